@@ -1,0 +1,85 @@
+# Needs python3 (3.11 or newer), pip and make; everything else goes into .venv.
+# Another Python: make run PYTHON=python3.12
+
+PYTHON ?= python3
+PORT ?= 8000
+# Further words for pytest: make test ARGS="-k checkout -x"
+ARGS ?=
+export PORT
+
+PY := .venv/bin/python
+# Settings for tools that only look at the code; nobody's .env takes part.
+TOOLS := ENV_FILE=/dev/null DEBUG=true
+# What a real server has, with a key made up on the spot.
+PRODUCTION = ENV_FILE=/dev/null DEBUG=false ALLOWED_HOSTS=rooms.example.com PAYMENT_GATEWAY=sandbox \
+	SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')"
+
+.PHONY: help env run test lint types settings check fmt lock clean
+
+help:  ## List the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+
+env: .venv/.stamp  ## Build the environment in .venv, or bring it up to date
+
+# The stamp is as new as the lock that was installed.
+.venv/.stamp: requirements.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+		echo "roombook needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1)." \
+			"Another one: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@echo "Building the environment in .venv; the first time takes about half a minute."
+	@$(PY) -m pip --version >/dev/null 2>&1 || { \
+		rm -rf .venv; \
+		$(PYTHON) -m venv .venv >/dev/null 2>&1 || { \
+			: "Debian without python3-venv: virtualenv brings its own pip, installed beside"; \
+			rm -rf .venv .venv-boot; \
+			$(PYTHON) -m pip install --quiet --disable-pip-version-check --target .venv-boot virtualenv \
+			&& PYTHONPATH=.venv-boot $(PYTHON) -m virtualenv --quiet .venv && rm -rf .venv-boot; }; }
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
+	@touch $@
+
+# Only if there is none: a settings file is never overwritten.
+.env: | .venv/.stamp
+	@umask 077; $(PY) -c 'import secrets; print("DEBUG=true", \
+		"SECRET_KEY=" + secrets.token_urlsafe(50), sep="\n")' > $@
+	@echo "Made .env with a fresh secret key; deploy/env.example lists all settings."
+
+run: .venv/.stamp .env  ## Serve on 127.0.0.1:8000 with demo data (PORT=, DATABASE_URL=)
+	@exec $(PY) manage.py serve
+
+test: .venv/.stamp  ## Run all tests, on PostgreSQL and SQLite if this machine has both (ARGS=)
+	@rm -f .coverage; failed=; \
+	for db in $$($(PY) -m tests.pg_plugin); do \
+		echo "== tests on $$db =="; \
+		TEST_DB=$$db $(PY) -m pytest -n auto --maxprocesses 4 --cov --cov-append --cov-report= $(ARGS) \
+			|| failed="$$failed $$db"; \
+	done; \
+	$(PY) -m coverage report; \
+	test -z "$$failed" || { echo "Tests failed on:$$failed" >&2; exit 1; }
+
+lint: .venv/.stamp  ## Check style, formatting and who may import whom
+	@$(PY) -m ruff check .
+	@$(PY) -m ruff format --check .
+	@.venv/bin/lint-imports
+
+types: .venv/.stamp  ## Check types
+	@$(TOOLS) $(PY) -m mypy .
+
+settings: .venv/.stamp  ## Check for missing migrations, and the settings of a real server
+	@$(TOOLS) $(PY) manage.py makemigrations --check --dry-run
+	@$(PRODUCTION) $(PY) manage.py check --deploy --fail-level WARNING
+
+check: lint types settings test  ## All of the above: what must hold before a change goes in
+
+fmt: .venv/.stamp  ## Format the code and mend what can be mended
+	@$(PY) -m ruff check --fix .
+	@$(PY) -m ruff format .
+
+lock: .venv/.stamp  ## Compile requirements.txt from pyproject.toml
+	@uv=$$(mktemp -d) && trap 'rm -rf "$$uv"' EXIT && \
+	$(PY) -m pip install --quiet --disable-pip-version-check --target "$$uv" uv && \
+	PYTHONPATH="$$uv" $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+		--group dev --custom-compile-command "make lock" pyproject.toml -o requirements.txt
+
+clean:  ## Remove the environment and what tools left; data and .env stay
+	rm -rf .venv .venv-boot .coverage* .hypothesis .*_cache staticfiles
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,112 @@
+"""How often something may be tried, counted in the database for all workers together.
+
+A window opens with the first counted try and lasts its period; refused tries are not counted, so
+they never make it longer. Two ways to use a limit, by what has to be bounded:
+
+* `attempt` before and `forgive` after success, where the try itself is what must not happen too
+  often (asking the gateway about a card).
+* `check` before and `count` after a failure, where success must never be refused only because
+  others succeed at the same moment (sign-in). `count` raises when rivals filled the window
+  meanwhile: then the failure is not told apart from a success that came too late.
+"""
+
+import ipaddress
+import math
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import F
+from django.utils.crypto import salted_hmac
+
+from accounts.models import AttemptWindow, canonical_email
+from roombook.errors import TooManyRequests
+from roombook.transactions import in_transaction
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """At most `maximum` counted tries a key within `period`."""
+
+    scope: str
+    maximum: int
+    period: timedelta
+
+    @in_transaction
+    def attempt(self, key: object, *, now: datetime) -> None:
+        """Take one try, or raise TooManyRequests. Exact however many workers ask at once."""
+        # Locks the row (on SQLite the transaction has the write lock already), also when a rival
+        # has just inserted it.
+        window, _ = AttemptWindow.objects.select_for_update().get_or_create(
+            scope=self.scope, key=str(key), defaults={"since": now}
+        )
+        if self._is_over(window, now):
+            window.since, window.count = now, 0
+        if window.count >= self.maximum:
+            raise self._refusal(window, now)
+        window.count += 1
+        window.save(update_fields=["since", "count"])
+
+    def forgive(self, key: object) -> None:
+        """Give a taken try back: it was no failure."""
+        AttemptWindow.objects.filter(scope=self.scope, key=str(key), count__gt=0).update(
+            count=F("count") - 1
+        )
+
+    def check(self, key: object, *, now: datetime) -> None:
+        """Raise TooManyRequests when the window is full; counts nothing."""
+        window = AttemptWindow.objects.filter(scope=self.scope, key=str(key)).first()
+        if window and window.count >= self.maximum and not self._is_over(window, now):
+            raise self._refusal(window, now)
+
+    def count(self, key: object, *, now: datetime) -> None:
+        """Count one failure; raise TooManyRequests when others filled the window meanwhile."""
+        self.attempt(key, now=now)
+
+    def _is_over(self, window: AttemptWindow, now: datetime) -> bool:
+        return window.since + self.period <= now
+
+    def _refusal(self, window: AttemptWindow, now: datetime) -> TooManyRequests:
+        seconds = math.ceil((window.since + self.period - now).total_seconds())
+        # A clock that was set back must not lock anybody out for longer than the period.
+        longest = math.ceil(self.period.total_seconds())
+        return TooManyRequests(retry_after=min(max(seconds, 1), longest))
+
+
+SIGN_IN_ADDRESS = Limit("sign-in", 5, timedelta(minutes=15))
+SIGN_IN_NETWORK = Limit("sign-in-network", 100, timedelta(minutes=15))
+PROMO_CODE = Limit("promo-code", 20, timedelta(hours=1))
+CARD_DECLINED = Limit("card-declined", 6, timedelta(hours=1))
+
+# No window of any limit matters any more after this.
+LONGEST_PERIOD = timedelta(hours=1)
+
+
+def email_key(email: str) -> str:
+    """A key that stands for an e-mail address without telling it."""
+    return salted_hmac("accounts.limits", canonical_email(email), algorithm="sha256").hexdigest()
+
+
+def network_key(address: str) -> str:
+    """A network address as it is counted: IPv6 by its /64, which is one customer's network."""
+    try:
+        ip = ipaddress.ip_address(address)
+    except ValueError:
+        return address[:60]
+    if isinstance(ip, ipaddress.IPv6Address):
+        if ip.ipv4_mapped:
+            return str(ip.ipv4_mapped)
+        return str(ipaddress.ip_network((int(ip), 64), strict=False))
+    return str(ip)
+
+
+def forgive_sign_ins(email: str) -> None:
+    """Let an address be tried again at once, from everywhere."""
+    AttemptWindow.objects.filter(
+        scope=SIGN_IN_ADDRESS.scope, key__startswith=email_key(email)
+    ).delete()
+
+
+def prune(*, now: datetime) -> int:
+    """Delete windows that no limit looks at any more; says how many."""
+    count, _ = AttemptWindow.objects.filter(since__lte=now - LONGEST_PERIOD).delete()
+    return count

@@ -1,0 +1,27 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand
+from django.utils import timezone
+
+from accounts import limits
+from accounts.models import ApiToken
+
+
+class Command(BaseCommand):
+    help = "Delete Tokens that have expired and counts of tries whose window is past; run it daily."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--dry-run", action="store_true", help="Only say how many Tokens would go."
+        )
+
+    def handle(self, *args: Any, dry_run: bool, **options: Any) -> None:
+        now = timezone.now()
+        expired = ApiToken.objects.expired(now)
+        if dry_run:
+            self.stdout.write(f"{expired.count()} expired tokens would be deleted.")
+            return
+        tokens, _ = expired.delete()
+        windows = limits.prune(now=now)
+        self.stdout.write(f"Deleted {tokens} expired tokens and {windows} old counts of tries.")

@@ -1,0 +1,103 @@
+"""The operations on one's own account."""
+
+from typing import Any, cast
+
+from django.utils import timezone
+
+from accounts import actions
+from accounts.models import ApiToken, User
+from accounts.serializers import UserInfo
+from accounts.validators import PASSWORD_LENGTH
+from roombook.api.operations import Operation
+from roombook.api.serializers import ContractSerializer, TextField
+from roombook.middleware import client_address
+
+
+class PasswordField(TextField):
+    """A password, every character of it."""
+
+    def __init__(self) -> None:
+        super().__init__(required=True, allow_blank=False, trim=False, max_length=PASSWORD_LENGTH)
+
+
+class SignIn(Operation):
+    """Sign a device in and hand it the Token that all other requests carry."""
+
+    signed_in = False
+
+    class Input(ContractSerializer):
+        EmailAddress = TextField(required=True, allow_blank=False)
+        Password = PasswordField()
+
+    class Output(ContractSerializer):
+        UserInfo = UserInfo()
+        Token = TextField()
+
+    def perform(self, user: None, *, email_address: str, password: str) -> dict[str, Any]:
+        user_info, token = actions.sign_in(
+            email=email_address,
+            password=password,
+            network_address=client_address(self.request),
+            now=timezone.now(),
+        )
+        return {"user_info": user_info, "token": token}
+
+
+class UpdateAccountInfo(Operation):
+    """Change names, company and phone number."""
+
+    class Input(ContractSerializer):
+        NewFirstName = TextField()
+        NewLastName = TextField()
+        NewCompanyName = TextField()
+        NewPhoneNumber = TextField(max_length=50)
+
+    class Output(ContractSerializer):
+        UpdatedUserInfo = UserInfo()
+
+    def perform(self, user: User, **new: str) -> dict[str, Any]:
+        return {"updated_user_info": actions.update_info(user, **new)}
+
+
+class RemoveThumbnail(Operation):
+    """Take the picture off the account."""
+
+    class Output(ContractSerializer):
+        UpdatedUserInfo = UserInfo()
+
+    def perform(self, user: User) -> dict[str, Any]:
+        return {"updated_user_info": actions.remove_thumbnail(user)}
+
+
+class ChangePassword(Operation):
+    """Change the password; all other devices are signed out."""
+
+    class Input(ContractSerializer):
+        CurrentPassword = PasswordField()
+        NewPassword = PasswordField()
+        ConfirmNewPassword = PasswordField()
+
+    def perform(
+        self,
+        user: User,
+        *,
+        current_password: str,
+        new_password: str,
+        confirm_new_password: str,
+    ) -> None:
+        actions.change_password(
+            user,
+            current_password=current_password,
+            new_password=new_password,
+            confirm_new_password=confirm_new_password,
+            token=cast("ApiToken", self.request.auth),
+            network_address=client_address(self.request),
+            now=timezone.now(),
+        )
+
+
+class SignOut(Operation):
+    """Sign this device out: its Token is worth nothing any more."""
+
+    def perform(self, user: User) -> None:
+        actions.sign_out(cast("ApiToken", self.request.auth))

@@ -1,0 +1,25 @@
+"""Indexes that only PostgreSQL has, within one set of migrations for every database."""
+
+from typing import Any
+
+from django.contrib.postgres.indexes import GinIndex
+
+# Migrations run what create_sql returns: elsewhere it must be something, and do nothing.
+NOTHING = "SELECT 1"
+
+
+class PostgresGinIndex(GinIndex):
+    """A GIN index on PostgreSQL, nothing elsewhere (a small database is read through).
+
+    Named in migrations: stays in this module.
+    """
+
+    def create_sql(self, model: Any, schema_editor: Any, using: str = "", **kwargs: Any) -> Any:
+        if schema_editor.connection.vendor != "postgresql":
+            return NOTHING
+        return super().create_sql(model, schema_editor, using=using, **kwargs)
+
+    def remove_sql(self, model: Any, schema_editor: Any, **kwargs: Any) -> Any:
+        if schema_editor.connection.vendor != "postgresql":
+            return NOTHING
+        return super().remove_sql(model, schema_editor, **kwargs)

@@ -1,0 +1,204 @@
+"""What can be asked about centers, rooms and rates; each method reads as a part of a sentence."""
+
+from collections.abc import Collection, Iterable
+from typing import TYPE_CHECKING, Any, Self
+
+from django.db import models
+from django.db.models import (
+    Case,
+    Count,
+    Exists,
+    ExpressionWrapper,
+    F,
+    OuterRef,
+    Prefetch,
+    Q,
+    Value,
+    When,
+)
+
+from centers import geo
+from roombook import places
+from roombook.errors import NotFound
+
+if TYPE_CHECKING:
+    from centers.models import MeetingRoom
+    from centers.search import Filters
+
+# A rate with at least one price that it can be billed by (centers.rates.is_usable, as a query).
+USABLE_RATE = Q(rate__is_flat_rate=True, rate__flat_rate__isnull=False) | Q(
+    Q(rate__hourly__isnull=False)
+    | Q(rate__half_day__isnull=False)
+    | Q(rate__full_day__isnull=False),
+    rate__is_flat_rate=False,
+)
+
+
+class MeetingRoomQuerySet(models.QuerySet):
+    """Questions about rooms."""
+
+    def on_offer(self) -> Self:
+        """Active rooms with a price; the center's own state is not asked."""
+        return self.filter(USABLE_RATE, is_active=True)
+
+    def with_rates(self) -> Self:
+        """With all that a response tells of a room, in the order of their names."""
+        return self.select_related("rate", "resource_type").order_by("name", "pk")
+
+    def bookable(self) -> Self:
+        """With all that the evaluator of availability asks: also rooms that it will refuse."""
+        return self.select_related("center", "rate", "resource_type")
+
+    def get_for(self, room_id: int, *, center_id: int | None = None) -> "MeetingRoom":
+        """The room by its id, of that center where one is told, else NotFound."""
+        found = self.filter(pk=room_id)
+        if center_id is not None:
+            found = found.filter(center_id=center_id)
+        room = found.first()
+        if room is None:
+            raise NotFound
+        return room
+
+    def wanted(self, filters: "Filters") -> Self:
+        """Rooms that meet all the room filters."""
+        rooms = self
+        if filters.capacity_low is not None:
+            rooms = rooms.filter(capacity__gte=filters.capacity_low)
+        if filters.capacity_high is not None:
+            rooms = rooms.filter(capacity__lte=filters.capacity_high)
+        if filters.resource_type_ids:
+            rooms = rooms.filter(resource_type__in=filters.resource_type_ids)
+        if filters.only_realtime:
+            rooms = rooms.filter(is_live_inventory=True)
+        return rooms
+
+
+class CenterQuerySet(models.QuerySet):
+    """Questions about centers."""
+
+    # Which centers
+
+    def listed(self) -> Self:
+        """Centers that customers find: active, with an active, priced room."""
+        from centers.models import MeetingRoom
+
+        rooms = MeetingRoom.objects.on_offer().filter(center=OuterRef("pk"))
+        return self.filter(Exists(rooms), is_active=True)
+
+    def within(self, place: geo.Place, miles: float) -> Self:
+        """Centers in a circle. The box is for the index; the chord decides."""
+        box = geo.box_around(place, miles)
+        longitudes = Q()
+        for bounds in box.longitudes:
+            longitudes |= Q(longitude__range=bounds)
+        boxed = self.filter(longitudes, latitude__range=(box.south, box.north))
+        return boxed.alias(circle=_squared_chord_to(place)).filter(
+            circle__lte=geo.squared_chord(miles)
+        )
+
+    def containing(self, words: Iterable[str]) -> Self:
+        """Centers in whose texts every one of the folded words occurs."""
+        centers = self
+        for word in words:
+            centers = centers.filter(search_text__contains=word)
+        return centers
+
+    def in_city(self, city: str) -> Self:
+        return self.filter(city_folded=places.folded(city))
+
+    def in_state(self, state: str) -> Self:
+        name = places.folded(state)
+        return self.filter(Q(state_folded=name) | Q(state_name_folded=name))
+
+    def in_country(self, country: str) -> Self:
+        code = places.country_code(country)
+        return self.filter(country=code) if code else self.none()
+
+    def in_neighborhood(self, name: str) -> Self:
+        from centers.models import Neighborhood
+
+        # Few rows, compared as text is compared everywhere: any case, any accent.
+        rows = Neighborhood.objects.values_list("pk", "name", "original_name")
+        wanted = places.folded(name)
+        ids = [pk for pk, *names in rows if wanted in map(places.folded, names)]
+        return self.filter(neighborhood__in=ids)
+
+    def in_postal_code(self, postal_code: str) -> Self:
+        return self.filter(postal_code_folded=places.folded(postal_code))
+
+    def meeting(self, filters: "Filters") -> Self:
+        """Centers that meet the filters; the room filters are met by one and the same room."""
+        from centers.models import MeetingRoom, Service
+
+        rooms = MeetingRoom.objects.on_offer().wanted(filters)
+        centers = self.filter(Exists(rooms.filter(center=OuterRef("pk"))))
+        if filters.service_ids:
+            offered = (
+                Service.objects.filter(
+                    center=OuterRef("pk"),
+                    is_active=True,
+                    resource_type__in=filters.service_ids,
+                    resource_type__is_service=True,
+                )
+                .order_by()
+                .values("center")
+                .annotate(kinds=Count("resource_type", distinct=True))
+                .filter(kinds=len(filters.service_ids))
+            )
+            centers = centers.filter(Exists(offered))
+        if filters.neighborhood_ids:
+            centers = centers.filter(neighborhood__in=filters.neighborhood_ids)
+        if filters.only_after_hours:
+            centers = centers.filter(is_after_hours_support_enabled=True)
+        return centers
+
+    # In which order
+
+    def by_distance(self, place: geo.Place) -> Self:
+        """Nearest first; those without a place on the map last. Annotates `squared_chord`."""
+        return self.annotate(squared_chord=_squared_chord_to(place)).order_by(
+            F("squared_chord").asc(nulls_last=True), "rank", "name_folded", "pk"
+        )
+
+    def by_rank(self, exactly: Collection[str] = ()) -> Self:
+        """Those first whose city, postal code or name is one of these; then by the staff's rank."""
+        order = ["rank", "name_folded", "pk"]
+        if not exactly:
+            return self.order_by(*order)
+        exact = (
+            Q(city_folded__in=exactly)
+            | Q(postal_code_folded__in=exactly)
+            | Q(name_folded__in=exactly)
+        )
+        return self.alias(inexact=Case(When(exact, then=Value(0)), default=Value(1))).order_by(
+            "inexact", *order
+        )
+
+    # With what
+
+    def with_details(self) -> Self:
+        """With all that a CenterInfoFull shows, in six queries however many centers there are."""
+        from centers.models import MeetingRoom, Service
+
+        services = Service.objects.filter(is_active=True).select_related("rate", "resource_type")
+        rooms = MeetingRoom.objects.on_offer().with_rates()
+        return self.prefetch_related(
+            Prefetch("rooms", rooms, to_attr="rooms_on_offer"),
+            Prefetch("services", services, to_attr="services_on_offer"),
+            "opening_hours",
+            "images",
+            "landmarks",
+        )
+
+    def for_user(self, user: Any) -> Self:
+        """With `is_favorite`, as this account has it."""
+        from centers.models import Favorite
+
+        mine = Favorite.objects.filter(user=user.pk, center=OuterRef("pk"))
+        return self.annotate(is_favorite=Exists(mine))
+
+
+def _squared_chord_to(place: geo.Place) -> Any:
+    # Products, not POWER: SQLite would call Python for each row.
+    x, y, z = (F(name) - value for name, value in zip("xyz", place.vector, strict=True))
+    return ExpressionWrapper(x * x + y * y + z * z, output_field=models.FloatField())

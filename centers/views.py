@@ -1,0 +1,112 @@
+"""The operations on centers."""
+
+from typing import Any
+
+from centers import actions, search
+from centers.geo import Place
+from centers.models import Center
+from centers.serializers import CenterInfo, FoundCenters, SearchFilterCriteria, filters_from
+from roombook.api.operations import Operation
+from roombook.api.serializers import (
+    BooleanField,
+    ChoiceField,
+    ContractSerializer,
+    DoubleField,
+    IdField,
+    IntegerField,
+    TextField,
+)
+from roombook.errors import InvalidRequest, NotFound
+
+
+class SearchLocations(Operation):
+    """Find centers around a place, by words, and by what their rooms must have."""
+
+    csv_rows = "Centers"
+
+    class Input(ContractSerializer):
+        Latitude = DoubleField(min_value=-90, max_value=90)
+        Longitude = DoubleField(min_value=-180, max_value=180)
+        RadiusInMiles = IntegerField(min_value=1, max_value=500)
+        Query = TextField(max_length=200)
+        Filters = SearchFilterCriteria()
+
+    Output = FoundCenters
+
+    def perform(
+        self,
+        user: Any,
+        *,
+        latitude: float | None = None,
+        longitude: float | None = None,
+        radius_in_miles: int | None = None,
+        query: str = "",
+        filters: dict[str, Any] | None = None,
+    ) -> search.Found:
+        return search.search_locations(
+            user,
+            place=place_from(latitude, longitude),
+            radius_in_miles=radius_in_miles,
+            query=query,
+            filters=filters_from(filters or {}),
+        )
+
+
+class CityCenters(Operation):
+    """List the centers of a state, country, city, neighborhood or postal code."""
+
+    csv_rows = "Centers"
+
+    class Input(ContractSerializer):
+        AreaType = ChoiceField(search.AreaType)
+        Area = TextField()
+        CityName = TextField()
+        Filters = SearchFilterCriteria()
+
+    Output = FoundCenters
+
+    def perform(
+        self,
+        user: Any,
+        *,
+        area_type: str = search.AreaType.STATE,
+        area: str = "",
+        city_name: str = "",
+        filters: dict[str, Any] | None = None,
+    ) -> search.Found:
+        return search.city_centers(
+            user,
+            area_type=search.AreaType(area_type),
+            area=area,
+            city_name=city_name,
+            filters=filters_from(filters or {}),
+        )
+
+
+class UpdateFavorite(Operation):
+    """Put a center among the account's favorites, or take it off."""
+
+    class Input(ContractSerializer):
+        CenterId = IdField(required=True)
+        IsFavorite = BooleanField(required=True)
+
+    class Output(ContractSerializer):
+        UpdatedCenter = CenterInfo()
+
+    def perform(self, user: Any, *, center_id: int, is_favorite: bool) -> dict[str, Any]:
+        center = Center.objects.filter(pk=center_id, is_active=True).first()
+        if center is None:
+            raise NotFound
+        actions.set_favorite(user, center, is_favorite=is_favorite)
+        return {"updated_center": Center.objects.with_details().for_user(user).get(pk=center.pk)}
+
+
+def place_from(latitude: float | None, longitude: float | None) -> Place | None:
+    """Where the client looks from: both numbers, or neither."""
+    if latitude is None and longitude is None:
+        return None
+    if latitude is None:
+        raise InvalidRequest({"latitude": "Latitude and Longitude come together."})
+    if longitude is None:
+        raise InvalidRequest({"longitude": "Latitude and Longitude come together."})
+    return Place(latitude, longitude)

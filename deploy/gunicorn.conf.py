@@ -1,0 +1,42 @@
+"""How gunicorn serves roombook: gunicorn -c deploy/gunicorn.conf.py roombook.wsgi"""
+
+import multiprocessing
+import os
+from pathlib import Path
+
+# Where to listen: BIND as a whole, or only the PORT on this machine's own address.
+bind = os.environ.get("BIND") or f"127.0.0.1:{os.environ.get('PORT') or 8000}"
+
+# One request a worker at a time: each keeps one database connection, so that their number is also
+# that of PostgreSQL's connections.
+worker_class = "sync"
+workers = int(os.environ.get("WEB_CONCURRENCY") or min(2 * multiprocessing.cpu_count() + 1, 9))
+
+# The application is loaded once, before the workers: a wrong setting stops the start with one
+# message, and the workers share the memory.
+preload_app = True
+
+# Longer than a checkout may wait for the payment gateway (twice GATEWAY_TIMEOUT) and the database.
+timeout = 60
+graceful_timeout = 30
+
+# Workers are renewed now and then, not all at once.
+max_requests = 20_000
+max_requests_jitter = 2_000
+
+# The heartbeat's file must not lie on a slow disk.
+worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None
+
+# roombook logs its own line a request, without anything secret.
+accesslog = None
+errorlog = "-"
+loglevel = os.environ.get("GUNICORN_LOG_LEVEL") or "info"
+
+# No second door: signals are enough to reload and stop.
+control_socket_disable = True
+
+
+def when_ready(server):
+    """Greet whoever typed `make run`."""
+    if welcome := os.environ.get("WELCOME"):
+        print(welcome, flush=True)

@@ -1,0 +1,171 @@
+"""What makes a card acceptable, and what of it may ever be seen. Pure: no database, no gateway."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import models
+
+from accounts.names import holds_card_number
+from roombook.errors import InvalidRequest
+
+
+class Brand(models.TextChoices):
+    """CardType as clients see it."""
+
+    VISA = "Visa", "Visa"
+    MASTERCARD = "MasterCard", "MasterCard"
+    AMERICAN_EXPRESS = "AmericanExpress", "American Express"
+    DISCOVER = "Discover", "Discover"
+    DINERS_CLUB = "DinersClub", "Diners Club"
+    JCB = "JCB", "JCB"
+    UNION_PAY = "UnionPay", "UnionPay"
+    MAESTRO = "Maestro", "Maestro"
+
+
+# The first that fits wins. Lengths as the networks issue them, 12 to 19 digits.
+PATTERNS = [
+    (Brand.AMERICAN_EXPRESS, r"3[47]\d{13}"),
+    (Brand.VISA, r"4(\d{12}|\d{15}|\d{18})"),
+    (Brand.MASTERCARD, r"(5[1-5]\d{2}|222[1-9]|22[3-9]\d|2[3-6]\d{2}|27[01]\d|2720)\d{12}"),
+    (Brand.DISCOVER, r"(6011|64[4-9]\d|65\d{2})\d{12,15}"),
+    (Brand.DINERS_CLUB, r"3(0[0-5]|09|[689]\d)\d{11,16}"),
+    (Brand.JCB, r"35(2[89]|[3-8]\d)\d{12,15}"),
+    (Brand.UNION_PAY, r"(62|81)\d{14,17}"),
+    (Brand.MAESTRO, r"(5[06-8]|6[37])\d{10,17}"),
+]
+
+# Furthest year of expiry that is believed.
+LONGEST_LIFE_YEARS = 50
+
+
+class Secret(str):
+    """Text that does not show itself in tracebacks, logs of objects or error reports."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "'********'"
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """A card as supplied, on its way to the gateway; never kept."""
+
+    number: str = field(repr=False)
+    security_code: str = field(repr=False)
+    brand: Brand
+    exp_year: int
+    exp_month: int
+    first_name: str
+    last_name: str
+    company_name: str = ""
+    billing_address: Mapping[str, Any] = field(default_factory=dict, repr=False)
+
+    @property
+    def last4(self) -> str:
+        return self.number[-4:]
+
+    @property
+    def has_cvv(self) -> bool:
+        return bool(self.security_code)
+
+
+def luhn(number: str) -> bool:
+    """Whether the check digit fits."""
+    return (
+        sum(sum(divmod(int(d) * (1 + i % 2), 10)) for i, d in enumerate(reversed(number))) % 10 == 0
+    )
+
+
+def brand_of(number: str) -> Brand | None:
+    """The network that issued a number, None where it is not one we know."""
+    for brand, pattern in PATTERNS:
+        if re.fullmatch(pattern, number, re.ASCII):
+            return brand
+    return None
+
+
+def card_from(payment_info: Mapping[str, Any], *, now: datetime) -> Card:
+    """The card that a client supplied, or InvalidRequest naming each wrong field.
+
+    No reason ever repeats what was typed.
+    """
+    problems: dict[str, str] = {}
+    number, brand = _number(payment_info, problems)
+    card = Card(
+        number=Secret(number),
+        security_code=Secret(_security_code(payment_info, brand, problems)),
+        brand=brand or Brand.VISA,
+        **_expiry(payment_info, now, problems),
+        **_holder(payment_info, problems),
+        billing_address=_billing_address(payment_info, problems),
+    )
+    if problems:
+        raise InvalidRequest({f"payment_info.{name}": reason for name, reason in problems.items()})
+    return card
+
+
+def _number(info: Mapping[str, Any], problems: dict[str, str]) -> tuple[str, Brand | None]:
+    number = re.sub(r"[ -]", "", info.get("credit_card_number") or "")
+    brand = None
+    if not number:
+        problems["credit_card_number"] = "A card number is needed."
+    elif not re.fullmatch(r"\d{12,19}", number, re.ASCII) or not luhn(number):
+        problems["credit_card_number"] = "This is not a valid card number."
+    else:
+        brand = brand_of(number)
+        if brand is None:
+            problems["credit_card_number"] = "Cards of this kind are not accepted."
+    return number, brand
+
+
+def _security_code(info: Mapping[str, Any], brand: Brand | None, problems: dict[str, str]) -> str:
+    code: str = (info.get("security_code") or "").strip()
+    if not code:
+        return ""
+    if brand is None:
+        lengths, words = "{3,4}", "3 or 4"
+    elif brand == Brand.AMERICAN_EXPRESS:
+        lengths, words = "{4}", "4"
+    else:
+        lengths, words = "{3}", "3"
+    if not re.fullmatch(rf"\d{lengths}", code, re.ASCII):
+        problems["security_code"] = f"The security code has {words} digits."
+    return code
+
+
+def _expiry(info: Mapping[str, Any], now: datetime, problems: dict[str, str]) -> dict[str, int]:
+    moment: datetime | None = info.get("expiration_date")
+    if moment is None:
+        problems["expiration_date"] = "The date of expiry is needed."
+        return {"exp_year": now.year, "exp_month": now.month}
+    # The month as the client wrote it, by the client's own offset: a phone in Berlin that means
+    # March sends midnight of March 1st, which is still February in UTC.
+    if (moment.year, moment.month) < (now.year, now.month):
+        problems["expiration_date"] = "This card has expired."
+    elif moment.year > now.year + LONGEST_LIFE_YEARS:
+        problems["expiration_date"] = "No card is valid for so long."
+    return {"exp_year": moment.year, "exp_month": moment.month}
+
+
+def _holder(info: Mapping[str, Any], problems: dict[str, str]) -> dict[str, str]:
+    holder = {
+        name: (info.get(name) or "").strip() for name in ("first_name", "last_name", "company_name")
+    }
+    for name, text in holder.items():
+        if not text and name != "company_name":
+            problems[name] = "The cardholder's name is needed."
+        elif holds_card_number(text):
+            problems[name] = "This looks like a card number, not a name."
+    return holder
+
+
+def _billing_address(info: Mapping[str, Any], problems: dict[str, str]) -> dict[str, Any]:
+    address = dict(info.get("billing_address") or {})
+    for name, value in address.items():
+        if isinstance(value, str) and holds_card_number(value):
+            problems[f"billing_address.{name}"] = "This looks like a card number."
+    return address

@@ -1,0 +1,280 @@
+"""A gateway that charges nobody: for trying things out, and for tests.
+
+It behaves like a real one: it keeps its own books (sandbox_models.py), commits them by itself, and
+is asked with no transaction open. It takes the test numbers that Stripe documents, and no others.
+"""
+
+import secrets
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from decimal import Decimal
+from typing import ClassVar, TypeVar
+from uuid import UUID
+
+from django.db import transaction
+from django.db.models import F, Q
+
+from payments.cards import Card
+from payments.gateways.base import (
+    GatewayPayment,
+    GatewayRefused,
+    GatewayUnavailable,
+    refuse_open_transaction,
+)
+from payments.gateways.sandbox_models import (
+    FaultKind,
+    SandboxCard,
+    SandboxFault,
+    SandboxPayment,
+    SandboxRefund,
+)
+from roombook.errors import CardDeclined
+
+R = TypeVar("R")
+
+# What each test number stands for. Nothing of a number is ever kept but this word.
+SUCCEEDS = "succeeds"
+NOT_A_TEST_CARD = "not_a_test_card"
+
+OUTCOMES = {
+    # Visa, MasterCard, American Express, Discover, Diners Club, JCB, UnionPay.
+    "4242424242424242": SUCCEEDS,
+    "4000056655665556": SUCCEEDS,
+    "5555555555554444": SUCCEEDS,
+    "2223003122003222": SUCCEEDS,
+    "5200828282828210": SUCCEEDS,
+    "5105105105105100": SUCCEEDS,
+    "378282246310005": SUCCEEDS,
+    "371449635398431": SUCCEEDS,
+    "6011111111111117": SUCCEEDS,
+    "6011000990139424": SUCCEEDS,
+    "6011981111111113": SUCCEEDS,
+    "3056930009020004": SUCCEEDS,
+    "36227206271667": SUCCEEDS,
+    "3566002020360505": SUCCEEDS,
+    "6200000000000005": SUCCEEDS,
+    "6200000000000047": SUCCEEDS,
+    "6205500000000000004": SUCCEEDS,
+    # Maestro: Stripe documents none; this one is Braintree's.
+    "6304000000000000": SUCCEEDS,
+    "4000000000000002": "declined",
+    "4000000000009995": "insufficient_funds",
+    "4000000000009987": "lost_card",
+    "4000000000009979": "stolen_card",
+    "4000000000000069": "expired_card",
+    "4000000000000127": "incorrect_cvc",
+    "4000000000000119": "processing_error",
+    "4000000000006975": "velocity_exceeded",
+    "4100000000000019": "fraudulent",
+    "4000000000000341": "declined_when_charged",
+    "4000002500003155": "requires_action",
+    "4000002760003184": "requires_action",
+}
+
+DECLINED = "The card was declined. You were not charged."
+# A lost or stolen card is not told apart: whoever holds it must not learn that it is known.
+MESSAGES = {
+    "declined": DECLINED,
+    "declined_when_charged": DECLINED,
+    "lost_card": DECLINED,
+    "stolen_card": DECLINED,
+    "fraudulent": DECLINED,
+    "insufficient_funds": "The card has insufficient funds. You were not charged.",
+    "expired_card": "The card has expired. You were not charged.",
+    "incorrect_cvc": "The card's security code is incorrect. You were not charged.",
+    "processing_error": (
+        "An error occurred while processing the card. You were not charged. Please try again."
+    ),
+    "velocity_exceeded": "The card is over its limit. You were not charged.",
+    "requires_action": (
+        "The card's bank asks for a confirmation that cannot be given here."
+        " You were not charged. Please use another card."
+    ),
+    NOT_A_TEST_CARD: (
+        "This is a sandbox: it takes only test cards, such as 4242 4242 4242 4242."
+        " You were not charged."
+    ),
+    "unknown_card": "This saved card is no longer known. You were not charged.",
+}
+
+# As with Stripe, these may be kept and fail only when they are charged.
+FAIL_ONLY_WHEN_CHARGED = {"declined_when_charged", "requires_action"}
+
+
+class SandboxGateway:
+    """See gateways/base.py for what each method promises."""
+
+    name: ClassVar[str] = "sandbox"
+    is_live = False
+
+    def store(self, card: Card, *, customer: str) -> str:
+        def work() -> str:
+            outcome = outcome_of(card.number)
+            if outcome != SUCCEEDS and outcome not in FAIL_ONLY_WHEN_CHARGED:
+                raise CardDeclined(MESSAGES[outcome])
+            return SandboxCard.objects.create(
+                reference=f"card_{secrets.token_hex(12)}",
+                customer=customer,
+                outcome=outcome,
+                brand=card.brand,
+                last4=card.last4,
+            ).reference
+
+        return ask("store", work)
+
+    def forget(self, reference: str) -> None:
+        ask("forget", lambda: SandboxCard.objects.filter(reference=reference).delete())
+
+    def check(self, source: Card | str) -> None:
+        def work() -> None:
+            outcome, _, _ = judge(source)
+            if outcome != SUCCEEDS:
+                raise CardDeclined(MESSAGES[outcome])
+
+        ask("check", work)
+
+    def authorize(
+        self, *, key: UUID, amount: Decimal, currency: str, source: Card | str, description: str
+    ) -> GatewayPayment:
+        def work() -> GatewayPayment:
+            outcome, brand, last4 = judge(source)
+            succeeds = outcome == SUCCEEDS
+            # The unique key decides between rivals: one makes the payment, the others read it.
+            payment, is_new = SandboxPayment.objects.get_or_create(
+                key=key,
+                defaults={
+                    "state": "authorized" if succeeds else "declined",
+                    "amount": amount,
+                    "currency": currency,
+                    "brand": brand,
+                    "last4": last4,
+                    "message": "" if succeeds else MESSAGES[outcome],
+                    "description": description[:255],
+                },
+            )
+            is_fence = payment.state == "voided" and not payment.currency
+            if not (is_new or is_fence) and (payment.amount, payment.currency) != (
+                amount,
+                currency,
+            ):
+                raise GatewayRefused(f"The key {key} was used for another amount.")
+            return told(payment)
+
+        return ask("authorize", work)
+
+    def lookup(self, key: UUID) -> GatewayPayment | None:
+        def work() -> GatewayPayment | None:
+            payment = SandboxPayment.objects.filter(key=key).first()
+            return told(payment) if payment else None
+
+        return ask("lookup", work)
+
+    def void(self, key: UUID) -> GatewayPayment:
+        def work() -> GatewayPayment:
+            payment, _ = SandboxPayment.objects.select_for_update().get_or_create(
+                key=key, defaults={"state": "voided"}
+            )
+            if payment.state == "authorized":
+                payment.state = "voided"
+                payment.save(update_fields=["state"])
+            return told(payment)
+
+        return ask("void", work)
+
+    def capture(self, key: UUID) -> GatewayPayment:
+        def work() -> GatewayPayment:
+            payment = locked(key)
+            if payment.state == "authorized":
+                payment.state = "captured"
+                payment.captures += 1
+                payment.save(update_fields=["state", "captures"])
+            return told(payment)
+
+        return ask("capture", work)
+
+    def refund(self, *, key: UUID, refund_key: UUID, amount: Decimal) -> GatewayPayment:
+        def work() -> GatewayPayment:
+            payment = locked(key)
+            known = payment.refunds.filter(key=refund_key).first()
+            if known:
+                if known.amount != amount:
+                    raise GatewayRefused(f"The key {refund_key} was used for another amount.")
+                return told(payment)
+            if payment.state != "captured":
+                raise GatewayRefused(f"A payment that is {payment.state} cannot be refunded.")
+            if amount <= 0 or payment.refunded + amount > payment.amount:
+                raise GatewayRefused("No more can be refunded than was taken.")
+            SandboxRefund.objects.create(key=refund_key, payment=payment, amount=amount)
+            payment.refunded += amount
+            if payment.refunded == payment.amount:
+                payment.state = "refunded"
+            payment.save(update_fields=["refunded", "state"])
+            return told(payment)
+
+        return ask("refund", work)
+
+
+def ask(operation: str, work: Callable[[], R]) -> R:
+    """Do the work as a gateway on its own machine does: in its own transaction, with its faults."""
+    refuse_open_transaction()
+    fault = strike(operation)
+    if fault:
+        time.sleep(fault.seconds)
+        if fault.kind in {FaultKind.TIMEOUT_BEFORE, FaultKind.ERROR}:
+            raise GatewayUnavailable
+    with transaction.atomic(durable=True):
+        result = work()
+    if fault and fault.kind in {FaultKind.TIMEOUT_AFTER, FaultKind.RESET}:
+        raise GatewayUnavailable
+    return result
+
+
+def strike(operation: str) -> SandboxFault | None:
+    """The fault that is switched on for this operation, one time of it used up."""
+    faults = SandboxFault.objects.filter(
+        Q(times__isnull=True) | Q(times__gt=0), operation__in=[operation, "*"]
+    )
+    for fault in faults.order_by("pk"):
+        if fault.times is None:
+            return fault
+        if SandboxFault.objects.filter(pk=fault.pk, times__gt=0).update(times=F("times") - 1):
+            return fault
+    return None
+
+
+def outcome_of(number: str) -> str:
+    return OUTCOMES.get(number, NOT_A_TEST_CARD)
+
+
+def judge(source: Card | str) -> tuple[str, str, str]:
+    """What becomes of a charge to this card, with its brand and last four digits."""
+    if isinstance(source, Card):
+        return outcome_of(source.number), source.brand, source.last4
+    with suppress(SandboxCard.DoesNotExist):
+        card = SandboxCard.objects.get(reference=source)
+        return card.outcome, card.brand, card.last4
+    return "unknown_card", "", ""
+
+
+def locked(key: UUID) -> SandboxPayment:
+    payment = SandboxPayment.objects.select_for_update().filter(key=key).first()
+    if payment is None:
+        raise GatewayRefused(f"There is no payment by the key {key}.")
+    return payment
+
+
+def told(payment: SandboxPayment) -> GatewayPayment:
+    """The sandbox's row in the words of the port."""
+    taken = payment.state in {"captured", "refunded"}
+    return GatewayPayment(
+        state=payment.state,  # type: ignore[arg-type]
+        reference=f"pay_{payment.key.hex}",
+        amount=payment.amount,
+        captured=payment.amount if taken else Decimal(0),
+        refunded=payment.refunded,
+        refunds=dict(payment.refunds.values_list("key", "amount")) if taken else {},
+        brand=payment.brand,
+        last4=payment.last4,
+        message=payment.message,
+    )

@@ -1,0 +1,230 @@
+"""What can be done to a reservation before it is paid, by customers and by staff."""
+
+import datetime as dt
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import DatabaseError
+
+from accounts.limits import PROMO_CODE
+from centers.models import MeetingRoom
+from centers.span import Span
+from reservations import availability, billing, constraints, extras, promos
+from reservations.allowances import valid_for
+from reservations.booking_span import span_at
+from reservations.locks import lock_reservation, lock_room
+from reservations.models import (
+    Attendee,
+    ChosenService,
+    PriceAdjustment,
+    Reservation,
+)
+from reservations.status import Status
+from roombook.errors import InvalidRequest, PromoCodeInvalid, ReservationNotOpen, SlotUnavailable
+from roombook.transactions import in_transaction
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+
+@in_transaction
+def create_draft(
+    user: "User",
+    *,
+    room_id: int,
+    start: dt.datetime,
+    end: dt.datetime,
+    service_options: Sequence[Mapping[str, Any]] = (),
+    number_of_attendees: int | None = None,
+    attendees: Sequence[Mapping[str, Any]] = (),
+    created_by: "User | None" = None,
+    now: dt.datetime,
+) -> Reservation:
+    """Make a New reservation that holds its room for a while: 15 minutes, or 24 hours by staff.
+
+    Times without an offset are the center's local time. Raises SlotUnavailable, InvalidRequest,
+    NotFound or RateNotConfigured, and then nothing is made.
+    """
+    room = lock_room(room_id)
+    span = span_at(room.center, start, end)
+    guests = _with_creator(user, attendees)
+    head_count = _head_count(room, number_of_attendees, guests)
+    wanted = extras.chosen(room.center, service_options)
+    make_way(room, span, user=user, now=now)
+    availability.of(room, span, now=now, for_user=user).require()
+    reservation = Reservation(
+        user=user,
+        room=room,
+        start=span.start,
+        end=span.end,
+        turnaround_minutes=room.turnaround_minutes,
+        status=Status.NEW,
+        holds_slot=True,
+        hold_until=now + _draft_hold(created_by),
+        number_of_attendees=head_count,
+        currency=settings.CURRENCY,
+        cancellation_notice_hours=settings.CANCELLATION_NOTICE_HOURS,
+        cancellation_grace_minutes=settings.CANCELLATION_GRACE_MINUTES,
+        created_at=now,
+        created_by=created_by,
+    )
+    save_holder(reservation)
+    ChosenService.objects.bulk_create(
+        ChosenService(
+            reservation=reservation,
+            service=extra.service,
+            duration_hours=extra.duration_hours,
+            quantity=extra.quantity,
+        )
+        for extra in wanted
+    )
+    Attendee.objects.bulk_create(Attendee(reservation=reservation, **guest) for guest in guests)
+    billing.reprice(reservation)
+    return reservation
+
+
+def save_holder(reservation: Reservation) -> None:
+    """Insert a reservation that holds its room; the database's own refusal reads like ours."""
+    try:
+        reservation.save(force_insert=True)
+    except DatabaseError as error:
+        if constraints.is_overlap(error):
+            raise SlotUnavailable from error
+        raise
+
+
+def make_way(
+    room: MeetingRoom,
+    span: Span,
+    *,
+    user: "User",
+    now: dt.datetime,
+    but: Reservation | None = None,
+) -> None:
+    """Release what must not stand in this customer's way: lapsed holds, and their own drafts.
+
+    The caller holds the room's lock. Released drafts stay New.
+    """
+    room.reservations.with_lapsed_hold(now).release_holds()
+    own = room.reservations.of(user).touching(span, turnaround_minutes=room.turnaround_minutes)
+    if but is not None:
+        own = own.exclude(pk=but.pk)
+    own.release_holds()
+
+
+def apply_promo_code(
+    reservation_id: int, code: str, *, user: "User", now: dt.datetime
+) -> Reservation:
+    """Set, replace or (with an empty code) take off the promo code, and price the draft anew.
+
+    A refused code leaves the reservation as it was, and counts against guessing.
+    """
+    PROMO_CODE.check(user.pk, now=now)
+    try:
+        return _apply_promo_code(reservation_id, code.strip(), user=user, now=now)
+    except PromoCodeInvalid:
+        PROMO_CODE.count(user.pk, now=now)
+        raise
+
+
+@in_transaction
+def _apply_promo_code(
+    reservation_id: int, code: str, *, user: "User", now: dt.datetime
+) -> Reservation:
+    reservation = lock_open(reservation_id, user=user)
+    promo = promos.named(code) if code else None
+    if promo is not None:
+        promos.require_usable(promo, reservation, now=now)
+    reservation.promo_code = promo
+    reservation.save(update_fields=["promo_code"])
+    billing.reprice(reservation)
+    return reservation
+
+
+@in_transaction
+def choose_allowances(
+    reservation_id: int, allowance_ids: Sequence[int], *, user: "User", now: dt.datetime
+) -> Reservation:
+    """Use exactly these allowances on a draft (none for an empty list), and price it anew."""
+    reservation = lock_open(reservation_id, user=user)
+    valid = {
+        offer.allowance.pk: offer for offer in valid_for(user, reservation.room, reservation.span)
+    }
+    problems = {
+        f"allowance_ids.{index}": "This allowance is not valid for this booking."
+        for index, pk in enumerate(allowance_ids)
+        if pk not in valid
+    }
+    if problems:
+        raise InvalidRequest(problems)
+    chosen = [offer for pk, offer in valid.items() if pk in set(allowance_ids)]
+    reservation.allowances_by_hand = True
+    reservation.save(update_fields=["allowances_by_hand"])
+    billing.reprice(reservation, offers=chosen)
+    return reservation
+
+
+@in_transaction
+def adjust_price(
+    reservation_id: int, amount: Decimal, reason: str, *, by: "User", now: dt.datetime
+) -> Reservation:
+    """Staff add to a draft's price or take off it, for a reason that the bill shows."""
+    reservation = lock_open(reservation_id)
+    PriceAdjustment.objects.create(
+        reservation=reservation, amount=amount, reason=reason, by=by, at=now
+    )
+    billing.reprice(reservation)
+    return reservation
+
+
+def lock_open(reservation_id: int, *, user: "User | None" = None) -> Reservation:
+    """The reservation, locked, if it is still a draft."""
+    reservation = lock_reservation(reservation_id, of_user=user)
+    if not reservation.is_new:
+        raise ReservationNotOpen
+    return reservation
+
+
+def _draft_hold(created_by: "User | None") -> dt.timedelta:
+    if created_by is not None:
+        return dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
+    return dt.timedelta(minutes=settings.HOLD_MINUTES_CUSTOMER)
+
+
+def _with_creator(user: "User", attendees: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The attendees with the customer among them, added first where not listed.
+
+    Who the creator is, is ours to say: by the e-mail address, never by the client's IsCreator.
+    """
+    guests = [
+        {
+            "name": each.get("name", ""),
+            "email_address": each.get("email_address", ""),
+            "company_name": each.get("company_name", ""),
+            "is_creator": False,
+        }
+        for each in attendees
+    ]
+    for guest in guests:
+        if guest["email_address"].lower() == user.email.lower():
+            guest["is_creator"] = True
+            return guests
+    creator = {
+        "name": user.get_full_name(),
+        "email_address": user.email,
+        "company_name": user.company_name,
+        "is_creator": True,
+    }
+    return [creator, *guests]
+
+
+def _head_count(room: MeetingRoom, asked: int | None, guests: Sequence[object]) -> int:
+    if asked is None:
+        asked = len(guests)
+    if asked < len(guests):
+        raise InvalidRequest({"number_of_attendees": "Fewer than the attendees listed."})
+    if asked > room.capacity:
+        raise InvalidRequest({"number_of_attendees": f"The room holds {room.capacity} people."})
+    return asked

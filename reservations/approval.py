@@ -1,0 +1,116 @@
+"""What staff answer and note: approve, decline, no-show; and what time does by itself."""
+
+import contextlib
+import datetime as dt
+from collections.abc import Iterator
+from typing import Any
+
+from django.conf import settings
+from django.db.models import Q
+
+from payments.models import Payment
+from reservations import availability, billing, checkout
+from reservations.cancellation import open_payment_of
+from reservations.locks import lock_reservation
+from reservations.models import Reservation
+from reservations.status import Status
+from roombook.errors import ReservationNotOpen
+from roombook.transactions import in_transaction
+
+
+def approve(reservation_id: int, *, now: dt.datetime) -> Reservation:
+    """Agree to a request: ask the evaluator again, confirm, and take the money that is reserved."""
+    reservation, payment = _approve(reservation_id, now=now)
+    return _with_dues(reservation, payment, now=now)
+
+
+def decline(reservation_id: int, *, now: dt.datetime) -> Reservation:
+    """Refuse a request: everything is given back, and the reserved money let go."""
+    reservation, payment = _end_request(reservation_id, Status.DECLINED, now=now)
+    return _with_dues(reservation, payment, now=now)
+
+
+@in_transaction
+def mark_no_show(reservation_id: int, *, now: dt.datetime) -> Reservation:
+    """Nobody came. Only once the meeting has begun."""
+    reservation = lock_reservation(reservation_id)
+    if reservation.status not in {Status.CONFIRMED, Status.COMPLETED} or reservation.start > now:
+        raise ReservationNotOpen("Only a confirmed meeting that has begun can be a no-show.")
+    reservation.move_to(Status.NO_SHOW)
+    return reservation
+
+
+def expire(*, now: dt.datetime) -> Iterator[Reservation]:
+    """Do what time asks for, one reservation after the other, and yield each that changed.
+
+    Drafts whose start has passed, and requests that nobody answered in time or before their
+    start, become Expired (money that was reserved is let go); confirmed meetings that are over
+    become Completed.
+    """
+    answer_by = Q(booked_at__lte=now - dt.timedelta(hours=settings.PENDING_HOURS))
+    begun = Q(start__lte=now)
+    for pk in _keys(begun, status=Status.NEW):
+        yield from _end_draft(pk)
+    for pk in _keys(begun | answer_by, status=Status.PENDING):
+        with contextlib.suppress(ReservationNotOpen):
+            reservation, payment = _end_request(pk, Status.EXPIRED, now=now)
+            yield _with_dues(reservation, payment, now=now)
+    for pk in _keys(Q(end__lte=now), status=Status.CONFIRMED):
+        yield from _complete(pk)
+
+
+def _keys(*conditions: Q, **also: Any) -> list[int]:
+    """Whose turn it is; each is judged again under its lock, since others may act meanwhile."""
+    found = Reservation.objects.filter(*conditions, **also).order_by("start", "pk")
+    return list(found.values_list("pk", flat=True))
+
+
+@in_transaction
+def _end_draft(reservation_id: int) -> list[Reservation]:
+    reservation = lock_reservation(reservation_id)
+    if not reservation.is_new:
+        return []
+    reservation.move_to(Status.EXPIRED)
+    return [reservation]
+
+
+@in_transaction
+def _complete(reservation_id: int) -> list[Reservation]:
+    reservation = lock_reservation(reservation_id)
+    if reservation.status != Status.CONFIRMED:
+        return []
+    reservation.move_to(Status.COMPLETED)
+    return [reservation]
+
+
+@in_transaction
+def _approve(reservation_id: int, *, now: dt.datetime) -> tuple[Reservation, Payment | None]:
+    reservation = _lock_request(reservation_id)
+    availability.of(reservation.room, reservation.span, now=now, ignoring=reservation).require()
+    reservation.move_to(Status.CONFIRMED)
+    return reservation, open_payment_of(reservation)
+
+
+@in_transaction
+def _end_request(
+    reservation_id: int, status: Status, *, now: dt.datetime
+) -> tuple[Reservation, Payment | None]:
+    reservation = _lock_request(reservation_id)
+    reservation.move_to(status)
+    billing.give_back_benefits(reservation, now=now)
+    return reservation, open_payment_of(reservation)
+
+
+def _lock_request(reservation_id: int) -> Reservation:
+    reservation = lock_reservation(reservation_id)
+    if reservation.status != Status.PENDING:
+        raise ReservationNotOpen("Only a pending request can be answered.")
+    return reservation
+
+
+def _with_dues(
+    reservation: Reservation, payment: Payment | None, *, now: dt.datetime
+) -> Reservation:
+    if payment is not None:
+        checkout.pay_dues(payment, now=now)
+    return reservation

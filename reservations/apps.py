@@ -1,0 +1,34 @@
+from typing import Any
+
+from django.apps import AppConfig
+from django.core import checks
+from django.db.models.signals import post_migrate
+
+
+class ReservationsConfig(AppConfig):
+    name = "reservations"
+
+    def ready(self) -> None:
+        post_migrate.connect(lay_triggers, sender=self)
+        checks.register(checks.Tags.database)(check_triggers)
+
+
+def lay_triggers(using: str, **kwargs: Any) -> None:
+    from reservations import constraints
+
+    constraints.lay_triggers(using)
+
+
+def check_triggers(databases: list[str] | None = None, **kwargs: Any) -> list[checks.CheckMessage]:
+    """SQLite must have the triggers that refuse a double booking."""
+    from reservations import constraints
+
+    return [
+        checks.Error(
+            f"The trigger {name} is missing: SQLite would accept a double booking.",
+            hint="Run manage.py migrate, which lays it again.",
+            id="reservations.E001",
+        )
+        for using in databases or []
+        for name in constraints.missing_triggers(using)
+    ]

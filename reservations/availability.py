@@ -1,0 +1,185 @@
+"""Can a room be had for a time, and if not, why not: the one evaluator (B11).
+
+Asked by check-availability, by new drafts, by checkout, by approval, and by the back office. It
+answers with every reason at once. Customers see the messages, staff the details too.
+"""
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db.models import Q
+
+from centers import hours
+from centers.models import MeetingRoom
+from centers.span import Span
+from reservations.models import Reservation
+from reservations.status import Status
+from roombook.errors import SlotUnavailable
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class Reason:
+    """Why a room cannot be had: a stable code, a sentence for customers, a detail for staff."""
+
+    code: str
+    message: str
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Availability:
+    reasons: tuple[Reason, ...]
+
+    @property
+    def is_free(self) -> bool:
+        return not self.reasons
+
+    def require(self) -> None:
+        """Raise the refusal that a customer may read, unless the room is free."""
+        if self.reasons:
+            raise SlotUnavailable(self.reasons[0].message)
+
+
+def of(
+    room: MeetingRoom,
+    span: Span,
+    *,
+    now: dt.datetime,
+    for_user: "User | None" = None,
+    ignoring: Reservation | None = None,
+) -> Availability:
+    """Ask everything that could keep the room from being booked for the span.
+
+    `for_user`: whose own drafts do not count against them. `ignoring`: the reservation that is
+    itself being checked out, approved or moved.
+    """
+    return Availability(
+        (
+            *_state(room),
+            *_window(room, span, now),
+            *_shape(room, span),
+            *_opening(room, span),
+            *_closures(room, span),
+            *_rivals(room, span, now, for_user, ignoring),
+        )
+    )
+
+
+def _state(room: MeetingRoom) -> list[Reason]:
+    message = "The room cannot be booked at the moment."
+    reasons = []
+    if not room.center.is_active:
+        reasons.append(Reason("center-inactive", message, "The center is not active."))
+    if not room.is_active:
+        reasons.append(Reason("room-inactive", message, "The room is not active."))
+    if room.is_blocked:
+        reasons.append(Reason("room-blocked", message, "The room is blocked by staff."))
+    return reasons
+
+
+def _window(room: MeetingRoom, span: Span, now: dt.datetime) -> list[Reason]:
+    if span.start < now:
+        return [Reason("past", "That time has passed.", f"It is {now:%Y-%m-%d %H:%M} UTC.")]
+    zone = room.center.zone
+    days = _or_default(room.booking_window_days, settings.BOOKING_WINDOW_DAYS)
+    last_day = now.astimezone(zone).date() + dt.timedelta(days=days)
+    if span.start.astimezone(zone).date() > last_day:
+        message = f"The room can be booked at most {days} days ahead."
+        return [Reason("too-far-ahead", message, f"The last day is {last_day}.")]
+    return []
+
+
+def _shape(room: MeetingRoom, span: Span) -> list[Reason]:
+    reasons = []
+    grid = _or_default(room.grid_minutes, settings.BOOKING_GRID_MINUTES)
+    if not all(_on_grid(moment, grid, room) for moment in (span.start, span.end)):
+        message = f"Bookings begin and end on a {grid}-minute step."
+        reasons.append(Reason("off-grid", message, f"Every {grid} minutes from local midnight."))
+    minutes = span.duration.total_seconds() / 60
+    shortest = _or_default(room.minimum_minutes, settings.BOOKING_MINIMUM_MINUTES)
+    if minutes < shortest:
+        message = f"The shortest booking of this room is {shortest} minutes."
+        reasons.append(Reason("too-short", message, message))
+    longest = _or_default(room.maximum_minutes, settings.BOOKING_MAXIMUM_DAYS * 24 * 60)
+    if minutes > longest:
+        message = f"The longest booking of this room is {longest / 60:g} hours."
+        reasons.append(Reason("too-long", message, message))
+    return reasons
+
+
+def _on_grid(moment: dt.datetime, grid_minutes: int, room: MeetingRoom) -> bool:
+    local = moment.astimezone(room.center.zone)
+    since_midnight = dt.timedelta(
+        hours=local.hour,
+        minutes=local.minute,
+        seconds=local.second,
+        microseconds=local.microsecond,
+    )
+    return not since_midnight % dt.timedelta(minutes=grid_minutes)
+
+
+def _opening(room: MeetingRoom, span: Span) -> list[Reason]:
+    center = room.center
+    if center.is_after_hours_support_enabled:
+        return []
+    if hours.is_open(span, center.opening_hours.all(), center.zone):
+        return []
+    opening = hours.concatenated(center.opening_hours.all()) or "never"
+    message = "The center is closed at that time."
+    return [Reason("closed", message, f"It opens {opening}.")]
+
+
+def _closures(room: MeetingRoom, span: Span) -> list[Reason]:
+    closures = room.center.closures.filter(
+        Q(room__isnull=True) | Q(room=room), starts_at__lt=span.end, ends_at__gt=span.start
+    ).order_by("starts_at", "pk")
+    return [
+        Reason(
+            "closure",
+            "The room is closed at that time.",
+            f"{closure.reason or 'Closed'}: {_local(closure.starts_at, room)}"
+            f" to {_local(closure.ends_at, room)}",
+        )
+        for closure in closures
+    ]
+
+
+def _rivals(
+    room: MeetingRoom,
+    span: Span,
+    now: dt.datetime,
+    for_user: "User | None",
+    ignoring: Reservation | None,
+) -> list[Reason]:
+    rivals = (
+        Reservation.objects.filter(room=room)
+        .holding_at(now)
+        .touching(span, turnaround_minutes=room.turnaround_minutes)
+    )
+    if for_user is not None:
+        rivals = rivals.exclude(user=for_user, status=Status.NEW)
+    if ignoring is not None:
+        rivals = rivals.exclude(pk=ignoring.pk)
+    return [
+        Reason(
+            "held",
+            "The room is already taken at that time.",
+            f"Reservation {rival.pk} ({rival.get_status_display()}), {_local(rival.start, room)}"
+            f" to {_local(rival.end, room)}, {rival.turnaround_minutes} minutes of turnaround",
+        )
+        for rival in rivals.order_by("start", "pk")
+    ]
+
+
+def _or_default(override: int | None, default: int) -> int:
+    """The room's own rule, else the deployment's."""
+    return default if override is None else override
+
+
+def _local(moment: dt.datetime, room: MeetingRoom) -> str:
+    return f"{moment.astimezone(room.center.zone):%Y-%m-%d %H:%M}"

@@ -1,0 +1,104 @@
+"""From a reservation to its bill and back: the one place where a price is written down."""
+
+import datetime as dt
+
+from centers.models import MeetingRoom
+from centers.span import Span
+from reservations import allowances, pricing, promos
+from reservations.allowances import Offer
+from reservations.models import AllowanceUse, LineItem, LineItemType, Reservation
+from reservations.pricing import Extra, Quote
+from roombook import money
+
+
+def list_price(room: MeetingRoom, span: Span, extras: list[Extra]) -> Quote:
+    """What anybody would pay: no promotion, no allowance; tax included."""
+    return pricing.quote(room, span, extras=extras)
+
+
+def quote_of(reservation: Reservation, offers: list[Offer]) -> Quote:
+    """What the reservation costs by today's rates, using these allowances."""
+    return pricing.quote(
+        reservation.room,
+        reservation.span,
+        extras=extras_of(reservation),
+        offers=offers,
+        promo=reservation.promo_code,
+        adjustments=reservation.price_adjustments.order_by("pk"),
+    )
+
+
+def extras_of(reservation: Reservation) -> list[Extra]:
+    chosen = reservation.chosen_services.select_related("service__rate")
+    return [
+        Extra(each.service, each.duration_hours, each.quantity)
+        for each in chosen.order_by("service__position", "service_id")
+    ]
+
+
+def offers_for(reservation: Reservation) -> list[Offer]:
+    """The allowances that the reservation uses: those chosen, else the automatic ones."""
+    valid = allowances.valid_for(reservation.user, reservation.room, reservation.span)
+    if not reservation.allowances_by_hand:
+        return [offer for offer in valid if offer.allowance.is_automatic]
+    chosen = set(reservation.allowance_uses.values_list("allowance_id", flat=True))
+    return [offer for offer in valid if offer.allowance.pk in chosen]
+
+
+def reprice(reservation: Reservation, *, offers: list[Offer] | None = None) -> Quote:
+    """Price the reservation anew and write down lines, allowance hours and total.
+
+    The caller is in a transaction and holds the reservation's lock; `reservation.room` comes with
+    its center and rate. Raises PromoCodeInvalid where the booking no longer meets the code's terms.
+    """
+    if offers is None:
+        offers = offers_for(reservation)
+    quote = quote_of(reservation, offers)
+    if reservation.promo_code is not None:
+        promos.require_worth(
+            reservation.promo_code, base=quote.promotion_base, discount=quote.promotion_discount
+        )
+    reservation.line_items.all().delete()
+    LineItem.objects.bulk_create(
+        LineItem(
+            reservation=reservation,
+            position=position,
+            type=line.type,
+            description=line.description[:500],
+            amount=line.amount,
+            rate=line.rate[:100],
+            total=line.total,
+            service_id=line.service_id,
+            allowance_id=line.allowance_id,
+        )
+        for position, line in enumerate(quote.lines, start=1)
+    )
+    reservation.allowance_uses.all().delete()
+    AllowanceUse.objects.bulk_create(
+        AllowanceUse(
+            reservation=reservation,
+            allowance_id=used.allowance_id,
+            hours=used.hours,
+            discount=used.discount,
+        )
+        for used in quote.hours_used
+        if used.hours or reservation.allowances_by_hand
+    )
+    reservation.total_cost = quote.total
+    reservation.billable_hours = quote.room.billable_hours
+    reservation.save(update_fields=["total_cost", "billable_hours"])
+    return quote
+
+
+def take_benefits(reservation: Reservation, *, now: dt.datetime) -> None:
+    """Use up the promo code and the included hours that the bill counts on, or raise."""
+    lines = reservation.line_items.filter(type=LineItemType.PROMOTION)
+    discount = -sum((line.total for line in lines), money.zero)
+    promos.take(reservation, discount=discount, now=now)
+    allowances.take(reservation, now=now)
+
+
+def give_back_benefits(reservation: Reservation, *, now: dt.datetime) -> None:
+    """Give the promo use and the hours back; twice is harmless."""
+    promos.give_back(reservation, now=now)
+    allowances.give_back(reservation, now=now)

@@ -1,0 +1,132 @@
+"""Cancelling: what it gives back by the policy that the reservation was booked under (B15.4)."""
+
+import datetime as dt
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from payments import actions as payments
+from payments.models import Payment, PaymentState
+from reservations import billing, checkout
+from reservations.locks import lock_reservation
+from reservations.models import Reservation
+from reservations.status import Status, may_move
+from roombook import money
+from roombook.errors import ReservationNotOpen, ServiceUnavailable
+from roombook.transactions import in_transaction
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+
+@dataclass(frozen=True, slots=True)
+class Terms:
+    """What cancelling means for the money: what comes back, what is kept, and the words for it."""
+
+    refund: Decimal
+    fee: Decimal
+    sentence: str
+
+
+@dataclass(frozen=True, slots=True)
+class Cancellation:
+    reservation: Reservation
+    refund: Decimal
+    message: str
+
+
+def preview(reservation: Reservation, *, now: dt.datetime) -> Cancellation:
+    """What cancelling at this moment would do; raises as cancelling would."""
+    if reservation.status == Status.CANCELLED:
+        return _done(reservation)
+    _require_cancellable(reservation, now)
+    terms = terms_of(reservation, now=now)
+    return Cancellation(reservation, terms.refund, f"If you cancel now: {terms.sentence}")
+
+
+def cancel(reservation_id: int, *, user: "User | None" = None, now: dt.datetime) -> Cancellation:
+    """Cancel a reservation (staff: any, customers: their own) and pay back what its policy says.
+
+    Cancelling again gives the same answer. Raises ReservationNotOpen where it is too late, and
+    ServiceUnavailable where the payment is not settled yet and the gateway cannot be asked.
+    """
+    _settle_capture(reservation_id, user=user, now=now)
+    cancellation, payment = _cancel(reservation_id, user=user, now=now)
+    if payment is not None:
+        checkout.pay_dues(payment, now=now)
+    return cancellation
+
+
+@in_transaction
+def _cancel(
+    reservation_id: int, *, user: "User | None", now: dt.datetime
+) -> tuple[Cancellation, Payment | None]:
+    reservation = lock_reservation(reservation_id, of_user=user)
+    if reservation.status == Status.CANCELLED:
+        return _done(reservation), None
+    _require_cancellable(reservation, now)
+    terms = terms_of(reservation, now=now)
+    payment = open_payment_of(reservation)
+    was_confirmed = reservation.status == Status.CONFIRMED
+    if was_confirmed and payment is not None and payment.state == PaymentState.AUTHORIZED:
+        raise ServiceUnavailable(
+            "The payment is still being settled. Nothing was changed. Please try again."
+        )
+    reservation.move_to(Status.CANCELLED, cancelled_at=now)
+    billing.give_back_benefits(reservation, now=now)
+    if payment is not None and terms.refund:
+        payments.open_refund(payment, amount=terms.refund, reason="Cancelled", now=now)
+    message = f"The reservation is cancelled: {terms.sentence}"
+    return Cancellation(reservation, terms.refund, message), payment
+
+
+def terms_of(reservation: Reservation, *, now: dt.datetime) -> Terms:
+    """By the reservation's own policy: all is refunded up to its notice before the start, and
+    within its grace after booking; else nothing. What was never captured is never kept."""
+    payment = open_payment_of(reservation)
+    if reservation.status != Status.CONFIRMED or payment is None:
+        return Terms(money.zero, money.zero, "nothing was charged.")
+    paid = payments.refundable(payment)
+    notice = dt.timedelta(hours=reservation.cancellation_notice_hours)
+    grace = dt.timedelta(minutes=reservation.cancellation_grace_minutes)
+    in_grace = reservation.booked_at is not None and now <= reservation.booked_at + grace
+    if now <= reservation.start - notice or in_grace:
+        card = f"{payment.card_brand} ending {payment.card_last4}".strip()
+        return Terms(paid, money.zero, f"{money.display(paid)} is refunded to {card}.")
+    return Terms(
+        money.zero,
+        paid,
+        f"it is less than {reservation.cancellation_notice_hours} hours before its start,"
+        " so nothing is refunded.",
+    )
+
+
+def open_payment_of(reservation: Reservation) -> Payment | None:
+    """The payment that holds or has taken the reservation's money."""
+    return reservation.payments.open().first()
+
+
+def _require_cancellable(reservation: Reservation, now: dt.datetime) -> None:
+    if reservation.status == Status.PROCESSING:
+        raise ReservationNotOpen("A payment is under way. Please try again in a minute.")
+    if not may_move(reservation.status, Status.CANCELLED):
+        raise ReservationNotOpen
+    if reservation.status != Status.NEW and reservation.start <= now:
+        raise ReservationNotOpen("The meeting has begun; it can no longer be cancelled.")
+
+
+def _settle_capture(reservation_id: int, *, user: "User | None", now: dt.datetime) -> None:
+    """A booking whose money is not taken yet: take it first, so that it can be paid back."""
+    owed = Payment.objects.authorized().filter(
+        reservation=reservation_id, reservation__status=Status.CONFIRMED
+    )
+    if user is not None:
+        owed = owed.filter(reservation__user=user)
+    for payment in owed:
+        checkout.pay_dues(payment, now=now)
+
+
+def _done(reservation: Reservation) -> Cancellation:
+    refund = payments.refunded(reservation.payments.all())
+    sentence = f"{money.display(refund)} is refunded." if refund else "nothing is refunded."
+    return Cancellation(reservation, refund, f"The reservation was cancelled: {sentence}")

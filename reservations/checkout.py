@@ -1,0 +1,302 @@
+"""Checkout that survives a crash at any point (B16).
+
+    T1   take the slot, the promo use and the hours; write down that a payment begins
+         authorize at the gateway, no transaction open
+    T2   write down the booking (or give everything back): the moment it is acknowledged
+         capture at the gateway, no transaction open; if that fails it stays owed
+
+Nothing is charged before the booking is durable, and nothing is held for ever: whoever comes
+later, the client's retry or `reconcile_payments`, settles what a crash left behind.
+"""
+
+import datetime as dt
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+from django.db import transaction
+
+from accounts.limits import CARD_DECLINED
+from payments import actions as payments
+from payments import gateways
+from payments.cards import Card
+from payments.gateways.base import GatewayPayment, GatewayUnavailable
+from payments.models import Payment, PaymentState, RefundState, SavedCard
+from reservations import availability, billing
+from reservations.actions import make_way
+from reservations.locks import lock_reservation
+from reservations.models import Partner, Reservation
+from reservations.status import BOOKED, Status
+from roombook.errors import CardDeclined, InvalidRequest, NotFound, ReservationNotOpen
+from roombook.transactions import in_transaction
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """How the customer wants to pay, as the request says it; judged when money is needed."""
+
+    use_saved: bool = False
+    payment_info: Mapping[str, Any] | None = None
+    save_card: bool = False
+
+
+def check_out(
+    reservation_id: int,
+    *,
+    user: "User",
+    means: Means,
+    partner_code: str = "",
+    now: dt.datetime,
+) -> Reservation:
+    """Pay for a draft and book it; repeating it is harmless.
+
+    Returns the reservation as Confirmed, Pending or (under way or in doubt) Processing. Raises
+    CardDeclined, SlotUnavailable, PromoCodeInvalid, AllowanceExhausted, ReservationNotOpen,
+    NoSavedCard or InvalidRequest, and then nothing is charged.
+    """
+    partner = partner_named(partner_code)
+    settle_left_behind(reservation_id, user=user, now=now)
+    reservation = own(reservation_id, user)
+    if reservation.status in BOOKED or reservation.status == Status.PROCESSING:
+        return reservation
+    source = _source(reservation, means, now)
+    if source is not None:
+        # Taken before the gateway is asked, so that rivals cannot try more cards than allowed.
+        CARD_DECLINED.attempt(user.pk, now=now)
+    try:
+        reservation, payment = _begin(
+            reservation_id, user=user, partner=partner, pays=source is not None, now=now
+        )
+        if payment is not None and source is not None:
+            reservation = _pay(payment, source, now=now)
+    except CardDeclined:
+        raise
+    except BaseException:
+        _forgive(source, user)
+        raise
+    _forgive(source, user)
+    if means.save_card and isinstance(source, Card) and reservation.status in BOOKED:
+        payments.save_charged_card(user, source, now=now)
+    return reservation
+
+
+def rehearse(
+    reservation_id: int,
+    *,
+    user: "User",
+    means: Means,
+    partner_code: str = "",
+    now: dt.datetime,
+) -> Reservation:
+    """TestMode: check slot, price, promo code, hours and card; store, hold and charge nothing."""
+    partner = partner_named(partner_code)
+    reservation = own(reservation_id, user)
+    if reservation.status in BOOKED or reservation.status == Status.PROCESSING:
+        return reservation
+    source = _source(reservation, means, now)
+    _take_and_let_go(reservation_id, user=user, partner=partner, now=now)
+    if source is not None:
+        payments.check_card(source)
+    return own(reservation_id, user)
+
+
+def own(reservation_id: int, user: "User") -> Reservation:
+    """The account's reservation as it is now."""
+    rows = Reservation.objects.of(user).select_related("room__center", "room__rate", "user")
+    reservation = rows.filter(pk=reservation_id).first()
+    if reservation is None:
+        raise NotFound
+    return reservation
+
+
+def partner_named(code: str) -> Partner | None:
+    """The active partner of that code, in any case; none for an empty one."""
+    code = code.strip().upper()
+    if not code:
+        return None
+    partner = Partner.objects.filter(code=code, is_active=True).first()
+    if partner is None:
+        raise InvalidRequest({"partner_code": "There is no such partner."})
+    return partner
+
+
+# --- The steps -----------------------------------------------------------------------------------
+
+
+@in_transaction
+def _begin(
+    reservation_id: int, *, user: "User", partner: Partner | None, pays: bool, now: dt.datetime
+) -> tuple[Reservation, Payment | None]:
+    """T1: take everything that the booking needs. A rival's outcome is returned as it is."""
+    reservation = lock_reservation(reservation_id, of_user=user)
+    if reservation.status in BOOKED or reservation.status == Status.PROCESSING:
+        return reservation, None
+    _take(reservation, partner=partner, now=now)
+    if not reservation.total_cost:
+        _book(reservation, is_live_money=gateways.current().is_live, now=now)
+        return reservation, None
+    if not pays:
+        # Free when the card was judged, and no longer: the customer has to see the new total.
+        raise ReservationNotOpen("The price has changed. Please look at it again.")
+    reservation.move_to(Status.PROCESSING)
+    payment = payments.open_payment(
+        reservation_id=reservation.pk,
+        amount=reservation.total_cost,
+        currency=reservation.currency,
+        gateway=gateways.current(),
+        now=now,
+        lease=dt.timedelta(seconds=settings.PAYMENT_LEASE_SECONDS),
+    )
+    return reservation, payment
+
+
+def _take(reservation: Reservation, *, partner: Partner | None, now: dt.datetime) -> None:
+    """Take the slot, the promo use and the hours, or raise. The caller holds the lock."""
+    if not reservation.is_new:
+        raise ReservationNotOpen
+    if reservation.start <= now:
+        raise ReservationNotOpen("This reservation's time has passed.")
+    user, room = reservation.user, reservation.room
+    make_way(room, reservation.span, user=user, now=now, but=reservation)
+    availability.of(room, reservation.span, now=now, for_user=user, ignoring=reservation).require()
+    billing.take_benefits(reservation, now=now)
+    if partner is not None:
+        reservation.partner = partner
+        reservation.save(update_fields=["partner"])
+
+
+@in_transaction
+def _take_and_let_go(
+    reservation_id: int, *, user: "User", partner: Partner | None, now: dt.datetime
+) -> None:
+    """All of T1's own judgement, and not a row changed."""
+    _take(lock_reservation(reservation_id, of_user=user), partner=partner, now=now)
+    transaction.set_rollback(True)
+
+
+def _pay(payment: Payment, source: Card | SavedCard, *, now: dt.datetime) -> Reservation:
+    """Authorize, T2, capture."""
+    try:
+        outcome = payments.authorize(
+            payment, source, description=f"Reservation {payment.reservation_id}"
+        )
+    except GatewayUnavailable:
+        # Nobody knows: the slot stays held until somebody can ask.
+        return Reservation.objects.select_related("room__center").get(pk=payment.reservation_id)
+    reservation, payment = conclude(payment, outcome, now=now)
+    if payment.state == PaymentState.DECLINED:
+        raise CardDeclined(payment.message)
+    if reservation.is_new:
+        raise ReservationNotOpen("The payment was called off. You were not charged.")
+    pay_dues(payment, now=now)
+    return reservation
+
+
+@in_transaction
+def conclude(
+    payment: Payment, outcome: GatewayPayment, *, now: dt.datetime
+) -> tuple[Reservation, Payment]:
+    """T2: write down what the gateway said, and what that makes of the reservation.
+
+    Safe to repeat and to race: only the one who ends the payment's doubt changes the reservation,
+    which may by then be Processing again for another payment.
+    """
+    reservation = lock_reservation(payment.reservation_id)
+    in_doubt = Payment.objects.select_for_update().get(pk=payment.pk).state == PaymentState.STARTED
+    payment = payments.record(payment, outcome, now=now)
+    if not in_doubt:
+        return reservation, payment
+    if payment.state in {PaymentState.AUTHORIZED, PaymentState.CAPTURED}:
+        _book(reservation, is_live_money=payment.is_live, now=now)
+    else:
+        billing.give_back_benefits(reservation, now=now)
+        # Held a little longer, for another card.
+        hold = dt.timedelta(minutes=settings.HOLD_MINUTES_AFTER_DECLINE)
+        reservation.move_to(Status.NEW, hold_until=now + hold)
+    return reservation, payment
+
+
+def _book(reservation: Reservation, *, is_live_money: bool, now: dt.datetime) -> None:
+    live_room = reservation.room.is_live_inventory
+    reservation.move_to(
+        Status.CONFIRMED if live_room else Status.PENDING,
+        booked_at=now,
+        is_live=live_room and is_live_money,
+    )
+
+
+# --- Settling ------------------------------------------------------------------------------------
+
+
+def settle_left_behind(reservation_id: int, *, user: "User", now: dt.datetime) -> None:
+    """Settle what a dead worker left of this reservation, once its lease is over."""
+    payment = (
+        Payment.objects.in_doubt(now)
+        .filter(reservation=reservation_id, reservation__user=user)
+        .first()
+    )
+    if payment is not None:
+        try:
+            settle(payment, now=now)
+        except GatewayUnavailable:
+            logger.warning("Payment %s is still in doubt: no answer.", payment.key)
+
+
+def settle(payment: Payment, *, now: dt.datetime) -> Payment:
+    """Find out what became of a payment whose worker is gone, and conclude the checkout."""
+    _, payment = conclude(payment, payments.find_out(payment), now=now)
+    pay_dues(payment, now=now)
+    return payment
+
+
+# What an authorized payment is owed follows from its reservation alone.
+CAPTURE_OWED = frozenset({Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
+VOID_OWED = frozenset({Status.DECLINED, Status.CANCELLED, Status.EXPIRED, Status.NEW})
+
+
+def pay_dues(payment: Payment, *, now: dt.datetime) -> None:
+    """Do at the gateway what the reservation's status asks for; what fails stays owed."""
+    try:
+        settle_dues(payment, now=now)
+    except GatewayUnavailable:
+        logger.warning("Payment %s: the gateway does not answer; it stays owed.", payment.key)
+    except Exception:
+        # The booking stands whatever happens here; reconcile_payments reports what is left.
+        logger.exception("Payment %s: what is owed could not be done.", payment.key)
+
+
+def settle_dues(payment: Payment, *, now: dt.datetime) -> Payment:
+    """Capture or void an authorized payment as its reservation says, then pay back what is owed."""
+    payment = Payment.objects.select_related("reservation").get(pk=payment.pk)
+    if payment.state == PaymentState.AUTHORIZED:
+        if payment.reservation.status in CAPTURE_OWED:
+            payment = payments.capture(payment, now=now)
+        elif payment.reservation.status in VOID_OWED:
+            payment = payments.void(payment, now=now)
+    for refund in payment.refunds.filter(state=RefundState.STARTED):
+        payments.pay_back(refund, now=now)
+    return payment
+
+
+# --- Helpers -------------------------------------------------------------------------------------
+
+
+def _source(reservation: Reservation, means: Means, now: dt.datetime) -> Card | SavedCard | None:
+    """The card to pay with; none is needed, and none is asked for, where nothing is to be paid."""
+    if not reservation.total_cost and not means.use_saved and not means.payment_info:
+        return None
+    return payments.card_source(
+        reservation.user, use_saved=means.use_saved, payment_info=means.payment_info, now=now
+    )
+
+
+def _forgive(source: object, user: "User") -> None:
+    if source is not None:
+        CARD_DECLINED.forgive(user.pk)

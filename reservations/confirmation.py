@@ -1,0 +1,68 @@
+"""The sentence that answers a checkout: made of what is stored, so that a repeat reads alike."""
+
+import datetime as dt
+
+from babel.dates import format_date, format_time
+from django.conf import settings
+
+from payments.models import Payment, PaymentState
+from reservations.models import Reservation
+from reservations.status import BOOKED, Status
+from roombook import money
+
+PAID = {PaymentState.AUTHORIZED, PaymentState.CAPTURED, PaymentState.REFUNDED}
+
+
+def message(reservation: Reservation) -> str:
+    """What the customer reads after a checkout, a repeated one, or a rehearsal."""
+    if reservation.status == Status.PROCESSING:
+        return "Your payment is being confirmed. Please do not pay again."
+    if reservation.status not in BOOKED:
+        return (
+            f"This was a test: {what(reservation)} can be booked for"
+            f" {money.display(reservation.total_cost)}. Nothing was booked or charged."
+        )
+    payment = reservation.payments.filter(state__in=PAID).order_by("pk").last()
+    if reservation.status == Status.PENDING:
+        return (
+            f"Your request for {what(reservation)} is with the center (reservation"
+            f" {reservation.pk}). {_reserved(payment)}"
+        )
+    return f"You have booked {what(reservation)} (reservation {reservation.pk}). {_paid(payment)}"
+
+
+def what(reservation: Reservation) -> str:
+    """Room, center and time: `Boardroom at Union Station, Mon, Mar 1, 2027, 9:00 AM - 5:00 PM`."""
+    center = reservation.room.center
+    start = reservation.start.astimezone(center.zone)
+    end = reservation.end.astimezone(center.zone)
+    until = _time(end) if end.date() == start.date() else f"{_date(end)}, {_time(end)}"
+    return f"{reservation.room.name} at {center.name}, {_date(start)}, {_time(start)} - {until}"
+
+
+def _paid(payment: Payment | None) -> str:
+    if payment is None:
+        return "There was nothing to pay."
+    return f"{money.display(payment.amount)} was charged to {_card(payment)}."
+
+
+def _reserved(payment: Payment | None) -> str:
+    if payment is None:
+        return "There is nothing to pay."
+    return (
+        f"{money.display(payment.amount)} is reserved on {_card(payment)} and charged only when"
+        " the center agrees."
+    )
+
+
+def _card(payment: Payment) -> str:
+    return f"{payment.card_brand} ending {payment.card_last4}"
+
+
+def _date(moment: dt.datetime) -> str:
+    return str(format_date(moment.date(), "EEE, MMM d, y", locale=settings.LOCALE))
+
+
+def _time(moment: dt.datetime) -> str:
+    # CLDR parts hour and AM/PM by a narrow no-break space, which few phones' fonts have.
+    return str(format_time(moment.time(), "short", locale=settings.LOCALE)).replace("\u202f", " ")

@@ -1,0 +1,93 @@
+"""Two bookings never share a room: the database's own word, on PostgreSQL and on SQLite.
+
+PostgreSQL has an exclusion constraint. SQLite has none, so two triggers say the same; Django
+rebuilds SQLite tables in some migrations and loses their triggers, so they are laid again after
+every migrate (see apps.py), and a system check misses them if they are gone.
+"""
+
+from typing import Any
+
+from django.contrib.postgres.constraints import ExclusionConstraint
+from django.contrib.postgres.fields import DateTimeRangeField
+from django.db import DatabaseError, connections
+from django.db.models import Func
+
+NAME = "reservation_holders_never_overlap"
+
+
+class TimestampRange(Func):
+    function = "TSTZRANGE"
+    output_field = DateTimeRangeField()
+
+
+class PostgresExclusion(ExclusionConstraint):
+    """An exclusion constraint that is simply absent on other databases.
+
+    Named in migrations: never move or rename this class.
+    """
+
+    def constraint_sql(self, model: Any, schema_editor: Any) -> Any:
+        if schema_editor.connection.vendor != "postgresql":
+            return None
+        return super().constraint_sql(model, schema_editor)
+
+    def create_sql(self, model: Any, schema_editor: Any) -> Any:
+        if schema_editor.connection.vendor != "postgresql":
+            return None
+        return super().create_sql(model, schema_editor)
+
+    def remove_sql(self, model: Any, schema_editor: Any) -> Any:
+        if schema_editor.connection.vendor != "postgresql":
+            return None
+        return super().remove_sql(model, schema_editor)
+
+    def validate(self, *args: Any, **kwargs: Any) -> None:
+        """Leave it to the evaluator, which names the rival; the constraint is the last line."""
+
+
+TABLE = "reservations_reservation"
+_OVERLAP = f"""
+    SELECT RAISE(ABORT, '{NAME}') FROM {TABLE} AS held
+    WHERE held.room_id = NEW.room_id AND held.id <> NEW.id AND held.holds_slot
+      AND held.start < NEW.occupied_until AND NEW.start < held.occupied_until
+"""
+TRIGGERS = {
+    f"{NAME}_insert": f"""
+        CREATE TRIGGER {NAME}_insert AFTER INSERT ON {TABLE} WHEN NEW.holds_slot
+        BEGIN {_OVERLAP}; END""",
+    f"{NAME}_update": f"""
+        CREATE TRIGGER {NAME}_update
+        AFTER UPDATE OF room_id, start, occupied_until, holds_slot ON {TABLE} WHEN NEW.holds_slot
+        BEGIN {_OVERLAP}; END""",
+}
+
+
+def lay_triggers(using: str) -> None:
+    """Make the SQLite triggers anew; nothing on other databases."""
+    connection = connections[using]
+    if connection.vendor != "sqlite":
+        return
+    with connection.cursor() as cursor:
+        if TABLE not in connection.introspection.table_names(cursor):
+            return
+        for name, sql in TRIGGERS.items():
+            cursor.execute(f"DROP TRIGGER IF EXISTS {name}")
+            cursor.execute(sql)
+
+
+def missing_triggers(using: str) -> list[str]:
+    """Which triggers a migrated SQLite database lacks."""
+    connection = connections[using]
+    if connection.vendor != "sqlite":
+        return []
+    with connection.cursor() as cursor:
+        if TABLE not in connection.introspection.table_names(cursor):
+            return []
+        cursor.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'")
+        present = {name for (name,) in cursor.fetchall()}
+    return sorted(set(TRIGGERS) - present)
+
+
+def is_overlap(error: DatabaseError) -> bool:
+    """Whether the database refused a second holder of one room."""
+    return NAME in str(error)

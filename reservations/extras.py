@@ -1,0 +1,54 @@
+"""The services that a customer ticked, judged against what the center offers (B12.3)."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from centers.models import Center, Service
+from reservations.pricing import Extra
+from roombook.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+
+
+def chosen(center: Center, options: Sequence[Mapping[str, Any]]) -> list[Extra]:
+    """The selected options as extras; anything wrong with them is told by its field.
+
+    An option without `selected` counts as selected. Name and needs are the server's to say: what
+    a client sends of them is ignored.
+    """
+    wanted = [(index, each) for index, each in enumerate(options) if each.get("selected", True)]
+    ids = [each["service_id"] for _, each in wanted if "service_id" in each]
+    offered = {
+        service.pk: service
+        for service in Service.objects.filter(
+            center=center, is_active=True, pk__in=ids
+        ).select_related("rate")
+    }
+    extras: list[Extra] = []
+    problems: dict[str, str] = {}
+    seen: set[int] = set()
+    for index, option in wanted:
+        path = f"service_options.{index}"
+        pk = option.get("service_id", 0)
+        service = offered.get(pk)
+        if not pk:
+            problems[f"{path}.service_id"] = "This field is required."
+        elif service is None:
+            problems[f"{path}.service_id"] = "This center does not offer this service."
+        elif pk in seen:
+            problems[f"{path}.service_id"] = "Each service can be chosen once."
+        elif service.needs_quantity and option.get("quantity") is None:
+            problems[f"{path}.quantity"] = "This service needs a quantity."
+        else:
+            extras.append(_extra(service, option))
+        seen.add(pk)
+    if problems:
+        raise InvalidRequest(problems)
+    return sorted(extras, key=lambda extra: (extra.service.position, extra.service.pk))
+
+
+def _extra(service: Service, option: Mapping[str, Any]) -> Extra:
+    duration: Decimal | None = option.get("duration_hours") if service.needs_duration else None
+    quantity: int | None = option.get("quantity") if service.needs_quantity else None
+    return Extra(service, duration, quantity)

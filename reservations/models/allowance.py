@@ -1,0 +1,103 @@
+"""Included room hours of an account, and the ledger of what became of them."""
+
+import calendar
+import datetime as dt
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models import F, Q
+
+
+class Allowance(models.Model):
+    """Room hours that an account may use without paying.
+
+    One-off hours are spent once between `valid_from` and `valid_until`; monthly ones are granted
+    anew each calendar month of the meeting and lapse unused. Nothing of the balance is stored:
+    it is the hours granted plus the ledger's entries (see AllowanceEntry).
+    """
+
+    class Kind(models.TextChoices):
+        ONE_OFF = "one-off", "One-off"
+        MONTHLY = "monthly", "Every month"
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="allowances")
+    description = models.CharField(max_length=255)
+    kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.ONE_OFF)
+    hours = models.PositiveIntegerField(help_text="Whole hours: in all, or each month.")
+    valid_from = models.DateField(null=True, blank=True, help_text="First day of a meeting.")
+    valid_until = models.DateField(null=True, blank=True, help_text="Last day of a meeting.")
+    centers = models.ManyToManyField(
+        "centers.Center", blank=True, related_name="+", help_text="None: valid at every center."
+    )
+    room_types = models.ManyToManyField(
+        "centers.ResourceType", blank=True, related_name="+", help_text="None: for every room type."
+    )
+    is_automatic = models.BooleanField(
+        "used by itself", default=True, help_text="Off: only where the customer chooses it."
+    )
+    is_active = models.BooleanField(default=True)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="allowance_begins_before_it_ends",
+                condition=Q(valid_from__isnull=True)
+                | Q(valid_until__isnull=True)
+                | Q(valid_from__lte=F("valid_until")),
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.description} ({self.user})"
+
+    def clean(self) -> None:
+        if self.valid_from and self.valid_until and self.valid_from > self.valid_until:
+            raise ValidationError({"valid_until": "It ends before it begins."})
+
+    def period_of(self, day: dt.date) -> dt.date | None:
+        """What a meeting on that local day is counted to: its month's first day, or the one-off."""
+        return day.replace(day=1) if self.kind == self.Kind.MONTHLY else None
+
+    def expires_on(self, day: dt.date) -> dt.date:
+        """The last day on which the hours that a meeting on `day` would use can be used."""
+        last = self.valid_until or dt.date.max
+        if self.kind == self.Kind.MONTHLY:
+            last = min(last, day.replace(day=calendar.monthrange(day.year, day.month)[1]))
+        return last
+
+
+class AllowanceEntry(models.Model):
+    """A line of an allowance's ledger: hours used (negative) or given back or added (positive).
+
+    Entries are only ever added.
+    """
+
+    allowance = models.ForeignKey(Allowance, models.PROTECT, related_name="entries")
+    reservation = models.ForeignKey(
+        "reservations.Reservation",
+        models.PROTECT,
+        null=True,
+        blank=True,
+        related_name="allowance_entries",
+    )
+    period = models.DateField(
+        null=True, blank=True, help_text="First day of the month; empty for one-off hours."
+    )
+    hours = models.IntegerField()
+    reason = models.CharField(max_length=255)
+    at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "allowance entries"
+        constraints = [
+            models.CheckConstraint(name="allowance_entry_is_not_zero", condition=~Q(hours=0)),
+            models.CheckConstraint(
+                name="allowance_entry_period_is_a_month",
+                condition=Q(period__isnull=True) | Q(period__day=1),
+            ),
+        ]
+        indexes = [models.Index(fields=["allowance", "period"], name="allowance_entry_by_period")]
+
+    def __str__(self) -> str:
+        return f"{self.hours:+d} h: {self.reason}"

@@ -1,0 +1,122 @@
+"""Promo codes and the ledger of their uses."""
+
+from decimal import Decimal
+from typing import Any
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.db.models import F, Q
+
+from roombook.money import MoneyField
+
+
+class PromoCode(models.Model):
+    """A code that takes a percentage or an amount off a booking.
+
+    `uses` and `spent` are kept beside the ledger so that the database itself can refuse one use
+    too many; `verify_integrity` compares them with the ledger.
+    """
+
+    code = models.CharField(max_length=50, unique=True, help_text="Any case; kept in capitals.")
+    description = models.CharField(max_length=255, blank=True)
+    is_active = models.BooleanField(default=True)
+    percent = models.DecimalField(
+        max_digits=5, decimal_places=2, null=True, blank=True, help_text="Or an amount, not both."
+    )
+    amount = MoneyField(null=True, blank=True)
+    valid_from = models.DateTimeField("booked from", null=True, blank=True)
+    valid_until = models.DateTimeField("booked until", null=True, blank=True)
+    meeting_from = models.DateField("meeting from", null=True, blank=True)
+    meeting_until = models.DateField("meeting until", null=True, blank=True)
+    max_uses = models.PositiveIntegerField("uses in all", null=True, blank=True)
+    max_uses_per_account = models.PositiveIntegerField("uses per account", null=True, blank=True)
+    budget = MoneyField("discounts in all", null=True, blank=True)
+    minimum_spend = MoneyField(null=True, blank=True)
+    centers = models.ManyToManyField(
+        "centers.Center", blank=True, related_name="+", help_text="None: valid at every center."
+    )
+    room_types = models.ManyToManyField(
+        "centers.ResourceType", blank=True, related_name="+", help_text="None: for every room type."
+    )
+    uses = models.PositiveIntegerField(default=0, editable=False)
+    spent = MoneyField("discounts given", default=Decimal(0), editable=False)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                name="promo_code_is_percent_or_amount",
+                condition=Q(percent__gt=0, percent__lte=100, amount__isnull=True)
+                | Q(percent__isnull=True, amount__gt=0),
+            ),
+            models.CheckConstraint(
+                name="promo_code_uses_within_limit",
+                condition=Q(max_uses__isnull=True) | Q(uses__lte=F("max_uses")),
+            ),
+            models.CheckConstraint(
+                name="promo_code_spent_within_budget",
+                condition=Q(spent__gte=0) & (Q(budget__isnull=True) | Q(spent__lte=F("budget"))),
+            ),
+            models.CheckConstraint(
+                name="promo_code_minimum_spend_not_negative",
+                condition=Q(minimum_spend__isnull=True) | Q(minimum_spend__gte=0),
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.code
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        self.code = self.code.strip().upper()
+        super().save(*args, **kwargs)
+
+    def clean(self) -> None:
+        self.code = self.code.strip().upper()
+        errors = {}
+        if (self.percent is None) == (self.amount is None):
+            errors["percent"] = "Give a percentage or an amount, one of the two."
+        if self.max_uses is not None and self.max_uses < self.uses:
+            errors["max_uses"] = f"It has been used {self.uses} times already."
+        if self.budget is not None and self.budget < self.spent:
+            errors["budget"] = f"It has given {self.spent} already."
+        if self.valid_from and self.valid_until and self.valid_from >= self.valid_until:
+            errors["valid_until"] = "It ends before it begins."
+        if self.meeting_from and self.meeting_until and self.meeting_from > self.meeting_until:
+            errors["meeting_until"] = "It ends before it begins."
+        if errors:
+            raise ValidationError(errors)
+
+
+class PromoRedemption(models.Model):
+    """One use of a promo code by one reservation; given back, not deleted."""
+
+    promo_code = models.ForeignKey(PromoCode, models.PROTECT, related_name="redemptions")
+    reservation = models.ForeignKey(
+        "reservations.Reservation", models.PROTECT, related_name="promo_redemptions"
+    )
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    amount = MoneyField()
+    taken_at = models.DateTimeField()
+    given_back_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["reservation"],
+                condition=Q(given_back_at__isnull=True),
+                name="promo_redemption_one_open_per_reservation",
+            ),
+            models.CheckConstraint(
+                name="promo_redemption_amount_not_negative", condition=Q(amount__gte=0)
+            ),
+        ]
+        indexes = [
+            models.Index(
+                fields=["promo_code", "user"],
+                condition=Q(given_back_at__isnull=True),
+                name="promo_redemption_open_by_user",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.promo_code} for reservation {self.reservation_id}"

@@ -1,0 +1,66 @@
+"""Questions asked of reservations, each a sentence."""
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+from django.db import models
+from django.db.models import Prefetch, Q
+
+from centers.models import Center
+from centers.span import Span
+from reservations.status import HOLDING, Status
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+
+class ReservationQuerySet(models.QuerySet[Any]):
+    def of(self, user: "User") -> "ReservationQuerySet":
+        """The account's own: a stranger's reservation is simply not there."""
+        return self.filter(user=user)
+
+    def holding_at(self, now: dt.datetime) -> "ReservationQuerySet":
+        """Those that keep others out of their room; a New one only until its hold lapses."""
+        return self.filter(
+            Q(status__in=sorted(HOLDING)) | Q(status=Status.NEW, hold_until__gt=now),
+            holds_slot=True,
+        )
+
+    def with_lapsed_hold(self, now: dt.datetime) -> "ReservationQuerySet":
+        """Drafts that are still marked as holding although their time is over."""
+        return self.filter(status=Status.NEW, holds_slot=True, hold_until__lte=now)
+
+    def release_holds(self) -> int:
+        """Let these drafts' rooms go; they stay New, to be checked out while the room is free."""
+        return self.filter(status=Status.NEW, holds_slot=True).update(
+            holds_slot=False, hold_until=None
+        )
+
+    def touching(self, span: Span, *, turnaround_minutes: int) -> "ReservationQuerySet":
+        """Those nearer to the span than the larger of the two turnarounds allows."""
+        buffer = dt.timedelta(minutes=turnaround_minutes)
+        ours = Q(start__lt=span.end + buffer, end__gt=span.start - buffer)
+        theirs = Q(occupied_from__lt=span.end, occupied_until__gt=span.start)
+        return self.filter(ours | theirs)
+
+    def between(self, first: dt.datetime | None, last: dt.datetime | None) -> "ReservationQuerySet":
+        """Those that touch the time from first to last; None is no bound."""
+        rows = self
+        if first is not None:
+            rows = rows.filter(end__gt=first)
+        if last is not None:
+            rows = rows.filter(start__lt=last)
+        return rows
+
+    def with_details(self, user: "User") -> "ReservationQuerySet":
+        """With all that a ReservationInfo shows but the offers of allowances (see details.py), in
+        a number of queries that does not grow."""
+        return self.select_related(
+            "room__rate", "room__resource_type", "promo_code"
+        ).prefetch_related(
+            Prefetch("room__center", Center.objects.with_details().for_user(user)),
+            "line_items",
+            "attendees",
+            "chosen_services__service",
+            "allowance_uses__allowance",
+        )

@@ -1,0 +1,46 @@
+"""What a reservation can be, what each state means for its room, and who may follow whom."""
+
+from django.db import models
+
+
+class Status(models.TextChoices):
+    """The contract's ReservationStatuses; the stored value is the one on the wire."""
+
+    NEW = "New", "New (a draft, not paid)"
+    PROCESSING = "Processing", "Processing (a payment is under way or in doubt)"
+    PENDING = "Pending", "Pending (authorized, the center has yet to agree)"
+    CONFIRMED = "Confirmed", "Confirmed"
+    DECLINED = "Declined", "Declined by the center"
+    CANCELLED = "Cancelled", "Cancelled"
+    EXPIRED = "Expired", "Expired"
+    COMPLETED = "Completed", "Completed"
+    NO_SHOW = "NoShow", "No-show"
+
+
+# A New reservation holds its room only as long as its hold lasts; these hold it whatever the time.
+HOLDING = frozenset({Status.PROCESSING, Status.PENDING, Status.CONFIRMED})
+
+# What a repeated checkout is answered with, without asking the gateway.
+BOOKED = frozenset({Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
+
+MOVES: dict[Status, frozenset[Status]] = {
+    Status.NEW: frozenset(
+        # Straight to Confirmed or Pending where nothing is to be paid.
+        {Status.PROCESSING, Status.CONFIRMED, Status.PENDING, Status.CANCELLED, Status.EXPIRED}
+    ),
+    Status.PROCESSING: frozenset({Status.NEW, Status.CONFIRMED, Status.PENDING}),
+    Status.PENDING: frozenset(
+        {Status.CONFIRMED, Status.DECLINED, Status.CANCELLED, Status.EXPIRED}
+    ),
+    Status.CONFIRMED: frozenset({Status.CANCELLED, Status.COMPLETED, Status.NO_SHOW}),
+    Status.COMPLETED: frozenset({Status.NO_SHOW}),
+    Status.NO_SHOW: frozenset({Status.COMPLETED}),
+}
+
+
+class IllegalMove(Exception):
+    """A defect: code asked for a change of status that the table does not have."""
+
+
+def may_move(old: str, new: str) -> bool:
+    return new in MOVES.get(Status(old), frozenset())

@@ -1,0 +1,298 @@
+"""The operations on reservations."""
+
+import datetime as dt
+from typing import Any
+
+from django.utils import timezone
+
+from accounts.models import User
+from centers.models import MeetingRoom
+from payments.serializers import AccountPaymentInfo
+from reservations import (
+    actions,
+    availability,
+    billing,
+    cancellation,
+    checkout,
+    confirmation,
+    details,
+    extras,
+)
+from reservations.booking_span import span_at
+from reservations.models import Reservation
+from reservations.serializers import (
+    AllowanceUsageInfo,
+    AttendeeInfo,
+    ReservationInfo,
+    ServiceOption,
+)
+from reservations.status import Status
+from roombook.api.operations import Operation
+from roombook.api.serializers import (
+    BooleanField,
+    CenterDateTimeField,
+    ChoiceField,
+    ContractSerializer,
+    DateTimeField,
+    DecimalField,
+    IdField,
+    IntegerField,
+    ListField,
+    TextField,
+)
+from roombook.errors import InvalidRequest
+
+MAX_LISTED = 100
+
+
+class GetReservation(Operation):
+    """Read one of the account's reservations."""
+
+    class Input(ContractSerializer):
+        Id = IdField(required=True)
+
+    class Output(ContractSerializer):
+        Reservation = ReservationInfo()
+
+    def perform(self, user: User, *, id: int) -> dict[str, Any]:  # noqa: A002 (the contract's Id)
+        return {"reservation": details.get(id, user=user)}
+
+
+class CheckRoomAvailability(Operation):
+    """Say whether a room can be booked for a time span."""
+
+    class Input(ContractSerializer):
+        CenterId = IdField()
+        RoomId = IdField(required=True)
+        StartDate = CenterDateTimeField(required=True)
+        EndDate = CenterDateTimeField(required=True)
+
+    class Output(ContractSerializer):
+        IsAvailable = BooleanField()
+
+    def perform(
+        self,
+        user: User,
+        *,
+        room_id: int,
+        start_date: dt.datetime,
+        end_date: dt.datetime,
+        center_id: int | None = None,
+    ) -> dict[str, Any]:
+        room = MeetingRoom.objects.bookable().get_for(room_id, center_id=center_id)
+        span = span_at(room.center, start_date, end_date)
+        answer = availability.of(room, span, now=timezone.now(), for_user=user)
+        return {"is_available": answer.is_free}
+
+
+class ReservationCost(Operation):
+    """Price a room with its services for a time span: the list price, tax included."""
+
+    class Input(ContractSerializer):
+        MeetingRoomId = IdField(required=True)
+        StartDate = CenterDateTimeField(required=True)
+        EndDate = CenterDateTimeField(required=True)
+        ServiceOptions = ServiceOption(many=True)
+
+    class Output(ContractSerializer):
+        Total = DecimalField()
+
+    def perform(
+        self,
+        user: User,
+        *,
+        meeting_room_id: int,
+        start_date: dt.datetime,
+        end_date: dt.datetime,
+        service_options: list[dict[str, Any]] | None = None,
+    ) -> dict[str, Any]:
+        room = MeetingRoom.objects.bookable().get_for(meeting_room_id)
+        span = span_at(room.center, start_date, end_date)
+        wanted = extras.chosen(room.center, service_options or [])
+        return {"total": billing.list_price(room, span, wanted).total}
+
+
+class UpdatePromoCode(Operation):
+    """Set, replace or take off the promo code of a draft."""
+
+    class Input(ContractSerializer):
+        ReservationId = IdField(required=True)
+        PromoCode = TextField(max_length=50)
+
+    class Output(ContractSerializer):
+        UpdatedReservation = ReservationInfo()
+
+    def perform(self, user: User, *, reservation_id: int, promo_code: str = "") -> dict[str, Any]:
+        actions.apply_promo_code(reservation_id, promo_code, user=user, now=timezone.now())
+        return {"updated_reservation": details.get(reservation_id, user=user)}
+
+
+class GetAllowances(Operation):
+    """List the allowances that are, or could be, used for a reservation."""
+
+    csv_rows = "Allowances"
+
+    class Input(ContractSerializer):
+        ReservationId = IdField(required=True)
+
+    class Output(ContractSerializer):
+        Allowances = AllowanceUsageInfo(many=True)
+
+    def perform(self, user: User, *, reservation_id: int) -> dict[str, Any]:
+        return {"allowances": details.get(reservation_id, user=user).all_allowances}
+
+
+class Checkout(Operation):
+    """Pay for a draft by card and book it. Repeating it is harmless."""
+
+    class Input(ContractSerializer):
+        ReservationId = IdField(required=True)
+        UseSavedPaymentInfo = BooleanField()
+        PaymentInfo = AccountPaymentInfo()
+        SavePaymentInfo = BooleanField()
+        TestMode = BooleanField()
+        PartnerCode = TextField(max_length=50)
+
+    class Output(ContractSerializer):
+        ConfirmationMessage = TextField()
+        IsLive = BooleanField()
+        Status = TextField()
+
+    def perform(
+        self,
+        user: User,
+        *,
+        reservation_id: int,
+        use_saved_payment_info: bool = False,
+        payment_info: dict[str, Any] | None = None,
+        save_payment_info: bool = False,
+        test_mode: bool = False,
+        partner_code: str = "",
+    ) -> dict[str, Any]:
+        check_out = checkout.rehearse if test_mode else checkout.check_out
+        reservation = check_out(
+            reservation_id,
+            user=user,
+            means=checkout.Means(use_saved_payment_info, payment_info, save_payment_info),
+            partner_code=partner_code,
+            now=timezone.now(),
+        )
+        return {
+            "confirmation_message": confirmation.message(reservation),
+            "is_live": reservation.is_live,
+            "status": reservation.status,
+        }
+
+
+# --- Extensions: beyond the contract, by the same conventions ------------------------------------
+
+
+class CreateReservation(Operation):
+    """Make a draft that holds its room for a while."""
+
+    class Input(ContractSerializer):
+        MeetingRoomId = IdField(required=True)
+        StartDate = CenterDateTimeField(required=True)
+        EndDate = CenterDateTimeField(required=True)
+        ServiceOptions = ServiceOption(many=True)
+        NumberOfAttendees = IntegerField(min_value=1)
+        Attendees = AttendeeInfo(many=True)
+
+    class Output(ContractSerializer):
+        Reservation = ReservationInfo()
+
+    def perform(
+        self,
+        user: User,
+        *,
+        meeting_room_id: int,
+        start_date: dt.datetime,
+        end_date: dt.datetime,
+        service_options: list[dict[str, Any]] | None = None,
+        number_of_attendees: int | None = None,
+        attendees: list[dict[str, Any]] | None = None,
+    ) -> dict[str, Any]:
+        reservation = actions.create_draft(
+            user,
+            room_id=meeting_room_id,
+            start=start_date,
+            end=end_date,
+            service_options=service_options or [],
+            number_of_attendees=number_of_attendees,
+            attendees=attendees or [],
+            now=timezone.now(),
+        )
+        return {"reservation": details.get(reservation.pk, user=user)}
+
+
+class CancelReservation(Operation):
+    """Cancel a reservation and give back what its policy says; TestMode only tells."""
+
+    class Input(ContractSerializer):
+        ReservationId = IdField(required=True)
+        TestMode = BooleanField()
+
+    class Output(ContractSerializer):
+        Message = TextField()
+        Refund = DecimalField()
+        Reservation = ReservationInfo()
+
+    def perform(
+        self, user: User, *, reservation_id: int, test_mode: bool = False
+    ) -> dict[str, Any]:
+        now = timezone.now()
+        if test_mode:
+            reservation = checkout.own(reservation_id, user)
+            outcome = cancellation.preview(reservation, now=now)
+        else:
+            outcome = cancellation.cancel(reservation_id, user=user, now=now)
+        return {
+            "message": outcome.message,
+            "refund": outcome.refund,
+            "reservation": details.get(reservation_id, user=user),
+        }
+
+
+class UpdateAllowances(Operation):
+    """Use exactly these allowances on a draft."""
+
+    class Input(ContractSerializer):
+        ReservationId = IdField(required=True)
+        AllowanceIds = ListField(IdField())
+
+    class Output(ContractSerializer):
+        UpdatedReservation = ReservationInfo()
+
+    def perform(
+        self, user: User, *, reservation_id: int, allowance_ids: list[int] | None = None
+    ) -> dict[str, Any]:
+        actions.choose_allowances(
+            reservation_id, allowance_ids or [], user=user, now=timezone.now()
+        )
+        return {"updated_reservation": details.get(reservation_id, user=user)}
+
+
+class ListReservations(Operation):
+    """List the account's reservations that touch a time, by their start."""
+
+    csv_rows = "Reservations"
+
+    class Input(ContractSerializer):
+        From = DateTimeField()
+        To = DateTimeField()
+        Statuses = ListField(ChoiceField(Status))
+
+    class Output(ContractSerializer):
+        Reservations = ReservationInfo(many=True)
+
+    def perform(self, user: User, **asked: Any) -> dict[str, Any]:
+        # `from` is a word of Python's own: the fields are taken by name.
+        first: dt.datetime | None = asked.get("from")
+        last: dt.datetime | None = asked.get("to")
+        if first and last and first > last:
+            raise InvalidRequest({"to": "To must not be before From."})
+        rows = Reservation.objects.of(user).between(first, last)
+        if asked.get("statuses"):
+            rows = rows.filter(status__in=asked["statuses"])
+        chosen = rows.order_by("start", "pk")[:MAX_LISTED]
+        return {"reservations": details.listed(chosen, user=user)}

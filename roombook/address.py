@@ -1,0 +1,39 @@
+"""The postal address that centers and payment cards have in common."""
+
+from django.core.validators import MaxValueValidator, MinValueValidator
+from django.db import models
+
+
+class Address(models.Model):
+    """Where something is; every column may be empty, the owner decides what it needs."""
+
+    street1 = models.CharField("street", max_length=255, blank=True)
+    street2 = models.CharField("street, second line", max_length=255, blank=True)
+    street3 = models.CharField("street, third line", max_length=255, blank=True)
+    city = models.CharField(max_length=255, blank=True)
+    state = models.CharField("state or province", max_length=255, blank=True)
+    postal_code = models.CharField(max_length=255, blank=True)
+    country = models.CharField(max_length=255, blank=True)
+    latitude = models.FloatField(
+        null=True, blank=True, validators=[MinValueValidator(-90), MaxValueValidator(90)]
+    )
+    longitude = models.FloatField(
+        null=True, blank=True, validators=[MinValueValidator(-180), MaxValueValidator(180)]
+    )
+    time_zone_id = models.CharField("time zone", max_length=255, blank=True)
+
+    class Meta:
+        abstract = True
+
+    @property
+    def has_street2(self) -> bool:
+        return bool(self.street2)
+
+    @property
+    def city_state_postal_code(self) -> str:
+        """The last line of a letter: `Denver, CO 80202`, missing parts left out cleanly."""
+        region = " ".join(part for part in (self.state, self.postal_code) if part)
+        return ", ".join(part for part in (self.city, region) if part)
+
+
+ADDRESS_FIELDS = tuple(field.name for field in Address._meta.local_fields)

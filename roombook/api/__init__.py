@@ -1,0 +1,1 @@
+"""How the contract's wire looks: formats, envelope, names, errors. It knows no domain."""

@@ -1,0 +1,47 @@
+"""Which versions of the app may still call (B4)."""
+
+import re
+from typing import Any
+
+from django.conf import settings
+from rest_framework import status
+from rest_framework.exceptions import APIException, ValidationError
+from rest_framework.request import Request
+
+from roombook.api.serializers import TextField
+
+DOTTED_NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
+
+
+class AppVersionTooOld(APIException):
+    """The app is older than the oldest that still works with this service."""
+
+    status_code = status.HTTP_426_UPGRADE_REQUIRED
+    default_code = "AppVersionTooOld"
+
+
+def judge(request: Request) -> None:
+    """Refuse an app that is too old; one that does not tell its version readably may pass."""
+    fields: Any = request.data  # An object: the parsers see to that.
+    sent = fields.get("AppVersion")
+    if sent is None:
+        return
+    try:
+        version = TextField().run_validation(sent)
+    except ValidationError as error:
+        raise ValidationError({"AppVersion": error.detail}) from error
+    # For the log line of this request.
+    request._request.app_version = "".join(filter(str.isprintable, version))  # type: ignore[attr-defined]
+    numbers, minimum = numbers_of(version), numbers_of(settings.MINIMUM_APP_VERSION)
+    if numbers is not None and minimum is not None and numbers < minimum:
+        raise AppVersionTooOld
+
+
+def numbers_of(version: str) -> tuple[int, ...] | None:
+    """`2.10.0` as numbers that compare: 2.10 is above 2.9 and equal to 2.10.0."""
+    if not DOTTED_NUMBERS.fullmatch(version):
+        return None
+    numbers = [int(part) for part in version.split(".")]
+    while numbers and numbers[-1] == 0:
+        numbers.pop()
+    return tuple(numbers)

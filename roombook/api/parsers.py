@@ -1,0 +1,172 @@
+"""From the bytes of a request to its fields, within bounds that nobody can talk us out of (B1)."""
+
+import codecs
+import io
+import json
+import math
+import re
+from collections.abc import Mapping
+from typing import IO, Any, NoReturn
+
+from django.core.exceptions import RequestDataTooBig
+from django.core.handlers.wsgi import LimitedStream
+from django.http import HttpRequest
+from django.utils.http import parse_header_parameters
+from rest_framework import parsers
+from rest_framework.exceptions import ParseError, UnsupportedMediaType
+from rest_framework.request import Request
+from rest_framework_csv.parsers import CSVParser as LibraryCSVParser
+
+from roombook.api import flat
+
+MAX_BODY = 256 * 1024
+MAX_DEPTH = 32
+# Codecs that are no charset of a body: slow without bound, or of Python source.
+NO_CHARSETS = {"idna", "punycode", "undefined", "raw_unicode_escape", "unicode_escape"}
+# A string (also one that never ends) or a bracket. `*+` never goes back, so time stays linear.
+STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+
+
+class BoundedRequest(Request):
+    """A request whose body is read once, whole, and never beyond the bound."""
+
+    def _load_stream(self) -> None:
+        body = read_body(self._request)
+        # Nothing said about nothing sent is no fields; else the parser of that type decides.
+        is_told = body or self.content_type
+        self._stream = io.BytesIO(body) if is_told else None  # type: ignore[assignment]
+
+
+def read_body(request: HttpRequest) -> bytes:
+    """The body, also where it comes in chunks without a declared length."""
+    encoding = request.headers.get("Content-Encoding", "").strip().lower()
+    if encoding not in {"", "identity"}:
+        # A few packed bytes may be gigabytes.
+        raise UnsupportedMediaType(encoding, "Content-Encoding: Only identity is read.")
+    if "Content-Length" in request.headers:
+        return declared(request)
+    return chunked(request)
+
+
+def declared(request: HttpRequest) -> bytes:
+    length = request.headers["Content-Length"].strip()
+    if not re.fullmatch(r"[0-9]{0,18}", length):
+        raise ParseError("Content-Length: Must be a number.")
+    if int(length or 0) > MAX_BODY:
+        raise RequestDataTooBig
+    body = request.body
+    if len(body) < int(length or 0):
+        raise ParseError("The body ended too early.")
+    return body
+
+
+def chunked(request: HttpRequest) -> bytes:
+    if request.META.get("wsgi.input_terminated"):
+        # Django reads nothing where no length is declared, but this server marks the end itself.
+        request._stream = LimitedStream(request.META["wsgi.input"], MAX_BODY + 1)  # type: ignore[assignment]
+    body = request.body
+    if len(body) > MAX_BODY:
+        raise RequestDataTooBig
+    return body
+
+
+def text_of(body: bytes, media_type: str | None) -> str:
+    """The text in the charset that the request names, UTF-8 by default, without a BOM."""
+    _, parameters = parse_header_parameters(media_type or "")
+    charset = parameters.get("charset", "utf-8")
+    try:
+        codec = codecs.lookup(charset).name.replace("-", "_")
+        # Codecs from bytes to bytes, such as zip, refuse this.
+        "".encode(charset)
+    except (LookupError, ValueError):
+        codec = "undefined"
+    if codec in NO_CHARSETS:
+        raise UnsupportedMediaType("", "Content-Type: The charset is not known.")
+    try:
+        return body.decode(charset).removeprefix("\ufeff")
+    except UnicodeError as error:
+        raise ParseError("The body is not text in its charset.") from error
+
+
+class JSONParser(parsers.JSONParser):
+    """One JSON object, told strictly: no name twice, no number beyond all bounds."""
+
+    def parse(
+        self,
+        stream: IO[bytes],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        text = text_of(stream.read(), media_type)
+        if not text:
+            return {}
+        check_depth(text)
+        try:
+            data = json.loads(
+                text,
+                parse_constant=refuse_number,
+                parse_float=finite_float,
+                parse_int=finite_int,
+                object_pairs_hook=unique_names,
+            )
+        except json.JSONDecodeError as error:
+            # Its words tell what was expected where, nothing of the content.
+            raise ParseError(f"The JSON cannot be read: {error}.") from error
+        if not isinstance(data, dict):
+            raise ParseError("The body must be a JSON object.")
+        return data
+
+
+def check_depth(text: str) -> None:
+    """Refuse deep nesting before the reader follows it down."""
+    if text.count("[") + text.count("{") <= MAX_DEPTH:
+        return
+    depth = 0
+    for match in STRING_OR_BRACKET.finditer(text):
+        if match[0] in "[{":
+            depth += 1
+            if depth > MAX_DEPTH:
+                raise ParseError(f"The body is nested deeper than {MAX_DEPTH}.")
+        elif match[0] in "]}":
+            depth -= 1
+
+
+def refuse_number(_: str) -> NoReturn:
+    raise ParseError("NaN and Infinity are no JSON numbers.")
+
+
+def finite_float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise ParseError("A number is too large.")
+    return number
+
+
+def finite_int(text: str) -> int:
+    # No double is longer, and Python refuses thousands of digits with an error of its own.
+    if len(text) > 309:
+        raise ParseError("A number is too large.")
+    return int(text)
+
+
+def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        raise ParseError("An object has the same name twice.")
+    return fields
+
+
+class CSVParser(LibraryCSVParser):
+    """A header of dotted names and one row."""
+
+    def parse(
+        self,
+        stream: IO[bytes],
+        media_type: str | None = None,
+        parser_context: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
+        # The library's own reading drops line ends inside cells and keeps the BOM.
+        try:
+            return flat.read_request(text_of(stream.read(), media_type))
+        except flat.BadTable as error:
+            raise ParseError(str(error)) from error

@@ -1,0 +1,141 @@
+"""What must not be wrong when the service starts, each with its id."""
+
+import re
+from typing import Any
+from urllib.parse import urlsplit
+
+from babel import Locale, UnknownLocaleError
+from babel.numbers import list_currencies
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, register
+
+SHORTEST_KEY = 50
+FEWEST_CHARACTERS = 5
+# A request may wait for an authorization, and then for what became of it.
+GATEWAY_CALLS_IN_A_LEASE = 2
+
+
+@register("roombook")
+def secret_key(**_: Any) -> list[CheckMessage]:
+    """Sessions cannot be forged on a real server."""
+    key = settings.SECRET_KEY
+    good = len(key) >= SHORTEST_KEY and len(set(key)) >= FEWEST_CHARACTERS
+    if settings.DEBUG or (good and "insecure" not in key):
+        return []
+    return [
+        Error(
+            f"SECRET_KEY is shorter than {SHORTEST_KEY} characters or easily guessed.",
+            hint="python3 -c 'import secrets; print(secrets.token_urlsafe(50))' makes one.",
+            id="roombook.E001",
+        )
+    ]
+
+
+@register("roombook")
+def gateway_is_meant(**_: Any) -> list[CheckMessage]:
+    """Nobody opens for business on a gateway that charges nobody, without meaning to."""
+    if settings.DEBUG or settings.PAYMENT_GATEWAY_IS_CHOSEN:
+        return []
+    return [
+        Error(
+            f"No payment gateway was chosen: {settings.PAYMENT_GATEWAY!r} would charge nobody.",
+            hint="Set PAYMENT_GATEWAY; PAYMENT_GATEWAY=sandbox if that is what you mean.",
+            id="roombook.E002",
+        )
+    ]
+
+
+@register("roombook")
+def money_and_language(**_: Any) -> list[CheckMessage]:
+    """Prices can be written."""
+    problems: list[CheckMessage] = []
+    if settings.CURRENCY not in list_currencies():
+        problems.append(
+            Error(
+                f"CURRENCY: {settings.CURRENCY!r} is no currency.",
+                hint="An ISO 4217 code in capitals, such as USD or EUR.",
+                id="roombook.E003",
+            )
+        )
+    try:
+        Locale.parse(settings.LOCALE)
+    except (UnknownLocaleError, ValueError):
+        problems.append(
+            Error(
+                f"LOCALE: {settings.LOCALE!r} is no locale.",
+                hint="Language and country, such as en_US or de_DE.",
+                id="roombook.E004",
+            )
+        )
+    return problems
+
+
+@register("roombook")
+def minimum_app_version(**_: Any) -> list[CheckMessage]:
+    """The oldest app that may call is known."""
+    if re.fullmatch(r"(\d+(\.\d+)*)?", settings.MINIMUM_APP_VERSION, re.ASCII):
+        return []
+    return [
+        Error(
+            f"MINIMUM_APP_VERSION: {settings.MINIMUM_APP_VERSION!r} cannot be read.",
+            hint="Numbers with dots between them, such as 2.4.1.",
+            id="roombook.E005",
+        )
+    ]
+
+
+@register("roombook")
+def addresses(**_: Any) -> list[CheckMessage]:
+    """Clients reach the service, and no caller decides what the addresses in answers look like."""
+    problems: list[CheckMessage] = []
+    if not settings.DEBUG and not settings.ALLOWED_HOSTS:
+        problems.append(
+            Error(
+                "ALLOWED_HOSTS is empty: every request would be refused.",
+                hint="The names under which clients reach the service, commas between them.",
+                id="roombook.E006",
+            )
+        )
+    if "*" in settings.ALLOWED_HOSTS and not settings.PUBLIC_URL:
+        problems.append(
+            Error(
+                "ALLOWED_HOSTS=* lets any caller choose the host in pictures' addresses.",
+                hint="Name the hosts, or set PUBLIC_URL.",
+                id="roombook.E007",
+            )
+        )
+    url = urlsplit(settings.PUBLIC_URL)
+    if settings.PUBLIC_URL and not (
+        url.scheme in {"http", "https"} and url.hostname and not (url.query or url.fragment)
+    ):
+        problems.append(
+            Error(
+                f"PUBLIC_URL: {settings.PUBLIC_URL!r} is no web address.",
+                hint="Such as https://rooms.example.com",
+                id="roombook.E008",
+            )
+        )
+    return problems
+
+
+@register("roombook")
+def times_fit(**_: Any) -> list[CheckMessage]:
+    """Settings that only make sense together do."""
+    problems: list[CheckMessage] = []
+    if settings.PAYMENT_LEASE_SECONDS <= GATEWAY_CALLS_IN_A_LEASE * settings.GATEWAY_TIMEOUT:
+        problems.append(
+            Error(
+                "PAYMENT_LEASE_SECONDS is not above twice GATEWAY_TIMEOUT: a second request could"
+                " settle a payment while the first still waits for the gateway.",
+                id="roombook.E009",
+            )
+        )
+    if settings.TOKEN_IDLE_DAYS > settings.TOKEN_MAX_DAYS:
+        problems.append(
+            Error(
+                "TOKEN_IDLE_DAYS is above TOKEN_MAX_DAYS.",
+                hint="A token cannot rest for longer than it lives.",
+                id="roombook.E010",
+            )
+        )
+    return problems

@@ -1,0 +1,110 @@
+"""Settings from the environment, read strictly: a wrong value stops the start and is named."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import environ
+from django.core.exceptions import ImproperlyConfigured
+
+T = TypeVar("T")
+
+TRUE = {"1", "true", "yes", "on"}
+FALSE = {"0", "false", "no", "off"}
+DATABASES = {"postgres", "postgresql", "sqlite"}
+
+
+class Required:
+    """Stands for "there is no default"."""
+
+
+def text(name: str, default: str | type[Required] = "") -> str:
+    """Any text."""
+    return read(name, default, str)
+
+
+def flag(name: str, *, default: bool) -> bool:
+    """Yes or no; `DEBUG=ture` is an error, not a silent no."""
+
+    def parse(raw: str) -> bool:
+        if raw.lower() not in TRUE | FALSE:
+            raise ValueError(f"{raw!r} is neither true nor false")
+        return raw.lower() in TRUE
+
+    return read(name, default, parse)
+
+
+def number(name: str, default: int, *, least: int = 0) -> int:
+    """A whole number."""
+
+    def parse(raw: str) -> int:
+        # int() alone would also take "1_000" and the digits of other scripts.
+        if not (raw.isascii() and raw.isdigit() and int(raw) >= least):
+            raise ValueError(f"{raw!r} is not a whole number of at least {least}")
+        return int(raw)
+
+    return read(name, default, parse)
+
+
+def choice(name: str, default: str, choices: Sequence[str]) -> str:
+    """One word out of a few."""
+
+    def parse(raw: str) -> str:
+        if raw not in choices:
+            raise ValueError(f"{raw!r} is not one of: {', '.join(choices)}")
+        return raw
+
+    return read(name, default, parse)
+
+
+def names(name: str) -> list[str]:
+    """A list, separated by commas; empty by default."""
+    return read(name, [], lambda raw: [part.strip() for part in raw.split(",") if part.strip()])
+
+
+def database(name: str, default: str) -> dict[str, Any]:
+    """A database by its address, as Django's DATABASES wants it."""
+
+    def parse(raw: str) -> dict[str, Any]:
+        # The address holds a password, so that no message may repeat it.
+        try:
+            if urlsplit(raw).scheme not in DATABASES:
+                raise ValueError
+            return environ.Env.db_url_config(raw)
+        except (ValueError, TypeError, KeyError):
+            raise ValueError("is not a postgres:// or sqlite:// address") from None
+
+    return read(name, parse(default), parse)
+
+
+def is_given(name: str) -> bool:
+    """Whether somebody set the variable, so that its value was meant."""
+    return bool(raw_value(name))
+
+
+def read(name: str, default: T | type[Required], parse: Callable[[str], T]) -> T:
+    """One variable by its rule; an empty value counts as not set."""
+    raw = raw_value(name)
+    if raw:
+        try:
+            return parse(raw)
+        except ValueError as error:
+            raise ImproperlyConfigured(f"{name}: {error}.") from None
+    if isinstance(default, type):
+        raise ImproperlyConfigured(f"{name} is not set, and it has no default.")
+    return default
+
+
+def raw_value(name: str) -> str:
+    """The variable, or the content of the file that NAME_FILE points to (for secrets)."""
+    try:
+        return environ.FileAwareEnv.ENVIRON.get(name, "").strip()
+    except (OSError, UnicodeDecodeError):
+        raise ImproperlyConfigured(f"{name}_FILE: this file cannot be read.") from None
+
+
+def read_file(path: Path) -> None:
+    """Take settings from a file of NAME=value lines; real environment variables win."""
+    if path.is_file():
+        environ.Env.read_env(path)

@@ -1,0 +1,131 @@
+"""Pictures that people upload: checked, stripped of what is not picture, made small.
+
+Every stored file is one that Pillow wrote itself, under a name of chance: neither a disguised file
+nor the uploader's file name nor a phone's position data gets out again.
+"""
+
+from collections.abc import Iterable
+from io import BytesIO
+from pathlib import PurePath
+from typing import Any
+from uuid import uuid4
+
+from django.core.exceptions import ValidationError
+from django.core.files.base import ContentFile, File
+from django.db import models, transaction
+from django.db.models.fields.files import FieldFile
+from django.db.models.signals import post_delete
+from django.utils.deconstruct import deconstructible
+from PIL import Image, ImageOps, UnidentifiedImageError
+
+FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
+MAX_BYTES = 10 * 1024 * 1024
+MAX_PIXELS = 40_000_000
+FULL_SIDE = 2000
+THUMBNAIL_SIDE = 320
+
+
+@deconstructible
+class RandomName:
+    """Where an upload is kept: a folder and a name of chance."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def __call__(self, instance: models.Model, filename: str) -> str:
+        return f"{self.folder}/{uuid4().hex}{PurePath(filename).suffix.lower()}"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, RandomName) and other.folder == self.folder
+
+    def __hash__(self) -> int:
+        return hash(self.folder)
+
+
+def opened(upload: File) -> Image.Image:
+    """The upload as a picture, or a ValidationError that says what is wrong with it."""
+    if upload.size > MAX_BYTES:
+        raise ValidationError("The picture is larger than 10 MB.", code="too_large")
+    try:
+        upload.seek(0)
+        with Image.open(upload, formats=FORMATS) as header:
+            # Judged by the header, before a bomb of a few bytes becomes gigabytes.
+            if header.width * header.height > MAX_PIXELS:
+                raise ValidationError("The picture has too many pixels.", code="too_many_pixels")
+            header.verify()
+        upload.seek(0)
+        picture = Image.open(upload, formats=FORMATS)
+        picture.load()
+    except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
+        raise ValidationError(
+            "This is not a picture that we can read.", code="unreadable"
+        ) from error
+    except Image.DecompressionBombError as error:
+        raise ValidationError("The picture has too many pixels.", code="too_many_pixels") from error
+    return ImageOps.exif_transpose(picture)
+
+
+def validate(upload: File) -> None:
+    """Validator of form and model fields."""
+    # What is stored already was written by us.
+    if isinstance(upload, FieldFile) and upload._committed:
+        return
+    opened(upload)
+
+
+def fitted(picture: Image.Image, side: int) -> ContentFile:
+    """The picture no larger than the side, written anew: JPEG, or PNG where it is see-through."""
+    see_through = "A" in picture.getbands() or "transparency" in picture.info
+    copy = picture.convert("RGBA" if see_through else "RGB")
+    copy.thumbnail((side, side))
+    written = BytesIO()
+    if see_through:
+        copy.save(written, "PNG", optimize=True)
+    else:
+        copy.save(written, "JPEG", quality=85)
+    return ContentFile(written.getvalue(), name="picture.png" if see_through else "picture.jpg")
+
+
+def prepare(row: models.Model, field: str, thumbnail_field: str | None = None) -> set[str]:
+    """Before a row is saved: write its new picture anew, and its thumbnail from it.
+
+    Returns the names of the fields that changed: for `update_fields`.
+    """
+    picture: FieldFile = getattr(row, field)
+    if picture and picture._committed:
+        return set()
+    if not picture:
+        if thumbnail_field and getattr(row, thumbnail_field):
+            setattr(row, thumbnail_field, "")
+            return {field, thumbnail_field}
+        return set()
+    image = opened(picture.file)
+    fresh = fitted(image, FULL_SIDE)
+    picture.save(fresh.name, fresh, save=False)
+    if thumbnail_field is None:
+        return {field}
+    small = fitted(image, THUMBNAIL_SIDE)
+    getattr(row, thumbnail_field).save(small.name, small, save=False)
+    return {field, thumbnail_field}
+
+
+def stored(row: models.Model, fields: Iterable[str]) -> list[FieldFile]:
+    """The files that the database has for a row: those that a save is about to replace."""
+    old = type(row)._base_manager.filter(pk=row.pk).first() if row.pk else None
+    return [getattr(old, field) for field in fields] if old else []
+
+
+def delete_with(model: type[models.Model], *fields: str) -> None:
+    """From now on a deleted row takes its files along. For `AppConfig.ready`."""
+
+    def forget(instance: models.Model, **_: Any) -> None:
+        delete_after_commit(*(getattr(instance, field) for field in fields))
+
+    post_delete.connect(forget, model, weak=False, dispatch_uid=f"{model.__name__}_files")
+
+
+def delete_after_commit(*files: FieldFile) -> None:
+    """Remove files from the storage once the row's change is certain."""
+    for file in files:
+        if file:
+            transaction.on_commit(lambda file=file: file.storage.delete(file.name))

@@ -1,0 +1,84 @@
+"""One command from a fresh clone to a running service; what `make run` calls."""
+
+import os
+import socket
+import sys
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth import get_user_model
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+HOST = "127.0.0.1"
+DEMO_ACCOUNT = "demo@roombook.example"
+
+WELCOME = """
+  roombook is ready
+
+    API      {url}/api/           13 operations and some more, listed in README.md
+    Admin    {url}/admin/
+    Health   {url}/healthz
+"""
+
+DEMO = """
+  Demo accounts, all with the password quiet-harbour-42
+
+    demo@roombook.example      a customer with a saved card, an allowance and reservations
+    guest@roombook.example     another customer
+    staff@roombook.example     staff: may use the admin
+
+  Try it (signs in and answers with a token):
+
+    curl -s {url}/api/sign-in -H 'Content-Type: application/json' \\
+      -d '{{"EmailAddress": "demo@roombook.example", "Password": "quiet-harbour-42"}}'
+"""
+
+
+class Command(BaseCommand):
+    help = (
+        "Bring the database up to date, fill it with demo data if it is empty and DEBUG is on, then"
+        " serve on 127.0.0.1 (PORT, 8000 by default) with gunicorn until Ctrl-C."
+    )
+
+    def handle(self, **_: Any) -> None:
+        port = usable_port(os.environ.get("PORT") or "8000")
+        call_command("migrate", verbosity=0)
+        if settings.DEBUG:
+            call_command("seed_demo", if_empty=True)
+        os.environ["PORT"] = str(port)
+        os.environ["WELCOME"] = welcome(f"http://{HOST}:{port}")
+        self.stdout.flush()
+        # In this process's place, so that Ctrl-C reaches the server itself.
+        os.execv(
+            sys.executable,
+            [
+                *(sys.executable, "-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"),
+                *("--chdir", str(settings.BASE_DIR), "roombook.wsgi"),
+            ],
+        )
+
+
+def usable_port(text: str) -> int:
+    """The port, if nobody else listens there."""
+    if not (text.isdigit() and 0 < int(text) < 65536):
+        raise CommandError(f"PORT: {text!r} is not a port number.")
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((HOST, int(text)))
+        except PermissionError:
+            raise CommandError(f"Port {text} needs root's rights: try PORT=8000.") from None
+        except OSError:
+            raise CommandError(
+                f"Port {text} is in use; another one: make run PORT={int(text) % 65535 + 1}"
+            ) from None
+    return int(text)
+
+
+def welcome(url: str) -> str:
+    """What to do with the service that runs at `url`."""
+    text = WELCOME
+    if get_user_model().objects.filter(email=DEMO_ACCOUNT).exists():
+        text += DEMO
+    return text.format(url=url) + "\n  Ctrl-C stops it.\n"

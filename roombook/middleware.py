@@ -1,0 +1,100 @@
+"""What happens around every request: its id, its line in the log, its security policy."""
+
+import ipaddress
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.utils.encoding import escape_uri_path
+
+from roombook.logging import request_id
+
+GetResponse = Callable[[HttpRequest], HttpResponse]
+
+logger = logging.getLogger("roombook.request")
+
+USABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+
+
+class RequestId:
+    """Give every request an id, the client's own if it is usable, and answer with it (B2).
+
+    `roombook.logging.request_id.get()` tells it meanwhile; every line that is logged holds it.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        offered = request.headers.get("X-Request-ID", "")
+        chosen = offered if USABLE_ID.fullmatch(offered) else uuid.uuid4().hex
+        token = request_id.set(chosen)
+        try:
+            response = self.get_response(request)
+        finally:
+            request_id.reset(token)
+        response["X-Request-ID"] = chosen
+        return response
+
+
+class RequestLog:
+    """Log one line a request: never its body, which holds tokens and cards, nor its query."""
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        start = time.monotonic()
+        response = self.get_response(request)
+        fields = {
+            "method": request.method,
+            "path": escape_uri_path(request.path),
+            "status": response.status_code,
+            "ms": round((time.monotonic() - start) * 1000, 1),
+            "app_version": getattr(request, "app_version", None) or "-",
+        }
+        logger.info(
+            "%(method)s %(path)s %(status)s %(ms)s ms, app %(app_version)s", fields, extra=fields
+        )
+        return response
+
+
+class ContentSecurityPolicy:
+    """Let pages load scripts, styles and pictures from here only, and nobody frame them."""
+
+    POLICY = (
+        "default-src 'none'; script-src 'self'; style-src 'self'; font-src 'self';"
+        " connect-src 'self'; img-src {images}; form-action 'self'; base-uri 'none';"
+        " frame-ancestors 'none'"
+    )
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+        media = re.match(r"https?://[^/]+", settings.MEDIA_URL)
+        self.policy = self.POLICY.format(images=f"'self' {media.group()}" if media else "'self'")
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        # Django's own error pages for developers have their styles inside.
+        if not (settings.DEBUG and response.status_code in {404, 500}):
+            response.setdefault("Content-Security-Policy", self.policy)
+        return response
+
+
+def client_address(request: HttpRequest) -> str:
+    """The network address of the caller, seen through as many proxies as are ours.
+
+    Each proxy appends the address that it was called from; what stands before those was written
+    by the caller and proves nothing.
+    """
+    hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",")]
+    hops = [*filter(None, hops), request.META.get("REMOTE_ADDR", "")]
+    address = hops[max(0, len(hops) - 1 - settings.TRUSTED_PROXIES)]
+    try:
+        return str(ipaddress.ip_address(address))
+    except ValueError:
+        return str(request.META.get("REMOTE_ADDR", ""))

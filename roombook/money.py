@@ -1,0 +1,42 @@
+"""Money: exact decimals, one rule of rounding, and the words people read.
+
+One currency a deployment (settings.CURRENCY). Amounts are kept and told with at most two
+places: a currency with three (KWD) is kept to hundredths, one with none (JPY) to whole units.
+"""
+
+from decimal import ROUND_HALF_UP, Decimal
+from typing import Any
+
+from babel.numbers import format_currency, get_currency_precision
+from django.conf import settings
+from django.db import models
+
+PLACES = 2
+
+zero = Decimal(0)
+
+
+class MoneyField(models.DecimalField):
+    """A column of money: up to 9,999,999,999.99 in the deployment's currency."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        kwargs.setdefault("max_digits", 12)
+        kwargs.setdefault("decimal_places", PLACES)
+        super().__init__(*args, **kwargs)
+
+
+def minor_digits(currency: str | None = None) -> int:
+    """How many decimal places an amount of this currency has, at most two."""
+    return min(get_currency_precision(currency or settings.CURRENCY), PLACES)
+
+
+def rounded(amount: Decimal | int, currency: str | None = None) -> Decimal:
+    """The amount half-up to the currency's minor unit, with two places."""
+    step = Decimal(1).scaleb(-minor_digits(currency))
+    return Decimal(amount).quantize(step, rounding=ROUND_HALF_UP).quantize(Decimal("0.01"))
+
+
+def display(amount: Decimal | int) -> str:
+    """The amount as people of the service's locale write it: `$175.00`, `-$20.00`."""
+    currency = settings.CURRENCY
+    return str(format_currency(rounded(amount, currency), currency, locale=settings.LOCALE))

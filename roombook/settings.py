@@ -1,0 +1,320 @@
+"""All settings, from environment variables; deploy/env.example lists every one of them.
+
+Values may also stand in a file `.env` beside manage.py (another file: ENV_FILE); the environment
+wins over it. Any variable can be given as a file instead: SECRET_KEY_FILE=/run/secrets/key.
+"""
+
+import os
+from pathlib import Path
+
+from roombook import env
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+
+# Which file holds settings, one NAME=value a line. Relative to the folder of manage.py.
+env.read_file(BASE_DIR / os.environ.get("ENV_FILE", ".env"))
+
+# --- What runs here -----------------------------------------------------------------------------
+
+# Development: error pages for engineers, no HTTPS, Django serves pictures. Never on a real server.
+DEBUG = env.flag("DEBUG", default=False)
+
+# Signs sessions. At least 50 random characters, kept secret; needed unless DEBUG.
+SECRET_KEY = env.text("SECRET_KEY", "insecure-development-key" if DEBUG else env.Required)
+
+# Former secret keys, so that changing the key signs nobody out. Commas between them.
+SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")
+
+# The host names under which the service is reached. Commas between them.
+ALLOWED_HOSTS = env.names("ALLOWED_HOSTS")
+
+# Where clients reach the service ("https://rooms.example.com"): pictures' addresses begin so.
+# Empty: with the host of the request, if that is allowed.
+PUBLIC_URL = env.text("PUBLIC_URL").rstrip("/")
+
+# Other origins whose pages may post to the admin ("https://admin.example.com").
+CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
+
+# How many proxies of ours stand before the service and add to X-Forwarded-For. Limits by network
+# address count on it: too high, and callers can pretend to be anybody.
+TRUSTED_PROXIES = env.number("TRUSTED_PROXIES", 0)
+
+INSTALLED_APPS = [
+    "roombook",
+    "accounts",
+    "centers",
+    "payments",
+    "reservations",
+    "rest_framework",
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+]
+
+MIDDLEWARE = [
+    "roombook.middleware.RequestId",
+    "roombook.middleware.RequestLog",
+    "django.middleware.security.SecurityMiddleware",
+    "roombook.middleware.ContentSecurityPolicy",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "roombook.urls"
+WSGI_APPLICATION = "roombook.wsgi.application"
+
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+            ],
+        },
+    },
+]
+
+# --- Database -----------------------------------------------------------------------------------
+
+# postgres://user:password@host:5432/name, or sqlite:///file. Several PostgreSQL hosts are
+# separated by commas, with ?target_session_attrs=read-write to find the one that takes writes.
+DATABASE = env.database("DATABASE_URL", "sqlite:///db.sqlite3")
+
+# A pooler in transaction mode (PgBouncer) stands before PostgreSQL: no session settings then.
+PGBOUNCER = env.flag("PGBOUNCER", default=False)
+
+# Seconds after which PostgreSQL gives up on one statement; 0 is never (for long migrations).
+STATEMENT_TIMEOUT = env.number("STATEMENT_TIMEOUT", 30)
+
+if DATABASE["ENGINE"].endswith("postgresql"):
+    # A connection costs more than most requests: keep it, and test it before its next use.
+    DATABASE.setdefault("CONN_MAX_AGE", 60)
+    DATABASE.setdefault("CONN_HEALTH_CHECKS", True)
+    DATABASE["DISABLE_SERVER_SIDE_CURSORS"] = PGBOUNCER
+    # A host that vanishes is noticed within seconds, not after the system's two hours.
+    DATABASE["OPTIONS"] = {
+        "connect_timeout": 2,
+        "tcp_user_timeout": 5000,
+        "keepalives_idle": 5,
+        "keepalives_interval": 2,
+        "keepalives_count": 3,
+    } | DATABASE.get("OPTIONS", {})
+    if not PGBOUNCER:
+        DATABASE["OPTIONS"].setdefault(
+            "options",
+            f"-c lock_timeout=4s -c statement_timeout={STATEMENT_TIMEOUT}s"
+            " -c idle_in_transaction_session_timeout=60s",
+        )
+else:
+    DATABASE["NAME"] = BASE_DIR / DATABASE["NAME"]
+    # A transaction that means to write takes the lock at once: SQLite cannot let it wait later.
+    DATABASE["OPTIONS"] = {
+        "transaction_mode": "IMMEDIATE",
+        "timeout": 20,
+        "init_command": (
+            "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"
+        ),
+    }
+
+# No transaction around a whole request: none may be open while a payment gateway is asked.
+DATABASE["ATOMIC_REQUESTS"] = False
+DATABASES = {"default": DATABASE}
+# The contract's ids are 32-bit.
+DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
+
+# --- Accounts -----------------------------------------------------------------------------------
+
+AUTH_USER_MODEL = "accounts.User"
+PASSWORD_HASHERS = [
+    "accounts.hashers.Argon2",
+    # To read what an import from another Django brought along.
+    "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+]
+AUTH_PASSWORD_VALIDATORS = [
+    {
+        "NAME": "django.contrib.auth.password_validation.UserAttributeSimilarityValidator",
+        "OPTIONS": {"user_attributes": ("email", "first_name", "last_name", "company_name")},
+    },
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+]
+
+# Days after which a token dies without use, and in any case.
+TOKEN_IDLE_DAYS = env.number("TOKEN_IDLE_DAYS", 30, least=1)
+TOKEN_MAX_DAYS = env.number("TOKEN_MAX_DAYS", 180, least=1)
+
+# --- API ----------------------------------------------------------------------------------------
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.BodyToken"],
+    "DEFAULT_RENDERER_CLASSES": [
+        "roombook.api.renderers.JSONRenderer",
+        "roombook.api.renderers.CSVRenderer",
+    ],
+    "DEFAULT_PARSER_CLASSES": [
+        "roombook.api.parsers.JSONParser",
+        "roombook.api.parsers.CSVParser",
+    ],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "roombook.api.negotiation.ContentNegotiation",
+    "EXCEPTION_HANDLER": "roombook.api.exceptions.exception_handler",
+    "DEFAULT_PERMISSION_CLASSES": [],  # an operation itself says whether it needs a token
+    "DEFAULT_METADATA_CLASS": None,
+    "DEFAULT_THROTTLE_CLASSES": [],  # limits are counted in the database, for all workers together
+    "COERCE_DECIMAL_TO_STRING": False,
+}
+
+# The oldest app that may still call ("2.4"); older ones get 426. Empty: all may.
+MINIMUM_APP_VERSION = env.text("MINIMUM_APP_VERSION")
+
+# How many centers one search answers with at most.
+SEARCH_MAX_RESULTS = env.number("SEARCH_MAX_RESULTS", 50, least=1)
+
+# The API refuses a body above 256 KiB itself, with its envelope; this bound is for the admin's
+# forms (pictures do not count) with many rows in them.
+DATA_UPLOAD_MAX_MEMORY_SIZE = 2_621_440
+DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000
+
+# --- Money and language -------------------------------------------------------------------------
+
+# The currency of all prices (ISO 4217).
+CURRENCY = env.text("CURRENCY", "USD")
+
+# How money, hours and days are written for people.
+LOCALE = env.text("LOCALE", "en_US")
+
+LANGUAGE_CODE = "en-us"
+USE_I18N = True
+# Everything is stored in UTC; each center has its own time zone.
+USE_TZ = True
+TIME_ZONE = "UTC"
+
+# --- Booking ------------------------------------------------------------------------------------
+
+# Minutes that a customer's draft keeps its room, and hours that one made by staff does.
+HOLD_MINUTES_CUSTOMER = env.number("HOLD_MINUTES_CUSTOMER", 15)
+HOLD_HOURS_STAFF = env.number("HOLD_HOURS_STAFF", 24)
+
+# Minutes that the room is kept for another card after one was declined.
+HOLD_MINUTES_AFTER_DECLINE = env.number("HOLD_MINUTES_AFTER_DECLINE", 10)
+
+# Bookings begin and end on this grid, last this long, and lie this far ahead at most.
+BOOKING_GRID_MINUTES = env.number("BOOKING_GRID_MINUTES", 15, least=1)
+BOOKING_MINIMUM_MINUTES = env.number("BOOKING_MINIMUM_MINUTES", 30, least=1)
+BOOKING_MAXIMUM_DAYS = env.number("BOOKING_MAXIMUM_DAYS", 14, least=1)
+BOOKING_WINDOW_DAYS = env.number("BOOKING_WINDOW_DAYS", 365, least=1)
+
+# Hours in which a center must agree to a booking that awaits it.
+PENDING_HOURS = env.number("PENDING_HOURS", 72, least=1)
+
+# Cancelling is free until so many hours before the start, and so many minutes after booking.
+CANCELLATION_NOTICE_HOURS = env.number("CANCELLATION_NOTICE_HOURS", 24)
+CANCELLATION_GRACE_MINUTES = env.number("CANCELLATION_GRACE_MINUTES", 15)
+
+# --- Payments -----------------------------------------------------------------------------------
+
+# Who charges cards. "sandbox" charges nobody; with DEBUG off it must be asked for by name.
+PAYMENT_GATEWAY = env.choice("PAYMENT_GATEWAY", "sandbox", ["sandbox"])
+PAYMENT_GATEWAY_IS_CHOSEN = env.is_given("PAYMENT_GATEWAY")
+
+# Seconds to wait for the gateway's answer.
+GATEWAY_TIMEOUT = env.number("GATEWAY_TIMEOUT", 10, least=1)
+
+# Seconds for which one request owns a payment; longer than the gateway can keep it waiting.
+PAYMENT_LEASE_SECONDS = env.number("PAYMENT_LEASE_SECONDS", 60, least=1)
+
+# --- Files --------------------------------------------------------------------------------------
+
+STATIC_URL = "/static/"
+# Where `manage.py collectstatic` puts the admin's own files.
+STATIC_ROOT = BASE_DIR / env.text("STATIC_ROOT", "staticfiles")
+WHITENOISE_USE_FINDERS = DEBUG
+WHITENOISE_AUTOREFRESH = DEBUG
+
+# Uploaded pictures: the folder, and the address under which the web server shows it.
+MEDIA_ROOT = BASE_DIR / env.text("MEDIA_ROOT", "media")
+MEDIA_URL = env.text("MEDIA_URL", "/media/")
+
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {
+        "BACKEND": (
+            "django.contrib.staticfiles.storage.StaticFilesStorage"
+            if DEBUG
+            else "whitenoise.storage.CompressedManifestStaticFilesStorage"
+        )
+    },
+}
+
+# --- Security -----------------------------------------------------------------------------------
+
+# Send browsers from http:// to https://. Off only where something before us does it.
+SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", default=not DEBUG)
+# Health checks come from inside, without TLS.
+SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
+
+# Seconds for which browsers refuse to reach us without HTTPS.
+SECURE_HSTS_SECONDS = env.number("SECURE_HSTS_SECONDS", 0 if DEBUG else 31_536_000)
+SECURE_HSTS_INCLUDE_SUBDOMAINS = True
+
+if TRUSTED_PROXIES:
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+
+SESSION_COOKIE_SECURE = not DEBUG
+SESSION_COOKIE_AGE = 60 * 60 * 12  # a working day: the admin is for staff at shared desks
+CSRF_COOKIE_SECURE = not DEBUG
+CSRF_COOKIE_HTTPONLY = True
+X_FRAME_OPTIONS = "DENY"
+# Reports of errors hold no local variables: among them may be a card or a token.
+DEFAULT_EXCEPTION_REPORTER_FILTER = "roombook.logging.NoVariables"
+
+SILENCED_SYSTEM_CHECKS = [
+    "security.W021",  # HSTS preload binds a whole domain for years: its owner's decision
+]
+
+# --- Logging ------------------------------------------------------------------------------------
+
+# DEBUG, INFO, WARNING or ERROR.
+LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "ERROR"])
+
+# One line a request is written by roombook.middleware.RequestLog. Both formatters mask card
+# numbers; a handler without one of them must not be added.
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "filters": {"request_id": {"()": "roombook.logging.AddRequestId"}},
+    "formatters": {
+        "json": {"()": "roombook.logging.JsonLines"},
+        "plain": {"()": "roombook.logging.PlainLines"},
+    },
+    "handlers": {
+        "stdout": {
+            "class": "logging.StreamHandler",
+            "stream": "ext://sys.stdout",
+            "filters": ["request_id"],
+            "formatter": "plain" if DEBUG else "json",
+        },
+    },
+    "root": {"handlers": ["stdout"], "level": LOG_LEVEL},
+    "loggers": {
+        # Django's own handlers (console, mail) are taken off: everything goes one road.
+        "django": {"handlers": [], "level": LOG_LEVEL, "propagate": True},
+        "django.server": {"handlers": [], "level": "ERROR", "propagate": True},
+        # Every refused request would be a warning; it already has its line.
+        "django.request": {"level": "ERROR"},
+        "django.security.DisallowedHost": {"level": "CRITICAL"},
+        # Statements hold customers' data.
+        "django.db.backends": {"level": "INFO"},
+    },
+}

@@ -1,0 +1,41 @@
+"""The one way to write more than a row: all or nothing, tried again when the database asks for it."""
+
+import functools
+from collections.abc import Callable
+from typing import ParamSpec, TypeVar
+
+from django.db import OperationalError, connection, transaction
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+TRIES = 4
+# serialization_failure, deadlock_detected: PostgreSQL's own words for "run it again".
+TRANSIENT = {"40001", "40P01"}
+
+
+def in_transaction(function: Callable[P, R]) -> Callable[P, R]:
+    """Run the function in a transaction, and again when the database says that it only lost a race.
+
+    The function must be safe to run again from its start: no gateway, no mail, no state outside
+    the database. Inside an outer transaction it joins that one, and the outer one tries again.
+    """
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
+        for attempt in range(1, TRIES + 1):
+            try:
+                with transaction.atomic():
+                    return function(*args, **kwargs)
+            except OperationalError as error:
+                may_retry = attempt < TRIES and not connection.in_atomic_block
+                if not (may_retry and is_transient(error)):
+                    raise
+        raise AssertionError("unreachable")
+
+    return wrapper
+
+
+def is_transient(error: OperationalError) -> bool:
+    """Whether the database only asked for another try."""
+    return getattr(error.__cause__, "pgcode", None) in TRANSIENT

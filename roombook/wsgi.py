@@ -1,0 +1,15 @@
+"""The service as gunicorn starts it."""
+
+import os
+
+from django.core.checks import run_checks
+from django.core.exceptions import ImproperlyConfigured
+from django.core.wsgi import get_wsgi_application
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "roombook.settings")
+
+application = get_wsgi_application()
+
+# gunicorn runs no system checks of its own, and a wrong setting must stop the start.
+if problems := [problem for problem in run_checks(tags=["roombook"]) if problem.is_serious()]:
+    raise ImproperlyConfigured("\n".join(str(problem) for problem in problems))

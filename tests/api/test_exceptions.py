@@ -1,0 +1,212 @@
+"""Whatever goes wrong has one status, one code, and tells no more than it should."""
+
+import logging
+
+import pytest
+from django.core.signals import got_request_exception
+
+from roombook.api.exceptions import STATUSES
+
+TABLE = [
+    ("credentials", 401, "InvalidCredentials"),
+    ("declined", 402, "CardDeclined"),
+    ("missing", 404, "NotFound"),
+    ("http404", 404, "NotFound"),
+    ("denied", 404, "NotFound"),
+    ("drf-denied", 404, "NotFound"),
+    ("taken", 409, "SlotUnavailable"),
+    ("not-open", 409, "ReservationNotOpen"),
+    ("promo", 409, "PromoCodeInvalid"),
+    ("allowance", 409, "AllowanceExhausted"),
+    ("no-card", 409, "NoSavedCard"),
+    ("no-rate", 409, "RateNotConfigured"),
+    ("slow-down", 429, "TooManyRequests"),
+    ("throttled", 429, "TooManyRequests"),
+    ("away", 503, "ServiceUnavailable"),
+    ("database", 503, "ServiceUnavailable"),
+    ("interface", 503, "ServiceUnavailable"),
+    ("integrity", 500, "InternalError"),
+    ("suspicious", 400, "InvalidRequest"),
+    ("unreadable", 400, "InvalidRequest"),
+    ("invalid", 400, "InvalidRequest"),
+    ("model", 400, "InvalidRequest"),
+    ("model-plain", 400, "InvalidRequest"),
+    ("crash", 500, "InternalError"),
+    ("domain", 500, "InternalError"),
+    ("drf-500", 500, "InternalError"),
+]
+
+
+@pytest.mark.parametrize(("name", "status", "summary"), TABLE)
+@pytest.mark.parametrize("debug", [False, True])
+def test_each_error_has_its_status_and_code(post, settings, name, status, summary, debug):
+    settings.DEBUG = debug
+    response = post(f"/api/raises/{name}")
+
+    assert response.status_code == status
+    body = response.json()
+    assert list(body) == ["Success", "Error"]
+    assert body["Error"]["Summary"] == summary
+    assert body["Error"]["Message"]
+    for secret in ("4242", "secret", "internals", "query 42", "duplicate", "Traceback"):
+        assert secret not in response.content.decode()
+
+
+def test_every_code_of_the_domain_has_a_status():
+    from roombook import errors
+
+    kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
+    codes = {kind.code for kind in kinds if issubclass(kind, errors.DomainError)}
+
+    assert codes <= set(STATUSES)
+
+
+def test_the_domains_own_words_are_told(post):
+    response = post("/api/raises/taken")
+
+    assert response.json()["Error"] == {
+        "Summary": "SlotUnavailable", "Message": "The room is closed then."
+    }  # fmt: skip
+    assert post("/api/raises/declined").json()["Error"]["Details"] == "decline code 51"
+
+
+def test_wrong_fields_of_the_domain_are_named_by_the_contract_in_its_order(post):
+    assert post("/api/raises/invalid").json()["Error"]["Details"] == (
+        "Id: First.\nItems.2.Name: Two.\nItems.10.Name: Ten.\nHasCVV: Last."
+    )
+
+
+def test_what_a_model_refuses_is_named_without_the_value(post):
+    assert post("/api/raises/model").json()["Error"]["Details"] == (
+        "Id: Not valid.\nFirstName: Not valid."
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "seconds"),
+    [("slow-down", "900"), ("throttled", "5"), ("away", "2"), ("database", "2")],
+)
+def test_who_may_try_again_is_told_when(post, name, seconds):
+    assert post(f"/api/raises/{name}")["Retry-After"] == seconds
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_a_defect_tells_the_request_id_and_is_logged_once_with_its_traceback(
+    post, settings, caplog, debug
+):
+    settings.DEBUG = debug
+    heard = []
+    got_request_exception.connect(lambda **kw: heard.append(kw["request"].path), weak=False)
+    try:
+        response = post("/api/raises/crash", HTTP_X_REQUEST_ID="phone-7")
+    finally:
+        got_request_exception.receivers.pop()
+
+    assert response.json()["Error"] == {
+        "Summary": "InternalError",
+        "Message": "Something went wrong.",
+        "Details": "Request phone-7",
+    }
+    logged = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert len(logged) == 1
+    assert isinstance(logged[0].exc_info[1], ZeroDivisionError)
+    assert heard == ["/api/raises/crash"]
+
+
+def test_the_database_out_of_reach_is_logged_with_its_traceback(post, caplog):
+    post("/api/raises/database")
+
+    logged = [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert len(logged) == 1
+    assert logged[0].exc_info
+
+
+def test_a_test_sees_the_traceback_of_a_defect(client):
+    with pytest.raises(ZeroDivisionError):
+        client.post("/api/raises/crash", "{}", content_type="application/json")
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("query", ["", "?callback=cb", "?format=csv"])
+def test_a_value_that_cannot_be_written_is_a_defect_too(post, settings, debug, query):
+    settings.DEBUG = debug
+    response = post(f"/api/unwritable{query}")
+
+    if query == "?format=csv":
+        # CSV is text and can hold it; JSON cannot.
+        assert response.status_code == 200
+        return
+    assert response.status_code == 500
+    assert b"InternalError" in response.content
+
+
+# --- outside the operations ---------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("debug", [False, True])
+@pytest.mark.parametrize("method", ["get", "post", "put", "options"])
+@pytest.mark.parametrize("path", ["/api", "/api/", "/api/unknown", "/api/echo/", "/api/echo.xml"])
+def test_an_unknown_path_has_the_envelope(client, settings, debug, method, path):
+    settings.DEBUG = debug
+    response = getattr(client, method)(path)
+
+    assert response.status_code == 404
+    assert response["Cache-Control"] == "no-store"
+    assert response.json() == {
+        "Success": False,
+        "Error": {"Summary": "NotFound", "Message": "There is no such operation."},
+    }
+
+
+def test_an_unknown_path_answers_in_the_format_asked_for(client):
+    for path, accept in (("/api/x.csv", ""), ("/api/x?format=csv", ""), ("/api/x", "text/csv")):
+        response = client.post(path, HTTP_ACCEPT=accept)
+        assert response.status_code == 404
+        assert response.content.startswith(b"Success,Error.Summary,Error.Message\r\nfalse,NotFound")
+    assert client.get("/api/x?callback=cb").content.startswith(b"/**/cb(")
+    assert client.get("/api/x?callback=1").json()["Success"] is False
+    assert client.get("/api/x?format=xml").status_code == 404
+
+
+def test_an_unknown_path_needs_no_csrf_token():
+    from django.test import Client
+
+    assert Client(enforce_csrf_checks=True).post("/api/unknown").status_code == 404
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "summary"),
+    [
+        ("suspicious", 400, "InvalidRequest"),
+        ("denied", 404, "NotFound"),
+        ("http404", 404, "NotFound"),
+        ("crash", 500, "InternalError"),
+    ],
+)
+def test_below_api_djangos_own_errors_have_the_envelope(client, name, status, summary):
+    client.raise_request_exception = False
+    response = client.get(f"/api/page/{name}")
+
+    assert response.status_code == status
+    assert response.json()["Error"]["Summary"] == summary
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("suspicious", 400), ("denied", 403), ("http404", 404), ("crash", 500)]
+)
+def test_elsewhere_django_shows_its_pages(client, name, status):
+    client.raise_request_exception = False
+    response = client.get(f"/page/{name}")
+
+    assert response.status_code == status
+    assert response["Content-Type"].startswith("text/html")
+
+
+def test_an_unknown_host_gets_the_envelope(post, settings):
+    settings.ALLOWED_HOSTS = ["rooms.example.com"]
+    settings.PUBLIC_URL = ""
+    response = post("/api/picture", HTTP_HOST="evil.example")
+
+    assert response.status_code == 400
+    assert response.json()["Error"]["Summary"] == "InvalidRequest"
+    assert "evil" not in response.content.decode()

@@ -1,0 +1,212 @@
+"""Nested fields to dotted columns and back."""
+
+import csv
+import io
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roombook.api import flat
+from roombook.api.renderers import CSVRenderer
+
+NAMES = st.from_regex(r"[A-Z][A-Za-z0-9]{0,6}", fullmatch=True)
+# No empty text (it is no value) and no halves of surrogate pairs (no bytes can hold them).
+TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
+RISKY = st.text("'=+-@\t\r\n\",;. a1", min_size=1, max_size=6)
+VALUES = (
+    TEXTS | RISKY | st.integers() | st.booleans() | st.floats(allow_nan=False, allow_infinity=False)
+)
+TREES = st.recursive(
+    VALUES,
+    lambda inner: (
+        st.lists(inner, min_size=1, max_size=3)
+        | st.dictionaries(NAMES, inner, min_size=1, max_size=3)
+    ),
+    max_leaves=12,
+)
+OBJECTS = st.dictionaries(NAMES, TREES, min_size=1, max_size=4)
+
+
+def as_text(value):
+    """What a JSON answer looks like when all its values are text."""
+    if isinstance(value, dict):
+        return {name: as_text(inner) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [as_text(inner) for inner in value]
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return value if isinstance(value, str) else repr(value)
+
+
+def written(fields, **options):
+    table = flat.to_table(fields, **options)
+    out = io.StringIO(newline="")
+    writer = csv.writer(out)
+    writer.writerow(table.header)
+    writer.writerows([line.get(name, "") for name in table.header] for line in table.lines)
+    return out.getvalue()
+
+
+@given(OBJECTS)
+def test_an_answer_reads_back_as_it_was_written(fields):
+    fields = {"Success": True, **fields}
+
+    assert flat.read_answer(written(fields)) == as_text(fields)
+
+
+@given(
+    OBJECTS.filter(lambda fields: "Rows" not in fields), st.lists(OBJECTS, min_size=1, max_size=4)
+)
+def test_a_main_list_reads_back_row_by_row(fields, rows):
+    fields = {"Success": True, **fields, "Rows": rows}
+
+    text = written(fields, rows="Rows")
+
+    assert flat.read_answer(text, rows="Rows") == as_text(fields)
+    assert len(list(csv.reader(io.StringIO(text, newline="")))) == 1 + len(rows)
+
+
+@given(OBJECTS)
+def test_a_request_is_read_as_it_was_written(fields):
+    assert flat.read_request(written(fields)) == as_text(fields)
+
+
+@given(OBJECTS)
+def test_the_renderer_writes_what_the_reader_reads(fields):
+    fields = {"Success": True, **fields}
+
+    text = CSVRenderer().render(fields).decode()
+
+    assert flat.read_answer(text) == as_text(fields)
+
+
+@given(TEXTS | RISKY)
+def test_guarding_is_undone_exactly(text):
+    assert flat.unguarded(flat.guarded(text)) == text
+
+
+@pytest.mark.parametrize(
+    "text", ["=1+1", "+1 555", "-20", "@x", "\tx", "\rx", "'=x", "''-x", "-$20.00"]
+)
+def test_text_that_a_spreadsheet_would_run_is_led_by_an_apostrophe(text):
+    assert flat.text_of(text) == "'" + text
+
+
+@pytest.mark.parametrize("text", ["1+1", "'x", "''", "$5", " =1", "\n=1", "a@b.c"])
+def test_harmless_text_stays_as_it_is(text):
+    assert flat.text_of(text) == text
+
+
+def test_numbers_and_booleans_are_written_as_in_json_without_guard():
+    assert [flat.text_of(value) for value in (-73.9, -5, True, False, 12.5, Decimal("12.50"))] == [
+        "-73.9", "-5", "true", "false", "12.5", "12.5"
+    ]  # fmt: skip
+
+
+def test_a_raw_formula_from_a_client_is_taken_as_it_is():
+    assert flat.read_request("Phone,Note\r\n+1 555,'=x\r\n") == {"Phone": "+1 555", "Note": "=x"}
+
+
+def test_columns_stand_in_the_contracts_order_whatever_row_fills_them():
+    shape = {
+        "Before": {},
+        "Rows": {"Id": {}, "Note": {}, "Rooms": {"Id": {}, "Name": {}}},
+        "After": {},
+    }
+    rows = [
+        {"Rooms": [{"Name": "x"}] * 11},
+        {"Id": 2, "Note": "n", "Rooms": [{"Id": 1}]},
+    ]
+
+    table = flat.to_table({"After": "a", "Rows": rows, "Success": True}, rows="Rows", shape=shape)
+
+    assert table.header[:5] == [
+        "Success", "Rows.Id", "Rows.Note", "Rows.Rooms.0.Id", "Rows.Rooms.0.Name"
+    ]  # fmt: skip
+    assert table.header[-3:] == ["Rows.Rooms.9.Name", "Rows.Rooms.10.Name", "After"]
+    assert table.lines[1]["Success"] == "true"
+    assert "After" not in table.lines[1]
+
+
+def test_names_that_the_contract_does_not_know_come_last_as_they_were_met():
+    table = flat.to_table({"Zed": {"B": 1, "A": 2}, "Known": 1, "Alf": 3}, shape={"Known": {}})
+
+    assert table.header == ["Known", "Zed.B", "Zed.A", "Alf"]
+
+
+def test_an_empty_main_list_is_one_row_with_the_other_fields():
+    table = flat.to_table({"Success": True, "Rows": [], "After": "a"}, rows="Rows")
+
+    assert (table.header, len(table.lines)) == (["Success", "After"], 1)
+
+
+def test_what_has_no_value_has_no_column():
+    assert flat.to_table({"A": None, "B": "", "C": [], "D": {}, "E": 0}).header == ["E"]
+
+
+def test_an_empty_cell_is_an_absent_field_and_absent_elements_leave_no_gap():
+    text = "A,B.C,L.0.X,L.2.X,L.10.X\r\n,,,b,a\r\n"
+
+    assert flat.read_request(text) == {"L": [{"X": "b"}, {"X": "a"}]}
+
+
+def test_digits_at_the_top_or_with_a_leading_zero_are_names():
+    assert flat.read_request("0,L.00,L.1\r\na,b,c\r\n") == {"0": "a", "L": {"00": "b", "1": "c"}}
+
+
+def test_cells_keep_line_ends_and_quotes():
+    text = 'Note,Name\r\n"a\r\nb\u2028c","say ""x"""\r\n'
+
+    assert flat.read_request(text) == {"Note": "a\r\nb\u2028c", "Name": 'say "x"'}
+
+
+@pytest.mark.parametrize("text", ["A\r\n1\r\n\r\n", "A\n1", "\r\nA\r\n1"])
+def test_line_ends_and_empty_lines_do_not_matter(text):
+    assert flat.read_request(text) == {"A": "1"}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "A",
+        "A\r\n",
+        "A\r\n1\r\n2\r\n",
+        "A,B\r\n1\r\n",
+        "A\r\n1,2\r\n",
+        'A\r\n"1\r\n',
+        'A\r\n"1"2\r\n',
+        "A,A\r\n1,2\r\n",
+        "A,A\r\n,\r\n",
+        "A,\r\n1,2\r\n",
+        "A..B\r\n1\r\n",
+        ".A\r\n1\r\n",
+        "A,A.B\r\n1,2\r\n",
+        "A.B,A\r\n1,2\r\n",
+        "A.B.C,A.B\r\n1,2\r\n",
+        "A\r\n" + "x" * 200_000 + "\r\n",
+        ".".join("A" * 33) + "\r\n1\r\n",
+        ",".join(f"A{i}" for i in range(513)) + "\r\n" + "," * 512 + "\r\n",
+    ],
+)
+def test_a_table_of_another_kind_is_refused(text):
+    with pytest.raises(flat.BadTable):
+        flat.read_request(text)
+
+
+def test_a_refusal_never_repeats_a_cell():
+    with pytest.raises(flat.BadTable) as caught:
+        flat.read_request('A\r\n"4242424242424242"2\r\n')
+
+    assert "4242" not in str(caught.value)
+
+
+@given(st.text(max_size=40) | st.text('A.,"\r\n01', max_size=30))
+def test_any_text_is_read_or_refused(text):
+    try:
+        fields = flat.read_request(text)
+    except flat.BadTable:
+        return
+    assert isinstance(fields, dict)

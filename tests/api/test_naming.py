@@ -1,0 +1,28 @@
+"""The one rule between the contract's names and ours."""
+
+import pytest
+
+from roombook.api.naming import contract_name, contract_path, snake_case
+
+PAIRS = [
+    ("Id", "id"),
+    ("HasCVV", "has_cvv"),
+    ("Last4DigitsOfCreditCardNumber", "last4_digits_of_credit_card_number"),
+    ("Street1", "street1"),
+    ("HasStreet2", "has_street2"),
+    ("TimeZoneId", "time_zone_id"),
+    ("CityStatePostalCode", "city_state_postal_code"),
+    ("IsAfterHoursSupportEnabled", "is_after_hours_support_enabled"),
+    ("RadiusInMiles", "radius_in_miles"),
+]
+
+
+@pytest.mark.parametrize(("wire", "ours"), PAIRS)
+def test_both_names_lead_to_each_other(wire, ours):
+    assert snake_case(wire) == ours
+    assert contract_name(ours) == wire
+
+
+def test_a_path_is_told_by_the_contracts_names():
+    assert contract_path("service_options.2.quantity") == "ServiceOptions.2.Quantity"
+    assert contract_path("payment_info.has_cvv") == "PaymentInfo.HasCVV"

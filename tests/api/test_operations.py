@@ -1,0 +1,187 @@
+"""One road for every operation, and the order in which a request is judged."""
+
+import json
+
+import pytest
+
+from roombook.api.operations import Operation
+
+
+def test_success_stands_first_then_the_contracts_order(post):
+    response = post("/api/mirror", {"HasCVV": False, "Text": "x", "Id": 1, "Unknown": 5})
+
+    assert list(response.json().items()) == [
+        ("Success", True), ("Id", 1), ("Text", "x"), ("HasCVV", False)
+    ]  # fmt: skip
+
+
+def test_every_answer_must_not_be_stored_or_sniffed(post):
+    for answer in (post("/api/nothing"), post("/api/who-am-i"), post("/api/unknown")):
+        assert answer["Cache-Control"] == "no-store"
+        assert answer["X-Content-Type-Options"] == "nosniff"
+        assert answer["X-Request-ID"]
+
+
+def test_the_clients_request_id_comes_back(post):
+    assert post("/api/nothing", HTTP_X_REQUEST_ID="phone-1.2_3")["X-Request-ID"] == "phone-1.2_3"
+    assert post("/api/nothing", HTTP_X_REQUEST_ID="bad id")["X-Request-ID"] != "bad id"
+
+
+def test_a_token_opens_the_operation(post):
+    response = post("/api/who-am-i", {"Token": "good", "Id": 1})
+
+    assert response.json() == {"Success": True, "User": "bob", "Token": "good"}
+
+
+@pytest.mark.parametrize("path", ["/api/who-am-i", "/api/nobody"])
+def test_without_a_token_that_holds_it_is_401_and_says_by_what_to_sign_in(post, path):
+    response = post(path, {"Id": 1, "Token": "bad"})
+
+    assert response.status_code == 401
+    assert response["WWW-Authenticate"] == "Token"
+    assert response.json() == {
+        "Success": False,
+        "Error": {"Summary": "NotSignedIn", "Message": "Please sign in again."},
+    }
+
+
+def test_an_operation_without_token_does_not_look_at_one(post):
+    assert post("/api/nothing", {"Token": ["odd"]}).status_code == 200
+
+
+@pytest.mark.parametrize("method", ["get", "put", "patch", "delete", "options", "head", "trace"])
+@pytest.mark.parametrize("suffix", ["", ".json"])
+def test_another_method_is_405_for_everybody(client, method, suffix):
+    response = getattr(client, method)(f"/api/who-am-i{suffix}")
+
+    assert response.status_code == 405
+    assert response["Allow"] == "POST"
+    if method != "head":
+        assert response.json()["Error"]["Summary"] == "MethodNotAllowed"
+
+
+def test_another_method_is_answered_in_the_format_asked_for(client):
+    assert client.get("/api/nothing.csv")["Content-Type"] == "text/csv; charset=utf-8"
+    assert client.get("/api/nothing?callback=cb").content.startswith(b"/**/cb(")
+    assert client.get("/api/nothing?callback=1").status_code == 405
+    assert client.get("/api/nothing?format=xml").status_code == 405
+
+
+def test_the_first_thing_wrong_is_the_one_answered(client, settings):
+    """Method, format, size and readability of the body, AppVersion, Token, fields."""
+    settings.MINIMUM_APP_VERSION = "2"
+    old = {"AppVersion": "1", "Token": "bad", "Id": "x"}
+
+    def ask(body=old, method="post", query="", content_type="application/json"):
+        body = body if isinstance(body, bytes) else json.dumps(body).encode()
+        url = f"/api/who-am-i{query}"
+        return getattr(client, method)(url, body, content_type=content_type).status_code
+
+    assert ask(b"{" * 300_000, "put", "?format=xml") == 405
+    assert ask(b"{" * 300_000, query="?format=xml") == 406
+    assert ask(b"{" * 300_000) == 413
+    assert ask(b"{" * 300_000, content_type="text/xml") == 413
+    assert ask(b"{", content_type="text/xml") == 415
+    assert ask(b"{") == 400
+    assert ask() == 426
+    assert ask({**old, "AppVersion": 5}) == 400
+    assert ask({**old, "AppVersion": "2"}) == 401
+    assert ask({**old, "AppVersion": "2", "Token": "good"}) == 400
+    assert ask({**old, "AppVersion": "2", "Token": "good", "Id": 1}) == 200
+
+
+def test_wrong_fields_are_named_line_by_line_in_the_contracts_order(refused):
+    body = {
+        "HasCVV": 1,
+        "Items": [{"Id": 1}, *[{"Id": 1}] * 9, {"Name": 5}, {"Id": "x", "Tags": ["toolong"]}],
+        "Text": 5,
+        "Ids": "x",
+        "Item": [],
+        "Id": None,
+    }
+
+    assert refused("/api/echo", body) == (
+        400,
+        "InvalidRequest",
+        "Text: Must be text.\n"
+        "Ids: Must be a list.\n"
+        "Item: Must be an object.\n"
+        "Items.10.Id: Required.\n"
+        "Items.10.Name: Must be text.\n"
+        "Items.11.Id: Must be a whole number.\n"
+        "Items.11.Tags.0: Must have at most 5 characters.\n"
+        "HasCVV: Must be true or false.",
+    )
+
+
+def test_every_answer_passes_through_the_renderer_once(post):
+    assert post("/api/dates").json() == {"Success": True, "Start": "2027-03-01T09:00:00-07:00"}
+    assert post("/api/picture").json() == {"Success": True, "Url": "http://testserver/media/a.png"}
+
+
+def test_an_operation_must_say_what_it_does():
+    with pytest.raises(NotImplementedError):
+        Operation().perform(None)
+
+
+def test_two_requests_do_not_share_anything(post):
+    assert post("/api/mirror", {"Id": 1}).json() == {"Success": True, "Id": 1}
+    assert post("/api/mirror", {"Text": "a"}).json() == {"Success": True, "Text": "a"}
+
+
+# --- AppVersion ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("minimum", "version", "status"),
+    [
+        ("", "0.1", 200),
+        ("2.10", "2.9", 426),
+        ("2.10", "2.10", 200),
+        ("2.10", "2.10.0", 200),
+        ("2.10.0", "2.10", 200),
+        ("2.10", "2.11", 200),
+        ("2.10", "10", 200),
+        ("2", "1.99.99", 426),
+        ("2", "0", 426),
+        ("0", "0.0", 200),
+        ("2", None, 200),
+        ("2", "", 200),
+        ("2", "beta", 200),
+        ("2", "1.0-beta", 200),
+        ("2", "v1", 200),
+        ("2", "1.", 200),
+        ("2", "١", 200),
+        ("unreadable", "1", 200),
+        ("2", "1" * 255, 200),
+    ],
+)
+def test_an_app_below_the_minimum_is_426(post, settings, minimum, version, status):
+    settings.MINIMUM_APP_VERSION = minimum
+
+    response = post("/api/nothing", {"AppVersion": version})
+
+    assert response.status_code == status
+    if status == 426:
+        assert response.json()["Error"]["Summary"] == "AppVersionTooOld"
+
+
+@pytest.mark.parametrize("version", [1, 2.5, True, [], {}, "x" * 256, "\0", "\ud800"])
+def test_a_version_of_another_type_is_400(refused, version):
+    status, summary, details = refused("/api/nothing", {"AppVersion": version})
+
+    assert (status, summary) == (400, "InvalidRequest")
+    assert details.startswith("AppVersion: ")
+
+
+def test_csv_may_carry_a_version_that_looks_like_a_number(post, settings):
+    settings.MINIMUM_APP_VERSION = "2"
+
+    assert post("/api/nothing", "AppVersion\r\n1.5\r\n", "text/csv").status_code == 426
+
+
+def test_the_version_is_logged_with_the_request(post, caplog):
+    with caplog.at_level("INFO", logger="roombook.request"):
+        post("/api/nothing", {"AppVersion": "3.1\nforged"})
+
+    assert caplog.records[-1].app_version == "3.1forged"

@@ -1,0 +1,294 @@
+"""From bytes to fields, within bounds."""
+
+import json
+import time
+from io import BytesIO
+
+import pytest
+from django.core.exceptions import RequestDataTooBig
+from django.http import UnreadablePostError
+from rest_framework.exceptions import ParseError
+
+from roombook.api.parsers import MAX_BODY, JSONParser, check_depth, read_body
+
+JSON = "application/json"
+
+
+def understood(response):
+    assert response.status_code == 200, response.content
+    return response.json()["Understood"]
+
+
+# --- what is read -------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "content_type"),
+    [
+        (b'{"Text": "\xc3\xa9"}', JSON),
+        (b'\xef\xbb\xbf{"Text": "\xc3\xa9"}', JSON),
+        (b'{"Text": "\xc3\xa9"}', "Application/JSON ; Charset=UTF-8"),
+        (b'{"Text": "\xc3\xa9"}', 'application/json; charset="utf-8"'),
+        (b'{"Text": "\xe9"}', "application/json; charset=latin-1"),
+        ('{"Text": "é"}'.encode("utf-16"), "application/json; charset=utf-16"),
+        ('{"Text": "é"}'.encode("utf-16-le"), "application/json; charset=utf-16-le"),
+        ('\ufeff{"Text": "é"}'.encode("utf-32-be"), "application/json; charset=utf-32-be"),
+        (b'{"Text": "\\u00e9"}', "application/json; charset=us-ascii"),
+        (b'{"Text": "\x51"}', "application/json; charset=cp037"),
+        (b"Text\r\n\xc3\xa9\r\n", "text/csv"),
+        (b"\xef\xbb\xbfText\n\xc3\xa9\n", "text/csv; header=present"),
+        (b"Text\r\n\xe9\r\n", "text/csv; charset=iso-8859-1"),
+    ],
+)
+def test_any_charset_is_read(post, body, content_type):
+    if content_type.endswith("cp037"):
+        body = '{"Text": "é"}'.encode("cp037")
+
+    assert understood(post("/api/echo", body, content_type)) == "{'text': 'é'}"
+
+
+@pytest.mark.parametrize("content_type", [JSON, ""])
+def test_an_empty_body_is_no_fields(post, content_type):
+    assert understood(post("/api/echo", b"", content_type)) == "{}"
+
+
+@pytest.mark.parametrize(
+    "charset", ["nonsense", "zlib", "rot13", "idna", "punycode", "undefined", "a\0b"]
+)
+def test_a_charset_that_is_none_is_415(refused, charset):
+    status, summary, details = refused("/api/echo", b"{}", f"{JSON}; charset={charset}")
+
+    assert (status, summary) == (415, "UnsupportedMediaType")
+    assert details == "Content-Type: The charset is not known."
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "", "text/plain", "application/xml", "application/x-www-form-urlencoded", "text/json", "*/*",
+        "application/*", "multipart/form-data; boundary=x", "application/jsonp", "json", "text/",
+    ],
+)  # fmt: skip
+def test_another_content_type_is_415(refused, content_type):
+    assert refused("/api/echo", b"{}", content_type)[:2] == (415, "UnsupportedMediaType")
+
+
+@pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "identity, gzip"])
+def test_a_packed_body_is_415(refused, encoding):
+    assert refused("/api/echo", b"{}", HTTP_CONTENT_ENCODING=encoding)[:2] == (
+        415, "UnsupportedMediaType"
+    )  # fmt: skip
+
+
+def test_identity_is_no_packing(post):
+    assert post("/api/echo", HTTP_CONTENT_ENCODING="Identity").status_code == 200
+
+
+# --- JSON that is refused -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b" ", b"{", b"}", b"[]", b"1", b"null", b'"a"', b"true", b"{'a': 1}", b'{"a": 1,}',
+        b'{"a": 1} x', b'{"a"}', b'{"a": 01}', b'{"a": +1}', b'{"a": .5}', b'{"a": "\t"}',
+        b'{"a": "\\x"}', b'{"a": "\\ud8"}', b'{"Text": "x', b"\xff", b'{"a": "\xff"}', b"\x00",
+        b'{"a": NaN}', b'{"a": Infinity}', b'{"a": -Infinity}', b'{"a": 1e999}', b'{"a": -1e999}',
+        b'{"a": 1, "a": 1}', b'{"a": {"b": 1, "b": 2}}', b'[{"a": 1}]', b"{}{}", b"// x\n{}",
+        b'{"a": ' + b"9" * 310 + b"}", b'{"a": ' + b"9" * 5000 + b"}", b"\xef\xbb\xbf\xef\xbb\xbf{}",
+    ],
+)  # fmt: skip
+def test_what_is_no_strict_json_object_is_400(refused, body):
+    assert refused("/api/echo", body)[:2] == (400, "InvalidRequest")
+
+
+def test_a_refusal_does_not_repeat_what_was_sent(post):
+    card = "4242424242424242"
+    for body in (
+        f'{{"{card}": 1, "{card}": 2}}',
+        f'{{"a": {card}e999}}',
+        f'{{"a": {card} {card}}}',
+    ):
+        response = post("/api/echo", body)
+        assert response.status_code == 400
+        assert card not in response.content.decode()
+
+
+def nested(depth):
+    return '{"A":' + "[" * (depth - 1) + "]" * (depth - 1) + "}"
+
+
+def test_32_levels_are_read_and_33_are_not(post):
+    assert post("/api/echo", nested(32)).status_code == 200
+    response = post("/api/echo", nested(33))
+    assert response.status_code == 400
+    assert "deeper than 32" in response.json()["Error"]["Details"]
+
+
+def test_brackets_side_by_side_or_in_text_are_not_deep(post):
+    body = json.dumps({"Text": '[{"\\' * 40, "Other": [[]] * 90, "Third": [{}] * 90})
+
+    assert post("/api/echo", body).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "[" * 100_000,
+        '{"a":' * 40_000,
+        '"' + "[" * 40 + '\\"' * 100_000,
+        '"\\' * 120_000 + "[" * 40,
+        "[" * 40 + '"' + "\\" * 200_000,
+    ],
+)
+def test_hostile_nesting_is_judged_in_no_time(refused, body):
+    start = time.monotonic()
+
+    assert refused("/api/echo", body)[0] == 400
+    assert time.monotonic() - start < 2
+
+
+def test_a_string_without_end_hides_what_follows_from_the_count():
+    check_depth('"' + "[" * 50)
+    with pytest.raises(ParseError):
+        check_depth("[" * 33 + '"')
+
+
+def test_whole_numbers_may_be_as_long_as_a_double():
+    assert JSONParser().parse(BytesIO(b'{"A": 1%s}' % (b"0" * 308)))["A"] == 10**308
+
+
+# --- CSV ----------------------------------------------------------------------------------------
+
+
+def test_csv_fields_are_read_as_their_types(post):
+    header = (
+        "Id,Text,Flag,Count,Measure,Amount,Kind,Ids.0,Ids.1,Item.Id,Items.0.Id,Items.1.Id,HasCVV"
+    )
+    row = "7,12,true,-3,-73.9,12.50,Staff,4,5,6,8,9,FALSE"
+
+    assert post("/api/mirror", f"{header}\r\n{row}\r\n", "text/csv").json() == {
+        "Success": True, "Id": 7, "Text": "12", "Flag": True, "Count": -3, "Measure": -73.9,
+        "Amount": 12.5, "Kind": "Staff", "Ids": [4, 5], "Item": {"Id": 6},
+        "Items": [{"Id": 8}, {"Id": 9}], "HasCVV": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "body", [b"", b"Text", b"Text\r\na\r\nb\r\n", b'Text\r\n"a', b"Text\r\n\xff"]
+)
+def test_csv_of_another_shape_is_400(refused, body):
+    assert refused("/api/echo", body, "text/csv")[:2] == (400, "InvalidRequest")
+
+
+def test_csv_nul_is_400(refused):
+    assert refused("/api/echo", b"Text\r\na\0b\r\n", "text/csv")[2] == (
+        "Text: Must not hold a NUL character or half of a surrogate pair."
+    )
+
+
+def test_what_csv_answers_csv_can_ask(post):
+    answer = post("/api/mirror.csv", {"Id": 1, "Text": "=x", "Items": [{"Id": 2, "Name": "-a"}]})
+
+    again = post("/api/mirror.json", answer.content, "text/csv")
+
+    assert again.json() == {
+        "Success": True, "Id": 1, "Text": "=x", "Items": [{"Id": 2, "Name": "-a"}]
+    }  # fmt: skip
+
+
+# --- size ---------------------------------------------------------------------------------------
+
+
+def body_of(size):
+    return b'{"Text": "a"}'.ljust(size)
+
+
+def test_256_kib_are_read_and_one_byte_more_is_413(post, refused):
+    assert post("/api/echo", body_of(MAX_BODY)).status_code == 200
+    assert refused("/api/echo", body_of(MAX_BODY + 1)) == (413, "RequestTooLarge", "")
+
+
+def test_a_declared_length_is_believed_before_anything_is_read(rf):
+    request = rf.generic("POST", "/", b"", CONTENT_LENGTH=str(10**9))
+    request._stream = None
+
+    with pytest.raises(RequestDataTooBig):
+        read_body(request)
+
+
+@pytest.mark.parametrize("length", ["abc", "-5", "1.0", "٣", "9" * 19])
+def test_a_length_that_is_no_number_is_400(rf, length):
+    with pytest.raises(ParseError):
+        read_body(rf.generic("POST", "/", b"", CONTENT_LENGTH=length))
+
+
+def test_an_empty_length_is_none(rf):
+    assert read_body(rf.generic("POST", "/", b"", CONTENT_LENGTH="")) == b""
+
+
+def test_a_body_that_ends_too_early_is_400(rf):
+    request = rf.generic("POST", "/", b"{}", CONTENT_LENGTH="10", **{"wsgi.input": BytesIO(b"{}")})
+
+    with pytest.raises(ParseError):
+        read_body(request)
+
+
+class Chunks:
+    """A body of unknown length, as gunicorn hands it over."""
+
+    def __init__(self, size):
+        self.rest = body_of(size)
+        self.read_so_far = 0
+
+    def read(self, size=-1):
+        assert size >= 0, "never without bound"
+        part, self.rest = self.rest[:size], self.rest[size:]
+        self.read_so_far += len(part)
+        return part
+
+
+def without_length(rf, chunks, **options):
+    environ = rf._base_environ(
+        PATH_INFO="/", REQUEST_METHOD="POST", **{"wsgi.input": chunks, **options}
+    )
+    return rf.request(**environ)
+
+
+def test_a_body_in_chunks_is_read_where_the_server_marks_its_end(rf):
+    request = without_length(rf, Chunks(MAX_BODY), **{"wsgi.input_terminated": True})
+
+    assert read_body(request) == body_of(MAX_BODY)
+
+
+def test_a_body_in_chunks_is_bounded_too(rf):
+    chunks = Chunks(10 * MAX_BODY)
+
+    with pytest.raises(RequestDataTooBig):
+        read_body(without_length(rf, chunks, **{"wsgi.input_terminated": True}))
+    assert chunks.read_so_far == MAX_BODY + 1
+
+
+def test_without_length_and_without_a_marked_end_there_is_no_body(rf):
+    assert read_body(without_length(rf, Chunks(100))) == b""
+
+
+def test_a_client_that_leaves_midway_gets_400(rf):
+    class Gone:
+        def read(self, size=-1):
+            raise OSError("connection reset")
+
+    with pytest.raises(UnreadablePostError):
+        read_body(without_length(rf, Gone(), **{"wsgi.input_terminated": True}))
+
+
+def test_a_chunked_request_is_answered(post):
+    body = json.dumps({"Text": "in chunks"}).encode()
+
+    response = post(
+        "/api/echo",
+        b"",
+        **{"CONTENT_LENGTH": "", "wsgi.input": BytesIO(body), "wsgi.input_terminated": True},
+    )
+
+    assert response.status_code == 200

@@ -1,0 +1,266 @@
+"""Small operations to try the API's plumbing with, apart from any app."""
+
+import datetime as dt
+from decimal import Decimal
+
+from django.core.exceptions import PermissionDenied, SuspiciousOperation
+from django.core.exceptions import ValidationError as ModelValidationError
+from django.db import IntegrityError, InterfaceError, OperationalError
+from django.http import Http404, UnreadablePostError
+from django.urls import path, re_path
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import APIException, Throttled
+from rest_framework.exceptions import PermissionDenied as NotPermitted
+
+from roombook import errors
+from roombook.api.exceptions import unknown_path
+from roombook.api.operations import Operation
+from roombook.api.serializers import (
+    BooleanField,
+    CenterDateTimeField,
+    ChoiceField,
+    ContractSerializer,
+    DateTimeField,
+    DecimalField,
+    DoubleField,
+    IdField,
+    IntegerField,
+    ListField,
+    TextField,
+    UrlField,
+)
+
+
+class FakeToken(BaseAuthentication):
+    """Lets in whoever has the Token "good"."""
+
+    def authenticate(self, request):
+        if request.data.get("Token") != "good":
+            raise errors.NotSignedIn
+        return "bob", "good"
+
+
+class NoToken(BaseAuthentication):
+    """Finds nobody, and says nothing of it."""
+
+    def authenticate(self, request):
+        return None
+
+
+class Item(ContractSerializer):
+    Id = IdField(required=True)
+    Name = TextField()
+    Tags = ListField(TextField(max_length=5))
+
+
+class AllFields(ContractSerializer):
+    Id = IdField()
+    Text = TextField()
+    Flag = BooleanField()
+    Count = IntegerField(min_value=-5, max_value=1000)
+    Measure = DoubleField(min_value=-90, max_value=90)
+    Amount = DecimalField(min_value=0)
+    Kind = ChoiceField(["Account", "Staff"])
+    At = CenterDateTimeField()
+    Moment = DateTimeField()
+    Ids = ListField(IdField())
+    Item = Item()
+    Items = Item(many=True)
+    HasCVV = BooleanField()
+
+
+class Echo(Operation):
+    """Give back what was understood, as text."""
+
+    signed_in = False
+    Input = AllFields
+
+    class Output(ContractSerializer):
+        Understood = TextField()
+
+    def perform(self, user, **fields):
+        return {"understood": repr(fields)}
+
+
+class Mirror(Operation):
+    """Give back what was sent, as it is."""
+
+    signed_in = False
+    Input = AllFields
+
+    class Output(AllFields):
+        At = DateTimeField()
+
+    def perform(self, user, **fields):
+        return fields
+
+
+class Row(ContractSerializer):
+    Id = IdField()
+    Name = TextField()
+    Note = TextField()
+    Price = DecimalField()
+    Rooms = Item(many=True)
+
+
+class Rows(Operation):
+    """A main list with other fields around it."""
+
+    signed_in = False
+    csv_rows = "Rows"
+
+    class Input(ContractSerializer):
+        Many = IntegerField()
+
+    class Output(ContractSerializer):
+        Before = TextField()
+        Rows = Row(many=True)
+        After = Item()
+
+    def perform(self, user, many=0):
+        rows = [
+            {"id": 1, "name": "=1+1", "price": Decimal("12.50")},
+            {"id": 2, "name": 'a "b", c\r\nd', "note": "late", "rooms": [{"id": 7, "tags": ["x"]}]},
+        ]
+        return {"before": "b", "rows": rows[:many], "after": {"id": 3, "name": "after"}}
+
+
+class WhoAmI(Operation):
+    """Needs a Token."""
+
+    authentication_classes = [FakeToken]
+
+    class Input(ContractSerializer):
+        Id = IdField(required=True)
+
+    class Output(ContractSerializer):
+        User = TextField()
+        Token = TextField()
+
+    def perform(self, user, *, id):  # noqa: A002
+        return {"user": user, "token": self.request.auth}
+
+
+class Nobody(WhoAmI):
+    authentication_classes = [NoToken]
+
+
+class Nothing(Operation):
+    """No fields in, none out."""
+
+    signed_in = False
+
+    def perform(self, user):
+        return None
+
+
+class Picture(Operation):
+    signed_in = False
+
+    class Output(ContractSerializer):
+        Url = UrlField()
+
+    def perform(self, user):
+        return {"url": "/media/a.png"}
+
+
+class Unwritable(Operation):
+    """Answers with a value that JSON cannot write."""
+
+    signed_in = False
+
+    class Output(ContractSerializer):
+        Number = DoubleField()
+
+    def perform(self, user):
+        return {"number": float("nan")}
+
+
+class Client500(APIException):
+    """The framework's own 500."""
+
+
+ERRORS = {
+    "crash": ZeroDivisionError("secret 4242424242424242"),
+    "invalid": errors.InvalidRequest(
+        {"items.10.name": "Ten.", "items.2.name": "Two.", "id": "First.", "has_cvv": "Last."}
+    ),
+    "credentials": errors.InvalidCredentials(),
+    "declined": errors.CardDeclined(details=("decline code 51",)),
+    "missing": errors.NotFound(),
+    "http404": Http404("Center matching query 42"),
+    "denied": PermissionDenied(),
+    "drf-denied": NotPermitted(),
+    "taken": errors.SlotUnavailable("The room is closed then."),
+    "not-open": errors.ReservationNotOpen(),
+    "promo": errors.PromoCodeInvalid(),
+    "allowance": errors.AllowanceExhausted(),
+    "no-card": errors.NoSavedCard(),
+    "no-rate": errors.RateNotConfigured(),
+    "slow-down": errors.TooManyRequests(retry_after=900),
+    "throttled": Throttled(wait=5),
+    "away": errors.ServiceUnavailable("You were not charged."),
+    "database": OperationalError("server closed the connection"),
+    "interface": InterfaceError("connection already closed"),
+    "integrity": IntegrityError("duplicate key"),
+    "suspicious": SuspiciousOperation("odd"),
+    "unreadable": UnreadablePostError("gone"),
+    "model": ModelValidationError({"first_name": "“4242424242424242” is wrong", "id": "No."}),
+    "model-plain": ModelValidationError("“4242424242424242” is wrong"),
+    "domain": errors.DomainError("internals"),
+    "drf-500": Client500(),
+}
+
+
+class Raises(Operation):
+    signed_in = False
+
+    class Input(ContractSerializer):
+        Id = IdField()
+        FirstName = TextField()
+        Items = Item(many=True)
+        HasCVV = BooleanField()
+
+    def post(self, request, format=None):  # noqa: A002
+        raise ERRORS[self.kwargs["name"]]
+
+
+class Dates(Operation):
+    signed_in = False
+
+    class Output(ContractSerializer):
+        Start = DateTimeField()
+
+    def perform(self, user):
+        zone = dt.timezone(dt.timedelta(hours=-7))
+        return {"start": dt.datetime(2027, 3, 1, 9, 0, 0, 123456, tzinfo=zone)}
+
+
+def page_that_raises(request, name):
+    raise ERRORS[name]
+
+
+def operation(route, view):
+    return re_path(rf"^api/{route}(?:\.(?P<format>json|csv))?\Z", view.as_view())
+
+
+urlpatterns = [
+    operation("echo", Echo),
+    operation("mirror", Mirror),
+    operation("rows", Rows),
+    operation("who-am-i", WhoAmI),
+    operation("nobody", Nobody),
+    operation("nothing", Nothing),
+    operation("picture", Picture),
+    operation("unwritable", Unwritable),
+    operation("dates", Dates),
+    operation("raises/(?P<name>[a-z0-9-]+)", Raises),
+    path("api/page/<name>", page_that_raises),
+    re_path(r"^api(?:/|\Z)", unknown_path),
+    path("page/<name>", page_that_raises),
+]
+
+handler400 = "roombook.api.exceptions.handler400"
+handler403 = "roombook.api.exceptions.handler403"
+handler404 = "roombook.api.exceptions.handler404"
+handler500 = "roombook.api.exceptions.handler500"

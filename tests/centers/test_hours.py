@@ -1,0 +1,191 @@
+from dataclasses import dataclass
+from datetime import UTC, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from centers import hours
+from centers.span import Span
+
+DENVER = ZoneInfo("America/Denver")
+
+
+@dataclass
+class Hours:
+    weekday: int
+    opens: time
+    closes: time
+
+
+def week(*days, opens="08:30", closes="17:00"):
+    return [Hours(day, time.fromisoformat(opens), time.fromisoformat(closes)) for day in days]
+
+
+WORKDAYS = week(*range(5))
+
+
+def local(text):
+    return datetime.fromisoformat(text).replace(tzinfo=DENVER)
+
+
+def span(start, end):
+    return Span(local(start), local(end))
+
+
+# --- The clock of the place -------------------------------------------------------------------
+
+
+def test_a_time_without_an_offset_is_local():
+    moment = hours.localize(datetime(2027, 3, 1, 9), DENVER)  # noqa: DTZ001
+    assert moment.isoformat() == "2027-03-01T09:00:00-07:00"
+
+
+def test_a_time_with_an_offset_is_that_moment():
+    moment = hours.localize(datetime(2027, 3, 1, 16, tzinfo=UTC), DENVER)
+    assert moment.isoformat() == "2027-03-01T09:00:00-07:00"
+
+
+def test_a_local_time_that_the_clock_skips_is_refused():
+    with pytest.raises(hours.SkippedLocalTime):
+        hours.localize(datetime(2027, 3, 14, 2, 30), DENVER)  # noqa: DTZ001
+
+
+@pytest.mark.parametrize("fold", [0, 1])
+def test_a_local_time_shown_twice_is_the_first(fold):
+    moment = hours.localize(datetime(2027, 11, 7, 1, 30, fold=fold), DENVER)  # noqa: DTZ001
+    assert moment.isoformat() == "2027-11-07T01:30:00-06:00"
+
+
+@pytest.mark.parametrize("moment", [datetime.min, datetime.max])  # noqa: DTZ901
+def test_the_ends_of_the_calendar_are_refused(moment):
+    with pytest.raises(ValueError):
+        hours.localize(moment, ZoneInfo("Asia/Tokyo" if moment.year == 1 else "America/Denver"))
+
+
+@given(st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)))  # noqa: DTZ001
+def test_every_local_time_is_skipped_or_shown_as_asked(moment):
+    try:
+        placed = hours.localize(moment, DENVER)
+    except hours.SkippedLocalTime:
+        return
+    assert placed.replace(tzinfo=None) == moment
+    assert placed.astimezone(UTC).astimezone(DENVER) == placed
+
+
+# --- Open or not ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "is_open"),
+    [
+        ("2027-03-01 08:30", "2027-03-01 17:00", True),
+        ("2027-03-01 08:29", "2027-03-01 09:00", False),
+        ("2027-03-01 16:00", "2027-03-01 17:01", False),
+        ("2027-03-06 09:00", "2027-03-06 10:00", False),  # a Saturday
+        ("2027-03-01 16:00", "2027-03-02 09:00", False),  # over night
+    ],
+)
+def test_open_within_the_hours_of_one_local_day(start, end, is_open):
+    assert hours.is_open(span(start, end), WORKDAYS, DENVER) is is_open
+
+
+def test_a_lunch_break_is_closed():
+    split = week(0, closes="12:00") + week(0, opens="13:00")
+    assert hours.is_open(span("2027-03-01 09:00", "2027-03-01 12:00"), split, DENVER)
+    assert not hours.is_open(span("2027-03-01 11:00", "2027-03-01 14:00"), split, DENVER)
+
+
+def test_stretches_that_touch_are_one():
+    joined = week(0, opens="12:00") + week(0, closes="12:00")
+    assert hours.is_open(span("2027-03-01 09:00", "2027-03-01 17:00"), joined, DENVER)
+
+
+def test_midnight_closes_the_day():
+    late = week(*range(7), opens="18:00", closes="00:00")
+    assert hours.is_open(span("2027-03-01 22:00", "2027-03-02 00:00"), late, DENVER)
+    assert not hours.is_open(span("2027-03-01 22:00", "2027-03-02 00:15"), late, DENVER)
+
+
+def test_open_all_day_is_open_within_a_day_only():
+    always = week(*range(7), opens="00:00", closes="00:00")
+    assert hours.is_open(span("2027-03-01 00:00", "2027-03-02 00:00"), always, DENVER)
+    assert not hours.is_open(span("2027-03-01 23:00", "2027-03-02 01:00"), always, DENVER)
+
+
+def test_opening_hours_are_wall_clock_also_on_the_day_of_a_clock_change():
+    sunday = week(6, opens="01:00", closes="03:30")
+    spring = Span(local("2027-03-14 01:30"), local("2027-03-14 03:30"))
+    assert spring.duration == timedelta(hours=1)
+    assert hours.is_open(spring, sunday, DENVER)
+    autumn = Span(datetime(2027, 11, 7, 7, tzinfo=UTC), datetime(2027, 11, 7, 10, 30, tzinfo=UTC))
+    assert hours.is_open(autumn, sunday, DENVER)
+
+
+def test_never_open_without_hours():
+    assert not hours.is_open(span("2027-03-01 09:00", "2027-03-01 10:00"), [], DENVER)
+
+
+def test_a_stretch_that_the_clock_skips_is_no_time():
+    skipped = week(6, opens="02:00", closes="03:00")
+    assert list(hours.opened_on(local("2027-03-14 12:00").date(), skipped, DENVER)) == []
+
+
+@given(st.integers(0, 60 * 24 * 366), st.integers(15, 60 * 36))
+def test_open_is_as_a_minute_by_minute_look_says(first, length):
+    start = datetime(2027, 1, 1, 7, tzinfo=UTC) + timedelta(minutes=first)
+    asked = Span(start, start + timedelta(minutes=length))
+    minutes = [(start + timedelta(minutes=m)).astimezone(DENVER) for m in range(length)]
+    inside = all(
+        minute.weekday() < 5 and time(8, 30) <= minute.time() < time(17) for minute in minutes
+    )
+    one_day = len({minute.date() for minute in minutes}) == 1
+    assert hours.is_open(asked, WORKDAYS, DENVER) is (inside and one_day)
+
+
+# --- In few words -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("opening", "value", "display"),
+    [
+        (WORKDAYS, "Mo-Fr 08:30-17:00", "Mon-Fri 8:30 AM - 5:00 PM"),
+        (week(5), "Sa 08:30-17:00", "Sat 8:30 AM - 5:00 PM"),
+        (week(*range(7), closes="00:00"), "Mo-Su 08:30-24:00", "Mon-Sun 8:30 AM - midnight"),
+        (
+            week(*range(7), opens="00:00", closes="00:00"),
+            "Mo-Su 00:00-24:00",
+            "Mon-Sun open 24 hours",
+        ),
+        (
+            week(0, closes="12:00") + week(0, opens="13:00"),
+            "Mo 08:30-12:00,13:00-17:00",
+            "Mon 8:30 AM - 12:00 PM, 1:00 PM - 5:00 PM",
+        ),
+    ],
+)
+def test_a_run_of_equal_days(opening, value, display):
+    assert hours.runs(opening) == [(value, display)]
+
+
+def test_one_entry_a_run_of_days_with_equal_hours():
+    opening = WORKDAYS[:2] + WORKDAYS[3:] + week(5, 6, opens="10:00", closes="14:00")
+    assert [value for value, _ in hours.runs(opening)] == [
+        "Mo-Tu 08:30-17:00",
+        "Th-Fr 08:30-17:00",
+        "Sa-Su 10:00-14:00",
+    ]
+    assert hours.concatenated(opening) == (
+        "Mon-Tue 8:30 AM - 5:00 PM; Thu-Fri 8:30 AM - 5:00 PM; Sat-Sun 10:00 AM - 2:00 PM"
+    )
+
+
+def test_never_open_is_no_run():
+    assert hours.runs([]) == []
+    assert hours.concatenated([]) == ""
+
+
+def test_hours_are_written_for_the_locale(settings):
+    settings.LOCALE = "de_DE"
+    assert hours.runs(WORKDAYS)[0][1] == "Mo.-Fr. 08:30 - 17:00"

@@ -1,0 +1,247 @@
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from itertools import product
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from centers import rates
+from centers.rates import Cover, Tier
+from centers.span import Span
+from roombook.errors import RateNotConfigured
+
+DENVER = ZoneInfo("America/Denver")
+MONDAY = datetime(2027, 3, 1, 9, tzinfo=DENVER)
+
+
+@dataclass
+class Rate:
+    hourly: Decimal | None = None
+    half_day: Decimal | None = None
+    full_day: Decimal | None = None
+    flat_rate: Decimal | None = None
+    setup_fee: Decimal | None = None
+    is_flat_rate: bool = False
+    bill_in_blocks: bool = False
+
+
+def rate(hourly=None, half_day=None, full_day=None, **fields) -> Rate:
+    money = [None if each is None else Decimal(each) for each in (hourly, half_day, full_day)]
+    return Rate(*money, **fields)
+
+
+def priced(some_rate, hours, start=MONDAY):
+    start = start.astimezone(UTC)
+    return rates.room_price(some_rate, Span(start, start + timedelta(hours=hours)), DENVER)
+
+
+FULL = rate(25, 90, 160)
+
+
+@pytest.mark.parametrize(
+    ("some_rate", "hours", "total", "explanation"),
+    [
+        (FULL, 1, "25.00", "1 hour"),
+        (FULL, 3, "75.00", "3 hours"),
+        (FULL, 3.75, "90.00", "3.75 hours: half day"),
+        (FULL, 4, "90.00", "4 hours: half day"),
+        (FULL, 5, "115.00", "5 hours: half day + 1 hour"),
+        (FULL, 6.5, "152.50", "6.5 hours: half day + 2.5 hours"),
+        (FULL, 7, "160.00", "7 hours: day"),
+        (FULL, 12, "160.00", "12 hours: day"),
+        (rate(30, 90), 3.75, "90.00", "3.75 hours: half day"),
+        (rate(30, 90), 8, "180.00", "8 hours: 2 half days"),
+        (rate(25, 150), 4, "100.00", "4 hours"),
+        (rate(half_day=90), 1, "90.00", "1 hour: half day"),
+        (rate(half_day=90), 4.25, "180.00", "4.25 hours: 2 half days"),
+        (rate(full_day=160), 0.5, "160.00", "0.5 hours: day"),
+        (rate(half_day=90, full_day=160), 5, "160.00", "5 hours: day"),
+        (rate(half_day=90, full_day=200), 5, "180.00", "5 hours: 2 half days"),
+    ],
+)
+def test_the_cheapest_cover_of_a_day(some_rate, hours, total, explanation):
+    room = priced(some_rate, hours)
+    assert (str(room.total), room.explanation) == (total, explanation)
+
+
+def test_hours_count_by_the_started_quarter():
+    assert priced(rate(20), 1.1).total == Decimal("25.00")
+    assert priced(rate(20), 1.1).explanation == "1.1 hours (billed as 1.25)"
+
+
+def test_hours_count_by_the_started_hour_where_billed_in_blocks():
+    room = priced(rate(20, bill_in_blocks=True), 1.25)
+    assert (room.total, room.billable_hours) == (Decimal("40.00"), 2)
+    assert room.explanation == "1.25 hours (billed as 2)"
+
+
+def test_each_local_day_is_priced_by_itself():
+    """22:00 to 02:00 is two times two hours, not one half day."""
+    room = priced(FULL, 4, MONDAY.replace(hour=22))
+    assert [(day.day, day.billable_hours) for day in room.days] == [
+        (date(2027, 3, 1), 2),
+        (date(2027, 3, 2), 2),
+    ]
+    assert (room.total, room.explanation) == (Decimal("100.00"), "4 hours over 2 days")
+    room = priced(FULL, 26, MONDAY.replace(hour=0))
+    assert (room.total, room.explanation) == (
+        Decimal("210.00"),
+        "26 hours over 2 days: day + 2 hours",
+    )
+
+
+def test_days_of_23_and_25_hours_are_priced_by_elapsed_time():
+    spring, autumn = datetime(2027, 3, 14, tzinfo=DENVER), datetime(2027, 11, 7, tzinfo=DENVER)
+    for midnight, hours in ((spring, 23), (autumn, 25)):
+        start, end = midnight.astimezone(UTC), (midnight + timedelta(days=1)).astimezone(UTC)
+        room = rates.room_price(rate(10), Span(start, end), DENVER)
+        assert len(room.days) == 1
+        assert (room.billable_hours, room.total) == (hours, hours * 10)
+
+
+def test_a_flat_rate_is_charged_once_however_long():
+    flat = Rate(is_flat_rate=True, flat_rate=Decimal(50), hourly=Decimal(1))
+    room = priced(flat, 30)
+    assert (room.total, room.billable_hours, room.is_flat) == (Decimal("50.00"), 30, True)
+    assert (room.explanation, room.rate_text) == ("30 hours: flat rate", "$50.00 flat")
+
+
+@pytest.mark.parametrize("unusable", [None, rate(), Rate(is_flat_rate=True, hourly=Decimal(5))])
+def test_a_room_without_a_price_is_never_free_by_omission(unusable):
+    assert not rates.is_usable(unusable)
+    assert rates.entry_price(unusable) == ""
+    with pytest.raises(RateNotConfigured):
+        priced(unusable, 1)
+
+
+def test_a_tier_of_zero_is_free():
+    assert priced(rate(0), 5).total == 0
+    assert priced(rate(25, 0), 5).explanation == "5 hours: 2 half days"
+    assert rates.is_usable(rate(0))
+
+
+def test_of_two_covers_at_one_price_the_longer_tier_is_taken():
+    assert str(rates.cheapest_cover(Decimal(4), rate(25, 100, 100))) == "day"
+    assert str(rates.cheapest_cover(Decimal(4), rate(25, 100))) == "half day"
+
+
+def test_the_reason_tells_the_dearer_covers():
+    (day,) = priced(FULL, 5).days
+    assert day.reason == (
+        "half day + 1 hour at $115.00; 5 hours would be $125.00, day would be $160.00,"
+        " 2 half days would be $180.00"
+    )
+
+
+def test_the_rate_told_is_the_tiers_used():
+    assert priced(FULL, 5).rate_text == "$90.00/half day + $25.00/hour"
+    assert priced(FULL, 2).rate_text == "$25.00/hour"
+    assert priced(FULL, 9).rate_text == "$160.00/day"
+
+
+@pytest.mark.parametrize(
+    ("some_rate", "text"),
+    [
+        (FULL, "$25.00/hour"),
+        (rate(half_day=90, full_day=160), "$90.00/half day"),
+        (rate(full_day="1160.5"), "$1,160.50/day"),
+        (Rate(is_flat_rate=True, flat_rate=Decimal(50)), "$50.00 flat"),
+    ],
+)
+def test_the_entry_price_is_hourly_else_half_day_else_day_else_flat(some_rate, text):
+    assert rates.entry_price(some_rate) == text
+
+
+def test_the_lowest_rate_is_compared_within_the_first_kind_that_any_room_has():
+    flat = Rate(is_flat_rate=True, flat_rate=Decimal(1))
+    lowest = rates.lowest_entry([rate(30), None, rate(half_day=5), rate(25, 90), flat])
+    assert lowest == rates.Price(Decimal(25), Tier.HOURLY)
+    assert rates.lowest_entry([flat, rate(full_day=9)]).tier is Tier.FULL_DAY
+    assert rates.lowest_entry([None, rate()]) is None
+
+
+def test_a_rate_is_described_by_its_prices():
+    assert rates.describe(rate(25, 90, 160, setup_fee=Decimal(20))) == (
+        "$25.00/hour, $90.00/half day, $160.00/day; set-up $20.00"
+    )
+    assert rates.describe(Rate(is_flat_rate=True, flat_rate=Decimal(50))) == "$50.00 flat"
+    assert rates.describe(rate()) == ""
+    assert rates.describe(Rate(is_flat_rate=True)) == ""
+
+
+def test_money_is_written_for_the_locale_and_currency(settings):
+    settings.LOCALE, settings.CURRENCY = "de_DE", "EUR"
+    assert rates.entry_price(FULL) == "25,00\xa0€/hour"
+    settings.LOCALE, settings.CURRENCY = "ja_JP", "JPY"
+    assert rates.entry_price(rate("2500")) == "\uffe52,500/hour"
+
+
+# --- Against brute force ------------------------------------------------------------------------
+
+amounts = st.none() | st.decimals(0, 500, places=2)
+some_rates = st.builds(
+    Rate, hourly=amounts, half_day=amounts, full_day=amounts, bill_in_blocks=st.booleans()
+)
+quarters = st.integers(1, 100).map(lambda count: timedelta(minutes=15 * count))
+
+
+def brute_force(hours: Decimal, some_rate: Rate) -> Decimal:
+    """The least price of any number of full days, half days and steps that reaches the hours."""
+    step = Decimal(1) if some_rate.bill_in_blocks else Decimal("0.25")
+    steps = int(-(-hours // step)) + 1 if some_rate.hourly is not None else 0
+    totals = []
+    for full, half in product(
+        range(2 if some_rate.full_day is not None else 1),
+        range(8 if some_rate.half_day is not None else 1),
+    ):
+        for count in range(steps + 1):
+            reached = full * 100 + half * 4 + count * step
+            if reached >= hours:
+                totals.append(
+                    full * (some_rate.full_day or 0)
+                    + half * (some_rate.half_day or 0)
+                    + count * step * (some_rate.hourly or 0)
+                )
+    return min(totals)
+
+
+@given(some_rates, quarters)
+def test_no_cover_is_cheaper(some_rate, duration):
+    assume(rates.is_usable(some_rate))
+    hours = rates.hours_of(duration, in_blocks=some_rate.bill_in_blocks)
+    cover = rates.cheapest_cover(hours, some_rate)
+    assert cover.total == brute_force(hours, some_rate)
+    assert covers_enough(cover, hours)
+
+
+def covers_enough(cover: Cover, hours: Decimal) -> bool:
+    return bool(cover.full_days) or cover.half_days * 4 + cover.hours >= hours
+
+
+@given(some_rates, quarters, quarters)
+def test_more_time_within_a_day_never_costs_less(some_rate, one, other):
+    assume(rates.is_usable(some_rate))
+    shorter, longer = sorted((one, other))
+    prices = [
+        rates.cheapest_cover(
+            rates.hours_of(duration, in_blocks=some_rate.bill_in_blocks), some_rate
+        ).total
+        for duration in (shorter, longer)
+    ]
+    assert prices[0] <= prices[1]
+
+
+@given(some_rates, st.integers(0, 60 * 24 * 400), st.integers(1, 60 * 24 * 31))
+def test_the_total_is_the_sum_of_its_days(some_rate, first_minute, minutes):
+    assume(rates.is_usable(some_rate))
+    start = datetime(2027, 1, 1, tzinfo=UTC) + timedelta(minutes=first_minute)
+    span = Span(start, start + timedelta(minutes=minutes))
+    room = rates.room_price(some_rate, span, DENVER)
+    assert room.total == rates.rounded(sum(day.cover.total for day in room.days))
+    assert room.billable_hours == sum(day.billable_hours for day in room.days)
+    assert room.billable_hours >= room.elapsed_hours
+    for day in room.days:
+        assert day.cover.total == min(c.total for c in (day.cover, *day.others))

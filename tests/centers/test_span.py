@@ -1,0 +1,94 @@
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from centers.span import Span, midnight
+
+DENVER = ZoneInfo("America/Denver")
+ZONES = [
+    ZoneInfo(name)
+    for name in ("UTC", "America/Denver", "America/Havana", "Africa/Cairo", "Australia/Lord_Howe")
+]
+
+
+def at(hour, day=1, zone=UTC):
+    return datetime(2027, 3, day, hour, tzinfo=zone)
+
+
+def test_is_kept_in_utc():
+    span = Span(at(9, zone=DENVER), at(10, zone=DENVER))
+    assert (span.start, span.end) == (at(16), at(17))
+    assert span.start.tzinfo is UTC
+
+
+@pytest.mark.parametrize("end", [at(9), at(8)])
+def test_starts_before_it_ends(end):
+    with pytest.raises(ValueError):
+        Span(at(9), end)
+
+
+def test_needs_a_time_zone():
+    with pytest.raises(ValueError):
+        Span(datetime(2027, 3, 1, 9), at(10))  # noqa: DTZ001 (the mistake itself)
+
+
+def test_touching_is_not_overlapping():
+    nine_to_ten, ten_to_eleven, half_past = Span(at(9), at(10)), Span(at(10), at(11)), at(9)
+    assert not nine_to_ten.overlaps(ten_to_eleven)
+    assert not ten_to_eleven.overlaps(nine_to_ten)
+    assert nine_to_ten.overlaps(Span(half_past + timedelta(minutes=59), at(12)))
+    assert Span(at(8), at(12)).contains(nine_to_ten)
+    assert not nine_to_ten.contains(Span(at(8), at(12)))
+    assert nine_to_ten.widened(timedelta(minutes=1)).overlaps(ten_to_eleven)
+
+
+def test_duration_is_elapsed_time_across_a_clock_change():
+    span = Span(at(0, 14, DENVER), at(0, 15, DENVER))
+    assert span.duration == timedelta(hours=23)
+
+
+def test_local_days_follow_the_clock_of_the_place():
+    span = Span(at(22, 1, DENVER), at(2, 3, DENVER))
+    assert [(day.day, piece.duration) for day, piece in span.local_days(DENVER)] == [
+        (1, timedelta(hours=2)),
+        (2, timedelta(hours=24)),
+        (3, timedelta(hours=2)),
+    ]
+
+
+def test_a_span_that_ends_at_midnight_touches_one_day():
+    span = Span(at(22, 1, DENVER), at(0, 2, DENVER))
+    assert [day.day for day, _ in span.local_days(DENVER)] == [1]
+
+
+def test_a_day_that_a_place_skips_has_no_part():
+    apia = ZoneInfo("Pacific/Apia")
+    span = Span(datetime(2011, 12, 29, 12, tzinfo=apia), datetime(2011, 12, 31, 12, tzinfo=apia))
+    days = [day for day, _ in span.local_days(apia)]
+    assert days == [date(2011, 12, 29), date(2011, 12, 31)]
+    assert span.duration == timedelta(hours=24)
+
+
+moments = st.datetimes(datetime(2020, 1, 1), datetime(2035, 1, 1)).map(  # noqa: DTZ001
+    lambda moment: moment.replace(tzinfo=UTC)
+)
+
+
+@given(moments, st.timedeltas(timedelta(minutes=1), timedelta(days=31)), st.sampled_from(ZONES))
+def test_local_days_are_a_partition_of_the_span(start, length, zone):
+    span = Span(start, start + length)
+    pieces = list(span.local_days(zone))
+    assert pieces[0][1].start == span.start
+    assert pieces[-1][1].end == span.end
+    for (_, piece), (_, following) in pairwise(pieces):
+        assert piece.end == following.start
+    days = [day for day, _ in pieces]
+    assert days == sorted(set(days))
+    for day, piece in pieces:
+        assert piece.start >= midnight(day, zone)
+        assert piece.end <= midnight(day + timedelta(days=1), zone)
+        assert piece.start.astimezone(zone).date() == day

@@ -1,0 +1,42 @@
+"""What all tests share."""
+
+import pytest
+from django.db import connection
+from hypothesis import settings as hypothesis_settings
+
+# Two shared cores are slow at times; a deadline would fail tests for that.
+hypothesis_settings.register_profile("roombook", deadline=None)
+hypothesis_settings.load_profile("roombook")
+
+
+@pytest.fixture(autouse=True)
+def _quick_passwords(settings):
+    """Argon2 is slow on purpose; most tests only need somebody who is signed in."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture(autouse=True)
+def _media(settings, tmp_path):
+    """Pictures of tests go where nobody keeps them."""
+    settings.MEDIA_ROOT = tmp_path / "media"
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(request, tmp_path_factory):
+    """SQLite in a file, as in production: in memory, threads and write locks are others."""
+    if connection.vendor == "sqlite":
+        database = connection.settings_dict
+        database["TEST"]["NAME"] = str(tmp_path_factory.getbasetemp() / "test.sqlite3")
+        # Power may fail during a test.
+        options = database["OPTIONS"]
+        options["init_command"] = options["init_command"].replace("FULL", "OFF")
+    request.getfixturevalue("django_db_modify_db_settings_parallel_suffix")
+
+
+def pytest_collection_modifyitems(items):
+    """Tests of what only PostgreSQL does are skipped by name on SQLite (`-rs` lists them)."""
+    if connection.vendor == "postgresql":
+        return
+    for item in items:
+        if item.get_closest_marker("postgres"):
+            item.add_marker(pytest.mark.skip(reason=f"{item.name} needs PostgreSQL"))

@@ -1,0 +1,146 @@
+"""Centers to test with. `CenterFactory` is empty; `center_with_room` can be found and booked."""
+
+from datetime import time
+from decimal import Decimal
+
+import factory
+from factory.django import DjangoModelFactory
+
+from centers import models
+
+
+class NeighborhoodFactory(DjangoModelFactory):
+    class Meta:
+        model = models.Neighborhood
+
+    name = factory.Sequence(lambda n: f"Quarter {n}")
+    city = "Denver"
+    state = "CO"
+
+
+class ResourceTypeFactory(DjangoModelFactory):
+    class Meta:
+        model = models.ResourceType
+
+    name = factory.Sequence(lambda n: f"Meeting room {n}")
+    position = factory.Sequence(lambda n: n)
+
+
+class ServiceTypeFactory(ResourceTypeFactory):
+    name = factory.Sequence(lambda n: f"Service type {n}")
+    is_service = True
+
+
+class CenterFactory(DjangoModelFactory):
+    """Denver: UTC-7 in winter, UTC-6 in summer."""
+
+    class Meta:
+        model = models.Center
+        skip_postgeneration_save = True
+
+    name = factory.Sequence(lambda n: f"Center {n}")
+    street1 = "1600 Glenarm Place"
+    city = "Denver"
+    state = "CO"
+    postal_code = "80202"
+    country = "US"
+    latitude = 39.7433
+    longitude = -104.9903
+    time_zone_id = "America/Denver"
+
+
+class OpeningHoursFactory(DjangoModelFactory):
+    class Meta:
+        model = models.OpeningHours
+
+    center = factory.SubFactory(CenterFactory)
+    weekday = 0
+    opens = time(8, 30)
+    closes = time(17)
+
+
+class ClosureFactory(DjangoModelFactory):
+    class Meta:
+        model = models.Closure
+
+    center = factory.SubFactory(CenterFactory)
+    reason = "Holiday"
+
+
+class RateFactory(DjangoModelFactory):
+    """Every tier: 25 an hour, 90 a half day, 160 a day."""
+
+    class Meta:
+        model = models.Rate
+
+    center = factory.SubFactory(CenterFactory)
+    name = factory.Sequence(lambda n: f"Rate {n}")
+    hourly = Decimal("25.00")
+    half_day = Decimal("90.00")
+    full_day = Decimal("160.00")
+
+
+class FlatRateFactory(RateFactory):
+    is_flat_rate = True
+    flat_rate = Decimal("50.00")
+    hourly = half_day = full_day = None
+
+
+class MeetingRoomFactory(DjangoModelFactory):
+    class Meta:
+        model = models.MeetingRoom
+
+    center = factory.SubFactory(CenterFactory)
+    name = factory.Sequence(lambda n: f"Room {n}")
+    resource_type = factory.SubFactory(ResourceTypeFactory)
+    capacity = 8
+    rate = factory.SubFactory(RateFactory, center=factory.SelfAttribute("..center"))
+
+
+class ServiceFactory(DjangoModelFactory):
+    class Meta:
+        model = models.Service
+
+    center = factory.SubFactory(CenterFactory)
+    resource_type = factory.SubFactory(ServiceTypeFactory)
+    name = factory.Sequence(lambda n: f"Service {n}")
+    rate = factory.SubFactory(
+        FlatRateFactory, center=factory.SelfAttribute("..center"), flat_rate=Decimal("15.00")
+    )
+
+
+class CenterImageFactory(DjangoModelFactory):
+    class Meta:
+        model = models.CenterImage
+
+    center = factory.SubFactory(CenterFactory)
+    image = factory.django.ImageField(width=640, height=400)
+
+
+class LandmarkFactory(DjangoModelFactory):
+    class Meta:
+        model = models.Landmark
+
+    center = factory.SubFactory(CenterFactory)
+    name = factory.Sequence(lambda n: f"Landmark {n}")
+
+
+class FavoriteFactory(DjangoModelFactory):
+    class Meta:
+        model = models.Favorite
+
+    center = factory.SubFactory(CenterFactory)
+
+
+def open_all_week(center: models.Center, opens: time = time(8), closes: time = time(18)) -> None:
+    """Opening hours on every day of the week."""
+    for weekday in range(7):
+        OpeningHoursFactory(center=center, weekday=weekday, opens=opens, closes=closes)
+
+
+def center_with_room(**fields: object) -> models.Center:
+    """A center that searches find: one room for eight at 25 an hour, open 8 to 18 every day."""
+    center = CenterFactory(**fields)
+    MeetingRoomFactory(center=center, name="Boardroom")
+    open_all_week(center)
+    return center

@@ -1,0 +1,84 @@
+"""Accounts, devices and cards for tests."""
+
+from datetime import timedelta
+
+import factory
+from django.utils import timezone
+
+from accounts.models import ApiToken, User, digest_of
+from payments.gateways.sandbox_models import SandboxCard
+from payments.models import SavedCard
+
+PASSWORD = "quiet-harbour-42"
+
+
+class UserFactory(factory.django.DjangoModelFactory):
+    class Meta:
+        model = User
+        skip_postgeneration_save = True
+
+    email = factory.Sequence(lambda n: f"ada{n}@example.com")
+    password = factory.django.Password(PASSWORD)
+    first_name = "Ada"
+    last_name = "Lovelace"
+
+
+class StaffFactory(UserFactory):
+    email = factory.Sequence(lambda n: f"staff{n}@example.com")
+    is_staff = True
+
+
+class AdministratorFactory(StaffFactory):
+    email = factory.Sequence(lambda n: f"root{n}@example.com")
+    is_superuser = True
+
+
+class SandboxCardFactory(factory.django.DjangoModelFactory):
+    class Meta:
+        model = SandboxCard
+
+    reference = factory.Sequence(lambda n: f"card_{n}")
+    customer = "1"
+    outcome = "succeeds"
+    brand = "Visa"
+    last4 = "4242"
+
+
+class SavedCardFactory(factory.django.DjangoModelFactory):
+    """A card that the sandbox keeps and will charge."""
+
+    class Meta:
+        model = SavedCard
+        exclude = ("outcome", "kept")
+
+    outcome = "succeeds"
+    user = factory.SubFactory(UserFactory)
+    gateway = "sandbox"
+    kept = factory.SubFactory(
+        SandboxCardFactory,
+        outcome=factory.SelfAttribute("..outcome"),
+        brand=factory.SelfAttribute("..brand"),
+        last4=factory.SelfAttribute("..last4"),
+    )
+    reference = factory.LazyAttribute(lambda card: card.kept.reference)
+    brand = "Visa"
+    last4 = "4242"
+    exp_year = factory.LazyFunction(lambda: timezone.now().year + 3)
+    exp_month = 9
+    first_name = "Ada"
+    last_name = "Lovelace"
+    has_cvv = True
+    street1 = "1 Main Street"
+    city = "Denver"
+    state = "CO"
+    postal_code = "80202"
+    country = "US"
+    created_at = factory.LazyFunction(timezone.now)
+
+
+def token_of(user: User, *, age: timedelta = timedelta(0)) -> str:
+    """The Token of a device that signed in so long ago and has not been used since."""
+    now = timezone.now()
+    secret = ApiToken.issue(user, now=now - age)
+    assert ApiToken.objects.filter(digest=digest_of(secret)).exists()
+    return secret

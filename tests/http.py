@@ -1,0 +1,34 @@
+"""Calls to the API as a client makes them."""
+
+import csv
+import io
+import json
+from typing import Any
+
+
+def post(client: Any, path: str, body: dict[str, Any] | None = None, **extra: Any) -> Any:
+    """POST a JSON body."""
+    return client.post(path, data=json.dumps(body or {}), content_type="application/json", **extra)
+
+
+def post_csv(client: Any, path: str, row: dict[str, Any], **extra: Any) -> Any:
+    """POST a header row and one data row."""
+    text = io.StringIO()
+    csv.writer(text).writerows([row.keys(), row.values()])
+    return client.post(path, data=text.getvalue(), content_type="text/csv", **extra)
+
+
+def table(response: Any) -> list[list[str]]:
+    """The rows of a CSV answer, its header first."""
+    assert response["Content-Type"] == "text/csv; charset=utf-8"
+    return list(csv.reader(io.StringIO(response.content.decode(), newline="")))
+
+
+def jsonp(response: Any, callback: str) -> Any:
+    """What a JSONP answer hands to the callback."""
+    assert response["Content-Type"] == "application/javascript; charset=utf-8"
+    text = response.content.decode()
+    start, end = f"/**/{callback}(", ");"
+    assert text.startswith(start)
+    assert text.endswith(end)
+    return json.loads(text[len(start) : -len(end)])

@@ -1,0 +1,168 @@
+"""POST /api/change-password"""
+
+import pytest
+
+from accounts.models import ApiToken
+from tests.factories_people import PASSWORD, UserFactory, token_of
+from tests.http import jsonp, post, post_csv, table
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/api/change-password"
+NEW = "stormy-lighthouse-7"
+
+
+@pytest.fixture
+def ada():
+    return UserFactory(email="ada@example.com")
+
+
+@pytest.fixture
+def token(ada):
+    return token_of(ada)
+
+
+@pytest.fixture
+def change(client, token):
+    def call(**fields):
+        body = {"CurrentPassword": PASSWORD, "NewPassword": NEW, "ConfirmNewPassword": NEW}
+        return post(client, PATH, {"Token": token, **body, **fields})
+
+    return call
+
+
+def test_changes_it(client, change, ada):
+    response = change()
+
+    assert response.status_code == 200
+    assert response.json() == {"Success": True}
+    ada.refresh_from_db()
+    assert ada.check_password(NEW)
+    answer = post(client, "/api/sign-in", {"EmailAddress": ada.email, "Password": NEW})
+    assert answer.status_code == 200
+
+
+def test_takes_and_gives_csv(client, token):
+    row = {
+        "Token": token,
+        "CurrentPassword": PASSWORD,
+        "NewPassword": NEW,
+        "ConfirmNewPassword": NEW,
+    }
+    assert table(post_csv(client, PATH + ".csv", row)) == [["Success"], ["true"]]
+
+
+def test_gives_jsonp(client, token):
+    row = {
+        "Token": token,
+        "CurrentPassword": PASSWORD,
+        "NewPassword": NEW,
+        "ConfirmNewPassword": NEW,
+    }
+    assert jsonp(post(client, PATH + "?callback=go", row), "go") == {"Success": True}
+
+
+def test_signs_every_other_device_out(client, change, ada, token):
+    other = token_of(ada)
+    strangers = token_of(UserFactory())
+
+    change()
+
+    def works(secret):
+        return post(client, "/api/account/update-info", {"Token": secret}).status_code == 200
+
+    assert works(token)
+    assert not works(other)
+    assert works(strangers)
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "reason"),
+    [
+        ({"CurrentPassword": "wrong"}, "CurrentPassword", "This is not your current password."),
+        (
+            {"ConfirmNewPassword": NEW + "!"},
+            "ConfirmNewPassword",
+            "The two new passwords differ.",
+        ),
+        (
+            {"NewPassword": PASSWORD, "ConfirmNewPassword": PASSWORD},
+            "NewPassword",
+            "The new password must differ from the current one.",
+        ),
+        (
+            {"NewPassword": "1234567", "ConfirmNewPassword": "1234567"},
+            "NewPassword",
+            "This password is too short. It must contain at least 8 characters."
+            " This password is too common. This password is entirely numeric.",
+        ),
+        (
+            {"NewPassword": "Lovelace1", "ConfirmNewPassword": "Lovelace1"},
+            "NewPassword",
+            "The password is too similar to the last name.",
+        ),
+        (
+            {"NewPassword": "x" * 129, "ConfirmNewPassword": NEW},
+            "NewPassword",
+            "Must have at most 128 characters.",
+        ),
+        (
+            {"CurrentPassword": "x" * 5000},
+            "CurrentPassword",
+            "Must have at most 128 characters.",
+        ),
+        ({"NewPassword": None}, "NewPassword", "Required."),
+        ({"ConfirmNewPassword": 1}, "ConfirmNewPassword", "Must be text."),
+    ],
+)
+def test_each_failure_names_its_field_and_changes_nothing(change, ada, fields, field, reason):
+    other = token_of(ada)
+
+    response = change(**fields)
+
+    assert response.status_code == 400
+    assert response.json() == {
+        "Success": False,
+        "Error": {
+            "Summary": "InvalidRequest",
+            "Message": "The request is not valid.",
+            "Details": f"{field}: {reason}",
+        },
+    }
+    ada.refresh_from_db()
+    assert ada.check_password(PASSWORD)
+    assert ApiToken.objects.of_secret(other).exists()
+
+
+def test_a_wrong_current_password_counts_as_a_failed_sign_in(client, change, ada):
+    for _ in range(3):
+        assert change(CurrentPassword="wrong").status_code == 400
+    for _ in range(2):
+        post(client, "/api/sign-in", {"EmailAddress": ada.email, "Password": "wrong"})
+
+    response = change()
+    assert response.status_code == 429
+    assert 0 < int(response["Retry-After"]) <= 900
+    answer = post(client, "/api/sign-in", {"EmailAddress": ada.email, "Password": PASSWORD})
+    assert answer.status_code == 429
+    ada.refresh_from_db()
+    assert ada.check_password(PASSWORD)
+
+
+def test_one_that_was_changed_elsewhere_meanwhile_is_not_changed_back(change, ada, monkeypatch):
+    from accounts import actions
+
+    def changed_meanwhile(password, encoded):
+        ada.set_password("an administrator's")
+        ada.save()
+        return True, False
+
+    monkeypatch.setattr(actions, "verify_password", changed_meanwhile)
+
+    assert change().status_code == 400
+    ada.refresh_from_db()
+    assert ada.check_password("an administrator's")
+
+
+def test_needs_a_token(client, ada):
+    assert post(client, PATH, {"CurrentPassword": PASSWORD}).status_code == 401

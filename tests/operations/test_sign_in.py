@@ -1,0 +1,331 @@
+"""POST /api/sign-in"""
+
+import re
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import time_machine
+from django.contrib.auth.hashers import MD5PasswordHasher, PBKDF2PasswordHasher, make_password
+
+from accounts import actions
+from accounts.models import ApiToken, AttemptWindow
+from tests.factories_people import (
+    PASSWORD,
+    AdministratorFactory,
+    SavedCardFactory,
+    StaffFactory,
+    UserFactory,
+)
+from tests.http import jsonp, post, post_csv, table
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/api/sign-in"
+REFUSED = {
+    "Success": False,
+    "Error": {
+        "Summary": "InvalidCredentials",
+        "Message": "The e-mail address or the password is not right.",
+    },
+}
+LOCKED = {
+    "Success": False,
+    "Error": {
+        "Summary": "TooManyRequests",
+        "Message": "Too many tries. Please wait a little and try again.",
+    },
+}
+
+
+@pytest.fixture
+def ada():
+    return UserFactory(
+        email="ada@example.com", company_name="Engines Ltd", phone_number="+1 303 555 0100"
+    )
+
+
+def sign_in(client, email="ada@example.com", password=PASSWORD, **extra):
+    return post(client, PATH, {"EmailAddress": email, "Password": password}, **extra)
+
+
+def test_gives_the_account_and_a_token(client, ada):
+    SavedCardFactory(
+        user=ada, exp_year=2031, exp_month=2, company_name="Engines Ltd", street2="Floor 3"
+    )
+
+    response = sign_in(client)
+
+    body = response.json()
+    assert list(body) == ["Success", "UserInfo", "Token"]
+    token = body.pop("Token")
+    assert response.status_code == 200
+    assert re.fullmatch(r"[A-Za-z0-9_-]{43}", token)
+    assert body == {
+        "Success": True,
+        "UserInfo": {
+            "Id": ada.pk,
+            "Type": "Account",
+            "FirstName": "Ada",
+            "LastName": "Lovelace",
+            "EmailAddress": "ada@example.com",
+            "CompanyName": "Engines Ltd",
+            "PhoneNumber": "+1 303 555 0100",
+            "SavedPaymentInfo": {
+                "FirstName": "Ada",
+                "LastName": "Lovelace",
+                "CompanyName": "Engines Ltd",
+                "Last4DigitsOfCreditCardNumber": "4242",
+                "BillingAddress": {
+                    "Street1": "1 Main Street",
+                    "Street2": "Floor 3",
+                    "City": "Denver",
+                    "State": "CO",
+                    "PostalCode": "80202",
+                    "Country": "US",
+                    "HasStreet2": True,
+                    "CityStatePostalCode": "Denver, CO 80202",
+                },
+                "ExpirationDate": "2031-02-28T00:00:00+00:00",
+                "CardType": "Visa",
+                "HasCVV": True,
+            },
+        },
+    }
+
+
+def test_gives_csv(client, ada):
+    response = post_csv(
+        client, PATH + ".csv", {"EmailAddress": "ada@example.com", "Password": PASSWORD}
+    )
+
+    header, row = table(response)
+    assert header == [
+        "Success",
+        "UserInfo.Id",
+        "UserInfo.Type",
+        "UserInfo.FirstName",
+        "UserInfo.LastName",
+        "UserInfo.EmailAddress",
+        "UserInfo.CompanyName",
+        "UserInfo.PhoneNumber",
+        "Token",
+    ]
+    assert row[:-1] == [
+        "true",
+        str(ada.pk),
+        "Account",
+        "Ada",
+        "Lovelace",
+        "ada@example.com",
+        "Engines Ltd",
+        "'+1 303 555 0100",
+    ]
+
+
+def test_gives_jsonp(client, ada):
+    response = post(
+        client, PATH + "?callback=app.go", {"EmailAddress": "ada@example.com", "Password": "wrong"}
+    )
+
+    assert response.status_code == 401
+    assert jsonp(response, "app.go") == REFUSED
+
+
+def test_each_type_of_account(client):
+    StaffFactory(email="staff@example.com")
+    AdministratorFactory(email="root@example.com")
+
+    assert sign_in(client, "staff@example.com").json()["UserInfo"]["Type"] == "Staff"
+    assert sign_in(client, "root@example.com").json()["UserInfo"]["Type"] == "Administrator"
+
+
+def test_the_token_signs_the_device_in_and_only_its_digest_is_kept(client, ada):
+    token = sign_in(client).json()["Token"]
+
+    assert post(client, "/api/account/update-info", {"Token": token}).status_code == 200
+    kept = ApiToken.objects.get()
+    assert token not in str(vars(kept))
+    assert len(kept.digest) == 64
+
+
+@pytest.mark.parametrize("email", ["ADA@Example.COM", " ada@example.com "])
+def test_case_and_surrounding_space_of_the_address_do_not_matter(client, ada, email):
+    assert sign_in(client, email).status_code == 200
+
+
+def test_many_devices_may_be_signed_in(client, ada):
+    tokens = {sign_in(client).json()["Token"] for _ in range(3)}
+
+    assert len(tokens) == 3
+    for token in tokens:
+        assert post(client, "/api/account/update-info", {"Token": token}).status_code == 200
+
+
+def test_unknown_wrong_and_disabled_get_the_very_same_answer(client, ada):
+    UserFactory(email="off@example.com", is_active=False)
+    nobody = UserFactory(email="no-password@example.com")
+    nobody.set_unusable_password()
+    nobody.save()
+
+    for email, password in [
+        ("nobody@example.com", PASSWORD),
+        ("not an address", PASSWORD),
+        ("ada@example.com", "wrong"),
+        ("ada@example.com", PASSWORD.upper()),
+        ("off@example.com", PASSWORD),
+        ("no-password@example.com", PASSWORD),
+    ]:
+        response = sign_in(client, email, password)
+        assert response.status_code == 401
+        assert response["WWW-Authenticate"]
+        assert response.json() == REFUSED
+
+
+def test_every_refusal_takes_the_same_work(client, ada, hashing):
+    UserFactory(email="off@example.com", is_active=False)
+    work = []
+    for email, password in [
+        ("nobody@example.com", "wrong"),
+        ("ada@example.com", "wrong"),
+        ("off@example.com", PASSWORD),
+    ]:
+        with hashing() as hashes:
+            sign_in(client, email, password)
+        work.append(hashes.count)
+    assert work == [1, 1, 1]
+
+
+@pytest.fixture
+def hashing(monkeypatch):
+    """Counts how often a password is hashed."""
+
+    class Hashes:
+        count = 0
+
+    @contextmanager
+    def counting():
+        hashes = Hashes()
+        encode = MD5PasswordHasher.encode
+
+        def counted(self, *args, **kwargs):
+            hashes.count += 1
+            return encode(self, *args, **kwargs)
+
+        with monkeypatch.context() as patch:
+            patch.setattr(MD5PasswordHasher, "encode", counted)
+            yield hashes
+
+    return counting
+
+
+@pytest.mark.parametrize(
+    ("body", "details"),
+    [
+        ({}, "EmailAddress: Required.\nPassword: Required."),
+        ({"EmailAddress": "ada@example.com", "Password": ""}, "Password: Must not be empty."),
+        ({"EmailAddress": " ", "Password": "x"}, "EmailAddress: Must not be empty."),
+        ({"EmailAddress": 12, "Password": "x"}, "EmailAddress: Must be text."),
+        (
+            {"EmailAddress": "ada@example.com", "Password": "x" * 129},
+            "Password: Must have at most 128 characters.",
+        ),
+    ],
+)
+def test_names_each_wrong_field(client, ada, body, details):
+    response = post(client, PATH, body)
+
+    assert response.status_code == 400
+    assert response.json()["Error"]["Details"] == details
+
+
+def test_no_space_is_cut_off_a_password(client, ada):
+    ada.set_password("  quiet harbour  ")
+    ada.save()
+
+    assert sign_in(client, password="  quiet harbour  ").status_code == 200
+    assert sign_in(client, password="quiet harbour").status_code == 401
+
+
+def test_an_old_hash_is_made_anew_and_signs_nobody_out(client, ada, settings):
+    first = sign_in(client).json()["Token"]
+    settings.PASSWORD_HASHERS = [
+        "django.contrib.auth.hashers.MD5PasswordHasher",
+        "django.contrib.auth.hashers.PBKDF2PasswordHasher",
+    ]
+    ada.password = PBKDF2PasswordHasher().encode(PASSWORD, "salt", 1)
+    ada.save(update_fields=["password"])
+
+    assert sign_in(client).status_code == 200
+    ada.refresh_from_db()
+    assert ada.password.startswith("md5$")
+    assert post(client, "/api/account/update-info", {"Token": first}).status_code == 200
+
+
+def test_a_password_that_changes_meanwhile_signs_nobody_in(client, ada, monkeypatch):
+    def changed_meanwhile(password, encoded):
+        ada.password = make_password("another one")
+        ada.save(update_fields=["password"])
+        return True, False
+
+    monkeypatch.setattr(actions, "verify_password", changed_meanwhile)
+
+    assert sign_in(client).json() == REFUSED
+    assert not ApiToken.objects.exists()
+
+
+# --- Limits --------------------------------------------------------------------------------------
+
+
+def test_the_sixth_try_is_refused_also_with_the_right_password(client, ada):
+    start = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
+    with time_machine.travel(start, tick=False) as clock:
+        for _ in range(5):
+            assert sign_in(client, password="wrong").status_code == 401
+            clock.shift(timedelta(minutes=1))
+
+        response = sign_in(client)
+        assert response.status_code == 429
+        assert response.json() == LOCKED
+        assert response["Retry-After"] == "600"
+
+        # Refused tries do not make the window longer.
+        clock.move_to(start + timedelta(minutes=14, seconds=59))
+        assert sign_in(client).status_code == 429
+        clock.move_to(start + timedelta(minutes=15))
+        assert sign_in(client).status_code == 200
+
+
+def test_unknown_addresses_are_counted_as_well(client):
+    statuses = [sign_in(client, "nobody@example.com").status_code for _ in range(6)]
+
+    assert statuses == [401] * 5 + [429]
+
+
+def test_another_address_or_another_network_is_counted_apart(client, ada):
+    UserFactory(email="grace@example.com")
+    for _ in range(5):
+        sign_in(client, password="wrong")
+
+    assert sign_in(client, "grace@example.com").status_code == 200
+    assert sign_in(client, REMOTE_ADDR="198.51.100.7").status_code == 200
+    assert sign_in(client).status_code == 429
+
+
+def test_successes_are_not_counted(client, ada):
+    assert {sign_in(client).status_code for _ in range(8)} == {200}
+
+
+def test_a_hundred_failures_from_one_network_are_enough(client, ada):
+    for number in range(100):
+        assert sign_in(client, f"nobody{number}@example.com").status_code == 401
+
+    assert sign_in(client).status_code == 429
+    assert sign_in(client, REMOTE_ADDR="198.51.100.7").status_code == 200
+
+
+def test_no_address_is_kept_in_the_counts(client, ada):
+    sign_in(client, password="wrong")
+
+    assert AttemptWindow.objects.count() == 2
+    assert not AttemptWindow.objects.filter(key__contains="ada").exists()

@@ -1,0 +1,31 @@
+"""POST /api/sign-out"""
+
+import pytest
+
+from tests.factories_people import UserFactory, token_of
+from tests.http import jsonp, post, post_csv, table
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/api/sign-out"
+
+
+def test_signs_this_one_device_out(client):
+    ada = UserFactory()
+    here, there = token_of(ada), token_of(ada)
+
+    response = post(client, PATH, {"Token": here})
+
+    assert response.status_code == 200
+    assert response.json() == {"Success": True}
+    assert post(client, PATH, {"Token": here}).status_code == 401
+    assert post(client, PATH, {"Token": there}).status_code == 200
+
+
+def test_as_csv_and_as_jsonp(client):
+    ada = UserFactory()
+
+    answer = post_csv(client, PATH + ".csv", {"Token": token_of(ada)})
+    assert table(answer) == [["Success"], ["true"]]
+    wrapped = post(client, PATH + "?callback=go", {"Token": token_of(ada)})
+    assert jsonp(wrapped, "go") == {"Success": True}

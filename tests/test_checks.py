@@ -1,0 +1,90 @@
+"""Wrong settings stop the start, each with its id."""
+
+import pytest
+from django.core.checks import run_checks
+
+GOOD = {
+    "DEBUG": False,
+    "SECRET_KEY": "sK7vQ2xW9mB4nL6pR8tY1uE3iO5aD0fG-hJzXcVbNqMwZ_kTrPs",
+    "ALLOWED_HOSTS": ["rooms.example.com"],
+    "PAYMENT_GATEWAY_IS_CHOSEN": True,
+}
+
+
+@pytest.fixture(autouse=True)
+def _good(settings):
+    for name, value in GOOD.items():
+        setattr(settings, name, value)
+
+
+def ids():
+    return {problem.id for problem in run_checks(tags=["roombook"])}
+
+
+def test_good_settings_have_no_problem():
+    assert ids() == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "id_"),
+    [
+        ("SECRET_KEY", "short", "roombook.E001"),
+        ("SECRET_KEY", "ab" * 40, "roombook.E001"),
+        ("SECRET_KEY", "django-insecure-" + "abcdefghijklmnop" * 4, "roombook.E001"),
+        ("PAYMENT_GATEWAY_IS_CHOSEN", False, "roombook.E002"),
+        ("CURRENCY", "DOLLAR", "roombook.E003"),
+        ("CURRENCY", "usd", "roombook.E003"),
+        ("LOCALE", "xx_YY", "roombook.E004"),
+        ("LOCALE", "not a locale", "roombook.E004"),
+        ("MINIMUM_APP_VERSION", "2.x", "roombook.E005"),
+        ("MINIMUM_APP_VERSION", "2.", "roombook.E005"),
+        ("MINIMUM_APP_VERSION", "٢.1", "roombook.E005"),
+        ("ALLOWED_HOSTS", [], "roombook.E006"),
+        ("ALLOWED_HOSTS", ["*"], "roombook.E007"),
+        ("PUBLIC_URL", "rooms.example.com", "roombook.E008"),
+        ("PUBLIC_URL", "https://", "roombook.E008"),
+        ("PUBLIC_URL", "https://rooms.example.com/?a=b", "roombook.E008"),
+        ("PAYMENT_LEASE_SECONDS", 20, "roombook.E009"),
+        ("TOKEN_IDLE_DAYS", 181, "roombook.E010"),
+    ],
+)
+def test_a_wrong_setting_is_named(settings, name, value, id_):
+    setattr(settings, name, value)
+
+    problems = run_checks(tags=["roombook"])
+
+    assert [problem.id for problem in problems] == [id_]
+    assert problems[0].is_serious()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CURRENCY", "EUR"),
+        ("LOCALE", "de_DE"),
+        ("MINIMUM_APP_VERSION", "2.4.1"),
+        ("PUBLIC_URL", "https://rooms.example.com:8443/booking"),
+    ],
+)
+def test_other_good_settings_pass(settings, name, value):
+    setattr(settings, name, value)
+
+    assert ids() == set()
+
+
+def test_any_host_is_fine_where_addresses_are_fixed(settings):
+    settings.ALLOWED_HOSTS = ["*"]
+    settings.PUBLIC_URL = "https://rooms.example.com"
+
+    assert ids() == set()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("SECRET_KEY", "short"), ("PAYMENT_GATEWAY_IS_CHOSEN", False), ("ALLOWED_HOSTS", [])],
+)
+def test_development_is_not_asked_for_what_only_a_server_needs(settings, name, value):
+    settings.DEBUG = True
+    setattr(settings, name, value)
+
+    assert ids() == set()

@@ -1,0 +1,149 @@
+"""Logs: one road out, nothing secret on it."""
+
+import io
+import json
+import logging
+import sys
+
+import pytest
+from django.conf import settings
+from django.test import RequestFactory
+from django.views.debug import ExceptionReporter, get_exception_reporter_filter
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from roombook.logging import (
+    AddRequestId,
+    JsonLines,
+    PlainLines,
+    mask_cards,
+    passes_luhn,
+    request_id,
+)
+
+CARD = "4242424242424242"
+
+
+@pytest.mark.parametrize(
+    ("text", "masked"),
+    [
+        (CARD, "[card 4242]"),
+        ("4242 4242 4242 4242", "[card 4242]"),
+        ("4242-4242-4242-4242", "[card 4242]"),
+        ("4242  4242\n4242 -4242", "[card 4242]"),
+        ("378282246310005", "[card 0005]"),
+        (f"First name: {CARD}.", "First name: [card 4242]."),
+        (f"12 {CARD} 123", "12 [card 4242] 123"),
+        (f"{CARD} {CARD}", "[card 4242] [card 4242]"),
+        (f"'{CARD}'", "'[card 4242]'"),
+        (f"x{CARD}y", "x[card 4242]y"),
+        ("4242424242424241", "4242424242424241"),
+        ("reservation 12345 at 2027-03-01 09:00", "reservation 12345 at 2027-03-01 09:00"),
+        ("", ""),
+    ],
+)
+def test_whatever_could_be_a_card_is_masked(text, masked):
+    assert mask_cards(text) == masked
+
+
+@st.composite
+def cards(draw):
+    digits = draw(st.text("0123456789", min_size=11, max_size=18))
+    return next(digits + last for last in "0123456789" if passes_luhn(digits + last))
+
+
+@given(cards(), st.text(max_size=20), st.text(max_size=20))
+def test_no_card_survives_between_other_words(card, before, after):
+    assume(not before[-1:].isdigit() and not after[:1].isdigit())
+
+    assert card not in mask_cards(before + card + after)
+
+
+@given(st.text("0123456789 -", max_size=60))
+def test_masking_twice_is_masking_once(text):
+    once = mask_cards(text)
+
+    assert mask_cards(once) == once
+
+
+@pytest.fixture(params=[JsonLines, PlainLines])
+def logger(request):
+    """A logger with a handler as the settings describe it; `written()` tells what came out."""
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
+    handler.addFilter(AddRequestId())
+    handler.setFormatter(request.param())
+    logger = logging.Logger("trial")
+    logger.addHandler(handler)
+    logger.written = stream.getvalue
+    return logger
+
+
+def test_no_road_into_a_line_takes_a_card_along(logger):
+    try:
+        raise ValueError(f"not a name: {CARD}")
+    except ValueError:
+        logger.exception("failed for %s", CARD, extra={"holder": f"4242 4242 {CARD[8:]}"})
+    logger.info({"number": CARD})
+    logger.info("spread over\u00a04242\u00a04242\u00a04242\u00a04242")
+
+    out = logger.written()
+
+    assert "not a name: [card 4242]" in out
+    assert CARD not in out.replace(" ", "").replace("\u00a0", "").replace("\\u00a0", "")
+
+
+def test_every_line_holds_the_request_id(logger):
+    token = request_id.set("the-id")
+    logger.info("inside")
+    request_id.reset(token)
+
+    assert "the-id" in logger.written()
+
+
+def test_a_json_line_is_one_object_for_machines():
+    record = logging.makeLogRecord(
+        {"name": "trial", "levelname": "INFO", "msg": "two\nlines", "request_id": "r", "ms": 1.5}
+    )
+
+    line = JsonLines().format(record)
+
+    assert "\n" not in line
+    assert {k: v for k, v in json.loads(line).items() if k != "time"} == {
+        "level": "INFO",
+        "logger": "trial",
+        "request_id": "r",
+        "message": "two\nlines",
+        "ms": 1.5,
+    }
+
+
+def test_every_handler_masks():
+    for handler in settings.LOGGING["handlers"].values():
+        factory = settings.LOGGING["formatters"][handler["formatter"]]["()"]
+        assert factory in {"roombook.logging.JsonLines", "roombook.logging.PlainLines"}
+    assert logging.getLogger("django").handlers == []
+
+
+def report(request):
+    secret_number = CARD  # noqa: F841  (a report would show it)
+    try:
+        raise ValueError("out of order")
+    except ValueError:
+        return ExceptionReporter(request, *sys.exc_info()).get_traceback_text()
+
+
+@pytest.mark.parametrize("request_", [None, RequestFactory().post("/admin/", {"number": CARD})])
+def test_reports_of_errors_hold_no_values(request_):
+    assert CARD not in report(request_)
+    assert "out of order" in report(request_)
+
+
+def test_developers_see_values(settings):
+    settings.DEBUG = True
+    frame = sys._getframe()
+    request = RequestFactory().post("/", {"a": "b"})
+    reports = get_exception_reporter_filter(request)
+
+    assert reports.get_post_parameters(request).dict() == {"a": "b"}
+    assert ("request", request) in reports.get_traceback_frame_variables(request, frame)

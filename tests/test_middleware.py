@@ -1,0 +1,183 @@
+"""What happens around every request."""
+
+import json
+import logging
+
+import pytest
+from django.http import HttpResponse
+from django.test import RequestFactory
+from hypothesis import given
+from hypothesis import strategies as st
+
+from roombook.logging import request_id
+from roombook.middleware import (
+    USABLE_ID,
+    ContentSecurityPolicy,
+    RequestId,
+    RequestLog,
+    client_address,
+)
+
+requests = RequestFactory()
+
+
+def ok(_):
+    return HttpResponse("fine")
+
+
+# --- Request id ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("offered", ["a", "A-b_c.9", "x" * 64])
+def test_a_usable_id_of_the_client_comes_back(offered):
+    response = RequestId(ok)(requests.get("/", headers={"X-Request-ID": offered}))
+
+    assert response["X-Request-ID"] == offered
+
+
+@pytest.mark.parametrize("offered", ["", "x" * 65, "a b", "a\r\nSet-Cookie: x", "é", "a/b", "٣"])
+def test_any_other_id_is_replaced(offered):
+    request = requests.get("/")
+    request.META["HTTP_X_REQUEST_ID"] = offered
+
+    made = RequestId(ok)(request)["X-Request-ID"]
+
+    assert made != offered
+    assert USABLE_ID.fullmatch(made)
+
+
+def test_the_id_is_known_while_the_request_runs_and_forgotten_after():
+    def view(_):
+        return HttpResponse(request_id.get())
+
+    response = RequestId(view)(requests.get("/", headers={"X-Request-ID": "abc"}))
+
+    assert response.content == b"abc"
+    assert request_id.get() == "-"
+
+
+def test_a_crash_does_not_leave_the_id_to_the_next_request():
+    def crash(_):
+        raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        RequestId(crash)(requests.get("/", headers={"X-Request-ID": "abc"}))
+
+    assert request_id.get() == "-"
+
+
+# --- The line in the log ------------------------------------------------------------------------
+
+
+def test_one_line_a_request_without_body_query_or_headers(caplog):
+    caplog.set_level(logging.INFO)
+    request = requests.post(
+        "/api/sign-in?Token=in-the-query",
+        data=json.dumps({"Password": "in-the-body"}),
+        content_type="application/json",
+        headers={"Authorization": "in-a-header"},
+    )
+    request.app_version = "2.4"
+
+    RequestLog(ok)(request)
+
+    (record,) = caplog.records
+    assert record.name == "roombook.request"
+    assert (record.method, record.path, record.status) == ("POST", "/api/sign-in", 200)
+    assert record.app_version == "2.4"
+    assert record.ms >= 0
+    assert "in-" not in str(record.__dict__).replace("sign-in", "")
+
+
+def test_a_path_cannot_forge_a_second_line(caplog):
+    caplog.set_level(logging.INFO)
+
+    RequestLog(ok)(requests.get("/a%0AINFO forged"))
+
+    assert "\n" not in caplog.messages[0]
+
+
+# --- Security policy ----------------------------------------------------------------------------
+
+
+def test_pages_load_from_here_only():
+    policy = ContentSecurityPolicy(ok)(requests.get("/"))["Content-Security-Policy"]
+
+    assert "default-src 'none'" in policy
+    assert "frame-ancestors 'none'" in policy
+    assert "unsafe" not in policy
+
+
+def test_pictures_may_come_from_where_they_are_kept(settings):
+    settings.MEDIA_URL = "https://pictures.example.com/rooms/"
+
+    policy = ContentSecurityPolicy(ok)(requests.get("/"))["Content-Security-Policy"]
+
+    assert "img-src 'self' https://pictures.example.com;" in policy
+
+
+def test_a_view_may_have_a_policy_of_its_own():
+    def view(_):
+        return HttpResponse(headers={"Content-Security-Policy": "its own"})
+
+    assert ContentSecurityPolicy(view)(requests.get("/"))["Content-Security-Policy"] == "its own"
+
+
+def test_developers_error_pages_keep_their_styles(settings):
+    settings.DEBUG = True
+
+    def crash(_):
+        return HttpResponse(status=500)
+
+    assert "Content-Security-Policy" not in ContentSecurityPolicy(crash)(requests.get("/"))
+
+
+@pytest.mark.django_db
+def test_every_page_of_the_service_is_guarded(client):
+    response = client.get("/admin/login/")
+
+    assert response["X-Frame-Options"] == "DENY"
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert response["Referrer-Policy"] == "same-origin"
+    assert "script-src 'self'" in response["Content-Security-Policy"]
+    assert USABLE_ID.fullmatch(response["X-Request-ID"])
+
+
+# --- Network address ----------------------------------------------------------------------------
+
+
+def address(forwarded, remote="10.0.0.9"):
+    request = requests.get("/", REMOTE_ADDR=remote)
+    if forwarded is not None:
+        request.META["HTTP_X_FORWARDED_FOR"] = forwarded
+    return client_address(request)
+
+
+@pytest.mark.parametrize(
+    ("proxies", "forwarded", "seen"),
+    [
+        (0, None, "10.0.0.9"),
+        (0, "1.1.1.1", "10.0.0.9"),
+        (1, "1.1.1.1", "1.1.1.1"),
+        (1, "6.6.6.6, 1.1.1.1", "1.1.1.1"),
+        (2, "6.6.6.6, 1.1.1.1, 10.0.0.2", "1.1.1.1"),
+        (2, "1.1.1.1", "1.1.1.1"),
+        (1, None, "10.0.0.9"),
+        (1, "", "10.0.0.9"),
+        (1, "nonsense", "10.0.0.9"),
+        (1, " 2001:DB8::1 ", "2001:db8::1"),
+    ],
+)
+def test_only_our_own_proxies_are_believed(settings, proxies, forwarded, seen):
+    settings.TRUSTED_PROXIES = proxies
+
+    assert address(forwarded) == seen
+
+
+@given(st.text(max_size=40))
+def test_a_caller_cannot_choose_its_address(forged):
+    assert address(forged) == "10.0.0.9"
+
+
+def test_a_socket_without_addresses_has_none():
+    assert address(None, remote="") == ""

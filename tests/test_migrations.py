@@ -1,0 +1,12 @@
+"""Migrations say what the models say, on either database."""
+
+import pytest
+from django.core.management import call_command
+
+
+@pytest.mark.django_db
+def test_no_migration_is_missing(capsys):
+    try:
+        call_command("makemigrations", check=True, dry_run=True)
+    except SystemExit:
+        pytest.fail(f"run manage.py makemigrations: {capsys.readouterr().out}")

@@ -1,0 +1,211 @@
+"""Settings as a fresh process reads them from its environment."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+PRODUCTION = {
+    "ENV_FILE": os.devnull,
+    "SECRET_KEY": "sK7vQ2xW9mB4nL6pR8tY1uE3iO5aD0fG-hJzXcVbNqMwZ_kTrPs",
+    "ALLOWED_HOSTS": "rooms.example.com, www.example.com",
+    "PAYMENT_GATEWAY": "sandbox",
+}
+SHOW = """
+import json
+from roombook import settings
+print(json.dumps({k: v for k, v in vars(settings).items() if k.isupper()}, default=str))
+"""
+
+
+def run(code, **variables):
+    return subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PATH": os.environ["PATH"], **variables},
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def read(**variables):
+    """The settings that a process with these variables has."""
+    result = run(SHOW, **PRODUCTION | variables)
+    assert result.returncode == 0, result.stderr
+    return json.loads(result.stdout)
+
+
+def refusal(**variables):
+    """The last line of what a process says that must not start."""
+    result = run(SHOW, **PRODUCTION | variables)
+    assert result.returncode != 0
+    return result.stderr.strip().splitlines()[-1]
+
+
+def test_a_server_is_safe_by_default():
+    settings = read()
+
+    assert settings["DEBUG"] is False
+    assert settings["SECURE_SSL_REDIRECT"] is True
+    assert settings["SESSION_COOKIE_SECURE"] is True
+    assert settings["CSRF_COOKIE_SECURE"] is True
+    assert settings["SECURE_HSTS_SECONDS"] == 31_536_000
+    assert settings["ALLOWED_HOSTS"] == ["rooms.example.com", "www.example.com"]
+    assert settings["LOGGING"]["handlers"]["stdout"]["formatter"] == "json"
+    assert "SECURE_PROXY_SSL_HEADER" not in settings
+    assert settings["DATABASES"]["default"]["ATOMIC_REQUESTS"] is False
+
+
+def test_development_needs_nothing_but_debug():
+    settings = read(DEBUG="true", SECRET_KEY="", ALLOWED_HOSTS="", PAYMENT_GATEWAY="")
+
+    assert settings["DEBUG"] is True
+    assert settings["SECURE_SSL_REDIRECT"] is False
+    assert settings["PAYMENT_GATEWAY_IS_CHOSEN"] is False
+    assert settings["LOGGING"]["handlers"]["stdout"]["formatter"] == "plain"
+
+
+@pytest.mark.parametrize(
+    ("variables", "said"),
+    [
+        ({"SECRET_KEY": ""}, "SECRET_KEY is not set, and it has no default."),
+        ({"DEBUG": "ture"}, "DEBUG: 'ture' is neither true nor false."),
+        ({"TRUSTED_PROXIES": "-1"}, "TRUSTED_PROXIES: '-1' is not a whole number of at least 0."),
+        ({"BOOKING_GRID_MINUTES": "0"}, "BOOKING_GRID_MINUTES: '0' is not a whole number of"),
+        ({"GATEWAY_TIMEOUT": "1_0"}, "GATEWAY_TIMEOUT: '1_0' is not a whole number of at least 1."),
+        ({"PAYMENT_GATEWAY": "cash"}, "PAYMENT_GATEWAY: 'cash' is not one of: sandbox"),
+        ({"LOG_LEVEL": "loud"}, "LOG_LEVEL: 'loud' is not one of: DEBUG, INFO, WARNING, ERROR."),
+        ({"SECRET_KEY_FILE": "/nowhere"}, "SECRET_KEY_FILE: this file cannot be read."),
+    ],
+)
+def test_a_wrong_value_stops_the_start_and_is_named(variables, said):
+    assert said in refusal(**variables)
+
+
+@pytest.mark.parametrize(
+    "url", ["mysql://u:s3cret@h/db", "nonsense s3cret", "postgres://u:s3cret@h:port/db", "//s3cret"]
+)
+def test_a_wrong_database_address_is_named_but_not_repeated(url):
+    result = run(SHOW, **PRODUCTION, DATABASE_URL=url)
+
+    assert "DATABASE_URL: is not a postgres:// or sqlite:// address." in result.stderr
+    assert "s3cret" not in result.stderr
+
+
+def test_secrets_may_come_from_files(tmp_path):
+    (tmp_path / "key").write_text("from-a-file\n")
+
+    assert read(SECRET_KEY_FILE=str(tmp_path / "key"))["SECRET_KEY"] == "from-a-file"
+
+
+def test_the_environment_wins_over_the_settings_file(tmp_path):
+    file = tmp_path / "settings"
+    file.write_text("CURRENCY=EUR\nLOCALE=de_DE\n# a comment\n")
+
+    settings = read(ENV_FILE=str(file), LOCALE="fr_FR")
+
+    assert (settings["CURRENCY"], settings["LOCALE"]) == ("EUR", "fr_FR")
+
+
+def test_sqlite_locks_at_once_and_loses_nothing():
+    database = read()["DATABASES"]["default"]
+
+    assert database["NAME"] == str(ROOT / "db.sqlite3")
+    assert database["OPTIONS"]["transaction_mode"] == "IMMEDIATE"
+    assert database["OPTIONS"]["timeout"] == 20
+    for pragma in ("journal_mode=WAL", "synchronous=FULL", "foreign_keys=ON"):
+        assert pragma in database["OPTIONS"]["init_command"]
+
+
+def test_postgres_connections_are_kept_tested_and_bounded():
+    database = read(DATABASE_URL="postgres://u:p%40ss@h:5433/rooms")["DATABASES"]["default"]
+
+    assert (database["HOST"], database["PORT"], database["PASSWORD"]) == ("h", 5433, "p@ss")
+    assert database["CONN_MAX_AGE"] == 60
+    assert database["CONN_HEALTH_CHECKS"] is True
+    assert database["OPTIONS"]["connect_timeout"] == 2
+    assert "lock_timeout=4s" in database["OPTIONS"]["options"]
+    assert "statement_timeout=30s" in database["OPTIONS"]["options"]
+
+
+def test_postgres_may_be_several_hosts():
+    database = read(
+        DATABASE_URL="postgres://u:p@db1:5432,db2:5432/rooms?target_session_attrs=read-write"
+    )["DATABASES"]["default"]
+
+    assert database["HOST"] == "db1,db2"
+    assert database["OPTIONS"]["target_session_attrs"] == "read-write"
+    assert database["OPTIONS"]["keepalives_idle"] == 5
+
+
+def test_a_pooler_gets_no_session_settings():
+    database = read(DATABASE_URL="postgres://u:p@h/rooms", PGBOUNCER="true")["DATABASES"]["default"]
+
+    assert "options" not in database["OPTIONS"]
+    assert database["DISABLE_SERVER_SIDE_CURSORS"] is True
+
+
+def test_the_protocol_is_only_believed_from_a_proxy_of_ours():
+    assert read(TRUSTED_PROXIES="1")["SECURE_PROXY_SSL_HEADER"] == [
+        "HTTP_X_FORWARDED_PROTO",
+        "https",
+    ]
+
+
+def test_the_server_refuses_to_start_on_wrong_settings():
+    result = run("import roombook.wsgi", **PRODUCTION | {"PAYMENT_GATEWAY": ""})
+
+    assert result.returncode != 0
+    assert "roombook.E002" in result.stderr
+
+
+def test_the_server_starts_on_good_settings():
+    result = run("import roombook.wsgi", **PRODUCTION)
+
+    assert result.returncode == 0, result.stderr
+
+
+# --- Documents ----------------------------------------------------------------------------------
+
+
+def variables_read():
+    """Every variable that settings.py asks for."""
+    tree = ast.parse((ROOT / "roombook/settings.py").read_text())
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return {
+        call.args[0].value
+        for call in calls
+        if re.fullmatch(r"(env|os\.environ)\.\w+", ast.unparse(call.func))
+        and isinstance(call.args[0], ast.Constant)
+    }
+
+
+def test_the_example_lists_every_variable_and_no_other():
+    listed = re.findall(r"^#?([A-Z_]+)=", (ROOT / "deploy/env.example").read_text(), re.M)
+    # These are gunicorn's: deploy/gunicorn.conf.py reads them.
+    servers = {"BIND", "PORT", "WEB_CONCURRENCY", "GUNICORN_LOG_LEVEL"}
+
+    assert len(listed) == len(set(listed))
+    assert set(listed) == variables_read() | servers
+
+
+def test_the_example_shows_the_defaults():
+    """A line that is commented out stands for what happens without it."""
+    example = (ROOT / "deploy/env.example").read_text()
+    given = {"ENV_FILE": os.devnull, "SECRET_KEY": "k"}
+    defaults = dict(re.findall(r"^#([A-Z_]+)=(.*)$", example, re.M)) | given
+
+    without, with_them = run(SHOW, **given), run(SHOW, **defaults)
+
+    assert with_them.returncode == 0, with_them.stderr
+    # A gateway that is named counts as chosen, also when it is the default one.
+    chosen = {"PAYMENT_GATEWAY_IS_CHOSEN": True}
+    assert json.loads(with_them.stdout) == json.loads(without.stdout) | chosen
