@@ -1,24 +1,9 @@
 """Money in the back office: to look at. It is moved by actions on reservations."""
 
-from typing import Any
-
 from django.contrib import admin
-from django.http import HttpRequest
 
 from payments.models import Payment, Refund, SavedCard
-
-
-class ReadOnly:
-    """Nothing is added, changed or deleted by hand."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+from roombook.admin import ReadOnly
 
 
 @admin.register(SavedCard)
@@ -49,6 +34,7 @@ class SavedCardAdmin(ReadOnly, admin.ModelAdmin):
 class RefundInline(ReadOnly, admin.TabularInline):
     model = Refund
     fields = ("amount", "state", "reason", "created_at", "done_at")
+    readonly_fields = fields
     extra = 0
 
 

@@ -8,7 +8,9 @@ import uuid
 from collections.abc import Callable
 
 from django.conf import settings
+from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
+from django.urls import get_resolver
 from django.utils.encoding import escape_uri_path
 
 from roombook.logging import request_id
@@ -61,6 +63,23 @@ class RequestLog:
             "%(method)s %(path)s %(status)s %(ms)s ms, app %(app_version)s", fields, extra=fields
         )
         return response
+
+
+class KnownHost:
+    """Refuse a request that was meant for another host, in words that the caller can read.
+
+    Django would refuse it too, but with DEBUG on by a page that no client of the API understands.
+    """
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        try:
+            request.get_host()
+        except DisallowedHost as error:
+            return get_resolver().resolve_error_handler(400)(request, exception=error)
+        return self.get_response(request)
 
 
 class ContentSecurityPolicy:

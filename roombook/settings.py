@@ -57,6 +57,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "roombook.middleware.RequestId",
     "roombook.middleware.RequestLog",
+    "roombook.middleware.KnownHost",
     "django.middleware.security.SecurityMiddleware",
     "roombook.middleware.ContentSecurityPolicy",
     "whitenoise.middleware.WhiteNoiseMiddleware",

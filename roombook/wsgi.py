@@ -2,14 +2,17 @@
 
 import os
 
+import django
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
-from django.core.wsgi import get_wsgi_application
+
+from roombook.handler import Handler
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "roombook.settings")
-
-application = get_wsgi_application()
+django.setup(set_prefix=False)
 
 # gunicorn runs no system checks of its own, and a wrong setting must stop the start.
 if problems := [problem for problem in run_checks(tags=["roombook"]) if problem.is_serious()]:
     raise ImproperlyConfigured("\n".join(str(problem) for problem in problems))
+
+application = Handler()

@@ -32,6 +32,16 @@ def test_a_database_that_does_not_answer_is_503(client, path, monkeypatch):
 
 
 @pytest.mark.django_db
+def test_a_database_that_goes_away_meanwhile_is_503(client, monkeypatch):
+    def refuse(*_):
+        raise DatabaseError("gone")
+
+    monkeypatch.setattr("roombook.health.MigrationExecutor", refuse)
+
+    assert client.get("/readyz").json() == {"status": "database unreachable"}
+
+
+@pytest.mark.django_db
 def test_readyz_waits_for_migrations_but_healthz_does_not(client, monkeypatch):
     monkeypatch.setattr(
         "roombook.health.MigrationExecutor.migration_plan", lambda *_: ["one", "two"]

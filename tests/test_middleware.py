@@ -97,6 +97,21 @@ def test_a_path_cannot_forge_a_second_line(caplog):
     assert "\n" not in caplog.messages[0]
 
 
+# --- Host ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("debug", [True, False])
+def test_a_request_for_another_host_is_refused_in_the_contracts_words(client, settings, debug):
+    settings.DEBUG = debug
+
+    response = client.post("/api/sign-in", headers={"Host": "evil.example.com"})
+
+    assert response.status_code == 400
+    assert response.json()["Success"] is False
+    assert response.json()["Error"]["Summary"] == "InvalidRequest"
+    assert "X-Request-ID" in response
+
+
 # --- Security policy ----------------------------------------------------------------------------
 
 

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 PRODUCTION = {
     "ENV_FILE": os.devnull,
@@ -43,13 +41,6 @@ def read(**variables):
     return json.loads(result.stdout)
 
 
-def refusal(**variables):
-    """The last line of what a process says that must not start."""
-    result = run(SHOW, **PRODUCTION | variables)
-    assert result.returncode != 0
-    return result.stderr.strip().splitlines()[-1]
-
-
 def test_a_server_is_safe_by_default():
     settings = read()
 
@@ -73,37 +64,13 @@ def test_development_needs_nothing_but_debug():
     assert settings["LOGGING"]["handlers"]["stdout"]["formatter"] == "plain"
 
 
-@pytest.mark.parametrize(
-    ("variables", "said"),
-    [
-        ({"SECRET_KEY": ""}, "SECRET_KEY is not set, and it has no default."),
-        ({"DEBUG": "ture"}, "DEBUG: 'ture' is neither true nor false."),
-        ({"TRUSTED_PROXIES": "-1"}, "TRUSTED_PROXIES: '-1' is not a whole number of at least 0."),
-        ({"BOOKING_GRID_MINUTES": "0"}, "BOOKING_GRID_MINUTES: '0' is not a whole number of"),
-        ({"GATEWAY_TIMEOUT": "1_0"}, "GATEWAY_TIMEOUT: '1_0' is not a whole number of at least 1."),
-        ({"PAYMENT_GATEWAY": "cash"}, "PAYMENT_GATEWAY: 'cash' is not one of: sandbox"),
-        ({"LOG_LEVEL": "loud"}, "LOG_LEVEL: 'loud' is not one of: DEBUG, INFO, WARNING, ERROR."),
-        ({"SECRET_KEY_FILE": "/nowhere"}, "SECRET_KEY_FILE: this file cannot be read."),
-    ],
-)
-def test_a_wrong_value_stops_the_start_and_is_named(variables, said):
-    assert said in refusal(**variables)
+def test_a_wrong_value_stops_the_start_and_is_named():
+    result = run(SHOW, **PRODUCTION | {"DEBUG": "ture"})
 
-
-@pytest.mark.parametrize(
-    "url", ["mysql://u:s3cret@h/db", "nonsense s3cret", "postgres://u:s3cret@h:port/db", "//s3cret"]
-)
-def test_a_wrong_database_address_is_named_but_not_repeated(url):
-    result = run(SHOW, **PRODUCTION, DATABASE_URL=url)
-
-    assert "DATABASE_URL: is not a postgres:// or sqlite:// address." in result.stderr
-    assert "s3cret" not in result.stderr
-
-
-def test_secrets_may_come_from_files(tmp_path):
-    (tmp_path / "key").write_text("from-a-file\n")
-
-    assert read(SECRET_KEY_FILE=str(tmp_path / "key"))["SECRET_KEY"] == "from-a-file"
+    assert result.returncode != 0
+    assert result.stderr.endswith(
+        "ImproperlyConfigured: DEBUG: 'ture' is neither true nor false.\n"
+    )
 
 
 def test_the_environment_wins_over_the_settings_file(tmp_path):

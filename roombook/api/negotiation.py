@@ -49,14 +49,14 @@ def best_effort(request: Any, format_suffix: str | None = None) -> tuple[BaseRen
     """The format for an error: the one asked for, else JSON, wrapped if it can be."""
     renderers: list[BaseRenderer] = [JSONRenderer(), CSVRenderer()]
     negotiate = ContentNegotiation().select_renderer
-    for suffix in (format_suffix, "json"):
+    try:
         try:
-            return negotiate(request, renderers, suffix)
+            return negotiate(request, renderers, format_suffix)
         except NotAcceptable:
-            continue
-        except ParseError:
-            break
-    return renderers[0], str(renderers[0].media_type)
+            return negotiate(request, renderers, "json")
+    except ParseError:
+        # No function can be called by that name.
+        return renderers[0], str(renderers[0].media_type)
 
 
 def query_of(request: Any) -> dict[str, str]:

@@ -11,7 +11,6 @@ from typing import IO, Any, NoReturn
 from django.core.exceptions import RequestDataTooBig
 from django.core.handlers.wsgi import LimitedStream
 from django.http import HttpRequest
-from django.utils.http import parse_header_parameters
 from rest_framework import parsers
 from rest_framework.exceptions import ParseError, UnsupportedMediaType
 from rest_framework.request import Request
@@ -21,6 +20,7 @@ from roombook.api import flat
 
 MAX_BODY = 256 * 1024
 MAX_DEPTH = 32
+CHARSET = re.compile(r""";\s*charset\s*=\s*["']?([^\s;"']*)""", re.IGNORECASE)
 # Codecs that are no charset of a body: slow without bound, or of Python source.
 NO_CHARSETS = {"idna", "punycode", "undefined", "raw_unicode_escape", "unicode_escape"}
 # A string (also one that never ends) or a bracket. `*+` never goes back, so time stays linear.
@@ -72,8 +72,8 @@ def chunked(request: HttpRequest) -> bytes:
 
 def text_of(body: bytes, media_type: str | None) -> str:
     """The text in the charset that the request names, UTF-8 by default, without a BOM."""
-    _, parameters = parse_header_parameters(media_type or "")
-    charset = parameters.get("charset", "utf-8")
+    named = CHARSET.search(media_type or "")
+    charset = named[1] if named else "utf-8"
     try:
         codec = codecs.lookup(charset).name.replace("-", "_")
         # Codecs from bytes to bytes, such as zip, refuse this.

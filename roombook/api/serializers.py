@@ -38,7 +38,7 @@ NUMBER_CELL = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})
 DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 DATE_TIME = re.compile(
     DATE.pattern + r"[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
-    r"([Zz]|[+-][0-9]{2}:?[0-9]{2})?"
+    r"([Zz]|[+-][0-9]{2}:?[0-5][0-9])?"
 )
 
 N = TypeVar("N", int, float, Decimal)
@@ -316,15 +316,13 @@ class ListField(serializers.ListField):
 
     def __init__(
         self,
-        child: ContractField | None = None,
+        child: ContractField,
         *,
         required: bool = False,
         max_length: int = MAX_LIST,
         **kwargs: Any,
     ) -> None:
-        if child is not None:
-            kwargs["child"] = child
-        super().__init__(required=required, **kwargs)
+        super().__init__(required=required, child=child, **kwargs)
         self.max_length = max_length
 
     def to_internal_value(self, data: Any) -> list[Any]:

@@ -19,7 +19,7 @@ def post(client):
     def send(path, body=None, content_type="application/json", **options):
         if not isinstance(body, str | bytes):
             body = json.dumps(body if body is not None else {})
-        return client.post(path, body, content_type=content_type, **options)
+        return client.generic("POST", path, body, content_type=content_type, **options)
 
     return send
 

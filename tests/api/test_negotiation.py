@@ -119,7 +119,7 @@ def test_a_406_is_wrapped_if_it_can_be(post):
 
 
 @pytest.mark.parametrize(
-    "suffix", [".xml", ".JSON", ".", "/", ".json/", ".csv.json", "\n", ".json%0A"]
+    "suffix", [".xml", ".JSON", ".", "/", ".json/", ".csv.json", "%0A", ".json%0A"]
 )
 def test_an_unknown_suffix_is_an_unknown_path(post, suffix):
     response = post(f"/api/nothing{suffix}")
@@ -139,9 +139,10 @@ def test_errors_come_in_the_format_asked_for(post):
     ]
 
 
-@pytest.mark.parametrize("charset", ["utf-16", "zlib_codec", "nonsense"])
+@pytest.mark.parametrize("charset", ["utf-16", "utf-32", "nonsense"])
 def test_the_query_is_read_whatever_charset_the_body_has(client, charset):
-    response = client.post(
+    response = client.generic(
+        "POST",
         "/api/nothing?format=csv",
         "{}".encode("utf-16"),
         content_type=f"application/json; charset={charset}",
@@ -190,7 +191,7 @@ def test_errors_are_wrapped_too_with_their_status(post):
 
 
 def test_a_wrapped_answer_cannot_end_a_script_or_a_line(post):
-    response = post("/api/mirror?callback=cb", {"Text": "</script>\u2028\u2029"})
+    response = post("/api/mirror?callback=cb", {"Text": "</script>\u2028\u2029x"})
 
     assert b"</" not in response.content
     assert b"<\\/script>\\u2028\\u2029" in response.content

@@ -47,13 +47,17 @@ def test_any_charset_is_read(post, body, content_type):
     assert understood(post("/api/echo", body, content_type)) == "{'text': 'é'}"
 
 
-@pytest.mark.parametrize("content_type", [JSON, ""])
-def test_an_empty_body_is_no_fields(post, content_type):
-    assert understood(post("/api/echo", b"", content_type)) == "{}"
+@pytest.mark.parametrize("options", [{"CONTENT_TYPE": JSON}, {}])
+def test_an_empty_body_is_no_fields(post, options):
+    assert understood(post("/api/echo", b"", **options)) == "{}"
+
+
+def test_an_empty_body_of_another_type_is_415(refused):
+    assert refused("/api/echo", b"", CONTENT_TYPE="text/plain")[0] == 415
 
 
 @pytest.mark.parametrize(
-    "charset", ["nonsense", "zlib", "rot13", "idna", "punycode", "undefined", "a\0b"]
+    "charset", ["nonsense", "zlib", "rot13", "idna", "punycode", "undefined", ""]
 )
 def test_a_charset_that_is_none_is_415(refused, charset):
     status, summary, details = refused("/api/echo", b"{}", f"{JSON}; charset={charset}")
@@ -65,8 +69,8 @@ def test_a_charset_that_is_none_is_415(refused, charset):
 @pytest.mark.parametrize(
     "content_type",
     [
-        "", "text/plain", "application/xml", "application/x-www-form-urlencoded", "text/json", "*/*",
-        "application/*", "multipart/form-data; boundary=x", "application/jsonp", "json", "text/",
+        "", "text/plain", "application/xml", "application/x-www-form-urlencoded", "text/json",
+        "*/*", "application/*", "multipart/form-data; boundary=x", "application/jsonp", "json",
     ],
 )  # fmt: skip
 def test_another_content_type_is_415(refused, content_type):
@@ -95,7 +99,8 @@ def test_identity_is_no_packing(post):
         b'{"a": "\\x"}', b'{"a": "\\ud8"}', b'{"Text": "x', b"\xff", b'{"a": "\xff"}', b"\x00",
         b'{"a": NaN}', b'{"a": Infinity}', b'{"a": -Infinity}', b'{"a": 1e999}', b'{"a": -1e999}',
         b'{"a": 1, "a": 1}', b'{"a": {"b": 1, "b": 2}}', b'[{"a": 1}]', b"{}{}", b"// x\n{}",
-        b'{"a": ' + b"9" * 310 + b"}", b'{"a": ' + b"9" * 5000 + b"}", b"\xef\xbb\xbf\xef\xbb\xbf{}",
+        b'{"a": ' + b"9" * 310 + b"}", b'{"a": ' + b"9" * 5000 + b"}",
+        b"\xef\xbb\xbf\xef\xbb\xbf{}",
     ],
 )  # fmt: skip
 def test_what_is_no_strict_json_object_is_400(refused, body):
@@ -178,7 +183,9 @@ def test_csv_fields_are_read_as_their_types(post):
     "body", [b"", b"Text", b"Text\r\na\r\nb\r\n", b'Text\r\n"a', b"Text\r\n\xff"]
 )
 def test_csv_of_another_shape_is_400(refused, body):
-    assert refused("/api/echo", body, "text/csv")[:2] == (400, "InvalidRequest")
+    answer = refused("/api/echo", body, "text/csv", CONTENT_TYPE="text/csv")
+
+    assert answer[:2] == (400, "InvalidRequest")
 
 
 def test_csv_nul_is_400(refused):
@@ -234,18 +241,15 @@ def test_a_body_that_ends_too_early_is_400(rf):
         read_body(request)
 
 
-class Chunks:
+class Chunks(BytesIO):
     """A body of unknown length, as gunicorn hands it over."""
 
     def __init__(self, size):
-        self.rest = body_of(size)
-        self.read_so_far = 0
+        super().__init__(body_of(size))
 
     def read(self, size=-1):
         assert size >= 0, "never without bound"
-        part, self.rest = self.rest[:size], self.rest[size:]
-        self.read_so_far += len(part)
-        return part
+        return super().read(size)
 
 
 def without_length(rf, chunks, **options):
@@ -266,7 +270,7 @@ def test_a_body_in_chunks_is_bounded_too(rf):
 
     with pytest.raises(RequestDataTooBig):
         read_body(without_length(rf, chunks, **{"wsgi.input_terminated": True}))
-    assert chunks.read_so_far == MAX_BODY + 1
+    assert chunks.tell() == MAX_BODY + 1
 
 
 def test_without_length_and_without_a_marked_end_there_is_no_body(rf):
@@ -274,7 +278,7 @@ def test_without_length_and_without_a_marked_end_there_is_no_body(rf):
 
 
 def test_a_client_that_leaves_midway_gets_400(rf):
-    class Gone:
+    class Gone(BytesIO):
         def read(self, size=-1):
             raise OSError("connection reset")
 

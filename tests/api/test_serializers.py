@@ -1,5 +1,6 @@
 """Fields are strict, names are the contract's, and what has no value is left out."""
 
+import contextlib
 import datetime as dt
 from decimal import Decimal
 from types import SimpleNamespace
@@ -27,9 +28,10 @@ from roombook.api.serializers import (
     TextField,
     UrlField,
 )
-from tests.api.urls import AllFields, Item
+from tests.api.urls import AllFields, Thing
 
 UTC = dt.UTC
+local = dt.datetime.fromisoformat
 DENVER = dt.timezone(dt.timedelta(hours=-7))
 
 FIELDS = {
@@ -46,8 +48,8 @@ FIELDS = {
     "at": CenterDateTimeField(),
     "moment": DateTimeField(),
     "ids": ListField(IdField()),
-    "item": Item(),
-    "items": Item(many=True),
+    "item": Thing(),
+    "items": Thing(many=True),
 }
 NOT_TEXT = [True, False, 0, 1.5, [], {}, ["a"]]
 NOT_NUMBER = [True, False, "", " ", "12", "abc", [], {}, [1], {"a": 1}]
@@ -73,7 +75,7 @@ WRONG = [
     *[("kind", value) for value in ["account", "", "Other", 1, True, [], {}]],
     *[("at", value) for value in [*NOT_MOMENT, "2027-03-01"]],
     *[("moment", value) for value in [*NOT_MOMENT, "2027-02-30"]],
-    *[("ids", value) for value in ["1", 1, {}, [0], [None], [[1]], [True], [1] * 101]],
+    *[("ids", value) for value in ["7", 1, {}, [0], [None], [[1]], [True], [1] * 101]],
     *[("item", value) for value in [[], "a", 1, True, {}, {"Id": 0}, {"id": 1}]],
     *[("items", value) for value in [{}, "a", 1, [1], [None], [{}], [{"Id": 1}] * 101]],
 ]
@@ -102,12 +104,12 @@ RIGHT = [
     ("amount", 3, Decimal(3)),
     ("amount", 9_999_999_999, Decimal(9_999_999_999)),
     ("kind", "Staff", "Staff"),
-    ("at", "2027-03-01T09:00:00", dt.datetime(2027, 3, 1, 9)),
-    ("at", " 2027-03-01 09:00 ", dt.datetime(2027, 3, 1, 9)),
+    ("at", "2027-03-01T09:00:00", local("2027-03-01T09:00")),
+    ("at", " 2027-03-01 09:00 ", local("2027-03-01T09:00")),
     ("at", "2027-03-01t09:00:00z", dt.datetime(2027, 3, 1, 9, tzinfo=UTC)),
     ("at", "2027-03-01T09:00:00-07:00", dt.datetime(2027, 3, 1, 9, tzinfo=DENVER)),
     ("at", "2027-03-01T09:00:00-0700", dt.datetime(2027, 3, 1, 9, tzinfo=DENVER)),
-    ("at", "2027-03-01T09:00:00.123456789", dt.datetime(2027, 3, 1, 9, 0, 0, 123456)),
+    ("at", "2027-03-01T09:00:00.123456789", local("2027-03-01T09:00:00.123456")),
     ("moment", "2027-03-01T09:00:00", dt.datetime(2027, 3, 1, 9, tzinfo=UTC)),
     ("moment", "2027-03-31", dt.datetime(2027, 3, 31, tzinfo=UTC)),
     ("moment", "2027-03-31T23:00:00-07:00", dt.datetime(2027, 3, 31, 23, tzinfo=DENVER)),
@@ -135,7 +137,7 @@ CELLS = [
     ("amount", "12.50", Decimal("12.50")),
     ("amount", " 3 ", Decimal(3)),
     ("kind", "Staff", "Staff"),
-    ("at", "2027-03-01T09:00:00", dt.datetime(2027, 3, 1, 9)),
+    ("at", "2027-03-01T09:00:00", local("2027-03-01T09:00")),
 ]
 
 
@@ -184,10 +186,8 @@ JSON = st.recursive(
 
 @given(st.dictionaries(st.sampled_from(list(AllFields.shape())), JSON))
 def test_whatever_is_sent_is_read_or_refused(fields):
-    try:
+    with contextlib.suppress(ValidationError):
         AllFields.read(fields)
-    except ValidationError:
-        pass
 
 
 def test_absent_null_and_unknown_fields_are_left_out():
@@ -203,7 +203,7 @@ def test_names_are_ours_inside():
 def test_a_required_field_may_neither_be_absent_nor_null():
     for fields in ({}, {"Id": None}):
         with pytest.raises(ValidationError) as caught:
-            Item.read(fields)
+            Thing.read(fields)
         assert caught.value.detail == {"Id": ["Required."]}
 
 
@@ -224,6 +224,10 @@ def test_text_may_have_to_be_filled_and_may_keep_its_space():
     assert TextField(trim=False).run_validation("  p w ") == "  p w "
 
 
+def test_a_list_may_name_its_child():
+    assert ListField(child=IdField()).run_validation([1]) == [1]
+
+
 def test_a_field_without_reading_rule_takes_nothing():
     with pytest.raises(ValidationError):
         ContractField().run_validation("x")
@@ -238,8 +242,8 @@ class Center(ContractSerializer):
     Name = TextField(source="title")
     IsFavorite = BooleanField()
     Distance = DoubleField(source="place.distance")
-    Items = Item(many=True)
-    Item = Item()
+    Items = Thing(many=True)
+    Item = Thing()
     Secret = TextField(write_only=True)
 
 
@@ -281,7 +285,7 @@ def test_a_relation_without_other_side_has_no_value():
         def tags(self):
             return ["by", "call"]
 
-    assert Item.write(Row(), {}) == {"Id": 1, "Tags": ["by", "call"]}
+    assert Thing.write(Row(), {}) == {"Id": 1, "Tags": ["by", "call"]}
 
 
 def test_a_field_may_find_its_value_in_its_own_way():
@@ -317,7 +321,7 @@ def test_times_keep_their_zone_and_drop_fractions():
         "2027-03-01T09:00:00-07:00"
     )
     with pytest.raises(ValueError, match="no time zone"):
-        field.to_representation(dt.datetime(2027, 3, 1, 9))
+        field.to_representation(local("2027-03-01T09:00"))
 
 
 def test_enumerations_and_other_values_are_written_as_text():

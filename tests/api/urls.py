@@ -47,7 +47,7 @@ class NoToken(BaseAuthentication):
         return None
 
 
-class Item(ContractSerializer):
+class Thing(ContractSerializer):
     Id = IdField(required=True)
     Name = TextField()
     Tags = ListField(TextField(max_length=5))
@@ -64,8 +64,8 @@ class AllFields(ContractSerializer):
     At = CenterDateTimeField()
     Moment = DateTimeField()
     Ids = ListField(IdField())
-    Item = Item()
-    Items = Item(many=True)
+    Item = Thing()
+    Items = Thing(many=True)
     HasCVV = BooleanField()
 
 
@@ -100,7 +100,7 @@ class Row(ContractSerializer):
     Name = TextField()
     Note = TextField()
     Price = DecimalField()
-    Rooms = Item(many=True)
+    Rooms = Thing(many=True)
 
 
 class Rows(Operation):
@@ -115,7 +115,7 @@ class Rows(Operation):
     class Output(ContractSerializer):
         Before = TextField()
         Rows = Row(many=True)
-        After = Item()
+        After = Thing()
 
     def perform(self, user, many=0):
         rows = [
@@ -218,11 +218,11 @@ class Raises(Operation):
     class Input(ContractSerializer):
         Id = IdField()
         FirstName = TextField()
-        Items = Item(many=True)
+        Items = Thing(many=True)
         HasCVV = BooleanField()
 
-    def post(self, request, format=None):  # noqa: A002
-        raise ERRORS[self.kwargs["name"]]
+    def post(self, request, name, format=None):  # noqa: A002
+        raise ERRORS[name]
 
 
 class Dates(Operation):

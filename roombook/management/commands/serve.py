@@ -48,6 +48,8 @@ class Command(BaseCommand):
             call_command("seed_demo", if_empty=True)
         os.environ["PORT"] = str(port)
         os.environ["WELCOME"] = welcome(f"http://{HOST}:{port}")
+        # Nothing but the greeting, and then a line a request.
+        os.environ.setdefault("GUNICORN_LOG_LEVEL", "warning")
         self.stdout.flush()
         # In this process's place, so that Ctrl-C reaches the server itself.
         os.execv(

@@ -1,0 +1,254 @@
+"""Accounts in the back office."""
+
+import io
+
+import pytest
+from django.contrib.auth.models import Permission
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.urls import reverse
+from PIL import Image
+
+from accounts.models import User
+from tests.factories_people import (
+    PASSWORD,
+    AdministratorFactory,
+    SavedCardFactory,
+    StaffFactory,
+    UserFactory,
+    token_of,
+)
+from tests.http import post
+
+pytestmark = pytest.mark.django_db
+
+LIST = reverse("admin:accounts_user_changelist")
+LOGIN = reverse("admin:login")
+
+
+@pytest.fixture
+def ada():
+    return UserFactory(email="ada@example.com")
+
+
+@pytest.fixture
+def root(client):
+    user = AdministratorFactory(email="root@example.com")
+    client.force_login(user)
+    return user
+
+
+@pytest.fixture
+def staff(client):
+    """May change accounts, and is no administrator."""
+    user = StaffFactory(email="staff@example.com")
+    user.user_permissions.set(Permission.objects.filter(content_type__app_label="accounts"))
+    client.force_login(user)
+    return user
+
+
+def page_of(user):
+    return reverse("admin:accounts_user_change", args=[user.pk])
+
+
+def filled(user, **fields):
+    return {
+        "email": user.email,
+        "first_name": user.first_name,
+        "last_name": user.last_name,
+        "company_name": "",
+        "phone_number": "",
+        "is_active": "on",
+        **fields,
+    }
+
+
+def test_lists_and_finds_accounts(client, root, ada):
+    token_of(ada)
+    page = client.get(LIST, {"q": "love"})
+
+    assert page.status_code == 200
+    assert b"ada@example.com" in page.content
+
+
+def test_makes_an_account_with_a_password(client, root):
+    response = client.post(
+        reverse("admin:accounts_user_add"),
+        {
+            "email": "Grace@Example.com",
+            "first_name": "Grace",
+            "last_name": "Hopper",
+            "usable_password": "true",
+            "password1": PASSWORD,
+            "password2": PASSWORD,
+        },
+    )
+
+    assert response.status_code == 302
+    grace = User.objects.get(email="grace@example.com")
+    assert grace.check_password(PASSWORD)
+    assert grace.type == "Account"
+
+
+def test_refuses_a_second_account_with_the_address_in_another_case(client, root, ada):
+    response = client.post(
+        reverse("admin:accounts_user_add"),
+        {
+            "email": "ADA@example.com",
+            "first_name": "Ada",
+            "last_name": "Too",
+            "usable_password": "true",
+            "password1": PASSWORD,
+            "password2": PASSWORD,
+        },
+    )
+
+    assert response.status_code == 200
+    assert b"account with this e-mail address already" in response.content
+
+
+def test_changing_a_password_signs_the_devices_out(client, root, ada):
+    token_of(ada)
+
+    response = client.post(
+        reverse("admin:auth_user_password_change", args=[ada.pk]),
+        {
+            "usable_password": "true",
+            "password1": "stormy-lighthouse-7",
+            "password2": "stormy-lighthouse-7",
+        },
+    )
+
+    assert response.status_code == 302
+    ada.refresh_from_db()
+    assert ada.check_password("stormy-lighthouse-7")
+    assert not ada.tokens.exists()
+
+
+def test_shows_brand_and_last_four_and_how_many_devices(client, root, ada):
+    SavedCardFactory(user=ada)
+    token = token_of(ada)
+    token_of(ada)
+
+    page = client.get(page_of(ada)).content.decode()
+
+    assert "Visa 4242" in page
+    assert '<div class="readonly">2</div>' in page
+    assert token not in page
+    assert ada.tokens.first().digest not in page
+
+
+def test_signs_all_devices_out(client, root, ada):
+    token_of(ada)
+    other = token_of(UserFactory())
+
+    client.post(LIST, {"action": "sign_out_all_devices", "_selected_action": [ada.pk]})
+
+    assert not ada.tokens.exists()
+    assert post(client, "/api/sign-out", {"Token": other}).status_code == 200
+
+
+def test_forgets_failed_sign_ins(client, root, ada):
+    wrong = {"EmailAddress": "ada@example.com", "Password": "wrong"}
+    for _ in range(5):
+        post(client, "/api/sign-in", wrong)
+
+    client.post(LIST, {"action": "let_sign_in_again", "_selected_action": [ada.pk]})
+
+    right = {"EmailAddress": "ada@example.com", "Password": PASSWORD}
+    assert post(client, "/api/sign-in", right).status_code == 200
+
+
+def test_staff_cannot_make_themselves_more(client, staff):
+    response = client.post(page_of(staff), filled(staff, is_superuser="on", phone_number="1"))
+
+    assert response.status_code == 302
+    staff.refresh_from_db()
+    assert staff.phone_number == "1"
+    assert not staff.is_superuser
+
+
+def test_staff_cannot_touch_an_administrator(client, staff):
+    root = AdministratorFactory()
+
+    assert client.post(page_of(root), filled(root, email="x@example.com")).status_code == 403
+    change = reverse("admin:auth_user_password_change", args=[root.pk])
+    assert client.post(change, {}).status_code == 403
+    token_of(root)
+    client.post(LIST, {"action": "sign_out_all_devices", "_selected_action": [root.pk]})
+    assert root.tokens.exists()
+
+
+def test_nobody_deletes_an_account(client, root, ada):
+    response = client.post(reverse("admin:accounts_user_delete", args=[ada.pk]), {"post": "yes"})
+
+    assert response.status_code == 403
+
+
+def test_a_new_picture_is_written_anew_and_the_old_file_goes(
+    client, root, ada, django_capture_on_commit_callbacks
+):
+    ada.thumbnail.save("old.jpg", ContentFile(b"old"))
+    old = ada.thumbnail.name
+    upload = io.BytesIO()
+    Image.new("RGB", (40, 30)).save(upload, "PNG")
+
+    with django_capture_on_commit_callbacks(execute=True):
+        response = client.post(
+            page_of(ada),
+            filled(
+                ada,
+                thumbnail=SimpleUploadedFile("me.png", upload.getvalue(), content_type="image/png"),
+            ),
+        )
+
+    assert response.status_code == 302
+    ada.refresh_from_db()
+    assert "me" not in ada.thumbnail.name
+    assert default_storage.exists(ada.thumbnail.name)
+    assert not default_storage.exists(old)
+
+
+def test_what_is_no_picture_is_refused(client, root, ada):
+    upload = SimpleUploadedFile("me.png", b"<script>", content_type="image/png")
+
+    response = client.post(page_of(ada), filled(ada, thumbnail=upload))
+
+    assert response.status_code == 200
+    ada.refresh_from_db()
+    assert not ada.thumbnail
+
+
+# --- The admin's own door ------------------------------------------------------------------------
+
+
+def log_in(client, email="staff@example.com", password=PASSWORD):
+    return client.post(LOGIN, {"username": email, "password": password})
+
+
+def test_staff_sign_in_by_address_and_password(client):
+    StaffFactory(email="staff@example.com")
+
+    assert log_in(client, "STAFF@example.com").status_code == 302
+    assert client.get(reverse("admin:index")).status_code == 200
+
+
+def test_customers_do_not_get_in(client, ada):
+    response = log_in(client, "ada@example.com")
+
+    assert response.status_code == 200
+    assert b"staff account" in response.content
+
+
+def test_the_limit_is_the_same_as_the_apis(client):
+    StaffFactory(email="staff@example.com")
+    for _ in range(3):
+        log_in(client, password="wrong")
+    for _ in range(2):
+        post(client, "/api/sign-in", {"EmailAddress": "staff@example.com", "Password": "wrong"})
+
+    response = log_in(client)
+
+    assert response.status_code == 200
+    assert b"Too many tries" in response.content

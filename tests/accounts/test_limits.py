@@ -1,0 +1,193 @@
+"""Limits: how often something may be tried, for all workers together."""
+
+import threading
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+
+from accounts import limits
+from accounts.limits import Limit, network_key
+from accounts.models import AttemptWindow
+from roombook.errors import TooManyRequests
+from tests.factories_people import UserFactory
+from tests.http import post
+
+NOW = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
+MINUTE = timedelta(minutes=1)
+THREE = Limit("test", 3, 15 * MINUTE)
+
+
+def at_once(count, call):
+    """Call from so many threads at the same moment; the results, counted."""
+    barrier = threading.Barrier(count)
+
+    def run(number):
+        try:
+            barrier.wait(timeout=30)
+            return call(number)
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(count) as pool:
+        return Counter(pool.map(run, range(count)))
+
+
+@pytest.mark.django_db
+class TestOneAfterTheOther:
+    def test_refuses_beyond_the_maximum_and_says_when_to_come_back(self):
+        for minute in range(3):
+            THREE.attempt("ada", now=NOW + minute * MINUTE)
+
+        with pytest.raises(TooManyRequests) as refused:
+            THREE.attempt("ada", now=NOW + 3 * MINUTE)
+        assert refused.value.retry_after == 12 * 60
+        with pytest.raises(TooManyRequests):
+            THREE.check("ada", now=NOW + 3 * MINUTE)
+
+    def test_refused_tries_do_not_make_the_window_longer(self):
+        for _ in range(3):
+            THREE.attempt("ada", now=NOW)
+        for minute in range(1, 15):
+            with pytest.raises(TooManyRequests):
+                THREE.attempt("ada", now=NOW + minute * MINUTE)
+
+        THREE.check("ada", now=NOW + 15 * MINUTE)
+        THREE.attempt("ada", now=NOW + 15 * MINUTE)
+        assert AttemptWindow.objects.get().count == 1
+
+    def test_keys_and_scopes_are_counted_apart(self):
+        for _ in range(3):
+            THREE.attempt(1, now=NOW)
+
+        THREE.attempt(2, now=NOW)
+        Limit("other", 1, MINUTE).attempt(1, now=NOW)
+        with pytest.raises(TooManyRequests):
+            THREE.attempt("1", now=NOW)
+
+    def test_a_forgiven_try_can_be_taken_again(self):
+        for _ in range(10):
+            THREE.attempt("ada", now=NOW)
+            THREE.forgive("ada")
+        THREE.forgive("ada")
+        THREE.forgive("nobody")
+
+        assert AttemptWindow.objects.get().count == 0
+
+    def test_checking_counts_nothing(self):
+        for _ in range(5):
+            THREE.check("ada", now=NOW)
+        assert not AttemptWindow.objects.exists()
+
+    def test_a_failure_that_comes_too_late_is_refused(self):
+        for _ in range(3):
+            THREE.count("ada", now=NOW)
+        with pytest.raises(TooManyRequests):
+            THREE.count("ada", now=NOW)
+
+    def test_a_clock_that_was_set_back_locks_nobody_out_for_longer(self):
+        for _ in range(3):
+            THREE.attempt("ada", now=NOW + timedelta(days=300))
+        with pytest.raises(TooManyRequests) as refused:
+            THREE.attempt("ada", now=NOW)
+        assert refused.value.retry_after == 15 * 60
+
+
+@pytest.mark.parametrize(
+    ("address", "key"),
+    [
+        ("203.0.113.9", "203.0.113.9"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2::ffff", "2001:db8:1:2::/64"),
+        ("::ffff:203.0.113.9", "203.0.113.9"),
+        ("", ""),
+        ("unix:", "unix:"),
+    ],
+)
+def test_an_ipv6_network_is_counted_as_one(address, key):
+    assert network_key(address) == key
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.postgres
+class TestManyAtOnce:
+    """Threads with connections of their own, as workers have."""
+
+    def test_exactly_the_maximum_gets_through(self):
+        def attempt(number):
+            try:
+                THREE.attempt("ada", now=NOW)
+            except TooManyRequests:
+                return "refused"
+            return "taken"
+
+        assert at_once(16, attempt) == {"taken": 3, "refused": 13}
+        # Again when the window is over: exactly one of them begins the new one.
+        later = NOW + 20 * MINUTE
+
+        def attempt_later(number):
+            try:
+                THREE.attempt("ada", now=later)
+            except TooManyRequests:
+                return "refused"
+            return "taken"
+
+        assert at_once(16, attempt_later) == {"taken": 3, "refused": 13}
+
+    def test_exactly_five_wrong_passwords_are_told_to_be_wrong(self, client):
+        UserFactory(email="ada@example.com")
+        body = {"EmailAddress": "ada@example.com", "Password": "wrong"}
+
+        statuses = at_once(16, lambda _: post(client, "/api/sign-in", body).status_code)
+
+        assert statuses == {401: 5, 429: 11}
+        assert sorted(AttemptWindow.objects.values_list("scope", "count")) == [
+            ("sign-in", 5),
+            ("sign-in-network", 5),
+        ]
+
+    def test_exactly_six_cards_are_asked_about(self, monkeypatch):
+        from payments import actions
+        from payments.gateways.sandbox import SandboxGateway
+        from roombook.errors import CardDeclined
+
+        user = UserFactory()
+        asked = []
+        store = SandboxGateway.store
+
+        def counted(self, card, *, customer):
+            asked.append(card.last4)
+            return store(self, card, customer=customer)
+
+        monkeypatch.setattr(SandboxGateway, "store", counted)
+        info = {
+            "first_name": "Ada",
+            "last_name": "Lovelace",
+            "credit_card_number": "4000000000000002",
+            "expiration_date": NOW,
+        }
+
+        def update(number):
+            try:
+                actions.update_saved_card(user, info, now=NOW)
+            except CardDeclined:
+                return "declined"
+            except TooManyRequests:
+                return "refused"
+
+        assert at_once(16, update) == {"declined": 6, "refused": 10}
+        assert len(asked) == 6
+
+
+@pytest.mark.django_db
+def test_staff_can_let_an_address_try_again(client):
+    user = UserFactory(email="ada@example.com")
+    body = {"EmailAddress": "ada@example.com", "Password": "wrong"}
+    for _ in range(6):
+        post(client, "/api/sign-in", body)
+
+    limits.forgive_sign_ins(user.email)
+
+    assert post(client, "/api/sign-in", body).status_code == 401

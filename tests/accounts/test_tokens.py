@@ -1,0 +1,133 @@
+"""How long a Token lives, and what it is worth (B7.3)."""
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+import time_machine
+from django.core.management import call_command
+
+from accounts import limits
+from accounts.models import ApiToken, AttemptWindow
+from tests.factories_people import UserFactory, token_of
+from tests.http import post, post_csv
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/api/account/update-info"
+START = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def clock():
+    with time_machine.travel(START, tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def ada():
+    return UserFactory()
+
+
+def is_signed_in(client, token):
+    return post(client, PATH, {"Token": token}).status_code == 200
+
+
+def test_every_refusal_is_the_same(client, ada, clock):
+    disabled = UserFactory(is_active=False)
+    refused = [
+        {},
+        {"Token": ""},
+        {"Token": None},
+        {"Token": 12},
+        {"Token": ["x"]},
+        {"Token": {}},
+        {"Token": "x" * 43},
+        {"Token": "x" * 10_240},
+        {"Token": "\0"},
+        {"Token": "\ud800"},
+        {"Token": "Tökén"},
+        {"Token": token_of(ada, age=30 * DAY)},
+        {"Token": token_of(disabled)},
+        {"Token": token_of(ada) + "x"},
+        {"Token": f" {token_of(ada)}"},
+        {"token": token_of(ada)},
+    ]
+    for body in refused:
+        response = post(client, PATH, body)
+        assert response.status_code == 401, body
+        assert response["WWW-Authenticate"] == "Token"
+        assert response.json() == {
+            "Success": False,
+            "Error": {"Summary": "NotSignedIn", "Message": "Please sign in again."},
+        }
+
+
+def test_stands_in_a_csv_body_too(client, ada):
+    assert post_csv(client, PATH, {"Token": token_of(ada)}).status_code == 200
+    assert post_csv(client, PATH, {"Token": "x"}).status_code == 401
+
+
+def test_dies_thirty_days_after_its_last_use(client, ada, clock):
+    token = token_of(ada)
+
+    clock.move_to(START + 30 * DAY - timedelta(seconds=1))
+    assert is_signed_in(client, token)
+    clock.move_to(START + 60 * DAY - timedelta(seconds=2))
+    assert is_signed_in(client, token)
+    clock.shift(30 * DAY)
+    assert not is_signed_in(client, token)
+
+
+def test_dies_after_a_hundred_and_eighty_days_however_it_is_used(client, ada, clock):
+    token = token_of(ada)
+    for day in range(0, 180, 10):
+        clock.move_to(START + day * DAY)
+        assert is_signed_in(client, token), day
+
+    clock.move_to(START + 180 * DAY - timedelta(seconds=1))
+    assert is_signed_in(client, token)
+    clock.move_to(START + 180 * DAY)
+    assert not is_signed_in(client, token)
+
+
+def test_its_expiry_is_written_at_most_once_a_day(client, ada, clock, django_assert_num_queries):
+    token = token_of(ada)
+    clock.shift(DAY - timedelta(seconds=1))
+    with django_assert_num_queries(2):  # the token with its account; the saved card
+        assert is_signed_in(client, token)
+
+    clock.shift(timedelta(seconds=1))
+    with django_assert_num_queries(3):
+        assert is_signed_in(client, token)
+    with django_assert_num_queries(2):
+        assert is_signed_in(client, token)
+    assert ApiToken.objects.get().expires_at == START + 31 * DAY
+
+
+def test_disabling_an_account_shuts_its_devices_out_at_once(client, ada):
+    token = token_of(ada)
+    ada.is_active = False
+    ada.save()
+
+    assert not is_signed_in(client, token)
+
+
+def test_prune_tokens_deletes_what_is_of_no_use_any_more(client, ada, clock, capsys):
+    alive, dead = token_of(ada), token_of(ada, age=31 * DAY)
+    limits.PROMO_CODE.attempt("old", now=START - timedelta(hours=1))
+    limits.PROMO_CODE.attempt("new", now=START - timedelta(minutes=59))
+
+    call_command("prune_tokens", "--dry-run")
+    assert ApiToken.objects.count() == 2
+    call_command("prune_tokens")
+    call_command("prune_tokens")
+
+    assert capsys.readouterr().out.splitlines() == [
+        "1 expired tokens would be deleted.",
+        "Deleted 1 expired tokens and 1 old counts of tries.",
+        "Deleted 0 expired tokens and 0 old counts of tries.",
+    ]
+    assert ApiToken.objects.of_secret(alive).exists()
+    assert not ApiToken.objects.of_secret(dead).exists()
+    assert AttemptWindow.objects.get().key == "new"

@@ -1,0 +1,125 @@
+"""Accounts and the passwords that they sign in with."""
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.core.management import call_command
+from django.db import IntegrityError, transaction
+
+from accounts.models import User
+from accounts.names import holds_card_number
+from accounts.validators import MaximumLength
+from tests.factories_people import (
+    PASSWORD,
+    AdministratorFactory,
+    SavedCardFactory,
+    StaffFactory,
+    UserFactory,
+    token_of,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def test_an_address_is_one_account_whatever_its_case():
+    user = User.objects.create_user(" Ada@Example.COM ", PASSWORD, first_name="Ada")
+    assert user.email == "ada@example.com"
+    assert User.objects.get_by_natural_key("ADA@example.com") == user
+
+    with pytest.raises(IntegrityError), transaction.atomic():
+        UserFactory(email="ADA@EXAMPLE.com")
+    # Not even past the model.
+    other = UserFactory()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        User.objects.filter(pk=other.pk).update(email="Ada@example.com")
+
+
+def test_an_account_needs_an_address():
+    with pytest.raises(ValueError):
+        User.objects.create_user(" ", PASSWORD)
+
+
+def test_types():
+    assert UserFactory().type == "Account"
+    assert StaffFactory().type == "Staff"
+    assert AdministratorFactory().type == "Administrator"
+    assert User.objects.create_superuser("root@example.com", PASSWORD).type == "Administrator"
+
+
+def test_names_and_card():
+    user = UserFactory()
+    assert (user.get_full_name(), user.get_short_name()) == ("Ada Lovelace", "Ada")
+    assert user.saved_payment_info is None
+    card = SavedCardFactory(user=UserFactory())
+    assert User.objects.get(pk=card.user.pk).saved_payment_info == card
+
+
+def test_a_new_password_signs_every_device_out():
+    user, other = UserFactory(), UserFactory()
+    token_of(user)
+    token_of(user)
+    token_of(other)
+
+    user.set_password("stormy-lighthouse-7")
+    assert user.tokens.count() == 2, "not before it is saved"
+    user.save()
+
+    assert not user.tokens.exists()
+    assert other.tokens.count() == 1
+
+
+def test_taking_the_password_away_signs_every_device_out():
+    user = UserFactory()
+    token_of(user)
+
+    user.set_unusable_password()
+    user.save()
+
+    assert not user.tokens.exists()
+
+
+def test_the_command_that_changes_passwords_signs_every_device_out(monkeypatch):
+    user = UserFactory(email="ada@example.com")
+    token_of(user)
+    monkeypatch.setattr("getpass.getpass", lambda prompt: "stormy-lighthouse-7")
+
+    call_command("changepassword", "ada@example.com", verbosity=0)
+
+    user.refresh_from_db()
+    assert user.check_password("stormy-lighthouse-7")
+    assert not user.tokens.exists()
+
+
+def test_anything_else_that_is_saved_signs_nobody_out():
+    user = UserFactory()
+    token_of(user)
+
+    user.first_name = "Augusta"
+    user.save()
+    # A mere upgrade of the hash, as Django does it.
+    user.set_password(PASSWORD)
+    user._password = None
+    user.save(update_fields=["password"])
+
+    assert user.tokens.count() == 1
+
+
+def test_passwords_are_no_longer_than_the_api_lets_in():
+    MaximumLength().validate("x" * 128)
+    with pytest.raises(ValidationError):
+        MaximumLength().validate("x" * 129)
+
+
+@pytest.mark.parametrize(
+    ("text", "holds"),
+    [
+        ("4242424242424242", True),
+        ("4242 4242 4242 4242", True),
+        ("Ada 4242-4242-4242-4242 Lovelace", True),
+        ("٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢", True),
+        ("Ada Lovelace", False),
+        ("Suite 1200, Building 45, Unit 678", False),
+        ("", False),
+    ],
+)
+def test_card_numbers_among_names(text, holds):
+    assert holds_card_number(text) is holds

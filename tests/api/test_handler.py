@@ -1,0 +1,45 @@
+"""No Content-Type header trips the service before it can answer."""
+
+from io import BytesIO
+
+import pytest
+
+from roombook.handler import Handler
+
+
+@pytest.mark.parametrize(
+    ("content_type", "status"),
+    [
+        ("application/json", 200),
+        ("application/json; charset=utf-8", 200),
+        ("application/json; charset=zlib", 415),
+        ("application/json; charset=undefined", 415),
+        ("application/json; charset=idna", 415),
+        ("application/json; charset=a\0b", 415),
+        ("application/json; charset*=nonsense''utf-8", 200),
+        ("application/json; x*=utf-8''%ff; charset=utf-16", 400),
+        ("application/json; ;;; =", 200),
+        ("text/csv; charset=zlib", 415),
+        ("; charset=zlib", 415),
+    ],
+)
+def test_any_content_type_is_answered_in_the_format_asked_for(content_type, status):
+    started = []
+    environ = {
+        "REQUEST_METHOD": "POST",
+        "PATH_INFO": "/api/nothing",
+        "QUERY_STRING": "format=csv",
+        "SERVER_NAME": "testserver",
+        "SERVER_PORT": "80",
+        "CONTENT_TYPE": content_type,
+        "CONTENT_LENGTH": "3",
+        "wsgi.input": BytesIO(b"{ }"),
+        "wsgi.url_scheme": "http",
+    }
+
+    body = b"".join(Handler()(environ, lambda *start: started.append(start)))
+
+    [(line, headers)] = started
+    assert int(line.split()[0]) == status
+    assert dict(headers)["Content-Type"] == "text/csv; charset=utf-8"
+    assert body.startswith(b"Success")

@@ -1,0 +1,290 @@
+from datetime import UTC, datetime, time
+from io import BytesIO
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.core.files.base import ContentFile
+from django.core.files.storage import default_storage
+from django.db import IntegrityError, connection, transaction
+from PIL import Image
+
+from centers.models import Center, CenterImage, Landmark, MeetingRoom
+from roombook import images
+from tests.factories_centers import (
+    CenterFactory,
+    CenterImageFactory,
+    ClosureFactory,
+    LandmarkFactory,
+    MeetingRoomFactory,
+    NeighborhoodFactory,
+    OpeningHoursFactory,
+    RateFactory,
+    ResourceTypeFactory,
+    ServiceFactory,
+    ServiceTypeFactory,
+    center_with_room,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+# --- Address --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("parts", "line"),
+    [
+        (("Denver", "CO", "80202"), "Denver, CO 80202"),
+        (("Denver", "", "80202"), "Denver, 80202"),
+        (("Denver", "CO", ""), "Denver, CO"),
+        (("", "CO", "80202"), "CO 80202"),
+        (("Denver", "", ""), "Denver"),
+        (("", "", ""), ""),
+    ],
+)
+def test_the_last_line_of_a_letter_leaves_missing_parts_out(parts, line):
+    city, state, postal_code = parts
+    center = Center(city=city, state=state, postal_code=postal_code)
+    assert center.city_state_postal_code == line
+
+
+def test_country_and_state_are_written_as_codes():
+    center = CenterFactory(country="United States", state="Colorado")
+    assert (center.country, center.state) == ("US", "CO")
+    assert CenterFactory(country="us", state="co").state == "CO"
+
+
+def test_the_time_zone_is_found_by_the_place():
+    center = CenterFactory(time_zone_id="", latitude=35.68, longitude=139.69)
+    assert center.time_zone_id == "Asia/Tokyo"
+    assert center.zone.key == "Asia/Tokyo"
+
+
+def test_a_center_needs_a_time_zone():
+    with pytest.raises(IntegrityError), transaction.atomic():
+        CenterFactory(time_zone_id="", latitude=None, longitude=None)
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"country": "Atlantis"}, "country"),
+        ({"time_zone_id": "America/Atlantis"}, "time_zone_id"),
+        ({"time_zone_id": "", "latitude": None, "longitude": None}, "time_zone_id"),
+        ({"longitude": None}, "longitude"),
+        ({"latitude": 91}, "latitude"),
+        ({"tax_rate": 101}, "tax_rate"),
+    ],
+)
+def test_what_is_wrong_with_a_center_is_told_by_field(fields, wrong):
+    center = CenterFactory.build(**fields)
+    with pytest.raises(ValidationError) as refusal:
+        center.full_clean()
+    assert wrong in refusal.value.message_dict
+
+
+def test_the_columns_of_a_search_are_kept_with_update_fields():
+    center = CenterFactory()
+    center.latitude, center.city = 40.0, "Fort Collins"
+    center.save(update_fields=["latitude", "city"])
+    center.refresh_from_db()
+    assert center.z == pytest.approx(0.6427876)
+    assert center.city_folded == "fort collins"
+    center.rank = 5
+    center.save(update_fields=["rank"])
+    assert "fort collins" in center.search_text
+
+
+def test_landmarks_that_go_with_their_center_disturb_nothing():
+    landmark = LandmarkFactory()
+    landmark.center.delete()
+    assert not Landmark.objects.exists()
+
+
+# --- What the database refuses --------------------------------------------------------------------
+
+
+NONSENSE = {
+    "half a place": lambda: CenterFactory(longitude=None),
+    "off the map": lambda: CenterFactory(latitude=91),
+    "tax above all": lambda: CenterFactory(tax_rate=101),
+    "negative price": lambda: RateFactory(hourly=-1),
+    "negative fee": lambda: RateFactory(setup_fee=-1),
+    "room for nobody": lambda: MeetingRoomFactory(capacity=0),
+    "no grid": lambda: MeetingRoomFactory(grid_minutes=0),
+    "shortest above longest": lambda: MeetingRoomFactory(minimum_minutes=60, maximum_minutes=30),
+    "closes before it opens": lambda: OpeningHoursFactory(opens=time(9), closes=time(8)),
+    "closes as it opens": lambda: OpeningHoursFactory(opens=time(9), closes=time(9)),
+    "eighth weekday": lambda: OpeningHoursFactory(weekday=7),
+    "closure of no length": lambda: ClosureFactory(
+        starts_at=datetime(2027, 1, 1, tzinfo=UTC), ends_at=datetime(2027, 1, 1, tzinfo=UTC)
+    ),
+    "neighborhood twice": lambda: [NeighborhoodFactory(name=name) for name in ("LoDo", "LODO")],
+    "type twice": lambda: [ResourceTypeFactory(name=name) for name in ("Desk", "desk")],
+    "room name twice": lambda: [
+        MeetingRoomFactory(center=center, name=name)
+        for center in [CenterFactory()]
+        for name in ("Aspen", "ASPEN")
+    ],
+}
+
+
+@pytest.mark.parametrize("make", NONSENSE.values(), ids=NONSENSE.keys())
+def test_the_database_refuses_nonsense(make):
+    with pytest.raises(IntegrityError), transaction.atomic():
+        make()
+
+
+def test_a_center_may_open_till_midnight_and_all_day():
+    OpeningHoursFactory(opens=time(18), closes=time(0))
+    OpeningHoursFactory(opens=time(0), closes=time(0))
+
+
+@pytest.mark.parametrize(
+    ("make", "wrong"),
+    [
+        (lambda: MeetingRoomFactory(rate=RateFactory()), "rate"),
+        (lambda: MeetingRoomFactory(resource_type=ServiceTypeFactory()), "resource_type"),
+        (lambda: ServiceFactory(rate=RateFactory()), "rate"),
+        (lambda: ServiceFactory(resource_type=ResourceTypeFactory()), "resource_type"),
+        (lambda: RateFactory(is_flat_rate=True, flat_rate=None), "flat_rate"),
+        (
+            lambda: ClosureFactory(
+                room=MeetingRoomFactory(),
+                starts_at=datetime(2027, 1, 1, tzinfo=UTC),
+                ends_at=datetime(2027, 1, 2, tzinfo=UTC),
+            ),
+            "room",
+        ),
+    ],
+    ids=[
+        "rate of another center",
+        "service type",
+        "service rate of another center",
+        "room type",
+        "flat rate without a price",
+        "room of another center",
+    ],
+)
+def test_what_belongs_elsewhere_is_refused(make, wrong):
+    with pytest.raises(ValidationError) as refusal:
+        make().full_clean()
+    assert wrong in refusal.value.message_dict
+
+
+# --- Querysets ------------------------------------------------------------------------------------
+
+
+def test_a_room_is_got_by_its_id_and_center():
+    from roombook.errors import NotFound
+
+    room = MeetingRoomFactory()
+    rooms = MeetingRoom.objects.bookable()
+    assert rooms.get_for(room.pk) == room
+    assert rooms.get_for(room.pk, center_id=room.center_id) == room
+    for pk, center_id in ((room.pk, room.center_id + 1), (room.pk + 1, None)):
+        with pytest.raises(NotFound):
+            rooms.get_for(pk, center_id=center_id)
+
+
+def test_what_responses_show_is_the_same_without_the_prefetch():
+    center = center_with_room()
+    ServiceFactory(center=center)
+    (with_details,) = Center.objects.with_details()
+    plain = Center.objects.get()
+    for name in ("meeting_rooms", "services_on_offer", "center_hours", "lowest_rate", "image"):
+        assert getattr(plain, name) == getattr(with_details, name), name
+    assert plain.is_favorite is None
+    assert plain.is_not_favorite is None
+
+
+@pytest.mark.postgres
+def test_words_are_found_by_the_index(django_assert_num_queries):
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT indexdef FROM pg_indexes WHERE indexname = 'center_search_text'")
+        (definition,) = cursor.fetchone()
+        assert "gin (search_text gin_trgm_ops)" in definition
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        query, params = Center.objects.containing(["denver"]).values("pk").query.sql_with_params()
+        cursor.execute(f"EXPLAIN {query}", params)
+        assert "center_search_text" in "".join(row[0] for row in cursor.fetchall())
+
+
+# --- Pictures -------------------------------------------------------------------------------------
+
+
+def picture(size=(3000, 1500), format="JPEG", mode="RGB", **options) -> ContentFile:  # noqa: A002
+    written = BytesIO()
+    Image.new(mode, size, "teal").save(written, format, **options)
+    return ContentFile(written.getvalue(), name=f"../../my holiday.{format.lower()}")
+
+
+def test_a_picture_is_written_anew_with_a_thumbnail_under_a_name_of_chance():
+    exif = Image.Exif()
+    exif[0x0112] = 6  # turned
+    exif[0x010E] = "secret"
+    image = CenterImageFactory(image=picture(exif=exif))
+    stored = CenterImage.objects.get(pk=image.pk)
+    with Image.open(stored.image) as full, Image.open(stored.thumbnail) as small:
+        assert (full.size, small.size) == ((1000, 2000), (160, 320))
+        assert not full.getexif()
+    assert stored.image.name.startswith("centers/")
+    assert "holiday" not in stored.image.name
+
+
+def test_a_see_through_picture_stays_so():
+    image = CenterImageFactory(image=picture((10, 10), "PNG", "RGBA"))
+    assert image.image.name.endswith(".png")
+
+
+@pytest.mark.parametrize(
+    ("upload", "code"),
+    [
+        (ContentFile(b"<svg onload=alert(1)>", name="x.png"), "unreadable"),
+        (ContentFile(b"", name="x.png"), "unreadable"),
+        (ContentFile(picture().read()[:500], name="x.jpg"), "unreadable"),
+        (picture((10, 10), "BMP"), "unreadable"),
+        (picture((8000, 8000), "PNG", "1"), "too_many_pixels"),
+        (picture((15000, 15000), "PNG", "1"), "too_many_pixels"),
+        (ContentFile(b"x" * (images.MAX_BYTES + 1), name="x.png"), "too_large"),
+    ],
+    ids=["disguised", "empty", "cut off", "other format", "large", "bomb", "heavy"],
+)
+def test_what_is_no_picture_is_refused(upload, code):
+    image = CenterImage(center=CenterFactory(), image=upload)
+    with pytest.raises(ValidationError) as refusal:
+        image.full_clean()
+    assert [error.code for error in refusal.value.error_dict["image"]] == [code]
+
+
+def test_files_go_with_their_row(django_capture_on_commit_callbacks):
+    image = CenterImageFactory()
+    names = [image.image.name, image.thumbnail.name]
+    assert all(map(default_storage.exists, names))
+    with django_capture_on_commit_callbacks(execute=True):
+        image.delete()
+    assert not any(map(default_storage.exists, names))
+
+
+def test_files_go_when_they_are_replaced_or_cleared(django_capture_on_commit_callbacks):
+    room = MeetingRoomFactory(picture=picture())
+    old = [room.picture.name, room.picture_thumbnail.name]
+    with django_capture_on_commit_callbacks(execute=True):
+        room.picture = picture((50, 50))
+        room.save(update_fields=["picture"])
+    room.refresh_from_db()
+    new = [room.picture.name, room.picture_thumbnail.name]
+    assert [default_storage.exists(name) for name in old + new] == [False, False, True, True]
+    with django_capture_on_commit_callbacks(execute=True):
+        room.picture = ""
+        room.save()
+    room.refresh_from_db()
+    assert not room.picture_thumbnail
+    assert not any(map(default_storage.exists, new))
+
+
+def test_saving_a_row_again_leaves_its_picture_alone():
+    image = CenterImageFactory()
+    name = image.image.name
+    image.save()
+    assert image.image.name == name

@@ -1,0 +1,812 @@
+"""POST /api/locations/search"""
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from hypothesis import HealthCheck, given
+from hypothesis import settings as hypothesis_settings
+from hypothesis import strategies as st
+
+from centers.models import Center
+from tests.factories_centers import (
+    CenterFactory,
+    CenterImageFactory,
+    FavoriteFactory,
+    FlatRateFactory,
+    LandmarkFactory,
+    MeetingRoomFactory,
+    NeighborhoodFactory,
+    RateFactory,
+    ResourceTypeFactory,
+    ServiceFactory,
+    ServiceTypeFactory,
+    center_with_room,
+    open_all_week,
+)
+from tests.factories_people import UserFactory, token_of
+from tests.http import jsonp, post, post_csv, table
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/api/locations/search"
+DENVER = {"Latitude": 39.7392, "Longitude": -104.9903}
+BOSTON = {"Latitude": 42.3601, "Longitude": -71.0589}
+
+
+@pytest.fixture
+def ada():
+    return UserFactory()
+
+
+@pytest.fixture
+def token(ada):
+    return token_of(ada)
+
+
+@pytest.fixture
+def search(client, token):
+    return lambda **fields: post(client, PATH, {"Token": token, **fields})
+
+
+@pytest.fixture
+def names(search):
+    """The names of the centers that a search finds, in their order."""
+
+    def names(**fields):
+        response = search(**fields)
+        assert response.status_code == 200, response.content
+        return [center["Name"] for center in response.json()["Centers"]]
+
+    return names
+
+
+@pytest.fixture
+def refused(search):
+    """What a search refuses, field by field."""
+
+    def refused(**fields):
+        response = search(**fields)
+        assert response.status_code == 400
+        assert response.json()["Error"]["Summary"] == "InvalidRequest"
+        return response.json()["Error"]["Details"]
+
+    return refused
+
+
+# --- The answer -----------------------------------------------------------------------------------
+
+
+def test_tells_all_of_a_center(search, ada):
+    center = CenterFactory(
+        name="Glenarm",
+        street2="Floor 2",
+        neighborhood=NeighborhoodFactory(
+            name="LoDo",
+            original_name="Lower Downtown",
+            custom_title="Rooms in LoDo",
+            landing_page_content="<p>Bricks</p>",
+        ),
+        promo_text="First hour free",
+        parking_information="Under the building",
+        is_new_location=True,
+        is_after_hours_support_enabled=True,
+    )
+    open_all_week(center)
+    kind = ResourceTypeFactory(name="Boardroom", position=3)
+    room = MeetingRoomFactory(
+        center=center,
+        name="Aspen",
+        resource_type=kind,
+        provider="Glenarm Ltd",
+        rate=RateFactory(center=center, setup_fee=20, description="Best by the day"),
+    )
+    projector = ServiceFactory(
+        center=center,
+        name="Projector",
+        description="Full HD",
+        resource_type=ServiceTypeFactory(name="Projection", position=1),
+        rate=RateFactory(center=center, hourly=12.5, half_day=None, full_day=None),
+        needs_duration=True,
+        minimum_booking=1,
+    )
+    ServiceFactory(center=center, name="Retired", is_active=False)
+    LandmarkFactory(center=center, name="Union Station", description="Trains", type="Transit")
+    image = CenterImageFactory(center=center)
+    FavoriteFactory(user=ada, center=center)
+
+    response = search(**DENVER, Query="denver, co")
+
+    assert response.status_code == 200
+    pictures = {
+        "ThumbnailUrl": f"http://testserver{image.thumbnail.url}",
+        "FullUrl": f"http://testserver{image.image.url}",
+    }
+    assert response.json() == {
+        "Success": True,
+        "Centers": [
+            {
+                "Id": center.pk,
+                "Name": "Glenarm",
+                "Address": {
+                    "Street1": "1600 Glenarm Place",
+                    "Street2": "Floor 2",
+                    "City": "Denver",
+                    "State": "CO",
+                    "PostalCode": "80202",
+                    "Country": "US",
+                    "Latitude": 39.7433,
+                    "Longitude": -104.9903,
+                    "TimeZoneId": "America/Denver",
+                    "HasStreet2": True,
+                    "CityStatePostalCode": "Denver, CO 80202",
+                },
+                "Image": pictures,
+                "CenterHours": [
+                    {"Value": "Mo-Su 08:00-18:00", "DisplayValue": "Mon-Sun 8:00 AM - 6:00 PM"}
+                ],
+                "CenterHoursConcatenated": "Mon-Sun 8:00 AM - 6:00 PM",
+                "DistanceFromQuery": 0.28,
+                "LowestRate": "$25.00/hour",
+                "PromoText": "First hour free",
+                "IsFavorite": True,
+                "IsLiveInventory": True,
+                "IsAfterHoursSupportEnabled": True,
+                "IsNotFavorite": False,
+                "MeetingRooms": [
+                    {
+                        "Id": room.pk,
+                        "Name": "Aspen",
+                        "AvailableServices": [
+                            {
+                                "Id": projector.pk,
+                                "Name": "Projector",
+                                "Description": "Full HD",
+                                "Rate": {
+                                    "IsFlatRate": False,
+                                    "Hourly": 12.5,
+                                    "BillInBlocks": False,
+                                    "Description": "$12.50/hour",
+                                },
+                                "RateDescription": "$12.50/hour",
+                                "BillAtCenter": False,
+                                "MinimumBooking": 1,
+                                "NeedsDuration": True,
+                                "NeedsQuantity": False,
+                            }
+                        ],
+                        "Rate": {
+                            "IsFlatRate": False,
+                            "Hourly": 25,
+                            "HalfDay": 90,
+                            "FullDay": 160,
+                            "SetupFee": 20,
+                            "BillInBlocks": False,
+                            "Description": "Best by the day",
+                        },
+                        "LowestRate": "$25.00/hour",
+                        "Capacity": 8,
+                        "IsLiveInventory": True,
+                        "Provider": "Glenarm Ltd",
+                    }
+                ],
+                "Landmarks": [
+                    {"Name": "Union Station", "Description": "Trains", "Type": "Transit"}
+                ],
+                "Images": [pictures],
+                "ParkingInformation": "Under the building",
+                "IsNewLocation": True,
+                "IsNewLowPrice": False,
+            }
+        ],
+        "FilterOptions": {
+            "RoomTypes": [
+                {
+                    "Id": kind.pk,
+                    "Name": "Boardroom",
+                    "IsService": False,
+                    "Position": 3,
+                    "Internal": False,
+                }
+            ],
+            "Services": [
+                {
+                    "Id": projector.resource_type.pk,
+                    "Name": "Projection",
+                    "IsService": True,
+                    "Position": 1,
+                    "Internal": False,
+                }
+            ],
+            "Neighborhoods": [
+                {
+                    "Id": center.neighborhood.pk,
+                    "OriginalName": "Lower Downtown",
+                    "Name": "LoDo",
+                    "City": "Denver",
+                    "State": "CO",
+                    "CustomTitle": "Rooms in LoDo",
+                    "LandingPageContent": "<p>Bricks</p>",
+                }
+            ],
+        },
+    }
+    assert list(response.json()) == ["Success", "Centers", "FilterOptions"]
+
+
+def test_a_room_shows_its_picture(search):
+    center = CenterFactory()
+    image = CenterImageFactory.build(center=center).image
+    room = MeetingRoomFactory(center=center, picture=image)
+    (shown,) = search().json()["Centers"][0]["MeetingRooms"]
+    assert shown["Picture"] == {
+        "ThumbnailUrl": f"http://testserver{room.picture_thumbnail.url}",
+        "FullUrl": f"http://testserver{room.picture.url}",
+    }
+
+
+def test_csv_has_one_row_a_center(client, token):
+    for name, street2 in (("A", ""), ("B", "=1+1")):
+        center = CenterFactory(name=name, street2=street2)
+        MeetingRoomFactory(center=center, name="Room", resource_type=room_type())
+    header, *rows = table(post_csv(client, f"{PATH}.csv", {"Token": token, "Query": "Denver"}))
+    cells = [dict(zip(header, row, strict=True)) for row in rows]
+    first, second = Center.objects.order_by("name")
+    assert header[:4] == ["Success", "Centers.Id", "Centers.Name", "Centers.Address.Street1"]
+    assert header[-5:] == [f"FilterOptions.RoomTypes.0.{name}" for name in TYPE_FIELDS]
+    assert cells[0] == expected_cells(first, type_cells=room_type_cells())
+    assert cells[1] == expected_cells(second, type_cells=dict.fromkeys(room_type_cells(), ""))
+    assert cells[1]["Centers.Address.Street2"] == "'=1+1"
+
+
+TYPE_FIELDS = ["Id", "Name", "IsService", "Position", "Internal"]
+
+
+def room_type():
+    return ResourceTypeFactory._meta.model.objects.get_or_create(name="Boardroom")[0]
+
+
+def room_type_cells():
+    values = [str(room_type().pk), "Boardroom", "false", "0", "false"]
+    names = [f"FilterOptions.RoomTypes.0.{name}" for name in TYPE_FIELDS]
+    return dict(zip(names, values, strict=True))
+
+
+def expected_cells(center, *, type_cells):
+    (room,) = center.rooms.all()
+    street2 = f"'{center.street2}" if center.street2 else ""
+    cells = {
+        "Id": str(center.pk),
+        "Name": center.name,
+        "Address.Street1": "1600 Glenarm Place",
+        "Address.Street2": street2,
+        "Address.City": "Denver",
+        "Address.State": "CO",
+        "Address.PostalCode": "80202",
+        "Address.Country": "US",
+        "Address.Latitude": "39.7433",
+        "Address.Longitude": "-104.9903",
+        "Address.TimeZoneId": "America/Denver",
+        "Address.HasStreet2": "true" if street2 else "false",
+        "Address.CityStatePostalCode": "Denver, CO 80202",
+        "LowestRate": "$25.00/hour",
+        "IsFavorite": "false",
+        "IsLiveInventory": "true",
+        "IsAfterHoursSupportEnabled": "false",
+        "IsNotFavorite": "true",
+        "MeetingRooms.0.Id": str(room.pk),
+        "MeetingRooms.0.Name": "Room",
+        "MeetingRooms.0.Rate.IsFlatRate": "false",
+        "MeetingRooms.0.Rate.Hourly": "25.0",
+        "MeetingRooms.0.Rate.HalfDay": "90.0",
+        "MeetingRooms.0.Rate.FullDay": "160.0",
+        "MeetingRooms.0.Rate.BillInBlocks": "false",
+        "MeetingRooms.0.Rate.Description": "$25.00/hour, $90.00/half day, $160.00/day",
+        "MeetingRooms.0.LowestRate": "$25.00/hour",
+        "MeetingRooms.0.Capacity": "8",
+        "MeetingRooms.0.IsLiveInventory": "true",
+        "IsNewLocation": "false",
+        "IsNewLowPrice": "false",
+    }
+    prefixed = {f"Centers.{name}": value for name, value in cells.items()}
+    return {"Success": "true", **prefixed, **type_cells}
+
+
+def test_nothing_found_is_an_empty_list(client, search, token):
+    body = {
+        "Success": True,
+        "Centers": [],
+        "FilterOptions": {"RoomTypes": [], "Services": [], "Neighborhoods": []},
+    }
+    assert search(Query="nowhere").json() == body
+    fields = {"Token": token, "Query": "nowhere"}
+    assert jsonp(post(client, f"{PATH}?callback=show", fields), "show") == body
+    assert table(post(client, f"{PATH}.csv", fields)) == [["Success"], ["true"]]
+
+
+def test_csv_in_takes_filters_and_numbers_as_text(client, token):
+    center = center_with_room()
+    row = {
+        "Token": token,
+        "Latitude": "39.7392",
+        "Longitude": "-104.9903",
+        "RadiusInMiles": "10",
+        "Filters.CapacityLow": "8",
+        "Filters.ResourceTypeIds.0": str(center.rooms.get().resource_type_id),
+        "Filters.OnlyRealtime": "true",
+    }
+    assert len(post_csv(client, PATH, row).json()["Centers"]) == 1
+    row["Filters.CapacityLow"] = "9"
+    assert post_csv(client, PATH, row).json()["Centers"] == []
+
+
+# --- Which centers are found at all ---------------------------------------------------------------
+
+
+def test_without_anything_asked_all_centers_are_found(names):
+    center_with_room(name="Here")
+    center_with_room(name="There", latitude=None, longitude=None)
+    assert names() == ["Here", "There"]
+    assert names(Query="", Filters={}) == ["Here", "There"]
+    assert names(Query=" , ") == ["Here", "There"]
+
+
+def test_a_center_without_an_active_priced_room_is_not_found(names):
+    center_with_room(name="Inactive", is_active=False)
+    CenterFactory(name="Empty")
+    MeetingRoomFactory(center__name="Inactive room", is_active=False)
+    MeetingRoomFactory(center__name="No rate", rate=None)
+    for name, prices in (
+        ("No tier", {"hourly": None, "half_day": None, "full_day": None, "flat_rate": 9}),
+        ("No flat price", {"is_flat_rate": True, "flat_rate": None}),
+    ):
+        center = CenterFactory(name=name)
+        MeetingRoomFactory(center=center, rate=RateFactory(center=center, **prices))
+    center = CenterFactory(name="Free")
+    MeetingRoomFactory(center=center, rate=FlatRateFactory(center=center, flat_rate=0))
+    assert names() == ["Free"]
+
+
+# --- Place ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def two_cities():
+    center_with_room(name="Denver center", promo_text="x")
+    center_with_room(
+        name="Boston center",
+        city="Boston",
+        state="MA",
+        postal_code="02108",
+        latitude=42.3601,
+        longitude=-71.0589,
+        time_zone_id="America/New_York",
+    )
+
+
+@pytest.mark.usefixtures("two_cities")
+def test_a_place_without_a_query_finds_within_25_miles(names):
+    assert names(**BOSTON) == ["Boston center"]
+    assert names(Latitude=42.70, Longitude=-71.0589) == ["Boston center"]  # 23.5 miles
+    assert names(Latitude=42.73, Longitude=-71.0589) == []  # 25.6 miles
+    assert names(Latitude=42.73, Longitude=-71.0589, RadiusInMiles=26) == ["Boston center"]
+
+
+@pytest.mark.usefixtures("two_cities")
+def test_with_a_query_and_no_radius_the_place_only_measures_and_orders(names, search):
+    assert names(**BOSTON, Query="Denver") == ["Denver center"]
+    assert names(**BOSTON, Query="center") == ["Boston center", "Denver center"]
+    assert names(**DENVER, Query="center") == ["Denver center", "Boston center"]
+    distances = [
+        each["DistanceFromQuery"] for each in search(**BOSTON, Query="center").json()["Centers"]
+    ]
+    assert distances == [0, pytest.approx(1766.5, abs=3)]
+
+
+@pytest.mark.usefixtures("two_cities")
+def test_place_query_and_radius_combine(names):
+    assert names(**BOSTON, Query="Denver", RadiusInMiles=500) == []
+    assert names(**BOSTON, Query="center", RadiusInMiles=1) == ["Boston center"]
+
+
+@pytest.mark.usefixtures("two_cities")
+def test_no_distance_without_a_place(search):
+    assert all("DistanceFromQuery" not in each for each in search().json()["Centers"])
+
+
+def test_a_center_without_a_place_comes_last_and_has_no_distance(search):
+    center_with_room(name="Lost", latitude=None, longitude=None)
+    center_with_room(name="Near")
+    first, last = search(**DENVER, Query="denver").json()["Centers"]
+    assert (first["Name"], last["Name"]) == ("Near", "Lost")
+    assert "DistanceFromQuery" not in last
+
+
+def test_the_date_line_is_no_border(names):
+    center_with_room(name="West", latitude=-16.8, longitude=179.95, time_zone_id="Pacific/Fiji")
+    center_with_room(name="East", latitude=-16.8, longitude=-179.9, time_zone_id="Pacific/Fiji")
+    assert names(Latitude=-16.8, Longitude=180) == ["West", "East"]
+    assert names(Latitude=-16.8, Longitude=-180) == ["West", "East"]
+
+
+def test_a_pole_is_near_from_everywhere(names):
+    center_with_room(name="Pole", latitude=89.9, longitude=10, time_zone_id="UTC")
+    assert names(Latitude=89.9, Longitude=-170) == ["Pole"]
+    assert names(Latitude=90, Longitude=0) == ["Pole"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "details"),
+    [
+        ({"Latitude": 1}, "Longitude: Latitude and Longitude come together."),
+        ({"Longitude": 1}, "Latitude: Latitude and Longitude come together."),
+        ({"Latitude": 91, "Longitude": 0}, "Latitude: Must be at most 90."),
+        ({"Latitude": 0, "Longitude": -181}, "Longitude: Must be at least -180."),
+        ({"Latitude": "1", "Longitude": 0}, "Latitude: Must be a number."),
+        ({"Latitude": True, "Longitude": 0}, "Latitude: Must be a number."),
+        ({**DENVER, "RadiusInMiles": 0}, "RadiusInMiles: Must be at least 1."),
+        ({**DENVER, "RadiusInMiles": 501}, "RadiusInMiles: Must be at most 500."),
+        ({**DENVER, "RadiusInMiles": 1.5}, "RadiusInMiles: Must be a whole number."),
+        ({"Query": "x" * 201}, "Query: Must have at most 200 characters."),
+        ({"Query": "a b c d e f g h i"}, "Query: A query has at most 8 words."),
+        ({"Query": 5}, "Query: Must be text."),
+        ({"Filters": []}, "Filters: Must be an object."),
+        (
+            {"Filters": {"CapacityLow": 5, "CapacityHigh": 4}},
+            "Filters.CapacityLow: This is above CapacityHigh.",
+        ),
+        ({"Filters": {"CapacityLow": -1}}, "Filters.CapacityLow: Must be at least 0."),
+        ({"Filters": {"ServiceIds": [0]}}, "Filters.ServiceIds.0: Must be at least 1."),
+        (
+            {"Filters": {"ServiceIds": [1] * 101}},
+            "Filters.ServiceIds: Must have at most 100 elements.",
+        ),
+        ({"Filters": {"OnlyRealtime": 1}}, "Filters.OnlyRealtime: Must be true or false."),
+    ],
+)
+def test_refuses_bad_fields_by_name(refused, fields, details):
+    assert refused(**fields) == details
+
+
+def test_the_widest_fields_are_taken(names):
+    center_with_room(name="Center")
+    assert names(**DENVER, RadiusInMiles=500, Query="c e n t e r c e") == ["Center"]
+    assert names(Query="x" * 200) == []
+
+
+# --- Query ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def munich():
+    center = center_with_room(
+        name="Café Müller",
+        street1="Straße der Ølprøver 5",
+        street2="Hinterhof",
+        street3="Aufgang C",
+        city="München",
+        state="BY",
+        postal_code="80331",
+        country="Germany",
+        latitude=48.137,
+        longitude=11.575,
+        time_zone_id="Europe/Berlin",
+        neighborhood=NeighborhoodFactory(name="Altstadt", original_name="Graggenau"),
+    )
+    LandmarkFactory(center=center, name="Marienplatz")
+    return center
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "cafe muller",
+        "CAFÉ",
+        "strasse",
+        "olprover",
+        "hinterhof",
+        "aufgang c",
+        "munchen",
+        "mÜn",
+        "by",
+        "Bayern",
+        "80331",
+        "033",
+        "DE",
+        "deu",
+        "germany",
+        "altstadt",
+        "graggenau",
+        "marienplatz, münchen",
+        "München,BY,80331,Germany",
+    ],
+)
+@pytest.mark.usefixtures("munich")
+def test_every_word_is_found_in_some_text_of_the_center(names, query):
+    assert names(Query=query) == ["Café Müller"]
+
+
+@pytest.mark.parametrize("query", ["Hamburg", "München Hamburg", "%", "_", "cafemuller", "\\", "'"])
+@pytest.mark.usefixtures("munich")
+def test_a_word_that_occurs_nowhere_finds_nothing(names, query):
+    assert names(Query=query) == []
+
+
+def test_country_and_state_are_known_by_all_their_names(names):
+    center_with_room(name="Center")
+    for query in ("USA", "united states", "america", "Colorado", "co", "Denver, Colorado, USA"):
+        assert names(Query=query) == ["Center"], query
+
+
+def test_what_is_searched_follows_neighborhood_and_landmarks(names, munich):
+    munich.neighborhood.name = "Lehel"
+    munich.neighborhood.save()
+    landmark = munich.landmarks.get()
+    landmark.name = "Isartor"
+    landmark.save()
+    assert names(Query="lehel isartor") == ["Café Müller"]
+    assert names(Query="altstadt") == names(Query="marienplatz") == []
+    munich.landmarks.all().delete()
+    assert names(Query="isartor") == []
+    munich.neighborhood = None
+    munich.save(update_fields=["neighborhood"])
+    assert names(Query="lehel") == []
+    munich.name = "Salvator"
+    munich.save(update_fields=["name"])
+    assert names(Query="salvator") == ["Salvator"]
+
+
+# --- Order ----------------------------------------------------------------------------------------
+
+
+def test_the_staffs_rank_then_name_then_id_decide(names):
+    center_with_room(name="B", rank=1)
+    center_with_room(name="A", rank=2)
+    center_with_room(name="C", rank=1)
+    assert names() == ["B", "C", "A"]
+
+
+def test_exact_city_postal_code_or_name_come_first(names):
+    center_with_room(name="Denver Road", city="Boulder", rank=1)
+    center_with_room(name="Uptown", rank=2)
+    assert names(Query="denver") == ["Uptown", "Denver Road"]
+    assert names(Query="Denver, CO") == ["Uptown", "Denver Road"]
+    center_with_room(name="Denver", city="Aurora", rank=9)
+    assert names(Query="DENVER") == ["Uptown", "Denver", "Denver Road"]
+    center_with_room(name="80202 Club", postal_code="80014", rank=0)
+    assert names(Query="80202")[-1] == "80202 Club"
+
+
+def test_a_city_of_two_words_is_exact_among_other_words(names):
+    center_with_room(name="New York Style", rank=1)
+    center_with_room(name="Loft", city="New York", rank=2)
+    assert names(Query="new york co") == ["Loft", "New York Style"]
+
+
+def test_nearest_first_where_a_place_is_given(names):
+    center_with_room(name="Far", latitude=39.9, rank=1)
+    center_with_room(name="Near", latitude=39.75, rank=2)
+    assert names(**DENVER) == ["Near", "Far"]
+    assert names(**DENVER, Query="denver") == ["Near", "Far"]
+
+
+def test_at_most_so_many_as_the_setting_says(names, settings):
+    settings.SEARCH_MAX_RESULTS = 2
+    for name in "CBA":
+        center_with_room(name=name)
+    assert names() == ["A", "B"]
+
+
+# --- Filters --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def filtered(names):
+    return lambda **filters: names(Filters=filters)
+
+
+def test_room_filters_are_met_by_one_and_the_same_room(filtered):
+    small, large = ResourceTypeFactory(), ResourceTypeFactory()
+    center = CenterFactory(name="Center")
+    MeetingRoomFactory(center=center, capacity=4, resource_type=small, is_live_inventory=True)
+    MeetingRoomFactory(center=center, capacity=20, resource_type=large, is_live_inventory=False)
+    assert filtered(CapacityLow=20, ResourceTypeIds=[large.pk]) == ["Center"]
+    assert filtered(CapacityLow=20, ResourceTypeIds=[small.pk]) == []
+    assert filtered(CapacityLow=5, CapacityHigh=19) == []
+    assert filtered(CapacityHigh=4, OnlyRealtime=True) == ["Center"]
+    assert filtered(CapacityLow=5, OnlyRealtime=True) == []
+    assert filtered(ResourceTypeIds=[small.pk, large.pk]) == ["Center"]
+
+
+def test_a_center_lists_only_the_rooms_that_meet_the_filters(search):
+    center = CenterFactory()
+    MeetingRoomFactory(center=center, name="Small", capacity=4)
+    MeetingRoomFactory(center=center, name="Large", capacity=20, is_live_inventory=False)
+    MeetingRoomFactory(center=center, name="Inactive", capacity=30, is_active=False)
+    MeetingRoomFactory(center=center, name="Unpriced", capacity=30, rate=None)
+    (found,) = search(Filters={"CapacityLow": 5}).json()["Centers"]
+    assert [room["Name"] for room in found["MeetingRooms"]] == ["Large"]
+    # The center itself stays what it is.
+    assert found["IsLiveInventory"] is True
+    (found,) = search().json()["Centers"]
+    assert [room["Name"] for room in found["MeetingRooms"]] == ["Large", "Small"]
+
+
+def test_services_are_all_offered_by_the_center(filtered):
+    coffee, screen = ServiceTypeFactory(), ServiceTypeFactory()
+    center = center_with_room(name="Both")
+    ServiceFactory(center=center, resource_type=coffee)
+    ServiceFactory(center=center, resource_type=coffee)
+    ServiceFactory(center=center, resource_type=screen)
+    ServiceFactory(center=center_with_room(name="Coffee"), resource_type=coffee)
+    retired = ServiceTypeFactory()
+    ServiceFactory(center=center, resource_type=retired, is_active=False)
+    assert filtered(ServiceIds=[coffee.pk]) == ["Both", "Coffee"]
+    assert filtered(ServiceIds=[coffee.pk, screen.pk, coffee.pk]) == ["Both"]
+    assert filtered(ServiceIds=[retired.pk]) == []
+    assert filtered(ServiceIds=[ResourceTypeFactory().pk]) == []
+    assert filtered(ServiceIds=[coffee.pk, 2_000_000_000]) == []
+
+
+def test_neighborhoods_any_of_them(filtered):
+    one, other = NeighborhoodFactory(), NeighborhoodFactory()
+    center_with_room(name="One", neighborhood=one)
+    center_with_room(name="Other", neighborhood=other)
+    center_with_room(name="None")
+    assert filtered(NeighborhoodIds=[one.pk]) == ["One"]
+    assert filtered(NeighborhoodIds=[one.pk, other.pk]) == ["One", "Other"]
+    assert filtered(NeighborhoodIds=[2_000_000_000]) == []
+
+
+def test_only_after_hours(filtered):
+    center_with_room(name="Day")
+    center_with_room(name="Night", is_after_hours_support_enabled=True)
+    assert filtered(OnlyAfterHours=True) == ["Night"]
+    assert filtered(OnlyAfterHours=False) == ["Day", "Night"]
+
+
+def test_an_empty_list_is_no_filter_and_unknown_fields_are_ignored(filtered):
+    center_with_room(name="Center")
+    empty = {"ResourceTypeIds": [], "ServiceIds": [], "NeighborhoodIds": []}
+    assert filtered(**empty, CapacityLow=None) == ["Center"]
+    assert filtered(_connector="OR", rooms__reservations__user__password__startswith="p") == [
+        "Center"
+    ]
+
+
+def test_filter_options_are_those_before_the_filters(search):
+    boardroom = ResourceTypeFactory(name="Boardroom", position=2)
+    desk, attic = (ResourceTypeFactory(name=name, position=1) for name in ("Desk", "Attic"))
+    internal = ResourceTypeFactory(name="Storage", internal=True)
+    unused = ResourceTypeFactory(name="Unused")
+    center = CenterFactory(neighborhood=NeighborhoodFactory(name="LoDo"))
+    for kind in (boardroom, desk, attic, internal):
+        MeetingRoomFactory(center=center, resource_type=kind)
+    MeetingRoomFactory(center=center, resource_type=unused, is_active=False)
+    ServiceFactory(center=center, resource_type=ServiceTypeFactory(name="Coffee", position=5))
+    ServiceFactory(center=center, resource_type=ServiceTypeFactory(name="Screen", position=4))
+    ServiceFactory(
+        center=center, resource_type=ServiceTypeFactory(name="Keys", position=1, internal=True)
+    )
+    center_with_room(city="Boston", neighborhood=NeighborhoodFactory(name="Back Bay"))
+
+    body = search(Query="denver", Filters={"CapacityLow": 1000}).json()
+
+    assert body["Centers"] == []
+    options = {
+        kind: [each["Name"] for each in choices] for kind, choices in body["FilterOptions"].items()
+    }
+    assert options == {
+        "RoomTypes": ["Attic", "Desk", "Boardroom"],
+        "Services": ["Screen", "Coffee"],
+        "Neighborhoods": ["LoDo"],
+    }
+
+
+def test_filter_options_look_beyond_the_most_results(search, settings):
+    settings.SEARCH_MAX_RESULTS = 1
+    center_with_room()
+    center_with_room()
+    body = search().json()
+    assert len(body["Centers"]) == 1
+    assert len(body["FilterOptions"]["RoomTypes"]) == 2
+
+
+# --- Derived fields -------------------------------------------------------------------------------
+
+
+def test_favorites_are_those_of_the_account(search, ada):
+    mine, theirs = center_with_room(name="A"), center_with_room(name="B")
+    FavoriteFactory(user=ada, center=mine)
+    FavoriteFactory(user=UserFactory(), center=theirs)
+    flags = [(c["IsFavorite"], c["IsNotFavorite"]) for c in search().json()["Centers"]]
+    assert flags == [(True, False), (False, True)]
+
+
+def test_live_inventory_of_a_center_is_that_of_any_room(search):
+    center = center_with_room(name="A")
+    center.rooms.update(is_live_inventory=False)
+    mixed = center_with_room(name="B")
+    MeetingRoomFactory(center=mixed, is_live_inventory=False)
+    assert [c["IsLiveInventory"] for c in search().json()["Centers"]] == [False, True]
+
+
+def test_the_lowest_rate_of_a_center_is_the_lowest_entry_price_of_its_rooms(search):
+    center = CenterFactory()
+    for prices in ({"hourly": 30}, {"hourly": 20}, {"hourly": None, "half_day": 5}):
+        MeetingRoomFactory(center=center, rate=RateFactory(center=center, **prices))
+    assert search().json()["Centers"][0]["LowestRate"] == "$20.00/hour"
+
+
+# --- Cost -----------------------------------------------------------------------------------------
+
+
+def furnished_center(index):
+    center = center_with_room(
+        name=f"Center {index:02}", neighborhood=NeighborhoodFactory(), latitude=39.7 + index / 1000
+    )
+    for _ in range(3):
+        MeetingRoomFactory(center=center)
+        ServiceFactory(center=center)
+        LandmarkFactory(center=center)
+    CenterImageFactory(center=center)
+
+
+def test_the_number_of_queries_does_not_grow_with_the_number_of_centers(search):
+    counts = []
+    for centers in (range(1), range(1, 20)):
+        for index in centers:
+            furnished_center(index)
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            body = search(**DENVER, Query="denver", Filters={"CapacityLow": 2}).json()
+        counts.append((len(body["Centers"]), len(queries)))
+    assert counts == [(1, 10), (20, 10)]
+
+
+def test_needs_a_token(client):
+    assert post(client, PATH, {}).status_code == 401
+
+
+# --- Against a plain reading of the rule ----------------------------------------------------------
+
+
+@hypothesis_settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(st.floats(-90, 90), st.floats(-180, 180)), min_size=1, max_size=6),
+    st.tuples(st.floats(-90, 90), st.floats(-180, 180)),
+    st.integers(1, 500),
+)
+def test_near_is_what_the_distance_says(transactional_places, spots, around, radius):
+    from centers import geo
+
+    here = geo.Place(*around)
+    near = transactional_places(spots, here, radius)
+    miles = [geo.miles_between(here, geo.Place(*spot)) for spot in spots]
+    wanted = sorted(
+        (distance, index) for index, distance in enumerate(miles) if distance < radius - 0.001
+    )
+    possible = {index for index, distance in enumerate(miles) if distance <= radius + 0.001}
+    assert {index for _, index in wanted} <= set(near) <= possible
+    told = [miles[index] for index in near]
+    assert told == pytest.approx(sorted(told), abs=0.01)
+
+
+@pytest.fixture
+def transactional_places():
+    """Put centers on the map, ask which are near, and take them away again."""
+
+    def ask(spots, here, radius):
+        rows = []
+        for index, (latitude, longitude) in enumerate(spots):
+            row = Center(
+                name=str(index), latitude=latitude, longitude=longitude, time_zone_id="UTC"
+            )
+            row.derive()
+            rows.append(row)
+        Center.objects.all().delete()
+        Center.objects.bulk_create(rows)
+        found = Center.objects.within(here, radius).by_distance(here)
+        return [int(center.name) for center in found]
+
+    return ask

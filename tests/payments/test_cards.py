@@ -1,0 +1,193 @@
+"""What makes a card acceptable (B8.1)."""
+
+import pickle
+import traceback
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from payments.cards import Brand, Card, Secret, brand_of, card_from, luhn
+from roombook.errors import InvalidRequest
+
+NOW = datetime(2027, 3, 15, 12, 0, tzinfo=UTC)
+GOOD = {
+    "first_name": "Ada",
+    "last_name": "Lovelace",
+    "credit_card_number": "4242 4242 4242 4242",
+    "security_code": "123",
+    "expiration_date": datetime(2031, 2, 1, tzinfo=UTC),
+}
+
+
+def problems(**fields):
+    with pytest.raises(InvalidRequest) as refused:
+        card_from({**GOOD, **fields}, now=NOW)
+    return refused.value.fields
+
+
+def with_check_digit(digits):
+    return next(f"{digits}{last}" for last in range(10) if luhn(f"{digits}{last}"))
+
+
+@pytest.mark.parametrize(
+    ("number", "brand"),
+    [
+        ("4242424242424242", "Visa"),
+        ("4222222222222", "Visa"),
+        (with_check_digit("400000000000000000"), "Visa"),
+        ("5555555555554444", "MasterCard"),
+        ("2223003122003222", "MasterCard"),
+        (with_check_digit("222100000000000"), "MasterCard"),
+        (with_check_digit("272099999999999"), "MasterCard"),
+        ("378282246310005", "AmericanExpress"),
+        ("341111111111111", "AmericanExpress"),
+        ("6011111111111117", "Discover"),
+        (with_check_digit("644000000000000"), "Discover"),
+        (with_check_digit("655590000060410"), "Discover"),
+        ("3056930009020004", "DinersClub"),
+        ("36227206271667", "DinersClub"),
+        ("38520000023237", "DinersClub"),
+        ("3566002020360505", "JCB"),
+        ("6200000000000005", "UnionPay"),
+        ("6205500000000000004", "UnionPay"),
+        ("6304000000000000", "Maestro"),
+        (with_check_digit("50180000000"), "Maestro"),
+        (with_check_digit("675900000000000000"), "Maestro"),
+    ],
+)
+def test_brands(number, brand):
+    assert luhn(number)
+    assert brand_of(number) == brand
+
+
+@pytest.mark.parametrize(
+    "number",
+    [
+        "0" * 16,  # no network
+        "1" * 16,
+        "2220999999999999",  # just outside MasterCard
+        "2721000000000000",
+        "42424242424242",  # no length of Visa
+        "37828224631000",
+        "9" * 16,
+        "",
+        "４" * 16,  # noqa: RUF001 (full-width digits)
+    ],
+)
+def test_other_numbers_are_of_no_brand(number):
+    assert brand_of(number) is None
+
+
+@given(st.text("0123456789", min_size=11, max_size=18))
+def test_one_wrong_digit_never_passes(digits):
+    number = with_check_digit(digits)
+    for place, digit in enumerate(number):
+        wrong = str((int(digit) + 1) % 10)
+        assert not luhn(number[:place] + wrong + number[place + 1 :])
+
+
+@given(st.text(max_size=30))
+def test_whatever_is_typed_is_a_card_or_a_named_problem(text):
+    try:
+        card = card_from({**GOOD, "credit_card_number": text}, now=NOW)
+    except InvalidRequest as error:
+        assert set(error.fields) <= {
+            "payment_info.credit_card_number",
+            "payment_info.security_code",
+        }
+    else:
+        assert card.brand in Brand
+
+
+def test_keeps_what_a_receipt_shows():
+    card = card_from({**GOOD, "company_name": " Engines "}, now=NOW)
+
+    assert card.number == "4242424242424242"
+    assert (card.brand, card.last4, card.has_cvv) == ("Visa", "4242", True)
+    assert (card.exp_year, card.exp_month) == (2031, 2)
+    assert (card.first_name, card.last_name, card.company_name) == ("Ada", "Lovelace", "Engines")
+
+
+def test_the_code_may_be_left_out():
+    assert not card_from({**GOOD, "security_code": " "}, now=NOW).has_cvv
+    assert not card_from({**GOOD, "security_code": None}, now=NOW).has_cvv
+
+
+def test_american_express_has_four_digits():
+    amex = {**GOOD, "credit_card_number": "378282246310005"}
+    assert card_from({**amex, "security_code": "1234"}, now=NOW).has_cvv
+    assert problems(credit_card_number="378282246310005") == {
+        "payment_info.security_code": "The security code has 4 digits."
+    }
+
+
+def test_a_card_is_good_to_the_end_of_its_month():
+    east, west = timezone(timedelta(hours=13)), timezone(timedelta(hours=-11))
+    for good in [
+        datetime(2027, 3, 1, tzinfo=UTC),
+        datetime(2027, 3, 31, 23, 59, tzinfo=UTC),
+        datetime(2027, 3, 1, tzinfo=east),
+        datetime(2027, 3, 31, 23, tzinfo=west),
+    ]:
+        card = card_from({**GOOD, "expiration_date": good}, now=NOW)
+        assert (card.exp_year, card.exp_month) == (2027, 3)
+    late = datetime(2027, 2, 28, 23, 59, tzinfo=UTC)
+    assert problems(expiration_date=late) == {
+        "payment_info.expiration_date": "This card has expired."
+    }
+
+
+def test_every_problem_is_named_and_no_value_repeated():
+    found = problems(
+        first_name="4242424242424242",
+        last_name="",
+        company_name="4242-4242-4242-4242",
+        credit_card_number="4242424242424241",
+        security_code="99999",
+        expiration_date=None,
+        billing_address={"street1": "4242424242424242", "latitude": 1.0},
+    )
+
+    assert set(found) == {
+        "payment_info.first_name",
+        "payment_info.last_name",
+        "payment_info.company_name",
+        "payment_info.credit_card_number",
+        "payment_info.security_code",
+        "payment_info.expiration_date",
+        "payment_info.billing_address.street1",
+    }
+    assert not any(
+        character.isdigit() for character in str(found).replace("3 or 4", "").replace("street1", "")
+    )
+
+
+def test_shows_neither_number_nor_code():
+    card = card_from({**GOOD, "security_code": "987"}, now=NOW)
+
+    for text in (repr(card), str(card), f"{card}", repr([card.number, card.security_code])):
+        assert "4242424242424242" not in text
+        assert "987" not in text
+    try:
+        raise ValueError(card)
+    except ValueError as error:
+        shown = "".join(traceback.format_exception(error))
+        captured = traceback.TracebackException.from_exception(error, capture_locals=True)
+        assert "4242424242424242" not in shown + "".join(captured.format())
+
+
+def test_a_secret_is_text_that_does_not_show_itself():
+    secret = Secret("4242")
+    assert secret == "4242"
+    assert repr(secret) == "'********'"
+    assert repr({"number": secret}) == "{'number': '********'}"
+    assert isinstance(pickle.loads(pickle.dumps(secret)), Secret)
+
+
+def test_a_card_cannot_be_changed():
+    card = card_from(GOOD, now=NOW)
+    with pytest.raises(AttributeError):
+        card.number = "5555555555554444"
+    assert isinstance(card, Card)

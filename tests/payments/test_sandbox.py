@@ -1,0 +1,375 @@
+"""The sandbox keeps what gateways/base.py promises."""
+
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime
+from decimal import Decimal
+from uuid import UUID, uuid4
+
+import pytest
+from django.db import connection, transaction
+
+from payments import gateways
+from payments.cards import card_from
+from payments.gateways.base import GatewayRefused, GatewayUnavailable
+from payments.gateways.sandbox import MESSAGES, OUTCOMES, SUCCEEDS, SandboxGateway
+from payments.gateways.sandbox_models import (
+    FaultKind,
+    SandboxCard,
+    SandboxFault,
+    SandboxPayment,
+    SandboxRefund,
+)
+from roombook.errors import CardDeclined, ServiceUnavailable
+
+pytestmark = pytest.mark.django_db
+
+NOW = datetime(2027, 3, 15, 12, 0, tzinfo=UTC)
+TEN = Decimal("10.00")
+
+
+@pytest.fixture
+def gateway():
+    return gateways.current()
+
+
+def card(number="4242424242424242"):
+    return card_from(
+        {
+            "first_name": "Ada",
+            "last_name": "Lovelace",
+            "credit_card_number": number,
+            "expiration_date": NOW,
+        },
+        now=NOW,
+    )
+
+
+def authorize(gateway, key, source=None, amount=TEN):
+    return gateway.authorize(
+        key=key,
+        amount=amount,
+        currency="USD",
+        source=source or card(),
+        description="Reservation 1",
+    )
+
+
+def test_is_found_by_name_and_moves_no_real_money(gateway):
+    assert isinstance(gateways.named("sandbox"), SandboxGateway)
+    assert gateway.name == "sandbox"
+    assert not gateway.is_live
+
+
+def test_authorize_capture_refund(gateway):
+    key, refund = uuid4(), uuid4()
+
+    held = authorize(gateway, key)
+    assert (held.state, held.amount, held.captured) == ("authorized", TEN, 0)
+    assert (held.brand, held.last4, held.message) == ("Visa", "4242", "")
+    assert held.reference
+
+    taken = gateway.capture(key)
+    assert (taken.state, taken.captured, taken.refunded) == ("captured", TEN, 0)
+
+    part = gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00"))
+    assert (part.state, part.refunded, part.refunds) == ("captured", 4, {refund: Decimal("4.00")})
+    rest = gateway.refund(key=key, refund_key=uuid4(), amount=Decimal("6.00"))
+    assert (rest.state, rest.refunded) == ("refunded", TEN)
+    assert gateway.lookup(key) == rest
+
+
+def test_everything_may_be_repeated(gateway):
+    key, refund = uuid4(), uuid4()
+
+    assert authorize(gateway, key) == authorize(gateway, key)
+    # Also with another card: the first answer counts.
+    assert authorize(gateway, key, card("4000000000000002")).state == "authorized"
+    assert gateway.capture(key) == gateway.capture(key)
+    assert authorize(gateway, key).state == "captured"
+    once = gateway.refund(key=key, refund_key=refund, amount=TEN)
+    assert gateway.refund(key=key, refund_key=refund, amount=TEN) == once
+
+    assert SandboxPayment.objects.get().captures == 1
+    assert SandboxRefund.objects.count() == 1
+
+
+def test_a_key_stands_for_one_amount(gateway):
+    key, refund = uuid4(), uuid4()
+    authorize(gateway, key)
+    with pytest.raises(GatewayRefused):
+        authorize(gateway, key, amount=Decimal("11.00"))
+
+    gateway.capture(key)
+    gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00"))
+    with pytest.raises(GatewayRefused):
+        gateway.refund(key=key, refund_key=refund, amount=Decimal("5.00"))
+
+
+def test_voiding_lets_go(gateway):
+    key = uuid4()
+    authorize(gateway, key)
+
+    assert gateway.void(key).state == "voided"
+    assert gateway.void(key).state == "voided"
+    assert gateway.capture(key).state == "voided"
+    assert gateway.lookup(key).captured == 0
+
+
+def test_voiding_an_unknown_key_fences_it_off(gateway):
+    key = uuid4()
+    assert gateway.lookup(key) is None
+
+    assert gateway.void(key).state == "voided"
+
+    late = authorize(gateway, key)
+    assert (late.state, late.amount) == ("voided", 0)
+    assert gateway.capture(key).captured == 0
+
+
+def test_what_is_taken_or_declined_is_not_voided(gateway):
+    taken, declined = uuid4(), uuid4()
+    authorize(gateway, taken)
+    gateway.capture(taken)
+    authorize(gateway, declined, card("4000000000000002"))
+
+    assert gateway.void(taken).state == "captured"
+    assert gateway.void(declined).state == "declined"
+    assert gateway.capture(declined).state == "declined"
+
+
+@pytest.mark.parametrize("amount", ["10.01", "0", "-1"])
+def test_no_more_is_refunded_than_was_taken(gateway, amount):
+    key = uuid4()
+    authorize(gateway, key)
+    with pytest.raises(GatewayRefused):
+        gateway.refund(key=key, refund_key=uuid4(), amount=TEN)
+    gateway.capture(key)
+
+    with pytest.raises(GatewayRefused):
+        gateway.refund(key=key, refund_key=uuid4(), amount=Decimal(amount))
+    gateway.refund(key=key, refund_key=uuid4(), amount=TEN)
+    with pytest.raises(GatewayRefused):
+        gateway.refund(key=key, refund_key=uuid4(), amount=Decimal("0.01"))
+
+
+def test_an_unknown_key_is_neither_captured_nor_refunded(gateway):
+    with pytest.raises(GatewayRefused):
+        gateway.capture(uuid4())
+    with pytest.raises(GatewayRefused):
+        gateway.refund(key=uuid4(), refund_key=uuid4(), amount=TEN)
+
+
+# --- Test cards ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [n for n, outcome in OUTCOMES.items() if outcome == SUCCEEDS])
+def test_good_test_cards(gateway, number):
+    gateway.check(card(number))
+    reference = gateway.store(card(number), customer="1")
+    gateway.check(reference)
+
+    assert authorize(gateway, uuid4(), card(number)).state == "authorized"
+    assert authorize(gateway, uuid4(), reference).state == "authorized"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        ("4000000000000002", "was declined"),
+        ("4000000000009995", "insufficient funds"),
+        ("4000000000000069", "has expired"),
+        ("4000000000000127", "security code is incorrect"),
+        ("4000000000000119", "error occurred while processing"),
+        ("4000000000009987", "was declined"),
+        ("4000000000009979", "was declined"),
+        ("4111111111111111", "takes only test cards"),
+    ],
+)
+def test_bad_test_cards(gateway, number, words):
+    outcome = authorize(gateway, uuid4(), card(number))
+    assert outcome.state == "declined"
+    assert words in outcome.message
+    assert "not charged" in outcome.message
+    assert outcome.last4 == number[-4:]
+
+    with pytest.raises(CardDeclined, match=words):
+        gateway.check(card(number))
+    with pytest.raises(CardDeclined, match=words):
+        gateway.store(card(number), customer="1")
+    assert not SandboxCard.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [("4000000000000341", "was declined"), ("4000002500003155", "asks for a confirmation")],
+)
+def test_cards_that_can_be_kept_and_not_charged(gateway, number, words):
+    reference = gateway.store(card(number), customer="1")
+
+    outcome = authorize(gateway, uuid4(), reference)
+    assert outcome.state == "declined"
+    assert words in outcome.message
+    with pytest.raises(CardDeclined):
+        gateway.check(reference)
+
+
+def test_every_outcome_has_its_words():
+    assert set(OUTCOMES.values()) - {SUCCEEDS} <= set(MESSAGES)
+
+
+def test_a_forgotten_card_is_declined(gateway):
+    reference = gateway.store(card(), customer="1")
+    gateway.forget(reference)
+    gateway.forget(reference)
+    gateway.forget("never there")
+
+    assert authorize(gateway, uuid4(), reference).state == "declined"
+    with pytest.raises(CardDeclined, match="no longer known"):
+        gateway.check(reference)
+
+
+def test_keeps_no_number_and_no_code(gateway):
+    reference = gateway.store(replace(card(), security_code="987"), customer="1")
+    authorize(gateway, uuid4(), card())
+
+    kept = SandboxCard.objects.get(reference=reference)
+    rows = str(vars(kept)) + str(vars(SandboxPayment.objects.get()))
+    assert "424242" not in rows
+    assert "987" not in str([kept.outcome, kept.brand, kept.last4])
+
+
+# --- Faults --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("kind", "was_done"),
+    [
+        (FaultKind.TIMEOUT_BEFORE, False),
+        (FaultKind.ERROR, False),
+        (FaultKind.TIMEOUT_AFTER, True),
+        (FaultKind.RESET, True),
+    ],
+)
+def test_a_fault_hides_whether_it_was_done(gateway, kind, was_done):
+    key = uuid4()
+    SandboxFault.objects.create(operation="authorize", kind=kind, times=1)
+
+    with pytest.raises(GatewayUnavailable) as error:
+        authorize(gateway, key)
+    assert isinstance(error.value, ServiceUnavailable)
+
+    assert (gateway.lookup(key) is not None) is was_done
+    # Once only; repeating settles it.
+    assert authorize(gateway, key).state == "authorized"
+
+
+def test_a_slow_gateway_answers_all_the_same(gateway):
+    SandboxFault.objects.create(operation="*", kind=FaultKind.SLOW, seconds=0.05)
+
+    start = time.monotonic()
+    assert authorize(gateway, uuid4()).state == "authorized"
+    assert time.monotonic() - start >= 0.05
+
+
+def test_a_fault_strikes_its_own_operation_only(gateway):
+    key = uuid4()
+    SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_AFTER)
+
+    authorize(gateway, key)
+    for _ in range(2):
+        with pytest.raises(GatewayUnavailable):
+            gateway.capture(key)
+    SandboxFault.objects.all().delete()
+    assert gateway.capture(key).state == "captured"
+    assert SandboxPayment.objects.get().captures == 1
+
+
+def test_is_never_asked_while_a_transaction_is_open(gateway):
+    with transaction.atomic(), pytest.raises(RuntimeError):
+        gateway.lookup(uuid4())
+
+
+# --- Many at once --------------------------------------------------------------------------------
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+class TestManyAtOnce:
+    @staticmethod
+    def at_once(*calls):
+        barrier = threading.Barrier(len(calls))
+
+        def run(call):
+            try:
+                barrier.wait(timeout=30)
+                return call()
+            except GatewayRefused:
+                return "refused"
+            finally:
+                connection.close()
+
+        with ThreadPoolExecutor(len(calls)) as pool:
+            return Counter(pool.map(run, calls))
+
+    def test_one_key_is_one_payment_and_one_capture(self, gateway):
+        key = uuid4()
+        states = self.at_once(*[lambda: authorize(gateway, key).state] * 12)
+        assert states == {"authorized": 12}
+
+        states = self.at_once(*[lambda: gateway.capture(key).state] * 12)
+        assert states == {"captured": 12}
+        payment = SandboxPayment.objects.get()
+        assert (payment.state, payment.captures) == ("captured", 1)
+
+    @pytest.mark.parametrize("key", [UUID(int=n) for n in range(5)], ids=int)
+    def test_a_fence_and_a_late_authorize_never_both_win(self, gateway, key):
+        self.at_once(lambda: authorize(gateway, key).state, lambda: gateway.void(key).state)
+
+        # Whoever came first: nothing is held any more.
+        assert SandboxPayment.objects.get(key=key).state == "voided"
+
+    @pytest.mark.parametrize("key", [UUID(int=n) for n in range(5)], ids=int)
+    def test_void_and_capture_never_both_win(self, gateway, key):
+        authorize(gateway, key)
+
+        states = self.at_once(lambda: gateway.capture(key).state, lambda: gateway.void(key).state)
+
+        assert len(states) == 1
+
+    def test_refunds_never_exceed_what_was_taken(self, gateway):
+        key = uuid4()
+        authorize(gateway, key)
+        gateway.capture(key)
+
+        def refund():
+            gateway.refund(key=key, refund_key=uuid4(), amount=Decimal("3.00"))
+            return "refunded"
+
+        assert self.at_once(*[refund] * 12) == {"refunded": 3, "refused": 9}
+        assert SandboxPayment.objects.get().refunded == Decimal("9.00")
+
+    def test_one_refund_key_gives_back_once(self, gateway):
+        key, refund_key = uuid4(), uuid4()
+        authorize(gateway, key)
+        gateway.capture(key)
+
+        def refund():
+            return gateway.refund(key=key, refund_key=refund_key, amount=Decimal("3.00")).refunded
+
+        assert self.at_once(*[refund] * 12) == {Decimal("3.00"): 12}
+
+    def test_a_fault_strikes_as_often_as_it_was_told(self, gateway):
+        SandboxFault.objects.create(operation="lookup", kind=FaultKind.ERROR, times=3)
+
+        def look():
+            try:
+                gateway.lookup(uuid4())
+            except GatewayUnavailable:
+                return "fault"
+            return "answer"
+
+        assert self.at_once(*[look] * 12) == {"fault": 3, "answer": 9}

@@ -1,0 +1,84 @@
+"""`make run`: one command from a fresh clone to a service."""
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+from shlex import split
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.core.management import CommandError, call_command
+
+from roombook.management.commands import serve
+
+
+@pytest.mark.parametrize("text", ["", "abc", "0", "65536", "-1", "80.0"])
+def test_a_port_is_a_number(text):
+    with pytest.raises(CommandError, match=f"PORT: '{text}' is not a port number"):
+        serve.usable_port(text)
+
+
+def test_a_port_in_use_is_told_with_a_way_out():
+    with socket.socket() as other:
+        other.bind(("127.0.0.1", 0))
+        other.listen()
+        port = other.getsockname()[1]
+
+        with pytest.raises(CommandError, match=f"Port {port} is in use; another one: make run"):
+            serve.usable_port(str(port))
+
+    assert serve.usable_port(str(port)) == port
+
+
+@pytest.mark.django_db
+def test_the_greeting_names_accounts_only_where_they_exist():
+    bare = serve.welcome("http://127.0.0.1:8123")
+    get_user_model().objects.create_user(email=serve.DEMO_ACCOUNT, password="quiet-harbour-42")
+    demo = serve.welcome("http://127.0.0.1:8123")
+
+    assert "http://127.0.0.1:8123/admin/" in bare
+    assert "http://127.0.0.1:8123/healthz" in bare
+    assert "demo@" not in bare
+    assert "demo@roombook.example" in demo
+
+
+@pytest.mark.django_db
+def test_the_curl_line_signs_in_as_printed(client):
+    get_user_model().objects.create_user(email=serve.DEMO_ACCOUNT, password="quiet-harbour-42")
+    greeting = serve.welcome("http://127.0.0.1:8123")
+    line = greeting[greeting.index("curl ") : greeting.index("Ctrl-C")].replace("\\\n", "")
+
+    _, _, url, _, header, _, body = split(line)
+    response = client.post(
+        url.removeprefix("http://127.0.0.1:8123"),
+        data=body,
+        content_type=header.removeprefix("Content-Type: "),
+    )
+
+    assert response.status_code == 200
+    assert json.loads(response.content)["Token"]
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("debug", [True, False])
+def test_it_migrates_fills_an_empty_database_and_becomes_the_server(monkeypatch, settings, debug):
+    settings.DEBUG = debug
+    done = []
+    monkeypatch.setattr(serve, "call_command", lambda name, **options: done.append((name, options)))
+    monkeypatch.setattr(os, "execv", lambda path, words: done.append((path, words)))
+    monkeypatch.setattr(os, "environ", {"PORT": "0"} | dict(os.environ))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        os.environ["PORT"] = str(free.getsockname()[1])
+
+    call_command("serve")
+
+    demo = [("seed_demo", {"if_empty": True})] if debug else []
+    assert done[:-1] == [("migrate", {"verbosity": 0}), *demo]
+    program, words = done[-1]
+    assert program == sys.executable
+    assert words[1:5] == ["-m", "gunicorn", "--config", "deploy/gunicorn.conf.py"]
+    assert (Path(settings.BASE_DIR) / words[4]).is_file()
+    assert f"127.0.0.1:{os.environ['PORT']}/healthz" in os.environ["WELCOME"]
