@@ -128,7 +128,13 @@ class Center(Address):
         constraints = [
             models.CheckConstraint(
                 condition=Q(latitude__isnull=True, longitude__isnull=True)
-                | Q(latitude__range=(-90, 90), longitude__range=(-180, 180)),
+                # Told in full: SQL takes a comparison with nothing for "perhaps", and lets it pass.
+                | Q(
+                    latitude__isnull=False,
+                    longitude__isnull=False,
+                    latitude__range=(-90, 90),
+                    longitude__range=(-180, 180),
+                ),
                 name="center_is_on_the_map_or_not",
                 violation_error_message="Latitude and longitude come together.",
             ),

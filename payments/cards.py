@@ -95,12 +95,17 @@ def card_from(payment_info: Mapping[str, Any], *, now: datetime) -> Card:
     """
     problems: dict[str, str] = {}
     number, brand = _number(payment_info, problems)
+    exp_year, exp_month = _expiry(payment_info, now, problems)
+    holder = _holder(payment_info, problems)
     card = Card(
         number=Secret(number),
         security_code=Secret(_security_code(payment_info, brand, problems)),
         brand=brand or Brand.VISA,
-        **_expiry(payment_info, now, problems),
-        **_holder(payment_info, problems),
+        exp_year=exp_year,
+        exp_month=exp_month,
+        first_name=holder["first_name"],
+        last_name=holder["last_name"],
+        company_name=holder["company_name"],
         billing_address=_billing_address(payment_info, problems),
     )
     if problems:
@@ -137,18 +142,18 @@ def _security_code(info: Mapping[str, Any], brand: Brand | None, problems: dict[
     return code
 
 
-def _expiry(info: Mapping[str, Any], now: datetime, problems: dict[str, str]) -> dict[str, int]:
+def _expiry(info: Mapping[str, Any], now: datetime, problems: dict[str, str]) -> tuple[int, int]:
     moment: datetime | None = info.get("expiration_date")
     if moment is None:
         problems["expiration_date"] = "The date of expiry is needed."
-        return {"exp_year": now.year, "exp_month": now.month}
+        return now.year, now.month
     # The month as the client wrote it, by the client's own offset: a phone in Berlin that means
     # March sends midnight of March 1st, which is still February in UTC.
     if (moment.year, moment.month) < (now.year, now.month):
         problems["expiration_date"] = "This card has expired."
     elif moment.year > now.year + LONGEST_LIFE_YEARS:
         problems["expiration_date"] = "No card is valid for so long."
-    return {"exp_year": moment.year, "exp_month": moment.month}
+    return moment.year, moment.month
 
 
 def _holder(info: Mapping[str, Any], problems: dict[str, str]) -> dict[str, str]:

@@ -162,11 +162,13 @@ def _service_lines(extra: Extra, span: Span) -> Iterator[Line]:
 
 def _line_at_center(extra: Extra, span: Span, rate_text: str) -> Line:
     service = extra.service
-    if service.rate is None or rates.entry(service.rate) is None:
+    try:
+        description, price = _service_price(extra, span)
+    except RateNotConfigured:
+        # The center names its price on the spot.
         description, amount = service.name, "At the center"
     else:
-        description, price = _service_price(extra, span)
-        price += service.rate.setup_fee or money.zero
+        price += (service.rate and service.rate.setup_fee) or money.zero
         amount = f"{money.display(price)} at the center"
     return Line(
         LineItemType.SERVICE, description, money.zero, amount, rate_text, service_id=service.pk

@@ -6,6 +6,7 @@ import re
 import time
 import uuid
 from collections.abc import Callable
+from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
@@ -78,7 +79,8 @@ class KnownHost:
         try:
             request.get_host()
         except DisallowedHost as error:
-            return get_resolver().resolve_error_handler(400)(request, exception=error)
+            refuse: Any = get_resolver().resolve_error_handler(400)
+            return refuse(request, error)
         return self.get_response(request)
 
 

@@ -5,22 +5,30 @@ from django.conf.urls.static import static
 from django.contrib import admin
 from django.urls import URLPattern, path, re_path
 
+from accounts.views import (
+    ChangePassword,
+    RemoveThumbnail,
+    SignIn,
+    SignOut,
+    UpdateAccountInfo,
+)
+from centers.views import CityCenters, SearchLocations, UpdateFavorite
+from payments.views import RemovePaymentInfo, UpdatePaymentInfo
+from reservations.views import (
+    CancelReservation,
+    Checkout,
+    CheckRoomAvailability,
+    CreateReservation,
+    GetAllowances,
+    GetReservation,
+    ListReservations,
+    ReservationCost,
+    UpdateAllowances,
+    UpdatePromoCode,
+)
 from roombook.api.exceptions import unknown_path
 from roombook.api.operations import Operation
 from roombook.health import healthz, readyz
-
-# INTERIM while the apps' views are being written: direct imports replace this.
-import importlib
-from roombook.api.operations import Operation as _Op
-for _app, _names in {'accounts': ['ChangePassword', 'RemoveThumbnail', 'SignIn', 'SignOut', 'UpdateAccountInfo'], 'centers': ['CityCenters', 'SearchLocations', 'UpdateFavorite'], 'payments': ['RemovePaymentInfo', 'UpdatePaymentInfo'], 'reservations': ['CancelReservation', 'CheckRoomAvailability', 'Checkout', 'CreateReservation', 'GetAllowances', 'GetReservation', 'ListReservations', 'ReservationCost', 'UpdateAllowances', 'UpdatePromoCode']}.items():
-    try:
-        _module = importlib.import_module(_app + '.views')
-    except ImportError as _e:
-        if not str(_e.name or '').endswith('.views'):
-            raise
-        _module = None
-    for _name in _names:
-        globals()[_name] = getattr(_module, _name, None) or type(_name, (_Op,), {})
 
 
 def operation(route: str, view: type[Operation]) -> URLPattern:

@@ -705,7 +705,12 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(
                     models.Q(("latitude__isnull", True), ("longitude__isnull", True)),
-                    models.Q(("latitude__range", (-90, 90)), ("longitude__range", (-180, 180))),
+                    models.Q(
+                        ("latitude__isnull", False),
+                        ("latitude__range", (-90, 90)),
+                        ("longitude__isnull", False),
+                        ("longitude__range", (-180, 180)),
+                    ),
                     _connector="OR",
                 ),
                 name="center_is_on_the_map_or_not",

@@ -123,3 +123,12 @@ def test_passwords_are_no_longer_than_the_api_lets_in():
 )
 def test_card_numbers_among_names(text, holds):
     assert holds_card_number(text) is holds
+
+
+def test_passwords_are_hashed_by_argon2_at_a_bearable_cost(settings):
+    settings.PASSWORD_HASHERS = ["accounts.hashers.Argon2"]
+    user = UserFactory()
+
+    assert user.password.startswith("argon2$argon2id$v=19$m=19456,t=2,p=1$")
+    assert user.check_password(PASSWORD)
+    assert not user.check_password("wrong")

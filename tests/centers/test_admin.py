@@ -1,0 +1,361 @@
+"""The back office's pages of centers, by the browser's own road."""
+
+from datetime import UTC, datetime, time
+from decimal import Decimal
+from html.parser import HTMLParser
+
+import pytest
+from django.contrib import admin
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from centers import models
+from tests.centers.test_models import picture
+from tests.factories_centers import (
+    CenterFactory,
+    CenterImageFactory,
+    ClosureFactory,
+    FavoriteFactory,
+    FlatRateFactory,
+    LandmarkFactory,
+    MeetingRoomFactory,
+    NeighborhoodFactory,
+    RateFactory,
+    ResourceTypeFactory,
+    ServiceFactory,
+    center_with_room,
+)
+from tests.factories_people import AdministratorFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+MODELS = [
+    *(models.Center, models.MeetingRoom, models.Rate, models.Service, models.Closure),
+    *(models.OpeningHours, models.Neighborhood, models.ResourceType, models.CenterImage),
+    *(models.Landmark, models.Favorite),
+]
+
+
+@pytest.fixture
+def office(client):
+    client.force_login(AdministratorFactory())
+    return client
+
+
+@pytest.fixture
+def furnished():
+    center = center_with_room(name="Glenarm", neighborhood=NeighborhoodFactory(name="LoDo"))
+    ServiceFactory(center=center)
+    CenterImageFactory(center=center)
+    LandmarkFactory(center=center)
+    FavoriteFactory(user=UserFactory(), center=center)
+    ClosureFactory(
+        center=center,
+        room=center.rooms.get(),
+        starts_at=datetime(2027, 7, 4, 6, tzinfo=UTC),
+        ends_at=datetime(2027, 7, 5, 6, tzinfo=UTC),
+    )
+    return center
+
+
+def url(model, page, *args):
+    return reverse(f"admin:centers_{model._meta.model_name}_{page}", args=args)
+
+
+class Page(HTMLParser):
+    """The fields of a page's form, as a browser would send them back."""
+
+    def __init__(self, html):
+        super().__init__()
+        self.fields, self.inside = {}, None
+        self.feed(html)
+
+    def handle_starttag(self, tag, attrs):
+        attrs = dict(attrs)
+        name = attrs.get("name", "")
+        if tag == "option" and self.inside and "selected" in attrs:
+            self.fields[self.inside] = attrs.get("value", "")
+        elif tag in ("select", "textarea"):
+            self.inside = name
+            self.fields.setdefault(name, "")
+        elif tag == "input" and attrs.get("type") not in ("submit", "file", "button"):
+            if attrs.get("type") == "checkbox" and "checked" not in attrs:
+                return
+            default = "on" if attrs.get("type") == "checkbox" else ""
+            self.fields[name] = attrs.get("value", default)
+
+    def handle_endtag(self, tag):
+        if tag in ("select", "textarea"):
+            self.inside = None
+
+    def handle_data(self, data):
+        if self.inside and self.get_starttag_text().startswith("<textarea"):
+            self.fields[self.inside] += data.strip()
+
+
+def form_of(response):
+    """What the browser would send back, were the page saved as it is."""
+    fields = Page(response.content.decode()).fields
+    return {
+        name: value
+        for name, value in fields.items()
+        if name and "__prefix__" not in name and not name.startswith("_")
+    }
+
+
+def errors_of(response):
+    if response.status_code == 302:
+        return {}
+    context = response.context
+    errors = dict(context["adminform"].form.errors)
+    for inline in context["inline_admin_formsets"]:
+        for form in inline.formset.forms:
+            errors |= form.errors
+        if inline.formset.non_form_errors():
+            errors["formset"] = inline.formset.non_form_errors()
+    return errors
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+@pytest.mark.usefixtures("furnished")
+def test_every_model_can_be_listed_searched_added_and_changed(office, model):
+    assert model in admin.site._registry
+    assert office.get(url(model, "changelist")).status_code == 200
+    assert office.get(url(model, "changelist"), {"q": "Glenarm"}).status_code == 200
+    assert office.get(url(model, "add")).status_code == 200
+    row = model._default_manager.first()
+    page = office.get(url(model, "change", row.pk))
+    assert page.status_code == 200
+    saved = office.post(url(model, "change", row.pk), form_of(page))
+    assert errors_of(saved) == {}
+    assert saved.status_code == 302
+    assert office.get(url(model, "delete", row.pk)).status_code == 200
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
+def test_the_number_of_queries_of_a_list_does_not_grow(office, model):
+    counts = []
+    for _ in range(2):
+        for index in range(3):
+            center = center_with_room(neighborhood=NeighborhoodFactory())
+            ServiceFactory(center=center)
+            CenterImageFactory(center=center)
+            LandmarkFactory(center=center)
+            FavoriteFactory(user=UserFactory(), center=center)
+            ClosureFactory(
+                center=center,
+                room=center.rooms.get(),
+                starts_at=datetime(2027, 7, 4 + index, tzinfo=UTC),
+                ends_at=datetime(2027, 7, 5 + index, tzinfo=UTC),
+            )
+        with CaptureQueriesContext(connection) as queries:
+            office.get(url(model, "changelist"))
+        counts.append(len(queries))
+    assert counts[0] == counts[1]
+
+
+@pytest.mark.usefixtures("furnished")
+def test_centers_are_searched_as_customers_search_them(office):
+    CenterFactory(name="Elsewhere", city="Boston")
+    page = office.get(url(models.Center, "changelist"), {"q": "LODO, colorado"})
+    assert [center.name for center in page.context["cl"].result_list] == ["Glenarm"]
+    found = office.get(
+        reverse("admin:autocomplete"),
+        {"term": "lodo", "app_label": "centers", "model_name": "landmark", "field_name": "center"},
+    )
+    assert [each["text"] for each in found.json()["results"]] == ["Glenarm"]
+
+
+# --- A center -------------------------------------------------------------------------------------
+
+
+def test_a_center_is_added_with_its_hours_and_rates(office):
+    page = office.get(url(models.Center, "add"))
+    titles = [inline.opts.model.__name__ for inline in page.context["inline_admin_formsets"]]
+    assert titles == ["OpeningHours", "Rate", "CenterImage", "Landmark"]
+    data = form_of(page) | {
+        "name": "Glenarm",
+        "city": "Denver",
+        "state": "Colorado",
+        "country": "USA",
+        "latitude": "39.7433",
+        "longitude": "-104.9903",
+        "opening_hours-TOTAL_FORMS": 1,
+        "opening_hours-0-weekday": 0,
+        "opening_hours-0-opens": "08:00",
+        "opening_hours-0-closes": "00:00",
+        "rates-TOTAL_FORMS": 1,
+        "rates-0-name": "Standard",
+        "rates-0-hourly": "25",
+    }
+    response = office.post(url(models.Center, "add"), data)
+    assert errors_of(response) == {}
+    center = models.Center.objects.get()
+    assert (center.state, center.country, center.time_zone_id) == ("CO", "US", "America/Denver")
+    assert center.opening_hours.get().closes == time(0)
+    assert center.rates.get().hourly == 25
+
+
+def test_what_is_wrong_with_a_center_is_told(office):
+    data = form_of(office.get(url(models.Center, "add"))) | {
+        "name": "Glenarm",
+        "country": "Atlantis",
+    }
+    errors = errors_of(office.post(url(models.Center, "add"), data))
+    assert set(errors) == {"country", "time_zone_id"}
+
+
+def test_opening_hours_of_one_day_do_not_overlap(office, furnished):
+    address = url(models.Center, "change", furnished.pk)
+    data = form_of(office.get(address))
+    number = int(data["opening_hours-TOTAL_FORMS"])
+    data |= {
+        "opening_hours-TOTAL_FORMS": number + 1,
+        f"opening_hours-{number}-weekday": 0,
+        f"opening_hours-{number}-opens": "17:00",
+        f"opening_hours-{number}-closes": "20:00",
+    }
+    assert "formset" in errors_of(office.post(address, data))
+    data[f"opening_hours-{number}-opens"] = "18:00"
+    assert errors_of(office.post(address, data)) == {}
+
+
+def test_rates_and_rooms_on_offer_in_a_center_are_its_own(office, furnished):
+    other = center_with_room(name="Other")
+    page = office.get(url(models.Center, "change", furnished.pk))
+    choices = {
+        name: list(inline.formset.forms[0].fields[name].queryset)
+        for inline in page.context["inline_admin_formsets"]
+        for name in ("rate", "room")
+        if inline.formset.forms and name in inline.formset.forms[0].fields
+    }
+    assert set(choices["rate"]) == set(furnished.rates.all())
+    assert choices["room"] == [furnished.rooms.get()]
+    room = other.rooms.get()
+    page = office.get(url(models.MeetingRoom, "change", room.pk))
+    assert list(page.context["adminform"].form.fields["rate"].queryset) == [room.rate]
+
+
+def test_closures_are_on_the_clock_of_the_center(office, furnished):
+    address = url(models.Center, "change", furnished.pk)
+    page = office.get(address)
+    data = form_of(page)
+    assert data["closures-0-starts_at_0"] == "2027-07-04"
+    assert data["closures-0-starts_at_1"] == "00:00:00"
+    assert b'value="2027-07-04"' in page.content
+    data |= {"closures-0-starts_at_1": "09:30"}
+    assert errors_of(office.post(address, data)) == {}
+    assert furnished.closures.get().starts_at == datetime(2027, 7, 4, 15, 30, tzinfo=UTC)
+
+
+def test_a_closure_of_its_own_page_is_on_the_clock_of_its_center(office):
+    tokyo = center_with_room(time_zone_id="Asia/Tokyo")
+    data = {
+        "center": tokyo.pk,
+        "starts_at_0": "2027-01-01",
+        "starts_at_1": "00:00",
+        "ends_at_0": "2027-01-02",
+        "ends_at_1": "00:00",
+    }
+    response = office.post(url(models.Closure, "add"), data)
+    assert errors_of(response) == {}
+    closure = models.Closure.objects.get()
+    assert closure.starts_at == datetime(2026, 12, 31, 15, tzinfo=UTC)
+    assert b'value="00:00:00"' in office.get(url(models.Closure, "change", closure.pk)).content
+    assert b"2027-01-01 00:00 JST" in office.get(url(models.Closure, "changelist")).content
+    data["ends_at_0"] = "2026-12-31"
+    assert "__all__" in errors_of(office.post(url(models.Closure, "add"), data))
+
+
+# --- Rates ----------------------------------------------------------------------------------------
+
+
+def test_a_price_of_zero_is_asked_for_twice(office):
+    center = CenterFactory()
+    data = {"center": center.pk, "name": "Gift", "hourly": "0", "half_day": "0.00"}
+    errors = errors_of(office.post(url(models.Rate, "add"), data))
+    assert set(errors) == {"hourly", "half_day", "is_meant_free"}
+    assert errors_of(office.post(url(models.Rate, "add"), data | {"is_meant_free": "on"})) == {}
+    rate = models.Rate.objects.get()
+    assert (rate.hourly, rate.full_day) == (Decimal(0), None)
+    # Not again where nothing of it changes.
+    data["description"] = "On the house"
+    assert errors_of(office.post(url(models.Rate, "change", rate.pk), data)) == {}
+
+
+def test_an_empty_price_is_not_asked_about(office):
+    data = {"center": CenterFactory().pk, "name": "Standard", "hourly": "25", "setup_fee": "0"}
+    assert errors_of(office.post(url(models.Rate, "add"), data)) == {}
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"hourly": "-1"}, "__all__"),
+        ({"is_flat_rate": "on"}, "flat_rate"),
+        ({"hourly": "1.005"}, "hourly"),
+    ],
+)
+def test_what_is_wrong_with_a_rate_is_told(office, fields, wrong):
+    data = {"center": CenterFactory().pk, "name": "Standard"} | fields
+    assert wrong in errors_of(office.post(url(models.Rate, "add"), data))
+
+
+# --- Rooms and pictures ---------------------------------------------------------------------------
+
+
+def test_rooms_are_taken_out_of_service_and_put_back(office):
+    room, other = MeetingRoomFactory(), MeetingRoomFactory()
+    for action, is_blocked in (("take_out_of_service", True), ("put_back_into_service", False)):
+        data = {"action": action, "_selected_action": [room.pk]}
+        office.post(url(models.MeetingRoom, "changelist"), data)
+        room.refresh_from_db()
+        other.refresh_from_db()
+        assert (room.is_blocked, other.is_blocked) == (is_blocked, False)
+        assert b"service" in office.get(url(models.MeetingRoom, "history", room.pk)).content
+
+
+def test_a_room_without_a_price_says_so(office):
+    MeetingRoomFactory(rate=None)
+    FlatRateFactory()
+    assert b"no price: not shown" in office.get(url(models.MeetingRoom, "changelist")).content
+
+
+def test_a_picture_is_uploaded_and_a_disguised_file_refused(office):
+    kind = ResourceTypeFactory()
+    data = {
+        "center": CenterFactory().pk,
+        "name": "Aspen",
+        "resource_type": kind.pk,
+        "capacity": 8,
+        "turnaround_minutes": 0,
+    }
+    bad = SimpleUploadedFile("x.png", b"<script>", content_type="image/png")
+    errors = errors_of(office.post(url(models.MeetingRoom, "add"), data | {"picture": bad}))
+    assert set(errors) == {"picture"}
+    good = SimpleUploadedFile("x.jpg", picture((640, 480)).read(), content_type="image/jpeg")
+    assert errors_of(office.post(url(models.MeetingRoom, "add"), data | {"picture": good})) == {}
+    room = models.MeetingRoom.objects.get()
+    assert room.picture_thumbnail
+    page = office.get(url(models.MeetingRoom, "change", room.pk))
+    assert room.picture_thumbnail.url.encode() in page.content
+
+
+def test_a_rate_in_use_cannot_be_deleted(office):
+    room = MeetingRoomFactory()
+    office.post(url(models.Rate, "delete", room.rate.pk), {"post": "yes"})
+    assert models.Rate.objects.filter(pk=room.rate.pk).exists()
+
+
+def test_no_page_lists_everything_in_a_box(office):
+    """Choices that grow with the business are found by typing."""
+    for _ in range(5):
+        center_with_room(neighborhood=NeighborhoodFactory())
+        RateFactory()
+    for model in MODELS:
+        page = office.get(url(model, "add"))
+        for center in models.Center.objects.all():
+            option = f'<option value="{center.pk}">{center.name}</option>'
+            assert option not in page.content.decode(), model
