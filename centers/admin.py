@@ -20,6 +20,17 @@ def preview(file: FieldFile) -> str:
     return format_html('<img src="{}" alt="" height="80">', file.url) if file else "-"
 
 
+def object_id_of(request: HttpRequest) -> int | None:
+    """The row that a change page is about, by its address; None while adding one."""
+    match = request.resolver_match
+    return number(match.kwargs.get("object_id") if match else None)
+
+
+def number(text: str | None) -> int | None:
+    """An id as a page has it, if it can be one."""
+    return int(text) if text and text.isascii() and text.isdigit() else None
+
+
 class OfTheCenter:
     """Inlines of a center whose choices (rates, rooms) are the center's own: few enough to list."""
 
@@ -29,12 +40,14 @@ class OfTheCenter:
         self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
     ) -> ModelChoiceField | None:
         if db_field.name in self.choices_of_center:
-            center = request.resolver_match.kwargs.get("object_id")
+            center = object_id_of(request)
             related = db_field.related_model._default_manager
             kwargs["queryset"] = (
-                related.filter(center=center) if str(center).isdigit() else related.none()
+                related.filter(center=center) if center is not None else related.none()
             )
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+        return super().formfield_for_foreignkey(  # type: ignore[misc]
+            db_field, request, **kwargs
+        )
 
 
 class OpeningHoursInline(admin.TabularInline):
@@ -146,8 +159,8 @@ class CenterAdmin(CenterClock, admin.ModelAdmin):
         return super().get_queryset(request).annotate(active_rooms=active)
 
     def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
+        self, request: HttpRequest, queryset: Any, search_term: str
+    ) -> tuple[Any, bool]:
         return queryset.containing(words_of(search_term)), False
 
     def get_inlines(self, request: HttpRequest, obj: Model | None) -> list[type]:
@@ -158,7 +171,7 @@ class CenterAdmin(CenterClock, admin.ModelAdmin):
         return zone_of_center(object_id)
 
     @admin.display(description="active rooms", ordering="active_rooms")
-    def room_count(self, center: models.Center) -> int:
+    def room_count(self, center: Any) -> int:
         return center.active_rooms
 
     @admin.display(description="opening hours as shown")
@@ -172,9 +185,7 @@ class CenterAdmin(CenterClock, admin.ModelAdmin):
 
 def zone_of_center(pk: str | None) -> ZoneInfo | None:
     """The time zone of a center by its id as a page has it."""
-    if not (pk or "").isdigit():
-        return None
-    center = models.Center.objects.filter(pk=pk).first()
+    center = models.Center.objects.filter(pk=number(pk)).first()
     return center.zone if center else None
 
 
@@ -216,10 +227,10 @@ class MeetingRoomAdmin(admin.ModelAdmin):
         self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
     ) -> ModelChoiceField | None:
         if db_field.name == "rate":
-            room = request.resolver_match.kwargs.get("object_id")
+            room = object_id_of(request)
             rates = models.Rate.objects.order_by("name")
             kwargs["queryset"] = (
-                rates.filter(center__rooms=room) if str(room).isdigit() else rates.none()
+                rates.filter(center__rooms=room) if room is not None else rates.none()
             )
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
@@ -265,10 +276,10 @@ class ServiceAdmin(admin.ModelAdmin):
         self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
     ) -> ModelChoiceField | None:
         if db_field.name == "rate":
-            service = request.resolver_match.kwargs.get("object_id")
+            service = object_id_of(request)
             rates = models.Rate.objects.order_by("name")
             kwargs["queryset"] = (
-                rates.filter(center__services=service) if str(service).isdigit() else rates.none()
+                rates.filter(center__services=service) if service is not None else rates.none()
             )
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
@@ -309,9 +320,8 @@ class ClosureAdmin(CenterClock, admin.ModelAdmin):
         asked = request.POST.get("center") or request.GET.get("center")
         if asked:
             return zone_of_center(asked)
-        if not (object_id or "").isdigit():
-            return None
-        closure = models.Closure.objects.select_related("center").filter(pk=object_id).first()
+        closures = models.Closure.objects.select_related("center")
+        closure = closures.filter(pk=number(object_id)).first()
         return closure.center.zone if closure else None
 
     @admin.display(ordering="starts_at")

@@ -59,6 +59,7 @@ def box_around(center: Place, miles: float) -> Box:
     ratio = sin(angle) / cos(radians(center.latitude))
     width = degrees(asin(min(1.0, ratio))) + MARGIN_DEGREES
     west, east = center.longitude - width, center.longitude + width
+    longitudes: tuple[tuple[float, float], ...]
     if west < -180:
         longitudes = ((-180.0, east), (west + 360, 180.0))
     elif east > 180:

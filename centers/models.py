@@ -347,7 +347,7 @@ class Closure(models.Model):
         return self.reason or f"Closure {self.pk}"
 
     def clean(self) -> None:
-        if self.room_id and self.center_id and self.room.center_id != self.center_id:
+        if self.room and self.center_id and self.room.center_id != self.center_id:
             raise ValidationError({"room": "This room belongs to another center."})
 
     @property
@@ -488,7 +488,7 @@ class MeetingRoom(models.Model):
 
     def clean(self) -> None:
         problems = {}
-        if self.rate_id and self.center_id and self.rate.center_id != self.center_id:
+        if self.rate and self.center_id and self.rate.center_id != self.center_id:
             problems["rate"] = "This rate belongs to another center."
         if self.resource_type_id and self.resource_type.is_service:
             problems["resource_type"] = "This is a type of service, not of room."
@@ -545,7 +545,7 @@ class Service(models.Model):
 
     def clean(self) -> None:
         problems = {}
-        if self.rate_id and self.center_id and self.rate.center_id != self.center_id:
+        if self.rate and self.center_id and self.rate.center_id != self.center_id:
             problems["rate"] = "This rate belongs to another center."
         if self.resource_type_id and not self.resource_type.is_service:
             problems["resource_type"] = "This is a type of room, not of service."

@@ -22,7 +22,7 @@ from roombook import places
 from roombook.errors import NotFound
 
 if TYPE_CHECKING:
-    from centers.models import MeetingRoom
+    from centers.models import Center, MeetingRoom  # noqa: F401 (a base class names it)
     from centers.search import Filters
 
 # A rate with at least one price that it can be billed by (centers.rates.is_usable, as a query).
@@ -34,7 +34,7 @@ USABLE_RATE = Q(rate__is_flat_rate=True, rate__flat_rate__isnull=False) | Q(
 )
 
 
-class MeetingRoomQuerySet(models.QuerySet):
+class MeetingRoomQuerySet(models.QuerySet["MeetingRoom"]):
     """Questions about rooms."""
 
     def on_offer(self) -> Self:
@@ -73,7 +73,7 @@ class MeetingRoomQuerySet(models.QuerySet):
         return rooms
 
 
-class CenterQuerySet(models.QuerySet):
+class CenterQuerySet(models.QuerySet["Center"]):
     """Questions about centers."""
 
     # Which centers

@@ -288,15 +288,6 @@ def refundable(payment: Payment) -> Decimal:
     return payment.amount - refunded(Payment.objects.filter(pk=payment.pk))
 
 
-def refunded_of(reservation_id: int) -> Decimal:
-    """What was given back, or is about to be, of all that was paid for a reservation."""
-    refunds = Refund.objects.filter(payment__reservation=reservation_id)
-    given: Decimal | None = refunds.exclude(state=RefundState.REFUSED).aggregate(
-        total=Sum("amount")
-    )["total"]
-    return given or Decimal(0)
-
-
 def refunded(payments: QuerySet[Payment]) -> Decimal:
     """What these payments have given back, refunds under way included."""
     refunds = Refund.objects.filter(payment__in=payments).exclude(state=RefundState.REFUSED)

@@ -5,6 +5,7 @@ nor the uploader's file name nor a phone's position data gets out again.
 """
 
 from collections.abc import Iterable
+from functools import partial
 from io import BytesIO
 from pathlib import PurePath
 from typing import Any
@@ -68,9 +69,13 @@ def opened(upload: File) -> Image.Image:
 def validate(upload: File) -> None:
     """Validator of form and model fields."""
     # What is stored already was written by us.
-    if isinstance(upload, FieldFile) and upload._committed:
-        return
-    opened(upload)
+    if not (isinstance(upload, FieldFile) and is_stored(upload)):
+        opened(upload)
+
+
+def is_stored(file: FieldFile) -> bool:
+    """Whether the file is one that the storage has, not an upload on its way there."""
+    return bool(file._committed)  # type: ignore[attr-defined]
 
 
 def fitted(picture: Image.Image, side: int) -> ContentFile:
@@ -92,7 +97,7 @@ def prepare(row: models.Model, field: str, thumbnail_field: str | None = None) -
     Returns the names of the fields that changed: for `update_fields`.
     """
     picture: FieldFile = getattr(row, field)
-    if picture and picture._committed:
+    if picture and is_stored(picture):
         return set()
     if not picture:
         if thumbnail_field and getattr(row, thumbnail_field):
@@ -128,4 +133,4 @@ def delete_after_commit(*files: FieldFile) -> None:
     """Remove files from the storage once the row's change is certain."""
     for file in files:
         if file:
-            transaction.on_commit(lambda file=file: file.storage.delete(file.name))
+            transaction.on_commit(partial(file.storage.delete, file.name))

@@ -150,6 +150,8 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
+    # Not longer than what sign-in takes.
+    {"NAME": "accounts.validators.MaximumLength"},
 ]
 
 # Days after which a token dies without use, and in any case.

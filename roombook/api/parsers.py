@@ -10,7 +10,7 @@ from typing import IO, Any, NoReturn
 
 from django.core.exceptions import RequestDataTooBig
 from django.core.handlers.wsgi import LimitedStream
-from django.http import HttpRequest
+from django.http import HttpRequest, UnreadablePostError
 from rest_framework import parsers
 from rest_framework.exceptions import ParseError, UnsupportedMediaType
 from rest_framework.request import Request
@@ -64,7 +64,13 @@ def chunked(request: HttpRequest) -> bytes:
     if request.META.get("wsgi.input_terminated"):
         # Django reads nothing where no length is declared, but this server marks the end itself.
         request._stream = LimitedStream(request.META["wsgi.input"], MAX_BODY + 1)  # type: ignore[assignment]
-    body = request.body
+    try:
+        body = request.body
+    except (UnreadablePostError, RequestDataTooBig):
+        raise
+    except Exception as error:
+        # The server's own complaint about the chunks, of a type that is the server's own.
+        raise ParseError("The body is not chunked as it should be.") from error
     if len(body) > MAX_BODY:
         raise RequestDataTooBig
     return body

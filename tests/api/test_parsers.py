@@ -286,6 +286,15 @@ def test_a_client_that_leaves_midway_gets_400(rf):
         read_body(without_length(rf, Gone(), **{"wsgi.input_terminated": True}))
 
 
+def test_chunks_that_the_server_cannot_read_are_400(rf):
+    class Broken(BytesIO):
+        def read(self, size=-1):
+            raise ArithmeticError("Invalid chunk size: ZZ")
+
+    with pytest.raises(ParseError):
+        read_body(without_length(rf, Broken(), **{"wsgi.input_terminated": True}))
+
+
 def test_a_chunked_request_is_answered(post):
     body = json.dumps({"Text": "in chunks"}).encode()
 

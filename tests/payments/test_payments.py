@@ -206,7 +206,7 @@ def test_gives_money_back_once(captured):
     captured.refresh_from_db()
     assert captured.state == "captured"
     assert SandboxPayment.objects.get().refunded == Decimal("20.00")
-    assert actions.refunded_of(captured.reservation_id) == Decimal("20.00")
+    assert actions.refunded(Payment.objects.filter(pk=captured.pk)) == Decimal("20.00")
 
 
 def test_is_refunded_when_all_is_given_back(captured):
@@ -253,7 +253,7 @@ def test_a_refund_that_the_gateway_refuses_is_kept_for_a_person(captured):
         actions.pay_back(refund, now=NOW)
     refund.refresh_from_db()
     assert refund.state == "refused"
-    assert actions.refunded_of(captured.reservation_id) == 0
+    assert actions.refunded(Payment.objects.filter(pk=captured.pk)) == 0
 
 
 # --- What to pay with ----------------------------------------------------------------------------
