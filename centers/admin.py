@@ -185,7 +185,7 @@ class CenterAdmin(CenterClock, admin.ModelAdmin):
 
 def zone_of_center(pk: str | None) -> ZoneInfo | None:
     """The time zone of a center by its id as a page has it."""
-    center = models.Center.objects.filter(pk=number(pk)).first()
+    center = models.Center.objects.filter(pk=number(pk) or 0).first()
     return center.zone if center else None
 
 
@@ -321,7 +321,7 @@ class ClosureAdmin(CenterClock, admin.ModelAdmin):
         if asked:
             return zone_of_center(asked)
         closures = models.Closure.objects.select_related("center")
-        closure = closures.filter(pk=number(object_id)).first()
+        closure = closures.filter(pk=number(object_id) or 0).first()
         return closure.center.zone if closure else None
 
     @admin.display(ordering="starts_at")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
 from itertools import groupby
 from typing import Protocol
 
@@ -86,16 +87,23 @@ def runs(opening_hours: Iterable[DayHours]) -> list[tuple[str, str]]:
     The value is schema.org's openingHours (`Mo-Fr 08:30-17:00`, midnight as 24:00), the display
     value is for people (`Mon-Fri 8:30 AM - 5:00 PM`). Closed days are left out.
     """
+    week = frozenset((hours.weekday, hours.opens, hours.closes) for hours in opening_hours)
+    return list(_runs(week, settings.LOCALE))
+
+
+# Few weeks are told over and over.
+@lru_cache(maxsize=1024)
+def _runs(week: frozenset[tuple[int, time, time]], locale: str) -> tuple[tuple[str, str], ...]:
     by_day: dict[int, list[tuple[time, time]]] = {}
-    for hours in opening_hours:
-        by_day.setdefault(hours.weekday, []).append((hours.opens, hours.closes))
+    for weekday, opens, closes in week:
+        by_day.setdefault(weekday, []).append((opens, closes))
     days = [(day, tuple(sorted(by_day.get(day, ())))) for day in range(7)]
     result = []
     for stretches, run in groupby(days, key=lambda item: item[1]):
         if stretches:
             numbers = [day for day, _ in run]
-            result.append(_described(numbers[0], numbers[-1], stretches))
-    return result
+            result.append(_described(numbers[0], numbers[-1], stretches, locale))
+    return tuple(result)
 
 
 def concatenated(opening_hours: Iterable[DayHours]) -> str:
@@ -103,8 +111,10 @@ def concatenated(opening_hours: Iterable[DayHours]) -> str:
     return "; ".join(display for _, display in runs(opening_hours))
 
 
-def _described(first: int, last: int, stretches: tuple[tuple[time, time], ...]) -> tuple[str, str]:
-    names = get_day_names("abbreviated", locale=settings.LOCALE)
+def _described(
+    first: int, last: int, stretches: tuple[tuple[time, time], ...], locale: str
+) -> tuple[str, str]:
+    names = get_day_names("abbreviated", locale=locale)
     value_days, display_days = SCHEMA_DAYS[first], names[first]
     if last > first:
         value_days += f"-{SCHEMA_DAYS[last]}"
@@ -113,16 +123,17 @@ def _described(first: int, last: int, stretches: tuple[tuple[time, time], ...]) 
         f"{opens:%H:%M}-{'24:00' if closes == MIDNIGHT else f'{closes:%H:%M}'}"
         for opens, closes in stretches
     )
-    displays = ", ".join(_display_stretch(opens, closes) for opens, closes in stretches)
+    displays = ", ".join(_display_stretch(opens, closes, locale) for opens, closes in stretches)
     return f"{value_days} {values}", f"{display_days} {displays}"
 
 
-def _display_stretch(opens: time, closes: time) -> str:
+def _display_stretch(opens: time, closes: time, locale: str) -> str:
     if opens == closes == MIDNIGHT:
         return "open 24 hours"
-    return f"{_display(opens)} - {'midnight' if closes == MIDNIGHT else _display(closes)}"
+    end = "midnight" if closes == MIDNIGHT else _display(closes, locale)
+    return f"{_display(opens, locale)} - {end}"
 
 
-def _display(at: time) -> str:
+def _display(at: time, locale: str) -> str:
     # CLDR parts hour and AM/PM by a narrow no-break space, which few phones' fonts have.
-    return str(format_time(at, "short", locale=settings.LOCALE)).replace("\u202f", " ")
+    return str(format_time(at, "short", locale=locale)).replace("\u202f", " ")

@@ -229,8 +229,9 @@ class Center(Address):
     # Whether the account that asks has it among its favorites; `for_user` brings it along.
     is_favorite: bool | None = None
 
-    # Miles from where a search looked from.
+    # From where a search looked: miles, and what `by_distance` measures them by.
     distance_from_query: float | None = None
+    squared_chord: float | None = None
 
     # What responses show; `with_details` brings all of it along, without it each costs a query.
 
@@ -555,6 +556,9 @@ class Service(models.Model):
     # Parts of the contract's ServiceInfo that are the customer's to say, not the center's.
     duration_hours = None
     quantity = None
+
+    # How the response that this row was read for tells it; its own rooms share it.
+    told: dict[str, Any] | None = None
 
     @property
     def rate_description(self) -> str:

@@ -1,5 +1,8 @@
 """The contract's center and room types, and its search filters."""
 
+from typing import Any
+
+from centers.models import Service
 from centers.search import Filters
 from roombook.api.address import AddressInfo
 from roombook.api.serializers import (
@@ -44,6 +47,12 @@ class ServiceInfo(ContractSerializer):
     NeedsQuantity = BooleanField()
     DurationHours = DecimalField()
     Quantity = IntegerField()
+
+    def to_representation(self, instance: Service) -> dict[str, Any]:
+        # The rooms of a center share its services: each of them is written once.
+        if instance.told is None:
+            instance.told = super().to_representation(instance)
+        return instance.told
 
 
 class CenterImageInfo(ContractSerializer):
@@ -171,7 +180,7 @@ class SearchFilterCriteria(ContractSerializer):
     OnlyRealtime = BooleanField()
 
 
-def filters_from(criteria: dict) -> Filters:
+def filters_from(criteria: dict[str, Any]) -> Filters:
     """The filters, read one by one: what else a client sends reaches no query."""
     return Filters(
         capacity_low=criteria.get("capacity_low"),

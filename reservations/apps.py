@@ -1,3 +1,4 @@
+from collections.abc import Sequence
 from typing import Any
 
 from django.apps import AppConfig
@@ -19,7 +20,9 @@ def lay_triggers(using: str, **kwargs: Any) -> None:
     constraints.lay_triggers(using)
 
 
-def check_triggers(databases: list[str] | None = None, **kwargs: Any) -> list[checks.CheckMessage]:
+def check_triggers(
+    databases: Sequence[str] | None = None, **kwargs: Any
+) -> list[checks.CheckMessage]:
     """SQLite must have the triggers that refuse a double booking."""
     from reservations import constraints
 

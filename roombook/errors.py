@@ -1,4 +1,4 @@
-"""What can go wrong in the business, each with its stable code; no HTTP in here (see api/exceptions.py)."""
+"""What can go wrong in the business, each with its stable code; no HTTP here: api/exceptions.py."""
 
 from collections.abc import Mapping
 

@@ -106,11 +106,11 @@ def prepare(row: models.Model, field: str, thumbnail_field: str | None = None) -
         return set()
     image = opened(picture.file)
     fresh = fitted(image, FULL_SIDE)
-    picture.save(fresh.name, fresh, save=False)
+    picture.save(str(fresh.name), fresh, save=False)
     if thumbnail_field is None:
         return {field}
     small = fitted(image, THUMBNAIL_SIDE)
-    getattr(row, thumbnail_field).save(small.name, small, save=False)
+    getattr(row, thumbnail_field).save(str(small.name), small, save=False)
     return {field, thumbnail_field}
 
 
@@ -132,5 +132,5 @@ def delete_with(model: type[models.Model], *fields: str) -> None:
 def delete_after_commit(*files: FieldFile) -> None:
     """Remove files from the storage once the row's change is certain."""
     for file in files:
-        if file:
+        if file.name:
             transaction.on_commit(partial(file.storage.delete, file.name))

@@ -5,6 +5,7 @@ places: a currency with three (KWD) is kept to hundredths, one with none (JPY) t
 """
 
 from decimal import ROUND_HALF_UP, Decimal
+from functools import lru_cache
 from typing import Any
 
 from babel.numbers import format_currency, get_currency_precision
@@ -38,5 +39,10 @@ def rounded(amount: Decimal | int, currency: str | None = None) -> Decimal:
 
 def display(amount: Decimal | int) -> str:
     """The amount as people of the service's locale write it: `$175.00`, `-$20.00`."""
-    currency = settings.CURRENCY
-    return str(format_currency(rounded(amount, currency), currency, locale=settings.LOCALE))
+    return _written(rounded(amount), settings.CURRENCY, settings.LOCALE)
+
+
+# A search tells the same few prices over and over.
+@lru_cache(maxsize=4096)
+def _written(amount: Decimal, currency: str, locale: str) -> str:
+    return str(format_currency(amount, currency, locale=locale))

@@ -1,4 +1,4 @@
-"""The one way to write more than a row: all or nothing, tried again when the database asks for it."""
+"""The one way to write more than a row: all or nothing, and again when the database says so."""
 
 import functools
 from collections.abc import Callable
