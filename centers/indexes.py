@@ -3,6 +3,18 @@
 from typing import Any
 
 from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.operations import TrigramExtension
+
+
+class Trigrams(TrigramExtension):
+    """pg_trgm on PostgreSQL, nothing elsewhere; stays when the migration is taken back.
+
+    Another application of the same database may use it by then.
+    """
+
+    def database_backwards(self, *args: Any) -> None:
+        pass
+
 
 # Migrations run what create_sql returns: elsewhere it must be something, and do nothing.
 NOTHING = "SELECT 1"

@@ -6,12 +6,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import DatabaseError
 
 from accounts.limits import PROMO_CODE
 from centers.models import MeetingRoom
 from centers.span import Span
-from reservations import availability, billing, constraints, extras, promos
+from reservations import availability, billing, extras, promos
 from reservations.allowances import valid_for
 from reservations.booking_span import span_at
 from reservations.locks import lock_reservation, lock_room
@@ -22,7 +21,7 @@ from reservations.models import (
     Reservation,
 )
 from reservations.status import Status
-from roombook.errors import InvalidRequest, PromoCodeInvalid, ReservationNotOpen, SlotUnavailable
+from roombook.errors import InvalidRequest, PromoCodeInvalid, ReservationNotOpen
 from roombook.transactions import in_transaction
 
 if TYPE_CHECKING:
@@ -70,7 +69,7 @@ def create_draft(
         created_at=now,
         created_by=created_by,
     )
-    save_holder(reservation)
+    reservation.save(force_insert=True)
     ChosenService.objects.bulk_create(
         ChosenService(
             reservation=reservation,
@@ -83,16 +82,6 @@ def create_draft(
     Attendee.objects.bulk_create(Attendee(reservation=reservation, **guest) for guest in guests)
     billing.reprice(reservation)
     return reservation
-
-
-def save_holder(reservation: Reservation) -> None:
-    """Insert a reservation that holds its room; the database's own refusal reads like ours."""
-    try:
-        reservation.save(force_insert=True)
-    except DatabaseError as error:
-        if constraints.is_overlap(error):
-            raise SlotUnavailable from error
-        raise
 
 
 def make_way(

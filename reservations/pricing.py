@@ -98,7 +98,10 @@ def quote(
     if tax:
         text = f"Tax, {rates.number_text(center.tax_rate)}%"
         lines.append(Line(LineItemType.TAX, text, tax, money.display(tax)))
-    return Quote(tuple(lines), priced, used, base, discount)
+    priced_booking = Quote(tuple(lines), priced, used, base, discount)
+    if priced_booking.total > money.LARGEST:
+        raise RateNotConfigured("This price is beyond what can be charged. Please ask the center.")
+    return priced_booking
 
 
 def use_hours(priced: rates.PricedRoom, offers: Iterable["Offer"]) -> tuple[HoursUsed, ...]:

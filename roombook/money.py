@@ -15,6 +15,8 @@ from django.db import models
 PLACES = 2
 
 zero = Decimal(0)
+# What a MoneyField can hold.
+LARGEST = Decimal("9999999999.99")
 
 
 class MoneyField(models.DecimalField):

@@ -4,7 +4,6 @@ import django.core.validators
 import django.db.models.deletion
 import django.db.models.functions.text
 from django.conf import settings
-from django.contrib.postgres.operations import TrigramExtension
 from django.db import migrations, models
 
 import centers.indexes
@@ -20,8 +19,8 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        # For the index of search_text; does nothing on other databases.
-        TrigramExtension(),
+        # For the index of search_text.
+        centers.indexes.Trigrams(),
         migrations.CreateModel(
             name="Center",
             fields=[

@@ -9,7 +9,11 @@ from roombook.api.serializers import (
 
 
 class AddressInfo(ContractSerializer):
-    """A postal address; a row that is a `roombook.address.Address` is its own source."""
+    """A postal address; a row that is a `roombook.address.Address` is its own source.
+
+    HasStreet2 and CityStatePostalCode are made of the others: coming in they are judged as any
+    field is, and not kept.
+    """
 
     Street1 = TextField()
     Street2 = TextField()
@@ -21,5 +25,5 @@ class AddressInfo(ContractSerializer):
     Latitude = DoubleField(min_value=-90, max_value=90)
     Longitude = DoubleField(min_value=-180, max_value=180)
     TimeZoneId = TextField()
-    HasStreet2 = BooleanField(read_only=True)
-    CityStatePostalCode = TextField(read_only=True)
+    HasStreet2 = BooleanField()
+    CityStatePostalCode = TextField()
