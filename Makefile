@@ -12,6 +12,7 @@ PY := .venv/bin/python
 TOOLS := ENV_FILE=/dev/null DEBUG=true
 # What a real server has, with a key made up on the spot.
 PRODUCTION = ENV_FILE=/dev/null DEBUG=false ALLOWED_HOSTS=rooms.example.com PAYMENT_GATEWAY=sandbox \
+	DEFAULT_FROM_EMAIL=rooms@example.com \
 	SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')"
 
 .PHONY: help env run test lint types settings check fmt lock clean

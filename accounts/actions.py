@@ -9,7 +9,7 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import transaction
 
-from accounts import limits
+from accounts import limits, mail
 from accounts.models import ApiToken, User, canonical_email
 from accounts.names import holds_card_number
 from roombook.errors import InvalidCredentials, InvalidRequest
@@ -118,23 +118,24 @@ def change_password(
         validate_password(new_password, user)
     except ValidationError as error:
         raise InvalidRequest({"new_password": " ".join(error.messages)}) from None
-    _set_password(user, new_password, keep=token)
+    _set_password(user, new_password, keep=token, now=now)
 
 
-def _set_password(user: User, new_password: str, *, keep: ApiToken) -> None:
+def _set_password(user: User, new_password: str, *, keep: ApiToken, now: datetime) -> None:
     # Hashed before the row is locked: it takes long.
     new_hash = make_password(new_password)
-    _replace_hash(user, new_hash, keep)
+    _replace_hash(user, new_hash, keep, now)
 
 
 @in_transaction
-def _replace_hash(user: User, new_hash: str, keep: ApiToken) -> None:
+def _replace_hash(user: User, new_hash: str, keep: ApiToken, now: datetime) -> None:
     locked = lock(user)
     if locked.password != user.password:
         raise InvalidRequest({"current_password": "The password was changed elsewhere meanwhile."})
     locked.password = new_hash
     locked.save(update_fields=["password"])
     locked.tokens.exclude(pk=keep.pk).delete()
+    mail.password_changed(locked, now=now)
 
 
 def update_info(user: User, **new: str) -> User:

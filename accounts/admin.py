@@ -12,7 +12,9 @@ from django.utils import timezone
 from accounts import actions, limits
 from accounts.forms import SignInForm, UserAddForm, UserForm
 from accounts.models import User
+from accounts.outbox import OutboxMessage
 from roombook import images
+from roombook.admin import ReadOnly
 
 admin.site.login_form = SignInForm
 
@@ -121,3 +123,36 @@ class UserAdmin(DjangoUserAdmin):
             if old and old.thumbnail:
                 images.delete_after_commit(old.thumbnail)
         super().save_model(request, obj, form, change)
+
+
+@admin.register(OutboxMessage)
+class OutboxMessageAdmin(ReadOnly, admin.ModelAdmin):
+    """Mails: waiting, sent, and given up until a person has looked."""
+
+    list_display = (
+        *("id", "state", "kind", "about", "to", "created_at", "sent_at", "attempts"),
+        *("next_attempt_at", "last_error"),
+    )
+    list_filter = ("state", "kind", "created_at")
+    search_fields = ("=about", "to", "subject")
+    date_hierarchy = "created_at"
+    ordering = ("-created_at", "-pk")
+    show_full_result_count = False
+    actions = ("send_again",)
+    fields = (
+        *("state", "kind", "about", "user", "to", "created_at", "sent_at", "attempts"),
+        *("next_attempt_at", "last_error", "subject", "text", "calendar"),
+    )
+
+    def has_send_permission(self, request: HttpRequest) -> bool:
+        """Nobody changes a mail; who may change them may send them."""
+        return request.user.has_perm("accounts.change_outboxmessage")
+
+    @admin.action(description="Send again", permissions=["send"])
+    def send_again(self, request: HttpRequest, queryset: QuerySet[OutboxMessage]) -> None:
+        now = timezone.now()
+        count = sum(message.send_again(now=now) for message in queryset.order_by("pk"))
+        self.message_user(request, f"{count} mails will be sent in a minute.", messages.SUCCESS)
+        if waiting := len(queryset) - count:
+            text = f"{waiting} are waiting to be sent anyway."
+            self.message_user(request, text, messages.WARNING)

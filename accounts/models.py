@@ -10,7 +10,12 @@ from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, Permis
 from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.functions import Lower
+from django.utils import timezone
 
+from accounts import mail
+
+# Registered here, where Django looks for models.
+from accounts.outbox import OutboxMessage  # noqa: F401
 from roombook import images
 
 
@@ -88,7 +93,8 @@ class User(AbstractBaseUser, PermissionsMixin):
         self._password_was_taken_away = True
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        """Keep the row; a new password, or none any more, signs every device out with it.
+        """Keep the row; a new password, or none any more, signs every device out and is told to
+        the owner with it.
 
         Django clears `_password` for a mere upgrade of the hash, which signs nobody out.
         """
@@ -100,6 +106,12 @@ class User(AbstractBaseUser, PermissionsMixin):
             with transaction.atomic(using=kwargs.get("using")):
                 super().save(*args, **kwargs)
                 self.tokens.all().delete()
+                mail.password_changed(
+                    self,
+                    # Django's own forms and commands save, and none of them tells the time.
+                    now=timezone.now(),  # noqa: TID251
+                    was_taken_away=self._password_was_taken_away,
+                )
         self._password_was_taken_away = False
 
     # Django's own: the raw password between `set_password` and `save`.

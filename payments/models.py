@@ -21,6 +21,7 @@ from payments.gateways.sandbox_models import (  # noqa: F401
     SandboxPayment,
     SandboxRefund,
 )
+from payments.gateways.stripe_models import StripeCustomer, StripePayment  # noqa: F401
 from roombook.address import Address
 from roombook.money import MoneyField
 
@@ -92,7 +93,8 @@ MOVES = {
     PaymentState.CAPTURED: {PaymentState.REFUNDED},
     PaymentState.DECLINED: set(),
     PaymentState.VOIDED: set(),
-    PaymentState.REFUNDED: set(),
+    # The bank sent a refund back.
+    PaymentState.REFUNDED: {PaymentState.CAPTURED},
 }
 
 
@@ -143,6 +145,9 @@ class Payment(models.Model):
     lease_until = models.DateTimeField()
     created_at = models.DateTimeField(editable=False)
     authorized_at = models.DateTimeField(null=True, blank=True)
+    authorized_until = models.DateTimeField(
+        null=True, blank=True, help_text="When reserved money goes back by itself, if it does."
+    )
     captured_at = models.DateTimeField(null=True, blank=True)
     settled_at = models.DateTimeField(
         "closed at", null=True, blank=True, help_text="Declined, voided or wholly refunded."
@@ -190,7 +195,8 @@ class Payment(models.Model):
         if state == PaymentState.AUTHORIZED:
             self.authorized_at = now
         elif state == PaymentState.CAPTURED:
-            self.captured_at = now
+            self.captured_at = self.captured_at or now
+            self.settled_at = None
         else:
             self.settled_at = now
 
@@ -228,3 +234,36 @@ class Refund(models.Model):
 
     def __str__(self) -> str:
         return f"{self.amount} of payment {self.payment_id} ({self.state})"
+
+
+class Dispute(models.Model):
+    """A customer who asks their bank for the money back; answered in the gateway's dashboard.
+
+    Recorded as the gateway tells it: whether the money is gone is for the bank to say.
+    """
+
+    payment = models.ForeignKey(Payment, models.PROTECT, related_name="disputes")
+    reference = models.CharField(max_length=255, unique=True)
+    amount = MoneyField()
+    currency = models.CharField(max_length=3)
+    reason = models.CharField(max_length=100, blank=True)
+    status = models.CharField(
+        max_length=100, help_text="In the gateway's words: needs_response, won, lost, ..."
+    )
+    opened_at = models.DateTimeField(editable=False)
+    respond_by = models.DateTimeField("answer until", null=True, blank=True)
+    closed_at = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.amount} {self.currency} ({self.status})"
+
+
+class GatewayEvent(models.Model):
+    """A message of the gateway's that was dealt with: told again, it is only acknowledged."""
+
+    reference = models.CharField(max_length=255, unique=True)
+    type = models.CharField(max_length=100)
+    received_at = models.DateTimeField(db_index=True, editable=False)
+
+    def __str__(self) -> str:
+        return f"{self.type} {self.reference}"

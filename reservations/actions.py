@@ -110,7 +110,8 @@ def apply_promo_code(
 
     A refused code leaves the reservation as it was, and counts against guessing.
     """
-    PROMO_CODE.check(user.pk, now=now)
+    if code.strip():
+        PROMO_CODE.check(user.pk, now=now)
     try:
         return _apply_promo_code(reservation_id, code.strip(), user=user, now=now)
     except PromoCodeInvalid:

@@ -4,6 +4,7 @@ Status and money are never typed: buttons call the same functions as the API.
 """
 
 from collections.abc import Callable
+from datetime import tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -18,7 +19,8 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import User
-from reservations import actions, approval, availability, cancellation
+from accounts.outbox import OutboxMessage
+from reservations import actions, approval, availability, cancellation, mail
 from reservations.booking_span import span_at
 from reservations.forms import DraftForm, ExtraFormSet
 from reservations.models import (
@@ -115,6 +117,7 @@ class ReservationAdmin(CenterClock, admin.ModelAdmin):
     fieldsets = (
         (None, {"fields": ("status", "user", "room", "center", "start", "end", "hold_until")}),
         ("Price", {"fields": ("total", "promo_code", "allowances_by_hand", "payments")}),
+        ("Told", {"fields": ("mails",)}),
         (
             "Booking",
             {
@@ -166,6 +169,13 @@ class ReservationAdmin(CenterClock, admin.ModelAdmin):
     def payments(self, reservation: Reservation) -> str:
         rows = reservation.payments.order_by("pk").prefetch_related("refunds")
         return "; ".join(_told(payment) for payment in rows) or "none"
+
+    @admin.display(description="mails to the customer")
+    def mails(self, reservation: Reservation) -> str:
+        """Each mail with what became of it, on the center's clock like the rest of the page."""
+        zone = timezone.get_current_timezone()
+        rows = OutboxMessage.objects.about(mail.matter(reservation))
+        return "; ".join(_mail_told(row, zone) for row in rows) or "none"
 
     # A new draft, through the same function as the API
 
@@ -319,6 +329,11 @@ def _preview(reservation: Reservation) -> str:
         return cancellation.preview(reservation, now=timezone.now()).message
     except DomainError as error:
         return error.message
+
+
+def _mail_told(row: OutboxMessage, zone: tzinfo) -> str:
+    since = (row.sent_at or row.created_at).astimezone(zone)
+    return f"{row.kind}: {row.state} {since:%Y-%m-%d %H:%M}"
 
 
 def _told(payment: Any) -> str:

@@ -86,18 +86,22 @@ def take(reservation: Reservation, *, now: dt.datetime) -> None:
     list(locked)
     valid = valid_for(reservation.user, reservation.room, reservation.span)
     offers = {offer.allowance.pk: offer for offer in valid}
+    entries = []
     for pk, hours in wanted.items():
         offer = offers.get(pk)
         if offer is None or offer.hours_left < hours:
             raise AllowanceExhausted
-        AllowanceEntry.objects.create(
-            allowance_id=pk,
-            reservation=reservation,
-            period=offer.period,
-            hours=-hours,
-            reason=f"Used for reservation {reservation.pk}",
-            at=now,
+        entries.append(
+            AllowanceEntry(
+                allowance_id=pk,
+                reservation=reservation,
+                period=offer.period,
+                hours=-hours,
+                reason=f"Used for reservation {reservation.pk}",
+                at=now,
+            )
         )
+    AllowanceEntry.objects.bulk_create(entries)
 
 
 def give_back(reservation: Reservation, *, now: dt.datetime) -> None:
@@ -107,13 +111,15 @@ def give_back(reservation: Reservation, *, now: dt.datetime) -> None:
         .annotate(balance=Sum("hours"))
         .order_by("allowance_id", "period")
     )
-    for row in rows:
-        if row["balance"] < 0:
-            AllowanceEntry.objects.create(
-                allowance_id=row["allowance_id"],
-                reservation=reservation,
-                period=row["period"],
-                hours=-row["balance"],
-                reason=f"Given back by reservation {reservation.pk}",
-                at=now,
-            )
+    AllowanceEntry.objects.bulk_create(
+        AllowanceEntry(
+            allowance_id=row["allowance_id"],
+            reservation=reservation,
+            period=row["period"],
+            hours=-row["balance"],
+            reason=f"Given back by reservation {reservation.pk}",
+            at=now,
+        )
+        for row in rows
+        if row["balance"] < 0
+    )

@@ -8,8 +8,9 @@ from typing import Any
 from django.conf import settings
 from django.db.models import Q
 
-from payments.models import Payment
-from reservations import availability, billing, checkout
+from payments import actions as payments
+from payments.models import Payment, PaymentState
+from reservations import availability, billing, checkout, mail
 from reservations.cancellation import open_payment_of
 from reservations.locks import lock_reservation
 from reservations.models import Reservation
@@ -19,7 +20,17 @@ from roombook.transactions import in_transaction
 
 
 def approve(reservation_id: int, *, now: dt.datetime) -> Reservation:
-    """Agree to a request: ask the evaluator again, confirm, and take the money that is reserved."""
+    """Agree to a request: ask the evaluator again, confirm, and take the money that is reserved.
+
+    Raises SlotUnavailable, ReservationNotOpen (also where the reserved money has lapsed: then the
+    request expires) or ServiceUnavailable where the gateway cannot be asked.
+    """
+    if not _money_is_reserved(reservation_id, now=now):
+        _end_request(reservation_id, Status.EXPIRED, now=now)
+        raise ReservationNotOpen(
+            "The money for this request is no longer reserved, so the request has expired."
+            " The customer has to book again."
+        )
     reservation, payment = _approve(reservation_id, now=now)
     return _with_dues(reservation, payment, now=now)
 
@@ -83,11 +94,25 @@ def _complete(reservation_id: int) -> list[Reservation]:
     return [reservation]
 
 
+def _money_is_reserved(reservation_id: int, *, now: dt.datetime) -> bool:
+    """Ask the gateway, before a room is promised, whether the money can still be taken."""
+    payment = (
+        Payment.objects.authorized()
+        .filter(reservation=reservation_id, reservation__status=Status.PENDING)
+        .first()
+    )
+    if payment is None:
+        return True
+    payment = payments.record(payment, payments.find_out(payment), now=now)
+    return payment.state in {PaymentState.AUTHORIZED, PaymentState.CAPTURED}
+
+
 @in_transaction
 def _approve(reservation_id: int, *, now: dt.datetime) -> tuple[Reservation, Payment | None]:
     reservation = _lock_request(reservation_id)
     availability.of(reservation.room, reservation.span, now=now, ignoring=reservation).require()
     reservation.move_to(Status.CONFIRMED)
+    mail.answered(reservation, now=now)
     return reservation, open_payment_of(reservation)
 
 
@@ -98,6 +123,7 @@ def _end_request(
     reservation = _lock_request(reservation_id)
     reservation.move_to(status)
     billing.give_back_benefits(reservation, now=now)
+    mail.answered(reservation, now=now)
     return reservation, open_payment_of(reservation)
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from payments import actions as payments
 from payments.models import Payment, PaymentState
-from reservations import billing, checkout
+from reservations import billing, checkout, mail
 from reservations.locks import lock_reservation
 from reservations.models import Reservation
 from reservations.status import Status, may_move
@@ -76,6 +76,7 @@ def _cancel(
     billing.give_back_benefits(reservation, now=now)
     if payment is not None and terms.refund:
         payments.open_refund(payment, amount=terms.refund, reason="Cancelled", now=now)
+    mail.cancelled(reservation, terms, now=now)
     message = f"The reservation is cancelled: {terms.sentence}"
     return Cancellation(reservation, terms.refund, message), payment
 
@@ -87,10 +88,7 @@ def terms_of(reservation: Reservation, *, now: dt.datetime) -> Terms:
     if reservation.status != Status.CONFIRMED or payment is None:
         return Terms(money.zero, money.zero, "nothing was charged.")
     paid = payments.refundable(payment)
-    notice = dt.timedelta(hours=reservation.cancellation_notice_hours)
-    grace = dt.timedelta(minutes=reservation.cancellation_grace_minutes)
-    in_grace = reservation.booked_at is not None and now <= reservation.booked_at + grace
-    if now <= reservation.start - notice or in_grace:
+    if now <= reservation.free_until:
         card = f"{payment.card_brand} ending {payment.card_last4}".strip()
         return Terms(paid, money.zero, f"{money.display(paid)} is refunded to {card}.")
     return Terms(

@@ -24,7 +24,7 @@ from payments import gateways
 from payments.cards import Card
 from payments.gateways.base import GatewayPayment, GatewayUnavailable
 from payments.models import Payment, PaymentState, RefundState, SavedCard
-from reservations import availability, billing
+from reservations import availability, billing, mail
 from reservations.actions import make_way
 from reservations.locks import lock_reservation
 from reservations.models import Partner, Reservation
@@ -230,6 +230,7 @@ def _book(reservation: Reservation, *, is_live_money: bool, now: dt.datetime) ->
         booked_at=now,
         is_live=live_room and is_live_money,
     )
+    mail.booked(reservation, now=now)
 
 
 # --- Settling ------------------------------------------------------------------------------------

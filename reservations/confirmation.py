@@ -36,26 +36,27 @@ def what(reservation: Reservation) -> str:
     center = reservation.room.center
     start = reservation.start.astimezone(center.zone)
     end = reservation.end.astimezone(center.zone)
-    until = _time(end) if end.date() == start.date() else f"{_date(end)}, {_time(end)}"
-    return f"{reservation.room.name} at {center.name}, {_date(start)}, {_time(start)} - {until}"
+    until = hour(end) if end.date() == start.date() else f"{_date(end)}, {hour(end)}"
+    return f"{reservation.room.name} at {center.name}, {_date(start)}, {hour(start)} - {until}"
 
 
 def _paid(payment: Payment | None) -> str:
     if payment is None:
         return "There was nothing to pay."
-    return f"{money.display(payment.amount)} was charged to {_card(payment)}."
+    return f"{money.display(payment.amount)} was charged to {card(payment)}."
 
 
 def _reserved(payment: Payment | None) -> str:
     if payment is None:
         return "There is nothing to pay."
     return (
-        f"{money.display(payment.amount)} is reserved on {_card(payment)} and charged only when"
+        f"{money.display(payment.amount)} is reserved on {card(payment)} and charged only when"
         " the center agrees."
     )
 
 
-def _card(payment: Payment) -> str:
+def card(payment: Payment) -> str:
+    """What a receipt shows of a card."""
     return f"{payment.card_brand} ending {payment.card_last4}"
 
 
@@ -63,6 +64,7 @@ def _date(moment: dt.datetime) -> str:
     return str(format_date(moment.date(), "EEE, MMM d, y", locale=settings.LOCALE))
 
 
-def _time(moment: dt.datetime) -> str:
+def hour(moment: dt.datetime) -> str:
+    """The time of day as people write it."""
     # CLDR parts hour and AM/PM by a narrow no-break space, which few phones' fonts have.
     return str(format_time(moment.time(), "short", locale=settings.LOCALE)).replace("\u202f", " ")

@@ -9,10 +9,18 @@ from typing import Any
 
 from django.contrib.postgres.constraints import ExclusionConstraint
 from django.contrib.postgres.fields import DateTimeRangeField
+from django.contrib.postgres.operations import BtreeGistExtension
 from django.db import DatabaseError, connections
 from django.db.models import Func
 
 NAME = "reservation_holders_never_overlap"
+
+
+class BtreeGist(BtreeGistExtension):
+    """btree_gist on PostgreSQL, nothing elsewhere; stays when the migration is taken back."""
+
+    def database_backwards(self, *args: Any) -> None:
+        """Another application of the same database may use it by then."""
 
 
 class TimestampRange(Func):

@@ -36,6 +36,17 @@ class ReservationQuerySet(models.QuerySet[Any]):
             holds_slot=False, hold_until=None
         )
 
+    def about_to_lapse(self, now: dt.datetime, ahead: dt.timedelta) -> "ReservationQuerySet":
+        """Drafts that staff made, whose hold ends soon, and whose customer was not told yet."""
+        return self.filter(
+            status=Status.NEW,
+            created_by__isnull=False,
+            reminded_at__isnull=True,
+            hold_until__gt=now,
+            hold_until__lte=now + ahead,
+            start__gt=now,
+        )
+
     def touching(self, span: Span, *, turnaround_minutes: int) -> "ReservationQuerySet":
         """Those nearer to the span than the larger of the two turnarounds allows."""
         buffer = dt.timedelta(minutes=turnaround_minutes)

@@ -6,14 +6,14 @@ from django.db import models
 class Status(models.TextChoices):
     """The contract's ReservationStatuses; the stored value is the one on the wire."""
 
-    NEW = "New", "New (a draft, not paid)"
-    PROCESSING = "Processing", "Processing (a payment is under way or in doubt)"
-    PENDING = "Pending", "Pending (authorized, the center has yet to agree)"
-    CONFIRMED = "Confirmed", "Confirmed"
-    DECLINED = "Declined", "Declined by the center"
-    CANCELLED = "Cancelled", "Cancelled"
-    EXPIRED = "Expired", "Expired"
-    COMPLETED = "Completed", "Completed"
+    NEW = "New"  # a draft, not paid
+    PROCESSING = "Processing"  # a payment is under way or in doubt
+    PENDING = "Pending"  # the money is reserved, the center has yet to agree
+    CONFIRMED = "Confirmed"
+    DECLINED = "Declined"  # by the center
+    CANCELLED = "Cancelled"
+    EXPIRED = "Expired"  # its time passed, or nobody answered
+    COMPLETED = "Completed"
     NO_SHOW = "NoShow", "No-show"
 
 

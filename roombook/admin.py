@@ -3,8 +3,12 @@
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.contrib import admin
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
+
+admin.site.site_header = admin.site.site_title = "roombook"
+admin.site.index_title = "Back office"
 
 
 class CenterClock:

@@ -1,13 +1,16 @@
 """What must not be wrong when the service starts, each with its id."""
 
 import re
+from email.utils import parseaddr
 from typing import Any
 from urllib.parse import urlsplit
 
 from babel import Locale, UnknownLocaleError
 from babel.numbers import list_currencies
 from django.conf import settings
-from django.core.checks import CheckMessage, Error, register
+from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004 (Django's name)
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 
 SHORTEST_KEY = 50
 FEWEST_CHARACTERS = 5
@@ -136,6 +139,36 @@ def times_fit(**_: Any) -> list[CheckMessage]:
                 "TOKEN_IDLE_DAYS is above TOKEN_MAX_DAYS.",
                 hint="A token cannot rest for longer than it lives.",
                 id="roombook.E010",
+            )
+        )
+    return problems
+
+
+@register("roombook")
+def mail_addresses(**_: Any) -> list[CheckMessage]:
+    """Mails can be sent and answered."""
+    problems: list[CheckMessage] = []
+    sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
+    for name, address in (
+        ("DEFAULT_FROM_EMAIL", sender),
+        *([("SUPPORT_EMAIL", settings.SUPPORT_EMAIL)] if settings.SUPPORT_EMAIL else []),
+    ):
+        try:
+            validate_email(address)
+        except ValidationError:
+            problems.append(
+                Error(
+                    f"{name}: {getattr(settings, name)!r} is no mail address.",
+                    hint="Such as rooms@example.com; before the sender's may stand a name.",
+                    id="roombook.E011",
+                )
+            )
+    if not settings.DEBUG and sender.endswith("@localhost"):
+        problems.append(
+            Warning(
+                f"Mails would come from {sender}, which most mail servers refuse.",
+                hint="Set DEFAULT_FROM_EMAIL, such as: Rooms <rooms@example.com>",
+                id="roombook.W001",
             )
         )
     return problems

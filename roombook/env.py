@@ -13,6 +13,8 @@ T = TypeVar("T")
 TRUE = {"1", "true", "yes", "on"}
 FALSE = {"0", "false", "no", "off"}
 DATABASES = {"postgres", "postgresql", "sqlite"}
+# How mail goes out, with the usual port of each.
+MAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465, "consolemail": None, "filemail": None}
 
 
 class Required:
@@ -76,6 +78,34 @@ def database(name: str, default: str) -> dict[str, Any]:
             raise ValueError("is not a postgres:// or sqlite:// address") from None
 
     return read(name, parse(default), parse)
+
+
+def mail(name: str, default: str) -> dict[str, Any]:
+    """Where mail goes, by its address, as Django's EMAIL_ settings."""
+
+    def parse(raw: str) -> dict[str, Any]:
+        # The address holds a password, so that no message may repeat it.
+        try:
+            url = urlsplit(raw)
+            config = environ.Env.email_url_config(raw)
+            if url.scheme not in MAIL_PORTS or url.query:
+                raise ValueError
+            if url.scheme.startswith("smtp") and not url.hostname:
+                raise ValueError
+        except (ValueError, TypeError, KeyError, ImproperlyConfigured):
+            raise ValueError(f"does not begin with one of: {SCHEMES}, or is malformed") from None
+        return {
+            "EMAIL_USE_TLS": False,
+            "EMAIL_USE_SSL": False,
+            **config,
+            "EMAIL_PORT": config["EMAIL_PORT"] or MAIL_PORTS[url.scheme],
+            "EMAIL_FILE_PATH": url.path or None,
+        }
+
+    return read(name, parse(default), parse)
+
+
+SCHEMES = ", ".join(f"{scheme}://" for scheme in MAIL_PORTS)
 
 
 def is_given(name: str) -> bool:

@@ -237,6 +237,29 @@ GATEWAY_TIMEOUT = env.number("GATEWAY_TIMEOUT", 10, least=1)
 # Seconds for which one request owns a payment; longer than the gateway can keep it waiting.
 PAYMENT_LEASE_SECONDS = env.number("PAYMENT_LEASE_SECONDS", 60, least=1)
 
+# --- Mail ---------------------------------------------------------------------------------------
+
+# The server that takes our mail: smtp://host:25, smtp+tls://user:password@host:587 (STARTTLS) or
+# smtp+ssl://user:password@host:465. consolemail:// prints it, filemail:///folder writes files.
+MAIL = env.mail("EMAIL_URL", "consolemail://" if DEBUG else "smtp://127.0.0.1:25")
+EMAIL_BACKEND = MAIL["EMAIL_BACKEND"]
+EMAIL_HOST = MAIL["EMAIL_HOST"]
+EMAIL_PORT = MAIL["EMAIL_PORT"]
+EMAIL_HOST_USER = MAIL["EMAIL_HOST_USER"]
+EMAIL_HOST_PASSWORD = MAIL["EMAIL_HOST_PASSWORD"]
+EMAIL_USE_TLS = MAIL["EMAIL_USE_TLS"]
+EMAIL_USE_SSL = MAIL["EMAIL_USE_SSL"]
+EMAIL_FILE_PATH = MAIL["EMAIL_FILE_PATH"]
+
+# Seconds to wait for the mail server, at each step.
+EMAIL_TIMEOUT = env.number("EMAIL_TIMEOUT", 10, least=1)
+
+# Whom mails come from; the name is what customers know the service as.
+DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "roombook <roombook@localhost>")
+
+# Where customers can write to; every mail names it, and answers go there. Empty: none.
+SUPPORT_EMAIL = env.text("SUPPORT_EMAIL")
+
 # --- Files --------------------------------------------------------------------------------------
 
 STATIC_URL = "/static/"

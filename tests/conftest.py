@@ -1,6 +1,7 @@
 """What all tests share."""
 
 import pytest
+import time_machine
 from django.db import connection
 from hypothesis import settings as hypothesis_settings
 
@@ -19,6 +20,15 @@ def _quick_passwords(settings):
 def _media(settings, tmp_path):
     """Pictures of tests go where nobody keeps them."""
     settings.MEDIA_ROOT = tmp_path / "media"
+
+
+@pytest.fixture
+def world(client, db):
+    """One of everything, and a clock that stands still (tests/world.py)."""
+    from tests.world import NOW, World  # Models, which are ready only by now.
+
+    with time_machine.travel(NOW, tick=False):
+        yield World(client)
 
 
 @pytest.fixture(scope="session")

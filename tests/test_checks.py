@@ -8,6 +8,7 @@ GOOD = {
     "SECRET_KEY": "sK7vQ2xW9mB4nL6pR8tY1uE3iO5aD0fG-hJzXcVbNqMwZ_kTrPs",
     "ALLOWED_HOSTS": ["rooms.example.com"],
     "PAYMENT_GATEWAY_IS_CHOSEN": True,
+    "DEFAULT_FROM_EMAIL": "Rooms <rooms@example.com>",
 }
 
 
@@ -37,6 +38,9 @@ def test_good_settings_have_no_problem():
         ("LOCALE", "xx_YY", "roombook.E004"),
         ("LOCALE", "not a locale", "roombook.E004"),
         ("MINIMUM_APP_VERSION", "2.x", "roombook.E005"),
+        ("DEFAULT_FROM_EMAIL", "Rooms", "roombook.E011"),
+        ("SUPPORT_EMAIL", "Rooms <help@example.com>", "roombook.E011"),
+        ("DEFAULT_FROM_EMAIL", "roombook <roombook@localhost>", "roombook.W001"),
         ("MINIMUM_APP_VERSION", "2.", "roombook.E005"),
         ("MINIMUM_APP_VERSION", "٢.1", "roombook.E005"),
         ("ALLOWED_HOSTS", [], "roombook.E006"),
@@ -62,6 +66,7 @@ def test_a_wrong_setting_is_named(settings, name, value, id_):
     [
         ("CURRENCY", "EUR"),
         ("LOCALE", "de_DE"),
+        ("SUPPORT_EMAIL", "help@example.com"),
         ("MINIMUM_APP_VERSION", "2.4.1"),
         ("PUBLIC_URL", "https://rooms.example.com:8443/booking"),
     ],

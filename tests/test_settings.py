@@ -120,6 +120,35 @@ def test_a_pooler_gets_no_session_settings():
     assert database["DISABLE_SERVER_SIDE_CURSORS"] is True
 
 
+def test_mail_goes_where_its_address_says():
+    local = read()
+    tls = read(EMAIL_URL="smtp+tls://rooms%40example.com:p%40ss@mail.example.com")
+    ssl = read(EMAIL_URL="smtp+ssl://u:p@mail.example.com:4650")
+
+    assert local["EMAIL_BACKEND"] == "django.core.mail.backends.smtp.EmailBackend"
+    assert (local["EMAIL_HOST"], local["EMAIL_PORT"]) == ("127.0.0.1", 25)
+    assert local["EMAIL_TIMEOUT"] == 10
+    assert (tls["EMAIL_HOST"], tls["EMAIL_PORT"]) == ("mail.example.com", 587)
+    assert (tls["EMAIL_HOST_USER"], tls["EMAIL_HOST_PASSWORD"]) == ("rooms@example.com", "p@ss")
+    assert (tls["EMAIL_USE_TLS"], tls["EMAIL_USE_SSL"]) == (True, False)
+    assert (ssl["EMAIL_PORT"], ssl["EMAIL_USE_TLS"], ssl["EMAIL_USE_SSL"]) == (4650, False, True)
+
+
+def test_mail_of_a_developer_is_printed():
+    settings = read(DEBUG="true")
+
+    assert settings["EMAIL_BACKEND"] == "django.core.mail.backends.console.EmailBackend"
+
+
+def test_a_wrong_mail_address_is_named_without_its_password():
+    for wrong in ("pop3://u:hidden@h", "smtp://u:hidden@", "smtp://u:hidden@h:port", "hidden"):
+        result = run(SHOW, **PRODUCTION | {"EMAIL_URL": wrong})
+
+        assert result.returncode != 0
+        assert "ImproperlyConfigured: EMAIL_URL: does not begin" in result.stderr
+        assert "hidden" not in result.stderr
+
+
 def test_the_protocol_is_only_believed_from_a_proxy_of_ours():
     assert read(TRUSTED_PROXIES="1")["SECURE_PROXY_SSL_HEADER"] == [
         "HTTP_X_FORWARDED_PROTO",

@@ -6,6 +6,7 @@ repeated: the same key gives the same answer and never moves money twice.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from decimal import Decimal
 from typing import ClassVar, Literal, Protocol
 from uuid import UUID
@@ -43,6 +44,32 @@ class GatewayPayment:
     last4: str = ""
     # Why it was declined, fit to be read by the customer.
     message: str = ""
+    # When reserved money goes back by itself; None where nobody knows, or never.
+    authorized_until: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayRefund:
+    """One refund in the gateway's books; `key` is ours, None where staff made it over there."""
+
+    reference: str
+    amount: Decimal
+    key: UUID | None = None
+    failed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class GatewayDispute:
+    """A customer who asks their bank for the money back, as the gateway tells it."""
+
+    reference: str
+    amount: Decimal
+    currency: str
+    reason: str
+    status: str
+    opened_at: datetime
+    is_closed: bool
+    respond_by: datetime | None = None
 
 
 class Gateway(Protocol):

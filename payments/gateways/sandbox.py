@@ -16,6 +16,7 @@ from django.db import transaction
 from django.db.models import F, Q
 
 from payments.cards import Card
+from payments.gateways import declines
 from payments.gateways.base import (
     GatewayPayment,
     GatewayRefused,
@@ -72,30 +73,24 @@ OUTCOMES = {
     "4000002760003184": "requires_action",
 }
 
-DECLINED = "The card was declined. You were not charged."
 # A lost or stolen card is not told apart: whoever holds it must not learn that it is known.
 MESSAGES = {
-    "declined": DECLINED,
-    "declined_when_charged": DECLINED,
-    "lost_card": DECLINED,
-    "stolen_card": DECLINED,
-    "fraudulent": DECLINED,
-    "insufficient_funds": "The card has insufficient funds. You were not charged.",
-    "expired_card": "The card has expired. You were not charged.",
-    "incorrect_cvc": "The card's security code is incorrect. You were not charged.",
-    "processing_error": (
-        "An error occurred while processing the card. You were not charged. Please try again."
-    ),
-    "velocity_exceeded": "The card is over its limit. You were not charged.",
-    "requires_action": (
-        "The card's bank asks for a confirmation that cannot be given here."
-        " You were not charged. Please use another card."
-    ),
+    "declined": declines.DECLINED,
+    "declined_when_charged": declines.DECLINED,
+    "lost_card": declines.DECLINED,
+    "stolen_card": declines.DECLINED,
+    "fraudulent": declines.DECLINED,
+    "insufficient_funds": declines.INSUFFICIENT_FUNDS,
+    "expired_card": declines.EXPIRED,
+    "incorrect_cvc": declines.WRONG_CODE,
+    "processing_error": declines.PROCESSING_ERROR,
+    "velocity_exceeded": declines.OVER_LIMIT,
+    "requires_action": declines.REQUIRES_ACTION,
     NOT_A_TEST_CARD: (
         "This is a sandbox: it takes only test cards, such as 4242 4242 4242 4242."
         " You were not charged."
     ),
-    "unknown_card": "This saved card is no longer known. You were not charged.",
+    "unknown_card": declines.UNKNOWN_CARD,
 }
 
 # As with Stripe, these may be kept and fail only when they are charged.

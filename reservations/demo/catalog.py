@@ -48,7 +48,9 @@ ROOM_TARIFFS = {
     ),
     "Day office": Tariff(half_day="50", full_day="85"),
     "Interview room": Tariff(hourly="15", full_day="70"),
-    "Event space": Tariff(flat="450", setup_fee="75", description="$450 an event and up"),
+    "Event space": Tariff(
+        flat="450", setup_fee="75", description="One price for the event, however long"
+    ),
     "Focus booth": Tariff(hourly="8"),
     "Lecture hall": Tariff(full_day="900", setup_fee="120"),
     "Community table": Tariff(flat="0", description="Free for everybody"),

@@ -46,8 +46,11 @@ class PromoCode(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="promo_code_is_percent_or_amount",
-                condition=Q(percent__gt=0, percent__lte=100, amount__isnull=True)
-                | Q(percent__isnull=True, amount__gt=0),
+                # Told in full: SQL takes a comparison with nothing for "perhaps", and lets it pass.
+                condition=Q(
+                    amount__isnull=True, percent__isnull=False, percent__gt=0, percent__lte=100
+                )
+                | Q(percent__isnull=True, amount__isnull=False, amount__gt=0),
             ),
             models.CheckConstraint(
                 name="promo_code_uses_within_limit",

@@ -64,6 +64,9 @@ class Reservation(models.Model):
         default=False, help_text="A real booking in live inventory, charged by a live gateway."
     )
     uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
+    calendar_sequence = models.PositiveIntegerField(
+        default=0, editable=False, help_text="Of the last calendar file that was mailed."
+    )
     cancellation_notice_hours = models.PositiveIntegerField(
         help_text="Cancelled earlier than this before its start: all is refunded."
     )
@@ -81,6 +84,9 @@ class Reservation(models.Model):
     )
     booked_at = models.DateTimeField(null=True, blank=True)
     cancelled_at = models.DateTimeField(null=True, blank=True)
+    reminded_at = models.DateTimeField(
+        null=True, blank=True, help_text="When the customer was told that the hold is to lapse."
+    )
 
     objects = ReservationQuerySet.as_manager()
 
@@ -146,6 +152,15 @@ class Reservation(models.Model):
     @property
     def is_new(self) -> bool:
         return self.status == Status.NEW
+
+    @property
+    def free_until(self) -> dt.datetime:
+        """Until then cancelling costs nothing (B15.4)."""
+        free = self.start - dt.timedelta(hours=self.cancellation_notice_hours)
+        if self.booked_at is not None:
+            grace = dt.timedelta(minutes=self.cancellation_grace_minutes)
+            free = max(free, self.booked_at + grace)
+        return min(free, self.start)
 
     @property
     def room_cost(self) -> Decimal:

@@ -1,7 +1,7 @@
 """Is an answer what the contract says? Pure: any service's answers can be compared."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from roombook.api import contract
@@ -49,62 +49,61 @@ PLAIN: dict[str, Callable[[Any], bool]] = {
 
 
 class Comparison:
-    """Compares answers with the contract's types, and keeps what it has seen of them.
-
-    `seen` has each field that occurred, as (type, field); `differences` what is not as it should
-    be, a line each.
-    """
+    """Compares answers with the contract's types, and keeps what it has seen of them."""
 
     def __init__(self) -> None:
-        self.seen: set[tuple[str, str]] = set()
-        self.differences: list[str] = []
+        # Each field that occurred, by its type.
+        self.seen: dict[str, set[str]] = {}
+        # A line for each thing that is not as it should be, once however often it occurred.
+        self.differences: dict[str, None] = {}
 
     def answer(self, operation: contract.Operation, body: Any) -> None:
         """Compare one whole body, of a success or a failure."""
-        if not isinstance(body, dict):
-            self._differs(operation.path, "is no object")
-            return
-        fields = {**contract.RESPONSE_BASE}
-        if body.get("Success") is True:
-            # `Success` stands first, then the operation's own fields; no Error beside them.
-            fields = {"Success": "boolean", **operation.response}
-        if "Success" not in body:
-            self._differs(operation.path, "lacks Success")
-        self._object("", fields, body, operation.path)
+        fields = contract.RESPONSE_BASE
+        if isinstance(body, dict):
+            if body.get("Success") is True:
+                fields = {"Success": "boolean", **operation.response}
+            if "Success" not in body:
+                self._differs(operation.path, "", "lacks Success")
+        self._object("ResponseBase", fields, body, operation.path, "")
 
     def unseen(self, type_name: str) -> list[str]:
         """The fields of a type that no answer had so far."""
-        return [name for name in contract.TYPES[type_name] if (type_name, name) not in self.seen]
+        seen = self.seen.get(type_name, set())
+        return [name for name in contract.TYPES[type_name] if name not in seen]
 
-    def _differs(self, path: str, what: str) -> None:
-        self.differences.append(f"{path} {what}")
+    def _differs(self, where: str, name: str, what: str) -> None:
+        self.differences[f"{where}: {name or 'the body'} {what}"] = None
 
-    def _object(self, type_name: str, fields: dict[str, str], value: Any, path: str) -> None:
+    def _object(
+        self, type_name: str, fields: Mapping[str, str], value: Any, where: str, above: str
+    ) -> None:
         if not isinstance(value, dict):
-            self._differs(path, f"is no {type_name or 'object'}")
+            self._differs(where, above, f"is {kind_of(value)} and no {type_name}")
             return
         known = [name for name in value if name in fields]
-        for name in value:
-            if name not in fields:
-                self._differs(f"{path} {name}", "is not in the contract")
         if known != [name for name in fields if name in value]:
-            self._differs(path, "has its fields in another order")
-        for name in known:
-            self.seen.add((type_name, name))
-            self._value(fields[name], value[name], f"{path} {name}")
+            self._differs(where, above, "has its fields in another order")
+        for name, inner in value.items():
+            path = f"{above}.{name}" if above else name
+            if name in fields:
+                self.seen.setdefault(type_name, set()).add(name)
+                self._value(fields[name], inner, where, path)
+            else:
+                self._differs(where, path, "is not in the contract")
 
-    def _value(self, type_name: str, value: Any, path: str) -> None:
+    def _value(self, type_name: str, value: Any, where: str, path: str) -> None:
         if contract.is_list(type_name):
             if not isinstance(value, list):
-                self._differs(path, "is no list")
+                self._differs(where, path, f"is {kind_of(value)} and no list")
                 return
-            for index, element in enumerate(value):
-                self._value(contract.element_of(type_name), element, f"{path}.{index}")
+            for element in value:
+                self._value(contract.element_of(type_name), element, where, path)
         elif type_name in contract.TYPES:
-            self._object(type_name, contract.TYPES[type_name], value, path)
+            self._object(type_name, contract.TYPES[type_name], value, where, path)
         elif not PLAIN[type_name](value):
             # What it is, not its value: that may be somebody's name.
-            self._differs(path, f"is {kind_of(value)} and no {type_name}")
+            self._differs(where, path, f"is {kind_of(value)} and no {type_name}")
 
 
 def kind_of(value: Any) -> str:
@@ -117,13 +116,13 @@ def kind_of(value: Any) -> str:
     return kinds.get(type(value), "a list" if isinstance(value, list) else "an object")
 
 
-def fields_of(operations: list[contract.Operation]) -> Iterator[str]:
-    """Names of the types that these operations can answer with."""
-    found: list[str] = []
+def types_of(operations: Iterable[contract.Operation]) -> set[str]:
+    """The types that these operations can answer with, nested ones too."""
+    found: set[str] = set()
     waiting = [type_name for each in operations for type_name in each.response.values()]
     while waiting:
         type_name = contract.element_of(waiting.pop())
         if type_name in contract.TYPES and type_name not in found:
-            found.append(type_name)
+            found.add(type_name)
             waiting += contract.TYPES[type_name].values()
-    yield from sorted(found)
+    return found

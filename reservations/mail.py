@@ -1,0 +1,306 @@
+"""What customers are told by mail about their reservations.
+
+Each function writes one mail into the outbox, in the transaction that moves the reservation; the
+caller holds its lock, and its room comes with its center.
+"""
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+from babel.dates import format_date, get_timezone_name
+from django.conf import settings
+
+from accounts.mail import rendered
+from accounts.outbox import OutboxMessage, one_line, without_harm
+from payments.models import Payment
+from reservations import calendar
+from reservations.calendar import MeetingStatus
+from reservations.confirmation import PAID, card, hour, what
+from reservations.models import Reservation
+from reservations.status import Status
+from roombook import money
+
+if TYPE_CHECKING:
+    from reservations.cancellation import Terms
+
+
+def matter(reservation: Reservation) -> str:
+    """What the outbox knows the mails of this reservation by."""
+    return f"reservation {reservation.pk}"
+
+
+# --- The mails -----------------------------------------------------------------------------------
+
+
+def booked(reservation: Reservation, *, now: dt.datetime) -> None:
+    """A checkout went through: booked at once, or asked for where the center must agree."""
+    if reservation.status == Status.CONFIRMED:
+        confirmed(reservation, now=now)
+    else:
+        request_received(reservation, now=now)
+
+
+def confirmed(reservation: Reservation, *, now: dt.datetime) -> None:
+    with without_harm(matter(reservation)):
+        _write(
+            reservation,
+            "confirmed",
+            heading="Your room is booked",
+            subject="Booked",
+            paragraphs=["We look forward to seeing you.", _charged(reservation)],
+            with_bill=True,
+            terms=_terms(reservation, now),
+            meeting=MeetingStatus.CONFIRMED,
+            now=now,
+        )
+
+
+def request_received(reservation: Reservation, *, now: dt.datetime) -> None:
+    with without_harm(matter(reservation)):
+        payment = _payment(reservation)
+        reserved = (
+            f"{_amount(payment)} is reserved on {card(payment)} and charged only when the center"
+            " agrees."
+            if payment
+            else "There is nothing to pay."
+        )
+        _write(
+            reservation,
+            "request received",
+            heading="Your request is with the center",
+            subject="Requested",
+            paragraphs=[
+                "The center has yet to agree to it. We will write to you as soon as it has"
+                f" answered, within {settings.PENDING_HOURS} hours at most.",
+                reserved,
+            ],
+            with_bill=True,
+            terms="Until the center has answered, cancelling costs nothing. Once it has agreed: "
+            + _terms(reservation, now),
+            meeting=MeetingStatus.TENTATIVE,
+            now=now,
+        )
+
+
+def answered(reservation: Reservation, *, now: dt.datetime) -> None:
+    """The center agreed or declined, or nobody answered in time."""
+    tell = {
+        Status.CONFIRMED: approved,
+        Status.DECLINED: declined,
+        Status.EXPIRED: request_expired,
+    }
+    tell[Status(reservation.status)](reservation, now=now)
+
+
+def approved(reservation: Reservation, *, now: dt.datetime) -> None:
+    with without_harm(matter(reservation)):
+        _write(
+            reservation,
+            "approved",
+            heading="Your room is booked",
+            subject="Booked",
+            paragraphs=["The center has agreed to your request.", _charged(reservation)],
+            with_bill=True,
+            terms=_terms(reservation, now),
+            meeting=MeetingStatus.CONFIRMED,
+            now=now,
+        )
+
+
+def declined(reservation: Reservation, *, now: dt.datetime) -> None:
+    with without_harm(matter(reservation)):
+        _write(
+            reservation,
+            "declined",
+            heading="The center could not take your request",
+            subject="Declined",
+            paragraphs=[
+                "We are sorry: the center has declined your request, and the room is not booked.",
+                _let_go(reservation),
+            ],
+            meeting=MeetingStatus.CANCELLED,
+            now=now,
+        )
+
+
+def request_expired(reservation: Reservation, *, now: dt.datetime) -> None:
+    with without_harm(matter(reservation)):
+        _write(
+            reservation,
+            "request expired",
+            heading="Your request was not answered",
+            subject="Not answered",
+            paragraphs=[
+                "We are sorry: the center did not answer your request in time. It has ended, and"
+                " the room is not booked.",
+                _let_go(reservation),
+            ],
+            meeting=MeetingStatus.CANCELLED,
+            now=now,
+        )
+
+
+def cancelled(reservation: Reservation, terms: "Terms", *, now: dt.datetime) -> None:
+    """A booking or a request was called off; a draft that never was one gets no mail."""
+    if reservation.booked_at is None:
+        return
+    with without_harm(matter(reservation)):
+        money_matters = [f"The reservation is cancelled: {terms.sentence}"]
+        if terms.fee:
+            money_matters.append(f"The fee for cancelling so late is {money.display(terms.fee)}.")
+        elif terms.refund:
+            money_matters.append("Your bank may take some days to show it.")
+        elif _payment(reservation):
+            money_matters.append(_let_go(reservation))
+        _write(
+            reservation,
+            "cancelled",
+            heading="Your reservation is cancelled",
+            subject="Cancelled",
+            paragraphs=money_matters,
+            meeting=MeetingStatus.CANCELLED,
+            now=now,
+        )
+
+
+def hold_lapses(reservation: Reservation, *, now: dt.datetime) -> None:
+    """A draft that staff made for a customer is about to lose its room."""
+    assert reservation.hold_until is not None
+    with without_harm(matter(reservation)):
+        until = moment(reservation, reservation.hold_until)
+        _write(
+            reservation,
+            "hold lapses",
+            heading="We still hold this room for you",
+            subject="Not booked yet",
+            paragraphs=[
+                f"It is yours until {until}: please check out before then.",
+                "After that somebody else may book it; as long as nobody has, you still can.",
+            ],
+            with_bill=True,
+            terms=f"Once you have booked it: {_terms(reservation, now)}",
+            now=now,
+        )
+
+
+# --- Their parts ---------------------------------------------------------------------------------
+
+
+def _write(
+    reservation: Reservation,
+    kind: str,
+    *,
+    heading: str,
+    subject: str,
+    paragraphs: list[str],
+    with_bill: bool = False,
+    terms: str = "",
+    meeting: MeetingStatus | None = None,
+    now: dt.datetime,
+) -> None:
+    lines = reservation.line_items.order_by("position") if with_bill else []
+    context = {
+        "heading": heading,
+        "paragraphs": paragraphs,
+        "facts": _facts(reservation),
+        "lines": [
+            {
+                "description": one_line(line.description),
+                "rate": line.rate,
+                "amount": line.amount,
+            }
+            for line in lines
+        ],
+        "total": money.display(reservation.total_cost),
+        "terms": terms,
+    }
+    OutboxMessage.enqueue(
+        reservation.user,
+        kind=kind,
+        about=matter(reservation),
+        subject=f"{subject}: {what(reservation)}",
+        now=now,
+        **rendered("reservation", context),
+        **(_invitation(reservation, meeting, now) if meeting else {}),
+    )
+
+
+def _invitation(
+    reservation: Reservation, meeting: MeetingStatus, now: dt.datetime
+) -> dict[str, Any]:
+    reservation.calendar_sequence += 1
+    reservation.save(update_fields=["calendar_sequence"])
+    return {
+        "calendar": calendar.invitation(reservation, meeting, now=now),
+        "calendar_method": calendar.method_of(meeting),
+    }
+
+
+def _facts(reservation: Reservation) -> list[tuple[str, str]]:
+    room, people = reservation.room, reservation.number_of_attendees
+    return [
+        ("Room", one_line(room.name) + (f", for {people} people" if people > 1 else "")),
+        ("Where", f"{one_line(room.center.name)}, {calendar.postal_address(room.center)}"),
+        ("When", when(reservation)),
+        ("Reservation number", str(reservation.pk)),
+    ]
+
+
+def when(reservation: Reservation) -> str:
+    """The time on the center's clock; both its zones where the clock changes in between."""
+    zone = reservation.room.center.zone
+    start, end = reservation.start.astimezone(zone), reservation.end.astimezone(zone)
+    begins, ends = _zone_name(start), _zone_name(end)
+    first = f"{_day(start)}, {hour(start)}"
+    last = hour(end) if end.date() == start.date() else f"{_day(end)}, {hour(end)}"
+    return (
+        f"{first} - {last} ({begins})"
+        if begins == ends
+        else (f"{first} ({begins}) - {last} ({ends})")
+    )
+
+
+def moment(reservation: Reservation, time: dt.datetime) -> str:
+    """A moment on the center's clock."""
+    local = time.astimezone(reservation.room.center.zone)
+    return f"{_day(local)}, {hour(local)} ({_zone_name(local)})"
+
+
+def _day(local: dt.datetime) -> str:
+    return str(format_date(local.date(), "full", locale=settings.LOCALE))
+
+
+def _zone_name(local: dt.datetime) -> str:
+    return str(get_timezone_name(local, locale=settings.LOCALE))
+
+
+def _terms(reservation: Reservation, now: dt.datetime) -> str:
+    """The cancellation policy, as what it means for this reservation."""
+    if not reservation.total_cost:
+        return "You can cancel until it begins; there is nothing to pay."
+    if reservation.free_until <= now:
+        return "You can cancel until it begins, but nothing is refunded."
+    until = moment(reservation, reservation.free_until)
+    return f"Cancelling is free until {until}. After that, nothing is refunded."
+
+
+def _payment(reservation: Reservation) -> Payment | None:
+    return reservation.payments.filter(state__in=PAID).order_by("pk").last()
+
+
+def _amount(payment: Payment) -> str:
+    return money.display(payment.amount)
+
+
+def _charged(reservation: Reservation) -> str:
+    payment = _payment(reservation)
+    if payment is None:
+        return "There is nothing to pay."
+    return f"{_amount(payment)} is charged to {card(payment)}."
+
+
+def _let_go(reservation: Reservation) -> str:
+    payment = _payment(reservation)
+    if payment is None:
+        return "Nothing was charged."
+    return f"Nothing was charged. {_amount(payment)} was reserved on {card(payment)}; it is let go."

@@ -1,0 +1,98 @@
+import datetime as dt
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from accounts.models import User
+from centers.models import MeetingRoom
+from reservations import actions, availability, confirmation
+from reservations.booking_span import span_at
+from reservations.management.shell import (
+    account_of,
+    add_booking_arguments,
+    bill,
+    refusals_as_command_errors,
+    room_numbered,
+    whole_number,
+)
+from roombook.errors import SlotUnavailable
+
+
+class Command(BaseCommand):
+    help = (
+        "Make a draft for a customer, by the same rules as the API: it holds its room for 15"
+        " minutes, or for 24 hours where --staff says who made it."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--user", required=True, metavar="EMAIL", help="The customer.")
+        add_booking_arguments(parser, required=True)
+        parser.add_argument(
+            "--attendees", type=whole_number, metavar="N", help="How many come. Default: 1."
+        )
+        parser.add_argument("--staff", metavar="EMAIL", help="The member of staff who makes it.")
+
+    def handle(
+        self,
+        *,
+        user: str,
+        room: int,
+        start: dt.datetime,
+        end: dt.datetime,
+        service: list[dict[str, Any]],
+        attendees: int | None,
+        staff: str | None,
+        **options: Any,
+    ) -> None:
+        customer = account_of(user)
+        created_by = self._staff(staff)
+        found, now = room_numbered(room), timezone.now()
+        with refusals_as_command_errors():
+            try:
+                reservation = actions.create_draft(
+                    customer,
+                    room_id=room,
+                    start=start,
+                    end=end,
+                    service_options=service,
+                    number_of_attendees=attendees,
+                    created_by=created_by,
+                    now=now,
+                )
+            except SlotUnavailable as error:
+                raise self._with_reasons(error, found, start, end, customer, now) from error
+        hold = reservation.hold_until
+        assert hold is not None  # a draft is made with its hold
+        self.stdout.write(f"Reservation {reservation.pk} for {customer.email}: ", ending="")
+        self.stdout.write(confirmation.what(reservation))
+        self.stdout.write(
+            f"It is {reservation.status} and holds the room until"
+            f" {hold.astimezone(found.center.zone):%Y-%m-%d %H:%M} (the center's time)."
+        )
+        lines = reservation.line_items.order_by("position")
+        self.stdout.write("\n".join(bill(lines, reservation.total_cost)))
+
+    def _staff(self, email: str | None) -> User | None:
+        if email is None:
+            return None
+        staff = account_of(email)
+        if not staff.is_staff:
+            raise CommandError(f"{staff.email} is not staff.")
+        return staff
+
+    def _with_reasons(
+        self,
+        error: SlotUnavailable,
+        room: MeetingRoom,
+        start: dt.datetime,
+        end: dt.datetime,
+        customer: User,
+        now: dt.datetime,
+    ) -> SlotUnavailable:
+        """The refusal with every reason, as staff may read them."""
+        span = span_at(room.center, start, end)
+        answer = availability.of(room, span, now=now, for_user=customer)
+        details = tuple(f"{each.code}: {each.detail}" for each in answer.reasons)
+        return SlotUnavailable(error.message, details=details)

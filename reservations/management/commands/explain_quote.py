@@ -1,0 +1,140 @@
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from centers import rates
+from centers.models import MeetingRoom
+from centers.span import Span
+from reservations import billing, confirmation, extras
+from reservations.booking_span import span_at
+from reservations.management.shell import (
+    add_booking_arguments,
+    bill,
+    prices_of,
+    refusals_as_command_errors,
+    room_numbered,
+    whole_number,
+)
+from reservations.models import LineItemType, Reservation
+from roombook import money
+from roombook.errors import RateNotConfigured
+
+NAMES = ("room", "start", "end")
+
+
+class Command(BaseCommand):
+    help = (
+        "Explain a price: each line, the tiers taken on each day and what the others would have"
+        " cost; the list price of a room and a time, or what a reservation shows."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        add_booking_arguments(parser, required=False)
+        parser.add_argument(
+            "--reservation", type=whole_number, metavar="ID", help="In place of room and time."
+        )
+
+    def handle(
+        self,
+        *,
+        reservation: int | None,
+        service: list[dict[str, Any]],
+        **options: Any,
+    ) -> None:
+        given = [f"--{name}" for name in NAMES if options[name] is not None]
+        given += ["--service"] if service else []
+        if reservation is not None:
+            if given:
+                raise CommandError(f"--reservation stands alone, without {', '.join(given)}.")
+            self._explain_reservation(reservation)
+            return
+        missing = [f"--{name}" for name in NAMES if options[name] is None]
+        if missing:
+            raise CommandError(f"Give {', '.join(missing)}, or --reservation.")
+        room = room_numbered(options["room"])
+        with refusals_as_command_errors():
+            span = span_at(room.center, options["start"], options["end"])
+            wanted = extras.chosen(room.center, service)
+            quote = billing.list_price(room, span, wanted)
+        self._say(f"List price of {_what(room, span)}")
+        self._explain_room(room, quote.room)
+        self._say(*bill(quote.lines, quote.total))
+
+    def _explain_reservation(self, number: int) -> None:
+        rows = Reservation.objects.select_related("room__center", "room__rate", "promo_code")
+        reservation = rows.filter(pk=number).first()
+        if reservation is None:
+            raise CommandError(f"There is no reservation {number}.")
+        room = reservation.room
+        self._say(
+            f"Reservation {number} ({reservation.status}) of {reservation.user}:"
+            f" {_what(room, reservation.span)}"
+        )
+        try:
+            priced = rates.room_price(room.rate, reservation.span, room.center.zone)
+        except RateNotConfigured as error:
+            self._say(f"By today's rates it has no price: {error.message}")
+        else:
+            self._explain_room(room, priced)
+            if priced.total != reservation.room_cost:
+                self._say(
+                    f"By today's rate the room would be {money.display(priced.total)}; the"
+                    f" reservation keeps {money.display(reservation.room_cost)}."
+                )
+        self._explain_discounts(reservation)
+        lines = reservation.line_items.order_by("position")
+        self._say(*bill(lines, reservation.total_cost))
+        if reservation.is_new:
+            self._compare_with_today(reservation)
+
+    def _explain_room(self, room: MeetingRoom, priced: rates.PricedRoom) -> None:
+        assert room.rate is not None  # it was priced
+        self._say(f"Rate: {prices_of(room.rate)}")
+        if priced.is_flat:
+            self._say("A flat rate: the same for any time.")
+        for day in priced.days:
+            self._say(f"  {day.day}, {rates.hours_text(day.billable_hours)} billed: {day.reason}")
+
+    def _explain_discounts(self, reservation: Reservation) -> None:
+        for use in reservation.allowance_uses.select_related("allowance").order_by("pk"):
+            share = f"{use.hours} of {rates.number_text(reservation.billable_hours)}"
+            self._say(
+                f"Allowance {use.allowance.description}: {share} billable hours,"
+                f" {money.display(-use.discount)} of the room's line."
+            )
+        if reservation.promo_code is not None:
+            base = sum(
+                line.total for line in reservation.line_items.all() if line.type in BEFORE_PROMOTION
+            )
+            self._say(
+                f"Promo code {reservation.promo_code}: off room, set-up and services less"
+                f" allowances, {money.display(base)}."
+            )
+
+    def _compare_with_today(self, reservation: Reservation) -> None:
+        """A draft is priced again at its next change: say what that would give."""
+        try:
+            quote = billing.quote_of(reservation, billing.offers_for(reservation))
+        except RateNotConfigured as error:
+            self._say(f"Priced anew it would be refused: {error.message}")
+            return
+        if quote.total != reservation.total_cost:
+            self._say(f"Priced anew it would be {money.display(quote.total)}:")
+            self._say(*bill(quote.lines, quote.total))
+
+    def _say(self, *lines: str) -> None:
+        for line in lines:
+            self.stdout.write(line)
+
+
+BEFORE_PROMOTION = {
+    LineItemType.ROOM,
+    LineItemType.SETUP_FEE,
+    LineItemType.SERVICE,
+    LineItemType.ALLOWANCE,
+}
+
+
+def _what(room: MeetingRoom, span: Span) -> str:
+    return confirmation.what(Reservation(room=room, start=span.start, end=span.end))

@@ -1,0 +1,58 @@
+from argparse import ArgumentParser
+from time import perf_counter
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from payments import gateways
+from reservations.demo import maker, people
+from reservations.demo.world import CENTERS
+from reservations.management.shell import refusals_as_command_errors
+
+
+class Command(BaseCommand):
+    help = (
+        "Fill an empty database with demo centers, accounts and reservations, the same every time;"
+        " refuses with DEBUG off unless forced, and where there is real data."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument(
+            "--force",
+            action="store_true",
+            help="Also with DEBUG off, although everybody knows the accounts' password.",
+        )
+        parser.add_argument(
+            "--if-empty",
+            action="store_true",
+            help="Do nothing, and be content, where there are accounts or centers already.",
+        )
+
+    def handle(self, *, force: bool = False, if_empty: bool = False, **options: Any) -> None:
+        if if_empty and not maker.is_empty():
+            self.stdout.write("No demo data made: the database is not empty.")
+            return
+        if not (settings.DEBUG or force):
+            raise CommandError(
+                "DEBUG is off, and demo accounts have a password that everybody knows."
+                " If this is no real service, add --force."
+            )
+        if gateways.current().name != "sandbox":
+            raise CommandError("Demo bookings are paid for in the sandbox: PAYMENT_GATEWAY=sandbox")
+        began = perf_counter()
+        try:
+            with refusals_as_command_errors():
+                is_new = maker.make(now=timezone.now(), tell=self.stdout.write)
+        except maker.RealData as error:
+            raise CommandError(
+                f"This database has real data: {error}. Demo data goes only into an empty one."
+            ) from error
+        if not is_new:
+            self.stdout.write("The demo data is already there; nothing was changed.")
+            return
+        self.stdout.write(
+            f"Made {len(CENTERS)} centers and the accounts {', '.join(people.EMAILS)}"
+            f" (password {people.PASSWORD}) in {perf_counter() - began:.1f} seconds."
+        )

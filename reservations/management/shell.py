@@ -1,0 +1,188 @@
+"""What engineers type at the shell, judged, and what they read there."""
+
+import datetime as dt
+import re
+from argparse import ArgumentParser, ArgumentTypeError
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from decimal import Decimal, InvalidOperation
+from typing import Any, Protocol
+
+from django.core.management.base import CommandError
+
+from accounts.models import User, canonical_email
+from centers.models import MeetingRoom
+from centers.rates import RateLike, Tier, tiers
+from roombook import money
+from roombook.errors import DomainError, InvalidRequest
+
+# What the domain calls a field, as it is typed here.
+OPTIONS = {
+    "start_date": "--start",
+    "end_date": "--end",
+    "service_options": "--service",
+    "number_of_attendees": "--attendees",
+}
+MAX_PIECES = 1000
+MAX_HOURS = 31 * 24
+
+# --- In ------------------------------------------------------------------------------------------
+
+
+def moment(text: str) -> dt.datetime:
+    """A time: with an offset as it stands, without one on the center's clock."""
+    try:
+        found = dt.datetime.fromisoformat(text)
+    except ValueError:
+        found = None
+    if found is None or not re.search(r"\d[T ]\d", text):
+        raise ArgumentTypeError(f"{text!r} is not a time, such as 2027-03-01T09:00")
+    return found
+
+
+def day(text: str) -> dt.date:
+    try:
+        return dt.date.fromisoformat(text)
+    except ValueError:
+        raise ArgumentTypeError(f"{text!r} is not a day, such as 2027-03-01") from None
+
+
+def service_option(text: str) -> dict[str, Any]:
+    """`12`, `12:8` (pieces), `12:1.5h` (hours), `12:2:1.5h` (both)."""
+    number, *rest = text.split(":")
+    option: dict[str, Any] = {"service_id": _whole(number, text)}
+    for part in rest:
+        name = "duration_hours" if part.endswith("h") else "quantity"
+        if name in option:
+            raise ArgumentTypeError(f"{text!r}: pieces or hours are given twice")
+        if name == "quantity":
+            option[name] = _whole(part, text, most=MAX_PIECES)
+        else:
+            option[name] = _hours(part[:-1], text)
+    return option
+
+
+def whole_number(text: str) -> int:
+    return _whole(text, text)
+
+
+def _whole(text: str, told: str, most: int = 2**31 - 1) -> int:
+    if not re.fullmatch(r"\d{1,10}", text, re.ASCII) or not 0 < int(text) <= most:
+        raise ArgumentTypeError(f"{told!r}: {text!r} is not a whole number from 1 to {most}")
+    return int(text)
+
+
+def _hours(text: str, told: str) -> Decimal:
+    try:
+        hours = Decimal(text)
+    except InvalidOperation:
+        hours = Decimal("NaN")
+    if not hours.is_finite() or not 0 <= hours <= MAX_HOURS or hours != round(hours, 2):
+        raise ArgumentTypeError(f"{told!r}: {text!r} is not a number of hours up to {MAX_HOURS}")
+    return hours
+
+
+def add_booking_arguments(parser: ArgumentParser, *, required: bool) -> None:
+    """Room, time and services."""
+    parser.add_argument("--room", type=whole_number, metavar="ID", required=required)
+    for name in ("--start", "--end"):
+        parser.add_argument(
+            name,
+            type=moment,
+            metavar="TIME",
+            required=required,
+            help="2027-03-01T09:00 on the center's clock, or with an offset.",
+        )
+    parser.add_argument(
+        "--service",
+        type=service_option,
+        action="append",
+        default=[],
+        metavar="ID[:PIECES][:HOURSh]",
+        help="12, 12:8 (eight pieces) or 12:1.5h (an hour and a half); may be given again.",
+    )
+
+
+def room_numbered(number: int) -> MeetingRoom:
+    rooms = MeetingRoom.objects.bookable().prefetch_related("center__opening_hours")
+    room = rooms.filter(pk=number).first()
+    if room is None:
+        raise CommandError(f"There is no room {number}.")
+    return room
+
+
+def account_of(email: str) -> User:
+    user = User.objects.filter(email=canonical_email(email)).first()
+    if user is None:
+        raise CommandError(f"There is no account {email}.")
+    if not user.is_active:
+        raise CommandError(f"The account {user.email} is disabled.")
+    return user
+
+
+@contextmanager
+def refusals_as_command_errors() -> Iterator[None]:
+    """What the domain refuses is told in its own words, with no traceback."""
+    try:
+        yield
+    except DomainError as error:
+        raise CommandError("\n".join(_told(error))) from error
+
+
+def _told(error: DomainError) -> list[str]:
+    fields: Mapping[str, str] = error.fields if isinstance(error, InvalidRequest) else {}
+    lines = [error.message, *(f"  {_option(path)}: {why}" for path, why in fields.items())]
+    return [*lines, *(f"  {detail}" for detail in error.details)]
+
+
+def _option(path: str) -> str:
+    first, *rest = path.split(".")
+    return " ".join([OPTIONS.get(first, first), *rest])
+
+
+# --- Out -----------------------------------------------------------------------------------------
+
+
+class BillLine(Protocol):
+    """A line of a quote, or of a stored bill."""
+
+    @property
+    def type(self) -> Any: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def amount(self) -> str: ...
+    @property
+    def rate(self) -> str: ...
+
+
+def bill(lines: Iterable[BillLine], total: Decimal) -> list[str]:
+    """The bill as a table, its total last."""
+    rows = [
+        (
+            str(line.type),
+            f"{line.description} ({line.rate})" if line.rate else line.description,
+            line.amount,
+        )
+        for line in lines
+    ]
+    rows.append(("Total", "", money.display(total)))
+    first, second, third = (max(map(len, column)) for column in zip(*rows, strict=True))
+    return [f"  {kind:{first}}  {text:{second}}  {sum_:>{third}}" for kind, text, sum_ in rows]
+
+
+def prices_of(rate: RateLike) -> str:
+    """Every price of a rate, and how its hours are counted."""
+    if rate.is_flat_rate:
+        told = [] if rate.flat_rate is None else [f"{money.display(rate.flat_rate)} {Tier.FLAT}"]
+    else:
+        counted = "by the started hour" if rate.bill_in_blocks else "by the started quarter hour"
+        told = [*map(str, tiers(rate)), counted]
+    if rate.setup_fee:
+        told.append(f"set-up {money.display(rate.setup_fee)}")
+    return ", ".join(told)
+
+
+def counted(count: int, one: str, many: str = "") -> str:
+    """`1 payment`, `2 payments`."""
+    return f"{count} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,453 @@
+"""Mails are written with what they tell of, and sent at least once, by whoever comes first."""
+
+import email
+import email.policy
+import logging
+import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.core import mail
+from django.core.mail.backends.locmem import EmailBackend
+from django.db import IntegrityError, connection, transaction
+from django.urls import reverse
+
+from accounts import outbox
+from accounts.models import User
+from accounts.outbox import LEASE, PAUSES, TRIES, OutboxMessage, State
+from tests.factories_people import PASSWORD, AdministratorFactory, StaffFactory, UserFactory
+
+NOW = datetime(2027, 3, 1, 16, tzinfo=UTC)
+ICS = "BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n"
+
+
+class Refusing(EmailBackend):
+    """A server that takes no mail."""
+
+    def send_messages(self, messages):
+        raise OSError("450 not\nnow\x00")
+
+
+class Unreachable(EmailBackend):
+    """No server."""
+
+    def open(self):
+        raise ConnectionRefusedError("nobody there")
+
+
+class Slow(EmailBackend):
+    """A server that takes its time."""
+
+    def send_messages(self, messages):
+        time.sleep(0.02)
+        return super().send_messages(messages)
+
+
+def through(settings, backend):
+    settings.EMAIL_BACKEND = f"{__name__}.{backend.__name__}"
+
+
+def write(user=None, **fields):
+    fields = {"kind": "news", "subject": "News", "text": "Text\n", "now": NOW} | fields
+    with transaction.atomic():
+        return OutboxMessage.enqueue(user or UserFactory(), **fields)
+
+
+def send(now=NOW, **how):
+    return list(outbox.send_due(clock=lambda: now, **how))
+
+
+def roll_back_after(act):
+    with transaction.atomic():
+        act()
+        transaction.set_rollback(True)
+
+
+def as_sent(message):
+    return email.message_from_bytes(message.message().as_bytes(), policy=email.policy.default)
+
+
+# --- Writing -------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_mail_without_a_transaction_is_a_defect():
+    with pytest.raises(RuntimeError, match="transaction"):
+        OutboxMessage.enqueue(UserFactory(), kind="x", subject="x", text="x", now=NOW)
+    with pytest.raises(RuntimeError, match="transaction"), outbox.without_harm("x"):
+        pass
+
+
+@pytest.mark.django_db
+def test_what_is_rolled_back_leaves_no_mail():
+    roll_back_after(write)
+
+    assert not OutboxMessage.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_mail_that_cannot_be_written_harms_nothing_else(caplog):
+    with transaction.atomic():
+        user = UserFactory()
+        with outbox.without_harm("account 1"):
+            OutboxMessage.objects.create(to=None)  # the database refuses
+        user.first_name = "Grace"
+        user.save()
+
+    assert User.objects.get().first_name == "Grace"
+    assert "The mail about account 1 could not be written." in caplog.text
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"state": "lost"},
+        {"state": State.WAITING, "next_attempt_at": None},
+        {"state": State.SENT, "next_attempt_at": None, "sent_at": None},
+        {"state": State.GIVEN_UP},
+        {"calendar": ICS},
+    ],
+)
+def test_the_database_refuses_rows_that_make_no_sense(wrong):
+    message = write()
+
+    with pytest.raises(IntegrityError):
+        OutboxMessage.objects.filter(pk=message.pk).update(**wrong)
+
+
+# --- What goes out -------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_mail_is_text_html_and_a_calendar_file(settings):
+    settings.DEFAULT_FROM_EMAIL = "Rooms <rooms@example.com>"
+    settings.SUPPORT_EMAIL = "help@example.com"
+    calendar = ICS.replace("END", "X-NAME:Größe 日本\r\nEND", 1)
+    message = write(
+        text="Grüße\n", html="<p>Grüße</p>", calendar=calendar, calendar_method="CANCEL"
+    )
+
+    send()
+
+    sent = as_sent(mail.outbox[0])
+    assert sent["From"] == "Rooms <rooms@example.com>"
+    assert sent["Reply-To"] == "help@example.com"
+    assert sent["To"] == message.to
+    assert sent["Message-ID"] == f"<{message.key}@example.com>"
+    assert sent["Auto-Submitted"] == "auto-generated"
+    body, file = sent.iter_parts()
+    text, html, meeting = body.iter_parts()
+    assert sent.get_content_type() == "multipart/mixed"
+    assert body.get_content_type() == "multipart/alternative"
+    assert (text.get_content_type(), text.get_content()) == ("text/plain", "Grüße\n")
+    assert html.get_content_type() == "text/html"
+    assert "<p>Grüße</p>" in html.get_content()
+    assert meeting.get_content_type() == "text/calendar"
+    assert meeting.get_param("method") == "CANCEL"
+    assert meeting.get_content().split() == calendar.split()
+    assert (file.get_content_type(), file.get_filename()) == ("application/ics", "invite.ics")
+    assert file.get_content() == calendar.encode()
+
+
+@pytest.mark.django_db
+def test_a_mail_of_text_alone_is_just_that():
+    write()
+
+    send()
+
+    assert as_sent(mail.outbox[0]).get_content_type() == "text/plain"
+
+
+@pytest.mark.django_db
+def test_nothing_in_a_name_becomes_a_header():
+    message = write(subject="Room\r\nBcc: eve@example.com\x00\u2028 one" + "e" * 300)
+
+    send()
+
+    sent = as_sent(mail.outbox[0])
+    assert sent["Bcc"] is None
+    assert sent["Subject"].startswith("Room Bcc: eve@example.com onee")
+    assert len(message.subject) == 200
+
+
+@pytest.mark.django_db
+def test_an_address_with_a_line_break_is_never_sent_to():
+    message = write()
+    OutboxMessage.objects.filter(pk=message.pk).update(to="a@example.com\nBcc: eve@example.com")
+
+    [tried] = send()
+
+    assert tried.state == State.WAITING
+    assert tried.last_error
+    assert mail.outbox == []
+
+
+# --- Sending -------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_sent_mail_is_not_sent_again():
+    write()
+
+    [message] = send()
+
+    row = OutboxMessage.objects.get()
+    assert (row.state, row.sent_at, row.attempts) == (State.SENT, NOW, 1)
+    assert message.state == State.SENT
+    assert send(NOW + timedelta(days=30)) == []
+    assert len(mail.outbox) == 1
+
+
+@pytest.mark.django_db
+def test_the_oldest_go_first_and_no_more_than_the_limit():
+    messages = [write(now=NOW - timedelta(minutes=each)) for each in range(3)]
+
+    tried = send(limit=2)
+
+    assert [each.pk for each in tried] == [messages[2].pk, messages[1].pk]
+
+
+@pytest.mark.django_db
+def test_pauses_grow_and_the_last_try_gives_up(settings, caplog):
+    through(settings, Refusing)
+    write()
+
+    now, rests = NOW, []
+    for _ in PAUSES:
+        [message] = send(now)
+        assert message.state == State.WAITING
+        assert send(message.next_attempt_at - timedelta(seconds=1)) == []
+        rests.append(message.next_attempt_at - now)
+        now = message.next_attempt_at
+    assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
+    [message] = send(now)
+
+    assert rests == list(PAUSES) == sorted(PAUSES)
+    row = OutboxMessage.objects.get()
+    assert (row.state, row.attempts, row.next_attempt_at) == (State.GIVEN_UP, TRIES, None)
+    assert row.last_error == "OSError: 450 not now"
+    assert [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == [
+        f"{message} is given up after 7 tries: OSError: 450 not now"
+    ]
+    assert send(now + timedelta(days=30)) == []
+
+
+@pytest.mark.django_db
+def test_one_bad_mail_does_not_stop_the_others():
+    bad = write(now=NOW - LEASE)
+    write()
+    OutboxMessage.objects.filter(pk=bad.pk).update(to="")
+
+    assert [each.state for each in send()] == [State.WAITING, State.SENT]
+
+
+@pytest.mark.django_db
+def test_an_unreachable_server_is_asked_once_a_run(settings):
+    through(settings, Unreachable)
+    for _ in range(3):
+        write()
+
+    [message] = send()
+
+    assert message.last_error == "ConnectionRefusedError: nobody there"
+    assert OutboxMessage.objects.due(NOW).count() == 2
+
+
+@pytest.mark.django_db
+def test_a_mail_whose_sender_died_is_sent_again_under_the_same_id(monkeypatch):
+    message = write()
+
+    def die(*args, **columns):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(outbox, "_note", die)
+        with pytest.raises(KeyboardInterrupt):
+            send()
+    assert send(NOW + LEASE - timedelta(seconds=1)) == []
+    send(NOW + LEASE)
+
+    first, second = (as_sent(each) for each in mail.outbox)
+    assert first["Message-ID"] == second["Message-ID"] == f"<{message.key}@localhost>"
+    assert OutboxMessage.objects.get().state == State.SENT
+
+
+@pytest.mark.django_db
+def test_a_mail_that_always_takes_its_sender_along_is_given_up():
+    message = write()
+    OutboxMessage.objects.filter(pk=message.pk).update(attempts=TRIES)
+
+    [tried] = send()
+
+    assert (tried.state, tried.last_error) == (State.GIVEN_UP, "The last try never ended.")
+    assert mail.outbox == []
+
+
+@pytest.mark.django_db(transaction=True)
+def test_many_senders_at_once_send_each_mail_once(settings):
+    through(settings, Slow)
+    written = {str(write(UserFactory()).key) for _ in range(24)}
+
+    def run(_):
+        try:
+            return len(send())
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(4) as pool:
+        counts = list(pool.map(run, range(4)))
+
+    assert sum(counts) == 24
+    assert sum(1 for count in counts if count) > 1
+    assert len(mail.outbox) == 24
+    assert {each.extra_headers["Message-ID"][1:37] for each in mail.outbox} == written
+    assert set(OutboxMessage.objects.values_list("state", "attempts")) == {("sent", 1)}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_transaction_is_open_while_a_mail_is_sent(monkeypatch):
+    write()
+    seen = []
+
+    def look(self, messages):
+        seen.append(connection.in_atomic_block)
+        return len(messages)
+
+    monkeypatch.setattr(EmailBackend, "send_messages", look)
+    send()
+
+    assert seen == [False]
+
+
+# --- Password changed ----------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_a_new_account_gets_no_mail_of_its_password():
+    User.objects.create_user("ada@example.com", PASSWORD, first_name="Ada", last_name="L")
+
+    assert not OutboxMessage.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_changed_password_is_told_to_its_owner(settings):
+    settings.SUPPORT_EMAIL = "help@example.com"
+    user = UserFactory()
+
+    user.set_password("noisy-harbour-43")
+    user.save()
+
+    message = OutboxMessage.objects.get()
+    assert (message.kind, message.about) == ("password changed", f"account {user.pk}")
+    assert (message.user, message.to) == (user, user.email)
+    assert message.subject == "Your password was changed"
+    for body in (message.text, message.html):
+        assert user.email in body
+        assert "If it was not you" in body
+        assert "help@example.com" in body
+    assert "noisy-harbour-43" not in message.text + message.html
+
+
+@pytest.mark.django_db
+def test_a_password_that_is_taken_away_is_told_too():
+    user = UserFactory()
+
+    user.set_unusable_password()
+    user.save()
+
+    assert OutboxMessage.objects.get().subject == "Your password was removed"
+
+
+@pytest.mark.django_db
+def test_other_changes_of_an_account_are_not_mailed():
+    user = UserFactory()
+    user.first_name = "Grace"
+    user.save()
+
+    # A better hash of the same password.
+    user.set_password(PASSWORD)
+    user._password = None
+    user.save()
+
+    assert not OutboxMessage.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_failed_change_of_the_password_is_not_mailed():
+    user = UserFactory()
+    user.set_password("noisy-harbour-43")
+
+    roll_back_after(user.save)
+
+    assert not OutboxMessage.objects.exists()
+
+
+# --- Back office ---------------------------------------------------------------------------------
+
+
+def act(client, *messages):
+    return client.post(
+        reverse("admin:accounts_outboxmessage_changelist"),
+        {"action": "send_again", "_selected_action": [each.pk for each in messages]},
+        follow=True,
+    )
+
+
+@pytest.mark.django_db
+def test_staff_send_again_what_was_given_up_or_lost(admin_client):
+    given_up, sent, waiting = write(), write(text="Hello"), write()
+    OutboxMessage.objects.filter(pk=given_up.pk).update(
+        state=State.GIVEN_UP, attempts=TRIES, next_attempt_at=None
+    )
+    OutboxMessage.objects.filter(pk=sent.pk).update(
+        state=State.SENT, sent_at=NOW, next_attempt_at=None
+    )
+
+    page = act(admin_client, given_up, sent, waiting)
+
+    assert [str(each) for each in page.context["messages"]] == [
+        "2 mails will be sent in a minute.",
+        "1 are waiting to be sent anyway.",
+    ]
+    given_up.refresh_from_db()
+    sent.refresh_from_db()
+    assert (given_up.state, given_up.attempts) == (State.WAITING, 0)
+    # The record of the first sending stays.
+    assert sent.state == State.SENT
+    copy = OutboxMessage.objects.latest("pk")
+    assert (copy.state, copy.attempts, copy.sent_at) == (State.WAITING, 0, None)
+    assert (copy.to, copy.text) == (sent.to, "Hello")
+    assert copy.key != sent.key
+
+
+@pytest.mark.django_db
+def test_mails_are_looked_at_and_never_changed(admin_client):
+    message = write(about="reservation 17", text="What they read")
+
+    listed = admin_client.get(
+        reverse("admin:accounts_outboxmessage_changelist"),
+        {"state__exact": "waiting", "q": "reservation 17"},
+    )
+    page = admin_client.get(reverse("admin:accounts_outboxmessage_change", args=[message.pk]))
+
+    assert "reservation 17" in listed.content.decode()
+    assert "What they read" in page.content.decode()
+    assert 'name="_save"' not in page.content.decode()
+
+
+@pytest.mark.django_db
+def test_who_may_only_look_sends_nothing(client):
+    from django.contrib.auth.models import Permission
+
+    staff = StaffFactory()
+    staff.user_permissions.add(Permission.objects.get(codename="view_outboxmessage"))
+    client.force_login(staff)
+    message = write(AdministratorFactory())
+    OutboxMessage.objects.filter(pk=message.pk).update(state=State.GIVEN_UP, next_attempt_at=None)
+
+    act(client, message)
+
+    message.refresh_from_db()
+    assert message.state == State.GIVEN_UP

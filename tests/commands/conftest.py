@@ -1,0 +1,36 @@
+"""What the tests of commands share."""
+
+from io import StringIO
+from types import SimpleNamespace
+
+import pytest
+from django.core.management import call_command
+from django.test import override_settings
+
+
+@pytest.fixture
+def run():
+    """Run a command and return what it printed."""
+
+    def run(name, *words, **options):
+        out = StringIO()
+        call_command(name, *map(str, words), stdout=out, **options)
+        return out.getvalue()
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def demo(django_db_setup, django_db_blocker, tmp_path_factory):
+    """The demo data, made once for a module and gone with it.
+
+    Committed, as the gateway is never asked inside a transaction; each test's own changes are
+    rolled back to it.
+    """
+    media, out = tmp_path_factory.mktemp("media"), StringIO()
+    quick = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    with django_db_blocker.unblock():
+        with override_settings(DEBUG=True, MEDIA_ROOT=media, PASSWORD_HASHERS=quick):
+            call_command("seed_demo", stdout=out)
+        yield SimpleNamespace(media=media, said=out.getvalue())
+        call_command("flush", interactive=False, verbosity=0)

@@ -1,0 +1,275 @@
+"""What `seed_demo` makes is whole, and a second run leaves it alone (B20)."""
+
+import hashlib
+import itertools
+import re
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import Permission
+from django.utils import timezone
+
+from accounts.models import User
+from centers.models import (
+    Center,
+    CenterImage,
+    Closure,
+    Landmark,
+    MeetingRoom,
+    Neighborhood,
+    OpeningHours,
+    Rate,
+    ResourceType,
+    Service,
+)
+from payments.models import Payment, SavedCard
+from reservations import actions, promos
+from reservations.demo import bookings, pictures
+from reservations.demo.world import CENTERS
+from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, Reservation
+from reservations.status import Status
+from roombook.errors import PromoCodeInvalid
+from roombook.places import time_zone_at
+from tests.factories_people import UserFactory
+from tests.http import post
+
+OUR_APPS = ("accounts", "centers", "payments", "reservations")
+PASSWORD = "quiet-harbour-42"
+
+
+def signed_in(client, email="demo@roombook.example"):
+    response = post(client, "/api/sign-in", {"EmailAddress": email, "Password": PASSWORD})
+    assert response.status_code == 200, response.content
+    return response.json()
+
+
+def counts():
+    """How many rows there are of each of our models."""
+    models = itertools.chain.from_iterable(
+        apps.get_app_config(app).get_models() for app in OUR_APPS
+    )
+    return {model.__name__: model._default_manager.count() for model in models}
+
+
+# --- What there is -------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def seeded(demo, db):
+    return demo
+
+
+def test_it_says_what_it_does_and_what_it_made(seeded):
+    lines = seeded.said.splitlines()
+
+    assert lines[0] == "[1/21] Union Station, Denver: 5 rooms"
+    assert lines[-2] == "[12/12] reservation 12, Union Station"
+    assert re.fullmatch(
+        r"Made 21 centers and the accounts demo@roombook\.example, guest@roombook\.example,"
+        r" staff@roombook\.example \(password quiet-harbour-42\) in \d+\.\d seconds\.",
+        lines[-1],
+    )
+
+
+def test_centers_are_in_many_places_at_their_true_time_zones(seeded):
+    centers = Center.objects.all()
+
+    assert centers.count() == len(CENTERS) == 21
+    assert centers.filter(country="US").count() > 10
+    assert {center.time_zone_id.split("/")[0] for center in centers} == {
+        *("America", "Pacific", "Europe", "Africa", "Asia", "Australia"),
+    }
+    for center in centers:
+        assert time_zone_at(center.latitude, center.longitude) == center.time_zone_id
+        center.full_clean()
+
+
+def test_every_row_is_one_that_the_back_office_would_accept(seeded):
+    models = (*(ResourceType, Rate, Service, OpeningHours, Closure, Landmark, Neighborhood),)
+    for model in models:
+        for row in model.objects.all():
+            row.full_clean()
+
+
+def test_every_center_is_found_and_every_room_is_priced(seeded, client):
+    token = signed_in(client)["Token"]
+
+    found = post(client, "/api/locations/search", {"Token": token}).json()
+
+    assert {center["Name"] for center in found["Centers"]} == {each.name for each in CENTERS}
+    rooms = [room for center in found["Centers"] for room in center["MeetingRooms"]]
+    assert len(rooms) == MeetingRoom.objects.count() == sum(len(each.rooms) for each in CENTERS)
+    assert all(room["LowestRate"] for room in rooms)
+    assert all(room["Picture"]["ThumbnailUrl"] for room in rooms)
+    assert all(center["Image"]["FullUrl"] for center in found["Centers"])
+    assert all(center["CenterHours"] and center["Landmarks"] for center in found["Centers"])
+    assert "Cleaning" not in [each["Name"] for each in found["FilterOptions"]["Services"]]
+
+
+def test_every_kind_of_price_service_and_room_occurs(seeded):
+    assert Rate.objects.filter(is_flat_rate=True, flat_rate=0).exists()
+    for tier in ("flat_rate", "hourly", "half_day", "full_day", "setup_fee"):
+        assert Rate.objects.filter(**{f"{tier}__gt": 0}).exists()
+    assert Rate.objects.filter(bill_in_blocks=True).exists()
+    for trait in ("bill_at_center", "needs_duration", "needs_quantity"):
+        assert Service.objects.filter(**{trait: True}).exists()
+    assert Service.objects.filter(minimum_booking__gt=1, needs_quantity=True).exists()
+    assert Service.objects.filter(needs_duration=True, needs_quantity=True).exists()
+    assert MeetingRoom.objects.filter(is_live_inventory=False).exists()
+    assert MeetingRoom.objects.filter(is_blocked=True).exists()
+    assert MeetingRoom.objects.filter(turnaround_minutes__gt=0).exists()
+    assert Center.objects.filter(is_after_hours_support_enabled=True).exists()
+    assert Closure.objects.filter(room__isnull=False).exists()
+    assert OpeningHours.objects.filter(weekday=6).exists()
+    assert OpeningHours.objects.filter(closes="00:00").exists()
+
+
+def test_pictures_are_small_files_and_always_the_same(seeded):
+    images = CenterImage.objects.order_by("pk")
+    files = [
+        *(image.image for image in images),
+        *(room.picture for room in MeetingRoom.objects.all()),
+    ]
+
+    sizes = [(seeded.media / file.name).stat().st_size for file in files]
+
+    assert images.count() == sum(each.images for each in CENTERS)
+    assert max(sizes) < 100_000
+    drawn = pictures.outside("Union Station 0") + pictures.inside("Union Station Boardroom", 12)
+    again = pictures.outside("Union Station 0") + pictures.inside("Union Station Boardroom", 12)
+    assert hashlib.sha256(drawn).digest() == hashlib.sha256(again).digest()
+    assert pictures.outside("Union Station 0") != pictures.outside("Union Station 1")
+
+
+def test_the_demo_account_signs_in_and_has_something_to_show(seeded, client):
+    answer = signed_in(client)
+
+    demo = User.objects.get(email="demo@roombook.example")
+    assert answer["UserInfo"]["EmailAddress"] == demo.email
+    assert answer["UserInfo"]["Type"] == "Account"
+    assert str(demo.saved_card) == "Visa 4242"
+    assert demo.saved_card.gateway == "sandbox"
+    assert demo.favorites.count() == 3
+    kinds = dict(demo.allowances.values_list("kind", "hours"))
+    assert kinds == {Allowance.Kind.MONTHLY: 4, Allowance.Kind.ONE_OFF: 10}
+
+
+def test_the_other_accounts_sign_in_too(seeded, client):
+    assert signed_in(client, "guest@roombook.example")["UserInfo"]["Type"] == "Account"
+    assert signed_in(client, "staff@roombook.example")["UserInfo"]["Type"] == "Staff"
+
+
+def test_staff_may_run_the_place_and_are_no_superuser(seeded):
+    staff = User.objects.get(email="staff@roombook.example")
+
+    ours = Permission.objects.filter(content_type__app_label__in=OUR_APPS)
+    assert not staff.is_superuser
+    assert set(staff.user_permissions.all()) == set(ours)
+    assert staff.has_perm("reservations.change_reservation")
+    assert not staff.has_perm("auth.add_group")
+
+
+def test_reservations_are_in_many_statuses_and_one_is_new(seeded):
+    demo = Reservation.objects.filter(user__email="demo@roombook.example")
+
+    statuses = sorted(demo.values_list("status", flat=True))
+    assert statuses == sorted(
+        [
+            *(Status.COMPLETED, Status.COMPLETED, Status.NO_SHOW, Status.EXPIRED),
+            *(Status.DECLINED, Status.CANCELLED, Status.CONFIRMED, Status.CONFIRMED),
+            *(Status.PENDING, Status.NEW),
+        ]
+    )
+    assert demo.last().status == Status.NEW
+    for reservation in Reservation.objects.all():
+        lines = sum(line.total for line in reservation.line_items.all())
+        assert lines == reservation.total_cost
+        assert reservation.attendees.filter(is_creator=True).count() == 1
+
+
+def test_money_stands_as_the_reservations_say(seeded):
+    states = dict(Payment.objects.values_list("reservation__status", "state"))
+
+    assert states == {
+        Status.COMPLETED: "captured",
+        Status.NO_SHOW: "captured",
+        Status.DECLINED: "voided",
+        Status.CANCELLED: "refunded",
+        Status.CONFIRMED: "captured",
+        Status.PENDING: "authorized",
+    }
+    assert AllowanceEntry.objects.get().hours == -4
+    assert Reservation.objects.exclude(partner=None).get().partner.code == "ACME"
+
+
+def test_the_new_reservation_can_be_checked_out(seeded, client):
+    token = signed_in(client)["Token"]
+    new = Reservation.objects.get(user__email="demo@roombook.example", status=Status.NEW)
+    asked = {"Token": token, "ReservationId": new.pk}
+
+    promo = post(client, "/api/reservation/update-promo-code", asked | {"PromoCode": "welcome10"})
+    paid = post(client, "/api/reservations/checkout", asked | {"UseSavedPaymentInfo": True})
+
+    updated = promo.json()["UpdatedReservation"]
+    assert updated["TotalCost"] < float(new.total_cost)
+    assert [each["Allowance"]["Description"] for each in updated["Allowances"]] == [
+        "Monthly plan: meeting rooms"
+    ]
+    assert [each["Allowance"]["Description"] for each in updated["UsableAllowances"]] == [
+        "Welcome hours"
+    ]
+    assert (paid.status_code, paid.json()["Status"]) == (200, "Confirmed")
+
+
+def test_promo_codes_and_the_partner(seeded):
+    assert Partner.objects.get(code="ACME").is_active
+    draft = Reservation.objects.get(status=Status.NEW)
+    now = timezone.now()
+    user = draft.user
+
+    with pytest.raises(PromoCodeInvalid, match="expired"):
+        actions.apply_promo_code(draft.pk, "EXPIRED", user=user, now=now)
+    draft = actions.apply_promo_code(draft.pk, "once", user=user, now=now)
+    promos.take(draft, discount=25, now=now)
+    with pytest.raises(PromoCodeInvalid, match="used up"):
+        promos.require_usable(PromoCode.objects.get(code="ONCE"), draft, now=now)
+    assert PromoCode.objects.get(code="WELCOME10").percent == 10
+
+
+# --- Twice ---------------------------------------------------------------------------------------
+
+
+def test_a_second_run_changes_nothing(seeded, run, settings):
+    settings.DEBUG = True
+    before = counts()
+
+    said = run("seed_demo")
+
+    assert said == "The demo data is already there; nothing was changed.\n"
+    assert counts() == before
+
+
+def test_a_second_run_is_content_whatever_has_become_of_the_demo(seeded, run, settings):
+    settings.DEBUG = True
+    UserFactory(email="real@example.com")
+    Center.objects.filter(name="Union Station").update(name="Grand Central")
+
+    assert "already there" in run("seed_demo")
+
+
+def test_a_run_that_was_broken_off_is_brought_to_its_end(seeded, run, settings):
+    settings.DEBUG = True
+    now = timezone.now()
+    last = Reservation.objects.last()
+    SavedCard.objects.all().delete()
+    for rows in (last.line_items, last.attendees, last.allowance_uses, last.chosen_services):
+        rows.all().delete()
+    last.delete()
+
+    run("seed_demo")
+
+    assert Reservation.objects.count() == len(bookings.BOOKINGS)
+    assert Reservation.objects.last().status == Status.NEW
+    assert Reservation.objects.last().start > now
+    assert SavedCard.objects.count() == 1
+    assert Center.objects.count() == len(CENTERS)

@@ -1,0 +1,143 @@
+"""`seed_demo` makes the same on any day, and never gets among real data (B20)."""
+
+import datetime as dt
+from io import BytesIO
+
+import pytest
+import time_machine
+from django.core.management import CommandError
+from PIL import Image
+
+from accounts.models import User
+from centers.models import Center, Closure, MeetingRoom
+from reservations.demo import pictures
+from reservations.demo.catalog import HOLIDAYS
+from reservations.demo.world import CENTERS
+from reservations.models import Reservation
+from reservations.status import Status
+from tests.factories_centers import CenterFactory
+from tests.factories_people import UserFactory
+
+# --- Where it refuses ----------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_with_debug_off_it_wants_to_be_forced(run, settings):
+    settings.DEBUG = False
+
+    with pytest.raises(CommandError, match=r"DEBUG is off, .* add --force"):
+        run("seed_demo")
+    with pytest.raises(CommandError, match="DEBUG is off"):
+        run("seed_demo", "--if-empty")
+
+    assert not User.objects.exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("force", [False, True])
+@pytest.mark.parametrize(
+    ("factory", "what"), [(UserFactory, "1 account that is"), (CenterFactory, "1 center that is")]
+)
+def test_real_data_is_left_alone_forced_or_not(run, settings, factory, what, force):
+    settings.DEBUG = True
+    factory()
+
+    with pytest.raises(CommandError, match=f"real data: {what} not the demo's"):
+        run("seed_demo", force=force)
+
+    assert User.objects.count() + Center.objects.count() == 1
+    assert not MeetingRoom.objects.exists()
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("factory", [UserFactory, CenterFactory])
+@pytest.mark.parametrize("debug", [True, False])
+def test_if_empty_is_content_with_a_database_in_use(run, settings, factory, debug):
+    settings.DEBUG = debug
+    factory()
+
+    assert run("seed_demo", if_empty=True) == "No demo data made: the database is not empty.\n"
+    assert Center.objects.count() + User.objects.count() == 1
+
+
+@pytest.mark.django_db
+def test_it_charges_nobody_but_the_sandbox(run, settings, monkeypatch):
+    settings.DEBUG = True
+
+    class Live:
+        name = "stripe"
+
+    monkeypatch.setattr("payments.gateways.current", Live)
+
+    with pytest.raises(CommandError, match="PAYMENT_GATEWAY=sandbox"):
+        run("seed_demo")
+    assert not User.objects.exists()
+
+
+# --- On any day ----------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db(reset_sequences=True, transaction=True)
+@pytest.mark.parametrize(
+    "moment",
+    [
+        "2028-02-29T23:30:00+00:00",  # a leap day, another day in half of the world
+        "2026-12-23T06:00:00+00:00",  # just before holidays
+        "2027-03-12T18:00:00+00:00",  # the clocks of North America change on Sunday
+    ],
+)
+def test_whatever_the_day_ids_names_and_statuses_are_the_same(run, settings, monkeypatch, moment):
+    settings.DEBUG = True
+    # Drawing takes most of the time.
+    drawn = BytesIO()
+    Image.new("RGB", (16, 10)).save(drawn, "PNG")
+    monkeypatch.setattr(pictures, "outside", lambda name: drawn.getvalue())
+    monkeypatch.setattr(pictures, "inside", lambda name, seats: drawn.getvalue())
+    now = dt.datetime.fromisoformat(moment)
+
+    with time_machine.travel(now, tick=False):
+        run("seed_demo")
+
+    rooms = [room for center in CENTERS for room in center.rooms]
+    assert facts() == {
+        "centers": [(pk, each.name, each.city) for pk, each in enumerate(CENTERS, start=1)],
+        "rooms": [(pk, each.name, each.capacity) for pk, each in enumerate(rooms, start=1)],
+        "closures": [(pk, reason) for pk, reason in enumerate(reasons_of_closures(), start=1)],
+        "users": [(1, "demo"), (2, "guest"), (3, "staff")],
+        "reservations": [
+            (1, 1, "Boardroom", "Completed"),
+            (2, 1, "Office 904", "Completed"),
+            (3, 1, "Lakeview", "NoShow"),
+            (4, 1, "Zilker", "Expired"),
+            (5, 1, "Presidio", "Declined"),
+            (6, 1, "Hawksmoor", "Cancelled"),
+            (7, 2, "Bowery", "Confirmed"),
+            (8, 2, "Juniper", "Confirmed"),
+            (9, 1, "Maple", "Confirmed"),
+            (10, 1, "Charles", "Confirmed"),
+            (11, 1, "Rainier", "Pending"),
+            (12, 1, "Juniper", "New"),
+        ],
+    }
+    assert Reservation.objects.get(status=Status.NEW).start > now
+    assert not Closure.objects.filter(ends_at__lte=now).exists()
+
+
+def facts():
+    """What must be the same every time: ids, names, order, statuses; not days."""
+    return {
+        "centers": list(Center.objects.order_by("pk").values_list("pk", "name", "city")),
+        "rooms": list(MeetingRoom.objects.order_by("pk").values_list("pk", "name", "capacity")),
+        "closures": list(Closure.objects.order_by("pk").values_list("pk", "reason")),
+        "users": [(user.pk, user.email.split("@")[0]) for user in User.objects.order_by("pk")],
+        "reservations": list(
+            Reservation.objects.order_by("pk").values_list("pk", "user", "room__name", "status")
+        ),
+    }
+
+
+def reasons_of_closures():
+    for center in CENTERS:
+        yield from (name for _, _, name in HOLIDAYS[center.country])
+        if center.maintenance:
+            yield center.maintenance[2]

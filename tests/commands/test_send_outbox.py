@@ -1,0 +1,115 @@
+"""`manage.py send_outbox`."""
+
+import os
+import re
+import subprocess
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.core import mail
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.utils import timezone
+
+from accounts.outbox import TRIES, OutboxMessage, State
+from tests.accounts import test_outbox
+from tests.accounts.test_outbox import Refusing, through
+
+ROOT = Path(__file__).parent.parent.parent
+
+
+def write(**fields):
+    return test_outbox.write(**{"now": timezone.now()} | fields)
+
+
+def run(capsys, *args):
+    call_command("send_outbox", *args)
+    return capsys.readouterr().out
+
+
+@pytest.mark.django_db
+def test_it_says_what_it_did(capsys):
+    message = write(about="reservation 17")
+    later = write(now=timezone.now() + timedelta(hours=1))
+
+    assert (
+        run(capsys)
+        == f"mail {message.pk} (news, reservation 17): sent\n1 sent, 1 waiting, 0 given up\n"
+    )
+    assert run(capsys) == "0 sent, 1 waiting, 0 given up\n"
+    assert later.state == State.WAITING
+    assert len(mail.outbox) == 1
+
+
+@pytest.mark.django_db
+def test_it_tries_no_more_than_the_limit(capsys):
+    for _ in range(3):
+        write()
+
+    assert run(capsys, "--limit=2").endswith("2 sent, 1 waiting, 0 given up\n")
+
+
+@pytest.mark.django_db
+def test_a_failure_that_will_be_tried_again_needs_nobody(capsys, settings):
+    through(settings, Refusing)
+    write()
+
+    out = run(capsys)
+
+    assert "UTC; OSError: 450 not now" in out
+    assert out.endswith("0 sent, 1 waiting, 0 given up\n")
+
+
+@pytest.mark.django_db
+def test_giving_up_needs_a_person(capsys, settings):
+    through(settings, Refusing)
+    message = write()
+    OutboxMessage.objects.filter(pk=message.pk).update(attempts=TRIES - 1)
+
+    with pytest.raises(CommandError) as error:
+        run(capsys)
+
+    assert error.value.returncode == 1
+    assert "0 sent, 0 waiting, 1 given up\n" in capsys.readouterr().out
+    # Told once; after that the list of mails tells it.
+    assert run(capsys) == "0 sent, 0 waiting, 0 given up\n"
+
+
+@pytest.mark.django_db
+def test_a_limit_below_one_is_refused():
+    with pytest.raises(CommandError, match="at least 1"):
+        call_command("send_outbox", "--limit=0")
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_two_processes_send_each_mail_once(tmp_path):
+    keys = {str(write().key) for _ in range(20)}
+    database = connection.settings_dict
+    url = (
+        f"postgres://{database['USER']}:{database['PASSWORD']}@{database['HOST']}:"
+        f"{database['PORT']}/{database['NAME']}"
+    )
+    environment = os.environ | {"DATABASE_URL": url, "EMAIL_URL": f"filemail://{tmp_path}"}
+    processes = [
+        subprocess.Popen(
+            [sys.executable, "manage.py", "send_outbox"],
+            env=environment,
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    outputs = [process.communicate(timeout=60)[0] for process in processes]
+
+    assert [process.returncode for process in processes] == [0, 0]
+    assert sum(output.count(": sent\n") for output in outputs) == 20
+    # The files' names tell seconds only: some hold several mails.
+    sent = re.findall(
+        r"^Message-ID: <(.+)@", "".join(map(Path.read_text, tmp_path.iterdir())), re.M
+    )
+    assert sorted(sent) == sorted(keys)
+    assert OutboxMessage.objects.filter(state=State.SENT, attempts=1).count() == 20

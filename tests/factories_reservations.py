@@ -1,0 +1,155 @@
+"""Reservations to test with, named by their situation.
+
+`draft`, `booked` and `requested` go through the same doors as a customer; `ReservationFactory`
+writes a bare row past all of them.
+"""
+
+import datetime as dt
+from decimal import Decimal
+from typing import Any
+
+import factory
+from factory.django import DjangoModelFactory
+
+from accounts.models import User
+from centers.models import MeetingRoom
+from reservations import actions, checkout, models
+from reservations.status import HOLDING, Status
+from tests.factories_centers import MeetingRoomFactory, center_with_room
+from tests.factories_people import UserFactory
+
+# A Monday, 9 in the morning in Denver.
+NOW = dt.datetime(2027, 3, 1, 16, tzinfo=dt.UTC)
+# The Wednesday after, 9 in the morning in Denver.
+START = dt.datetime(2027, 3, 3, 16, tzinfo=dt.UTC)
+HOUR = dt.timedelta(hours=1)
+MINUTE = dt.timedelta(minutes=1)
+
+GOOD_NUMBER = "4242424242424242"
+DECLINED_NUMBER = "4000000000000002"
+
+# A card as a client sends it, and as the domain takes it.
+CARD = {
+    "FirstName": "Ada",
+    "LastName": "Lovelace",
+    "CreditCardNumber": GOOD_NUMBER,
+    "SecurityCode": "123",
+    "ExpirationDate": "2031-02-10T00:00:00Z",
+}
+PAYMENT_INFO = {
+    "first_name": "Ada",
+    "last_name": "Lovelace",
+    "credit_card_number": GOOD_NUMBER,
+    "expiration_date": dt.datetime(2031, 2, 10, tzinfo=dt.UTC),
+}
+
+
+def by_card(number: str = GOOD_NUMBER, **how: Any) -> checkout.Means:
+    """Paying with a card that is supplied."""
+    return checkout.Means(payment_info={**PAYMENT_INFO, "credit_card_number": number}, **how)
+
+
+def a_room(*, time_zone_id: str = "America/Denver", **fields: Any) -> MeetingRoom:
+    """A room for eight at 25 an hour in a center that is open 8 to 18 every day."""
+    room = center_with_room(name="Glenarm", time_zone_id=time_zone_id).rooms.get()
+    for name, value in fields.items():
+        setattr(room, name, value)
+    room.save()
+    return room
+
+
+def draft(
+    user: User | None = None,
+    room: MeetingRoom | None = None,
+    *,
+    start: dt.datetime = START,
+    hours: float = 3,
+    now: dt.datetime = NOW,
+    **asked: Any,
+) -> models.Reservation:
+    """A New reservation, priced, that holds its room."""
+    return actions.create_draft(
+        user or UserFactory(),
+        room_id=(room or a_room()).pk,
+        start=start,
+        end=start + hours * HOUR,
+        now=now,
+        **asked,
+    )
+
+
+def booked(
+    user: User | None = None,
+    room: MeetingRoom | None = None,
+    *,
+    now: dt.datetime = NOW,
+    **asked: Any,
+) -> models.Reservation:
+    """A reservation that is paid by card: Confirmed, or Pending where the center has to agree."""
+    reservation = draft(user, room, now=now, **asked)
+    means = by_card() if reservation.total_cost else checkout.Means()
+    return checkout.check_out(reservation.pk, user=reservation.user, means=means, now=now)
+
+
+def requested(user: User | None = None, room: MeetingRoom | None = None, **asked: Any) -> Any:
+    """A Pending reservation: authorized, and the center has yet to agree."""
+    return booked(user, room or a_room(is_live_inventory=False), **asked)
+
+
+class ReservationFactory(DjangoModelFactory):
+    """A bare row: three hours in a room, held as the status says; no lines, no price."""
+
+    class Meta:
+        model = models.Reservation
+
+    user = factory.SubFactory(UserFactory)
+    room = factory.SubFactory(MeetingRoomFactory)
+    start = START
+    end = factory.LazyAttribute(lambda row: row.start + 3 * HOUR)
+    status = Status.CONFIRMED
+    hold_until = None
+    holds_slot = factory.LazyAttribute(lambda row: row.status in HOLDING or bool(row.hold_until))
+    currency = "USD"
+    cancellation_notice_hours = 24
+    cancellation_grace_minutes = 15
+    created_at = NOW
+
+
+class AllowanceFactory(DjangoModelFactory):
+    """Ten hours, once, used by itself."""
+
+    class Meta:
+        model = models.Allowance
+        skip_postgeneration_save = True
+
+    user = factory.SubFactory(UserFactory)
+    description = factory.Sequence(lambda n: f"Plan {n}")
+    hours = 10
+
+
+class MonthlyAllowanceFactory(AllowanceFactory):
+    kind = models.Allowance.Kind.MONTHLY
+
+
+class PromoCodeFactory(DjangoModelFactory):
+    """Ten percent off everything, for everybody, for ever."""
+
+    class Meta:
+        model = models.PromoCode
+        skip_postgeneration_save = True
+
+    code = factory.Sequence(lambda n: f"TEN{n}")
+    percent = Decimal(10)
+
+
+class AmountOffFactory(PromoCodeFactory):
+    percent = None
+    amount = Decimal("20.00")
+
+
+class PartnerFactory(DjangoModelFactory):
+    class Meta:
+        model = models.Partner
+
+    code = factory.Sequence(lambda n: f"PARTNER{n}")
+    name = factory.Sequence(lambda n: f"Partner {n}")

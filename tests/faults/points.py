@@ -1,0 +1,94 @@
+"""Places in the code where a test lets a worker die or wait, and a clock that a test can move.
+
+Switched by files, so that they reach every worker, also those that start later.
+"""
+
+import datetime as dt
+import functools
+import os
+import signal
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from django.utils import timezone
+
+# Right after this function: by its name, what calls it, and so which step was just made.
+SANDBOX = "payments.gateways.sandbox"
+POINTS = {
+    "in T1": ("reservations.billing", "take_benefits"),
+    "after T1": ("reservations.checkout", "_begin"),
+    "in authorize": (SANDBOX, "judge"),
+    "after authorize": (SANDBOX, "SandboxGateway.authorize"),
+    "in T2": ("reservations.checkout", "_book"),
+    "after T2": ("reservations.checkout", "conclude"),
+    # Also the inside of a refund.
+    "in capture": (SANDBOX, "locked"),
+    "after the gateway's capture": (SANDBOX, "SandboxGateway.capture"),
+    "after capture": ("payments.actions", "capture"),
+    "in approval": ("reservations.approval", "open_payment_of"),
+    "after approval": ("reservations.approval", "_approve"),
+    "in cancel": ("reservations.billing", "give_back_benefits"),
+    "after cancel": ("reservations.cancellation", "_cancel"),
+    "after the gateway's refund": (SANDBOX, "SandboxGateway.refund"),
+    "after refund": ("payments.actions", "pay_back"),
+    "after lookup": (SANDBOX, "SandboxGateway.lookup"),
+    "after the gateway's void": (SANDBOX, "SandboxGateway.void"),
+    "after void": ("payments.actions", "void"),
+}
+
+CRASH, PAUSE, CLOCK = "crash", "pause", "clock"
+
+
+def arm(folder: Path) -> None:
+    """Make every point look into the folder, and the clock too."""
+    for point, (module, path) in POINTS.items():
+        owner: Any = import_module(module)
+        *classes, name = path.split(".")
+        for each in classes:
+            owner = getattr(owner, each)
+        setattr(owner, name, watched(getattr(owner, name), point, folder))
+    real_now = timezone.now
+
+    def now() -> dt.datetime:
+        with suppress(OSError, ValueError):
+            return real_now() + dt.timedelta(seconds=float((folder / CLOCK).read_text()))
+        return real_now()
+
+    timezone.now = now
+
+
+def watched(function: Callable[..., Any], point: str, folder: Path) -> Callable[..., Any]:
+    @functools.wraps(function)
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        result = function(*args, **kwargs)
+        if take(folder / CRASH, point) is not None:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if seconds := take(folder / f"{PAUSE} {point}", point):
+            time.sleep(float(seconds))
+        return result
+
+    return wrapper
+
+
+def take(file: Path, point: str) -> str | None:
+    """What the file says for this point; it is gone then, so that it strikes only once."""
+    try:
+        told, _, rest = file.read_text().partition("\n")
+        if told != point:
+            return None
+        # Of several processes one succeeds.
+        file.unlink()
+    except OSError:
+        return None
+    return rest
+
+
+def switch(file: Path, text: str) -> None:
+    """Write a switch as a whole, so that nobody reads half of it."""
+    draft = file.with_name(f".{file.name}")
+    draft.write_text(text)
+    draft.rename(file)

@@ -1,0 +1,146 @@
+"""The deployed service as real processes: gunicorn with deploy/gunicorn.conf.py on a free port."""
+
+import http.client
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from tests.faults import points
+from tests.faults.database import Database
+from tests.faults.size import WORKERS
+
+ROOT = Path(__file__).parent.parent.parent
+SECRET_KEY = "faults-sK7vQ2xW9mB4nL6pR8tY1uE3iO5aD0fG-hJzXcVbNqMwZ_kTrPs"
+START_SECONDS = 60.0
+
+
+class Service:
+    """Started, killed in part, and stopped by its process ids only."""
+
+    def __init__(
+        self, database: Database, folder: Path, *words: str, **environment: str
+    ) -> None:
+        self.database = database
+        self.folder = folder
+        self.mails = folder / "mails"
+        self.mails.mkdir(parents=True)
+        self.log = folder / "log"
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+        self.environment = {
+            "PATH": os.environ["PATH"],
+            "ENV_FILE": os.devnull,
+            "DEBUG": "false",
+            "SECRET_KEY": SECRET_KEY,
+            "ALLOWED_HOSTS": "127.0.0.1",
+            "SECURE_SSL_REDIRECT": "false",
+            "PAYMENT_GATEWAY": "sandbox",
+            "DATABASE_URL": database.url,
+            "EMAIL_URL": f"filemail://{self.mails}",
+            "MEDIA_ROOT": str(folder / "media"),
+            "BIND": f"127.0.0.1:{self.port}",
+            "WEB_CONCURRENCY": str(WORKERS),
+            "FAULTS_FOLDER": str(folder),
+            **environment,
+        }
+        config = ("-c", "deploy/gunicorn.conf.py", *words)
+        with self.log.open("ab") as log:
+            self.master = subprocess.Popen(
+                [sys.executable, "-m", "gunicorn", *config, "tests.faults.wsgi"],
+                cwd=ROOT,
+                env=self.environment,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,  # Ctrl-C ends the tests first, and they end it.
+            )
+        self._wait()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while not self.is_up():
+            if self.master.poll() is not None or time.monotonic() > deadline:
+                self.stop()
+                raise RuntimeError(f"The service did not start: {self.log.read_text()[-4000:]}")
+            time.sleep(0.05)
+
+    def is_up(self) -> bool:
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=5)
+        try:
+            connection.request("GET", "/healthz")
+            return connection.getresponse().status == 200
+        except (OSError, http.client.HTTPException):
+            return False
+        finally:
+            connection.close()
+
+    def workers(self) -> list[int]:
+        """The processes that answer: the master's children."""
+        found = []
+        for file in Path("/proc").glob("[0-9]*/stat"):
+            try:
+                # pid (name) state parent ...; a name may hold anything but ends with the last ).
+                _, _, rest = file.read_text().rpartition(") ")
+            except OSError:
+                continue
+            state, parent = rest.split()[:2]
+            if int(parent) == self.master.pid and state != "Z":
+                found.append(int(file.parent.name))
+        return found
+
+    def kill(self, worker: int) -> None:
+        """As the kernel does to a process that takes too much memory."""
+        try:
+            os.kill(worker, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+
+    def stop(self) -> None:
+        if self.master.poll() is None:
+            # Not SIGTERM: that would wait for whatever still hangs.
+            self.master.send_signal(signal.SIGINT)
+            try:
+                self.master.wait(timeout=10)
+            except subprocess.TimeoutExpired:
+                for worker in self.workers():
+                    self.kill(worker)
+                self.master.kill()
+                self.master.wait()
+
+    def manage(self, *words: Any) -> "subprocess.CompletedProcess[str]":
+        """A command of manage.py beside the service, as an administrator runs it."""
+        return subprocess.run(
+            [sys.executable, "manage.py", *map(str, words)],
+            cwd=ROOT,
+            env=self.environment,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=120,
+        )
+
+    # Switches
+
+    def crash(self, point: str) -> None:
+        """The worker that passes this point next dies there."""
+        assert point in points.POINTS
+        points.switch(self.folder / points.CRASH, f"{point}\n")
+
+    @property
+    def has_crashed(self) -> bool:
+        return not (self.folder / points.CRASH).exists()
+
+    def pause(self, point: str, seconds: float) -> None:
+        """The worker that passes this point next waits there."""
+        assert point in points.POINTS
+        points.switch(self.folder / f"{points.PAUSE} {point}", f"{point}\n{seconds}")
+
+    def move_clock(self, seconds: float) -> None:
+        """Set the clock of all workers so far before the real one (or, negative, behind it)."""
+        points.switch(self.folder / points.CLOCK, str(seconds))

@@ -1,0 +1,308 @@
+"""Included hours: which are good for a booking, in which order, and their ledger."""
+
+from datetime import date, timedelta
+
+import pytest
+from django.db.models import Sum
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from centers.span import Span
+from reservations import allowances
+from reservations.actions import apply_promo_code, choose_allowances
+from reservations.allowances import valid_for
+from reservations.cancellation import cancel
+from reservations.checkout import check_out
+from reservations.status import Status
+from roombook.errors import (
+    AllowanceExhausted,
+    CardDeclined,
+    InvalidRequest,
+    NotFound,
+    ReservationNotOpen,
+)
+from tests.factories_centers import CenterFactory, ResourceTypeFactory
+from tests.factories_people import UserFactory
+from tests.factories_reservations import (
+    DECLINED_NUMBER,
+    HOUR,
+    NOW,
+    START,
+    AllowanceFactory,
+    MonthlyAllowanceFactory,
+    PromoCodeFactory,
+    a_room,
+    booked,
+    by_card,
+    draft,
+)
+
+pytestmark = pytest.mark.django_db
+
+DAY = timedelta(days=1)
+SPAN = Span(START, START + 3 * HOUR)
+
+
+@pytest.fixture
+def ada():
+    return UserFactory()
+
+
+@pytest.fixture
+def room():
+    return a_room()
+
+
+def offers(user, room, span=SPAN):
+    return [(offer.allowance, offer.hours_left) for offer in valid_for(user, room, span)]
+
+
+def used(reservation):
+    return list(reservation.allowance_uses.order_by("pk").values_list("allowance", "hours"))
+
+
+def left(allowance, day=START.date()):
+    period = allowance.period_of(day)
+    entered = allowance.entries.filter(period=period).aggregate(hours=Sum("hours"))["hours"]
+    return allowance.hours + (entered or 0)
+
+
+# --- Which ---------------------------------------------------------------------------------------
+
+
+def test_an_accounts_own_active_ones(ada, room):
+    mine = AllowanceFactory(user=ada)
+    AllowanceFactory(user=ada, is_active=False)
+    AllowanceFactory()
+    assert offers(ada, room) == [(mine, 10)]
+
+
+@pytest.mark.parametrize(
+    ("fields", "is_valid"),
+    [
+        ({"valid_from": date(2027, 3, 3), "valid_until": date(2027, 3, 3)}, True),
+        ({"valid_from": date(2027, 3, 4)}, False),
+        ({"valid_until": date(2027, 3, 2)}, False),
+    ],
+)
+def test_valid_on_the_day_of_the_meeting(ada, room, fields, is_valid):
+    AllowanceFactory(user=ada, **fields)
+    assert bool(offers(ada, room)) == is_valid
+
+
+def test_the_day_is_the_centers(ada, room):
+    """20:00 in Denver on Wednesday is Thursday in UTC; so is the month's last evening."""
+    AllowanceFactory(user=ada, valid_until=date(2027, 3, 3))
+    evening = Span(START + 11 * HOUR, START + 12 * HOUR)
+    assert evening.start.date() == date(2027, 3, 4)
+    assert len(offers(ada, room, evening)) == 1
+
+
+def test_bound_to_centers_and_room_types(ada, room):
+    here, elsewhere = AllowanceFactory(user=ada), AllowanceFactory(user=ada)
+    here.centers.add(room.center)
+    here.room_types.add(room.resource_type, ResourceTypeFactory())
+    elsewhere.centers.add(CenterFactory())
+    other_kind = AllowanceFactory(user=ada)
+    other_kind.room_types.add(ResourceTypeFactory())
+    assert offers(ada, room) == [(here, 10)]
+
+
+def test_soonest_to_expire_first_monthly_before_one_off(ada, room):
+    for_ever = AllowanceFactory(user=ada)
+    month_end = AllowanceFactory(user=ada, valid_until=date(2027, 3, 31))
+    monthly = MonthlyAllowanceFactory(user=ada)
+    next_week = AllowanceFactory(user=ada, valid_until=date(2027, 3, 10))
+    ends_sooner = MonthlyAllowanceFactory(user=ada, valid_until=date(2027, 3, 5))
+
+    assert [allowance for allowance, _ in offers(ada, room)] == [
+        *(ends_sooner, next_week, monthly, month_end, for_ever)
+    ]
+
+
+def test_monthly_hours_are_those_of_the_meetings_month_and_lapse(ada, room):
+    plan = MonthlyAllowanceFactory(user=ada, hours=4)
+    plan.entries.create(hours=-3, period=date(2027, 3, 1), reason="used", at=NOW)
+    april = Span(START + 30 * DAY, START + 30 * DAY + HOUR)
+    assert offers(ada, room) == [(plan, 1)]
+    assert offers(ada, room, april) == [(plan, 4)]
+
+
+def test_entries_of_staff_add_hours_and_nothing_goes_below_none(ada, room):
+    plan = AllowanceFactory(user=ada, hours=2)
+    plan.entries.create(hours=5, reason="a gift", at=NOW)
+    assert offers(ada, room) == [(plan, 7)]
+    plan.entries.create(hours=-9, reason="a mistake", at=NOW)
+    assert offers(ada, room) == [(plan, 0)]
+
+
+# --- On a draft ----------------------------------------------------------------------------------
+
+
+def test_a_draft_uses_the_automatic_ones_by_itself(ada, room):
+    AllowanceFactory(user=ada, is_automatic=False, valid_until=date(2027, 3, 3))
+    monthly = MonthlyAllowanceFactory(user=ada, hours=2)
+    one_off = AllowanceFactory(user=ada, hours=10)
+
+    reservation = draft(ada, room)
+
+    assert used(reservation) == [(monthly.pk, 2), (one_off.pk, 1)]
+    assert reservation.total_cost == 0
+
+
+def test_whole_hours_rounded_down(ada, room):
+    AllowanceFactory(user=ada)
+    reservation = draft(ada, room, hours=2.5)
+    assert [hours for _, hours in used(reservation)] == [2]
+    assert reservation.total_cost == 12.5
+
+
+def test_a_draft_takes_no_hours_yet(ada, room):
+    plan = AllowanceFactory(user=ada)
+    draft(ada, room)
+    assert left(plan) == 10
+
+
+def test_choosing_uses_exactly_these(ada, room):
+    first, second = AllowanceFactory(user=ada, hours=1), AllowanceFactory(user=ada, hours=10)
+    reservation = draft(ada, room)
+    assert used(reservation) == [(first.pk, 1), (second.pk, 2)]
+
+    choose_allowances(reservation.pk, [second.pk, second.pk], user=ada, now=NOW)
+    assert used(reservation) == [(second.pk, 3)]
+
+    reservation = choose_allowances(reservation.pk, [], user=ada, now=NOW)
+    assert used(reservation) == []
+    assert reservation.total_cost == 75
+
+
+def test_what_was_chosen_stays_chosen_through_a_new_pricing(ada, room):
+    AllowanceFactory(user=ada)
+    by_hand = AllowanceFactory(user=ada, is_automatic=False, hours=1)
+    reservation = draft(ada, room)
+    choose_allowances(reservation.pk, [by_hand.pk], user=ada, now=NOW)
+    PromoCodeFactory(code="TEN")
+
+    apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+    assert used(reservation) == [(by_hand.pk, 1)]
+
+    choose_allowances(reservation.pk, [], user=ada, now=NOW)
+    apply_promo_code(reservation.pk, "", user=ada, now=NOW)
+    assert used(reservation) == []
+
+
+def test_only_valid_ones_can_be_chosen(ada, room):
+    mine, somebody_elses = AllowanceFactory(user=ada), AllowanceFactory()
+    past = AllowanceFactory(user=ada, valid_until=date(2027, 3, 2))
+    reservation = draft(ada, room)
+    with pytest.raises(InvalidRequest) as error:
+        choose_allowances(
+            reservation.pk, [somebody_elses.pk, mine.pk, past.pk, 999], user=ada, now=NOW
+        )
+    reason = "This allowance is not valid for this booking."
+    assert error.value.fields == {f"allowance_ids.{index}": reason for index in (0, 2, 3)}
+    assert used(reservation) == [(mine.pk, 3)]
+
+
+def test_only_on_an_own_draft(ada, room):
+    with pytest.raises(ReservationNotOpen):
+        choose_allowances(booked(ada, room).pk, [], user=ada, now=NOW)
+    with pytest.raises(NotFound):
+        choose_allowances(draft(room=room, start=START + DAY).pk, [], user=ada, now=NOW)
+
+
+# --- The ledger ----------------------------------------------------------------------------------
+
+
+def test_hours_are_taken_at_checkout_and_given_back_by_cancelling(ada, room):
+    plan = AllowanceFactory(user=ada, hours=2)
+    reservation = booked(ada, room)
+    assert left(plan) == 0
+    assert reservation.payments.get().amount == 25
+
+    cancel(reservation.pk, user=ada, now=NOW)
+
+    assert left(plan) == 2
+    assert [(each.hours, each.reservation) for each in plan.entries.order_by("pk")] == [
+        (-2, reservation),
+        (2, reservation),
+    ]
+
+
+def test_monthly_hours_are_entered_in_the_meetings_month(ada, room):
+    plan = MonthlyAllowanceFactory(user=ada, hours=4)
+    booked(ada, room, start=START + 30 * DAY)
+    assert plan.entries.get().period == date(2027, 4, 1)
+    assert left(plan) == 4
+    assert left(plan, date(2027, 4, 2)) == 1
+
+
+def test_spent_elsewhere_in_the_meantime_is_refused_before_any_charge(ada, room):
+    plan = AllowanceFactory(user=ada, hours=2)
+    first, second = draft(ada, room), draft(ada, room, start=START + DAY)
+    check_out(first.pk, user=ada, means=by_card(), now=NOW)
+
+    with pytest.raises(AllowanceExhausted):
+        check_out(second.pk, user=ada, means=by_card(), now=NOW)
+
+    second.refresh_from_db()
+    assert second.status == Status.NEW
+    assert not second.payments.exists()
+    assert left(plan) == 0
+    # Priced anew it can be had, for more.
+    choose_allowances(second.pk, [], user=ada, now=NOW)
+    check_out(second.pk, user=ada, means=by_card(), now=NOW)
+    assert second.payments.get().amount == 75
+
+
+def test_switched_off_in_the_meantime_is_refused_too(ada, room):
+    plan = AllowanceFactory(user=ada, hours=2)
+    reservation = draft(ada, room)
+    plan.is_active = False
+    plan.save()
+    with pytest.raises(AllowanceExhausted):
+        check_out(reservation.pk, user=ada, means=by_card(), now=NOW)
+
+
+def test_a_decline_gives_the_hours_back_each_time(ada, room):
+    plan = AllowanceFactory(user=ada, hours=2)
+    reservation = draft(ada, room)
+    for _ in range(2):
+        with pytest.raises(CardDeclined):
+            check_out(reservation.pk, user=ada, means=by_card(DECLINED_NUMBER), now=NOW)
+        assert left(plan) == 2
+    check_out(reservation.pk, user=ada, means=by_card(), now=NOW)
+    assert left(plan) == 0
+
+
+def test_giving_back_twice_is_harmless(ada, room):
+    plan = AllowanceFactory(user=ada, hours=2)
+    reservation = booked(ada, room)
+    for _ in range(2):
+        allowances.give_back(reservation, now=NOW)
+        assert left(plan) == 2
+
+
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    plans=st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.booleans()), max_size=4),
+    quarters=st.integers(2, 36),
+)
+def test_a_draft_never_uses_more_than_there_is(ada, room, plans, quarters):
+    for plan in ada.allowances.all():
+        plan.uses.all().delete()
+        plan.delete()
+    for hours, monthly, automatic in plans:
+        kind = MonthlyAllowanceFactory if monthly else AllowanceFactory
+        kind(user=ada, hours=hours, is_automatic=automatic)
+
+    reservation = draft(ada, room, start=START - HOUR, hours=quarters / 4)
+
+    uses = list(reservation.allowance_uses.select_related("allowance"))
+    assert sum(each.hours for each in uses) <= int(reservation.billable_hours)
+    assert all(0 < each.hours <= each.allowance.hours for each in uses)
+    assert all(each.allowance.is_automatic for each in uses)
+    assert sum(each.discount for each in uses) <= reservation.room_cost
+    totals = [line.total for line in reservation.line_items.all()]
+    assert sum(totals) == reservation.total_cost >= 0
+    reservation.line_items.all().delete()

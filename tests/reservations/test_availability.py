@@ -1,0 +1,340 @@
+"""The one evaluator: each reason alone, many at once, and who is whose rival."""
+
+from datetime import UTC, datetime, time, timedelta
+
+import pytest
+
+from centers.models import MeetingRoom
+from centers.span import Span
+from reservations import availability
+from reservations.status import Status
+from roombook.errors import SlotUnavailable
+from tests.factories_centers import ClosureFactory, MeetingRoomFactory, OpeningHoursFactory
+from tests.factories_people import UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    ReservationFactory,
+    a_room,
+    booked,
+    draft,
+)
+
+pytestmark = pytest.mark.django_db
+
+DAY = timedelta(days=1)
+SPAN = Span(START, START + 3 * HOUR)
+
+
+@pytest.fixture
+def room():
+    return a_room()
+
+
+def of(room, span=SPAN, *, now=NOW, **who):
+    fresh = MeetingRoom.objects.bookable().get(pk=room.pk)
+    return availability.of(fresh, span, now=now, **who)
+
+
+def codes(*args, **kwargs):
+    return [reason.code for reason in of(*args, **kwargs).reasons]
+
+
+def change(row, **fields):
+    type(row).objects.filter(pk=row.pk).update(**fields)
+
+
+def test_a_free_room_is_free(room):
+    answer = of(room)
+    assert answer.is_free
+    assert answer.reasons == ()
+    answer.require()
+
+
+# --- Each reason alone ---------------------------------------------------------------------------
+
+
+def test_an_inactive_center(room):
+    change(room.center, is_active=False)
+    assert codes(room) == ["center-inactive"]
+
+
+def test_an_inactive_room(room):
+    change(room, is_active=False)
+    assert codes(room) == ["room-inactive"]
+
+
+def test_a_room_blocked_by_staff(room):
+    change(room, is_blocked=True)
+    assert codes(room) == ["room-blocked"]
+
+
+def test_a_start_that_is_past(room):
+    assert codes(room, now=START) == []
+    assert codes(room, now=START + timedelta(seconds=1)) == ["past"]
+
+
+def test_at_most_a_year_ahead_to_the_end_of_that_local_day(room):
+    # 365 days from a March 1st: February 29th of 2028.
+    last_evening = datetime(2028, 3, 1, 0, tzinfo=UTC)  # 17:00 on the clock
+    assert codes(room, Span(last_evening, last_evening + HOUR)) == []
+    day_after = datetime(2028, 3, 1, 15, tzinfo=UTC)
+    assert codes(room, Span(day_after, day_after + HOUR)) == ["too-far-ahead"]
+
+
+@pytest.mark.parametrize(
+    ("late", "longer"), [(1, 0), (0, 1), (7, 7), (14, -14), (0, 5)], ids=str
+)
+def test_off_the_quarter_hour_grid(room, late, longer):
+    start = START + late * MINUTE
+    assert codes(room, Span(start, start + HOUR + longer * MINUTE)) == ["off-grid"]
+
+
+def test_seconds_are_off_the_grid_too(room):
+    assert codes(room, Span(START + timedelta(seconds=1), START + HOUR)) == ["off-grid"]
+
+
+def test_shorter_than_half_an_hour(room):
+    assert codes(room, Span(START, START + 30 * MINUTE)) == []
+    assert codes(room, Span(START, START + 15 * MINUTE)) == ["too-short"]
+
+
+def test_longer_than_two_weeks(room):
+    change(room.center, is_after_hours_support_enabled=True)
+    # In UTC, so that Denver's change of the clock takes no part: durations are elapsed time.
+    assert codes(room, Span(START, START + 14 * DAY)) == []
+    assert codes(room, Span(START, START + 14 * DAY + 15 * MINUTE)) == ["too-long"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "span", "code"),
+    [
+        ("grid_minutes", 60, Span(START, START + 90 * MINUTE), "off-grid"),
+        ("minimum_minutes", 120, Span(START, START + HOUR), "too-short"),
+        ("maximum_minutes", 60, SPAN, "too-long"),
+        ("booking_window_days", 1, SPAN, "too-far-ahead"),
+        ("booking_window_days", 0, SPAN, "too-far-ahead"),
+    ],
+)
+def test_a_room_has_rules_of_its_own(room, field, value, span, code):
+    assert codes(room, span) == []
+    change(room, **{field: value})
+    assert codes(room, span) == [code]
+
+
+def test_a_room_may_be_more_generous_than_the_setting(room):
+    quick = Span(START + 5 * MINUTE, START + 15 * MINUTE)
+    assert codes(room, quick) == ["off-grid", "too-short"]
+    change(room, grid_minutes=5, minimum_minutes=0)
+    assert codes(room, quick) == []
+
+
+def test_the_settings_are_the_deployments(room, settings):
+    settings.BOOKING_GRID_MINUTES = 120
+    settings.BOOKING_MINIMUM_MINUTES = 240
+    settings.BOOKING_WINDOW_DAYS = 1
+    assert codes(room) == ["too-far-ahead", "off-grid", "too-short"]
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "is_open"),
+    [
+        (8, 18, True),
+        (7, 9, False),
+        (17, 19, False),
+        (6, 20, False),
+        (18, 20, False),
+        (17, 33, False),  # from one open day into the next
+    ],
+)
+def test_within_the_opening_hours_of_one_local_day(room, first, last, is_open):
+    midnight = datetime(2027, 3, 3, 7, tzinfo=UTC)
+    span = Span(midnight + first * HOUR, midnight + last * HOUR)
+    assert codes(room, span) == ([] if is_open else ["closed"])
+
+
+def test_after_hours_support_opens_the_night_but_no_closure(room):
+    night = Span(START + 10 * HOUR, START + 20 * HOUR)
+    assert codes(room, night) == ["closed"]
+    change(room.center, is_after_hours_support_enabled=True)
+    assert codes(room, night) == []
+
+    ClosureFactory(center=room.center, starts_at=night.start, ends_at=night.start + HOUR)
+    assert codes(room, night) == ["closure"]
+
+
+def test_a_center_without_hours_is_never_open(room):
+    room.center.opening_hours.all().delete()
+    answer = of(room)
+    assert [reason.code for reason in answer.reasons] == ["closed"]
+    assert "never" in answer.reasons[0].detail
+
+
+def test_opening_hours_are_wall_clock_across_a_change_of_the_clock(room):
+    # Open from midnight to 4 on the Sunday that has 23 hours.
+    OpeningHoursFactory(center=room.center, weekday=6, opens=time(0), closes=time(4))
+    midnight = datetime(2027, 3, 14, 7, tzinfo=UTC)
+    assert codes(room, Span(midnight, midnight + 3 * HOUR)) == []
+    assert codes(room, Span(midnight, midnight + 4 * HOUR)) == ["closed"]
+
+
+@pytest.mark.parametrize("zone", ["Asia/Kolkata", "Asia/Kathmandu", "Australia/Lord_Howe"])
+def test_grid_and_hours_are_the_centers_own(zone):
+    room = a_room(time_zone_id=zone)
+    nine = datetime(2027, 3, 3, 9, tzinfo=room.center.zone)
+    assert codes(room, Span(nine, nine + HOUR)) == []
+    change(room, grid_minutes=60)
+    assert codes(room, Span(nine, nine + HOUR)) == []
+    assert codes(room, Span(nine + 30 * MINUTE, nine + 90 * MINUTE)) == ["off-grid"]
+
+
+# --- Closures ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "touched"),
+    [
+        (-24, 48, True),
+        (1, 2, True),
+        (-1, 0.25, True),
+        (2.75, 9, True),
+        (-2, 0, False),  # ends as the meeting begins
+        (3, 5, False),
+    ],
+)
+def test_a_closure_that_touches(room, first, last, touched):
+    ClosureFactory(
+        center=room.center,
+        starts_at=START + first * HOUR,
+        ends_at=START + last * HOUR,
+        reason="Holiday",
+    )
+    answer = of(room)
+    assert [reason.code for reason in answer.reasons] == (["closure"] if touched else [])
+    if touched:
+        assert answer.reasons[0].detail.startswith("Holiday: 2027-03-0")
+
+
+def test_a_closure_of_the_room_of_another_and_of_another_center(room):
+    other = MeetingRoomFactory(center=room.center)
+    around = {"starts_at": START - DAY, "ends_at": START + DAY}
+    ClosureFactory(center=room.center, room=other, **around)
+    ClosureFactory(**around)
+    assert codes(room) == []
+    assert codes(other) == ["closure"]
+
+    ClosureFactory(center=room.center, room=room, **around)
+    assert codes(room) == ["closure"]
+
+
+# --- Rivals --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [Status.PROCESSING, Status.PENDING, Status.CONFIRMED])
+def test_a_holder_keeps_everybody_out(room, status):
+    rival = ReservationFactory(room=room, status=status)
+    answer = of(room, for_user=rival.user)
+    assert [reason.code for reason in answer.reasons] == ["held"]
+    assert f"Reservation {rival.pk}" in answer.reasons[0].detail
+
+
+@pytest.mark.parametrize(
+    "status",
+    [Status.DECLINED, Status.CANCELLED, Status.EXPIRED, Status.COMPLETED, Status.NO_SHOW],
+)
+def test_what_is_over_keeps_nobody_out(room, status):
+    ReservationFactory(room=room, status=status)
+    assert codes(room) == []
+
+
+def test_another_room_is_no_rival(room):
+    ReservationFactory(room=MeetingRoomFactory(center=room.center))
+    assert codes(room) == []
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "is_rival"),
+    [
+        (-3, 0, False),  # ends at the very moment
+        (3, 6, False),
+        (-3, 0.25, True),
+        (2.75, 6, True),
+        (1, 2, True),
+        (-1, 4, True),
+        (0, 3, True),
+    ],
+)
+def test_spans_are_half_open(room, first, last, is_rival):
+    ReservationFactory(room=room, start=START + first * HOUR, end=START + last * HOUR)
+    assert codes(room) == (["held"] if is_rival else [])
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(0, 30), (30, 0), (30, 15), (15, 30), (30, 30)])
+@pytest.mark.parametrize("side", ["before", "after"])
+def test_the_larger_turnaround_counts_between_two(room, ours, theirs, side):
+    """30 minutes in each case, on both sides, never their sum."""
+    change(room, turnaround_minutes=ours)
+    for gap, is_rival in ((15, True), (30, False), (45, False)):
+        start = START - 3 * HOUR - gap * MINUTE if side == "before" else SPAN.end + gap * MINUTE
+        rival = ReservationFactory(room=room, start=start, turnaround_minutes=theirs)
+        assert codes(room) == (["held"] if is_rival else []), gap
+        rival.delete()
+
+
+def test_a_draft_keeps_others_out_until_its_hold_lapses(room):
+    draft(room=room)
+    assert codes(room) == ["held"]
+    assert codes(room, now=NOW + 15 * MINUTE - timedelta(seconds=1)) == ["held"]
+    assert codes(room, now=NOW + 15 * MINUTE) == []
+
+
+def test_a_draft_of_staff_holds_for_a_day(room):
+    draft(room=room, created_by=UserFactory(is_staff=True))
+    assert codes(room, now=NOW + 24 * HOUR - MINUTE) == ["held"]
+    assert codes(room, now=NOW + 24 * HOUR) == []
+
+
+def test_own_drafts_do_not_count_own_bookings_do(room):
+    ada = UserFactory()
+    mine = draft(ada, room)
+    assert codes(room, for_user=ada) == []
+    assert codes(room, for_user=UserFactory()) == ["held"]
+
+    mine.move_to(Status.CONFIRMED)
+    assert codes(room, for_user=ada) == ["held"]
+
+
+def test_what_is_being_judged_is_not_its_own_rival(room):
+    reservation = booked(room=room)
+    assert codes(room) == ["held"]
+    assert codes(room, ignoring=reservation) == []
+
+
+# --- Many at once --------------------------------------------------------------------------------
+
+
+def test_all_reasons_are_told_at_once_and_customers_read_the_first(room):
+    change(room.center, is_active=False)
+    change(room, is_active=False, is_blocked=True)
+    span = Span(START - 10 * HOUR + MINUTE, START - 10 * HOUR + 2 * MINUTE)
+    ClosureFactory(center=room.center, starts_at=NOW, ends_at=START + HOUR)
+    ReservationFactory(room=room, start=START - 11 * HOUR)
+    ReservationFactory(room=room, start=START - 8 * HOUR, turnaround_minutes=180)
+
+    answer = of(room, span, now=START)
+
+    assert [reason.code for reason in answer.reasons] == [
+        *("center-inactive", "room-inactive", "room-blocked", "past", "off-grid", "too-short"),
+        *("closed", "closure", "held", "held"),
+    ]
+    with pytest.raises(SlotUnavailable, match=r"The room cannot be booked at the moment\."):
+        answer.require()
+
+
+def test_no_customer_reads_of_other_customers(room):
+    rival = ReservationFactory(room=room)
+    (reason,) = of(room).reasons
+    assert str(rival.pk) not in reason.message
+    assert reason.message == "The room is already taken at that time."

@@ -1,0 +1,142 @@
+"""From StartDate and EndDate to a span, on the clocks of the world."""
+
+from datetime import UTC, datetime, timedelta, timezone
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from centers.models import Center
+from reservations.booking_span import span_at
+from roombook.errors import InvalidRequest
+
+ZONES = [
+    "America/Denver",
+    "America/New_York",
+    "America/St_Johns",  # half an hour beside the others
+    "Europe/London",
+    "Asia/Kolkata",  # half an hour, no summer time
+    "Asia/Kathmandu",  # three quarters
+    "Australia/Adelaide",  # half an hour, southern summer
+    "Australia/Lord_Howe",  # the clock moves by half an hour
+    "Pacific/Auckland",
+    "America/Sao_Paulo",
+]
+
+
+def center(zone="America/Denver"):
+    return Center(time_zone_id=zone)
+
+
+def span(start, end, zone="America/Denver"):
+    return span_at(center(zone), datetime.fromisoformat(start), datetime.fromisoformat(end))
+
+
+def refused(*args, **kwargs):
+    with pytest.raises(InvalidRequest) as error:
+        span(*args, **kwargs)
+    return error.value.fields
+
+
+def test_without_an_offset_it_is_the_centers_local_time():
+    winter = span("2027-03-03T09:00", "2027-03-03T12:00")
+    assert winter.start == datetime(2027, 3, 3, 16, tzinfo=UTC)
+    summer = span("2027-07-03T09:00", "2027-07-03T12:00")
+    assert summer.start == datetime(2027, 7, 3, 15, tzinfo=UTC)
+
+
+def test_with_an_offset_it_is_a_moment_wherever_the_center_is():
+    berlin = span("2027-03-03T17:00+01:00", "2027-03-03T20:00Z")
+    assert berlin.start == datetime(2027, 3, 3, 16, tzinfo=UTC)
+    assert berlin.end == datetime(2027, 3, 3, 20, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("zone", "start", "end", "hours"),
+    [
+        # The clock goes forward: an hour less than it shows.
+        ("America/Denver", "2027-03-14T01:00", "2027-03-14T04:00", 2),
+        ("Europe/London", "2027-03-28T00:00", "2027-03-28T03:00", 2),
+        ("America/St_Johns", "2027-03-14T01:30", "2027-03-14T03:30", 1),
+        ("Australia/Adelaide", "2027-10-03T01:00", "2027-10-03T04:00", 2),
+        ("Australia/Lord_Howe", "2027-10-03T01:00", "2027-10-03T03:00", 1.5),
+        # And back: an hour more.
+        ("America/Denver", "2027-11-07T00:00", "2027-11-07T03:00", 4),
+        ("Europe/London", "2027-10-31T00:00", "2027-10-31T03:00", 4),
+        ("Australia/Adelaide", "2027-04-04T01:00", "2027-04-04T04:00", 4),
+        ("Australia/Lord_Howe", "2027-04-04T01:00", "2027-04-04T03:00", 2.5),
+        # No change at all.
+        ("Asia/Kolkata", "2027-03-14T01:00", "2027-03-14T04:00", 3),
+        ("Asia/Kathmandu", "2027-03-14T01:15", "2027-03-14T04:00", 2.75),
+    ],
+)
+def test_durations_are_elapsed_time_across_a_change_of_the_clock(zone, start, end, hours):
+    assert span(start, end, zone).duration == timedelta(hours=hours)
+
+
+@pytest.mark.parametrize(
+    ("zone", "skipped"),
+    [
+        ("America/Denver", "2027-03-14T02:00"),
+        ("America/Denver", "2027-03-14T02:59"),
+        ("America/St_Johns", "2027-03-14T02:30"),
+        ("Australia/Lord_Howe", "2027-10-03T02:15"),
+    ],
+)
+def test_a_time_that_the_clock_skips_is_refused_by_its_field(zone, skipped):
+    reason = "The clock skips this time at the center."
+    assert refused(skipped, "2027-12-01T00:00", zone) == {"start_date": reason}
+    assert refused("2027-03-01T00:00", skipped, zone) == {"end_date": reason}
+    assert refused(skipped, skipped, zone) == {"start_date": reason, "end_date": reason}
+
+
+def test_a_time_that_the_clock_shows_twice_is_the_first():
+    twice = span("2027-11-07T01:30", "2027-11-07T02:30")
+    assert twice.start == datetime(2027, 11, 7, 7, 30, tzinfo=UTC)
+    assert twice.duration == timedelta(hours=2)
+
+
+def test_the_end_is_compared_as_a_moment_not_as_the_clock_shows_it():
+    """Both on Denver's clock, in the hour that it shows twice: the later shows the earlier time."""
+    backwards = span("2027-11-07T01:45-06:00", "2027-11-07T01:15-07:00")
+    assert backwards.duration == timedelta(minutes=30)
+
+
+@pytest.mark.parametrize("end", ["2027-03-03T09:00", "2027-03-03T08:59", "2020-01-01T00:00"])
+def test_the_end_must_be_after_the_start(end):
+    assert refused("2027-03-03T09:00", end) == {"end_date": "The end must be after the start."}
+
+
+def test_at_most_31_days():
+    # In UTC, so that the clock's change of March takes no part.
+    assert span("2027-03-03T09:00Z", "2027-04-03T09:00Z").duration == timedelta(days=31)
+    assert refused("2027-03-03T09:00Z", "2027-04-03T09:01Z") == {
+        "end_date": "At most 31 days after the start."
+    }
+
+
+def test_the_ends_of_the_calendar_are_no_defect():
+    assert refused("0001-01-01T00:00+14:00", "2027-03-03T09:00").keys() == {"start_date"}
+    assert refused("2027-03-03T09:00", "9999-12-31T23:59").keys() == {"end_date"}
+
+
+naive = st.datetimes(datetime(2027, 1, 1), datetime(2028, 12, 31))
+offsets = st.integers(-14 * 4, 14 * 4).map(lambda q: timezone(timedelta(minutes=15 * q)))
+
+
+@given(st.sampled_from(ZONES), naive, naive)
+def test_local_times_in_any_zone_give_a_span_that_shows_them_or_a_refusal(zone, start, end):
+    try:
+        result = span_at(center(zone), start, end)
+    except InvalidRequest:
+        return
+    tz = ZoneInfo(zone)
+    assert result.start.astimezone(tz).replace(tzinfo=None, fold=0) == start
+    assert result.end.astimezone(tz).replace(tzinfo=None, fold=0) == end
+    assert timedelta(0) < result.duration <= timedelta(days=31)
+
+
+@given(st.sampled_from(ZONES), st.datetimes(datetime(2027, 1, 1), timezones=offsets))
+def test_moments_mean_the_same_at_every_center(zone, start):
+    assert span_at(center(zone), start, start + timedelta(hours=1)).start == start.astimezone(UTC)

@@ -1,0 +1,248 @@
+"""The database's own word, with every check of ours bypassed."""
+
+from contextlib import contextmanager
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.db import DatabaseError, IntegrityError, connection, transaction
+
+from reservations import apps, availability, constraints
+from reservations.availability import Availability
+from reservations.checkout import check_out
+from reservations.models import PriceAdjustment, Reservation
+from reservations.status import Status
+from roombook.errors import SlotUnavailable
+from tests.factories_centers import MeetingRoomFactory
+from tests.factories_people import UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    AllowanceFactory,
+    AmountOffFactory,
+    PromoCodeFactory,
+    ReservationFactory,
+    a_room,
+    by_card,
+    draft,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+@contextmanager
+def refused(name=constraints.NAME):
+    with pytest.raises(DatabaseError, match=name), transaction.atomic():
+        yield
+
+
+@pytest.fixture
+def room():
+    return MeetingRoomFactory()
+
+
+@pytest.fixture
+def held(room):
+    return ReservationFactory(room=room)
+
+
+def bare(room, **fields):
+    """A row written past the model's own save."""
+    row = ReservationFactory.build(room=room, user=UserFactory(), **fields)
+    turnaround = timedelta(minutes=row.turnaround_minutes)
+    row.occupied_from, row.occupied_until = row.start - turnaround, row.end + turnaround
+    return Reservation.objects.bulk_create([row])[0]
+
+
+# --- Two never share a room ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("status", [Status.PROCESSING, Status.PENDING, Status.CONFIRMED])
+@pytest.mark.parametrize(("first", "last"), [(0, 3), (1, 2), (-1, 4), (-1, 0.25), (2.75, 4)])
+def test_a_second_holder_cannot_be_inserted(held, room, status, first, last):
+    with refused():
+        bare(room, status=status, start=START + first * HOUR, end=START + last * HOUR)
+
+
+def test_nor_a_draft_that_holds(held, room):
+    with refused():
+        bare(room, status=Status.NEW, hold_until=NOW + HOUR)
+
+
+def test_the_models_own_answer_reads_like_the_evaluators(held, room):
+    with pytest.raises(SlotUnavailable), transaction.atomic():
+        ReservationFactory(room=room)
+
+
+def test_neighbours_other_rooms_and_those_that_do_not_hold_are_welcome(held, room):
+    bare(room, start=START - 3 * HOUR)
+    bare(room, start=START + 3 * HOUR)
+    bare(MeetingRoomFactory())
+    for status in Status.values:
+        if status not in {Status.PROCESSING, Status.PENDING, Status.CONFIRMED}:
+            bare(room, status=status)
+    assert Reservation.objects.count() == 9 + 1
+
+
+def test_turnaround_is_kept_free_after_each(held, room):
+    held.turnaround_minutes = 30
+    held.save()
+    with refused():
+        bare(room, start=held.end + 15 * MINUTE)
+    bare(room, start=held.end + 30 * MINUTE)
+
+
+def test_update_cannot_move_one_onto_another(held, room):
+    later = bare(room, start=START + 3 * HOUR)
+    elsewhere = bare(MeetingRoomFactory())
+    rows = Reservation.objects
+    with refused():
+        rows.filter(pk=later.pk).update(start=START + 2 * HOUR, occupied_from=START + 2 * HOUR)
+    with refused():
+        rows.filter(pk=held.pk).update(end=START + 4 * HOUR, occupied_until=START + 4 * HOUR)
+    with refused():
+        rows.filter(pk=elsewhere.pk).update(room=room)
+
+
+def test_update_cannot_make_a_second_one_hold(held, room):
+    drafted = bare(room, status=Status.NEW)
+    with refused():
+        Reservation.objects.filter(pk=drafted.pk).update(status="Confirmed", holds_slot=True)
+    with refused():
+        Reservation.objects.filter(pk=drafted.pk).update(holds_slot=True, hold_until=NOW)
+
+
+def test_many_rows_at_once_are_judged_too(room):
+    rows = [bare(room, start=START + 3 * index * HOUR) for index in range(3)]
+    with refused():
+        Reservation.objects.filter(pk__in=[row.pk for row in rows]).update(
+            start=START, end=START + HOUR, occupied_from=START, occupied_until=START + HOUR
+        )
+
+
+def test_a_row_may_be_changed_in_its_own_place(held):
+    Reservation.objects.filter(pk=held.pk).update(
+        start=START + HOUR, occupied_from=START + HOUR, status="Pending"
+    )
+    held.move_to(Status.CANCELLED)
+
+
+def test_checkout_with_a_blind_evaluator_is_refused_by_the_database(monkeypatch):
+    room = a_room()
+    first, second = draft(room=room), draft(room=room, now=NOW + 20 * MINUTE)
+    check_out(second.pk, user=second.user, means=by_card(), now=NOW + 21 * MINUTE)
+    monkeypatch.setattr(availability, "of", lambda *args, **kwargs: Availability(()))
+
+    with pytest.raises(SlotUnavailable):
+        check_out(first.pk, user=first.user, means=by_card(), now=NOW + 22 * MINUTE)
+    with pytest.raises(SlotUnavailable):
+        draft(room=room, now=NOW + 22 * MINUTE)
+
+    first.refresh_from_db()
+    assert first.status == Status.NEW
+    assert not first.payments.exists()
+    assert Reservation.objects.count() == 2
+
+
+# --- The triggers of SQLite ----------------------------------------------------------------------
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has no triggers of ours")
+def test_a_lost_trigger_is_missed_and_laid_again_by_migrate():
+    assert apps.check_triggers(["default"]) == []
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TRIGGER {constraints.NAME}_update")
+
+    (error,) = apps.check_triggers(["default"])
+    assert error.id == "reservations.E001"
+    assert f"{constraints.NAME}_update" in error.msg
+
+    constraints.lay_triggers("default")
+    assert apps.check_triggers(["default"]) == []
+
+
+def test_the_check_is_content_on_either_database():
+    assert apps.check_triggers(["default"]) == []
+    assert apps.check_triggers(None) == []
+
+
+# --- What else the database refuses --------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "name"),
+    [
+        ({"end": START}, "reservation_starts_before_it_ends"),
+        ({"occupied_from": START + MINUTE}, "reservation_turnaround_is_around_it"),
+        ({"occupied_until": START}, "reservation_turnaround_is_around_it"),
+        ({"total_cost": Decimal("-0.01")}, "reservation_total_is_not_negative"),
+        ({"status": "Gone"}, "reservation_status_is_known"),
+        ({"holds_slot": False}, "reservation_holds_as_its_status_says"),
+        ({"hold_until": NOW}, "reservation_holds_as_its_status_says"),
+        ({"status": "Cancelled"}, "reservation_holds_as_its_status_says"),
+        ({"status": "New"}, "reservation_holds_as_its_status_says"),
+    ],
+)
+def test_a_reservation_that_cannot_be(held, fields, name):
+    # Two may be broken at once; which of them is told first is the database's affair.
+    with refused("reservation_"):
+        Reservation.objects.filter(pk=held.pk).update(**fields)
+    assert name in {each.name for each in Reservation._meta.constraints}
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"percent": None},
+        {"amount": Decimal(1)},
+        {"percent": Decimal(0)},
+        {"percent": Decimal("100.01")},
+        {"max_uses": 1, "uses": 2},
+        {"budget": Decimal(10), "spent": Decimal("10.01")},
+        {"spent": Decimal(-1)},
+        {"minimum_spend": Decimal(-1)},
+    ],
+)
+def test_a_promo_code_that_cannot_be(fields):
+    promo = PromoCodeFactory()
+    with refused("promo_code_"):
+        type(promo).objects.filter(pk=promo.pk).update(**fields)
+
+
+def test_an_amount_off_is_above_zero():
+    with refused("promo_code_is_percent_or_amount"):
+        AmountOffFactory(amount=Decimal(0))
+
+
+def test_one_open_use_of_promo_codes_a_reservation(held):
+    promo = PromoCodeFactory()
+
+    def use(**fields):
+        return promo.redemptions.create(
+            reservation=held, user=held.user, amount=Decimal(1), taken_at=NOW, **fields
+        )
+
+    use(given_back_at=NOW)
+    use()
+    with pytest.raises(IntegrityError), transaction.atomic():
+        use()
+
+
+def test_an_allowance_and_its_ledger_that_cannot_be():
+    with refused("allowance_begins_before_it_ends"):
+        AllowanceFactory(valid_from=START.date(), valid_until=NOW.date())
+    plan = AllowanceFactory()
+    with refused("allowance_entry_is_not_zero"):
+        plan.entries.create(hours=0, reason="nothing", at=NOW)
+    with refused("allowance_entry_period_is_a_month"):
+        plan.entries.create(hours=1, period=START.date(), reason="no month", at=NOW)
+
+
+def test_an_adjustment_changes_something_for_a_reason(held):
+    staff = UserFactory()
+    with refused("price_adjustment_is_not_zero"):
+        PriceAdjustment.objects.create(reservation=held, amount=0, reason="x", by=staff, at=NOW)
+    with refused("price_adjustment_has_a_reason"):
+        PriceAdjustment.objects.create(reservation=held, amount=1, reason="", by=staff, at=NOW)

@@ -1,0 +1,112 @@
+"""Services that a customer ticked, against what the center offers."""
+
+from decimal import Decimal
+
+import pytest
+
+from reservations import extras
+from roombook.errors import InvalidRequest
+from tests.factories_centers import CenterFactory, ServiceFactory
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def center():
+    return CenterFactory()
+
+
+@pytest.fixture
+def coffee(center):
+    return ServiceFactory(center=center, name="Coffee", needs_quantity=True, position=2)
+
+
+@pytest.fixture
+def projector(center):
+    return ServiceFactory(center=center, name="Projector", needs_duration=True, position=1)
+
+
+def chosen(center, *options):
+    return extras.chosen(center, options)
+
+
+def refused(center, *options):
+    with pytest.raises(InvalidRequest) as error:
+        chosen(center, *options)
+    return error.value.fields
+
+
+def test_the_selected_ones_in_the_centers_order(center, coffee, projector):
+    first, second = chosen(
+        center,
+        {"service_id": coffee.pk, "selected": True, "quantity": 3},
+        {"service_id": projector.pk, "duration_hours": Decimal("1.5")},  # absent: selected
+    )
+
+    assert (first.service, first.duration_hours, first.quantity) == (projector, Decimal("1.5"), None)
+    assert (second.service, second.duration_hours, second.quantity) == (coffee, None, 3)
+
+
+def test_none_is_none(center):
+    assert chosen(center) == []
+
+
+def test_what_is_not_selected_is_not_even_looked_at(center):
+    assert chosen(center, {"service_id": 999, "selected": False}, {"selected": False}) == []
+
+
+def test_a_duration_may_be_left_out_a_quantity_may_not(center, coffee, projector):
+    (extra,) = chosen(center, {"service_id": projector.pk})
+    assert extra.duration_hours is None
+    assert refused(center, {"service_id": coffee.pk}) == {
+        "service_options.0.quantity": "This service needs a quantity."
+    }
+
+
+def test_what_a_service_does_not_need_is_ignored(center, coffee, projector):
+    first, second = chosen(
+        center,
+        {"service_id": coffee.pk, "quantity": 1, "duration_hours": Decimal(9)},
+        {"service_id": projector.pk, "quantity": 5},
+    )
+    assert (first.service, first.quantity, first.duration_hours) == (projector, None, None)
+    assert (second.service, second.quantity, second.duration_hours) == (coffee, 1, None)
+
+
+def test_name_and_needs_are_the_servers_to_say(center, coffee):
+    told = {"service_name": "Champagne", "needs_quantity": False, "needs_duration": True}
+    assert refused(center, {"service_id": coffee.pk, **told}).keys() == {
+        "service_options.0.quantity"
+    }
+
+
+def test_only_what_that_center_offers(center):
+    elsewhere = ServiceFactory()
+    off = ServiceFactory(center=center, is_active=False)
+    assert refused(
+        center, {"service_id": elsewhere.pk}, {"service_id": off.pk}, {"service_id": 2**31 - 1}
+    ) == {
+        f"service_options.{index}.service_id": "This center does not offer this service."
+        for index in range(3)
+    }
+
+
+def test_each_once(center, coffee):
+    wanted = {"service_id": coffee.pk, "quantity": 1}
+    assert refused(center, wanted, wanted) == {
+        "service_options.1.service_id": "Each service can be chosen once."
+    }
+    assert len(chosen(center, wanted, {**wanted, "selected": False})) == 1
+
+
+def test_an_option_names_its_service_and_all_problems_are_told(center, coffee):
+    assert refused(center, {"quantity": 1}, {"selected": False}, {"service_id": coffee.pk}) == {
+        "service_options.0.service_id": "This field is required.",
+        "service_options.2.quantity": "This service needs a quantity.",
+    }
+
+
+def test_two_without_a_service_are_told_the_same(center):
+    assert refused(center, {}, {}) == {
+        f"service_options.{index}.service_id": "This field is required." for index in range(2)
+    }

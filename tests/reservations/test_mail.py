@@ -1,0 +1,536 @@
+"""What customers are told by mail, and the meeting in their calendar."""
+
+import datetime as dt
+from email.utils import parseaddr
+from html import unescape
+from zoneinfo import ZoneInfo
+
+import pytest
+from django.db import transaction
+from django.urls import reverse
+from icalendar import Calendar
+
+from accounts import mail as account_mail
+from accounts.outbox import OutboxMessage
+from reservations import approval, calendar, cancellation, checkout, mail, reminders
+from reservations.models import Reservation
+from reservations.status import Status
+from roombook.errors import CardDeclined, ServiceUnavailable
+from tests.factories_people import StaffFactory, UserFactory
+from tests.factories_reservations import (
+    DECLINED_NUMBER,
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    a_room,
+    booked,
+    by_card,
+    draft,
+    requested,
+)
+
+pytestmark = pytest.mark.django_db
+
+DENVER = ZoneInfo("America/Denver")
+DAY = dt.timedelta(days=1)
+NASTY = "<b>\"Ada\" & 'Co'</b>\r\nBcc: eve@example.com; a\\n,b"
+
+
+@pytest.fixture(autouse=True)
+def _sender(settings):
+    settings.DEFAULT_FROM_EMAIL = "Rooms & Desks <rooms@example.com>"
+    settings.SUPPORT_EMAIL = "help@example.com"
+
+
+def mails(reservation):
+    return list(OutboxMessage.objects.about(mail.matter(reservation)))
+
+
+def the_mail(reservation, kind):
+    [message] = [each for each in mails(reservation) if each.kind == kind]
+    return message
+
+
+def kinds(reservation):
+    return [each.kind for each in mails(reservation)]
+
+
+def event_of(message):
+    parsed = Calendar.from_ical(message.calendar)
+    [event] = parsed.walk("VEVENT")
+    assert parsed["METHOD"] == message.calendar_method
+    assert not event.errors
+    return event
+
+
+def words(html):
+    """What somebody reads of an HTML mail, in one line."""
+    import re
+
+    return " ".join(unescape(re.sub(r"<style.*?</style>|<[^>]+>", " ", html, flags=re.S)).split())
+
+
+# --- When ----------------------------------------------------------------------------------------
+
+
+def test_a_booking_is_confirmed_by_mail():
+    reservation = booked()
+
+    assert kinds(reservation) == ["confirmed"]
+    assert mails(reservation)[0].to == reservation.user.email
+
+
+def test_a_request_is_acknowledged_and_its_approval_told():
+    reservation = requested()
+    approval.approve(reservation.pk, now=NOW + HOUR)
+
+    assert kinds(reservation) == ["request received", "approved"]
+
+
+def test_a_decline_is_told():
+    reservation = requested()
+    approval.decline(reservation.pk, now=NOW + HOUR)
+
+    assert kinds(reservation) == ["request received", "declined"]
+
+
+def test_a_request_that_nobody_answered_is_told():
+    reservation = requested(start=START + 7 * DAY)
+    list(approval.expire(now=NOW + 3 * DAY))
+
+    assert kinds(reservation) == ["request received", "request expired"]
+
+
+def test_a_cancellation_is_told_once():
+    reservation = booked()
+    for _ in range(2):
+        cancellation.cancel(reservation.pk, now=NOW + HOUR)
+
+    assert kinds(reservation) == ["confirmed", "cancelled"]
+
+
+def test_a_draft_that_ends_is_nobodys_mail():
+    cancellation.cancel(draft().pk, now=NOW)
+    draft()
+    list(approval.expire(now=START + HOUR))
+
+    assert not OutboxMessage.objects.exists()
+
+
+def test_meetings_that_are_over_get_no_mail():
+    reservation = booked()
+    list(approval.expire(now=START + DAY))
+    approval.mark_no_show(reservation.pk, now=START + DAY)
+
+    assert kinds(reservation) == ["confirmed"]
+
+
+def test_a_repeated_checkout_mails_nothing_more():
+    reservation = booked()
+    for _ in range(2):
+        checkout.check_out(reservation.pk, user=reservation.user, means=by_card(), now=NOW)
+
+    assert kinds(reservation) == ["confirmed"]
+
+
+def test_a_rehearsal_mails_nothing():
+    reservation = draft()
+    checkout.rehearse(reservation.pk, user=reservation.user, means=by_card(), now=NOW)
+
+    assert not OutboxMessage.objects.exists()
+
+
+def test_a_declined_card_mails_nothing():
+    reservation = draft()
+    with pytest.raises(CardDeclined):
+        checkout.check_out(
+            reservation.pk, user=reservation.user, means=by_card(DECLINED_NUMBER), now=NOW
+        )
+
+    assert not OutboxMessage.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_no_booking_no_mail(monkeypatch):
+    """The mail is written in the transaction that books: undone together."""
+    reservation = draft()
+    book = checkout._book
+
+    def book_and_die(*args, **how):
+        book(*args, **how)
+        assert OutboxMessage.objects.count() == 1
+        raise ServiceUnavailable
+
+    monkeypatch.setattr(checkout, "_book", book_and_die)
+    with pytest.raises(ServiceUnavailable):
+        checkout.check_out(reservation.pk, user=reservation.user, means=by_card(), now=NOW)
+
+    assert Reservation.objects.get().status == Status.PROCESSING
+    assert Reservation.objects.get().calendar_sequence == 0
+    assert not OutboxMessage.objects.exists()
+
+
+def test_what_a_dead_worker_left_is_mailed_by_whoever_settles_it(monkeypatch):
+    reservation = draft()
+    with monkeypatch.context() as patch:
+        patch.setattr(checkout, "conclude", lambda *_, **__: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            checkout.check_out(reservation.pk, user=reservation.user, means=by_card(), now=NOW)
+    later = NOW + 2 * MINUTE
+    checkout.settle_left_behind(reservation.pk, user=reservation.user, now=later)
+
+    assert kinds(reservation) == ["confirmed"]
+
+
+@pytest.mark.parametrize(
+    ("module", "name"),
+    [(mail, "rendered"), (calendar, "invitation"), (mail, "when"), (OutboxMessage, "enqueue")],
+)
+def test_mail_trouble_never_harms_a_booking(module, name, monkeypatch, caplog):
+    monkeypatch.setattr(module, name, lambda *_, **__: 1 / 0)
+
+    reservation = booked()
+    cancellation.cancel(reservation.pk, now=NOW)
+
+    assert Reservation.objects.get().status == Status.CANCELLED
+    assert not OutboxMessage.objects.exists()
+    assert f"The mail about reservation {reservation.pk} could not be written." in caplog.text
+
+
+# --- What ----------------------------------------------------------------------------------------
+
+
+def test_a_confirmation_says_all_that_matters():
+    reservation = booked(
+        UserFactory(email="ada@example.com"), service_options=[], number_of_attendees=4
+    )
+    message = the_mail(reservation, "confirmed")
+
+    assert message.subject == ("Booked: Boardroom at Glenarm, Wed, Mar 3, 2027, 9:00 AM - 12:00 PM")
+    assert message.text == (
+        "Your room is booked\n\n"
+        "We look forward to seeing you.\n\n"
+        "$75.00 is charged to Visa ending 4242.\n\n"
+        "Room: Boardroom, for 4 people\n"
+        "Where: Glenarm, 1600 Glenarm Place, Denver, CO 80202, United States\n"
+        "When: Wednesday, March 3, 2027, 9:00 AM - 12:00 PM (Mountain Standard Time)\n"
+        f"Reservation number: {reservation.pk}\n\n"
+        "Boardroom, 3 hours ($25.00/hour): $75.00\n"
+        "Total: $75.00\n\n"
+        "Cancelling is free until Tuesday, March 2, 2027, 9:00 AM (Mountain Standard Time)."
+        " After that, nothing is refunded.\n\n"
+        "Questions? Write to help@example.com.\n\n"
+        "--\nRooms & Desks\n"
+    )
+
+
+def everything():
+    """One mail of each kind."""
+    confirmed = booked()
+    cancellation.cancel(confirmed.pk, now=NOW)
+    approved, declined, expired = (requested(start=START + 7 * DAY) for _ in range(3))
+    approval.approve(approved.pk, now=NOW)
+    approval.decline(declined.pk, now=NOW)
+    list(approval.expire(now=NOW + 3 * DAY))
+    draft(created_by=StaffFactory(), now=NOW - 23 * HOUR)
+    list(reminders.remind(now=NOW))
+    with transaction.atomic():
+        account_mail.password_changed(confirmed.user, now=NOW)
+    return OutboxMessage.objects.order_by("pk")
+
+
+def test_every_mail_says_in_its_text_what_its_html_says():
+    messages = {each.kind: each for each in everything()}
+
+    assert set(messages) == {
+        *("confirmed", "cancelled", "request received", "approved", "declined"),
+        *("request expired", "hold lapses", "password changed"),
+    }
+    for message in messages.values():
+        read = words(message.html)
+        for line in filter(None, message.text.splitlines()):
+            for part in line.split(": ") if ": " in line else [line.strip("-")]:
+                bare = part.removesuffix(")").split(" ($")[0].removesuffix(".")
+                assert bare in read, (message.kind, bare)
+
+
+def test_html_needs_nothing_from_elsewhere():
+    for message in everything():
+        for forbidden in ("http:", "https:", "<img", "<link", "<script", "url(", "@import"):
+            assert forbidden not in message.html
+        assert "max-width:600px" in message.html
+        assert 'name="viewport"' in message.html
+
+
+def test_names_are_escaped_and_stay_in_their_line():
+    user = UserFactory(first_name=NASTY)
+    room = a_room(name=NASTY)
+    room.center.name = NASTY
+    room.center.save()
+    reservation = booked(user, room)
+    message = the_mail(reservation, "confirmed")
+
+    plain = "<b>\"Ada\" & 'Co'</b> Bcc: eve@example.com; a\\n,b"
+    assert f"Room: {plain}\n" in message.text
+    assert "<b>" not in message.html
+    assert "&lt;b&gt;&quot;Ada&quot; &amp; &#x27;Co&#x27;&lt;/b&gt; Bcc" in message.html
+    assert "\n" not in message.subject
+    assert plain in message.subject
+    event = event_of(message)
+    assert event["SUMMARY"] == f"{plain} at {plain}"
+    assert str(event["LOCATION"]).startswith(f"{plain}, 1600 Glenarm Place")
+    # A parameter cannot hold a quote: RFC 6868 writes it otherwise.
+    assert "BCC" not in [name for name, _ in event.property_items()]
+    assert len(Calendar.from_ical(message.calendar).walk("VEVENT")) == 1
+
+
+def test_a_request_says_what_is_reserved_and_until_when_it_is_answered():
+    text = the_mail(requested(), "request received").text
+
+    assert "answered, within 72 hours at most." in text
+    assert "$75.00 is reserved on Visa ending 4242 and charged only when the center agrees." in text
+    assert "Until the center has answered, cancelling costs nothing." in text
+
+
+def test_a_decline_and_a_silence_let_the_money_go():
+    declined, silent = (requested(start=START + 7 * DAY) for _ in range(2))
+    approval.decline(declined.pk, now=NOW)
+    list(approval.expire(now=NOW + 3 * DAY))
+    let_go = "Nothing was charged. $75.00 was reserved on Visa ending 4242; it is let go."
+
+    assert let_go in the_mail(declined, "declined").text
+    assert let_go in the_mail(silent, "request expired").text
+
+
+def test_a_cancellation_in_time_tells_the_refund():
+    reservation = booked()
+    cancellation.cancel(reservation.pk, now=NOW + HOUR)
+
+    text = the_mail(reservation, "cancelled").text
+    assert "The reservation is cancelled: $75.00 is refunded to Visa ending 4242." in text
+    assert "fee" not in text
+
+
+def test_a_late_cancellation_tells_its_fee():
+    reservation = booked()
+    cancellation.cancel(reservation.pk, now=START - HOUR)
+
+    text = the_mail(reservation, "cancelled").text
+    assert "less than 24 hours before its start, so nothing is refunded." in text
+    assert "The fee for cancelling so late is $75.00." in text
+
+
+def test_a_cancelled_request_was_never_charged():
+    reservation = requested()
+    cancellation.cancel(reservation.pk, now=NOW)
+
+    text = the_mail(reservation, "cancelled").text
+    assert "it is let go" in text
+    assert "refund" not in text
+
+
+def test_the_terms_are_those_that_the_customer_will_meet():
+    late = booked(start=NOW + 5 * HOUR)
+    within_grace = the_mail(late, "confirmed").text
+    asked = requested(start=NOW + 5 * HOUR)
+    approval.approve(asked.pk, now=NOW + HOUR)
+
+    # Booked at 9:00 for the afternoon: only the quarter of an hour after booking is left.
+    assert "free until Monday, March 1, 2027, 9:15 AM (Mountain Standard Time)" in within_grace
+    assert "until it begins, but nothing is refunded." in the_mail(asked, "approved").text
+    for moment in (late.free_until, late.free_until + dt.timedelta(seconds=1)):
+        late.refresh_from_db()
+        refund = cancellation.preview(late, now=moment).refund
+        assert bool(refund) == (moment == late.free_until)
+
+
+def test_what_costs_nothing_says_so():
+    room = a_room()
+    room.rate.is_flat_rate, room.rate.flat_rate = True, 0
+    room.rate.save()
+
+    text = the_mail(booked(room=room), "confirmed").text
+
+    assert "There is nothing to pay." in text
+    assert "You can cancel until it begins; there is nothing to pay." in text
+    assert "Total: $0.00" in text
+
+
+def test_without_an_address_for_questions_none_is_named(settings):
+    settings.SUPPORT_EMAIL = ""
+
+    message = the_mail(booked(), "confirmed")
+
+    assert "Questions" not in message.text + message.html
+
+
+# --- The clock -----------------------------------------------------------------------------------
+
+
+def test_times_are_on_the_centers_clock():
+    room = a_room(time_zone_id="Asia/Tokyo")
+    start = dt.datetime(2027, 3, 3, 1, tzinfo=dt.UTC)
+
+    message = the_mail(booked(room=room, start=start), "confirmed")
+
+    assert "Wednesday, March 3, 2027, 10:00 AM - 1:00 PM (Japan Standard Time)" in message.text
+    assert event_of(message)["DTSTART"].params["TZID"] == "Asia/Tokyo"
+
+
+def across_the_clock_change():
+    """From Saturday noon to Sunday noon, 23 hours: the clock goes forward at night."""
+    room = a_room()
+    room.center.is_after_hours_support_enabled = True
+    room.center.save()
+    start = dt.datetime(2027, 3, 13, 12, tzinfo=DENVER)
+    return booked(room=room, start=start, hours=23)
+
+
+def test_a_meeting_across_a_clock_change_names_both_clocks():
+    text = the_mail(across_the_clock_change(), "confirmed").text
+
+    assert (
+        "When: Saturday, March 13, 2027, 12:00 PM (Mountain Standard Time)"
+        " - Sunday, March 14, 2027, 12:00 PM (Mountain Daylight Time)\n"
+    ) in text
+
+
+def test_a_calendar_across_a_clock_change_is_exact():
+    reservation = across_the_clock_change()
+    event = event_of(the_mail(reservation, "confirmed"))
+
+    assert event["DTSTART"].dt.astimezone(dt.UTC) == reservation.start.astimezone(dt.UTC)
+    assert event["DTEND"].dt.astimezone(dt.UTC) == reservation.end.astimezone(dt.UTC)
+    assert (event["DTSTART"].dt.hour, event["DTEND"].dt.hour) == (12, 12)
+
+
+# --- The calendar --------------------------------------------------------------------------------
+
+
+def test_the_meeting_is_all_there():
+    reservation = booked(UserFactory(email="ada@example.com"))
+    message = the_mail(reservation, "confirmed")
+    event = event_of(message)
+
+    assert message.calendar.endswith("END:VCALENDAR\r\n")
+    assert event["UID"] == str(reservation.uid)
+    assert event["SUMMARY"] == "Boardroom at Glenarm"
+    assert event["LOCATION"] == ("Glenarm, 1600 Glenarm Place, Denver, CO 80202, United States")
+    assert event["STATUS"] == "CONFIRMED"
+    assert event["DTSTAMP"].dt == NOW
+    assert event["DTSTART"].dt == START
+    assert event["DTEND"].dt == START + 3 * HOUR
+    assert event["DTSTART"].params["TZID"] == "America/Denver"
+    assert event["ORGANIZER"] == "mailto:rooms@example.com"
+    assert event["ORGANIZER"].params["CN"] == "Rooms & Desks"
+    # One only: parsed, several would be a list.
+    assert event["ATTENDEE"] == "mailto:ada@example.com"
+    assert event["ATTENDEE"].params["CN"] == "Ada Lovelace"
+
+
+def test_the_time_zone_comes_along():
+    parsed = Calendar.from_ical(the_mail(booked(), "confirmed").calendar)
+
+    [zone] = parsed.walk("VTIMEZONE")
+    assert zone["TZID"] == "America/Denver"
+    # As its own rules have it, not by what this machine knows under that name.
+    assert START.astimezone(zone.to_tz()).hour == 9
+    assert (START + 30 * DAY).astimezone(zone.to_tz()).hour == 10
+    assert parsed.get_missing_tzids() == set()
+
+
+def test_a_request_is_tentative_until_it_is_approved():
+    reservation = requested()
+    approval.approve(reservation.pk, now=NOW + HOUR)
+    received, approved = map(event_of, mails(reservation))
+
+    assert (received["STATUS"], approved["STATUS"]) == ("TENTATIVE", "CONFIRMED")
+    assert received["UID"] == approved["UID"]
+    assert received["SEQUENCE"] < approved["SEQUENCE"]
+
+
+@pytest.mark.parametrize("end", ["cancel", "decline", "expire"])
+def test_what_is_called_off_leaves_the_calendar(end):
+    if end == "cancel":
+        reservation = booked()
+        cancellation.cancel(reservation.pk, now=NOW)
+    elif end == "decline":
+        reservation = requested()
+        approval.decline(reservation.pk, now=NOW)
+    else:
+        reservation = requested(start=START + 7 * DAY)
+        list(approval.expire(now=NOW + 3 * DAY))
+    first, last = mails(reservation)
+    begun, ended = event_of(first), event_of(last)
+
+    assert (first.calendar_method, last.calendar_method) == ("REQUEST", "CANCEL")
+    assert (ended["STATUS"], ended["UID"]) == ("CANCELLED", begun["UID"])
+    assert ended["SEQUENCE"] > begun["SEQUENCE"]
+    for name in ("DTSTART", "DTEND", "ORGANIZER", "ATTENDEE"):
+        assert ended[name].to_ical() == begun[name].to_ical()
+
+
+def test_the_calendar_comes_from_whom_the_mail_comes(settings):
+    settings.DEFAULT_FROM_EMAIL = "plain@example.com"
+    event = event_of(the_mail(booked(), "confirmed"))
+
+    assert event["ORGANIZER"] == f"mailto:{parseaddr(settings.DEFAULT_FROM_EMAIL)[1]}"
+    assert event["ORGANIZER"].params["CN"] == "plain@example.com"
+
+
+# --- A hold that is about to lapse ---------------------------------------------------------------
+
+
+def by_staff(**asked):
+    return draft(created_by=StaffFactory(), start=START + 7 * DAY, **asked)
+
+
+def remind(now):
+    return [each.pk for each in reminders.remind(now=now)]
+
+
+def test_a_customer_is_reminded_once_of_what_staff_hold_for_them():
+    reservation = by_staff()
+
+    assert remind(NOW + 21 * HOUR) == []
+    assert remind(NOW + 22 * HOUR) == [reservation.pk]
+    assert remind(NOW + 22 * HOUR) == []
+
+    message = the_mail(reservation, "hold lapses")
+    assert message.to == reservation.user.email
+    assert "until Tuesday, March 2, 2027, 9:00 AM (Mountain Standard Time)" in message.text
+    assert "Total: $75.00" in message.text
+    assert message.calendar == ""
+
+
+def test_who_made_a_draft_or_booked_it_is_not_reminded():
+    draft()
+    paid = by_staff()
+    checkout.check_out(paid.pk, user=paid.user, means=by_card(), now=NOW)
+    gone = by_staff()
+    cancellation.cancel(gone.pk, now=NOW)
+
+    assert remind(NOW + 10 * MINUTE) == []
+    assert remind(NOW + 23 * HOUR) == []
+
+
+def test_a_hold_that_is_over_is_not_told_as_one_that_ends():
+    by_staff()
+
+    assert remind(NOW + 24 * HOUR) == []
+
+
+# --- Back office ---------------------------------------------------------------------------------
+
+
+def test_the_page_of_a_reservation_lists_its_mails(admin_client):
+    reservation = booked()
+    OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
+    cancellation.cancel(reservation.pk, now=NOW + HOUR)
+    address = reverse("admin:reservations_reservation_change", args=[reservation.pk])
+
+    page = admin_client.get(address).content.decode()
+
+    # On the center's clock, as the rest of the page.
+    assert "confirmed: sent 2027-03-01 09:00; cancelled: waiting 2027-03-01 10:00" in page

@@ -1,0 +1,433 @@
+"""Prices, on rows that are in no database."""
+
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from centers.models import Center, MeetingRoom, Rate, Service
+from centers.span import Span
+from reservations import pricing
+from reservations.allowances import Offer
+from reservations.models import Allowance, LineItemType, PriceAdjustment, PromoCode
+from reservations.pricing import Extra
+from roombook.errors import RateNotConfigured
+
+# 9 in the morning in Denver.
+NINE = datetime(2027, 3, 3, 16, tzinfo=UTC)
+ROOM, FEE, SERVICE = LineItemType.ROOM, LineItemType.SETUP_FEE, LineItemType.SERVICE
+ALLOWANCE, PROMOTION = LineItemType.ALLOWANCE, LineItemType.PROMOTION
+ADJUSTMENT, TAX = LineItemType.ADJUSTMENT, LineItemType.TAX
+
+
+def money(value):
+    return None if value is None else Decimal(value)
+
+
+def rate(hourly=None, half_day=None, full_day=None, setup_fee=None, *, blocks=False):
+    return Rate(
+        hourly=money(hourly),
+        half_day=money(half_day),
+        full_day=money(full_day),
+        setup_fee=money(setup_fee),
+        bill_in_blocks=blocks,
+    )
+
+
+def flat(price, setup_fee=None):
+    return Rate(is_flat_rate=True, flat_rate=money(price), setup_fee=money(setup_fee))
+
+
+FULL = rate(25, 90, 160)
+
+
+def room(some_rate=FULL, tax=0):
+    center = Center(name="Glenarm", time_zone_id="America/Denver", tax_rate=Decimal(tax))
+    return MeetingRoom(name="Boardroom", center=center, rate=some_rate)
+
+
+def hours(number, start=NINE):
+    return Span(start, start + timedelta(hours=number))
+
+
+def service(some_rate, **fields):
+    return Service(pk=7, name="Coffee", rate=some_rate, **fields)
+
+
+def offer(hours_left, pk=1):
+    return Offer(Allowance(pk=pk, description=f"Plan {pk}", hours=hours_left), None, hours_left)
+
+
+def percent(number):
+    return PromoCode(code="TEN", percent=Decimal(number))
+
+
+def amount_off(number):
+    return PromoCode(code="OFF", amount=Decimal(number))
+
+
+def lines(quote):
+    return [(line.type, str(line.total)) for line in quote.lines]
+
+
+def only_service(some_service, span=None, **asked):
+    """The line of a service beside a free room."""
+    extra = Extra(some_service, **asked)
+    quote = pricing.quote(room(flat(0)), span or hours(3), extras=[extra])
+    return quote.lines[1]
+
+
+# --- Room ----------------------------------------------------------------------------------------
+
+
+def test_the_room_alone_is_one_line_that_explains_itself():
+    (line,) = pricing.quote(room(), hours(5)).lines
+
+    assert line == pricing.Line(
+        type=ROOM,
+        description="Boardroom, 5 hours: half day + 1 hour",
+        total=Decimal("115.00"),
+        amount="$115.00",
+        rate="$90.00/half day + $25.00/hour",
+    )
+
+
+def test_a_set_up_fee_is_a_line_of_its_own_and_asked_once():
+    two_days = hours(26, start=NINE)
+    quote = pricing.quote(room(rate(25, 90, 160, 20)), two_days)
+
+    assert [line.type for line in quote.lines] == [ROOM, FEE]
+    assert quote.lines[1].total == 20
+    assert quote.lines[1].description == "Boardroom, set-up"
+
+
+def test_a_set_up_fee_of_nothing_is_no_line():
+    assert len(pricing.quote(room(rate(25, setup_fee=0)), hours(1)).lines) == 1
+
+
+def test_each_local_day_is_priced_by_itself():
+    # 22:00 to 03:00 in Denver: 2 hours of one day, 3 of the next, and no half day among them.
+    late = hours(5, start=datetime(2027, 3, 4, 5, tzinfo=UTC))
+    assert pricing.quote(room(), late).total == 125
+
+
+@pytest.mark.parametrize(
+    ("some_rate", "length", "total"),
+    [
+        (flat(50), 9, "50.00"),
+        (rate(25), 1.1, "31.25"),  # by the started quarter
+        (rate(25, blocks=True), 1.1, "50.00"),  # by the started hour
+        (rate(0), 3, "0"),  # 0 is free
+        (rate("33.33"), 0.5, "16.67"),  # 16.665, half-up
+    ],
+)
+def test_flat_quarters_blocks_and_free(some_rate, length, total):
+    assert pricing.quote(room(some_rate), hours(length)).total == Decimal(total)
+
+
+@pytest.mark.parametrize("some_rate", [None, rate(), flat(None), rate(setup_fee=20)])
+def test_never_free_by_omission(some_rate):
+    with pytest.raises(RateNotConfigured):
+        pricing.quote(room(some_rate), hours(1))
+
+
+# --- Services ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("some_service", "asked", "total", "description"),
+    [
+        (service(flat(15)), {}, "15.00", "Coffee"),
+        # The booking's own length where nothing is said.
+        (service(rate(10), needs_duration=True), {}, "30.00", "Coffee, 3 hours"),
+        (
+            service(rate(10), needs_duration=True),
+            {"duration_hours": Decimal("1.5")},
+            "15.00",
+            "Coffee, 1.5 hours",
+        ),
+        (service(flat(4), needs_quantity=True), {"quantity": 3}, "12.00", "Coffee, 3 pieces"),
+        (service(flat(4), needs_quantity=True), {"quantity": 1}, "4.00", "Coffee, 1 piece"),
+        (
+            service(rate(10), needs_duration=True, needs_quantity=True),
+            {"duration_hours": Decimal(2), "quantity": 3},
+            "60.00",
+            "Coffee, 2 hours, 3 pieces",
+        ),
+        (
+            service(flat(4), needs_quantity=True, minimum_booking=10),
+            {"quantity": 3},
+            "40.00",
+            "Coffee, 10 pieces (the least that is billed; 3 asked for)",
+        ),
+        (
+            service(rate(10), needs_duration=True, minimum_booking=4),
+            {"duration_hours": Decimal("1.5")},
+            "40.00",
+            "Coffee, 4 hours (the least that is billed; 1.5 hours asked for)",
+        ),
+        (
+            service(flat(4), needs_quantity=True, minimum_booking=10),
+            {"quantity": 11},
+            "44.00",
+            "Coffee, 11 pieces",
+        ),
+        # Half a cent up, once a line.
+        (
+            service(rate("3.33"), needs_duration=True),
+            {"duration_hours": Decimal("0.5")},
+            "1.67",
+            "Coffee, 0.5 hours",
+        ),
+    ],
+)
+def test_a_service_is_its_price_times_what_was_asked(some_service, asked, total, description):
+    line = only_service(some_service, **asked)
+
+    assert (line.type, str(line.total), line.description) == (SERVICE, total, description)
+    assert line.service_id == 7
+
+
+def test_a_service_shows_its_rate_and_its_amount():
+    line = only_service(service(rate(10), needs_duration=True))
+    assert (line.rate, line.amount) == ("$10.00/hour", "$30.00")
+
+
+def test_a_service_has_its_own_set_up_fee():
+    quote = pricing.quote(room(), hours(1), extras=[Extra(service(flat(15, setup_fee=5)))])
+
+    assert lines(quote) == [(ROOM, "25.00"), (SERVICE, "15.00"), (FEE, "5")]
+    assert quote.lines[2].service_id == 7
+
+
+def test_what_is_paid_at_the_center_adds_nothing_and_says_so():
+    coffee = service(flat(20, setup_fee=5), bill_at_center=True)
+    quote = pricing.quote(room(), hours(1), extras=[Extra(coffee)])
+
+    assert quote.total == 25
+    assert quote.lines[1].total == 0
+    assert quote.lines[1].amount == "$25.00 at the center"
+
+
+def test_the_center_may_name_its_price_on_the_spot():
+    line = only_service(service(None, bill_at_center=True))
+    assert (line.total, line.amount) == (0, "At the center")
+
+
+@pytest.mark.parametrize("some_rate", [None, rate(), flat(None), rate(half_day=90)])
+def test_a_service_without_a_price_cannot_be_billed(some_rate):
+    with pytest.raises(RateNotConfigured, match="Coffee has no price"):
+        only_service(service(some_rate))
+
+
+# --- Allowances ----------------------------------------------------------------------------------
+
+
+def test_an_allowance_takes_its_share_by_hours_off_the_rooms_line_whatever_the_tiers():
+    # 5 hours cost 115: 2 of them are 46, not 2 x 25.
+    quote = pricing.quote(room(), hours(5), offers=[offer(2)])
+
+    assert lines(quote) == [(ROOM, "115.00"), (ALLOWANCE, "-46.00")]
+    line = quote.lines[1]
+    assert (line.amount, line.description, line.allowance_id) == ("-$46.00", "Plan 1, 2 hours", 1)
+    assert quote.hours_used == (pricing.HoursUsed(1, 2, Decimal("46.00")),)
+
+
+def test_allowances_are_spent_in_their_order_up_to_the_booking():
+    quote = pricing.quote(room(), hours(5), offers=[offer(2, 1), offer(10, 2), offer(3, 3)])
+
+    assert [(used.allowance_id, used.hours) for used in quote.hours_used] == [(1, 2), (2, 3), (3, 0)]
+    assert quote.total == 0
+    assert [line.type for line in quote.lines] == [ROOM, ALLOWANCE, ALLOWANCE]
+
+
+@pytest.mark.parametrize(("length", "used"), [(0.5, 0), (1.75, 1), (2, 2), (2.99, 3)])
+def test_only_whole_hours_never_more_than_the_billable_ones_rounded_down(length, used):
+    quote = pricing.quote(room(rate(20)), hours(length), offers=[offer(10)])
+    assert quote.hours_used[0].hours == used
+
+
+def test_set_up_fees_and_services_are_not_covered_by_hours():
+    quote = pricing.quote(
+        room(rate(25, setup_fee=20)),
+        hours(2),
+        extras=[Extra(service(flat(15)))],
+        offers=[offer(10)],
+    )
+    assert quote.total == 35
+
+
+def test_nothing_is_spent_on_a_free_room():
+    quote = pricing.quote(room(flat(0)), hours(2), offers=[offer(10)])
+    assert quote.hours_used[0].hours == 0
+
+
+# --- Promotion, adjustment, tax ------------------------------------------------------------------
+
+
+def test_the_promotion_comes_after_the_allowances_and_before_the_tax():
+    quote = pricing.quote(
+        room(rate(25, 90, 160, 20), tax=10),
+        hours(5),
+        extras=[Extra(service(flat(15), needs_quantity=True), quantity=3)],
+        offers=[offer(2)],
+        promo=percent(10),
+    )
+
+    assert lines(quote) == [
+        (ROOM, "115.00"),
+        (FEE, "20"),
+        (SERVICE, "45.00"),
+        (ALLOWANCE, "-46.00"),
+        (PROMOTION, "-13.40"),
+        (TAX, "12.06"),
+    ]
+    assert quote.total == Decimal("132.66")
+    assert quote.promotion_base == 134
+    assert quote.promotion_discount == Decimal("13.40")
+
+
+def test_a_promotion_tells_its_code():
+    assert pricing.quote(room(), hours(1), promo=percent("12.5")).lines[1].description == (
+        "Promo code TEN, 12.5% off"
+    )
+    line = pricing.quote(room(), hours(1), promo=amount_off(5)).lines[1]
+    assert (line.description, line.amount) == ("Promo code OFF", "-$5.00")
+
+
+@pytest.mark.parametrize("promo", [percent(100), amount_off("25.00"), amount_off(1000)])
+def test_a_promotion_never_goes_below_zero(promo):
+    quote = pricing.quote(room(tax=10), hours(1), promo=promo)
+    assert lines(quote) == [(ROOM, "25.00"), (PROMOTION, "-25.00")]
+    assert quote.total == 0
+
+
+def test_a_promotion_on_nothing_is_no_line():
+    assert len(pricing.quote(room(flat(0)), hours(1), promo=amount_off(5)).lines) == 1
+
+
+def test_an_adjustment_tells_its_reason_and_is_taxed():
+    late = PriceAdjustment(amount=Decimal("-5.00"), reason="late key")
+    quote = pricing.quote(room(tax=10), hours(1), adjustments=[late])
+
+    assert lines(quote) == [(ROOM, "25.00"), (ADJUSTMENT, "-5.00"), (TAX, "2.00")]
+    assert quote.lines[1].description == "Adjustment: late key"
+
+
+def test_an_adjustment_never_goes_below_zero():
+    gift = PriceAdjustment(amount=Decimal(-1000), reason="gift")
+    more = PriceAdjustment(amount=Decimal(7), reason="key lost")
+    assert pricing.quote(room(), hours(1), adjustments=[gift]).total == 0
+    assert pricing.quote(room(), hours(1), adjustments=[gift, more]).total == 7
+
+
+@pytest.mark.parametrize(("tax", "total"), [("0", None), ("8.81", "2.20"), ("10", "2.50")])
+def test_tax_is_the_centers_rate_rounded_half_up_and_left_out_where_there_is_none(tax, total):
+    quote = pricing.quote(room(tax=tax), hours(1))
+    assert lines(quote)[1:] == ([(TAX, total)] if total else [])
+
+
+def test_tax_says_its_rate():
+    assert pricing.quote(room(tax="8.25"), hours(1)).lines[1].description == "Tax, 8.25%"
+
+
+# --- What always holds ---------------------------------------------------------------------------
+
+amounts = st.decimals(0, 500, places=2)
+maybe = st.none() | amounts
+spans = st.builds(
+    lambda start, quarters: Span(
+        NINE + timedelta(minutes=15 * start), NINE + timedelta(minutes=15 * (start + quarters))
+    ),
+    st.integers(-200, 200),
+    st.integers(1, 400),
+)
+rates_ = st.builds(rate, amounts, maybe, maybe, maybe, blocks=st.booleans()) | st.builds(
+    flat, amounts, maybe
+)
+extras = st.lists(
+    st.builds(
+        Extra,
+        st.builds(
+            service,
+            st.builds(flat, amounts, maybe) | st.builds(rate, amounts),
+            needs_duration=st.booleans(),
+            needs_quantity=st.booleans(),
+            bill_at_center=st.booleans(),
+            minimum_booking=st.integers(0, 5),
+        ),
+        st.none() | st.decimals(0, 48, places=2),
+        st.none() | st.integers(1, 50),
+    ),
+    max_size=3,
+)
+offers = st.lists(st.builds(offer, st.integers(0, 30)), max_size=4)
+promos = st.none() | st.builds(percent, st.decimals("0.01", 100, places=2)) | st.builds(
+    amount_off, st.decimals("0.01", 500, places=2)
+)
+adjustments = st.lists(
+    st.builds(PriceAdjustment, amount=st.decimals(-500, 500, places=2), reason=st.just("so")),
+    max_size=3,
+)
+taxes = st.decimals(0, 100, places=3)
+
+
+@given(rates_, spans, extras, offers, promos, adjustments, taxes)
+def test_the_lines_add_up_are_in_cents_and_never_below_zero(
+    some_rate, span, wanted, some_offers, promo, changes, tax
+):
+    quote = pricing.quote(
+        room(some_rate, tax),
+        span,
+        extras=wanted,
+        offers=some_offers,
+        promo=promo,
+        adjustments=changes,
+    )
+
+    assert quote.total == sum(line.total for line in quote.lines)
+    running = Decimal(0)
+    for line in quote.lines:
+        assert line.total == round(line.total, 2)
+        running += line.total
+        assert running >= 0
+    assert quote.lines[0].type == ROOM
+    discounts = {ALLOWANCE, PROMOTION}
+    assert all(line.total < 0 for line in quote.lines if line.type in discounts)
+
+
+@given(rates_, spans, offers)
+def test_allowances_never_take_more_than_the_rooms_line_nor_its_hours(some_rate, span, some_offers):
+    quote = pricing.quote(room(some_rate), span, offers=some_offers)
+
+    used = quote.hours_used
+    assert sum(each.hours for each in used) <= int(quote.room.billable_hours)
+    assert sum(each.discount for each in used) <= quote.room.total
+    assert all(
+        0 <= each.hours <= given_.hours_left and each.discount >= 0
+        for each, given_ in zip(used, some_offers, strict=True)
+    )
+    taken_off = -sum(line.total for line in quote.lines if line.type == ALLOWANCE)
+    assert taken_off == sum(each.discount for each in used)
+
+
+@given(rates_, st.integers(0, 95), st.integers(1, 95), taxes)
+def test_more_time_within_a_day_never_costs_less(some_rate, start, quarters, tax):
+    midnight = datetime(2027, 3, 3, 7, tzinfo=UTC)
+    start = midnight + timedelta(minutes=15 * start)
+    end = min(start + timedelta(minutes=15 * quarters), midnight + timedelta(hours=24))
+    shorter = Span(start, max(end - timedelta(minutes=15), start + timedelta(minutes=5)))
+
+    total = pricing.quote(room(some_rate, tax), Span(start, end)).total
+    assert pricing.quote(room(some_rate, tax), shorter).total <= total
+
+
+@given(rates_, spans, extras, taxes, promos)
+def test_more_discount_never_costs_more(some_rate, span, wanted, tax, promo):
+    def total(**discounts):
+        return pricing.quote(room(some_rate, tax), span, extras=wanted, **discounts).total
+
+    assert total(promo=promo) <= total()
+    assert total(offers=[offer(3)]) <= total()

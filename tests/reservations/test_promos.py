@@ -1,0 +1,328 @@
+"""Promo codes: which is good for which booking, and the ledger of their uses."""
+
+from datetime import date, timedelta
+from decimal import Decimal
+
+import pytest
+
+from reservations import actions, promos
+from reservations.actions import apply_promo_code, choose_allowances
+from reservations.cancellation import cancel
+from reservations.checkout import check_out
+from reservations.status import Status
+from roombook.errors import CardDeclined, PromoCodeInvalid, ReservationNotOpen, TooManyRequests
+from tests.factories_centers import CenterFactory, ResourceTypeFactory
+from tests.factories_people import UserFactory
+from tests.factories_reservations import (
+    DECLINED_NUMBER,
+    HOUR,
+    NOW,
+    START,
+    AllowanceFactory,
+    AmountOffFactory,
+    PromoCodeFactory,
+    a_room,
+    booked,
+    by_card,
+    draft,
+)
+
+pytestmark = pytest.mark.django_db
+
+DAY = timedelta(days=1)
+UNKNOWN = "This promo code cannot be used for this booking."
+
+
+@pytest.fixture
+def ada():
+    return UserFactory()
+
+
+@pytest.fixture
+def room():
+    return a_room()
+
+
+@pytest.fixture
+def drafted(ada, room):
+    """Three hours, 75 dollars."""
+    return draft(ada, room)
+
+
+def apply(reservation, code, *, now=NOW):
+    return apply_promo_code(reservation.pk, code, user=reservation.user, now=now)
+
+
+def refused(reservation, code, *, now=NOW):
+    with pytest.raises(PromoCodeInvalid) as error:
+        apply(reservation, code, now=now)
+    reservation.refresh_from_db()
+    assert reservation.promo_code is None
+    assert reservation.total_cost == 75
+    return error.value.message
+
+
+def counted(promo):
+    promo.refresh_from_db()
+    open_uses = promos.open_redemptions(promo)
+    assert promo.uses == open_uses.count()
+    assert promo.spent == sum((each.amount for each in open_uses), Decimal(0))
+    return promo.uses
+
+
+@pytest.mark.parametrize("typed", ["WELCOME", "welcome", "  WelCome\t"])
+def test_any_case_and_trimmed(drafted, typed):
+    PromoCodeFactory(code=" Welcome ")
+
+    reservation = apply(drafted, typed)
+
+    assert reservation.promo_code.code == "WELCOME"
+    assert reservation.total_cost == Decimal("67.50")
+
+
+def test_it_sets_replaces_and_takes_off(drafted):
+    PromoCodeFactory(code="TEN")
+    AmountOffFactory(code="OFF")
+    assert apply(drafted, "TEN").total_cost == Decimal("67.50")
+    assert apply(drafted, "OFF").total_cost == 55
+    assert apply(drafted, " ").total_cost == 75
+    assert apply(drafted, "").promo_code is None
+
+
+def test_an_amount_is_never_more_than_the_booking(drafted):
+    AmountOffFactory(code="OFF", amount=Decimal(1000))
+    assert apply(drafted, "OFF").total_cost == 0
+
+
+def test_a_refused_code_leaves_the_one_before(drafted):
+    PromoCodeFactory(code="TEN")
+    PromoCodeFactory(code="OLD", valid_until=NOW)
+    apply(drafted, "TEN")
+
+    with pytest.raises(PromoCodeInvalid):
+        apply(drafted, "OLD")
+
+    drafted.refresh_from_db()
+    assert drafted.promo_code.code == "TEN"
+    assert drafted.total_cost == Decimal("67.50")
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"is_active": False},
+        {"meeting_from": date(2027, 3, 4)},
+        {"meeting_until": date(2027, 3, 2)},
+    ],
+)
+def test_what_is_not_for_this_booking_reads_like_an_unknown_code(drafted, fields):
+    assert refused(drafted, "NONESUCH") == UNKNOWN
+    PromoCodeFactory(code="TEN", **fields)
+    assert refused(drafted, "TEN") == UNKNOWN
+
+
+def test_bound_to_centers(drafted, room):
+    promo = PromoCodeFactory(code="TEN")
+    promo.centers.add(CenterFactory())
+    assert refused(drafted, "TEN") == UNKNOWN
+    promo.centers.add(room.center)
+    assert apply(drafted, "TEN").promo_code == promo
+
+
+def test_bound_to_room_types(drafted, room):
+    promo = PromoCodeFactory(code="TEN")
+    promo.room_types.add(ResourceTypeFactory())
+    assert refused(drafted, "TEN") == UNKNOWN
+    promo.room_types.add(room.resource_type)
+    assert apply(drafted, "TEN").promo_code == promo
+
+
+def test_the_window_of_booking_is_half_open(drafted):
+    PromoCodeFactory(code="TEN", valid_from=NOW + HOUR, valid_until=NOW + 2 * HOUR)
+    assert refused(drafted, "TEN") == "This promo code is not valid yet."
+    assert refused(drafted, "TEN", now=NOW + 2 * HOUR) == "This promo code has expired."
+    assert apply(drafted, "TEN", now=NOW + HOUR).promo_code
+
+
+def test_the_window_of_meeting_is_in_the_centers_days(ada):
+    """20:00 in Denver on Wednesday is Thursday in UTC."""
+    room = a_room()
+    room.center.opening_hours.update(closes="23:00")
+    evening = draft(ada, room, start=START + 11 * HOUR, hours=1)
+    PromoCodeFactory(
+        code="WED", meeting_from=date(2027, 3, 3), meeting_until=date(2027, 3, 3)
+    )
+    assert apply(evening, "WED").promo_code
+
+
+def test_the_minimum_is_of_what_is_left_before_the_promotion(drafted, ada):
+    PromoCodeFactory(code="BIG", minimum_spend=Decimal("75.01"))
+    assert refused(drafted, "BIG") == "This promo code is for bookings of $75.01 or more."
+
+    PromoCodeFactory(code="FITS", minimum_spend=Decimal("75.00"))
+    assert apply(drafted, "FITS").promo_code
+    plan = AllowanceFactory(user=ada, is_automatic=False)
+    # With hours used the booking no longer meets the code's terms: nothing changes.
+    with pytest.raises(PromoCodeInvalid):
+        choose_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
+    drafted.refresh_from_db()
+    assert drafted.total_cost == Decimal("67.50")
+    assert not drafted.allowance_uses.exists()
+
+
+def test_a_draft_counts_no_use(drafted):
+    promo = PromoCodeFactory(code="ONCE", max_uses=1)
+    apply(drafted, "ONCE")
+    assert counted(promo) == 0
+
+
+def test_a_use_is_taken_at_checkout_and_given_back_by_cancelling(drafted, ada):
+    promo = PromoCodeFactory(code="ONCE", max_uses=1)
+    apply(drafted, "ONCE")
+    check_out(drafted.pk, user=ada, means=by_card(), now=NOW)
+    assert counted(promo) == 1
+    assert promo.spent == Decimal("7.50")
+
+    other = draft(start=START + DAY)
+    with pytest.raises(PromoCodeInvalid, match="used up"):
+        apply(other, "ONCE")
+
+    cancel(drafted.pk, user=ada, now=NOW)
+    assert counted(promo) == 0
+    assert apply(other, "ONCE").promo_code == promo
+
+
+def test_used_up_between_draft_and_checkout_is_refused_before_any_charge(drafted, ada):
+    promo = PromoCodeFactory(code="ONCE", max_uses=1)
+    apply(drafted, "ONCE")
+    other = draft(start=START + DAY)
+    apply(other, "ONCE")
+    check_out(other.pk, user=other.user, means=by_card(), now=NOW)
+
+    with pytest.raises(PromoCodeInvalid, match="used up"):
+        check_out(drafted.pk, user=ada, means=by_card(), now=NOW)
+
+    drafted.refresh_from_db()
+    assert drafted.status == Status.NEW
+    assert not drafted.payments.exists()
+    assert counted(promo) == 1
+    # The customer takes it off and pays the full price.
+    apply(drafted, "")
+    check_out(drafted.pk, user=ada, means=by_card(), now=NOW)
+    assert drafted.payments.get().amount == 75
+
+
+def test_expired_between_draft_and_checkout_is_refused_too(drafted, ada):
+    PromoCodeFactory(code="TEN", valid_until=NOW + HOUR)
+    apply(drafted, "TEN")
+    with pytest.raises(PromoCodeInvalid, match="expired"):
+        check_out(drafted.pk, user=ada, means=by_card(), now=NOW + HOUR)
+
+
+def test_a_decline_gives_the_use_back(drafted, ada):
+    promo = PromoCodeFactory(code="ONCE", max_uses=1)
+    apply(drafted, "ONCE")
+    for _ in range(2):
+        with pytest.raises(CardDeclined):
+            check_out(drafted.pk, user=ada, means=by_card(DECLINED_NUMBER), now=NOW)
+        assert counted(promo) == 0
+    assert promo.redemptions.count() == 2
+
+
+def test_a_limit_per_account(ada, room):
+    promo = PromoCodeFactory(code="ONCE", max_uses_per_account=1)
+    first, second = draft(ada, room), draft(ada, room, start=START + DAY)
+    apply(first, "ONCE")
+    apply(second, "ONCE")
+    check_out(first.pk, user=ada, means=by_card(), now=NOW)
+
+    with pytest.raises(PromoCodeInvalid, match="already"):
+        check_out(second.pk, user=ada, means=by_card(), now=NOW)
+
+    somebody_else = draft(room=room, start=START + 2 * DAY)
+    apply(somebody_else, "ONCE")
+    check_out(somebody_else.pk, user=somebody_else.user, means=by_card(), now=NOW)
+    assert counted(promo) == 2
+
+
+def test_a_budget(room):
+    promo = PromoCodeFactory(code="TEN", budget=Decimal("15.00"))
+    for day in range(2):
+        reservation = draft(room=room, start=START + day * DAY)
+        apply(reservation, "TEN")
+        check_out(reservation.pk, user=reservation.user, means=by_card(), now=NOW)
+    assert counted(promo) == 2
+    assert promo.spent == 15
+    assert refused(draft(room=room, start=START + 2 * DAY), "TEN") == (
+        "This promo code has been used up."
+    )
+
+
+def test_the_budget_is_asked_again_at_checkout(room):
+    promo = PromoCodeFactory(code="TEN", budget=Decimal("7.50"))
+    first, second = (draft(room=room, start=START + day * DAY) for day in range(2))
+    for each in (first, second):
+        apply(each, "TEN")
+    check_out(first.pk, user=first.user, means=by_card(), now=NOW)
+    with pytest.raises(PromoCodeInvalid):
+        check_out(second.pk, user=second.user, means=by_card(), now=NOW)
+    assert counted(promo) == 1
+
+
+def test_giving_back_twice_is_harmless(drafted, ada):
+    promo = PromoCodeFactory(code="TEN")
+    apply(drafted, "TEN")
+    reservation = check_out(drafted.pk, user=ada, means=by_card(), now=NOW)
+    for _ in range(2):
+        promos.give_back(reservation, now=NOW)
+        assert counted(promo) == 0
+
+
+def test_the_price_of_a_draft_is_never_changed_silently_by_a_change_of_the_code(drafted, ada):
+    promo = PromoCodeFactory(code="TEN")
+    apply(drafted, "TEN")
+    promo.percent = Decimal(50)
+    promo.save()
+    check_out(drafted.pk, user=ada, means=by_card(), now=NOW)
+    assert drafted.payments.get().amount == Decimal("67.50")
+
+
+def test_only_a_draft_takes_a_code(ada):
+    PromoCodeFactory(code="TEN")
+    with pytest.raises(ReservationNotOpen):
+        apply(booked(ada), "TEN")
+
+
+def test_twenty_refused_codes_an_hour_are_enough(drafted):
+    PromoCodeFactory(code="TEN")
+    for _ in range(20):
+        refused(drafted, "GUESS")
+    for code in ("GUESS", "TEN"):
+        with pytest.raises(TooManyRequests) as error:
+            apply(drafted, code)
+        assert error.value.retry_after == 3600
+
+    assert apply(drafted, "TEN", now=NOW + HOUR).promo_code
+
+
+def test_good_codes_and_taking_one_off_are_not_counted(drafted):
+    PromoCodeFactory(code="TEN")
+    for _ in range(25):
+        apply(drafted, "TEN")
+        apply(drafted, "")
+
+
+def test_who_guessed_too_often_may_still_take_the_code_off(drafted):
+    PromoCodeFactory(code="TEN")
+    apply(drafted, "TEN")
+    for _ in range(20):
+        with pytest.raises(PromoCodeInvalid):
+            apply(drafted, "GUESS")
+    assert apply(drafted, "").total_cost == 75
+
+
+def test_staffs_adjustment_is_kept_through_a_new_pricing(drafted):
+    staff = UserFactory(is_staff=True)
+    PromoCodeFactory(code="TEN")
+    actions.adjust_price(drafted.pk, Decimal(-5), "late key", by=staff, now=NOW)
+    assert apply(drafted, "TEN").total_cost == Decimal("62.50")

@@ -1,0 +1,82 @@
+"""Who may follow whom."""
+
+from itertools import product
+
+import pytest
+
+from reservations.status import BOOKED, HOLDING, IllegalMove, Status, may_move
+from tests.factories_reservations import MINUTE, NOW, ReservationFactory
+
+# The whole table once more, by hand: what is not here is illegal.
+LEGAL = {
+    ("New", "Processing"),
+    ("New", "Confirmed"),
+    ("New", "Pending"),
+    ("New", "Cancelled"),
+    ("New", "Expired"),
+    ("Processing", "New"),
+    ("Processing", "Confirmed"),
+    ("Processing", "Pending"),
+    ("Pending", "Confirmed"),
+    ("Pending", "Declined"),
+    ("Pending", "Cancelled"),
+    ("Pending", "Expired"),
+    ("Confirmed", "Cancelled"),
+    ("Confirmed", "Completed"),
+    ("Confirmed", "NoShow"),
+    ("Completed", "NoShow"),
+    ("NoShow", "Completed"),
+}
+PAIRS = list(product(Status.values, Status.values))
+
+
+def test_the_statuses_are_the_contracts():
+    assert Status.values == [
+        *("New", "Processing", "Pending", "Confirmed", "Declined"),
+        *("Cancelled", "Expired", "Completed", "NoShow"),
+    ]
+
+
+@pytest.mark.parametrize(("old", "new"), PAIRS)
+def test_every_pair_is_legal_or_not(old, new):
+    assert may_move(old, new) == ((old, new) in LEGAL)
+
+
+@pytest.mark.django_db
+def test_the_one_door_keeps_to_the_table():
+    row = ReservationFactory()
+    for old, new in PAIRS:
+        # Past the door: to where the test wants it.
+        type(row).objects.filter(pk=row.pk).update(
+            status=old, holds_slot=old in HOLDING, hold_until=None
+        )
+        row.refresh_from_db()
+        if (old, new) in LEGAL:
+            row.move_to(Status(new))
+            row.refresh_from_db()
+            assert (row.status, row.holds_slot) == (new, new in HOLDING)
+        else:
+            with pytest.raises(IllegalMove, match=f"is {old} and cannot become {new}|{old}"):
+                row.move_to(Status(new))
+            row.refresh_from_db()
+            assert row.status == old
+
+
+@pytest.mark.django_db
+def test_only_a_new_one_holds_for_a_while():
+    row = ReservationFactory(status=Status.PROCESSING)
+    row.move_to(Status.NEW, hold_until=NOW + MINUTE)
+    row.refresh_from_db()
+    assert (row.holds_slot, row.hold_until) == (True, NOW + MINUTE)
+
+    row.move_to(Status.CANCELLED, cancelled_at=NOW)
+    row.refresh_from_db()
+    assert (row.holds_slot, row.hold_until, row.cancelled_at) == (False, None, NOW)
+
+
+def test_processing_pending_and_confirmed_hold_the_room():
+    assert HOLDING == {Status.PROCESSING, Status.PENDING, Status.CONFIRMED}
+
+
+def test_a_repeated_checkout_is_answered_for_what_is_booked():
+    assert BOOKED == {Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW}

@@ -1,0 +1,428 @@
+"""Every field of every operation against values that nobody should send (B1, B3).
+
+Whatever comes in: never a crash, always the envelope; a refusal names the field and repeats
+nothing of its value. By the thousand, so each test asks one operation for all its fields.
+"""
+
+import json
+from copy import deepcopy
+
+import pytest
+from django.contrib.auth import get_user_model
+
+from accounts.actions import sign_out_everywhere
+from reservations.models import Reservation
+from roombook.api import flat
+from tests.contract import EXTENSIONS, OPERATIONS, TYPES, is_list, paths_of
+from tests.factories_people import UserFactory, token_of
+from tests.http import post, post_csv
+from tests.world import ALL, CARD_NUMBER, NOW, SECURITY_CODE
+
+EVERY = [pytest.param(each, id=each.name) for each in (*OPERATIONS, *EXTENSIONS)]
+WITH_FIELDS = [each for each in EVERY if each.values[0].request]
+WITH_TOKEN = [each for each in EVERY if each.values[0].needs_token]
+
+# Stands in values, and must stand in no refusal.
+MARK = "zq9-mark"
+
+TEXTS = [
+    "",
+    " ",
+    "abc",
+    f"{MARK} =1+1",
+    "12",
+    "true",
+    f"{MARK}\x00",
+    f"{MARK}\ud800",
+    f"\u202e{MARK}\u2066 שלום e\u0301\u0323 👩‍👩‍👧 \ufdfa",
+    "\uff11\uff12",  # Digits, but not those of JSON.
+    MARK * 1280,
+    "' OR 1=1; --",
+    "%_\\",
+    "2027-04-05",
+]
+# Dates that do not exist, that the clock skips or shows twice, or that a booking cannot have.
+DATES = [
+    "2027-02-30T09:00:00",
+    "2027-04-05T09:00:60",
+    "2027-04-05T09:00:00+25:00",
+    "0001-01-01T00:00:00+14:00",
+    "9999-12-31T23:59:59-12:00",
+    "2999-12-31T23:59:59-12:00",
+    "1900-01-01T00:00:00Z",
+    "2027-03-14T02:30:00",
+    "2027-11-07T01:30:00",
+    "2027-04-05t09:00",
+    "2027-04-05T09:00:00.1234567",
+    "20270405T090000",
+    "2027-W14-1T09:00:00",
+]
+NUMBERS = [0, -1, 1, 2**31 - 1, 2**31, 2**63, -(2**63) - 1, 10**300, 1.5, -0.0, 1e308, 0.001]
+OTHERS = [True, False, [], {}, [MARK], [[]], [None], {"Is": MARK}, [1] * 101, [{}] * 101]
+VALUES = [*TEXTS, *NUMBERS, *OTHERS]
+
+# No JSON that a strict reader takes: the body as a whole is refused.
+UNREADABLE = [
+    "NaN",
+    "Infinity",
+    "-Infinity",
+    "1e999",
+    "-1e999",
+    "9" * 5000,
+    "01",
+    "'x'",
+    "[" * 40 + "]" * 40,
+    '{"A":' * 40 + "1" + "}" * 40,
+    '{"A":1,"A":2}',
+    '"\\ud8"',
+    "tru",
+    "[1,]",
+]
+
+CELLS = [
+    *(" ", "abc", f"{MARK}\x00", f"\u202e{MARK} \u05e9", "\uff11", "\u0663", MARK * 1280),
+    *("0", "-1", "+1", "2147483648", "9223372036854775808", "1.5", "1e999", "NaN", "1_000", "0x10"),
+    *("TRUE", "false", "null", '[{"Id":1}]', "=1+1", "'=1+1", 'say "x",', "line\r\nend"),
+]
+
+# What one field says of another: either may be named.
+TOGETHER = [
+    {"StartDate", "EndDate"},
+    {"From", "To"},
+    {"CurrentPassword", "NewPassword", "ConfirmNewPassword"},
+    {"Latitude", "Longitude"},
+    {"Area", "CityName", "AreaType"},
+    {"Filters.CapacityLow", "Filters.CapacityHigh"},
+    {"UseSavedPaymentInfo", "PaymentInfo"},
+    {"NumberOfAttendees", "Attendees"},
+]
+
+
+def values_for(type_name):
+    return [*VALUES, *DATES] if type_name == "DateTime" else VALUES
+
+
+def is_of_type(value, type_name):
+    """Whether JSON calls the value what the contract calls the field."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    match type_name:
+        case "bool" | "boolean":
+            return isinstance(value, bool)
+        case "int" | "int?":
+            return is_number and isinstance(value, int)
+        case "decimal" | "double":
+            return is_number
+        case _ if is_list(type_name):
+            return isinstance(value, list)
+        case _ if type_name in TYPES:
+            return isinstance(value, dict)
+    return isinstance(value, str)
+
+
+def instead(body, path, value):
+    """A copy of the body with another value at that place."""
+    body = deepcopy(body)
+    *above, last = [int(part) if part.isdigit() else part for part in path.split(".")]
+    node = body
+    for part in above:
+        node = node[part]
+    node[last] = value
+    return body
+
+
+def judged(response, about):
+    """The body of an answer that is whole, whatever it says."""
+    assert response.status_code < 500, about
+    body = response.json()
+    if response.status_code == 200:
+        assert body["Success"] is True, about
+        return body
+    assert list(body) == ["Success", "Error"], about
+    assert body["Success"] is False, about
+    assert {*body["Error"]} <= {"Summary", "Message", "Details"}, about
+    assert body["Error"]["Summary"], about
+    assert body["Error"]["Message"], about
+    assert MARK not in response.content.decode(), about
+    return body
+
+
+def is_named(path, body):
+    """Whether a refusal tells this field, one inside it, or one that it goes together with."""
+    related = {path}.union(
+        *(group for group in TOGETHER if any(path.startswith(each) for each in group))
+    )
+    names = [line.split(": ")[0] for line in body["Error"].get("Details", "").split("\n")]
+    return any(name == each or name.startswith(f"{each}.") for name in names for each in related)
+
+
+def good_beside(world, operation, path):
+    """A good request to put a wrong value into."""
+    good = world.body(operation)
+    if operation.name == "Checkout" and path.startswith("PaymentInfo."):
+        # Judged alike, and much quicker than a booking each time.
+        good["TestMode"] = True
+    return good
+
+
+def send(world, operation, body):
+    return world.undone(lambda: post(world.client, operation.path, world.signed(operation, body)))
+
+
+def send_cells(world, operation, cells):
+    """As CSV, to be answered in JSON."""
+    return world.undone(
+        lambda: post_csv(
+            world.client, operation.path, cells, headers={"Accept": "application/json"}
+        )
+    )
+
+
+# --- Values -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operation", WITH_FIELDS)
+def test_any_value_is_taken_or_refused_by_the_fields_name(world, operation):
+    for path, type_name in paths_of(operation.request):
+        good = good_beside(world, operation, path)
+        for value in values_for(type_name):
+            about = (path, repr(value)[:80])
+            response = send(world, operation, instead(good, path, value))
+            body = judged(response, about)
+            if not is_of_type(value, type_name):
+                assert response.status_code == 400, about
+            if response.status_code == 400:
+                assert body["Error"]["Summary"] == "InvalidRequest", about
+                assert is_named(path, body), (*about, body)
+
+
+@pytest.mark.parametrize("operation", WITH_FIELDS)
+def test_null_is_the_same_as_absent(world, operation):
+    good = world.body(operation)
+    for path, _ in paths_of(operation.request):
+        if path.endswith(".0"):
+            continue  # An element of a list has a value.
+        with_null = send(world, operation, instead(good, path, None))
+        without = deepcopy(good)
+        *above, last = path.split(".")
+        node = without
+        for part in above:
+            node = node[int(part) if part.isdigit() else part]
+        del node[last]
+        judged(with_null, path)
+        answer = send(world, operation, without)
+        assert with_null.status_code == answer.status_code, path
+        if operation.name not in {"Sign in", "Create reservation"}:  # With fresh secrets and ids.
+            assert with_null.json() == answer.json(), path
+
+
+@pytest.mark.parametrize("operation", WITH_FIELDS)
+def test_an_unreadable_value_makes_the_body_unreadable(world, operation):
+    for name in operation.request:
+        for raw in UNREADABLE:
+            fields = world.signed(operation, instead(world.body(operation), name, MARK))
+            text = json.dumps(fields).replace(f'"{MARK}"', raw)
+            response = world.client.post(operation.path, data=text, content_type="application/json")
+            body = judged(response, (name, raw[:40]))
+            assert response.status_code == 400, (name, raw[:40])
+            assert body["Error"]["Summary"] == "InvalidRequest"
+
+
+@pytest.mark.parametrize("operation", WITH_FIELDS)
+def test_any_cell_is_taken_or_refused_by_the_fields_name(world, operation):
+    for path, type_name in paths_of(operation.request):
+        good = world.signed(operation, good_beside(world, operation, path))
+        cells = {flat.name_of(each): text for each, text in flat.leaves(good)}
+        others = {
+            name: text
+            for name, text in cells.items()
+            if name != path and not name.startswith(f"{path}.")
+        }
+        for cell in [*CELLS, *(DATES if type_name == "DateTime" else [])]:
+            about = (path, repr(cell)[:80])
+            response = send_cells(world, operation, {**others, path: cell})
+            body = judged(response, about)
+            if response.status_code == 400:
+                assert is_named(path, body), (*about, body)
+
+
+@pytest.mark.parametrize("name", ["Update payment info", "Checkout"])
+def test_nothing_of_a_card_is_repeated(world, name):
+    """Not when the card is good, and not when any field beside it is wrong."""
+    operation = ALL[name]
+    for path, _ in paths_of(operation.request):
+        for value in ("", "abc", 0, [], {}, "2020-01-01T00:00:00Z", CARD_NUMBER):
+            response = send(world, operation, instead(world.body(operation), path, value))
+            judged(response, (path, value))
+            text = response.content.decode()
+            assert CARD_NUMBER not in text, path
+            assert f'"{SECURITY_CODE}"' not in text, path
+    number = "4111 1111 1111 1112"
+    for value in (number, number.replace(" ", "-"), number.replace(" ", "")):
+        for field in ("CreditCardNumber", "SecurityCode", "FirstName", "LastName", "CompanyName"):
+            body = instead(world.body(operation), f"PaymentInfo.{field}", value)
+            response = send(world, operation, body)
+            assert response.status_code == 400
+            assert value not in response.content.decode()
+            assert f"PaymentInfo.{field}:" in response.json()["Error"]["Details"]
+
+
+# --- Fields that are not asked for ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operation", EVERY)
+def test_unknown_fields_change_nothing(world, operation):
+    extra = {
+        "Status": "Confirmed",
+        "TotalCost": 0.01,
+        "Total": 0,
+        "UserId": world.bob.pk,
+        "User": {"Id": world.bob.pk},
+        "IsStaff": True,
+        "is_staff": True,
+        "is_superuser": True,
+        "IsActive": False,
+        "Type": "Administrator",
+        "HoldUntil": "2099-01-01T00:00:00Z",
+        "_connector": "OR",
+        "room__owner__password__startswith": "p",
+        "__class__": "x",
+        "pk": 1,
+        "": 1,
+    }
+
+    def everywhere(value):
+        if isinstance(value, dict):
+            return {**{name: everywhere(inner) for name, inner in value.items()}, **extra}
+        return [everywhere(each) for each in value] if isinstance(value, list) else value
+
+    def state():
+        users = get_user_model().objects.order_by("pk").values("pk", "is_staff", "is_superuser")
+        rows = Reservation.objects.values("user", "status", "total_cost", "room", "start")
+        return list(users), sorted(map(str, rows))
+
+    def told_and_done(body):
+        def act():
+            return post(world.client, operation.path, body), state()
+
+        return world.undone(act)
+
+    good = world.signed(operation, world.body(operation))
+    plain, done = told_and_done(good)
+    response, done_too = told_and_done(
+        {**everywhere(good), **good} if not good else everywhere(good)
+    )
+
+    assert plain.status_code == response.status_code == 200
+    assert done_too == done
+    if operation.name not in {"Sign in", "Create reservation"}:
+        assert response.json() == plain.json()
+
+
+# --- Ids of others ------------------------------------------------------------------------------
+
+
+def test_anothers_reservation_answers_as_one_that_does_not_exist(world):
+    asked = [
+        (each, name)
+        for each in ALL.values()
+        for name in each.request
+        if name in {"Id", "ReservationId"}
+    ]
+    assert len(asked) == 6
+    for operation, name in asked:
+        for more in ({}, {"TestMode": True} if "TestMode" in operation.request else {}):
+            good = {**world.body(operation), **more}
+            bobs = send(world, operation, {**good, name: world.bobs_reservation.pk})
+            none = send(world, operation, {**good, name: 2**31 - 1})
+            assert bobs.status_code == none.status_code == 404, operation
+            assert bobs.content == none.content, operation
+            assert bobs.json()["Error"]["Summary"] == "NotFound"
+    world.bobs_reservation.refresh_from_db()
+    assert world.bobs_reservation.status == "New"
+
+
+def test_anothers_allowance_answers_as_one_that_does_not_exist(world):
+    operation = ALL["Update allowances"]
+    answers = [
+        world.call(operation.name, AllowanceIds=[number])
+        for number in (world.allowances[2].pk, 2**31 - 1)
+    ]
+
+    assert answers[0].status_code == 400
+    assert answers[0].content == answers[1].content
+    assert answers[0].json()["Error"]["Details"].startswith("AllowanceIds.0: ")
+
+
+@pytest.mark.parametrize("name", ["Reservation cost", "Create reservation"])
+def test_another_centers_service_answers_as_one_that_does_not_exist(world, name):
+    answers = [
+        world.call(name, ServiceOptions=[{"ServiceId": number}])
+        for number in (world.other_service.pk, 2**31 - 1)
+    ]
+
+    assert answers[0].status_code == 400
+    assert answers[0].content == answers[1].content
+    assert answers[0].json()["Error"]["Details"].startswith("ServiceOptions.0.ServiceId: ")
+
+
+def test_a_room_of_another_center_answers_as_one_that_does_not_exist(world):
+    name = "Check room availability"
+    answers = [
+        world.call(name, CenterId=world.other_center.pk),
+        world.call(name, CenterId=2**31 - 1),
+        world.call(name, RoomId=2**31 - 1),
+        world.call("Reservation cost", MeetingRoomId=2**31 - 1),
+        world.call("Create reservation", MeetingRoomId=2**31 - 1),
+        world.call("Update favorite", CenterId=2**31 - 1),
+    ]
+
+    assert {each.status_code for each in answers} == {404}
+    assert len({each.content for each in answers}) == 1
+
+
+# --- Tokens -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("operation", WITH_TOKEN)
+def test_a_token_that_is_wrong_in_any_way_has_one_answer(world, operation):
+    ada = UserFactory(email="gone@example.com")
+    signed_out, disabled = token_of(ada), token_of(UserFactory(is_active=False))
+    sign_out_everywhere(ada)
+    changed = token_of(ada)
+    ada.set_password("noisy-harbour-43")
+    ada.save()
+    expired = token_of(ada, age=NOW - NOW.replace(year=2026))
+    wrong = [
+        *(signed_out, disabled, changed, expired),
+        *(world.token[:-1], f"{world.token}x", f" {world.token}", f"{world.token}\n"),
+        *(world.token.swapcase(), "x" * 43, "é" * 43, *VALUES),
+    ]
+
+    answers = [post(world.client, operation.path, world.body(operation))]
+    answers += [
+        post(world.client, operation.path, {**world.body(operation), "Token": token})
+        for token in (None, *wrong)
+    ]
+    # Fields are judged after the Token.
+    answers.append(post(world.client, operation.path, dict.fromkeys(operation.request, "wrong")))
+
+    assert {each.status_code for each in answers} == {401}
+    assert {each.content for each in answers} == {answers[0].content}
+    assert {each["WWW-Authenticate"] for each in answers} == {"Token"}
+    assert answers[0].json() == {
+        "Success": False,
+        "Error": {"Summary": "NotSignedIn", "Message": "Please sign in again."},
+    }
+
+
+@pytest.mark.parametrize("operation", WITH_TOKEN[:2])
+def test_a_token_in_a_cell_is_judged_alike(world, operation):
+    for cell in CELLS:
+        response = send_cells(world, operation, {"Token": cell, "Id": "1"})
+        assert response.status_code == 401, cell
+        assert response.json()["Error"]["Summary"] == "NotSignedIn"
+
+
+def test_sign_in_asks_for_no_token_and_looks_at_none(world):
+    for token in (*VALUES, world.token, None):
+        assert world.call("Sign in", Token=token).status_code == 200

@@ -1,0 +1,315 @@
+"""A world where every optional thing is filled in, and a good request for each operation.
+
+For tests that walk all operations. The clock stands still at `NOW`; the room is in Denver.
+"""
+
+import datetime as dt
+from decimal import Decimal
+from io import BytesIO
+from typing import Any
+
+from django.core.files.base import ContentFile
+from django.db import transaction
+from PIL import Image
+
+from accounts.models import User
+from centers import models as centers
+from reservations import actions
+from reservations.models import Allowance, Partner, PromoCode, Reservation
+from roombook.api import contract
+from tests import factories_centers as make
+from tests.factories_people import PASSWORD, SavedCardFactory, UserFactory, token_of
+from tests.http import post
+
+NOW = dt.datetime(2027, 3, 1, 15, tzinfo=dt.UTC)
+# On the center's clock.
+START = dt.datetime.fromisoformat("2027-04-05T09:00:00")
+END = dt.datetime.fromisoformat("2027-04-05T14:00:00")
+
+ALL = {each.name: each for each in (*contract.OPERATIONS, *contract.EXTENSIONS)}
+CARD_NUMBER, SECURITY_CODE = "4242424242424242", "737"
+
+ADDRESS = {
+    "street1": "1600 Glenarm Place",
+    "street2": "Floor 2",
+    "street3": "Door C",
+    "city": "Denver",
+    "state": "CO",
+    "postal_code": "80202",
+    "country": "US",
+    "latitude": 39.7433,
+    "longitude": -104.9903,
+    "time_zone_id": "America/Denver",
+}
+ADDRESS_INFO = {
+    "Street1": "1600 Glenarm Place",
+    "Street2": "Floor 2",
+    "Street3": "Door C",
+    "City": "Denver",
+    "State": "CO",
+    "PostalCode": "80202",
+    "Country": "US",
+    "Latitude": 39.7433,
+    "Longitude": -104.9903,
+    "TimeZoneId": "America/Denver",
+    "HasStreet2": True,
+    "CityStatePostalCode": "Denver, CO 80202",
+}
+PAYMENT_INFO = {
+    "FirstName": "Ada",
+    "LastName": "Lovelace",
+    "CompanyName": "Engines Ltd",
+    "CreditCardNumber": CARD_NUMBER,
+    "SecurityCode": SECURITY_CODE,
+    "ExpirationDate": "2031-02-28T00:00:00Z",
+    "BillingAddress": ADDRESS_INFO,
+}
+
+
+class World:
+    """Ada has everything; Bob is another customer, with a reservation and an allowance too."""
+
+    def __init__(self, client: Any) -> None:
+        self.client = client
+        self.neighborhood = make.NeighborhoodFactory(
+            original_name="Old Union",
+            name="Union",
+            custom_title="Around the station",
+            landing_page_content="Trains.",
+            coworking_landing_page_content="Desks.",
+        )
+        self.center = full_center(self.neighborhood)
+        self.room = full_room(self.center)
+        self.projector = full_service(self.center)
+        self.coffee = make.ServiceFactory(center=self.center, name="Coffee", bill_at_center=True)
+        self.other_center = make.center_with_room(name="Elsewhere", city="Boulder")
+        self.other_service = make.ServiceFactory(center=self.other_center)
+        self.promo = PromoCode.objects.create(code="SPRING", percent=Decimal(10))
+        self.partner = Partner.objects.create(code="ACME", name="Acme")
+        self.ada = full_user("ada@example.com")
+        self.bob = full_user("bob@example.com")
+        make.FavoriteFactory(user=self.ada, center=self.center)
+        self.allowances = [
+            Allowance.objects.create(user=user, description=words, hours=2, is_automatic=automatic)
+            for user in (self.ada, self.bob)
+            for words, automatic in (("Founder hours", True), ("Spare hours", False))
+        ]
+        self.reservation = self.draft(self.ada, self.room)
+        self.bobs_reservation = self.draft(self.bob, self.other_center.rooms.get())
+        self.token = token_of(self.ada)
+
+    def draft(self, user: User, room: centers.MeetingRoom) -> Reservation:
+        """A draft with everything: services, guests, allowances in use and usable, promo code."""
+        options = []
+        if room.center == self.center:
+            options = [
+                {"service_id": self.projector.pk, "duration_hours": Decimal("1.5"), "quantity": 2},
+                {"service_id": self.coffee.pk},
+            ]
+        reservation = actions.create_draft(
+            user,
+            room_id=room.pk,
+            start=START,
+            end=END,
+            service_options=options,
+            attendees=[
+                {
+                    "name": "Charles Babbage",
+                    "email_address": "charles@example.com",
+                    "company_name": "Engines Ltd",
+                }
+            ],
+            now=NOW,
+        )
+        return actions.apply_promo_code(reservation.pk, "SPRING", user=user, now=NOW)
+
+    def body(self, operation: contract.Operation) -> dict[str, Any]:
+        """A good request with every field that the operation has, but Token and AppVersion."""
+        own = {"ReservationId": self.reservation.pk}
+        span = {"StartDate": START.isoformat(), "EndDate": END.isoformat()}
+        option = {
+            "ServiceId": self.projector.pk,
+            "ServiceName": "Projector",
+            "Selected": True,
+            "NeedsDuration": True,
+            "NeedsQuantity": True,
+            "DurationHours": 1.5,
+            "Quantity": 2,
+        }
+        guest = {
+            "Id": 1,
+            "Name": "Charles Babbage",
+            "EmailAddress": "charles@example.com",
+            "CompanyName": "Engines Ltd",
+            "IsCreator": False,
+        }
+        filters = {
+            "CapacityLow": 1,
+            "CapacityHigh": 20,
+            "ResourceTypeIds": [self.room.resource_type_id],
+            "ServiceIds": [self.projector.resource_type_id],
+            "NeighborhoodIds": [self.neighborhood.pk],
+            "OnlyAfterHours": True,
+            "OnlyRealtime": True,
+        }
+        booking = {
+            "MeetingRoomId": self.room.pk,
+            **span,
+            "ServiceOptions": [option],
+        }
+        bodies: dict[str, dict[str, Any]] = {
+            "Sign in": {"EmailAddress": self.ada.email, "Password": PASSWORD},
+            "Get reservation": {"Id": self.reservation.pk},
+            "Update account info": {
+                "NewFirstName": "Augusta",
+                "NewLastName": "King",
+                "NewCompanyName": "Engines",
+                "NewPhoneNumber": "+1 555 0100",
+            },
+            "Update payment info": {"PaymentInfo": PAYMENT_INFO},
+            "Remove account thumbnail": {},
+            "Change password": {
+                "CurrentPassword": PASSWORD,
+                "NewPassword": "noisy-harbour-43",
+                "ConfirmNewPassword": "noisy-harbour-43",
+            },
+            "Search locations": {
+                "Latitude": 39.7,
+                "Longitude": -104.9,
+                "RadiusInMiles": 50,
+                "Query": "Denver, CO",
+                "Filters": filters,
+            },
+            "City centers": {
+                "AreaType": "State",
+                "Area": "Colorado",
+                "CityName": "Denver",
+                "Filters": filters,
+            },
+            "Check room availability": {
+                "CenterId": self.center.pk,
+                "RoomId": self.room.pk,
+                **span,
+            },
+            "Reservation cost": booking,
+            "Update promo code": {**own, "PromoCode": "spring"},
+            "Get allowances": own,
+            "Checkout": {
+                **own,
+                "UseSavedPaymentInfo": False,
+                "PaymentInfo": PAYMENT_INFO,
+                "SavePaymentInfo": True,
+                "TestMode": False,
+                "PartnerCode": "acme",
+            },
+            "Create reservation": {
+                **booking,
+                "NumberOfAttendees": 3,
+                "Attendees": [guest],
+            },
+            "Cancel reservation": {**own, "TestMode": False},
+            "Update allowances": {**own, "AllowanceIds": [self.allowances[1].pk]},
+            "List reservations": {
+                "From": "2027-01-01T00:00:00Z",
+                "To": "2028-01-01T00:00:00Z",
+                "Statuses": ["New", "Confirmed"],
+            },
+            "Update favorite": {"CenterId": self.center.pk, "IsFavorite": True},
+            "Remove payment info": {},
+            "Sign out": {},
+        }
+        return bodies[operation.name]
+
+    def signed(self, operation: contract.Operation, body: dict[str, Any]) -> dict[str, Any]:
+        """The body with Ada's Token where the operation wants one."""
+        return {**body, "Token": self.token} if operation.needs_token else body
+
+    def call(self, name: str, path_end: str = "", **instead: Any) -> Any:
+        """Send the operation's good request, with these fields instead, and undo what it did."""
+        operation = ALL[name]
+        body = self.signed(operation, {**self.body(operation), **instead})
+        return self.undone(lambda: post(self.client, operation.path + path_end, body))
+
+    @staticmethod
+    def undone(send: Any) -> Any:
+        """Whatever a request does is undone after it, so that the next one finds the same world.
+
+        Not `atomic()`: no gateway may be asked within that.
+        """
+        before = transaction.savepoint()
+        try:
+            return send()
+        finally:
+            transaction.savepoint_rollback(before)
+
+
+def full_center(neighborhood: centers.Neighborhood) -> centers.Center:
+    center = make.CenterFactory(
+        **ADDRESS,
+        name="Glenarm",
+        neighborhood=neighborhood,
+        promo_text="First hour free",
+        parking_information="In the yard.",
+        is_new_location=True,
+        is_new_low_price=True,
+        is_after_hours_support_enabled=True,
+        tax_rate=Decimal("8.31"),
+    )
+    make.open_all_week(center)
+    make.CenterImageFactory(center=center)
+    make.LandmarkFactory(center=center, description="With a clock.", type="Station")
+    return center
+
+
+def full_room(center: centers.Center) -> centers.MeetingRoom:
+    return make.MeetingRoomFactory(
+        center=center,
+        name="Boardroom",
+        rate=full_rate(center),
+        provider="Rooms Inc",
+        picture=picture(),
+    )
+
+
+def picture() -> ContentFile:
+    written = BytesIO()
+    Image.new("RGB", (640, 400)).save(written, "PNG")
+    return ContentFile(written.getvalue(), name="room.png")
+
+
+def full_rate(center: centers.Center) -> centers.Rate:
+    """The flat price is not in use, but told."""
+    return make.RateFactory(
+        center=center,
+        flat_rate=Decimal(50),
+        setup_fee=Decimal("12.50"),
+        bill_in_blocks=True,
+        description="By the hour.",
+    )
+
+
+def full_service(center: centers.Center) -> centers.Service:
+    return make.ServiceFactory(
+        center=center,
+        name="Projector",
+        description="Very bright.",
+        rate=full_rate(center),
+        minimum_booking=1,
+        needs_duration=True,
+        needs_quantity=True,
+    )
+
+
+def full_user(email: str) -> User:
+    user = UserFactory(
+        email=email,
+        company_name="Engines Ltd",
+        phone_number="+1 555 0100",
+        thumbnail="accounts/portrait.png",
+    )
+    SavedCardFactory(
+        user=user,
+        company_name="Engines Ltd",
+        **{name: value for name, value in ADDRESS.items() if name != "country"},
+    )
+    return user
