@@ -249,6 +249,7 @@ def record(payment: Payment, outcome: GatewayPayment, *, now: datetime) -> Payme
     locked.reference = outcome.reference
     locked.card_brand = outcome.brand
     locked.card_last4 = outcome.last4
+    locked.authorized_until = outcome.authorized_until
     locked.message = outcome.message[:255]
     locked.save()
     return locked
@@ -265,6 +266,18 @@ def capture(payment: Payment, *, now: datetime) -> Payment:
 def void(payment: Payment, *, now: datetime) -> Payment:
     """Let go of money that was reserved; the caller looks at the state."""
     return record(payment, gateways.named(payment.gateway).void(payment.key), now=now)
+
+
+# Reserved money that goes back by itself so soon is somebody's business now.
+LAPSE_NOTICE = timedelta(hours=24)
+
+
+def lapsing(now: datetime) -> QuerySet[Payment]:
+    """Reserved money that the customer's bank gives back within a day; what is back already too.
+
+    Take it, let it go, or ask for another card: `find_out` and `record` tell what became of it.
+    """
+    return Payment.objects.authorized().filter(authorized_until__lte=now + LAPSE_NOTICE)
 
 
 # --- Giving back ---------------------------------------------------------------------------------

@@ -1,8 +1,9 @@
 """Money in the back office: to look at. It is moved by actions on reservations."""
 
 from django.contrib import admin
+from django.db.models import F
 
-from payments.models import Payment, Refund, SavedCard
+from payments.models import Dispute, Payment, Refund, SavedCard
 from roombook.admin import ReadOnly
 
 
@@ -38,6 +39,13 @@ class RefundInline(ReadOnly, admin.TabularInline):
     extra = 0
 
 
+class DisputeInline(ReadOnly, admin.TabularInline):
+    model = Dispute
+    fields = ("amount", "currency", "reason", "status", "opened_at", "respond_by", "closed_at")
+    readonly_fields = fields
+    extra = 0
+
+
 @admin.register(Payment)
 class PaymentAdmin(ReadOnly, admin.ModelAdmin):
     list_display = (
@@ -56,7 +64,7 @@ class PaymentAdmin(ReadOnly, admin.ModelAdmin):
     search_fields = ("key", "reference", "card_last4", "reservation__user__email")
     date_hierarchy = "created_at"
     ordering = ("-created_at", "pk")
-    inlines = (RefundInline,)
+    inlines = (RefundInline, DisputeInline)
 
     @admin.display(description="card")
     def card(self, payment: Payment) -> str:
@@ -71,3 +79,22 @@ class RefundAdmin(ReadOnly, admin.ModelAdmin):
     search_fields = ("key", "payment__key", "reason", "payment__reservation__user__email")
     date_hierarchy = "created_at"
     ordering = ("-created_at", "pk")
+
+
+@admin.register(Dispute)
+class DisputeAdmin(ReadOnly, admin.ModelAdmin):
+    """Customers who asked their bank for the money back; those to be answered come first."""
+
+    list_display = (
+        *("payment", "reservation", "amount", "currency", "reason", "status"),
+        *("respond_by", "opened_at", "closed_at"),
+    )
+    list_filter = (("closed_at", admin.EmptyFieldListFilter), "status", "opened_at")
+    list_select_related = ("payment__reservation",)
+    search_fields = ("reference", "payment__key", "payment__reservation__user__email")
+    date_hierarchy = "opened_at"
+    ordering = (F("closed_at").asc(nulls_first=True), "respond_by", "pk")
+
+    @admin.display
+    def reservation(self, dispute: Dispute) -> str:
+        return str(dispute.payment.reservation)

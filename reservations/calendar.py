@@ -2,15 +2,28 @@
 
 import datetime as dt
 from enum import StrEnum
+from zoneinfo import ZoneInfo
 
 from babel import Locale
 from django.conf import settings
-from icalendar import Calendar, Event, vCalAddress
+from icalendar import (
+    Calendar,
+    Event,
+    Timezone,
+    TimezoneDaylight,
+    TimezoneStandard,
+    vCalAddress,
+)
 
 from accounts.mail import service_name
 from accounts.outbox import one_line, sender_address
 from centers.models import Center
 from reservations.models import Reservation
+
+SECOND = dt.timedelta(seconds=1)
+DAY = dt.timedelta(days=1)
+# The clock is told for so long before and after the meeting.
+YEAR = dt.timedelta(days=366)
 
 
 class Method(StrEnum):
@@ -50,10 +63,8 @@ def invitation(reservation: Reservation, status: MeetingStatus, *, now: dt.datet
     calendar.add("prodid", "-//roombook//reservations//EN")
     calendar.add("version", "2.0")
     calendar.add("method", method_of(status))
+    calendar.add_component(clock(center.zone, reservation.start - YEAR, reservation.end + YEAR))
     calendar.add_component(event)
-    # Of the zone's past and future only what can concern this meeting.
-    year = reservation.start.year
-    calendar.add_missing_timezones(dt.date(year - 1, 1, 1), dt.date(year + 2, 1, 1))
     return calendar.to_ical().decode()
 
 
@@ -67,6 +78,59 @@ def postal_address(center: Center) -> str:
     streets = (center.street1, center.street2, center.street3)
     parts = (one_line(part) for part in (*streets, center.city_state_postal_code, country))
     return ", ".join(part for part in parts if part)
+
+
+def clock(zone: ZoneInfo, first: dt.datetime, last: dt.datetime) -> Timezone:
+    """A time zone as calendars are told it: every change of its clock between two moments.
+
+    Told by ourselves: icalendar's own writes a clock that goes forward down as an hour late, and
+    misses some changes altogether (Morocco's, around Ramadan).
+    """
+    timezone = Timezone()
+    timezone.add("tzid", zone.key)
+    first, last = first.astimezone(dt.UTC), last.astimezone(dt.UTC)
+    timezone.add_component(_observance(first, _offset(zone, first), zone))
+    while (change := _next_change(zone, first, last)) is not None:
+        timezone.add_component(_observance(change, _offset(zone, first), zone))
+        first = change
+    return timezone
+
+
+def _next_change(zone: ZoneInfo, after: dt.datetime, last: dt.datetime) -> dt.datetime | None:
+    """The first moment after which the clock shows another offset."""
+    offset, low = _offset(zone, after), after
+    while _offset(zone, low + DAY) == offset:
+        low += DAY
+        if low > last:
+            return None
+    high = low + DAY
+    while high - low > SECOND:
+        middle = low + (high - low) // 2
+        if _offset(zone, middle) == offset:
+            low = middle
+        else:
+            high = middle
+    # Clocks change on the full second, and no later than found.
+    return high.replace(microsecond=0)
+
+
+def _observance(
+    since: dt.datetime, offset_before: dt.timedelta, zone: ZoneInfo
+) -> TimezoneStandard | TimezoneDaylight:
+    local = since.astimezone(zone)
+    observance = TimezoneDaylight() if local.dst() else TimezoneStandard()
+    # Its beginning as the clock before it would have shown it: so the format wants it.
+    observance.add("dtstart", (since + offset_before).replace(tzinfo=None, microsecond=0))
+    observance.add("tzoffsetfrom", offset_before)
+    observance.add("tzoffsetto", _offset(zone, since))
+    observance.add("tzname", local.tzname())
+    return observance
+
+
+def _offset(zone: ZoneInfo, moment: dt.datetime) -> dt.timedelta:
+    offset = moment.astimezone(zone).utcoffset()
+    assert offset is not None
+    return offset
 
 
 def _person(address: str, name: str) -> vCalAddress:

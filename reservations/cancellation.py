@@ -77,8 +77,7 @@ def _cancel(
     if payment is not None and terms.refund:
         payments.open_refund(payment, amount=terms.refund, reason="Cancelled", now=now)
     mail.cancelled(reservation, terms, now=now)
-    message = f"The reservation is cancelled: {terms.sentence}"
-    return Cancellation(reservation, terms.refund, message), payment
+    return Cancellation(reservation, terms.refund, CANCELLED + terms.sentence), payment
 
 
 def terms_of(reservation: Reservation, *, now: dt.datetime) -> Terms:
@@ -86,17 +85,11 @@ def terms_of(reservation: Reservation, *, now: dt.datetime) -> Terms:
     within its grace after booking; else nothing. What was never captured is never kept."""
     payment = open_payment_of(reservation)
     if reservation.status != Status.CONFIRMED or payment is None:
-        return Terms(money.zero, money.zero, "nothing was charged.")
+        return Terms(money.zero, money.zero, NOTHING_CHARGED)
     paid = payments.refundable(payment)
     if now <= reservation.free_until:
-        card = f"{payment.card_brand} ending {payment.card_last4}".strip()
-        return Terms(paid, money.zero, f"{money.display(paid)} is refunded to {card}.")
-    return Terms(
-        money.zero,
-        paid,
-        f"it is less than {reservation.cancellation_notice_hours} hours before its start,"
-        " so nothing is refunded.",
-    )
+        return Terms(paid, money.zero, _refunded(payment, paid))
+    return Terms(money.zero, paid, _too_late(reservation))
 
 
 def open_payment_of(reservation: Reservation) -> Payment | None:
@@ -125,6 +118,27 @@ def _settle_capture(reservation_id: int, *, user: "User | None", now: dt.datetim
 
 
 def _done(reservation: Reservation) -> Cancellation:
+    """The answer that cancelling gave, from what is stored."""
     refund = payments.refunded(reservation.payments.all())
-    sentence = f"{money.display(refund)} is refunded." if refund else "nothing is refunded."
-    return Cancellation(reservation, refund, f"The reservation was cancelled: {sentence}")
+    paid = reservation.payments.filter(captured_at__isnull=False).order_by("pk").last()
+    if paid is None:
+        sentence = NOTHING_CHARGED
+    elif refund:
+        sentence = _refunded(paid, refund)
+    else:
+        sentence = _too_late(reservation)
+    return Cancellation(reservation, refund, CANCELLED + sentence)
+
+
+NOTHING_CHARGED = "nothing was charged."
+CANCELLED = "The reservation is cancelled: "
+
+
+def _refunded(payment: Payment, amount: Decimal) -> str:
+    card = f"{payment.card_brand} ending {payment.card_last4}".strip()
+    return f"{money.display(amount)} is refunded to {card}."
+
+
+def _too_late(reservation: Reservation) -> str:
+    notice = reservation.cancellation_notice_hours
+    return f"it is less than {notice} hours before its start, so nothing is refunded."

@@ -67,21 +67,19 @@ def check_out(
     if reservation.status in BOOKED or reservation.status == Status.PROCESSING:
         return reservation
     source = _source(reservation, means, now)
-    if source is not None:
-        # Taken before the gateway is asked, so that rivals cannot try more cards than allowed.
-        CARD_DECLINED.attempt(user.pk, now=now)
+    reservation, payment = _begin(
+        reservation_id, user=user, partner=partner, pays=source is not None, now=now
+    )
+    if payment is None or source is None:
+        return reservation
     try:
-        reservation, payment = _begin(
-            reservation_id, user=user, partner=partner, pays=source is not None, now=now
-        )
-        if payment is not None and source is not None:
-            reservation = _pay(payment, source, now=now)
+        reservation = _pay(payment, source, now=now)
     except CardDeclined:
         raise
     except BaseException:
-        _forgive(source, user)
+        CARD_DECLINED.forgive(user.pk)
         raise
-    _forgive(source, user)
+    CARD_DECLINED.forgive(user.pk)
     if means.save_card and isinstance(source, Card) and reservation.status in BOOKED:
         payments.save_charged_card(user, source, now=now)
     return reservation
@@ -145,6 +143,9 @@ def _begin(
     if not pays:
         # Free when the card was judged, and no longer: the customer has to see the new total.
         raise ReservationNotOpen("The price has changed. Please look at it again.")
+    # Taken before the gateway is asked, so that rivals cannot try more cards than allowed; and only
+    # by whoever will ask it, so that a second tap on the button costs no try.
+    CARD_DECLINED.attempt(user.pk, now=now)
     reservation.move_to(Status.PROCESSING)
     payment = payments.open_payment(
         reservation_id=reservation.pk,
@@ -189,14 +190,20 @@ def _pay(payment: Payment, source: Card | SavedCard, *, now: dt.datetime) -> Res
         )
     except GatewayUnavailable:
         # Nobody knows: the slot stays held until somebody can ask.
-        return Reservation.objects.select_related("room__center").get(pk=payment.reservation_id)
+        rows = Reservation.objects.select_related("room__center")
+        return _under_way(rows.get(pk=payment.reservation_id))
     reservation, payment = conclude(payment, outcome, now=now)
     if payment.state == PaymentState.DECLINED:
         raise CardDeclined(payment.message)
-    if reservation.is_new:
-        raise ReservationNotOpen("The payment was called off. You were not charged.")
     pay_dues(payment, now=now)
-    return reservation
+    return _under_way(reservation)
+
+
+def _under_way(reservation: Reservation) -> Reservation:
+    """The reservation, unless somebody settled this payment meanwhile by calling it off."""
+    if reservation.status in BOOKED or reservation.status == Status.PROCESSING:
+        return reservation
+    raise ReservationNotOpen("The payment was called off. You were not charged.")
 
 
 @in_transaction
@@ -290,14 +297,9 @@ def settle_dues(payment: Payment, *, now: dt.datetime) -> Payment:
 
 
 def _source(reservation: Reservation, means: Means, now: dt.datetime) -> Card | SavedCard | None:
-    """The card to pay with; none is needed, and none is asked for, where nothing is to be paid."""
-    if not reservation.total_cost and not means.use_saved and not means.payment_info:
+    """The card to pay with; none is needed, and none is looked at, where nothing is to be paid."""
+    if not reservation.total_cost:
         return None
     return payments.card_source(
         reservation.user, use_saved=means.use_saved, payment_info=means.payment_info, now=now
     )
-
-
-def _forgive(source: object, user: "User") -> None:
-    if source is not None:
-        CARD_DECLINED.forgive(user.pk)

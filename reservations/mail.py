@@ -75,8 +75,8 @@ def request_received(reservation: Reservation, *, now: dt.datetime) -> None:
                 reserved,
             ],
             with_bill=True,
-            terms="Until the center has answered, cancelling costs nothing. Once it has agreed: "
-            + _terms(reservation, now),
+            terms="Until the center has answered, cancelling costs nothing. Once it has agreed, "
+            + _within(_terms(reservation, now)),
             meeting=MeetingStatus.TENTATIVE,
             now=now,
         )
@@ -178,7 +178,7 @@ def hold_lapses(reservation: Reservation, *, now: dt.datetime) -> None:
                 "After that somebody else may book it; as long as nobody has, you still can.",
             ],
             with_bill=True,
-            terms=f"Once you have booked it: {_terms(reservation, now)}",
+            terms=f"Once you have booked it, {_within(_terms(reservation, now))}",
             now=now,
         )
 
@@ -282,6 +282,11 @@ def _terms(reservation: Reservation, now: dt.datetime) -> str:
         return "You can cancel until it begins, but nothing is refunded."
     until = moment(reservation, reservation.free_until)
     return f"Cancelling is free until {until}. After that, nothing is refunded."
+
+
+def _within(sentence: str) -> str:
+    """A sentence as the end of another."""
+    return sentence[0].lower() + sentence[1:]
 
 
 def _payment(reservation: Reservation) -> Payment | None:

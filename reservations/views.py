@@ -179,7 +179,7 @@ class Checkout(Operation):
         )
         return {
             "confirmation_message": confirmation.message(reservation),
-            "is_live": reservation.is_live,
+            "is_live": reservation.is_live and not test_mode,
             "status": reservation.status,
         }
 

@@ -172,3 +172,62 @@ def mail_addresses(**_: Any) -> list[CheckMessage]:
             )
         )
     return problems
+
+
+TEST_KEY = r"(sk|rk)_test_\w+"
+LIVE_KEY = r"(sk|rk)_live_\w+"
+# Visa gives money back that was reserved on a kept card after 4 days and 18 hours, the earliest.
+HOURS_RESERVED = 114
+
+
+@register("roombook")
+def stripe_keys(**_: Any) -> list[CheckMessage]:
+    """Where Stripe takes the money, its keys are there and of the right kind."""
+    if settings.PAYMENT_GATEWAY != "stripe":
+        return []
+    problems: list[CheckMessage] = []
+    key, test_key = settings.STRIPE_SECRET_KEY, settings.STRIPE_TEST_SECRET_KEY
+    is_live = re.fullmatch(LIVE_KEY, key, re.ASCII)
+    # No message repeats a key: they end up in logs.
+    if not is_live and not re.fullmatch(TEST_KEY, key, re.ASCII):
+        problems.append(
+            Error(
+                "STRIPE_SECRET_KEY is missing, or no secret key.",
+                hint="It begins with sk_live_ or sk_test_: Stripe's dashboard, Developers.",
+                id="roombook.E012",
+            )
+        )
+    if (test_key or is_live) and not re.fullmatch(TEST_KEY, test_key, re.ASCII):
+        problems.append(
+            Error(
+                "STRIPE_TEST_SECRET_KEY is missing, or no test key: TestMode could judge no card.",
+                hint="The same account's key that begins with sk_test_.",
+                id="roombook.E013",
+            )
+        )
+    if not re.fullmatch(r"whsec_\S+", settings.STRIPE_WEBHOOK_SECRET):
+        problems.append(
+            Error(
+                "STRIPE_WEBHOOK_SECRET is missing, or none: nobody would learn of disputes and of"
+                " refunds made in Stripe's dashboard.",
+                hint="It begins with whsec_: make a webhook for <PUBLIC_URL>/webhooks/stripe.",
+                id="roombook.E014",
+            )
+        )
+    if settings.STRIPE_API_BASE and is_live:
+        problems.append(
+            Error(
+                "STRIPE_API_BASE is set, and STRIPE_SECRET_KEY is a live key: cards would be sent"
+                " to somebody who is not Stripe.",
+                id="roombook.E015",
+            )
+        )
+    if settings.PENDING_HOURS >= HOURS_RESERVED:
+        problems.append(
+            Warning(
+                f"PENDING_HOURS is above {HOURS_RESERVED - 1}: money that was reserved may be back"
+                " with the customer before a center agrees.",
+                id="roombook.W002",
+            )
+        )
+    return problems

@@ -228,10 +228,22 @@ CANCELLATION_GRACE_MINUTES = env.number("CANCELLATION_GRACE_MINUTES", 15)
 # --- Payments -----------------------------------------------------------------------------------
 
 # Who charges cards. "sandbox" charges nobody; with DEBUG off it must be asked for by name.
-PAYMENT_GATEWAY = env.choice("PAYMENT_GATEWAY", "sandbox", ["sandbox"])
+PAYMENT_GATEWAY = env.choice("PAYMENT_GATEWAY", "sandbox", ["sandbox", "stripe"])
 PAYMENT_GATEWAY_IS_CHOSEN = env.is_given("PAYMENT_GATEWAY")
 
-# Seconds to wait for the gateway's answer.
+# Stripe's secret key: real money moves by sk_live_..., none by sk_test_... (rk_... work as well).
+STRIPE_SECRET_KEY = env.text("STRIPE_SECRET_KEY")
+
+# With a live key: the account's sk_test_..., by which TestMode judges cards without charging them.
+STRIPE_TEST_SECRET_KEY = env.text("STRIPE_TEST_SECRET_KEY")
+
+# The signing secret (whsec_...) of the webhook that Stripe sends to /webhooks/stripe.
+STRIPE_WEBHOOK_SECRET = env.text("STRIPE_WEBHOOK_SECRET")
+
+# Another address than Stripe's own, such as a stand-in on this machine; only with test keys.
+STRIPE_API_BASE = env.text("STRIPE_API_BASE").rstrip("/")
+
+# Seconds to wait for the gateway's answer, however many requests it takes.
 GATEWAY_TIMEOUT = env.number("GATEWAY_TIMEOUT", 10, least=1)
 
 # Seconds for which one request owns a payment; longer than the gateway can keep it waiting.
@@ -342,5 +354,7 @@ LOGGING = {
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         # Statements hold customers' data.
         "django.db.backends": {"level": "INFO"},
+        # Below this it tells every request, cards included.
+        "stripe": {"level": "WARNING"},
     },
 }

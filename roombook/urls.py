@@ -13,6 +13,7 @@ from accounts.views import (
     UpdateAccountInfo,
 )
 from centers.views import CityCenters, SearchLocations, UpdateFavorite
+from payments import webhooks
 from payments.views import RemovePaymentInfo, UpdatePaymentInfo
 from reservations.views import (
     CancelReservation,
@@ -69,6 +70,7 @@ urlpatterns = [
     re_path(r"^api(?:/|\Z)", unknown_path),
     path("healthz", healthz),
     path("readyz", readyz),
+    path("webhooks/stripe", webhooks.stripe),
     path("admin/", admin.site.urls),
     *static(settings.MEDIA_URL, document_root=settings.MEDIA_ROOT),  # With DEBUG on only.
 ]

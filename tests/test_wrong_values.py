@@ -230,7 +230,9 @@ def test_an_unreadable_value_makes_the_body_unreadable(world, operation):
 @pytest.mark.parametrize("operation", WITH_FIELDS)
 def test_any_cell_is_taken_or_refused_by_the_fields_name(world, operation):
     for path, type_name in paths_of(operation.request):
-        good = world.signed(operation, good_beside(world, operation, path))
+        if operation.name == "Checkout" and path.startswith("PaymentInfo."):
+            continue  # The cells of "Update payment info".
+        good = world.signed(operation, world.body(operation))
         cells = {flat.name_of(each): text for each, text in flat.leaves(good)}
         others = {
             name: text

@@ -256,7 +256,7 @@ def full_center(neighborhood: centers.Neighborhood) -> centers.Center:
         tax_rate=Decimal("8.31"),
     )
     make.open_all_week(center)
-    make.CenterImageFactory(center=center)
+    make.CenterImageFactory(center=center, image__width=64, image__height=40)
     make.LandmarkFactory(center=center, description="With a clock.", type="Station")
     return center
 
@@ -273,7 +273,7 @@ def full_room(center: centers.Center) -> centers.MeetingRoom:
 
 def picture() -> ContentFile:
     written = BytesIO()
-    Image.new("RGB", (640, 400)).save(written, "PNG")
+    Image.new("RGB", (64, 40)).save(written, "PNG")
     return ContentFile(written.getvalue(), name="room.png")
 
 

@@ -6,6 +6,7 @@ from io import BytesIO
 import pytest
 import time_machine
 from django.core.management import CommandError
+from django.db import OperationalError
 from PIL import Image
 
 from accounts.models import User
@@ -72,6 +73,19 @@ def test_it_charges_nobody_but_the_sandbox(run, settings, monkeypatch):
     with pytest.raises(CommandError, match="PAYMENT_GATEWAY=sandbox"):
         run("seed_demo")
     assert not User.objects.exists()
+
+
+@pytest.mark.django_db
+def test_a_database_that_is_busy_is_told_without_a_traceback(run, settings, monkeypatch):
+    settings.DEBUG = True
+
+    def refuses(**_):
+        raise OperationalError("canceling statement due to lock timeout")
+
+    monkeypatch.setattr("reservations.demo.maker.make", refuses)
+
+    with pytest.raises(CommandError, match=r"The database refused: .* lock timeout\. Is it"):
+        run("seed_demo")
 
 
 # --- On any day ----------------------------------------------------------------------------------

@@ -166,3 +166,10 @@ def test_one_that_was_changed_elsewhere_meanwhile_is_not_changed_back(change, ad
 
 def test_needs_a_token(client, ada):
     assert post(client, PATH, {"CurrentPassword": PASSWORD}).status_code == 401
+
+
+def test_tells_the_owner_by_mail(change, ada):
+    change(CurrentPassword="wrong")
+    change()
+
+    assert list(ada.mails.values_list("kind", "to")) == [("password changed", ada.email)]

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
+from django.db import OperationalError, ProgrammingError
 from django.utils import timezone
 
 from payments import gateways
@@ -49,10 +50,15 @@ class Command(BaseCommand):
             raise CommandError(
                 f"This database has real data: {error}. Demo data goes only into an empty one."
             ) from error
+        except (OperationalError, ProgrammingError) as error:
+            raise CommandError(
+                f"The database refused: {str(error).strip()}. Is it migrated, and no other seed_demo"
+                " at work? If so, run this again."
+            ) from error
         if not is_new:
             self.stdout.write("The demo data is already there; nothing was changed.")
             return
         self.stdout.write(
-            f"Made {len(CENTERS)} centers and the accounts {', '.join(people.EMAILS)}"
-            f" (password {people.PASSWORD}) in {perf_counter() - began:.1f} seconds."
+            f"The demo is ready after {perf_counter() - began:.1f} seconds: {len(CENTERS)} centers,"
+            f" and the accounts {', '.join(people.EMAILS)} (password {people.PASSWORD})."
         )

@@ -1,0 +1,118 @@
+"""A room's day, as the evaluator sees it."""
+
+import datetime as dt
+
+import pytest
+import time_machine
+from django.core.management import CommandError
+
+from tests.factories_centers import ClosureFactory
+from tests.factories_reservations import NOW, START, a_room, booked, draft
+
+pytestmark = pytest.mark.django_db
+
+HOURS = "closed: It opens Mon-Sun 8:00 AM - 6:00 PM."
+
+
+@pytest.fixture(autouse=True)
+def _clock():
+    with time_machine.travel(NOW, tick=False):
+        yield
+
+
+def test_neighbours_with_one_answer_are_one_line(run):
+    room = a_room(turnaround_minutes=15)
+    reservation = booked(room=room)
+
+    said = run("availability", room.pk, "--date", "2027-03-03")
+
+    assert said.splitlines() == [
+        f"Boardroom at Glenarm (room {room.pk})",
+        "Wednesday, March 3, 2027, America/Denver",
+        f"  00:00 - 08:00  {HOURS}",
+        "  08:00 - 08:45  free",
+        f"  08:45 - 12:15  held: Reservation {reservation.pk} (Confirmed), 2027-03-03 09:00 to"
+        " 2027-03-03 12:00, 15 minutes of turnaround",
+        "  12:15 - 18:00  free",
+        f"  18:00 - 24:00  {HOURS}",
+    ]
+
+
+def test_every_reason_is_told(run):
+    room = a_room(is_blocked=True)
+    ClosureFactory(
+        center=room.center,
+        starts_at=START - dt.timedelta(hours=9),
+        ends_at=START + dt.timedelta(hours=15),
+    )
+
+    lines = run("availability", room.pk, "--date", "2027-03-03").splitlines()
+
+    assert lines[2:5] == [
+        "  00:00 - 08:00  room-blocked: The room is blocked by staff.",
+        f"                 {HOURS}",
+        "                 closure: Holiday: 2027-03-03 00:00 to 2027-03-04 00:00",
+    ]
+
+
+def test_a_gap_too_short_for_a_booking_is_told_as_such(run):
+    room = a_room()
+    draft(room=room, hours=1)
+    draft(room=room, start=START + dt.timedelta(minutes=75), hours=1)
+
+    lines = run("availability", room.pk, "--date", "2027-03-03").splitlines()
+
+    assert "  10:00 - 10:15  free, but the shortest booking of this room is 30 minutes." in lines
+
+
+def test_today_is_the_centers_and_what_has_begun_is_past(run):
+    # 16:00 UTC on March 1 is March 2 in Auckland.
+    room = a_room(time_zone_id="Pacific/Auckland")
+
+    lines = run("availability", room.pk).splitlines()
+
+    assert lines[1] == "Tuesday, March 2, 2027, Pacific/Auckland"
+    assert lines[2].startswith("  00:00 - 05:00  past:")
+
+
+def test_a_day_on_which_the_clock_changes_shows_offsets(run):
+    room = a_room()
+    room.center.is_after_hours_support_enabled = True
+    room.center.save()
+
+    spring = run("availability", room.pk, "--date", "2027-03-14").splitlines()
+    autumn = run("availability", room.pk, "--date", "2027-11-07").splitlines()
+
+    assert spring[2:] == ["  00:00 -0700 - 24:00 -0600  free"]
+    assert autumn[2:] == ["  00:00 -0600 - 24:00 -0700  free"]
+
+
+def test_a_room_has_its_own_grid(run):
+    room = a_room(grid_minutes=60)
+    reservation = booked(room=room)
+
+    said = run("availability", room.pk, "--date", "2027-03-03")
+
+    assert f"  09:00 - 12:00  held: Reservation {reservation.pk}" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ((77777,), "There is no room 77777."),
+        (("x",), "'x' is not a whole number"),
+        ((1, "--date", "tomorrow"), "'tomorrow' is not a day, such as 2027-03-01"),
+        ((), "required"),
+    ],
+)
+def test_wrong_input(run, words, told):
+    with pytest.raises(CommandError) as refusal:
+        run("availability", *words)
+
+    assert told in str(refusal.value)
+
+
+@pytest.mark.parametrize("date", ["0001-01-01", "9999-12-31"])
+def test_the_ends_of_the_calendar(run, date):
+    with pytest.raises(CommandError, match="out of range"):
+        run("availability", a_room().pk, "--date", date)

@@ -1,0 +1,45 @@
+"""What time does by itself, done by a command."""
+
+import datetime as dt
+
+import pytest
+import time_machine
+
+from payments.models import PaymentState
+from reservations.status import Status
+from tests.factories_reservations import HOUR, NOW, START, a_room, booked, draft, requested
+
+pytestmark = pytest.mark.django_db
+
+
+def test_it_prints_each_and_counts(run):
+    new, confirmed, pending = draft(), booked(), requested()
+    later = draft(start=START + dt.timedelta(days=2))
+
+    with time_machine.travel(START + 4 * HOUR, tick=False):
+        said = run("expire_reservations").splitlines()
+        again = run("expire_reservations").splitlines()
+
+    day = "Boardroom at Glenarm, Wed, Mar 3, 2027, 9:00 AM - 12:00 PM"
+    assert [line for line in said if day in line] == [
+        f"Reservation {new.pk} is Expired: {day}",
+        f"Reservation {pending.pk} is Expired: {day}",
+        f"Reservation {confirmed.pk} is Completed: {day}",
+    ]
+    assert said[-1] == "2 reservations Expired, 1 reservation Completed"
+    assert again == ["0 reservations Expired, 0 reservations Completed"]
+    later.refresh_from_db()
+    assert later.status == Status.NEW
+    assert pending.payments.get().state == PaymentState.VOIDED
+
+
+def test_a_request_that_nobody_answers_expires_after_three_days(run):
+    pending = requested(room=a_room(is_live_inventory=False), start=START + dt.timedelta(days=20))
+
+    with time_machine.travel(NOW + dt.timedelta(hours=71), tick=False):
+        assert "0 reservations Expired" in run("expire_reservations")
+    with time_machine.travel(NOW + dt.timedelta(hours=72), tick=False):
+        assert "1 reservation Expired" in run("expire_reservations")
+
+    pending.refresh_from_db()
+    assert pending.status == Status.EXPIRED

@@ -1,0 +1,177 @@
+"""Prices explained: what was taken, and what the rest would have cost."""
+
+import re
+from decimal import Decimal
+
+import pytest
+import time_machine
+from django.core.management import CommandError
+
+from reservations import actions, checkout
+from reservations.models import Reservation
+from tests.factories_centers import FlatRateFactory, ServiceFactory
+from tests.factories_people import UserFactory
+from tests.factories_reservations import (
+    NOW,
+    AllowanceFactory,
+    PromoCodeFactory,
+    a_room,
+    by_card,
+    draft,
+)
+
+pytestmark = pytest.mark.django_db
+
+RATE = "Rate: $25.00/hour, $90.00/half day, $160.00/day, by the started quarter hour"
+
+
+@pytest.fixture(autouse=True)
+def _clock():
+    with time_machine.travel(NOW, tick=False):
+        yield
+
+
+def words(room, *more, start="2027-03-03T09:00", end="2027-03-03T14:00"):
+    return ("--room", room.pk, "--start", start, "--end", end, *more)
+
+
+def test_the_list_price_of_a_room_and_its_services(run):
+    room = a_room()
+    room.center.tax_rate = 10
+    room.center.save()
+    coffee = ServiceFactory(
+        center=room.center, name="Coffee", needs_quantity=True, minimum_booking=6
+    )
+
+    said = run("explain_quote", *words(room, "--service", f"{coffee.pk}:4"))
+
+    lines = said.splitlines()
+    assert lines[:3] == [
+        "List price of Boardroom at Glenarm, Wed, Mar 3, 2027, 9:00 AM - 2:00 PM",
+        RATE,
+        "  2027-03-03, 5 hours billed: half day + 1 hour at $115.00; 5 hours would be $125.00,"
+        " day would be $160.00, 2 half days would be $180.00",
+    ]
+    assert [re.split("  +", line.strip()) for line in lines[3:]] == [
+        [
+            "Room",
+            "Boardroom, 5 hours: half day + 1 hour ($90.00/half day + $25.00/hour)",
+            "$115.00",
+        ],
+        [
+            "Service",
+            "Coffee, 6 pieces (the least that is billed; 4 asked for) ($15.00 flat)",
+            "$90.00",
+        ],
+        ["Tax", "Tax, 10%", "$20.50"],
+        ["Total", "$225.50"],
+    ]
+    assert not Reservation.objects.exists()
+
+
+def test_each_day_is_told_by_itself(run):
+    said = run("explain_quote", *words(a_room(), start="2027-03-03T20:00", end="2027-03-04T09:00"))
+
+    assert "  2027-03-03, 4 hours billed: half day at $90.00; 4 hours would be $100.00" in said
+    assert "  2027-03-04, 9 hours billed: day at $160.00; 2 half days + 1 hour would be" in said
+
+
+def test_a_flat_rate_has_no_days(run):
+    room = a_room()
+    room.rate = FlatRateFactory(center=room.center, setup_fee=Decimal(20))
+    room.save()
+
+    lines = run("explain_quote", *words(room)).splitlines()
+
+    assert lines[1:3] == [
+        "Rate: $50.00 flat, set-up $20.00",
+        "A flat rate: the same for any time.",
+    ]
+    assert lines[-1].split() == ["Total", "$70.00"]
+
+
+@pytest.fixture
+def discounted():
+    """Five hours, two of them on an allowance, and ten percent off the rest."""
+    ada = UserFactory(email="ada@example.com")
+    AllowanceFactory(user=ada, description="Plan", hours=2)
+    PromoCodeFactory(code="TEN")
+    reservation = draft(ada, hours=5)
+    return actions.apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+
+
+def test_a_reservation_shows_its_allowances_and_its_promo_code(run, discounted):
+    said = run("explain_quote", "--reservation", discounted.pk)
+
+    assert said.splitlines() == [
+        f"Reservation {discounted.pk} (New) of ada@example.com: Boardroom at Glenarm,"
+        " Wed, Mar 3, 2027, 9:00 AM - 2:00 PM",
+        RATE,
+        "  2027-03-03, 5 hours billed: half day + 1 hour at $115.00; 5 hours would be $125.00,"
+        " day would be $160.00, 2 half days would be $180.00",
+        "Allowance Plan: 2 of 5 billable hours, -$46.00 of the room's line.",
+        "Promo code TEN: off room, set-up and services less allowances, $69.00.",
+        "  Room       Boardroom, 5 hours: half day + 1 hour ($90.00/half day + $25.00/hour)"
+        "  $115.00",
+        "  Allowance  Plan, 2 hours"
+        "                                                          -$46.00",
+        "  Promotion  Promo code TEN, 10% off"
+        "                                                 -$6.90",
+        "  Total"
+        "                                                                              $62.10",
+    ]
+
+
+def test_a_draft_tells_what_it_would_cost_anew(run, discounted):
+    rate = discounted.room.rate
+    rate.hourly = Decimal(35)
+    rate.save()
+
+    said = run("explain_quote", "--reservation", discounted.pk)
+
+    kept = "By today's rate the room would be $125.00; the reservation keeps $115.00."
+    assert kept in said
+    assert "Priced anew it would be $67.50:" in said
+    discounted.refresh_from_db()
+    assert discounted.total_cost == Decimal("62.10")
+
+
+def test_a_booked_reservation_is_only_told_what_it_paid(run, discounted):
+    checkout.check_out(discounted.pk, user=discounted.user, means=by_card(), now=NOW)
+    rate = discounted.room.rate
+    rate.hourly = Decimal(35)
+    rate.save()
+
+    said = run("explain_quote", "--reservation", discounted.pk)
+
+    assert "(Confirmed)" in said
+    assert "the reservation keeps $115.00" in said
+    assert "Priced anew" not in said
+
+
+def test_a_room_that_lost_its_price(run, discounted):
+    room = discounted.room
+    room.rate = None
+    room.save()
+
+    said = run("explain_quote", "--reservation", discounted.pk)
+
+    assert "By today's rates it has no price" in said
+    assert "Priced anew it would be refused" in said
+    with pytest.raises(CommandError, match="no price yet"):
+        run("explain_quote", *words(room))
+
+
+def test_it_wants_a_reservation_or_a_time(run, discounted):
+    with pytest.raises(CommandError, match=r"Give --room, --start, --end, or --reservation\."):
+        run("explain_quote")
+    with pytest.raises(CommandError, match=r"Give --end, or --reservation\."):
+        run("explain_quote", *words(discounted.room)[:4])
+    with pytest.raises(CommandError, match=r"stands alone, without --room, --start, --end\."):
+        run("explain_quote", *words(discounted.room), "--reservation", discounted.pk)
+    with pytest.raises(CommandError, match=r"There is no reservation 99999\."):
+        run("explain_quote", "--reservation", 99999)
+    with pytest.raises(CommandError, match="--service 0 service_id"):
+        run("explain_quote", *words(discounted.room), "--service", 99999)
+    with pytest.raises(CommandError, match="--start: The clock skips this time"):
+        run("explain_quote", *words(discounted.room, start="2027-03-14T02:30", end="2027-03-14T09"))

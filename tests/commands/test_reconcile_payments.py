@@ -1,0 +1,261 @@
+"""Whatever died in between, `reconcile_payments` brings money and bookings to agree."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+import time_machine
+from django.core.management import CommandError
+
+from payments import actions as payments
+from payments.gateways.base import GatewayRefused
+from payments.gateways.sandbox import SandboxGateway
+from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
+from payments.models import Payment, PaymentState, Refund, RefundState
+from reservations import approval, cancellation
+from reservations.models import Reservation
+from reservations.status import Status
+from tests.factories_reservations import NOW, booked, requested
+
+pytestmark = pytest.mark.django_db
+
+LATER = NOW + dt.timedelta(minutes=5)
+NOTHING = "0 payments looked at.\n"
+
+
+@pytest.fixture
+def fails():
+    """Let an operation of the gateway fail, for ever or so many times."""
+
+    def fails(operation, kind=FaultKind.TIMEOUT_BEFORE, times=None):
+        return SandboxFault.objects.create(operation=operation, kind=kind, times=times)
+
+    return fails
+
+
+@pytest.fixture
+def reconcile(run):
+    """Run it five minutes later."""
+
+    def reconcile(*words):
+        with time_machine.travel(LATER, tick=False):
+            return run("reconcile_payments", *words)
+
+    return reconcile
+
+
+def mended():
+    SandboxFault.objects.all().delete()
+
+
+def states():
+    """Reservation and payment, as they are."""
+    return (Reservation.objects.get().status, Payment.objects.get().state)
+
+
+def test_nothing_to_do(reconcile):
+    booked()
+    requested()
+
+    assert reconcile() == NOTHING
+
+
+def test_a_payment_in_doubt_that_went_through_becomes_a_booking(reconcile, fails):
+    fails("authorize", FaultKind.TIMEOUT_AFTER, times=1)
+    reservation = booked()
+    assert states() == (Status.PROCESSING, PaymentState.STARTED)
+
+    said = reconcile()
+
+    payment = Payment.objects.get()
+    assert said.splitlines() == [
+        f"[in doubt 1/1] Payment {payment.pk} of reservation {reservation.pk}, 75.00 USD: captured",
+        "1 payment looked at: 1 captured.",
+    ]
+    assert states() == (Status.CONFIRMED, PaymentState.CAPTURED)
+    assert SandboxPayment.objects.get().captures == 1
+    assert reconcile() == NOTHING
+
+
+def test_one_that_never_arrived_is_fenced_and_the_draft_is_new_again(reconcile, fails):
+    fails("authorize", times=1)
+    booked()
+
+    assert reconcile().endswith("1 payment looked at: 1 voided.\n")
+
+    assert states() == (Status.NEW, PaymentState.VOIDED)
+    assert SandboxPayment.objects.get().state == "voided"
+
+
+def test_a_request_in_doubt_stays_authorized_until_the_center_answers(reconcile, fails):
+    fails("authorize", FaultKind.TIMEOUT_AFTER, times=1)
+    requested()
+
+    assert reconcile().endswith("1 payment looked at: 1 authorized.\n")
+
+    assert states() == (Status.PENDING, PaymentState.AUTHORIZED)
+    assert reconcile() == NOTHING
+
+
+def test_a_payment_still_at_work_is_left_alone(run, fails):
+    fails("authorize", times=1)
+    booked()
+
+    with time_machine.travel(NOW + dt.timedelta(seconds=30), tick=False):
+        assert run("reconcile_payments") == NOTHING
+
+    assert states() == (Status.PROCESSING, PaymentState.STARTED)
+
+
+def test_younger_ones_are_left_alone_where_asked(reconcile, fails):
+    fails("authorize", times=1)
+    booked()
+
+    assert reconcile("--older-than", 301) == NOTHING
+    assert reconcile("--older-than", 300) != NOTHING
+
+
+def test_an_owed_capture_is_made(reconcile, fails):
+    fails("capture", times=1)
+    booked()
+    assert states() == (Status.CONFIRMED, PaymentState.AUTHORIZED)
+
+    assert "[owed 1/1]" in reconcile()
+
+    assert states() == (Status.CONFIRMED, PaymentState.CAPTURED)
+
+
+def test_owed_money_is_let_go(reconcile, fails):
+    reservation = requested()
+    fails("void", times=1)
+    approval.decline(reservation.pk, now=NOW)
+    assert states() == (Status.DECLINED, PaymentState.AUTHORIZED)
+
+    assert reconcile().endswith("1 payment looked at: 1 voided.\n")
+
+    assert states() == (Status.DECLINED, PaymentState.VOIDED)
+
+
+def test_an_owed_refund_is_paid(reconcile, fails):
+    reservation = booked()
+    fails("refund", times=1)
+    cancellation.cancel(reservation.pk, now=NOW)
+    assert Refund.objects.get().state == RefundState.STARTED
+
+    assert "[to pay back 1/1]" in reconcile()
+
+    assert Refund.objects.get().state == RefundState.DONE
+    assert states() == (Status.CANCELLED, PaymentState.REFUNDED)
+    assert reconcile() == NOTHING
+
+
+@pytest.mark.parametrize(
+    ("operation", "left"), [("authorize", "in doubt"), ("capture", "owed"), ("refund", "to pay")]
+)
+def test_a_silent_gateway_needs_a_person_until_it_answers(reconcile, fails, operation, left):
+    fails(operation)
+    reservation = booked()
+    if operation == "refund":
+        cancellation.cancel(reservation.pk, now=NOW)
+    fails("lookup")
+
+    with pytest.raises(CommandError, match=r"1 payment needs a person:\n.*does not answer"):
+        reconcile()
+    mended()
+
+    assert left in reconcile()
+    assert reconcile() == NOTHING
+
+
+def test_one_that_fails_does_not_keep_the_others_waiting(reconcile, fails, monkeypatch):
+    fails("capture", times=2)
+    first, second = booked(), booked()
+    capture = SandboxGateway.capture
+
+    def refuses_the_first(self, key):
+        if key == first.payments.get().key:
+            raise GatewayRefused("This authorization is over.")
+        return capture(self, key)
+
+    monkeypatch.setattr(SandboxGateway, "capture", refuses_the_first)
+
+    with pytest.raises(CommandError) as problem:
+        reconcile()
+
+    assert str(problem.value).splitlines() == [
+        "1 payment needs a person:",
+        f"  Payment {first.payments.get().pk} of reservation {first.pk}, 75.00 USD:"
+        " This authorization is over.",
+    ]
+    assert second.payments.get().state == PaymentState.CAPTURED
+
+
+def test_a_defect_is_logged_and_told(reconcile, fails, monkeypatch, caplog):
+    fails("capture", times=1)
+    booked()
+
+    def breaks(self, key):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(SandboxGateway, "capture", breaks)
+
+    with pytest.raises(CommandError, match="ZeroDivisionError, see the log"):
+        reconcile()
+    assert "could not be settled" in caplog.text
+
+
+def test_money_that_lapsed_before_its_capture_needs_a_person_until_seen_to(reconcile, fails):
+    fails("capture", times=1)
+    reservation = booked()
+    SandboxPayment.objects.update(state="voided")
+
+    with pytest.raises(CommandError, match=r"let go before it was captured.*Confirmed"):
+        reconcile()
+    with pytest.raises(CommandError, match=r"let go before it was captured.*Confirmed"):
+        reconcile()
+    cancellation.cancel(reservation.pk, now=LATER)
+
+    assert reconcile() == NOTHING
+
+
+def test_money_taken_for_what_is_no_booking_needs_a_person(reconcile, fails):
+    reservation = requested()
+    fails("void", times=1)
+    approval.decline(reservation.pk, now=NOW)
+    SandboxPayment.objects.update(state="captured")
+
+    with pytest.raises(CommandError, match="the money was taken, and the reservation is Declined"):
+        reconcile()
+    with pytest.raises(CommandError, match="the money was taken"):
+        reconcile()
+
+
+def test_a_refused_refund_needs_a_person_until_another_one_follows(reconcile):
+    reservation = booked()
+    payment = reservation.payments.get()
+    SandboxPayment.objects.update(refunded=Decimal(75))
+    cancellation.cancel(reservation.pk, now=NOW)
+    assert Refund.objects.get().state == RefundState.REFUSED
+
+    with pytest.raises(CommandError, match=r"refused to pay 75\.00 back"):
+        reconcile()
+    SandboxPayment.objects.update(refunded=0)
+    payments.open_refund(payment, amount=Decimal(75), reason="By hand", now=LATER)
+
+    assert reconcile().endswith("1 payment looked at: 1 refunded.\n")
+    assert reconcile() == NOTHING
+
+
+def test_a_kept_fee_is_no_problem(reconcile):
+    """Cancelled too late: the money is rightly kept."""
+    reservation = booked()
+    late = reservation.start - dt.timedelta(hours=1)
+    cancellation.cancel(reservation.pk, now=late)
+    assert states() == (Status.CANCELLED, PaymentState.CAPTURED)
+
+    assert reconcile() == NOTHING
+
+
+def test_a_number_of_seconds_is_not_negative(reconcile):
+    with pytest.raises(CommandError, match="0 or more"):
+        reconcile("--older-than", "-1")

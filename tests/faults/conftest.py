@@ -1,0 +1,71 @@
+"""Services, databases and the table of figures for the tests of faults."""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.faults import books, figures
+from tests.faults.database import Database, Store
+from tests.faults.service import Service
+from tests.faults.size import LEASE, LONG
+
+Start = Callable[..., Service]
+
+
+@pytest.fixture(scope="session")
+def store(tmp_path_factory, django_db_blocker) -> Iterator[Store]:
+    """Where each service gets a database of its own."""
+    made = Store(tmp_path_factory.mktemp("store"))
+    with django_db_blocker.unblock():
+        yield made
+        made.remove()
+
+
+@pytest.fixture(scope="module")
+def start(store, tmp_path_factory) -> Iterator[Start]:
+    """Start a service; it ends with the tests of its file."""
+    with ExitStack() as running:
+
+        def run(*words: str, database: Database | None = None, **environment: str) -> Service:
+            folder: Path = tmp_path_factory.mktemp("service")
+            service = Service(database or store.new(), folder / "it", *words, **environment)
+            running.callback(service.stop)
+            return service
+
+        yield run
+
+
+@pytest.fixture(scope="module")
+def guarded(start) -> Service:
+    """The service as it is deployed."""
+    return start()
+
+
+@pytest.fixture(scope="module")
+def hasty(start) -> Service:
+    """The service with a lease that tests can wait for."""
+    return start(FAULTS_LEASE_SECONDS=str(LEASE))
+
+
+@pytest.fixture
+def all_is_well() -> Callable[[Service], None]:
+    """What holds after every test: reconciled, nothing is wrong in any book."""
+
+    def check(service: Service, case: str) -> None:
+        with service.database.open():
+            books.reconcile()
+            found = books.findings()
+        figures.row(case).violations += len(found)
+        assert not found, "\n".join(found)
+
+    return check
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if LONG and figures.ROWS:
+        terminalreporter.section("faults: what was measured")
+        for line in figures.table():
+            terminalreporter.write_line(line)

@@ -1,0 +1,240 @@
+"""The gateway is slow, silent, answers 500 or breaks off, at every operation."""
+
+import threading
+import time
+
+import pytest
+
+from payments.gateways.sandbox_models import FaultKind, SandboxFault
+from reservations.models import Reservation
+from tests.faults import books, figures
+from tests.faults.client import Answer, at_once, insist
+from tests.faults.size import LEASE, SIZE, WORKERS
+from tests.faults.world import CARD, Customer, World, card
+
+KINDS = list(FaultKind.values)
+SLOW = 0.3
+
+
+def fault(service, operation: str, kind: str, *, times: int | None = 1) -> None:
+    """Switch it on; it goes off by itself."""
+    seconds = SLOW if kind == FaultKind.SLOW else 0
+    with service.database.open():
+        SandboxFault.objects.create(
+            operation=operation, kind=kind, seconds=seconds, times=times
+        )
+
+
+def drafts(service, number: int, **room: object) -> list[tuple[Customer, int]]:
+    with service.database.open():
+        world = World(service)
+        made = []
+        for _ in range(number):
+            customer = world.customer()
+            made.append((customer, world.draft(customer, world.room(**room)).pk))
+        return made
+
+
+@pytest.fixture
+def measured(hasty, all_is_well):
+    """A row of the table for faults at one operation, and the books after it."""
+    with hasty.database.open():
+        before = books.captures()
+    row = figures.row("gateway faults")
+    yield row
+    all_is_well(hasty, row.case)
+    with hasty.database.open():
+        assert not SandboxFault.objects.filter(times__gt=0).exists(), "a fault never struck"
+        row.captures += books.captures() - before
+
+
+def test_authorize(hasty, measured):
+    for kind, (customer, pk) in zip(KINDS, drafts(hasty, len(KINDS)), strict=True):
+        fault(hasty, "authorize", kind)
+        first = customer.phone.checkout(pk, CARD)
+        assert first.code == ("Confirmed" if kind == FaultKind.SLOW else "Processing"), kind
+        # In doubt: whoever asks meanwhile is told not to pay again.
+        assert customer.phone.checkout(pk, CARD).code == first.code
+        last = insist(lambda c=customer, r=pk: c.phone.checkout(r, CARD))
+        assert last.code == "Confirmed", kind
+        measured.hear([first, last])
+        measured.runs += 1
+        measured.confirmed += 1
+
+
+def test_authorize_and_then_no_way_to_find_out(hasty, measured):
+    """lookup and void fail as well: still in doubt, until they answer."""
+    cases = [(operation, kind) for operation in ("lookup", "void") for kind in KINDS]
+    for (operation, kind), (customer, pk) in zip(cases, drafts(hasty, len(cases)), strict=True):
+        fault(hasty, "authorize", FaultKind.TIMEOUT_BEFORE)
+        fault(hasty, operation, kind)
+        assert customer.phone.checkout(pk, CARD).code == "Processing"
+        time.sleep(LEASE)
+        second = customer.phone.checkout(pk, CARD)
+        is_known = kind == FaultKind.SLOW
+        assert second.code == ("Confirmed" if is_known else "Processing"), (operation, kind)
+        last = insist(lambda c=customer, r=pk: c.phone.checkout(r, CARD))
+        assert last.code == "Confirmed", (operation, kind)
+        measured.hear([second, last])
+        measured.runs += 1
+        measured.confirmed += 1
+
+
+def test_capture(hasty, measured):
+    """The booking stands; the money is owed and reconciled (see all_is_well)."""
+    for kind, (customer, pk) in zip(KINDS, drafts(hasty, len(KINDS)), strict=True):
+        fault(hasty, "capture", kind)
+        answer = customer.phone.checkout(pk, CARD)
+        assert answer.code == "Confirmed", kind
+        measured.hear([answer])
+        measured.runs += 1
+        measured.confirmed += 1
+
+
+def test_capture_that_is_owed_when_the_customer_cancels(hasty, measured):
+    """It is taken first, so that it can be given back: or nothing happens, and that is told."""
+    for kind, (customer, pk) in zip(KINDS, drafts(hasty, len(KINDS)), strict=True):
+        if kind == FaultKind.SLOW:
+            continue
+        fault(hasty, "capture", kind, times=2)
+        assert customer.phone.checkout(pk, CARD).code == "Confirmed"
+        first = customer.phone.cancel(pk)
+        assert first.status == 503, kind
+        last = customer.phone.cancel(pk)
+        assert (last.status, last.body["Refund"]) == (200, 50), kind
+        measured.hear([first, last])
+        measured.runs += 1
+
+
+def test_refund(hasty, measured):
+    for kind, (customer, pk) in zip(KINDS, drafts(hasty, len(KINDS)), strict=True):
+        assert customer.phone.checkout(pk, CARD).code == "Confirmed"
+        fault(hasty, "refund", kind)
+        answer = customer.phone.cancel(pk)
+        assert (answer.status, answer.body["Refund"]) == (200, 50), kind
+        assert customer.phone.cancel(pk).body["Refund"] == 50
+        measured.hear([answer])
+        measured.runs += 1
+
+
+def test_void(hasty, measured):
+    made = drafts(hasty, len(KINDS), is_live_inventory=False)
+    for kind, (customer, pk) in zip(KINDS, made, strict=True):
+        assert customer.phone.checkout(pk, CARD).code == "Pending"
+        fault(hasty, "void", kind)
+        answer = customer.phone.cancel(pk)
+        assert answer.status == 200, kind
+        measured.hear([answer])
+        measured.runs += 1
+
+
+def test_keeping_a_card(hasty, measured):
+    """A booking never fails because its card could not be kept; saving a card by itself does."""
+    for kind, (customer, pk) in zip(KINDS, drafts(hasty, len(KINDS)), strict=True):
+        fault(hasty, "store", kind)
+        answer = customer.phone.checkout(pk, CARD, SavePaymentInfo=True)
+        assert answer.code == "Confirmed", kind
+        measured.confirmed += 1
+        fault(hasty, "store", kind)
+        saved = customer.phone.post("account/update-payment-info", PaymentInfo=CARD)
+        assert saved.status == (200 if kind == FaultKind.SLOW else 503), kind
+        saved = customer.phone.post("account/update-payment-info", PaymentInfo=CARD)
+        assert saved.status == 200
+        fault(hasty, "forget", kind)
+        again = customer.phone.post("account/update-payment-info", PaymentInfo=CARD)
+        assert again.status == 200, kind
+        measured.hear([answer, saved, again])
+        measured.runs += 1
+
+
+def test_a_rehearsal(hasty, measured):
+    for kind, (customer, pk) in zip(KINDS, drafts(hasty, len(KINDS)), strict=True):
+        fault(hasty, "check", kind)
+        first = customer.phone.checkout(pk, CARD, TestMode=True)
+        assert first.status == (200 if kind == FaultKind.SLOW else 503), kind
+        assert customer.phone.checkout(pk, CARD, TestMode=True).code == "New"
+        measured.hear([first])
+        measured.runs += 1
+
+
+def test_a_declined_card_leaves_the_room_for_another(hasty, measured):
+    [(customer, pk)] = drafts(hasty, 1)
+    declined = customer.phone.checkout(pk, card("4000000000000002"))
+    assert (declined.status, declined.code) == (402, "CardDeclined")
+    assert customer.phone.checkout(pk, CARD).code == "Confirmed"
+    measured.hear([declined])
+    measured.runs += 1
+    measured.confirmed += 1
+
+
+# --- A gateway that hangs ------------------------------------------------------------------------
+
+
+def others_while_it_hangs(service, row: figures.Row) -> list[Answer]:
+    """What other customers are answered while checkouts wait for a gateway that hangs."""
+    with service.database.open():
+        world = World(service)
+        waiting = []
+        for _ in range(SIZE.hung):
+            customer = world.customer()
+            waiting.append((customer, world.draft(customer, world.room()).pk))
+        other, room, start = world.customer(), world.room(), world.start()
+        read = world.draft(other, room, start).pk
+        SandboxFault.objects.create(
+            operation="authorize", kind=FaultKind.SLOW, seconds=SIZE.hang, times=SIZE.hung
+        )
+    span = {"StartDate": start.isoformat(), "EndDate": (start.replace(minute=45)).isoformat()}
+    heard: list[Answer] = []
+
+    def hang() -> None:
+        row.hear(
+            at_once([lambda c=c, r=r: c.phone.checkout(r, CARD) for c, r in waiting])
+        )
+
+    hanging = threading.Thread(target=hang)
+    hanging.start()
+    time.sleep(SIZE.hang / 4)
+    until = time.monotonic() + SIZE.hang / 2
+    while time.monotonic() < until:
+        heard += at_once(
+            [
+                lambda: other.phone.post("account/reservation", Id=read),
+                lambda: other.phone.post(
+                    "meeting-rooms/check-availability", RoomId=room.pk, **span
+                ),
+                lambda: other.phone.post("locations/search", Query="Denver"),
+            ]
+        )
+    hanging.join(SIZE.hang + 60)
+    assert not hanging.is_alive()
+    return heard
+
+
+def test_checkouts_that_hang_do_not_stop_the_others(start, all_is_well):
+    """More checkouts than workers: each worker has threads, so that others are still answered."""
+    assert SIZE.hung > WORKERS
+    service = start()
+    row = figures.row(f"{SIZE.hung} hung checkouts, others")
+    heard = others_while_it_hangs(service, row)
+    row.slowest_ms = max(answer.ms for answer in heard)
+    row.runs, row.confirmed = len(heard), SIZE.hung
+    all_is_well(service, row.case)
+    with service.database.open():
+        row.captures = books.captures()
+        assert row.captures == SIZE.hung
+    assert {answer.status for answer in heard} == {200}
+    assert row.slowest_ms < SIZE.hang * 1000 / 4
+
+
+def test_with_one_request_a_worker_they_would(start, all_is_well):
+    """The control: the same with workers that do one thing at a time."""
+    service = start("--worker-class", "sync", "--threads", "1")
+    row = figures.row(f"{SIZE.hung} hung checkouts, others")
+    heard = others_while_it_hangs(service, figures.Row("control"))
+    slowest = max(answer.ms for answer in heard)
+    row.control = sum(answer.ms > SIZE.hang * 1000 / 4 for answer in heard)
+    row.remarks = f"sync workers: slowest {slowest:.0f} ms"
+    all_is_well(service, row.case)
+    assert row.control
+    with service.database.open():
+        assert Reservation.objects.filter(status="Confirmed").count() == SIZE.hung

@@ -1,0 +1,180 @@
+"""32 want the same thing at once: as many get it as there is, and only they pay.
+
+Each case has a control: the same with the guards off, where the test must find something wrong.
+"""
+
+import datetime as dt
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import pytest
+from django.utils import timezone
+
+from reservations.models import Reservation
+from reservations.status import Status
+from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
+from tests.faults import books, figures, unguarded
+from tests.faults.client import Answer, at_once
+from tests.faults.database import Database
+from tests.faults.service import Service
+from tests.faults.size import LONG, SIZE
+from tests.faults.world import CARD, HOUR, Customer, World
+
+N = SIZE.rivals
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Who wants what: each rival's reservation, and which refusal the losers read."""
+
+    entries: list[tuple[Customer, int]]
+    refusal: str
+    status: str = Status.CONFIRMED
+
+
+def one_slot(world: World) -> Contest:
+    """Everybody has a draft of the same room and time; all holds have lapsed."""
+    room, start = world.room(), world.start()
+    long_ago = timezone.now() - (N + 1) * HOUR
+    entries = []
+    for n in range(N):
+        rival = world.customer()
+        made = long_ago + n * HOUR
+        entries.append((rival, world.draft(rival, room, start, made=made).pk))
+    return Contest(entries, "SlotUnavailable")
+
+
+def overlapping_slots(world: World) -> Contest:
+    """The same where each asks for another time, and all these have one hour in common."""
+    room, start = world.room(), world.start()
+    long_ago = timezone.now() - (N + 1) * HOUR
+    entries = []
+    for n in range(N):
+        rival = world.customer()
+        begin = start + n % 4 * dt.timedelta(minutes=15)
+        made = long_ago + n * HOUR
+        entries.append((rival, world.draft(rival, room, begin, made=made).pk))
+    return Contest(entries, "SlotUnavailable")
+
+
+def one_reservation(world: World) -> Contest:
+    """An impatient thumb."""
+    customer = world.customer()
+    reservation = world.draft(customer, world.room())
+    return Contest([(customer, reservation.pk)] * N, "")
+
+
+def last_promo_use(world: World) -> Contest:
+    promo = PromoCodeFactory(max_uses=1)
+    entries = []
+    for _ in range(N):
+        rival = world.customer()
+        entries.append((rival, world.draft(rival, world.room(), promo=promo.code).pk))
+    return Contest(entries, "PromoCodeInvalid")
+
+
+def last_promo_money(world: World) -> Contest:
+    """A budget that is enough for one booking's discount."""
+    promo = PromoCodeFactory(budget=9)
+    entries = []
+    for _ in range(N):
+        rival = world.customer()
+        entries.append((rival, world.draft(rival, world.room(), promo=promo.code).pk))
+    return Contest(entries, "PromoCodeInvalid")
+
+
+def last_use_of_an_account(world: World) -> Contest:
+    promo, customer = PromoCodeFactory(max_uses_per_account=1), world.customer()
+    return Contest(
+        [
+            (customer, world.draft(customer, world.room(), promo=promo.code).pk)
+            for _ in range(N)
+        ],
+        "PromoCodeInvalid",
+    )
+
+
+def last_allowance_hour(world: World) -> Contest:
+    customer = world.customer()
+    AllowanceFactory(user=customer.user, hours=1)
+    drafts = [world.draft(customer, world.room()) for _ in range(N)]
+    return Contest([(customer, draft.pk) for draft in drafts], "AllowanceExhausted")
+
+
+CONTESTS: list[Callable[[World], Contest]] = [
+    one_slot,
+    overlapping_slots,
+    one_reservation,
+    last_promo_use,
+    last_promo_money,
+    last_use_of_an_account,
+    last_allowance_hour,
+]
+each_contest = pytest.mark.parametrize("prepare", CONTESTS, ids=lambda each: each.__name__)
+
+
+def hold(contest: Contest) -> list[Answer]:
+    return at_once(
+        lambda who=who, pk=pk: who.phone.checkout(pk, CARD) for who, pk in contest.entries
+    )
+
+
+@each_contest
+def test_as_many_win_as_there_is(prepare, guarded, all_is_well):
+    case = f"{N} rivals: {prepare.__name__.replace('_', ' ')}"
+    row = figures.row(case)
+    slowest = []
+    for _ in range(SIZE.rounds):
+        with guarded.database.open():
+            contest = prepare(World(guarded))
+            before = books.statuses()[Status.CONFIRMED], books.captures()
+        answers = hold(contest)
+        all_is_well(guarded, case)
+        with guarded.database.open():
+            confirmed = books.statuses()[Status.CONFIRMED] - before[0]
+            captures = books.captures() - before[1]
+        row.runs += 1
+        row.confirmed += confirmed
+        row.captures += captures
+        row.hear(answers)
+        slowest.append(max(answer.ms for answer in answers))
+        told = sorted({answer.code for answer in answers})
+        if prepare is one_reservation:
+            assert set(told) <= {"Confirmed", "Processing"}
+        else:
+            assert told == sorted(["Confirmed", contest.refusal])
+            assert [answer.code for answer in answers].count("Confirmed") == 1
+        assert (confirmed, captures) == (1, 1)
+        assert not [answer.status for answer in answers if answer.status >= 500]
+    # A shared machine stalls for seconds at times: one round that had it for itself is enough.
+    if LONG:
+        assert min(slowest) < SIZE.patience * 1000
+
+
+@pytest.fixture(scope="module")
+def reckless(start, store) -> Service:
+    """The service with its guards off."""
+    database: Database = store.new()
+    with database.open():
+        unguarded.take_database_guards_off()
+    return start(database=database, FAULTS_UNGUARDED="yes")
+
+
+@pytest.mark.postgres
+@each_contest
+def test_without_its_guards_the_same_contest_goes_wrong(prepare, reckless):
+    """SQLite lets one write at a time whatever we do: there is nothing that could go wrong."""
+    with reckless.database.open():
+        contest = prepare(World(reckless))
+        if "slot" in prepare.__name__:
+            # Else all would queue on the row whose lapsed hold each of them releases.
+            Reservation.objects.all().release_holds()
+        before = books.statuses()[Status.CONFIRMED], books.captures()
+    hold(contest)
+    with reckless.database.open():
+        confirmed = books.statuses()[Status.CONFIRMED] - before[0]
+        captures = books.captures() - before[1]
+    too_many = max(confirmed, captures) - 1
+    row = figures.row(f"{N} rivals: {prepare.__name__.replace('_', ' ')}")
+    row.control = (row.control or 0) + too_many
+    assert too_many > 0, "the control went well: this test would notice nothing"

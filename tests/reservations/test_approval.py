@@ -1,0 +1,217 @@
+"""What the center answers, what staff note, and what time does by itself."""
+
+from datetime import timedelta
+
+import pytest
+from django.db.models import Sum
+
+from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
+from reservations import approval, checkout
+from reservations.actions import apply_promo_code
+from reservations.models import Reservation
+from reservations.status import Status
+from roombook.errors import NotFound, ReservationNotOpen, SlotUnavailable
+from tests.factories_centers import ClosureFactory
+from tests.factories_people import UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    AllowanceFactory,
+    PromoCodeFactory,
+    ReservationFactory,
+    a_room,
+    booked,
+    by_card,
+    draft,
+    requested,
+)
+
+pytestmark = pytest.mark.django_db
+
+DAY = timedelta(days=1)
+
+
+@pytest.fixture
+def ada():
+    return UserFactory()
+
+
+@pytest.fixture
+def pending(ada):
+    return requested(ada)
+
+
+def at_the_gateway():
+    payment = SandboxPayment.objects.get()
+    return payment.state, payment.captures
+
+
+def test_a_request_is_authorized_only(pending):
+    assert pending.status == Status.PENDING
+    assert pending.payments.get().state == "authorized"
+    assert at_the_gateway() == ("authorized", 0)
+
+
+# --- Approve, decline ----------------------------------------------------------------------------
+
+
+def test_approving_captures(pending):
+    reservation = approval.approve(pending.pk, now=NOW + HOUR)
+
+    assert reservation.status == Status.CONFIRMED
+    assert reservation.payments.get().state == "captured"
+    assert at_the_gateway() == ("captured", 1)
+
+
+def test_declining_voids_and_gives_everything_back(ada):
+    plan = AllowanceFactory(user=ada, hours=1)
+    promo = PromoCodeFactory(code="TEN")
+    reservation = draft(ada, a_room(is_live_inventory=False))
+    apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+    checkout.check_out(reservation.pk, user=ada, means=by_card(), now=NOW)
+
+    reservation = approval.decline(reservation.pk, now=NOW + HOUR)
+
+    assert (reservation.status, reservation.holds_slot) == (Status.DECLINED, False)
+    assert reservation.payments.get().state == "voided"
+    assert at_the_gateway() == ("voided", 0)
+    promo.refresh_from_db()
+    assert (promo.uses, promo.spent) == (0, 0)
+    assert plan.entries.aggregate(balance=Sum("hours")) == {"balance": 0}
+
+
+def test_the_evaluator_is_asked_again(pending):
+    room = pending.room
+    ClosureFactory(center=room.center, starts_at=START, ends_at=START + HOUR)
+
+    with pytest.raises(SlotUnavailable):
+        approval.approve(pending.pk, now=NOW)
+
+    pending.refresh_from_db()
+    assert pending.status == Status.PENDING
+    assert at_the_gateway() == ("authorized", 0)
+
+
+def test_not_once_its_time_has_passed(pending):
+    with pytest.raises(SlotUnavailable):
+        approval.approve(pending.pk, now=START + MINUTE)
+
+
+@pytest.mark.parametrize("answer", [approval.approve, approval.decline])
+def test_only_what_is_pending_can_be_answered(answer):
+    for status in set(Status) - {Status.PENDING}:
+        row = ReservationFactory(status=status)
+        with pytest.raises(ReservationNotOpen, match="Only a pending request"):
+            answer(row.pk, now=NOW)
+    with pytest.raises(NotFound):
+        answer(999, now=NOW)
+
+
+def test_it_is_answered_once(pending):
+    approval.approve(pending.pk, now=NOW)
+    for answer in (approval.approve, approval.decline):
+        with pytest.raises(ReservationNotOpen):
+            answer(pending.pk, now=NOW)
+    assert at_the_gateway() == ("captured", 1)
+
+
+@pytest.mark.parametrize("kind", ["timeout_before", "timeout_after"])
+def test_a_capture_that_fails_stays_owed_and_is_done_once(pending, kind):
+    SandboxFault.objects.create(operation="capture", kind=kind, times=1)
+
+    assert approval.approve(pending.pk, now=NOW).status == Status.CONFIRMED
+    payment = pending.payments.get()
+    assert payment.state == "authorized"
+
+    for _ in range(2):
+        assert checkout.settle_dues(payment, now=NOW).state == "captured"
+        assert at_the_gateway() == ("captured", 1)
+
+
+def test_a_free_request_needs_no_money(ada):
+    AllowanceFactory(user=ada)
+    reservation = requested(ada)
+    assert reservation.status == Status.PENDING
+    assert approval.approve(reservation.pk, now=NOW).status == Status.CONFIRMED
+    assert not reservation.payments.exists()
+
+
+# --- No-show -------------------------------------------------------------------------------------
+
+
+def test_a_no_show_once_the_meeting_has_begun(ada):
+    reservation = booked(ada)
+    with pytest.raises(ReservationNotOpen):
+        approval.mark_no_show(reservation.pk, now=START - MINUTE)
+    assert approval.mark_no_show(reservation.pk, now=START).status == Status.NO_SHOW
+
+
+def test_a_completed_one_can_still_be_a_no_show_nothing_else_can():
+    for status in Status:
+        row = ReservationFactory(status=status)
+        if status in {Status.CONFIRMED, Status.COMPLETED}:
+            assert approval.mark_no_show(row.pk, now=START + DAY).status == Status.NO_SHOW
+        else:
+            with pytest.raises(ReservationNotOpen):
+                approval.mark_no_show(row.pk, now=START + DAY)
+
+
+# --- What time does ------------------------------------------------------------------------------
+
+
+def expired(now):
+    """What changed, and that a second run right after changes nothing."""
+    changed = {each.pk: each.status for each in approval.expire(now=now)}
+    assert list(approval.expire(now=now)) == []
+    for pk, status in changed.items():
+        assert Reservation.objects.get(pk=pk).status == status
+    return changed
+
+
+def test_drafts_whose_start_has_passed_expire(ada):
+    reservation = draft(ada)
+    assert expired(START - MINUTE) == {}
+    assert expired(START) == {reservation.pk: Status.EXPIRED}
+
+
+def test_a_lapsed_hold_alone_does_not_end_a_draft(ada):
+    draft(ada)
+    assert expired(NOW + DAY) == {}
+
+
+def test_requests_that_nobody_answered_in_72_hours_expire_and_the_money_is_let_go(ada):
+    later = START + 5 * DAY
+    reservation = requested(ada, start=later)
+    assert expired(NOW + 72 * HOUR - MINUTE) == {}
+    assert expired(NOW + 72 * HOUR) == {reservation.pk: Status.EXPIRED}
+    assert at_the_gateway() == ("voided", 0)
+
+
+def test_or_before_their_start(pending):
+    assert expired(START) == {pending.pk: Status.EXPIRED}
+    assert at_the_gateway() == ("voided", 0)
+
+
+def test_confirmed_meetings_that_are_over_are_completed(ada):
+    reservation = booked(ada)
+    assert expired(START + 3 * HOUR - MINUTE) == {}
+    assert expired(START + 3 * HOUR) == {reservation.pk: Status.COMPLETED}
+    assert at_the_gateway() == ("captured", 1)
+
+
+def test_a_payment_in_doubt_is_left_alone():
+    ReservationFactory(status=Status.PROCESSING)
+    assert expired(START + DAY) == {}
+
+
+def test_a_gateway_that_does_not_answer_stops_nobody(ada):
+    SandboxFault.objects.create(operation="void", kind="timeout_before", times=1)
+    first = requested(ada)
+    second = draft()
+
+    assert expired(START) == {first.pk: Status.EXPIRED, second.pk: Status.EXPIRED}
+    assert first.payments.get().state == "authorized"
+    checkout.settle_dues(first.payments.get(), now=START)
+    assert first.payments.get().state == "voided"

@@ -1,0 +1,228 @@
+"""Cancelling: what it gives back, and that it does so once."""
+
+from datetime import timedelta
+
+import pytest
+
+from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
+from payments.models import Refund
+from reservations import checkout
+from reservations.cancellation import cancel, preview
+from reservations.models import Reservation
+from reservations.status import Status
+from roombook.errors import NotFound, ReservationNotOpen, ServiceUnavailable
+from tests.factories_people import UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    AllowanceFactory,
+    ReservationFactory,
+    a_room,
+    booked,
+    by_card,
+    draft,
+    requested,
+)
+
+pytestmark = pytest.mark.django_db
+
+ALL_BACK = "$75.00 is refunded to Visa ending 4242."
+NOTHING_BACK = "it is less than 24 hours before its start, so nothing is refunded."
+NOT_CHARGED = "nothing was charged."
+
+
+@pytest.fixture
+def ada():
+    return UserFactory()
+
+
+def told(cancellation):
+    return cancellation.refund, cancellation.message.partition(": ")[2]
+
+
+def cancelled(reservation, *, now=NOW):
+    """Preview, cancel and cancel again: all three say the same, and money moves once."""
+    user = reservation.user
+    before = told(preview(Reservation.objects.get(pk=reservation.pk), now=now))
+
+    outcome = cancel(reservation.pk, user=user, now=now)
+    refunds = list(Refund.objects.values_list("key", "amount", "state"))
+    again = cancel(reservation.pk, user=user, now=now + 30 * HOUR)
+    reservation.refresh_from_db()
+
+    assert told(outcome) == before
+    assert (again.refund, again.message) == (outcome.refund, outcome.message)
+    assert told(preview(reservation, now=now)) == before
+    assert list(Refund.objects.values_list("key", "amount", "state")) == refunds
+    assert (reservation.status, reservation.holds_slot) == (Status.CANCELLED, False)
+    assert reservation.cancelled_at == now
+    return before
+
+
+@pytest.mark.parametrize(
+    ("before_start", "terms"),
+    [
+        (48 * HOUR, ALL_BACK),
+        (24 * HOUR, ALL_BACK),
+        (24 * HOUR - timedelta(seconds=1), NOTHING_BACK),
+        (MINUTE, NOTHING_BACK),
+    ],
+)
+def test_all_is_refunded_up_to_24_hours_before_the_start(ada, before_start, terms):
+    reservation = booked(ada, now=START - 72 * HOUR)
+    refund = 75 if terms == ALL_BACK else 0
+    assert cancelled(reservation, now=START - before_start) == (refund, terms)
+    assert SandboxPayment.objects.get().refunded == (75 if terms == ALL_BACK else 0)
+
+
+@pytest.mark.parametrize(("after", "refund"), [(15 * MINUTE, 75), (16 * MINUTE, 0)])
+def test_all_is_refunded_within_15_minutes_of_booking(ada, after, refund):
+    reservation = booked(ada, now=START - 2 * HOUR)
+    assert cancelled(reservation, now=START - 2 * HOUR + after)[0] == refund
+
+
+def test_the_policy_is_the_one_it_was_booked_under(ada, settings):
+    reservation = booked(ada, now=START - 72 * HOUR)
+    settings.CANCELLATION_NOTICE_HOURS = 48
+    other = booked(now=START - 72 * HOUR)
+
+    assert cancelled(reservation, now=START - 30 * HOUR)[0] == 75
+    assert cancelled(other, now=START - 30 * HOUR)[1] == (
+        "it is less than 48 hours before its start, so nothing is refunded."
+    )
+
+
+def test_a_draft_costs_nothing(ada):
+    assert cancelled(draft(ada)) == (0, NOT_CHARGED)
+
+
+def test_a_draft_whose_time_has_passed_can_be_put_away(ada):
+    assert cancelled(draft(ada), now=START + HOUR) == (0, NOT_CHARGED)
+
+
+def test_a_pending_one_is_voided(ada):
+    reservation = requested(ada)
+    assert cancelled(reservation, now=START - HOUR) == (0, NOT_CHARGED)
+    assert reservation.payments.get().state == "voided"
+    assert SandboxPayment.objects.get().state == "voided"
+
+
+def test_a_free_booking_costs_nothing(ada):
+    AllowanceFactory(user=ada)
+    assert cancelled(booked(ada)) == (0, NOT_CHARGED)
+
+
+def test_the_room_is_free_again(ada):
+    room = a_room()
+    cancel(booked(ada, room).pk, user=ada, now=NOW)
+    assert booked(room=room).status == Status.CONFIRMED
+
+
+@pytest.mark.parametrize("make", [booked, requested])
+def test_not_once_it_has_begun(ada, make):
+    reservation = make(ada)
+    for call in (
+        lambda: preview(reservation, now=START),
+        lambda: cancel(reservation.pk, user=ada, now=START),
+    ):
+        with pytest.raises(ReservationNotOpen, match="has begun"):
+            call()
+
+
+@pytest.mark.parametrize(
+    "status", [Status.PROCESSING, Status.DECLINED, Status.EXPIRED, Status.COMPLETED, Status.NO_SHOW]
+)
+def test_not_what_cannot_be_cancelled(status):
+    reservation = ReservationFactory(status=status)
+    for call in (
+        lambda: preview(reservation, now=NOW),
+        lambda: cancel(reservation.pk, user=reservation.user, now=NOW),
+    ):
+        with pytest.raises(ReservationNotOpen):
+            call()
+    reservation.refresh_from_db()
+    assert reservation.status == status
+
+
+def test_customers_their_own_staff_any(ada):
+    reservation = booked(ada)
+    with pytest.raises(NotFound):
+        cancel(reservation.pk, user=UserFactory(), now=NOW)
+    with pytest.raises(NotFound):
+        cancel(999, user=ada, now=NOW)
+    assert cancel(reservation.pk, now=NOW).refund == 75
+
+
+def test_a_preview_changes_nothing(ada):
+    reservation = booked(ada)
+    preview(reservation, now=NOW)
+    reservation.refresh_from_db()
+    assert reservation.status == Status.CONFIRMED
+    assert not Refund.objects.exists()
+
+
+# --- The gateway does not answer -----------------------------------------------------------------
+
+
+def fault(operation, kind="timeout_before", times=1):
+    return SandboxFault.objects.create(operation=operation, kind=kind, times=times)
+
+
+@pytest.mark.parametrize("kind", ["timeout_before", "timeout_after", "error", "reset"])
+def test_a_refund_that_fails_stays_owed_and_is_paid_once(ada, kind):
+    reservation = booked(ada)
+    fault("refund", kind)
+
+    assert cancel(reservation.pk, user=ada, now=NOW).refund == 75
+    assert Refund.objects.get().state == "started"
+
+    for _ in range(2):
+        checkout.settle_dues(reservation.payments.get(), now=NOW)
+        assert Refund.objects.get().state == "done"
+        assert SandboxPayment.objects.get().refunded == 75
+    assert reservation.payments.get().state == "refunded"
+
+
+@pytest.mark.parametrize("kind", ["timeout_before", "timeout_after"])
+def test_a_void_that_fails_stays_owed(ada, kind):
+    reservation = requested(ada)
+    fault("void", kind)
+
+    cancel(reservation.pk, user=ada, now=NOW)
+    assert reservation.payments.get().state == "authorized"
+
+    checkout.settle_dues(reservation.payments.get(), now=NOW)
+    assert reservation.payments.get().state == "voided"
+
+
+def test_what_is_not_captured_yet_is_captured_first_so_that_the_policy_holds(ada):
+    fault("capture")
+    reservation = booked(ada)
+    assert reservation.payments.get().state == "authorized"
+
+    assert cancel(reservation.pk, user=ada, now=NOW).refund == 75
+    assert SandboxPayment.objects.get().captures == 1
+    assert SandboxPayment.objects.get().refunded == 75
+
+
+def test_as_long_as_it_cannot_be_captured_it_cannot_be_cancelled(ada):
+    fault("capture", times=2)
+    reservation = booked(ada)
+
+    with pytest.raises(ServiceUnavailable, match="Nothing was changed"):
+        cancel(reservation.pk, user=ada, now=NOW)
+
+    reservation.refresh_from_db()
+    assert reservation.status == Status.CONFIRMED
+    assert cancel(reservation.pk, user=ada, now=NOW).refund == 75
+
+
+def test_a_draft_that_was_declined_once_is_cancelled_for_nothing(ada):
+    reservation = draft(ada)
+    with pytest.raises(Exception, match="declined"):
+        checkout.check_out(
+            reservation.pk, user=ada, means=by_card("4000000000000002"), now=NOW
+        )
+    assert cancelled(reservation) == (0, NOT_CHARGED)

@@ -1,0 +1,574 @@
+"""Checkout survives whatever dies in between: charged at most once, never without a booking."""
+
+from datetime import timedelta
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.db.models import Sum
+
+from payments import actions as payments
+from payments.gateways.sandbox_models import SandboxCard, SandboxFault, SandboxPayment
+from payments.models import Payment
+from reservations import checkout, integrity
+from reservations.actions import apply_promo_code
+from reservations.cancellation import cancel
+from reservations.checkout import Means, check_out
+from reservations.models import Reservation
+from reservations.status import Status
+from roombook.errors import (
+    CardDeclined,
+    InvalidRequest,
+    NoSavedCard,
+    NotFound,
+    ReservationNotOpen,
+    SlotUnavailable,
+    TooManyRequests,
+)
+from tests.factories_people import SavedCardFactory, UserFactory
+from tests.factories_reservations import (
+    DECLINED_NUMBER,
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    AllowanceFactory,
+    PartnerFactory,
+    PromoCodeFactory,
+    a_room,
+    booked,
+    by_card,
+    draft,
+)
+
+pytestmark = pytest.mark.django_db
+
+LEASE_OVER = NOW + timedelta(seconds=61)
+
+
+@pytest.fixture
+def ada():
+    return UserFactory()
+
+
+@pytest.fixture
+def plan(ada):
+    """One included hour: 25 of the 75 dollars."""
+    return AllowanceFactory(user=ada, hours=1)
+
+
+@pytest.fixture
+def promo():
+    return PromoCodeFactory(code="TEN", max_uses=1)
+
+
+@pytest.fixture
+def drafted(ada, plan, promo):
+    """Three hours, of which one is included, less ten percent: 45 dollars."""
+    reservation = draft(ada, a_room())
+    return apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+
+
+def pay(reservation, number="4242424242424242", *, now=NOW, **how):
+    return check_out(reservation.pk, user=reservation.user, means=by_card(number, **how), now=now)
+
+
+def fault(operation, kind, times=1):
+    return SandboxFault.objects.create(operation=operation, kind=kind, times=times)
+
+
+def benefits(plan, promo):
+    """Hours and promo uses that are taken at the moment."""
+    promo.refresh_from_db()
+    return -(plan.entries.aggregate(sum=Sum("hours"))["sum"] or 0), promo.uses
+
+
+def charges():
+    return SandboxPayment.objects.aggregate(sum=Sum("captures"))["sum"] or 0
+
+
+def books_agree(now):
+    return [str(each) for each in integrity.findings(now=now)] == []
+
+
+# --- When nothing dies ---------------------------------------------------------------------------
+
+
+def test_live_inventory_is_confirmed_and_charged_once(drafted, plan, promo):
+    reservation = pay(drafted)
+
+    assert (reservation.status, reservation.booked_at) == (Status.CONFIRMED, NOW)
+    payment = reservation.payments.get()
+    assert (payment.state, payment.amount, payment.is_live) == ("captured", Decimal(45), False)
+    assert benefits(plan, promo) == (1, 1)
+    assert charges() == 1
+    assert books_agree(NOW)
+
+
+def test_repeating_it_gives_the_same_and_asks_no_gateway(drafted):
+    first = pay(drafted)
+    fault("*", "timeout_before", times=None)
+    for number in ("4242424242424242", DECLINED_NUMBER):
+        assert pay(drafted, number, now=NOW + HOUR).status == first.status
+    # Not even a card is asked for any more.
+    again = check_out(drafted.pk, user=drafted.user, means=Means(), now=NOW + HOUR)
+    assert again.booked_at == NOW
+    assert charges() == 1
+
+
+def test_other_rooms_are_pending_and_only_authorized(ada):
+    reservation = pay(draft(ada, a_room(is_live_inventory=False)))
+    assert reservation.status == Status.PENDING
+    assert reservation.payments.get().state == "authorized"
+    assert pay(reservation).status == Status.PENDING
+    assert charges() == 0
+
+
+def test_a_saved_card_pays(ada):
+    SavedCardFactory(user=ada)
+    reservation = draft(ada)
+    check_out(reservation.pk, user=ada, means=Means(use_saved=True), now=NOW)
+    assert reservation.payments.get().card_last4 == "4242"
+
+
+@pytest.mark.parametrize("fields", [None, {"exp_year": 2027, "exp_month": 2}, {"gateway": "other"}])
+def test_a_saved_card_must_be_usable(ada, fields):
+    if fields:
+        SavedCardFactory(user=ada, **fields)
+    reservation = draft(ada)
+    with pytest.raises(NoSavedCard):
+        check_out(reservation.pk, user=ada, means=Means(use_saved=True), now=NOW)
+    assert not Payment.objects.exists()
+
+
+@pytest.mark.parametrize("means", [Means(), Means(use_saved=True, payment_info={"x": 1})])
+def test_not_both_and_not_neither(ada, means):
+    with pytest.raises(InvalidRequest) as error:
+        check_out(draft(ada).pk, user=ada, means=means, now=NOW)
+    assert error.value.fields.keys() == {"payment_info"}
+
+
+@pytest.mark.parametrize("means", [Means(), Means(use_saved=True), by_card(DECLINED_NUMBER)])
+def test_where_nothing_is_to_be_paid_no_card_is_needed_nor_looked_at(ada, means):
+    AllowanceFactory(user=ada)
+    reservation = draft(ada)
+    assert reservation.total_cost == 0
+    assert check_out(reservation.pk, user=ada, means=means, now=NOW).status == Status.CONFIRMED
+    assert not Payment.objects.exists()
+    assert not SandboxPayment.objects.exists()
+
+
+def test_only_its_owner(ada):
+    for user, pk in ((UserFactory(), draft(ada).pk), (ada, 999)):
+        with pytest.raises(NotFound):
+            check_out(pk, user=user, means=by_card(), now=NOW)
+
+
+def test_only_in_the_future(ada):
+    reservation = draft(ada)
+    with pytest.raises(ReservationNotOpen, match="has passed"):
+        pay(reservation, now=START)
+
+
+@pytest.mark.parametrize("status", [Status.CANCELLED, Status.EXPIRED])
+def test_only_a_new_one(ada, status):
+    reservation = draft(ada)
+    reservation.move_to(status)
+    with pytest.raises(ReservationNotOpen):
+        pay(reservation)
+    assert not Payment.objects.exists()
+
+
+def test_a_lapsed_hold_can_be_checked_out_while_the_room_is_free(ada):
+    reservation = draft(ada)
+    assert pay(reservation, now=NOW + HOUR).status == Status.CONFIRMED
+
+
+def test_a_lapsed_hold_gives_way_to_a_rival_who_was_quicker(ada):
+    room = a_room()
+    mine = draft(ada, room)
+    rival = draft(room=room, now=NOW + 15 * MINUTE)
+
+    with pytest.raises(SlotUnavailable):
+        pay(mine, now=NOW + 16 * MINUTE)
+
+    assert pay(rival, now=NOW + 16 * MINUTE).status == Status.CONFIRMED
+    assert charges() == 1
+
+
+def test_own_drafts_give_way_and_stay_new(ada):
+    room = a_room()
+    first = draft(ada, room)
+    second = draft(ada, room)
+    first.refresh_from_db()
+    assert (first.status, first.holds_slot) == (Status.NEW, False)
+
+    assert pay(first).status == Status.CONFIRMED
+    second.refresh_from_db()
+    assert (second.status, second.holds_slot) == (Status.NEW, False)
+    with pytest.raises(SlotUnavailable):
+        pay(second)
+
+
+def test_a_partner_is_kept_in_any_case_and_judged_before_any_charge(ada):
+    partner = PartnerFactory(code="acme")
+    PartnerFactory(code="GONE", is_active=False)
+    reservation = draft(ada)
+    for code in ("GONE", "NONESUCH"):
+        with pytest.raises(InvalidRequest) as error:
+            check_out(reservation.pk, user=ada, means=by_card(), partner_code=code, now=NOW)
+        assert error.value.fields == {"partner_code": "There is no such partner."}
+    assert not Payment.objects.exists()
+
+    check_out(reservation.pk, user=ada, means=by_card(), partner_code=" Acme ", now=NOW)
+    reservation.refresh_from_db()
+    assert reservation.partner == partner
+
+
+def test_the_card_is_saved_once_the_charge_is_authorized(ada):
+    reservation = draft(ada)
+    with pytest.raises(CardDeclined):
+        pay(reservation, DECLINED_NUMBER, save_card=True)
+    assert not SandboxCard.objects.exists()
+
+    pay(reservation, save_card=True)
+    ada.refresh_from_db()
+    assert ada.saved_card.last4 == "4242"
+
+
+def test_that_the_card_cannot_be_saved_harms_no_booking(ada):
+    fault("store", "timeout_before")
+    assert pay(draft(ada), save_card=True).status == Status.CONFIRMED
+    assert not SandboxCard.objects.exists()
+
+
+def test_a_card_that_was_never_charged_is_not_saved(ada, monkeypatch):
+    """A second tap with another card, that found the reservation New and then lost the race."""
+    reservation = draft(ada)
+    begin = checkout._begin
+
+    def overtaken(*args, **kwargs):
+        monkeypatch.setattr(checkout, "_begin", begin)
+        pay(reservation)
+        return begin(*args, **kwargs)
+
+    monkeypatch.setattr(checkout, "_begin", overtaken)
+    outcome = pay(reservation, DECLINED_NUMBER, save_card=True)
+
+    assert outcome.status == Status.CONFIRMED
+    assert charges() == 1
+    assert not SandboxCard.objects.exists()
+
+
+# --- Declined ------------------------------------------------------------------------------------
+
+
+def test_declined_is_new_again_held_ten_minutes_with_everything_given_back(drafted, plan, promo):
+    with pytest.raises(CardDeclined, match="You were not charged"):
+        pay(drafted, DECLINED_NUMBER)
+
+    drafted.refresh_from_db()
+    assert (drafted.status, drafted.holds_slot) == (Status.NEW, True)
+    assert drafted.hold_until == NOW + 10 * MINUTE
+    assert drafted.payments.get().state == "declined"
+    assert benefits(plan, promo) == (0, 0)
+    with pytest.raises(SlotUnavailable):
+        draft(room=drafted.room, now=NOW + 9 * MINUTE)
+    draft(room=drafted.room, now=NOW + 10 * MINUTE)
+    assert books_agree(NOW)
+
+
+def test_a_second_card_works(drafted, plan, promo):
+    with pytest.raises(CardDeclined):
+        pay(drafted, DECLINED_NUMBER)
+    assert pay(drafted, "5555555555554444").status == Status.CONFIRMED
+    assert [each.state for each in drafted.payments.order_by("pk")] == ["declined", "captured"]
+    assert benefits(plan, promo) == (1, 1)
+    assert charges() == 1
+
+
+def test_six_declines_an_hour_are_enough(drafted):
+    for _ in range(6):
+        with pytest.raises(CardDeclined):
+            pay(drafted, DECLINED_NUMBER)
+    with pytest.raises(TooManyRequests):
+        pay(drafted)
+
+    drafted.refresh_from_db()
+    assert (drafted.status, drafted.payments.count()) == (Status.NEW, 6)
+    assert pay(drafted, now=NOW + HOUR).status == Status.CONFIRMED
+
+
+def test_what_is_no_decline_is_not_counted(ada):
+    room = a_room()
+    booked(room=room)
+    taken = draft(ada, room, start=START + 4 * HOUR)
+    for _ in range(8):
+        with pytest.raises(InvalidRequest):
+            pay(taken, "4242424242424241")
+    Reservation.objects.filter(pk=taken.pk).update(holds_slot=False, hold_until=None)
+    booked(room=room, start=START + 4 * HOUR)
+    for _ in range(8):
+        with pytest.raises(SlotUnavailable):
+            pay(taken)
+    with pytest.raises(CardDeclined):
+        pay(draft(ada, room, start=START - HOUR, hours=1), DECLINED_NUMBER)
+
+
+# --- The gateway does not answer -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("kind", ["timeout_before", "error", "timeout_after", "reset"])
+def test_in_doubt_is_processing_and_the_retry_after_the_lease_settles_it(
+    drafted, plan, promo, kind
+):
+    fault("authorize", kind)
+    reservation = pay(drafted)
+    assert (reservation.status, reservation.holds_slot) == (Status.PROCESSING, True)
+    assert benefits(plan, promo) == (1, 1)
+
+    # While somebody may still be at work, nobody touches it.
+    for number in ("4242424242424242", DECLINED_NUMBER):
+        assert pay(drafted, number, now=NOW + MINUTE / 2).status == Status.PROCESSING
+    assert SandboxPayment.objects.count() == (kind in {"timeout_after", "reset"})
+    with pytest.raises(SlotUnavailable):
+        draft(room=drafted.room, now=NOW + HOUR)
+
+    assert pay(drafted, now=LEASE_OVER).status == Status.CONFIRMED
+
+    assert charges() == 1
+    assert benefits(plan, promo) == (1, 1)
+    states = [each.state for each in drafted.payments.order_by("pk")]
+    done_over_there = kind in {"timeout_after", "reset"}
+    assert states == (["captured"] if done_over_there else ["voided", "captured"])
+    assert books_agree(LEASE_OVER)
+
+
+def test_settling_alone_confirms_what_was_authorized(drafted):
+    fault("authorize", "timeout_after")
+    payment = pay(drafted).payments.get()
+
+    for _ in range(2):
+        assert checkout.settle(payment, now=LEASE_OVER).state == "captured"
+    drafted.refresh_from_db()
+    assert drafted.status == Status.CONFIRMED
+    assert charges() == 1
+
+
+def test_settling_alone_gives_everything_back_where_nothing_was_authorized(drafted, plan, promo):
+    fault("authorize", "timeout_before")
+    payment = pay(drafted).payments.get()
+
+    for _ in range(2):
+        assert checkout.settle(payment, now=LEASE_OVER).state == "voided"
+    drafted.refresh_from_db()
+    assert (drafted.status, drafted.hold_until) == (Status.NEW, LEASE_OVER + 10 * MINUTE)
+    assert benefits(plan, promo) == (0, 0)
+    assert charges() == 0
+    assert books_agree(LEASE_OVER)
+
+
+def test_a_declined_card_that_timed_out_is_no_booking(drafted, plan, promo):
+    fault("authorize", "timeout_after")
+    assert pay(drafted, DECLINED_NUMBER).status == Status.PROCESSING
+
+    assert pay(drafted, "5555555555554444", now=LEASE_OVER).status == Status.CONFIRMED
+    assert [each.state for each in drafted.payments.order_by("pk")] == ["declined", "captured"]
+    assert benefits(plan, promo) == (1, 1)
+
+
+def test_still_no_answer_is_still_processing(drafted):
+    fault("*", "timeout_before", times=3)
+    pay(drafted)
+    assert pay(drafted, now=LEASE_OVER).status == Status.PROCESSING
+    assert pay(drafted, now=LEASE_OVER).status == Status.PROCESSING
+    assert pay(drafted, now=LEASE_OVER).status == Status.CONFIRMED
+    assert charges() == 1
+
+
+def test_a_worker_that_was_only_slow_charges_nobody_once_it_was_fenced_off(
+    drafted, plan, promo, monkeypatch
+):
+    """It wakes up after the lease: somebody has settled, and the customer has gone."""
+    authorize = payments.authorize
+
+    def late(payment, source, **kwargs):
+        checkout.settle(payment, now=LEASE_OVER)
+        return authorize(payment, source, **kwargs)
+
+    monkeypatch.setattr(payments, "authorize", late)
+    with pytest.raises(ReservationNotOpen, match="You were not charged"):
+        pay(drafted)
+
+    drafted.refresh_from_db()
+    assert drafted.status == Status.NEW
+    assert charges() == 0
+    assert benefits(plan, promo) == (0, 0)
+
+
+@pytest.mark.parametrize("answers", [True, False])
+def test_nor_once_the_customer_has_cancelled_meanwhile(drafted, monkeypatch, answers):
+    authorize = payments.authorize
+
+    def late(payment, source, **kwargs):
+        checkout.settle(payment, now=LEASE_OVER)
+        cancel(drafted.pk, user=drafted.user, now=LEASE_OVER)
+        if not answers:
+            fault("authorize", "timeout_before")
+        return authorize(payment, source, **kwargs)
+
+    monkeypatch.setattr(payments, "authorize", late)
+    with pytest.raises(ReservationNotOpen, match="You were not charged"):
+        pay(drafted)
+    assert charges() == 0
+
+
+def test_a_slow_worker_that_was_overtaken_by_a_retry_is_answered_with_its_booking(
+    drafted, monkeypatch
+):
+    authorize = payments.authorize
+
+    def late(payment, source, **kwargs):
+        monkeypatch.setattr(payments, "authorize", authorize)
+        assert pay(drafted, now=LEASE_OVER).status == Status.CONFIRMED
+        return authorize(payment, source, **kwargs)
+
+    monkeypatch.setattr(payments, "authorize", late)
+    assert pay(drafted).status == Status.CONFIRMED
+    assert charges() == 1
+    assert books_agree(LEASE_OVER)
+
+
+# --- What dies between the steps -----------------------------------------------------------------
+
+
+class Killed(BaseException):
+    """As if the worker had been killed: no handler of ours sees more than this."""
+
+
+@pytest.mark.parametrize(
+    ("module", "step", "when", "settled"),
+    [
+        (payments, "authorize", "before", ["voided", "captured"]),
+        (payments, "authorize", "after", ["captured"]),
+        (checkout, "conclude", "before", ["captured"]),
+        (checkout, "conclude", "after", ["captured"]),
+        (payments, "capture", "before", ["captured"]),
+        (payments, "capture", "after", ["captured"]),
+    ],
+)
+def test_whatever_step_dies_the_customer_pays_once_and_has_the_booking(
+    drafted, plan, promo, monkeypatch, module, step, when, settled
+):
+    original = getattr(module, step)
+
+    def dying(*args, **kwargs):
+        if when == "after":
+            original(*args, **kwargs)
+        raise Killed
+
+    with monkeypatch.context() as patched, pytest.raises(Killed):
+        patched.setattr(module, step, dying)
+        pay(drafted)
+
+    reservation = pay(drafted, now=LEASE_OVER)
+    for payment in Payment.objects.filter(state="authorized"):
+        checkout.settle_dues(payment, now=LEASE_OVER)  # as reconcile_payments does
+
+    assert reservation.status == Status.CONFIRMED
+    assert [each.state for each in drafted.payments.order_by("pk")] == settled
+    assert charges() == 1
+    assert benefits(plan, promo) == (1, 1)
+    assert books_agree(LEASE_OVER)
+
+
+@pytest.mark.parametrize("kind", ["timeout_before", "timeout_after", "error", "reset"])
+def test_a_capture_that_fails_stays_owed_and_is_settled_later(drafted, kind):
+    fault("capture", kind)
+
+    reservation = pay(drafted)
+    assert reservation.status == Status.CONFIRMED
+    payment = reservation.payments.get()
+    assert payment.state == "authorized"
+
+    for _ in range(2):
+        assert checkout.settle_dues(payment, now=NOW).state == "captured"
+        assert charges() == 1
+
+
+# --- TestMode ------------------------------------------------------------------------------------
+
+
+def all_rows():
+    """Every row of every table."""
+    dump = {}
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
+            dump[table] = sorted(map(repr, cursor.fetchall()))
+    return dump
+
+
+def rehearse(reservation, means, **kwargs):
+    return checkout.rehearse(reservation.pk, user=reservation.user, means=means, now=NOW, **kwargs)
+
+
+def test_a_rehearsal_changes_no_row_anywhere(drafted):
+    PartnerFactory(code="ACME")
+    SavedCardFactory(user=drafted.user)
+    draft(drafted.user, drafted.room)  # has taken over the hold
+    before = all_rows()
+
+    for means in (by_card(save_card=True), Means(use_saved=True)):
+        assert rehearse(drafted, means, partner_code="ACME").status == Status.NEW
+        assert all_rows() == before
+
+
+def test_a_rehearsal_that_fails_changes_nothing_either(drafted):
+    before = all_rows()
+    for _ in range(8):  # nothing is counted
+        with pytest.raises(CardDeclined):
+            rehearse(drafted, by_card(DECLINED_NUMBER))
+    with pytest.raises(NoSavedCard):
+        rehearse(drafted, Means(use_saved=True))
+    with pytest.raises(InvalidRequest):
+        rehearse(drafted, by_card("4242424242424241"))
+    with pytest.raises(InvalidRequest):
+        rehearse(drafted, Means())
+    with pytest.raises(InvalidRequest):
+        rehearse(drafted, by_card(), partner_code="NONESUCH")
+    assert all_rows() == before
+
+
+def test_everything_is_checked_slot_promo_and_hours(ada, plan, promo):
+    room = a_room()
+    reservation = draft(ada, room)
+    apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+    other = draft(room=room, start=START + 4 * HOUR)
+    apply_promo_code(other.pk, "TEN", user=other.user, now=NOW)
+    pay(other)
+    with pytest.raises(Exception, match="used up"):
+        rehearse(reservation, by_card())
+
+    apply_promo_code(reservation.pk, "", user=ada, now=NOW)
+    plan.is_active = False
+    plan.save()
+    with pytest.raises(Exception, match="included hours"):
+        rehearse(reservation, by_card())
+
+    late = draft(room=room, start=START + 7 * HOUR, hours=1)
+    Reservation.objects.filter(pk=late.pk).update(holds_slot=False, hold_until=None)
+    booked(room=room, start=START + 7 * HOUR, hours=1)
+    with pytest.raises(SlotUnavailable):
+        rehearse(late, by_card())
+
+
+def test_a_rehearsal_settles_nothing_and_is_answered_by_what_is(drafted):
+    fault("authorize", "timeout_after")
+    pay(drafted)
+    before = all_rows()
+    outcome = checkout.rehearse(
+        drafted.pk, user=drafted.user, means=by_card(), now=LEASE_OVER
+    )
+    assert outcome.status == Status.PROCESSING
+    assert all_rows() == before

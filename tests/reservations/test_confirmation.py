@@ -1,0 +1,99 @@
+"""The sentence that answers a checkout."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from reservations import confirmation
+from reservations.checkout import check_out, rehearse
+from reservations.status import Status
+from roombook.errors import CardDeclined
+from tests.factories_people import UserFactory
+from tests.factories_reservations import (
+    NOW,
+    AllowanceFactory,
+    ReservationFactory,
+    a_room,
+    booked,
+    by_card,
+    draft,
+    requested,
+)
+
+pytestmark = pytest.mark.django_db
+
+WHAT = "Boardroom at Glenarm, Wed, Mar 3, 2027, 9:00 AM - 12:00 PM"
+
+
+@pytest.fixture
+def ada():
+    return UserFactory()
+
+
+def test_a_booking_says_what_where_when_and_what_was_charged(ada):
+    reservation = booked(ada)
+    assert confirmation.message(reservation) == (
+        f"You have booked {WHAT} (reservation {reservation.pk})."
+        " $75.00 was charged to Visa ending 4242."
+    )
+
+
+def test_a_free_booking_says_that_there_was_nothing_to_pay(ada):
+    AllowanceFactory(user=ada)
+    message = confirmation.message(booked(ada))
+    assert message.endswith(". There was nothing to pay.")
+
+
+def test_a_request_says_that_the_center_has_to_agree(ada):
+    reservation = requested(ada)
+    assert confirmation.message(reservation) == (
+        f"Your request for {WHAT} is with the center (reservation {reservation.pk})."
+        " $75.00 is reserved on Visa ending 4242 and charged only when the center agrees."
+    )
+
+
+def test_a_free_request(ada):
+    AllowanceFactory(user=ada)
+    assert confirmation.message(requested(ada)).endswith("There is nothing to pay.")
+
+
+def test_what_is_under_way_says_not_to_pay_again():
+    row = ReservationFactory(status=Status.PROCESSING)
+    assert confirmation.message(row) == (
+        "Your payment is being confirmed. Please do not pay again."
+    )
+
+
+def test_a_rehearsal_says_that_it_was_a_test(ada):
+    reservation = rehearse(draft(ada).pk, user=ada, means=by_card(), now=NOW)
+    assert confirmation.message(reservation) == (
+        f"This was a test: {WHAT} can be booked for $75.00. Nothing was booked or charged."
+    )
+
+
+def test_times_are_the_centers_and_a_second_day_is_told(ada):
+    room = a_room(time_zone_id="Asia/Kolkata", turnaround_minutes=0)
+    room.center.is_after_hours_support_enabled = True
+    room.center.save()
+    start = datetime(2027, 3, 3, 14, 30, tzinfo=UTC)  # 20:00 in Kolkata
+    reservation = draft(ada, room, start=start, hours=6)
+    assert confirmation.what(reservation) == (
+        "Boardroom at Glenarm, Wed, Mar 3, 2027, 8:00 PM - Thu, Mar 4, 2027, 2:00 AM"
+    )
+
+
+def test_a_repeat_reads_alike_also_after_the_meeting(ada):
+    reservation = booked(ada)
+    first = confirmation.message(reservation)
+    for status in (Status.COMPLETED, Status.NO_SHOW):
+        reservation.move_to(status)
+        assert confirmation.message(reservation) == first
+
+
+def test_a_second_card_is_the_one_that_is_told(ada):
+    reservation = draft(ada)
+    with pytest.raises(CardDeclined):
+        check_out(reservation.pk, user=ada, means=by_card("4000000000000002"), now=NOW)
+    means = by_card("5555555555554444")
+    reservation = check_out(reservation.pk, user=ada, means=means, now=NOW)
+    assert "MasterCard ending 4444" in confirmation.message(reservation)

@@ -1,0 +1,175 @@
+"""What the documents say is what the code has: operations, types, errors, settings, commands."""
+
+import re
+from pathlib import Path
+
+import pytest
+from django.core.management import get_commands
+
+from reservations.models import LineItemType
+from reservations.status import Status
+from roombook.api.exceptions import STATUSES
+from tests.contract import EXTENSIONS, OPERATIONS, TYPES
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+CONTRACT = (ROOT / "docs/contract.md").read_text()
+BEHAVIOUR = (ROOT / "docs/behaviour.md").read_text()
+EVERY = [*OPERATIONS, *EXTENSIONS]
+OUR_APPS = {"accounts", "centers", "payments", "reservations", "roombook"}
+PAGES = [
+    *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "deploy/README.md"),
+    *("docs/architecture.md", "docs/behaviour.md", "docs/contract.md"),
+]
+
+
+def section(page, heading):
+    """What stands under a heading of the second level."""
+    return re.split(rf"^## {heading}\n", page, flags=re.M)[1].split("\n## ")[0]
+
+
+def rows(text):
+    """The rows of all tables, each a list of its cells."""
+    lines = [line for line in text.splitlines() if line.startswith("|")]
+    cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+    return [row for row in cells if set("".join(row)) - set("-")]
+
+
+def names_in(text):
+    return set(re.findall(r"`([^`]+)`", text))
+
+
+# --- README -------------------------------------------------------------------------------------
+
+
+def test_the_readme_lists_every_operation_and_no_other():
+    listed = re.findall(r"^\| `(/api/[^`]+)` \|", section(README, "Operations"), re.M)
+
+    assert listed == [each.path for each in EVERY]
+
+
+@pytest.mark.parametrize("page", [README, BEHAVIOUR], ids=["README", "behaviour"])
+def test_every_error_is_told_with_its_status(page):
+    told = {}
+    for http, text, *_ in rows(section(page, "Errors" if page is README else "B3 Errors")):
+        codes = re.findall(r"`([A-Z][A-Za-z]+)`", text)
+        statuses = [int(status) for status in re.findall(r"\d{3}", http)]
+        if len(statuses) == len(codes):
+            told |= dict(zip(codes, statuses, strict=True))
+        elif statuses:
+            told |= {code: statuses[0] for code in codes if code in STATUSES}
+
+    assert told == STATUSES
+
+
+def test_the_readme_lists_every_setting_with_its_default():
+    listed = {
+        names_in(name).pop(): default
+        for name, default, _ in rows(section(README, "Settings"))
+        if name.startswith("`")
+    }
+    example = (ROOT / "deploy/env.example").read_text()
+    # Whether these are the settings and their defaults, test_settings.py asks.
+    names = re.findall(r"^#?([A-Z_]+)=", example, re.M)
+    defaults = dict(re.findall(r"^#([A-Z_]+)=(.*)$", example, re.M))
+
+    assert set(listed) == {*names, "DEBUG"}
+    for name, default in defaults.items():
+        shown = listed[name]
+        assert shown == "empty" if default == "" else shown.startswith(f"`{default}`"), name
+
+
+@pytest.mark.parametrize("page", [README, BEHAVIOUR], ids=["README", "behaviour"])
+def test_every_command_is_listed(page):
+    ours = {name for name, app in get_commands().items() if app in OUR_APPS}
+    text = section(page, "Commands" if page is README else "B19 Commands")
+
+    assert {names_in(row[0]).pop() for row in rows(text) if row[0].startswith("`")} == ours
+
+
+# --- docs/contract.md ---------------------------------------------------------------------------
+
+
+def test_every_operation_stands_in_the_contract_with_its_fields():
+    told = {
+        names_in(path).pop(): (fields_of(request), fields_of(answer))
+        for _, path, request, answer in (row for row in rows(CONTRACT) if len(row) == 4)
+        if path.startswith("`/api/")
+    }
+
+    assert told == {
+        each.path: (list(each.request.items()), list(each.response.items())) for each in EVERY
+    }
+
+
+def fields_of(cell):
+    return re.findall(r"(\w+)\W* `([^`]+)`", cell)
+
+
+@pytest.mark.parametrize("name", TYPES)
+def test_every_type_stands_in_the_contract_with_its_fields(name):
+    text = re.split(rf"^\*\*{name}\*\*: ", CONTRACT, flags=re.M)[1]
+    table = text.split("\n**")[0].split("\n### ")[0]
+    told = {field: names_in(kind).pop() for field, kind, _ in rows(table) if field != "Field"}
+    base = TYPES["CenterInfo"] if name == "CenterInfoFull" else {}
+
+    assert list((base | told).items()) == list(TYPES[name].items())
+
+
+def test_the_contract_lists_all_values_of_what_the_service_answers():
+    values = {row[0]: row[2] for row in rows(CONTRACT) if len(row) == 3}
+
+    assert names_in(values["ReservationStatuses"]) == set(Status.values)
+    assert names_in(values["LineItemType"]) == set(LineItemType.values)
+
+
+# --- docs/behaviour.md --------------------------------------------------------------------------
+
+
+def rules():
+    """Every number of a rule: `B12`, and `B12.3` for its third point."""
+    found = set()
+    for chapter in re.split(r"^## (?=B\d+ )", BEHAVIOUR, flags=re.M)[1:]:
+        name = chapter.split()[0]
+        found |= {name, *(f"{name}.{point}" for point in re.findall(r"^(\d+)\. ", chapter, re.M))}
+    return found
+
+
+def test_all_chapters_are_there():
+    assert {f"B{number}" for number in range(1, 21)} <= rules()
+
+
+def test_every_rule_that_is_cited_exists():
+    files = [
+        *(path for app in OUR_APPS for path in (ROOT / app).rglob("*.py")),
+        *(ROOT / "tests").rglob("*.py"),
+        *(ROOT / page for page in PAGES),
+    ]
+    # A card may be "B1" too: a rule is cited in prose, in brackets or with its point.
+    cited = {
+        (rule, path.relative_to(ROOT))
+        for path in files
+        for rule in re.findall(r"\bB(?:[1-9]|1\d|20)\.\d+\b", path.read_text())
+    }
+
+    assert {(f"{rule}", path) for rule, path in cited if rule not in rules()} == set()
+
+
+# --- Links --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_somewhere(page):
+    text = (ROOT / page).read_text()
+    for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", text):
+        file = (ROOT / page).parent / target if target else ROOT / page
+        assert file.exists(), target
+        headings = re.findall(r"^#+ (.+)$", file.read_text(), re.M) if anchor else []
+        assert not anchor or anchor in {h.lower().replace(" ", "-") for h in headings}, anchor
+
+
+def test_the_architecture_names_files_that_exist():
+    text = (ROOT / "docs/architecture.md").read_text()
+    for name in re.findall(r"`((?:\w+/)+\w+\.py)`", text):
+        # A module may have become a package.
+        assert (ROOT / name).exists() or (ROOT / name).with_suffix("").is_dir(), name

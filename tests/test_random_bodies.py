@@ -1,0 +1,70 @@
+"""Requests put together by chance, of good and of bad parts: never a crash, always the envelope."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from roombook.api import conformance
+from tests.contract import EXTENSIONS, OPERATIONS, TYPES, element_of, is_list
+from tests.http import post
+
+EVERY = [pytest.param(each, id=each.name) for each in (*OPERATIONS, *EXTENSIONS) if each.request]
+
+IDS = st.integers(1, 40) | st.integers()
+NUMBERS = st.integers(-3, 1200) | st.floats(allow_nan=False, allow_infinity=False) | st.integers()
+DATES = st.datetimes().map(str) | st.sampled_from(
+    ["2027-04-06T09:00:00", "2027-04-06T13:30:00", "2027-04-06T18:00:00Z", "2027-04-07T09:00:00"]
+)
+TEXTS = st.text(max_size=12) | st.sampled_from(
+    ["Denver", "SPRING", "ACME", "State", "New", "4242424242424242", "737", "quiet-harbour-42"]
+)
+# Lone surrogates cannot be sent as UTF-8, but as an escape they can.
+ANYTHING = st.recursive(
+    st.none() | st.booleans() | NUMBERS | TEXTS,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
+    max_leaves=6,
+)
+KINDS = {
+    "bool": st.booleans(),
+    "int": IDS,
+    "int?": IDS,
+    "double": NUMBERS,
+    "decimal": NUMBERS,
+    "DateTime": DATES,
+}
+
+
+def values(type_name, good):
+    """Mostly of the right type, often the good value itself, at times anything or nothing."""
+    if is_list(type_name):
+        element = good[0] if good else None
+        right = st.lists(values(element_of(type_name), element), max_size=3)
+    elif type_name in TYPES:
+        right = objects(TYPES[type_name], good)
+    else:
+        right = KINDS.get(type_name, TEXTS)
+    return st.one_of(st.just(good), st.just(good), right, right, ANYTHING)
+
+
+def objects(fields, good):
+    return st.fixed_dictionaries(
+        {},
+        optional={name: values(type_name, good[name]) for name, type_name in fields.items()},
+    )
+
+
+@pytest.mark.parametrize("operation", EVERY)
+def test_requests_by_chance_are_answered(world, operation):
+    good = world.body(operation)
+
+    @settings(max_examples=40)
+    @given(objects(operation.request, good))
+    def check(fields):
+        body = world.signed(operation, {**good, **fields})
+        response = world.undone(lambda: post(world.client, operation.path, body))
+        assert response.status_code < 500
+        comparison = conformance.Comparison()
+        comparison.answer(operation, response.json())
+        assert not comparison.differences
+
+    check()
