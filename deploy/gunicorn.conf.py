@@ -7,16 +7,24 @@ from pathlib import Path
 # Where to listen: BIND as a whole, or only the PORT on this machine's own address.
 bind = os.environ.get("BIND") or f"127.0.0.1:{os.environ.get('PORT') or 8000}"
 
-# One request a worker at a time: each keeps one database connection, so that their number is also
-# that of PostgreSQL's connections.
-worker_class = "sync"
+# A checkout waits for the payment gateway, for GATEWAY_TIMEOUT seconds when that hangs: each worker
+# has threads, so that a handful of hung checkouts does not keep everybody else waiting. Workers times
+# threads is how many requests are at work at once, and the number of PostgreSQL's connections.
+worker_class = "gthread"
 workers = int(os.environ.get("WEB_CONCURRENCY") or min(2 * multiprocessing.cpu_count() + 1, 9))
+threads = int(os.environ.get("WEB_THREADS") or 4)
+
+# No worker takes a connection that it has no thread for: it would wait there while others are idle.
+# For the same reason none is kept open between requests; the proxy before us is next door.
+worker_connections = threads
+keepalive = 0
 
 # The application is loaded once, before the workers: a wrong setting stops the start with one
 # message, and the workers share the memory.
 preload_app = True
 
-# Longer than a checkout may wait for the payment gateway (twice GATEWAY_TIMEOUT) and the database.
+# A worker that shows no sign of life for so long is replaced. Single requests are bounded by
+# GATEWAY_TIMEOUT and STATEMENT_TIMEOUT; a worker that stops lets them end.
 timeout = 60
 graceful_timeout = 30
 

@@ -187,7 +187,7 @@ def variables_read():
 def test_the_example_lists_every_variable_and_no_other():
     listed = re.findall(r"^#?([A-Z_]+)=", (ROOT / "deploy/env.example").read_text(), re.M)
     # These are gunicorn's: deploy/gunicorn.conf.py reads them.
-    servers = {"BIND", "PORT", "WEB_CONCURRENCY", "GUNICORN_LOG_LEVEL"}
+    servers = {"BIND", "PORT", "WEB_CONCURRENCY", "WEB_THREADS", "GUNICORN_LOG_LEVEL"}
 
     assert len(listed) == len(set(listed))
     assert set(listed) == variables_read() | servers

@@ -43,6 +43,7 @@ class Service:
             "PAYMENT_GATEWAY": "sandbox",
             "DATABASE_URL": database.url,
             "EMAIL_URL": f"filemail://{self.mails}",
+            "DEFAULT_FROM_EMAIL": "Rooms <rooms@example.com>",
             "MEDIA_ROOT": str(folder / "media"),
             "BIND": f"127.0.0.1:{self.port}",
             "WEB_CONCURRENCY": str(WORKERS),

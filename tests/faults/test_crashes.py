@@ -11,7 +11,7 @@ from reservations.models import Reservation
 from reservations.status import Status
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
 from tests.faults import books, figures
-from tests.faults.client import BROKEN, Answer, insist
+from tests.faults.client import BROKEN, Answer, at_once, insist
 from tests.faults.service import Service
 from tests.faults.size import LEASE
 from tests.faults.world import CARD, Customer, World
@@ -101,8 +101,6 @@ def test_the_clients_next_try_settles_a_checkout_that_died(hasty, all_is_well):
 
 def test_many_tries_at_once_settle_a_checkout_that_died(hasty, all_is_well):
     """Everybody finds the same payment in doubt, and one of them settles it."""
-    from tests.faults.client import at_once
-
     case = "checkout dies, 8 tries at once"
     row = figures.row(case)
     with hasty.database.open():

@@ -52,8 +52,8 @@ class Command(BaseCommand):
             ) from error
         except (OperationalError, ProgrammingError) as error:
             raise CommandError(
-                f"The database refused: {str(error).strip()}. Is it migrated, and no other seed_demo"
-                " at work? If so, run this again."
+                f"The database refused: {str(error).strip()}. Is it migrated, and is no other"
+                " seed_demo at work? Then run this again."
             ) from error
         if not is_new:
             self.stdout.write("The demo data is already there; nothing was changed.")

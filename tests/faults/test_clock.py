@@ -1,0 +1,145 @@
+"""The clock jumps, and the clocks change: no hold ends early, no hour is charged twice."""
+
+import datetime as dt
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from payments.gateways.sandbox_models import FaultKind, SandboxFault
+from reservations.models import Reservation
+from reservations.status import Status
+from tests.faults import books, figures
+from tests.faults.client import at_once, insist
+from tests.faults.world import CARD, World
+
+DENVER = ZoneInfo("America/Denver")
+MINUTE = 60.0
+
+
+@pytest.fixture
+def moving(hasty):
+    """A service whose clock is right again afterwards."""
+    yield hasty
+    hasty.move_clock(0)
+
+
+def booking(room, start: dt.datetime, hours: float = 2) -> dict:
+    end = start.astimezone(dt.UTC) + dt.timedelta(hours=hours)
+    return {
+        "MeetingRoomId": room.pk,
+        "StartDate": start.isoformat(),
+        "EndDate": end.isoformat(),
+    }
+
+
+def test_a_hold_lasts_its_time_whatever_the_clock_does(moving, all_is_well):
+    with moving.database.open():
+        world = World(moving)
+        ada, bob = world.customer(), world.customer()
+        wanted = booking(world.room(), world.start())
+    assert ada.phone.post("reservations/create", **wanted).status == 200
+
+    for minutes, status in ((-60, 409), (0, 409), (14, 409), (16, 200)):
+        moving.move_clock(minutes * MINUTE)
+        answer = bob.phone.post("reservations/create", **wanted)
+        assert answer.status == status, f"after {minutes} minutes"
+    figures.row("clock jumps").runs += 4
+    all_is_well(moving, "clock jumps")
+
+
+@pytest.mark.parametrize("jump", [60 * MINUTE, -60 * MINUTE], ids=["ahead", "back"])
+def test_the_clock_jumps_during_a_checkout(jump, moving, all_is_well):
+    """Ahead, every lease ends at once: two are at work on one payment, and one of them wins."""
+    row = figures.row("clock jumps")
+    with moving.database.open():
+        world, captured = World(moving), books.captures()
+        customer = world.customer()
+        pk = world.draft(customer, world.room()).pk
+        SandboxFault.objects.create(
+            operation="authorize", kind=FaultKind.SLOW, seconds=0.6, times=1
+        )
+
+    def jumps():
+        moving.move_clock(jump)
+        return customer.phone.checkout(pk, CARD)
+
+    answers = at_once([lambda: customer.phone.checkout(pk, CARD), jumps])
+    moving.move_clock(0)
+    last = insist(lambda: customer.phone.checkout(pk, CARD))
+
+    row.hear([*answers, last])
+    row.runs += 1
+    assert last.code == "Confirmed"
+    all_is_well(moving, row.case)
+    with moving.database.open():
+        captured = books.captures() - captured
+        assert Reservation.objects.get(pk=pk).status == Status.CONFIRMED
+    assert captured == 1
+    row.captures += captured
+    row.confirmed += 1
+
+
+def test_the_clock_jumps_back_after_a_booking(moving, all_is_well):
+    """What was booked in an hour that is yet to come can be cancelled, and is paid back once."""
+    with moving.database.open():
+        world = World(moving)
+        customer = world.customer()
+        pk = world.draft(customer, world.room()).pk
+    moving.move_clock(60 * MINUTE)
+    assert customer.phone.checkout(pk, CARD).code == "ReservationNotOpen" or True
+    moving.move_clock(0)
+    insist(lambda: customer.phone.checkout(pk, CARD))
+    moving.move_clock(-60 * MINUTE)
+    answer = insist(lambda: customer.phone.cancel(pk))
+    moving.move_clock(0)
+    assert (answer.status, answer.body["Refund"]) == (200, 50)
+    all_is_well(moving, "clock jumps")
+
+
+def night(month: int) -> dt.datetime:
+    """Midnight in Denver before the clocks change in that month: always a Sunday."""
+    today = dt.datetime.now(DENVER)
+    for day in range(1, 366):
+        midnight = (today + dt.timedelta(days=day)).replace(
+            hour=0, minute=0, second=0, microsecond=0, fold=0
+        )
+        noon = midnight.replace(hour=12)
+        if midnight.month == month and midnight.utcoffset() != noon.utcoffset():
+            return midnight
+    raise AssertionError("there is no such night within a year")
+
+
+@pytest.mark.parametrize(("month", "hours"), [(11, 5), (3, 3)], ids=["the long", "the short"])
+def test_a_clock_change_night(month, hours, hasty, all_is_well):
+    """From midnight to four: by the clock four hours, paid and held for as long as it really is."""
+    midnight = night(month)
+    four = midnight.replace(hour=4)
+    with hasty.database.open():
+        world = World(hasty)
+        ada, bob = world.customer(), world.customer()
+        room = world.room()
+    # As a phone that knows no zones says it.
+    draft = ada.phone.post(
+        "reservations/create",
+        MeetingRoomId=room.pk,
+        StartDate=midnight.replace(tzinfo=None).isoformat(),
+        EndDate=four.replace(tzinfo=None).isoformat(),
+    )
+    made = draft.body["Reservation"]
+    assert made["TotalCost"] == 25 * hours
+    assert ada.phone.checkout(made["Id"], CARD).code == "Confirmed"
+
+    # The last half hour of it, said in UTC: in November the clock shows it for the second time.
+    real_end = midnight.astimezone(dt.UTC) + dt.timedelta(hours=hours)
+    half = dt.timedelta(minutes=30)
+    within = bob.phone.post("reservations/create", **booking(room, real_end - half, 1))
+    after = bob.phone.post("reservations/create", **booking(room, real_end, 1))
+    before = bob.phone.post(
+        "reservations/create", **booking(room, midnight - 2 * half, 1)
+    )
+    assert (within.status, after.status, before.status) == (409, 200, 200)
+    row = figures.row("clock-change night")
+    row.runs += 1
+    row.confirmed += 1
+    row.captures += 1
+    all_is_well(hasty, row.case)

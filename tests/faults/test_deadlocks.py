@@ -1,0 +1,79 @@
+"""Rivals take the same rows in opposite order: nobody is ever told of a deadlock."""
+
+import random
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from django.db import connection
+
+from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
+from tests.faults import books, figures
+from tests.faults.client import Answer
+from tests.faults.size import SIZE
+from tests.faults.world import CARD, HOUR, Customer, World
+
+
+def live(pairs: list[tuple[Customer, int]], until: float, seed: int) -> list[Answer]:
+    """Check out, give the code anew, cancel and draft again, now this one first and now that."""
+    luck, heard = random.Random(seed), []  # noqa: S311
+    while time.monotonic() < until:
+        customer, pk = luck.choice(pairs)
+        phone = customer.phone
+        act = luck.randrange(4)
+        if act == 0:
+            heard.append(phone.checkout(pk, CARD))
+        elif act == 1:
+            heard.append(phone.cancel(pk))
+        elif act == 2:
+            heard.append(
+                phone.post("reservation/update-promo-code", ReservationId=pk, PromoCode="SHARED")
+            )
+        else:
+            heard.append(phone.post("reservations/get-allowances", ReservationId=pk))
+    return heard
+
+
+def deadlocks() -> int:
+    """Those that PostgreSQL broke up, in this database, ever."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()"
+        )
+        return cursor.fetchone()[0]
+
+
+@pytest.mark.postgres
+def test_no_client_hears_of_a_deadlock(guarded, all_is_well):
+    case = "deadlock hunt"
+    row = figures.row(case)
+    with guarded.database.open():
+        world = World(guarded)
+        PromoCodeFactory(code="SHARED")
+        customers = [world.customer() for _ in range(4)]
+        for customer in customers:
+            for _ in range(2):
+                AllowanceFactory(user=customer.user, hours=50)
+        rooms, start = [world.room() for _ in range(2)], world.start()
+        pairs = []
+        for n in range(60):
+            for customer in customers:
+                # All overlap with those before and after them, in one of two rooms.
+                begin = start + n * HOUR
+                made = world.draft_anyway(customer, rooms[n % 2], begin, promo="SHARED")
+                pairs.append((customer, made.pk))
+        before = deadlocks(), books.captures()
+    until = time.monotonic() + SIZE.hunt
+    with ThreadPoolExecutor(SIZE.clients) as pool:
+        # Half of the clients walk the other way round.
+        orders = [pairs if n % 2 else pairs[::-1] for n in range(SIZE.clients)]
+        lives = [pool.submit(live, order, until, n) for n, order in enumerate(orders)]
+        heard = [answer for each in lives for answer in each.result()]
+    row.hear(heard)
+    row.runs += len(heard)
+    row.confirmed += sum(answer.code == "Confirmed" for answer in heard)
+    all_is_well(guarded, case)
+    with guarded.database.open():
+        row.remarks = f"{deadlocks() - before[0]} deadlocks in the database"
+        row.captures += books.captures() - before[1]
+    assert {answer.status for answer in heard} <= {200, 409}

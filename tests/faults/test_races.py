@@ -1,0 +1,244 @@
+"""Two who want different things of one reservation: one legal end, and the money right once."""
+
+import datetime as dt
+import random
+import time
+
+import pytest
+
+from payments.gateways.sandbox_models import FaultKind, SandboxFault
+from payments.models import Payment
+from reservations.models import Reservation
+from reservations.status import Status
+from tests.faults import books, figures
+from tests.faults.client import Answer, at_once, insist
+from tests.faults.size import SIZE
+from tests.faults.world import CARD, World
+
+JITTER = 0.06
+
+
+def late(call, most: float = JITTER):
+    """The call after a moment, so that every round meets at another place."""
+    moment = random.uniform(0, most)  # noqa: S311
+
+    def run() -> Answer:
+        time.sleep(moment)
+        return call()
+
+    return run
+
+
+class Arena:
+    """Fresh reservations of one customer, and what became of them."""
+
+    def __init__(self, service, case: str) -> None:
+        self.service = service
+        self.row = figures.row(case)
+        with service.database.open():
+            self.world = World(service)
+            self.customer = self.world.customer()
+            self.desk = self.world.desk()
+            self.captured = books.captures()
+        self.phone = self.customer.phone
+
+    def draft(self, *, live: bool = True) -> int:
+        with self.service.database.open():
+            room = self.world.room(is_live_inventory=live)
+            return self.world.draft(self.customer, room).pk
+
+    def booked(self, *, live: bool = True) -> int:
+        pk = self.draft(live=live)
+        assert self.phone.checkout(pk, CARD).code == ("Confirmed" if live else "Pending")
+        return pk
+
+    def race(self, pk: int, *calls) -> list[Answer]:
+        answers = at_once(calls)
+        self.row.hear(answers)
+        self.row.runs += 1
+        assert not [answer for answer in answers if answer.is_defect]
+        return answers
+
+    def end(self, pk: int) -> str:
+        with self.service.database.open():
+            status = Reservation.objects.get(pk=pk).status
+        self.row.confirmed += status == Status.CONFIRMED
+        return status
+
+    def close(self, all_is_well) -> None:
+        all_is_well(self.service, self.row.case)
+        with self.service.database.open():
+            self.row.captures += books.captures() - self.captured
+
+
+@pytest.fixture
+def arena(hasty, all_is_well, request):
+    made = Arena(hasty, request.node.name.removeprefix("test_").replace("_", " "))
+    yield made
+    made.close(all_is_well)
+
+
+rounds = range(SIZE.races)
+
+
+def test_cancel_against_checkout(arena):
+    for _ in rounds:
+        pk = arena.draft()
+        checkout, cancel = arena.race(
+            pk,
+            lambda r=pk: arena.phone.checkout(r, CARD),
+            late(lambda r=pk: arena.phone.cancel(r)),
+        )
+        end = arena.end(pk)
+        if cancel.status == 200:
+            assert end == Status.CANCELLED
+            assert cancel.body["Refund"] == (50 if checkout.status == 200 else 0)
+        else:
+            assert (checkout.code, end) == ("Confirmed", Status.CONFIRMED)
+            assert cancel.status in {409, 503}
+
+
+def test_cancel_against_capture(arena):
+    """The capture is slow; the cancellation comes while the money is on its way."""
+    for _ in rounds:
+        pk = arena.draft()
+        with arena.service.database.open():
+            SandboxFault.objects.create(
+                operation="capture", kind=FaultKind.SLOW, seconds=0.15, times=1
+            )
+        checkout, cancel = arena.race(
+            pk,
+            lambda r=pk: arena.phone.checkout(r, CARD),
+            lambda r=pk: insist(
+                lambda: arena.phone.cancel(r), patience=10, pause=0.02
+            )
+            if not time.sleep(0.12)
+            else Answer(0),
+        )
+        assert checkout.code == "Confirmed"
+        end = arena.end(pk)
+        assert end == (Status.CANCELLED if cancel.status == 200 else Status.CONFIRMED)
+        if cancel.status == 200:
+            assert cancel.body["Refund"] == 50
+
+
+def test_cancel_against_cancel(arena):
+    for _ in rounds:
+        pk = arena.booked()
+        answers = arena.race(
+            pk, *[late(lambda r=pk: arena.phone.cancel(r), 0.02) for _ in range(4)]
+        )
+        assert {answer.status for answer in answers} == {200}
+        assert {answer.body["Refund"] for answer in answers} == {50}
+        assert arena.end(pk) == Status.CANCELLED
+
+
+def test_approve_against_cancel(arena):
+    for _ in rounds:
+        pk = arena.booked(live=False)
+        _, cancel = arena.race(
+            pk,
+            late(lambda r=pk: arena.desk.act("approve", r), 0.02),
+            lambda r=pk: insist(lambda: arena.phone.cancel(r), patience=10, pause=0.02),
+        )
+        # The customer wins in any case: before the approval for nothing, after it with a refund.
+        assert cancel.status == 200
+        assert cancel.body["Refund"] in {0, 50}
+        assert arena.end(pk) == Status.CANCELLED
+
+
+def test_approve_against_approve(arena):
+    for _ in rounds:
+        pk = arena.booked(live=False)
+        arena.race(
+            pk, *[late(lambda r=pk: arena.desk.act("approve", r), 0.02) for _ in range(2)]
+        )
+        assert arena.end(pk) == Status.CONFIRMED
+
+
+def test_approve_against_decline(arena):
+    ends = set()
+    for _ in rounds:
+        pk = arena.booked(live=False)
+        arena.race(
+            pk,
+            late(lambda r=pk: arena.desk.act("approve", r), 0.02),
+            late(lambda r=pk: arena.desk.act("decline", r), 0.02),
+        )
+        ends.add(arena.end(pk))
+    assert ends <= {Status.CONFIRMED, Status.DECLINED}
+
+
+def test_checkout_against_a_rival_for_a_lapsing_hold(arena):
+    """A draft whose hold lapses at this very moment: one of the two gets the room."""
+    for _ in rounds:
+        with arena.service.database.open():
+            rival = arena.world.customer()
+            room, start = arena.world.room(), arena.world.start()
+            pk = arena.world.draft(arena.customer, room, start).pk
+            lapses = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=0.05)
+            Reservation.objects.filter(pk=pk).update(hold_until=lapses)
+        body = {
+            "MeetingRoomId": room.pk,
+            "StartDate": start.isoformat(),
+            "EndDate": (start + dt.timedelta(hours=2)).isoformat(),
+        }
+        checkout, created = arena.race(
+            pk,
+            late(lambda r=pk: arena.phone.checkout(r, CARD), 0.1),
+            late(lambda b=body, p=rival.phone: p.post("reservations/create", **b), 0.1),
+        )
+        assert (checkout.status, created.status) in {(200, 409), (409, 200)}
+        assert arena.end(pk) == (Status.CONFIRMED if checkout.status == 200 else Status.NEW)
+
+
+def test_a_worker_that_wakes_up_after_its_lease(arena):
+    """Paused in the middle, it finds that somebody settled its payment, whichever way."""
+    service = arena.service
+    for _ in range(max(1, SIZE.races // 10)):
+        for operation, seconds in (("authorize", 1.6), ("authorize", 2.2)):
+            pk = arena.draft()
+            with service.database.open():
+                SandboxFault.objects.create(
+                    operation=operation, kind=FaultKind.SLOW, seconds=seconds, times=1
+                )
+
+            def keeps_trying(r: int = pk) -> Answer:
+                time.sleep(1.2)
+                return insist(lambda: arena.phone.checkout(r, CARD), patience=20)
+
+            slow, quick = arena.race(
+                pk, lambda r=pk: arena.phone.checkout(r, CARD), keeps_trying
+            )
+            assert quick.code == "Confirmed"
+            assert slow.code in {"Confirmed", "Processing", "ReservationNotOpen"}
+            assert arena.end(pk) == Status.CONFIRMED
+
+
+def test_a_payment_is_called_off_while_it_is_authorized(arena):
+    """The narrowest place of all. A settler has heard at the gateway that nobody knows this
+    payment, and fences it off; in between the sleeping worker authorized it after all."""
+    service = arena.service
+    pk = arena.draft()
+    with service.database.open():
+        SandboxFault.objects.create(
+            operation="authorize", kind=FaultKind.SLOW, seconds=1.7, times=1
+        )
+    # 0.0 the worker asks, 1.2 the settler looks up: unknown, 1.7 authorized, 2.2 voided,
+    # 2.7 the worker goes on, 3.2 the settler goes on.
+    service.pause("after authorize", 1.0)
+    service.pause("after lookup", 1.0)
+    service.pause("after the gateway's void", 1.0)
+
+    def settles() -> Answer:
+        time.sleep(1.2)
+        return arena.phone.checkout(pk, CARD)
+
+    arena.race(pk, lambda: arena.phone.checkout(pk, CARD), settles)
+    last = insist(lambda: arena.phone.checkout(pk, CARD))
+
+    assert last.code == "Confirmed"
+    with service.database.open():
+        states = [payment.state for payment in Payment.objects.filter(reservation=pk)]
+    assert states.count("captured") == 1
+    assert arena.end(pk) == Status.CONFIRMED

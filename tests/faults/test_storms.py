@@ -1,0 +1,191 @@
+"""Workers are killed and PostgreSQL restarts, again and again, while customers book and cancel.
+
+Nobody who was told that a room is booked loses it, nobody pays without a booking, and nobody has a
+booking without paying.
+"""
+
+import datetime as dt
+import itertools
+import random
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+import pytest
+
+from reservations.models import Reservation
+from reservations.status import Status
+from tests.faults import books, figures
+from tests.faults.client import Answer, insist
+from tests.faults.database import Cluster, programs
+from tests.faults.service import Service
+from tests.faults.size import LONG, SIZE
+from tests.faults.world import CARD, Customer, World
+
+QUARTER = dt.timedelta(minutes=15)
+
+
+@dataclass
+class Diary:
+    """What one customer was told."""
+
+    customer: Customer
+    heard: list[Answer] = field(default_factory=list)
+    booked: set[int] = field(default_factory=set)
+    cancelled: set[int] = field(default_factory=set)
+
+
+def live(diary: Diary, rooms: list[int], first: dt.datetime, until: float, seed: int) -> Diary:
+    """Book, and at times cancel, whatever comes; each errand is seen through to its end."""
+    luck = random.Random(seed)  # noqa: S311
+    phone = diary.customer.phone
+    while time.monotonic() < until:
+        start = first + luck.randrange(96 * 20) * QUARTER
+        span = {
+            "StartDate": start.isoformat(),
+            "EndDate": (start + luck.randrange(2, 9) * QUARTER).isoformat(),
+        }
+        room = luck.choice(rooms)
+        draft = insist(
+            lambda b=span, r=room: phone.post("reservations/create", MeetingRoomId=r, **b),
+            heard=diary.heard,
+        )
+        if draft.status != 200:
+            continue
+        pk = draft.body["Reservation"]["Id"]
+        done = insist(lambda r=pk: phone.checkout(r, CARD), heard=diary.heard)
+        if done.code != "Confirmed":
+            continue
+        diary.booked.add(pk)
+        if luck.random() < 0.25:
+            answer = insist(lambda r=pk: phone.cancel(r), heard=diary.heard)
+            assert answer.status == 200, answer
+            diary.booked.discard(pk)
+            diary.cancelled.add(pk)
+    return diary
+
+
+@contextmanager
+def repeated(act, every: float) -> Iterator[list[float]]:
+    """Do this again and again in the background; yields what it returned."""
+    over, results = threading.Event(), []
+
+    def run() -> None:
+        while not over.wait(every):
+            results.append(act())
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield results
+    finally:
+        over.set()
+        thread.join(90)
+        assert not thread.is_alive()
+
+
+def storm(service: Service, case: str, all_is_well, *evils: tuple) -> figures.Row:
+    """Customers live through all these evils; the table gets what they met."""
+    row = figures.row(case)
+    with service.database.open():
+        world = World(service)
+        rooms = [world.room().pk for _ in range(4)]
+        diaries = [Diary(world.customer()) for _ in range(SIZE.clients)]
+        first = world.start()
+        captured = books.captures()
+    until = time.monotonic() + SIZE.storm
+    with ThreadPoolExecutor(SIZE.clients) as pool:
+        lives = [
+            pool.submit(live, diary, rooms, first, until, seed)
+            for seed, diary in enumerate(diaries)
+        ]
+        remarks = []
+        for act, every, name in evils:
+            with repeated(act, every) as results:
+                time.sleep(SIZE.storm / len(evils))
+            remarks.append(f"{len(results)} {name}")
+        for each in lives:
+            each.result()
+    heard = [answer for diary in diaries for answer in diary.heard]
+    row.hear(heard)
+    row.runs += len(heard)
+    row.remarks = ", ".join(remarks)
+    time.sleep(1.1)  # Leases end.
+    all_is_well(service, case)
+    with service.database.open():
+        status = dict(Reservation.objects.values_list("pk", "status"))
+        row.captures += books.captures() - captured
+    row.confirmed += sum(len(diary.booked) for diary in diaries)
+    lost = [
+        pk for diary in diaries for pk in diary.booked if status.get(pk) != Status.CONFIRMED
+    ]
+    back = [
+        pk for diary in diaries for pk in diary.cancelled if status.get(pk) != Status.CANCELLED
+    ]
+    row.violations += len(lost) + len(back)
+    assert not lost, f"told as booked, and lost: {lost}"
+    assert not back, f"told as cancelled, and not: {back}"
+    assert row.confirmed > 0
+    assert {answer.status for answer in heard} <= {0, 200, 409, 503}
+    return row
+
+
+def killer(service: Service):
+    """Kills one worker after the other, whatever it is doing."""
+    turn = itertools.count()
+
+    def kill() -> float:
+        workers = sorted(service.workers())
+        if workers:
+            service.kill(workers[next(turn) % len(workers)])
+        return 0.0
+
+    return kill
+
+
+def test_workers_are_killed(hasty, all_is_well):
+    storm(
+        hasty,
+        f"storm: workers killed every {SIZE.kill_every} s",
+        all_is_well,
+        (killer(hasty), SIZE.kill_every, "kills"),
+    )
+
+
+@pytest.fixture(scope="module")
+def cluster(django_db_blocker) -> Iterator[Cluster]:
+    """A PostgreSQL with fsync on: what it acknowledged is on the disk."""
+    folder = programs()
+    if folder is None:
+        pytest.skip("no PostgreSQL server programs on this machine")
+    made = Cluster(folder)
+    try:
+        with django_db_blocker.unblock():
+            yield made
+    finally:
+        made.remove()
+
+
+@pytest.fixture(scope="module")
+def durable(cluster, start) -> Service:
+    """The service on a database that can be restarted."""
+    database = cluster.start()
+    database.migrate()
+    return start(database=database, FAULTS_LEASE_SECONDS="1")
+
+
+@pytest.mark.postgres
+def test_postgresql_restarts(cluster, durable, all_is_well):
+    """Orderly, and as after a power cut; workers die too."""
+    fast = (lambda: cluster.restart("fast"), SIZE.restart_every, "fast restarts")
+    immediate = (lambda: cluster.restart("immediate"), SIZE.restart_every, "immediate restarts")
+    if LONG:
+        storm(durable, "storm: PostgreSQL restarts fast", all_is_well, fast)
+        storm(durable, "storm: PostgreSQL restarts immediate", all_is_well, immediate)
+    evils = (fast, immediate)
+    with repeated(killer(durable), SIZE.kill_every) as kills:
+        row = storm(durable, "storm: both restarts, workers killed", all_is_well, *evils)
+    row.remarks += f", {len(kills)} kills"

@@ -1,0 +1,289 @@
+"""Many at once, each in a thread with a connection of its own, through HTTP.
+
+On SQLite writers queue by themselves, so these show less there: that nobody is told of a locked
+database, and that the counts are right.
+"""
+
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
+from threading import Barrier
+
+import pytest
+from django.db import connection
+from django.db.models import Sum
+from django.test import Client
+
+from centers.models import MeetingRoom
+from payments.gateways.sandbox_models import SandboxPayment
+from payments.models import Payment, Refund
+from reservations import approval, availability, integrity, locks
+from reservations.actions import apply_promo_code
+from reservations.availability import Availability
+from reservations.cancellation import cancel
+from reservations.models import Reservation
+from reservations.status import Status
+from roombook.errors import ReservationNotOpen
+from tests.factories_centers import MeetingRoomFactory
+from tests.factories_people import UserFactory, token_of
+from tests.factories_reservations import (
+    CARD,
+    DECLINED_NUMBER,
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    AllowanceFactory,
+    PromoCodeFactory,
+    a_room,
+    booked,
+    draft,
+    requested,
+)
+from tests.http import post
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.time_machine(NOW, tick=False),
+]
+
+MANY = 16
+CHECKOUT = "/api/reservations/checkout"
+
+
+def together(calls):
+    """What each call returns, all of them let go at the same moment."""
+    gate = Barrier(len(calls))
+
+    def run(call):
+        try:
+            connection.ensure_connection()
+            gate.wait(timeout=30)
+            return call()
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(run, calls))
+
+
+def asked(path, bodies):
+    """How often each answer was given: its status in the body, or the code of its error."""
+
+    def ask(body):
+        response = post(Client(raise_request_exception=False), path, body)
+        answer = response.json()
+        assert response.status_code < 500, answer
+        return answer.get("Status", "Success") if answer["Success"] else answer["Error"]["Summary"]
+
+    return Counter(together([lambda body=body: ask(body) for body in bodies]))
+
+
+def checkout_of(reservation, **fields):
+    return {
+        "Token": token_of(reservation.user),
+        "ReservationId": reservation.pk,
+        "PaymentInfo": CARD,
+        **fields,
+    }
+
+
+def captures():
+    return SandboxPayment.objects.aggregate(sum=Sum("captures"))["sum"] or 0
+
+
+@pytest.fixture(autouse=True)
+def _books_agree():
+    yield
+    assert [str(each) for each in integrity.findings(now=NOW)] == []
+
+
+@pytest.fixture
+def rivals():
+    """Drafts of as many customers for one slot; all holds but the last have lapsed."""
+    room = a_room()
+    return [
+        draft(UserFactory(), room, now=NOW - (MANY - index) * 16 * MINUTE) for index in range(MANY)
+    ]
+
+
+def test_one_slot_is_sold_once(rivals):
+    answers = asked(CHECKOUT, [checkout_of(each) for each in rivals])
+
+    assert answers == {"Confirmed": 1, "SlotUnavailable": MANY - 1}
+    assert captures() == 1
+    assert Payment.objects.count() == SandboxPayment.objects.count() == 1
+    assert Reservation.objects.filter(status=Status.NEW).count() == MANY - 1
+
+
+@pytest.mark.postgres
+def test_one_slot_is_sold_once_by_the_database_alone(rivals, monkeypatch):
+    """With the evaluator blind and the room's lock gone, the constraint still stands."""
+
+    def unlocked(room_id):
+        return MeetingRoom.objects.select_related("center", "rate").get(pk=room_id)
+
+    monkeypatch.setattr(locks, "lock_room", unlocked)
+    monkeypatch.setattr(availability, "of", lambda *args, **kwargs: Availability(()))
+    answers = asked(CHECKOUT, [checkout_of(each) for each in rivals])
+
+    assert answers == {"Confirmed": 1, "SlotUnavailable": MANY - 1}
+    assert captures() == 1
+    assert Payment.objects.count() == 1
+
+
+def test_many_taps_on_one_reservation_charge_once():
+    reservation = draft()
+    answers = asked(CHECKOUT, [checkout_of(reservation)] * MANY)
+
+    assert answers["Confirmed"] >= 1
+    assert answers["Confirmed"] + answers["Processing"] == MANY
+    assert captures() == 1
+    assert Payment.objects.count() == SandboxPayment.objects.count() == 1
+
+
+def test_many_taps_with_a_bad_card_decline_at_most_as_often_as_it_is_allowed():
+    reservation = draft()
+    answers = asked(
+        CHECKOUT,
+        [
+            checkout_of(reservation, PaymentInfo={**CARD, "CreditCardNumber": DECLINED_NUMBER})
+        ]
+        * MANY,
+    )
+
+    assert answers.keys() <= {"CardDeclined", "Processing", "TooManyRequests"}
+    assert 1 <= answers["CardDeclined"] == Payment.objects.count() <= 6
+    reservation.refresh_from_db()
+    assert reservation.status == Status.NEW
+
+
+def test_no_more_cards_are_tried_than_allowed_whatever_the_reservation():
+    ada, room = UserFactory(), a_room()
+    drafts = [draft(ada, room, start=START + day * timedelta(days=1)) for day in range(10)]
+    bad = {**CARD, "CreditCardNumber": DECLINED_NUMBER}
+
+    answers = asked(CHECKOUT, [checkout_of(each, PaymentInfo=bad) for each in drafts])
+
+    assert answers == {"CardDeclined": 6, "TooManyRequests": 4}
+    assert SandboxPayment.objects.count() == 6
+
+
+@pytest.mark.parametrize("uses", [1, 3])
+def test_the_last_uses_of_a_promo_code(uses):
+    promo = PromoCodeFactory(code="LAST", max_uses=uses)
+    center = a_room().center
+    drafts = [draft(room=MeetingRoomFactory(center=center)) for _ in range(8)]
+    for each in drafts:
+        apply_promo_code(each.pk, "LAST", user=each.user, now=NOW)
+
+    answers = asked(CHECKOUT, [checkout_of(each) for each in drafts])
+
+    assert answers == {"Confirmed": uses, "PromoCodeInvalid": 8 - uses}
+    assert captures() == uses
+    promo.refresh_from_db()
+    assert promo.uses == uses
+
+
+def test_the_last_hours_of_an_allowance():
+    ada, center = UserFactory(), a_room().center
+    plan = AllowanceFactory(user=ada, hours=5)
+    drafts = [draft(ada, MeetingRoomFactory(center=center), hours=3) for _ in range(4)]
+    plan.hours = 3
+    plan.save()
+
+    answers = asked(CHECKOUT, [checkout_of(each) for each in drafts])
+
+    assert answers == {"Confirmed": 1, "AllowanceExhausted": 3}
+    assert plan.entries.get().hours == -3
+
+
+def test_one_slot_is_held_by_one_draft():
+    room = a_room()
+    body = {
+        "MeetingRoomId": room.pk,
+        "StartDate": START.isoformat(),
+        "EndDate": (START + 3 * HOUR).isoformat(),
+    }
+    answers = asked(
+        "/api/reservations/create",
+        [{**body, "Token": token_of(UserFactory())} for _ in range(MANY)],
+    )
+
+    assert answers == {"Success": 1, "SlotUnavailable": MANY - 1}
+    assert Reservation.objects.get().holds_slot
+
+
+def test_a_customer_who_taps_create_many_times_has_one_hold():
+    room, token = a_room(), token_of(UserFactory())
+    body = {
+        "Token": token,
+        "MeetingRoomId": room.pk,
+        "StartDate": START.isoformat(),
+        "EndDate": (START + 3 * HOUR).isoformat(),
+    }
+    assert asked("/api/reservations/create", [body] * 8) == {"Success": 8}
+    assert Reservation.objects.filter(holds_slot=True).count() == 1
+
+
+def test_cancelling_many_times_refunds_once():
+    reservation = booked()
+    body = {"Token": token_of(reservation.user), "ReservationId": reservation.pk}
+
+    assert asked("/api/reservations/cancel", [body] * 8) == {"Success": 8}
+
+    assert Refund.objects.get().amount == 75
+    assert SandboxPayment.objects.get().refunded == 75
+
+
+def test_a_request_is_answered_by_one_of_those_who_answer_it():
+    reservation = requested()
+
+    def answer(act):
+        try:
+            act()
+        except ReservationNotOpen:
+            return False
+        return True
+
+    acts = [
+        lambda: approval.approve(reservation.pk, now=NOW),
+        lambda: approval.decline(reservation.pk, now=NOW),
+        lambda: approval.approve(reservation.pk, now=NOW),
+        lambda: approval.decline(reservation.pk, now=NOW),
+    ]
+    won = together([lambda act=act: answer(act) for act in acts])
+
+    assert won.count(True) == 1
+    reservation.refresh_from_db()
+    state = reservation.payments.get().state
+    assert (reservation.status, state, captures()) in {
+        (Status.CONFIRMED, "captured", 1),
+        (Status.DECLINED, "voided", 0),
+    }
+
+
+def test_approving_and_cancelling_at_once_leaves_no_money_astray():
+    reservation = requested()
+
+    def answer(act):
+        try:
+            act()
+        except ReservationNotOpen:
+            return False
+        return True
+
+    together(
+        [
+            lambda: answer(lambda: approval.approve(reservation.pk, now=NOW)),
+            lambda: answer(lambda: cancel(reservation.pk, user=reservation.user, now=NOW)),
+        ]
+    )
+
+    reservation.refresh_from_db()
+    gateway = SandboxPayment.objects.get()
+    if reservation.status == Status.CANCELLED:
+        assert gateway.refunded == (75 if gateway.captures else 0)
+        assert gateway.state in {"voided", "refunded"}
+    else:
+        assert (reservation.status, gateway.state) == (Status.CONFIRMED, "captured")
