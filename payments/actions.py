@@ -215,10 +215,23 @@ def find_out(payment: Payment) -> GatewayPayment:
     """Ask the gateway what became of a payment in doubt.
 
     One that it never heard of is fenced off first, so that a request that was only slow cannot
-    charge the card after all.
+    charge the card after all. That is written down before it is done: a worker that hears of its
+    authorization between our question and our fence must not book on money that we let go.
     """
     gateway = gateways.named(payment.gateway)
-    return gateway.lookup(payment.key) or gateway.void(payment.key)
+    told = None
+    if not payment.is_called_off:
+        told = gateway.lookup(payment.key)
+        if told is None and not _call_off(payment):
+            # Its worker went on meanwhile, and wrote down what it heard.
+            told = gateway.lookup(payment.key)
+    return told or gateway.void(payment.key)
+
+
+def _call_off(payment: Payment) -> bool:
+    """Decide that a payment in doubt ends without money; False where it is in doubt no more."""
+    in_doubt = Payment.objects.filter(pk=payment.pk, state=PaymentState.STARTED)
+    return bool(in_doubt.update(is_called_off=True))
 
 
 # What is no news: the gateway said it before it said what we already know.

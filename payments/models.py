@@ -143,6 +143,9 @@ class Payment(models.Model):
     message = models.CharField(max_length=255, blank=True)
     # Until then the request that started it is still at work; after that anybody may settle it.
     lease_until = models.DateTimeField()
+    # The gateway had not heard of it when somebody settled it, and so it is being fenced off there:
+    # whatever the request that started it may hear yet, no room is booked on it any more.
+    is_called_off = models.BooleanField("called off", default=False, editable=False)
     created_at = models.DateTimeField(editable=False)
     authorized_at = models.DateTimeField(null=True, blank=True)
     authorized_until = models.DateTimeField(

@@ -72,14 +72,7 @@ def check_out(
     )
     if payment is None or source is None:
         return reservation
-    try:
-        reservation = _pay(payment, source, now=now)
-    except CardDeclined:
-        raise
-    except BaseException:
-        CARD_DECLINED.forgive(user.pk)
-        raise
-    CARD_DECLINED.forgive(user.pk)
+    reservation = _pay(payment, source, now=now)
     if means.save_card and isinstance(source, Card) and reservation.status in BOOKED:
         payments.save_charged_card(user, source, now=now)
     return reservation
@@ -216,10 +209,17 @@ def conclude(
     which may by then be Processing again for another payment.
     """
     reservation = lock_reservation(payment.reservation_id)
-    in_doubt = Payment.objects.select_for_update().get(pk=payment.pk).state == PaymentState.STARTED
-    payment = payments.record(payment, outcome, now=now)
+    locked = Payment.objects.select_for_update().get(pk=payment.pk)
+    in_doubt = locked.state == PaymentState.STARTED
+    if in_doubt and locked.is_called_off and outcome.state == PaymentState.AUTHORIZED:
+        # Too late: somebody is letting this money go. It stays in doubt until that is done.
+        return reservation, locked
+    payment = payments.record(locked, outcome, now=now)
     if not in_doubt:
         return reservation, payment
+    if payment.state != PaymentState.DECLINED:
+        # The try that T1 took; given back here, so that a worker that dies costs the customer none.
+        CARD_DECLINED.forgive(reservation.user_id)
     if payment.state in {PaymentState.AUTHORIZED, PaymentState.CAPTURED}:
         _book(reservation, is_live_money=payment.is_live, now=now)
     else:

@@ -158,12 +158,7 @@ class StripeGateway:
         raise unavailable
 
     def _require_kept(self, reference: str) -> None:
-        api = connect(is_live=True)
-        owner, method = parts_of(reference)
-        kept_by = None
-        with suppress(Refused):
-            kept_by = ask(lambda: api.v1.payment_methods.retrieve(method)).customer
-        if kept_by != owner:
+        if not is_kept(connect(is_live=True), reference):
             raise CardDeclined(declines.UNKNOWN_CARD)
 
     def _rehearse(self, source: Card | str) -> None:
@@ -186,8 +181,8 @@ class StripeGateway:
             params |= {"customer": owner, "off_session": True}
         try:
             intent = ask(lambda: api.v1.payment_intents.create(params))
-        except Refused as error:
-            if is_about_kept_card(error, source):
+        except Refused:
+            if isinstance(source, str) and not is_kept(api, source):
                 raise CardDeclined(declines.UNKNOWN_CARD) from None
             raise
         # What it reserved in test mode is nobody's money, and would go by itself.
@@ -209,7 +204,7 @@ class StripeGateway:
         except CardDeclined as error:
             return declined(source, amount, error.message)
         except Refused as error:
-            if is_about_kept_card(error, source):
+            if isinstance(source, str) and not is_kept(api, source):
                 return declined(source, amount, declines.UNKNOWN_CARD)
             if error.code in {"amount_too_small", "amount_too_large"}:
                 return declined(source, amount, declines.AMOUNT_OUT_OF_BOUNDS)
@@ -438,6 +433,15 @@ def attach(api: stripe.StripeClient, method: str, owner: str) -> None:
     ask(lambda: api.v1.payment_methods.attach(method, {"customer": owner}))
 
 
+def is_kept(api: stripe.StripeClient, reference: str) -> bool:
+    """Whether Stripe still has a kept card: a detached one exists, and belongs to nobody."""
+    owner, method = parts_of(reference)
+    try:
+        return ask(lambda: api.v1.payment_methods.retrieve(method)).customer == owner
+    except Refused:
+        return False
+
+
 def retrieve(api: stripe.StripeClient, intent: str) -> stripe.PaymentIntent:
     return ask(lambda: api.v1.payment_intents.retrieve(intent, {"expand": WITH_CHARGE}))
 
@@ -513,9 +517,9 @@ def told(
     if state == "declined":
         error = intent.last_payment_error
         message = words_for(error.code, error.decline_code) if error else declines.DECLINED
-    elif state == "voided" and intent.cancellation_reason == ASKED_FOR_MORE:
-        state, message = "declined", declines.REQUIRES_ACTION
     charge = intent.latest_charge if isinstance(intent.latest_charge, stripe.Charge) else None
+    if state == "voided" and charge is None and intent.cancellation_reason == ASKED_FOR_MORE:
+        state, message = "declined", declines.REQUIRES_ACTION
     refunded = charge.amount_refunded if charge and state == "captured" else 0
     if refunded and refunded == intent.amount:
         state = "refunded"
@@ -568,11 +572,6 @@ def capturable_until(charge: stripe.Charge | None) -> datetime | None:
 
 def moment(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
-
-
-def is_about_kept_card(error: Refused, source: Card | str) -> bool:
-    """Whether what Stripe refuses is a kept card that it has no longer."""
-    return isinstance(source, str) and error.param in {"payment_method", "customer"}
 
 
 def parts_of(reference: str) -> tuple[str, str]:

@@ -119,6 +119,10 @@ class Migration(migrations.Migration):
                 ),
                 ("message", models.CharField(blank=True, max_length=255)),
                 ("lease_until", models.DateTimeField()),
+                (
+                    "is_called_off",
+                    models.BooleanField(default=False, editable=False, verbose_name="called off"),
+                ),
                 ("created_at", models.DateTimeField(editable=False)),
                 ("authorized_at", models.DateTimeField(blank=True, null=True)),
                 (

@@ -1,0 +1,178 @@
+"""manage.py check_contract: a running service against the contract."""
+
+import json
+from io import BytesIO
+from urllib.error import HTTPError, URLError
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from accounts.models import ApiToken
+from reservations.models import Reservation
+from roombook.api import contract
+from roombook.management.commands import check_contract
+from tests.factories_people import PASSWORD
+from tests.world import ALL
+
+CHANGES_SOMETHING = [
+    "Update account info",
+    "Update payment info",
+    "Remove account thumbnail",
+    "Change password",
+    "Update promo code",
+    "Checkout",
+    "Create reservation",
+    "Cancel reservation",
+    "Update allowances",
+    "Update favorite",
+    "Remove payment info",
+]
+
+
+@pytest.fixture
+def check(world, capsys):
+    def run(base_url, **options):
+        options = {"email": world.ada.email, "password": PASSWORD, **options}
+        call_command("check_contract", base_url, **options)
+        return capsys.readouterr().out.splitlines()
+
+    return run
+
+
+@pytest.fixture
+def service(world, monkeypatch):
+    """The service without a network between; a function may change its answers."""
+    change = {}
+
+    def urlopen(request, *, timeout):
+        assert timeout == 10
+        path = request.full_url.removeprefix("http://rooms.example.com")
+        response = world.client.post(
+            path, data=request.data, content_type=request.get_header("Content-type")
+        )
+        body = BytesIO(change.get(path, lambda text: text)(response.content))
+        if response.status_code >= 400:
+            raise HTTPError(path, response.status_code, "", {}, body)
+        body.status = response.status_code
+        return body
+
+    monkeypatch.setattr(check_contract, "urlopen", urlopen)
+    return change
+
+
+URL = "http://rooms.example.com/"
+
+
+def test_a_service_that_keeps_the_contract(world, service, check):
+    lines = check(URL)
+
+    assert lines[0] == "signed in to http://rooms.example.com"
+    assert lines[-1] == "No difference from the contract."
+    assert [line for line in lines if line.startswith("not called: ")] == [
+        f"not called: {ALL[name].path}" for name in CHANGES_SOMETHING
+    ]
+    assert "never seen: DurationHours, Quantity of ServiceInfo" in lines
+
+
+def test_it_leaves_nothing_behind(world, service, check):
+    before = list(Reservation.objects.order_by("pk").values())
+
+    check(URL)
+    check(URL)
+
+    assert list(Reservation.objects.order_by("pk").values()) == before
+    assert ApiToken.objects.filter(user=world.ada).count() == 1  # The one that was there.
+
+
+@pytest.mark.parametrize(
+    ("path", "change", "line"),
+    [
+        (
+            "/api/locations/search",
+            lambda text: text.replace(b'"ThumbnailUrl"', b'"ThumbnailURL"'),
+            "/api/locations/search: Centers.Image.ThumbnailURL is not in the contract",
+        ),
+        (
+            "/api/reservations/cost",
+            lambda text: json.dumps({"Success": True, "Total": "12.50"}).encode(),
+            "/api/reservations/cost: Total is a string and no decimal",
+        ),
+        (
+            "/api/account/reservations",
+            lambda text: b"<html>",
+            "/api/account/reservations: the body is null and no ResponseBase",
+        ),
+        (
+            "/api/city-centers",
+            lambda text: b'{"Success":true,"Centers":{}}',
+            "/api/city-centers: Centers is an object and no list",
+        ),
+    ],
+)
+def test_a_difference_is_told_and_fails(service, check, capsys, path, change, line):
+    service[path] = change
+
+    with pytest.raises(CommandError, match=r"^Differences from the contract: "):
+        check(URL)
+
+    assert f"difference: {line}" in capsys.readouterr().out
+
+
+def test_an_unexpected_refusal_is_a_difference(world, service, check, capsys, monkeypatch):
+    monkeypatch.setattr(world.room.__class__, "lowest_rate", property(lambda self: 1 / 0))
+    world.client.raise_request_exception = False
+
+    with pytest.raises(CommandError):
+        check(URL)
+
+    told = "difference: /api/locations/search: answered 500 InternalError, not 200"
+    assert told in capsys.readouterr().out
+
+
+def test_a_wrong_password_is_told(service, check):
+    with pytest.raises(CommandError, match="answered 401 InvalidCredentials, not 200"):
+        check(URL, password="wrong")
+
+
+def test_a_service_out_of_reach_is_told(check, monkeypatch):
+    def urlopen(request, *, timeout):
+        raise URLError("refused")
+
+    monkeypatch.setattr(check_contract, "urlopen", urlopen)
+
+    with pytest.raises(CommandError, match=r"rooms\.example\.com cannot be reached"):
+        check(URL)
+
+
+@pytest.mark.parametrize("url", ["rooms.example.com", "file:///etc/passwd", ""])
+def test_only_an_address_of_the_web_is_asked(check, url):
+    with pytest.raises(CommandError, match="BASE_URL begins with http"):
+        check(url)
+
+
+def test_the_password_is_asked_for_where_it_is_not_given(service, check, monkeypatch):
+    monkeypatch.setattr(check_contract, "getpass", lambda: PASSWORD)
+
+    assert check(URL, password=None)[-1] == "No difference from the contract."
+
+
+def test_over_a_real_network_too(live_server, world, check):
+    """What stands in for the network above is like it."""
+    assert check(live_server.url)[-1] == "No difference from the contract."
+
+
+def test_where_there_is_nothing_there_is_little_to_ask(world, service, check):
+    Reservation.objects.filter(user=world.ada).delete()
+    world.center.__class__.objects.update(is_active=False)
+
+    lines = check(URL)
+
+    assert "0 centers found" in lines
+    assert "0 reservations of this account" in lines
+    assert f"not called: {ALL['Get allowances'].path}" in lines
+
+
+def test_the_names_of_operations_are_the_contracts():
+    assert list(check_contract.ALL) == [
+        each.name for each in (*contract.OPERATIONS, *contract.EXTENSIONS)
+    ]

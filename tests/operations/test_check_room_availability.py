@@ -1,0 +1,187 @@
+"""POST /api/meeting-rooms/check-availability"""
+
+import pytest
+
+from centers.models import MeetingRoom
+from reservations.models import Reservation
+from tests.factories_centers import CenterFactory, ClosureFactory, MeetingRoomFactory
+from tests.factories_people import UserFactory, token_of
+from tests.factories_reservations import HOUR, NOW, START, a_room, booked, draft
+from tests.http import jsonp, post, post_csv, table
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+PATH = "/api/meeting-rooms/check-availability"
+# On the center's clock.
+NINE_TO_TWELVE = {"StartDate": "2027-03-03T09:00:00", "EndDate": "2027-03-03T12:00:00"}
+
+
+@pytest.fixture
+def ada():
+    return UserFactory()
+
+
+@pytest.fixture
+def room():
+    return a_room()
+
+
+@pytest.fixture
+def ask(client, ada, room):
+    token = token_of(ada)
+
+    def ask(**fields):
+        body = {"Token": token, "RoomId": room.pk, **NINE_TO_TWELVE, **fields}
+        return post(client, PATH, body)
+
+    return ask
+
+
+@pytest.fixture
+def is_available(ask):
+    def is_available(**fields):
+        response = ask(**fields)
+        assert response.status_code == 200, response.content
+        return response.json()["IsAvailable"]
+
+    return is_available
+
+
+def test_says_whether_the_room_can_be_had(ask, room):
+    response = ask(CenterId=room.center_id)
+    assert response.status_code == 200
+    assert response.json() == {"Success": True, "IsAvailable": True}
+
+    booked(room=room)
+    assert ask().json() == {"Success": True, "IsAvailable": False}
+
+
+def test_takes_and_gives_csv_and_jsonp(client, ada, room):
+    body = {"Token": token_of(ada), "RoomId": room.pk, **NINE_TO_TWELVE}
+
+    assert table(post_csv(client, f"{PATH}.csv", body)) == [
+        ["Success", "IsAvailable"],
+        ["true", "true"],
+    ]
+    wrapped = jsonp(post(client, f"{PATH}?callback=cb", body), "cb")
+    assert wrapped == {"Success": True, "IsAvailable": True}
+
+
+def test_asking_holds_and_changes_nothing(is_available):
+    assert is_available()
+    assert is_available()
+    assert not Reservation.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("start", "end"),
+    [
+        ("2027-03-01T08:00:00", "2027-03-01T09:00:00"),  # past
+        ("2028-03-01T09:00:00", "2028-03-01T10:00:00"),  # too far ahead
+        ("2027-03-03T09:05:00", "2027-03-03T10:00:00"),  # off the grid
+        ("2027-03-03T09:00:00", "2027-03-03T09:15:00"),  # too short
+        ("2027-03-03T09:00:00", "2027-03-20T09:00:00"),  # too long
+        ("2027-03-03T17:00:00", "2027-03-03T19:00:00"),  # closed
+    ],
+)
+def test_what_cannot_be_booked_is_an_answer_not_an_error(is_available, start, end):
+    assert is_available(StartDate=start, EndDate=end) is False
+
+
+@pytest.mark.parametrize("fields", [{"is_active": False}, {"is_blocked": True}])
+def test_nor_a_room_that_is_not_offered(is_available, room, fields):
+    MeetingRoom.objects.filter(pk=room.pk).update(**fields)
+    assert is_available() is False
+
+
+def test_nor_in_a_closed_or_inactive_center(is_available, room):
+    closure = ClosureFactory(center=room.center, starts_at=START - HOUR, ends_at=START + HOUR)
+    assert is_available() is False
+    closure.delete()
+    assert is_available() is True
+    room.center.is_active = False
+    room.center.save()
+    assert is_available() is False
+
+
+def test_others_drafts_count_own_ones_do_not(is_available, ada, room):
+    draft(ada, room)
+    assert is_available() is True
+    draft(room=room, start=START + 3 * HOUR)
+    assert is_available(EndDate="2027-03-03T12:15:00") is False
+
+
+def test_a_booking_that_ends_as_this_begins_is_no_rival(is_available, room):
+    booked(room=room, start=START - HOUR, hours=1)
+    booked(room=room, start=START + 3 * HOUR)
+    assert is_available() is True
+
+
+def test_times_with_an_offset_are_moments_without_one_the_centers(is_available, room):
+    booked(room=room)
+    assert is_available(StartDate="2027-03-03T16:00:00Z", EndDate="2027-03-03T17:00:00Z") is False
+    assert is_available(
+        StartDate="2027-03-03T12:00:00", EndDate="2027-03-03T20:00:00+00:00"
+    )
+
+
+def test_a_room_of_another_center_is_not_found_like_one_that_does_not_exist(ask):
+    elsewhere = MeetingRoomFactory()
+
+    answers = [
+        ask(CenterId=CenterFactory().pk),
+        ask(CenterId=2**31 - 1),
+        ask(RoomId=2**31 - 1),
+        ask(RoomId=elsewhere.pk, CenterId=CenterFactory().pk),
+    ]
+
+    assert {each.status_code for each in answers} == {404}
+    assert len({each.content for each in answers}) == 1
+    assert answers[0].json()["Error"] == {
+        "Summary": "NotFound",
+        "Message": "There is nothing here by that number.",
+    }
+
+
+EXAMPLE = "2027-03-01T09:00:00 or 2027-03-01T09:00:00-07:00"
+
+
+@pytest.mark.parametrize(
+    ("fields", "details"),
+    [
+        ({"RoomId": None}, "RoomId: Required."),
+        ({"RoomId": "7"}, "RoomId: Must be a whole number."),
+        ({"CenterId": 0}, "CenterId: Must be at least 1."),
+        ({"StartDate": None}, "StartDate: Required."),
+        ({"EndDate": None}, "EndDate: Required."),
+        ({"StartDate": "2027-03-03"}, f"StartDate: Must be a date and time such as {EXAMPLE}."),
+        ({"StartDate": 5}, f"StartDate: Must be a date and time such as {EXAMPLE}."),
+        ({"StartDate": "2027-02-30T09:00:00"}, "StartDate: Must be a date and time that exists."),
+        ({"StartDate": "2027-03-03T12:00:00"}, "EndDate: The end must be after the start."),
+        ({"StartDate": "2027-03-03T13:00:00"}, "EndDate: The end must be after the start."),
+        ({"EndDate": "2027-04-04T09:00:00"}, "EndDate: At most 31 days after the start."),
+        (
+            {"StartDate": "2027-03-14T02:30:00", "EndDate": "2027-03-14T04:00:00"},
+            "StartDate: The clock skips this time at the center.",
+        ),
+        (
+            {"EndDate": "2027-03-14T02:30:00"},
+            "EndDate: The clock skips this time at the center.",
+        ),
+    ],
+)
+def test_names_what_is_wrong(ask, fields, details):
+    response = ask(**fields)
+    assert response.status_code == 400
+    assert response.json()["Error"]["Summary"] == "InvalidRequest"
+    assert response.json()["Error"]["Details"] == details
+
+
+def test_31_days_are_a_question_too_long_a_booking_but_no_error(is_available):
+    assert (
+        is_available(StartDate="2027-04-03T09:00:00", EndDate="2027-05-04T09:00:00") is False
+    )
+
+
+def test_needs_a_token(client, room):
+    assert post(client, PATH, {"RoomId": room.pk, **NINE_TO_TWELVE}).status_code == 401

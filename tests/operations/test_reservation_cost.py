@@ -1,0 +1,258 @@
+"""POST /api/reservations/cost"""
+
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from centers.models import Center, MeetingRoom, Rate
+from reservations.models import Reservation
+from tests.factories_centers import FlatRateFactory, RateFactory, ServiceFactory
+from tests.factories_people import UserFactory, token_of
+from tests.factories_reservations import NOW, AllowanceFactory, a_room, booked
+from tests.http import jsonp, post, post_csv, table
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+PATH = "/api/reservations/cost"
+NINE_TO_TWO = {"StartDate": "2027-03-03T09:00:00", "EndDate": "2027-03-03T14:00:00"}
+
+
+@pytest.fixture
+def ada():
+    return UserFactory()
+
+
+@pytest.fixture
+def room():
+    return a_room()
+
+
+@pytest.fixture
+def ask(client, ada, room):
+    token = token_of(ada)
+
+    def ask(*options, **fields):
+        body = {"Token": token, "MeetingRoomId": room.pk, **NINE_TO_TWO, **fields}
+        return post(client, PATH, body | ({"ServiceOptions": list(options)} if options else {}))
+
+    return ask
+
+
+@pytest.fixture
+def total(ask):
+    def total(*options, **fields):
+        response = ask(*options, **fields)
+        assert response.status_code == 200, response.content
+        return response.json()["Total"]
+
+    return total
+
+
+@pytest.fixture
+def coffee(room):
+    return ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
+
+
+@pytest.fixture
+def projector(room):
+    rate = RateFactory(center=room.center, hourly=Decimal(10))
+    return ServiceFactory(center=room.center, name="Projector", needs_duration=True, rate=rate)
+
+
+def test_prices_the_room_for_the_time(ask):
+    response = ask()
+    assert response.status_code == 200
+    assert response.json() == {"Success": True, "Total": 115}
+
+
+def test_takes_and_gives_csv_and_jsonp(client, ada, room, coffee, projector):
+    row = {
+        "Token": token_of(ada),
+        "MeetingRoomId": room.pk,
+        **NINE_TO_TWO,
+        "ServiceOptions.0.ServiceId": coffee.pk,
+        "ServiceOptions.0.Quantity": "2",
+        "ServiceOptions.1.ServiceId": projector.pk,
+        "ServiceOptions.1.Selected": "FALSE",
+    }
+    assert table(post_csv(client, f"{PATH}?format=csv", row)) == [
+        ["Success", "Total"],
+        ["true", "145.0"],
+    ]
+
+    body = {"Token": token_of(ada), "MeetingRoomId": room.pk, **NINE_TO_TWO}
+    wrapped = jsonp(post(client, f"{PATH}?callback=cb", body), "cb")
+    assert wrapped == {"Success": True, "Total": 115}
+
+
+def test_is_a_number_without_binary_noise(ask, room):
+    Rate.objects.filter(pk=room.rate_id).update(hourly="0.10", half_day=None, full_day=None)
+    response = ask(EndDate="2027-03-03T12:00:00")
+    assert b'"Total":0.3}' in response.content.replace(b" ", b"")
+
+
+def test_the_cheapest_cover_of_each_local_day(total):
+    assert total(EndDate="2027-03-03T12:00:00") == 75
+    assert total(EndDate="2027-03-03T13:00:00") == 90
+    assert total(EndDate="2027-03-03T17:00:00") == 160
+    # 15 hours of one day, 12 of the next.
+    assert total(EndDate="2027-03-04T12:00:00") == 320
+
+
+def test_a_flat_rate_once(total, room):
+    MeetingRoom.objects.filter(pk=room.pk).update(rate=FlatRateFactory(center=room.center))
+    assert total() == 50
+    assert total(EndDate="2027-03-10T12:00:00") == 50
+
+
+def test_set_up_fee_and_tax_are_included(total, room):
+    Rate.objects.filter(pk=room.rate_id).update(setup_fee=20)
+    Center.objects.filter(pk=room.center_id).update(tax_rate="8.25")
+    assert total() == 146.14  # 135 + 11.1375
+
+
+def test_only_the_services_that_are_selected_absent_counts_as_selected(total, coffee, projector):
+    coffee_3 = {"ServiceId": coffee.pk, "Quantity": 3}
+    assert total(coffee_3) == 160
+    assert total({**coffee_3, "Selected": True}) == 160
+    assert total({**coffee_3, "Selected": False}) == 115
+    assert total(coffee_3, {"ServiceId": projector.pk, "DurationHours": 1.5}) == 175
+
+
+def test_a_duration_is_the_bookings_own_where_absent(total, projector):
+    assert total({"ServiceId": projector.pk}) == 165
+    assert total({"ServiceId": projector.pk, "DurationHours": None}) == 165
+
+
+def test_what_clients_send_of_names_and_needs_is_ignored(total, coffee):
+    sent = {"ServiceName": "Champagne", "NeedsQuantity": False, "NeedsDuration": True}
+    assert total({"ServiceId": coffee.pk, "Quantity": 1, "DurationHours": 9, **sent}) == 130
+
+
+def test_a_minimum_is_billed(total, coffee):
+    coffee.minimum_booking = 10
+    coffee.save()
+    assert total({"ServiceId": coffee.pk, "Quantity": 2}) == 265
+
+
+def test_what_is_paid_at_the_center_adds_nothing(total, coffee):
+    coffee.bill_at_center = True
+    coffee.save()
+    assert total({"ServiceId": coffee.pk, "Quantity": 2}) == 115
+
+
+def test_the_list_price_no_allowance_and_no_question_of_availability(total, ada, room):
+    AllowanceFactory(user=ada)
+    booked(room=room)
+    assert total() == 115
+    assert total(StartDate="2020-03-03T03:07:00", EndDate="2020-03-03T03:08:00") == 6.25
+    MeetingRoom.objects.filter(pk=room.pk).update(is_active=False, is_blocked=True)
+    assert total() == 115
+
+
+def test_asking_stores_nothing(total):
+    total()
+    assert not Reservation.objects.exists()
+
+
+def test_never_free_by_omission(ask, room, coffee):
+    Rate.objects.filter(pk=coffee.rate_id).update(flat_rate=None)
+    response = ask({"ServiceId": coffee.pk, "Quantity": 1})
+    assert response.status_code == 409
+    assert response.json()["Error"] == {
+        "Summary": "RateNotConfigured",
+        "Message": "Coffee has no price yet. Please ask the center.",
+    }
+
+    MeetingRoom.objects.filter(pk=room.pk).update(rate=None)
+    response = ask()
+    assert response.status_code == 409
+    assert response.json() == {
+        "Success": False,
+        "Error": {
+            "Summary": "RateNotConfigured",
+            "Message": "This room has no price yet. Please ask the center.",
+        },
+    }
+
+
+def test_zero_is_free(total, room):
+    Rate.objects.filter(pk=room.rate_id).update(hourly=0)
+    assert total() == 0
+
+
+def test_an_unknown_room_is_not_found(ask):
+    response = ask(MeetingRoomId=2**31 - 1)
+    assert response.status_code == 404
+    assert response.json()["Error"]["Summary"] == "NotFound"
+
+
+@pytest.mark.parametrize(
+    ("fields", "details"),
+    [
+        ({"MeetingRoomId": None}, "MeetingRoomId: Required."),
+        ({"StartDate": None}, "StartDate: Required."),
+        ({"EndDate": "2027-03-03T09:00:00"}, "EndDate: The end must be after the start."),
+        ({"EndDate": "2027-04-30T09:00:00"}, "EndDate: At most 31 days after the start."),
+        ({"ServiceOptions": {}}, "ServiceOptions: Must be a list."),
+        ({"ServiceOptions": [1]}, "ServiceOptions.0: Must be an object."),
+        ({"ServiceOptions": [{}] * 101}, "ServiceOptions: Must have at most 100 elements."),
+        ({"ServiceOptions": [{}]}, "ServiceOptions.0.ServiceId: This field is required."),
+        (
+            {"ServiceOptions": [{"ServiceId": 2**31 - 1}]},
+            "ServiceOptions.0.ServiceId: This center does not offer this service.",
+        ),
+        (
+            {"ServiceOptions": [{"ServiceId": 1, "Quantity": 0}]},
+            "ServiceOptions.0.Quantity: Must be at least 1.",
+        ),
+        (
+            {"ServiceOptions": [{"ServiceId": 1, "Quantity": 1001}]},
+            "ServiceOptions.0.Quantity: Must be at most 1000.",
+        ),
+        (
+            {"ServiceOptions": [{"ServiceId": 1, "DurationHours": -1}]},
+            "ServiceOptions.0.DurationHours: Must be at least 0.",
+        ),
+        (
+            {"ServiceOptions": [{"ServiceId": 1, "DurationHours": 0.125}]},
+            "ServiceOptions.0.DurationHours: Must have at most 2 decimal places.",
+        ),
+        (
+            {"ServiceOptions": [{"ServiceId": 1, "Selected": "yes"}]},
+            "ServiceOptions.0.Selected: Must be true or false.",
+        ),
+    ],
+)
+def test_names_what_is_wrong(ask, fields, details):
+    response = ask(**fields)
+    assert response.status_code == 400
+    assert response.json()["Error"]["Summary"] == "InvalidRequest"
+    assert response.json()["Error"]["Details"] == details
+
+
+def test_names_each_option_that_is_wrong(ask, coffee):
+    elsewhere = ServiceFactory()
+    once = {"ServiceId": coffee.pk, "Quantity": 1}
+    response = ask({"ServiceId": coffee.pk}, once, {"ServiceId": elsewhere.pk})
+    assert response.json()["Error"]["Details"].splitlines() == [
+        "ServiceOptions.0.Quantity: This service needs a quantity.",
+        "ServiceOptions.1.ServiceId: Each service can be chosen once.",
+        "ServiceOptions.2.ServiceId: This center does not offer this service.",
+    ]
+
+
+def test_takes_the_same_queries_for_one_service_and_for_twenty(
+    total, room, django_assert_num_queries
+):
+    services = [ServiceFactory(center=room.center) for _ in range(20)]
+    with CaptureQueriesContext(connection) as one:
+        assert total({"ServiceId": services[0].pk}) == 130
+    with django_assert_num_queries(len(one)):
+        assert total(*({"ServiceId": each.pk} for each in services)) == 415
+
+
+def test_needs_a_token(client, room):
+    assert post(client, PATH, {"MeetingRoomId": room.pk, **NINE_TO_TWO}).status_code == 401
