@@ -8,8 +8,8 @@ from pathlib import Path
 bind = os.environ.get("BIND") or f"127.0.0.1:{os.environ.get('PORT') or 8000}"
 
 # A checkout waits for the payment gateway, for GATEWAY_TIMEOUT seconds when that hangs: each worker
-# has threads, so that a handful of hung checkouts does not keep everybody else waiting. Workers times
-# threads is how many requests are at work at once, and the number of PostgreSQL's connections.
+# has threads, so that a handful of hung checkouts does not keep everybody else waiting. Workers
+# times threads: the requests that are at work at once, and the connections to PostgreSQL.
 worker_class = "gthread"
 workers = int(os.environ.get("WEB_CONCURRENCY") or min(2 * multiprocessing.cpu_count() + 1, 9))
 threads = int(os.environ.get("WEB_THREADS") or 4)

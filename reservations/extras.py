@@ -33,7 +33,7 @@ def chosen(center: Center, options: Sequence[Mapping[str, Any]]) -> list[Extra]:
         pk = option.get("service_id", 0)
         service = offered.get(pk)
         if not pk:
-            problems[f"{path}.service_id"] = "This field is required."
+            problems[f"{path}.service_id"] = "Required."
         elif service is None:
             problems[f"{path}.service_id"] = "This center does not offer this service."
         elif pk in seen:

@@ -87,7 +87,7 @@ def card_error(code: str, decline_code: str | None, **more: Any) -> Refusal:
 
 @dataclass
 class Fault:
-    """Trouble with requests whose path it fits."""
+    """Trouble with requests such as `POST /v1/refunds`."""
 
     kind: str
     path: str
@@ -139,7 +139,7 @@ class StripeServer:
         self.numbers = itertools.count(1)
         self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self.http.daemon_threads = True
-        self.http.stripe = self  # type: ignore[attr-defined]
+        self.http.stripe = self
         self.url = f"http://127.0.0.1:{self.http.server_port}"
 
     def __enter__(self) -> Self:
@@ -153,7 +153,7 @@ class StripeServer:
     # --- For tests -------------------------------------------------------------------------------
 
     def fail(self, kind: str, path: str = "", *, times: int | None = 1, seconds: float = 0) -> None:
-        """Trouble with the next so many requests whose path holds `path` (a regular expression).
+        """Trouble with the next so many requests of which `path`, a regular expression, tells.
 
         slow            answers after `seconds`
         timeout_before  never answers, and does nothing
@@ -191,7 +191,7 @@ class StripeServer:
         """How often money was taken."""
         return sum(charge["captured"] for charge in self.charges)
 
-    # --- What only the dashboard, the customer's bank and time can do ------------------------------
+    # --- What only the dashboard, the customer's bank and time can do ----------------------------
 
     def refund_in_dashboard(self, intent: str, amount: int) -> dict[str, Any]:
         return self.make_refund(self.test, {"payment_intent": intent, "amount": str(amount)})
@@ -257,7 +257,9 @@ class StripeServer:
         if not match:
             raise Refusal(401, "Invalid API Key provided: ***")
         books = self.live if match[1] == "live" else self.test
-        fault = self.next_fault(path)
+        fault = self.next_fault(f"{method} {path}")
+        if fault:
+            self.turn_away(fault)
         if method != "POST" or not key:
             answer = self.perform(books, method, path, params, fault)
         else:
@@ -266,6 +268,18 @@ class StripeServer:
             time.sleep(fault.seconds)
             raise Broken
         return answer
+
+    def turn_away(self, fault: Fault) -> None:
+        """What happens to a request before Stripe has begun to look at it."""
+        if fault.kind in {"timeout_before", "reset_before"}:
+            time.sleep(fault.seconds)
+            raise Broken
+        if fault.kind == "rate_limit":
+            raise Refusal(429, "Too many requests", code="rate_limit")
+        if fault.kind == "conflict":
+            raise IN_USE
+        if fault.kind == "nonsense":
+            raise Nonsense
 
     def once(
         self, books: Books, path: str, params: dict[str, Any], key: str, fault: Fault | None
@@ -301,26 +315,17 @@ class StripeServer:
     def perform(
         self, books: Books, method: str, path: str, params: dict[str, Any], fault: Fault | None
     ) -> tuple[int, dict[str, Any]]:
-        kind = fault.kind if fault else ""
-        if fault and kind in {"slow", "timeout_before"}:
+        if fault and fault.kind == "slow":
             time.sleep(fault.seconds)
-        if kind in {"timeout_before", "reset_before"}:
-            raise Broken
-        if kind == "error":
+        if fault and fault.kind == "error":
             raise Refusal(500, "An unknown error occurred", kind="api_error")
-        if kind == "rate_limit":
-            raise Refusal(429, "Too many requests", code="rate_limit")
-        if kind == "conflict":
-            raise IN_USE
-        if kind == "nonsense":
-            raise Nonsense
         with self.lock:
             return 200, self.do(books, method, path, params)
 
-    def next_fault(self, path: str) -> Fault | None:
+    def next_fault(self, request: str) -> Fault | None:
         with self.lock:
             for fault in self.faults:
-                if re.search(fault.path, path) and fault.times != 0:
+                if re.search(fault.path, request) and fault.times != 0:
                     if fault.times is not None:
                         fault.times -= 1
                     return fault
@@ -723,7 +728,7 @@ class Handler(BaseHTTPRequestHandler):
         self.serve(self.rfile.read(length).decode())
 
     def serve(self, form: str) -> None:
-        server: StripeServer = self.server.stripe  # type: ignore[attr-defined]
+        server: StripeServer = self.server.stripe
         params = nested(parse_qsl(form, keep_blank_values=True))
         path = urlsplit(self.path).path
         key = self.headers.get("Idempotency-Key")

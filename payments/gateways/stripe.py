@@ -516,7 +516,7 @@ def told(
     state, message = STATES[intent.status], ""
     if state == "declined":
         error = intent.last_payment_error
-        message = words_for(error.code, error.decline_code) if error else declines.DECLINED
+        message = words_for(given(error, "code"), given(error, "decline_code"))
     charge = intent.latest_charge if isinstance(intent.latest_charge, stripe.Charge) else None
     if state == "voided" and charge is None and intent.cancellation_reason == ASKED_FOR_MORE:
         state, message = "declined", declines.REQUIRES_ACTION
@@ -550,24 +550,22 @@ def card_of(
     intent: stripe.PaymentIntent, charge: stripe.Charge | None, source: Card | str
 ) -> tuple[str, str]:
     """Brand and last four of the card that was charged or tried."""
-    charged = details_of(charge)
-    details: Any = charged.card if charged else None
-    if details is None and intent.last_payment_error:
-        method = intent.last_payment_error.payment_method
-        details = method.card if method else None
+    tried = given(intent.last_payment_error, "payment_method")
+    details = given(given(charge, "payment_method_details"), "card") or given(tried, "card")
     if details is None:
         return (source.brand, source.last4) if isinstance(source, Card) else ("", "")
-    return BRANDS.get(details.brand or "", "Card"), details.last4 or ""
-
-
-def details_of(charge: stripe.Charge | None) -> Any:
-    return charge.payment_method_details if charge else None
+    return BRANDS.get(given(details, "brand"), "Card"), given(details, "last4") or ""
 
 
 def capturable_until(charge: stripe.Charge | None) -> datetime | None:
-    details = details_of(charge)
-    seconds = getattr(details.card, "capture_before", None) if details else None
+    details = given(given(charge, "payment_method_details"), "card")
+    seconds = given(details, "capture_before")
     return moment(seconds) if seconds else None
+
+
+def given(thing: Any, name: str) -> Any:
+    """What Stripe said of a thing; what does not apply it leaves out, and the SDK then raises."""
+    return getattr(thing, name, None)
 
 
 def moment(seconds: int) -> datetime:

@@ -75,7 +75,12 @@ class TimedHttp(stripe.RequestsClient):
         if left <= 0:
             raise stripe.APIConnectionError("No time is left.", should_retry=False)
         self._timeout = (min(CONNECT_SECONDS, left), left)
-        return super().request(method, url, headers, post_data)
+        try:
+            return super().request(method, url, headers, post_data)
+        except stripe.APIConnectionError as error:
+            # The SDK waits a little before it repeats a request: only where that makes sense.
+            error.should_retry = error.should_retry and time.monotonic() + 1 < self.ends
+            raise
 
 
 threads = threading.local()

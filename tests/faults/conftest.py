@@ -2,15 +2,17 @@
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from tests.faults import books, figures
-from tests.faults.database import Database, Store
+from tests.faults.database import Cluster, Database, Store, programs
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 Start = Callable[..., Service]
 
@@ -48,6 +50,30 @@ def guarded(start) -> Service:
 def hasty(start) -> Service:
     """The service with a lease that tests can wait for."""
     return start(FAULTS_LEASE_SECONDS=str(LEASE))
+
+
+@pytest.fixture(scope="session")
+def cluster(django_db_blocker) -> Iterator[Cluster]:
+    """A PostgreSQL with fsync on: what it acknowledged is on the disk."""
+    folder = programs()
+    if folder is None:
+        pytest.skip("no PostgreSQL server programs on this machine")
+    made = Cluster(folder)
+    try:
+        with django_db_blocker.unblock():
+            made.start().migrate()
+            yield made
+    finally:
+        made.remove()
+
+
+@pytest.fixture(scope="session")
+def durable(cluster, tmp_path_factory) -> Iterator[Service]:
+    """The service on a database that can be restarted."""
+    folder = tmp_path_factory.mktemp("durable") / "it"
+    service = Service(cluster.database, folder, FAULTS_LEASE_SECONDS=str(LEASE))
+    yield service
+    service.stop()
 
 
 @pytest.fixture

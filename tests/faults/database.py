@@ -135,6 +135,10 @@ class Cluster:
         self._run("initdb", "-D", self.data, "--auth=trust", "--encoding=UTF8", "--no-locale")
         options = f"-h 127.0.0.1 -p {self.port} -k {self.folder}"
         self._pg_ctl("start", "-o", options)
+        return self.database
+
+    @property
+    def database(self) -> Database:
         return postgres("127.0.0.1", self.port, self.owner, "postgres")
 
     def restart(self, mode: str) -> float:

@@ -40,7 +40,7 @@ POINTS = {
     "after void": ("payments.actions", "void"),
 }
 
-CRASH, PAUSE, CLOCK = "crash", "pause", "clock"
+CRASH, PAUSE, EXPLODE, CLOCK = "crash", "pause", "explode", "clock"
 
 
 def arm(folder: Path) -> None:
@@ -64,6 +64,9 @@ def arm(folder: Path) -> None:
 def watched(function: Callable[..., Any], point: str, folder: Path) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
+        if take(folder / EXPLODE, point) is not None:
+            # As careless libraries do: with all that they were given.
+            raise RuntimeError(f"Broken: {told_of(kwargs.get('source'))}")
         result = function(*args, **kwargs)
         if take(folder / CRASH, point) is not None:
             os.kill(os.getpid(), signal.SIGKILL)
@@ -72,6 +75,10 @@ def watched(function: Callable[..., Any], point: str, folder: Path) -> Callable[
         return result
 
     return wrapper
+
+
+def told_of(source: Any) -> str:
+    return f"number {getattr(source, 'number', '')}, code {getattr(source, 'brand', '')}"
 
 
 def take(file: Path, point: str) -> str | None:

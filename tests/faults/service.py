@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,7 @@ START_SECONDS = 60.0
 class Service:
     """Started, killed in part, and stopped by its process ids only."""
 
-    def __init__(
-        self, database: Database, folder: Path, *words: str, **environment: str
-    ) -> None:
+    def __init__(self, database: Database, folder: Path, *words: str, **environment: str) -> None:
         self.database = database
         self.folder = folder
         self.mails = folder / "mails"
@@ -97,22 +96,18 @@ class Service:
 
     def kill(self, worker: int) -> None:
         """As the kernel does to a process that takes too much memory."""
-        try:
+        with suppress(ProcessLookupError):
             os.kill(worker, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
 
     def stop(self) -> None:
+        """End it at once: tests look at what a sudden death leaves, not at a graceful one."""
+        workers = self.workers()
         if self.master.poll() is None:
-            # Not SIGTERM: that would wait for whatever still hangs.
-            self.master.send_signal(signal.SIGINT)
-            try:
-                self.master.wait(timeout=10)
-            except subprocess.TimeoutExpired:
-                for worker in self.workers():
-                    self.kill(worker)
-                self.master.kill()
-                self.master.wait()
+            # First, so that it makes no new ones; one that slipped in sees it gone and leaves.
+            self.master.kill()
+            self.master.wait()
+        for worker in workers:
+            self.kill(worker)
 
     def manage(self, *words: Any) -> "subprocess.CompletedProcess[str]":
         """A command of manage.py beside the service, as an administrator runs it."""
@@ -136,6 +131,11 @@ class Service:
     @property
     def has_crashed(self) -> bool:
         return not (self.folder / points.CRASH).exists()
+
+    def explode(self, point: str) -> None:
+        """The next call of what this point follows raises, with a card number in its words."""
+        assert point in points.POINTS
+        points.switch(self.folder / points.EXPLODE, f"{point}\n")
 
     def pause(self, point: str, seconds: float) -> None:
         """The worker that passes this point next waits there."""

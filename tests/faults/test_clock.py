@@ -80,19 +80,18 @@ def test_the_clock_jumps_during_a_checkout(jump, moving, all_is_well):
 
 
 def test_the_clock_jumps_back_after_a_booking(moving, all_is_well):
-    """What was booked in an hour that is yet to come can be cancelled, and is paid back once."""
+    """What was booked at a time that is yet to come can be cancelled, and is paid back once."""
     with moving.database.open():
         world = World(moving)
         customer = world.customer()
         pk = world.draft(customer, world.room()).pk
     moving.move_clock(60 * MINUTE)
-    assert customer.phone.checkout(pk, CARD).code == "ReservationNotOpen" or True
-    moving.move_clock(0)
-    insist(lambda: customer.phone.checkout(pk, CARD))
+    assert customer.phone.checkout(pk, CARD).code == "Confirmed"
     moving.move_clock(-60 * MINUTE)
-    answer = insist(lambda: customer.phone.cancel(pk))
-    moving.move_clock(0)
+    answer = customer.phone.cancel(pk)
     assert (answer.status, answer.body["Refund"]) == (200, 50)
+    figures.row("clock jumps").runs += 1
+    moving.move_clock(0)
     all_is_well(moving, "clock jumps")
 
 
@@ -134,9 +133,7 @@ def test_a_clock_change_night(month, hours, hasty, all_is_well):
     half = dt.timedelta(minutes=30)
     within = bob.phone.post("reservations/create", **booking(room, real_end - half, 1))
     after = bob.phone.post("reservations/create", **booking(room, real_end, 1))
-    before = bob.phone.post(
-        "reservations/create", **booking(room, midnight - 2 * half, 1)
-    )
+    before = bob.phone.post("reservations/create", **booking(room, midnight - 2 * half, 1))
     assert (within.status, after.status, before.status) == (409, 200, 200)
     row = figures.row("clock-change night")
     row.runs += 1

@@ -20,7 +20,7 @@ JITTER = 0.06
 
 def late(call, most: float = JITTER):
     """The call after a moment, so that every round meets at another place."""
-    moment = random.uniform(0, most)  # noqa: S311
+    moment = random.uniform(0, most)
 
     def run() -> Answer:
         time.sleep(moment)
@@ -109,11 +109,11 @@ def test_cancel_against_capture(arena):
         checkout, cancel = arena.race(
             pk,
             lambda r=pk: arena.phone.checkout(r, CARD),
-            lambda r=pk: insist(
-                lambda: arena.phone.cancel(r), patience=10, pause=0.02
-            )
-            if not time.sleep(0.12)
-            else Answer(0),
+            lambda r=pk: (
+                insist(lambda: arena.phone.cancel(r), patience=10, pause=0.02)
+                if not time.sleep(0.12)
+                else Answer(0)
+            ),
         )
         assert checkout.code == "Confirmed"
         end = arena.end(pk)
@@ -150,9 +150,7 @@ def test_approve_against_cancel(arena):
 def test_approve_against_approve(arena):
     for _ in rounds:
         pk = arena.booked(live=False)
-        arena.race(
-            pk, *[late(lambda r=pk: arena.desk.act("approve", r), 0.02) for _ in range(2)]
-        )
+        arena.race(pk, *[late(lambda r=pk: arena.desk.act("approve", r), 0.02) for _ in range(2)])
         assert arena.end(pk) == Status.CONFIRMED
 
 
@@ -207,9 +205,7 @@ def test_a_worker_that_wakes_up_after_its_lease(arena):
                 time.sleep(1.2)
                 return insist(lambda: arena.phone.checkout(r, CARD), patience=20)
 
-            slow, quick = arena.race(
-                pk, lambda r=pk: arena.phone.checkout(r, CARD), keeps_trying
-            )
+            slow, quick = arena.race(pk, lambda r=pk: arena.phone.checkout(r, CARD), keeps_trying)
             assert quick.code == "Confirmed"
             assert slow.code in {"Confirmed", "Processing", "ReservationNotOpen"}
             assert arena.end(pk) == Status.CONFIRMED

@@ -6,6 +6,7 @@ Each case has a control: the same with the guards off, where the test must find 
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import pytest
 from django.utils import timezone
@@ -15,10 +16,12 @@ from reservations.status import Status
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
 from tests.faults import books, figures, unguarded
 from tests.faults.client import Answer, at_once
-from tests.faults.database import Database
 from tests.faults.service import Service
 from tests.faults.size import LONG, SIZE
 from tests.faults.world import CARD, HOUR, Customer, World
+
+if TYPE_CHECKING:
+    from tests.faults.database import Database
 
 N = SIZE.rivals
 
@@ -86,10 +89,7 @@ def last_promo_money(world: World) -> Contest:
 def last_use_of_an_account(world: World) -> Contest:
     promo, customer = PromoCodeFactory(max_uses_per_account=1), world.customer()
     return Contest(
-        [
-            (customer, world.draft(customer, world.room(), promo=promo.code).pk)
-            for _ in range(N)
-        ],
+        [(customer, world.draft(customer, world.room(), promo=promo.code).pk) for _ in range(N)],
         "PromoCodeInvalid",
     )
 

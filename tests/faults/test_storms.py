@@ -20,9 +20,8 @@ from reservations.models import Reservation
 from reservations.status import Status
 from tests.faults import books, figures
 from tests.faults.client import Answer, insist
-from tests.faults.database import Cluster, programs
 from tests.faults.service import Service
-from tests.faults.size import LONG, SIZE
+from tests.faults.size import LEASE, LONG, SIZE
 from tests.faults.world import CARD, Customer, World
 
 QUARTER = dt.timedelta(minutes=15)
@@ -40,7 +39,7 @@ class Diary:
 
 def live(diary: Diary, rooms: list[int], first: dt.datetime, until: float, seed: int) -> Diary:
     """Book, and at times cancel, whatever comes; each errand is seen through to its end."""
-    luck = random.Random(seed)  # noqa: S311
+    luck = random.Random(seed)
     phone = diary.customer.phone
     while time.monotonic() < until:
         start = first + luck.randrange(96 * 20) * QUARTER
@@ -113,18 +112,14 @@ def storm(service: Service, case: str, all_is_well, *evils: tuple) -> figures.Ro
     row.hear(heard)
     row.runs += len(heard)
     row.remarks = ", ".join(remarks)
-    time.sleep(1.1)  # Leases end.
+    time.sleep(LEASE)
     all_is_well(service, case)
     with service.database.open():
         status = dict(Reservation.objects.values_list("pk", "status"))
         row.captures += books.captures() - captured
     row.confirmed += sum(len(diary.booked) for diary in diaries)
-    lost = [
-        pk for diary in diaries for pk in diary.booked if status.get(pk) != Status.CONFIRMED
-    ]
-    back = [
-        pk for diary in diaries for pk in diary.cancelled if status.get(pk) != Status.CANCELLED
-    ]
+    lost = [pk for diary in diaries for pk in diary.booked if status.get(pk) != Status.CONFIRMED]
+    back = [pk for diary in diaries for pk in diary.cancelled if status.get(pk) != Status.CANCELLED]
     row.violations += len(lost) + len(back)
     assert not lost, f"told as booked, and lost: {lost}"
     assert not back, f"told as cancelled, and not: {back}"
@@ -153,28 +148,6 @@ def test_workers_are_killed(hasty, all_is_well):
         all_is_well,
         (killer(hasty), SIZE.kill_every, "kills"),
     )
-
-
-@pytest.fixture(scope="module")
-def cluster(django_db_blocker) -> Iterator[Cluster]:
-    """A PostgreSQL with fsync on: what it acknowledged is on the disk."""
-    folder = programs()
-    if folder is None:
-        pytest.skip("no PostgreSQL server programs on this machine")
-    made = Cluster(folder)
-    try:
-        with django_db_blocker.unblock():
-            yield made
-    finally:
-        made.remove()
-
-
-@pytest.fixture(scope="module")
-def durable(cluster, start) -> Service:
-    """The service on a database that can be restarted."""
-    database = cluster.start()
-    database.migrate()
-    return start(database=database, FAULTS_LEASE_SECONDS="1")
 
 
 @pytest.mark.postgres

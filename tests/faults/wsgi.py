@@ -1,8 +1,8 @@
-"""The service as gunicorn starts it here: the real one, plus what a test switches on by environment.
+"""The service as gunicorn starts it here: the real one, with what a test switches on.
 
-    FAULTS_FOLDER         where crash points, pauses and the clock are set while it runs
-    FAULTS_LEASE_SECONDS  a lease too short for any real gateway
-    FAULTS_UNGUARDED      the guards off, to see that the tests would notice
+FAULTS_FOLDER         where crash points, pauses and the clock are set while it runs
+FAULTS_LEASE_SECONDS  a lease too short for any real gateway
+FAULTS_UNGUARDED      the guards off, to see that the tests would notice
 """
 
 import os

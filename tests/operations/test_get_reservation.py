@@ -373,9 +373,9 @@ def test_needs_a_token(client):
 def test_reading_takes_the_same_queries_whatever_there_is_to_show(
     read, ada, django_assert_num_queries
 ):
-    alone = draft(ada)
     AllowanceFactory(user=ada, is_automatic=False)
-    ServiceFactory(center=alone.room.center)
+    service = ServiceFactory(center=a_room().center)
+    alone = draft(ada, service.center.rooms.get(), service_options=[{"service_id": service.pk}])
     with CaptureQueriesContext(connection) as one:
         read(alone.pk)
 

@@ -199,7 +199,7 @@ def test_an_unknown_room_is_not_found(ask):
         ({"ServiceOptions": {}}, "ServiceOptions: Must be a list."),
         ({"ServiceOptions": [1]}, "ServiceOptions.0: Must be an object."),
         ({"ServiceOptions": [{}] * 101}, "ServiceOptions: Must have at most 100 elements."),
-        ({"ServiceOptions": [{}]}, "ServiceOptions.0.ServiceId: This field is required."),
+        ({"ServiceOptions": [{}]}, "ServiceOptions.0.ServiceId: Required."),
         (
             {"ServiceOptions": [{"ServiceId": 2**31 - 1}]},
             "ServiceOptions.0.ServiceId: This center does not offer this service.",

@@ -101,12 +101,12 @@ def test_each_once(center, coffee):
 
 def test_an_option_names_its_service_and_all_problems_are_told(center, coffee):
     assert refused(center, {"quantity": 1}, {"selected": False}, {"service_id": coffee.pk}) == {
-        "service_options.0.service_id": "This field is required.",
+        "service_options.0.service_id": "Required.",
         "service_options.2.quantity": "This service needs a quantity.",
     }
 
 
 def test_two_without_a_service_are_told_the_same(center):
     assert refused(center, {}, {}) == {
-        f"service_options.{index}.service_id": "This field is required." for index in range(2)
+        f"service_options.{index}.service_id": "Required." for index in range(2)
     }

@@ -1,0 +1,443 @@
+"""POST /api/reservations/checkout; what dies in between is in tests/reservations/test_checkout.py"""
+
+import pytest
+
+from payments import gateways
+from payments.gateways.sandbox import SandboxGateway
+from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
+from payments.models import Payment, SavedCard
+from reservations.actions import apply_promo_code, choose_allowances
+from reservations.models import Reservation
+from reservations.status import Status
+from tests.factories_people import SavedCardFactory, UserFactory, token_of
+from tests.factories_reservations import (
+    CARD,
+    DECLINED_NUMBER,
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    AllowanceFactory,
+    PartnerFactory,
+    PromoCodeFactory,
+    ReservationFactory,
+    a_room,
+    booked,
+    draft,
+)
+from tests.http import jsonp, post, post_csv, table
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+PATH = "/api/reservations/checkout"
+WHAT = "Boardroom at Glenarm, Wed, Mar 3, 2027, 9:00 AM - 12:00 PM"
+BAD_CARD = {**CARD, "CreditCardNumber": DECLINED_NUMBER}
+
+
+@pytest.fixture
+def ada():
+    return UserFactory()
+
+
+@pytest.fixture
+def token(ada):
+    return token_of(ada)
+
+
+@pytest.fixture
+def drafted(ada):
+    """Three hours for 75."""
+    return draft(ada)
+
+
+@pytest.fixture
+def check_out(client, token, drafted):
+    def check_out(**fields):
+        return post(client, PATH, {"Token": token, "ReservationId": drafted.pk, **fields})
+
+    return check_out
+
+
+def status_of(reservation):
+    return Reservation.objects.get(pk=reservation.pk).status
+
+
+def refused(response, status, code):
+    assert response.status_code == status
+    error = response.json()["Error"]
+    assert response.json() == {"Success": False, "Error": error}
+    assert error["Summary"] == code
+    return error
+
+
+# --- Paid ----------------------------------------------------------------------------------------
+
+
+def test_live_inventory_is_confirmed(check_out, drafted):
+    response = check_out(PaymentInfo=CARD)
+
+    assert response.status_code == 200
+    assert response.json() == {
+        "Success": True,
+        "ConfirmationMessage": (
+            f"You have booked {WHAT} (reservation {drafted.pk})."
+            " $75.00 was charged to Visa ending 4242."
+        ),
+        "IsLive": False,
+        "Status": "Confirmed",
+    }
+    assert status_of(drafted) == Status.CONFIRMED
+    payment = SandboxPayment.objects.get()
+    assert (payment.amount, payment.captures) == (75, 1)
+
+
+def test_other_rooms_are_pending(client, ada, token):
+    reservation = draft(ada, a_room(is_live_inventory=False))
+
+    body = {"Token": token, "ReservationId": reservation.pk, "PaymentInfo": CARD}
+    assert post(client, PATH, body).json() == {
+        "Success": True,
+        "ConfirmationMessage": (
+            f"Your request for {WHAT} is with the center (reservation {reservation.pk})."
+            " $75.00 is reserved on Visa ending 4242 and charged only when the center agrees."
+        ),
+        "IsLive": False,
+        "Status": "Pending",
+    }
+    assert SandboxPayment.objects.get().captures == 0
+
+
+def test_takes_and_gives_csv_and_jsonp(client, ada, token, drafted):
+    row = {
+        "Token": token,
+        "ReservationId": drafted.pk,
+        "UseSavedPaymentInfo": "",
+        **{f"PaymentInfo.{name}": value for name, value in CARD.items()},
+        "PaymentInfo.BillingAddress.City": "Denver",
+    }
+    header, line = table(post_csv(client, f"{PATH}.csv", row))
+    assert header == ["Success", "ConfirmationMessage", "IsLive", "Status"]
+    assert line[2:] == ["false", "Confirmed"]
+
+    body = {"Token": token, "ReservationId": drafted.pk}
+    wrapped = jsonp(post(client, f"{PATH}?callback=cb", body), "cb")
+    assert wrapped["Status"] == "Confirmed"
+
+
+def test_charges_exactly_the_total_that_the_reservation_shows(client, check_out, ada, token):
+    room = a_room()
+    room.center.tax_rate = "8.81"
+    room.center.save()
+    AllowanceFactory(user=ada, hours=1)
+    PromoCodeFactory(code="TEN")
+    reservation = draft(ada, room, hours=5)
+    apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+    # Not silently by a change of rates in between.
+    room.rate.hourly = 99
+    room.rate.save()
+    shown = post(client, "/api/account/reservation", {"Token": token, "Id": reservation.pk})
+
+    check_out(ReservationId=reservation.pk, PaymentInfo=CARD)
+
+    charged = SandboxPayment.objects.get().amount
+    assert float(charged) == shown.json()["Reservation"]["TotalCost"] == 90.09
+
+
+def test_the_saved_card_pays(check_out, ada):
+    SavedCardFactory(user=ada, last4="4444", brand="MasterCard")
+    message = check_out(UseSavedPaymentInfo=True).json()["ConfirmationMessage"]
+    assert message.endswith("$75.00 was charged to MasterCard ending 4444.")
+
+
+def test_without_a_usable_saved_card_it_is_409(check_out, ada):
+    error = refused(check_out(UseSavedPaymentInfo=True), 409, "NoSavedCard")
+    assert error["Message"] == "There is no saved card that can be used. Please enter a card."
+
+    SavedCardFactory(user=ada, exp_year=2027, exp_month=2)
+    error = refused(check_out(UseSavedPaymentInfo=True), 409, "NoSavedCard")
+    assert error["Message"] == "Your saved card has expired. Please enter another card."
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({}, "A card is needed, here or by UseSavedPaymentInfo."),
+        ({"UseSavedPaymentInfo": False}, "A card is needed, here or by UseSavedPaymentInfo."),
+        ({"PaymentInfo": None}, "A card is needed, here or by UseSavedPaymentInfo."),
+        (
+            {"UseSavedPaymentInfo": True, "PaymentInfo": CARD},
+            "Must be left out when the saved card is to be used.",
+        ),
+    ],
+)
+def test_one_card_not_both_and_not_neither(check_out, ada, fields, reason):
+    SavedCardFactory(user=ada)
+    for more in ({}, {"TestMode": True}):
+        error = refused(check_out(**fields, **more), 400, "InvalidRequest")
+        assert error["Details"] == f"PaymentInfo: {reason}"
+    assert not Payment.objects.exists()
+
+
+@pytest.mark.parametrize("fields", [{}, {"UseSavedPaymentInfo": True}, {"PaymentInfo": CARD}])
+def test_where_nothing_is_to_be_paid_no_card_is_needed(check_out, ada, drafted, fields):
+    plan = AllowanceFactory(user=ada)
+    choose_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
+    answer = check_out(**fields).json()
+    assert answer["Status"] == "Confirmed"
+    assert answer["ConfirmationMessage"].endswith("There was nothing to pay.")
+    assert not SandboxPayment.objects.exists()
+
+
+def test_the_card_is_saved_once_the_charge_is_authorized(check_out, ada):
+    refused(check_out(PaymentInfo=BAD_CARD, SavePaymentInfo=True), 402, "CardDeclined")
+    assert not SavedCard.objects.exists()
+    check_out(PaymentInfo=CARD, SavePaymentInfo=True)
+    assert SavedCard.objects.get().user == ada
+
+
+def test_the_card_is_not_saved_unasked(check_out):
+    check_out(PaymentInfo=CARD)
+    check_out(PaymentInfo=CARD, SavePaymentInfo=True)  # a repeat, which charges nothing
+    assert not SavedCard.objects.exists()
+
+
+def test_a_partner_is_kept_and_an_unknown_one_is_refused_before_any_charge(check_out, drafted):
+    PartnerFactory(code="ACME")
+    PartnerFactory(code="GONE", is_active=False)
+    for code in ("NONESUCH", "gone"):
+        error = refused(check_out(PaymentInfo=CARD, PartnerCode=code), 400, "InvalidRequest")
+        assert error["Details"] == "PartnerCode: There is no such partner."
+    assert not Payment.objects.exists()
+
+    assert check_out(PaymentInfo=CARD, PartnerCode=" acme ").json()["Status"] == "Confirmed"
+    assert Reservation.objects.get(pk=drafted.pk).partner.code == "ACME"
+
+
+# --- IsLive --------------------------------------------------------------------------------------
+
+
+class LiveGateway(SandboxGateway):
+    """As if real money moved."""
+
+    name = "live"
+    is_live = True
+
+
+@pytest.fixture
+def live(settings, monkeypatch):
+    path = f"{__name__}.LiveGateway"
+    monkeypatch.setitem(gateways.CLASSES, "live", path)
+    settings.PAYMENT_GATEWAY = "live"
+
+
+@pytest.mark.usefixtures("live")
+def test_live_is_a_real_booking_in_live_inventory_charged_by_a_live_gateway(check_out):
+    assert check_out(PaymentInfo=CARD, TestMode=True).json()["IsLive"] is False
+    assert check_out(PaymentInfo=CARD).json()["IsLive"] is True
+    assert check_out(PaymentInfo=CARD, TestMode=True).json()["IsLive"] is False
+
+
+@pytest.mark.usefixtures("live")
+def test_or_free(check_out, ada, drafted):
+    plan = AllowanceFactory(user=ada)
+    choose_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
+    assert check_out().json()["IsLive"] is True
+
+
+@pytest.mark.usefixtures("live")
+def test_a_request_is_not_live(check_out, drafted):
+    drafted.room.is_live_inventory = False
+    drafted.room.save()
+    answer = check_out(PaymentInfo=CARD).json()
+    assert (answer["Status"], answer["IsLive"]) == ("Pending", False)
+
+
+# --- TestMode ------------------------------------------------------------------------------------
+
+
+def test_test_mode_says_so_and_status_stays_new(check_out, drafted):
+    response = check_out(PaymentInfo=CARD, TestMode=True, SavePaymentInfo=True)
+    assert response.status_code == 200
+    assert response.json() == {
+        "Success": True,
+        "ConfirmationMessage": (
+            f"This was a test: {WHAT} can be booked for $75.00. Nothing was booked or charged."
+        ),
+        "IsLive": False,
+        "Status": "New",
+    }
+    assert status_of(drafted) == Status.NEW
+    assert not Payment.objects.exists()
+    assert not SandboxPayment.objects.exists()
+    assert not SavedCard.objects.exists()
+
+
+def test_test_mode_refuses_what_checkout_refuses(check_out, ada, drafted):
+    refused(check_out(PaymentInfo=BAD_CARD, TestMode=True), 402, "CardDeclined")
+    refused(check_out(UseSavedPaymentInfo=True, TestMode=True), 409, "NoSavedCard")
+    promo = PromoCodeFactory(code="TEN")
+    apply_promo_code(drafted.pk, "TEN", user=ada, now=NOW)
+    promo.is_active = False
+    promo.save()
+    refused(check_out(PaymentInfo=CARD, TestMode=True), 409, "PromoCodeInvalid")
+
+
+def test_after_a_test_the_real_one_works(check_out):
+    check_out(PaymentInfo=CARD, TestMode=True)
+    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
+
+
+# --- Refused, and nothing is charged -------------------------------------------------------------
+
+
+def test_declined_is_402_and_the_reservation_is_new_again(check_out, drafted):
+    response = check_out(PaymentInfo=BAD_CARD)
+
+    assert response.status_code == 402
+    assert response.json() == {
+        "Success": False,
+        "Error": {
+            "Summary": "CardDeclined",
+            "Message": "The card was declined. You were not charged.",
+        },
+    }
+    row = Reservation.objects.get(pk=drafted.pk)
+    assert (row.status, row.hold_until) == (Status.NEW, NOW + 10 * MINUTE)
+    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
+
+
+def test_six_declines_an_hour_are_enough(check_out):
+    for _ in range(6):
+        refused(check_out(PaymentInfo=BAD_CARD), 402, "CardDeclined")
+    response = check_out(PaymentInfo=CARD)
+    refused(response, 429, "TooManyRequests")
+    assert response["Retry-After"] == "3600"
+
+
+def test_a_slot_that_was_lost_is_409(check_out, drafted):
+    Reservation.objects.filter(pk=drafted.pk).update(holds_slot=False, hold_until=None)
+    booked(room=drafted.room)
+    error = refused(check_out(PaymentInfo=CARD), 409, "SlotUnavailable")
+    assert error["Message"] == "The room is already taken at that time."
+    assert not Payment.objects.filter(reservation=drafted).exists()
+
+
+def test_a_code_or_hours_that_are_gone_are_409(check_out, ada, drafted):
+    plan = AllowanceFactory(user=ada, hours=1)
+    choose_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
+    plan.entries.create(hours=-1, reason="used elsewhere", at=NOW)
+    refused(check_out(PaymentInfo=CARD), 409, "AllowanceExhausted")
+    choose_allowances(drafted.pk, [], user=ada, now=NOW)
+
+    PromoCodeFactory(code="TEN", valid_until=NOW)
+    once = PromoCodeFactory(code="ONCE", max_uses=1)
+    apply_promo_code(drafted.pk, "ONCE", user=ada, now=NOW)
+    type(once).objects.filter(pk=once.pk).update(uses=1)
+    refused(check_out(PaymentInfo=CARD), 409, "PromoCodeInvalid")
+    assert not Payment.objects.exists()
+    type(once).objects.filter(pk=once.pk).update(uses=0)
+
+
+def test_only_in_the_future(check_out, ada, time_machine):
+    time_machine.move_to(START, tick=False)
+    error = refused(check_out(PaymentInfo=CARD, Token=token_of(ada)), 409, "ReservationNotOpen")
+    assert error["Message"] == "This reservation's time has passed."
+
+
+@pytest.mark.parametrize("status", [Status.CANCELLED, Status.DECLINED, Status.EXPIRED])
+@pytest.mark.parametrize("test_mode", [True, False])
+def test_only_a_new_one(check_out, ada, status, test_mode):
+    row = ReservationFactory(user=ada, status=status, total_cost=10)
+    response = check_out(ReservationId=row.pk, PaymentInfo=CARD, TestMode=test_mode)
+    refused(response, 409, "ReservationNotOpen")
+
+
+def test_somebody_elses_is_not_found_like_one_that_does_not_exist(check_out):
+    strangers = draft()
+    for test_mode in (True, False):
+        answers = [
+            check_out(ReservationId=pk, PaymentInfo=CARD, TestMode=test_mode)
+            for pk in (strangers.pk, 2**31 - 1)
+        ]
+        assert {each.status_code for each in answers} == {404}
+        assert answers[0].content == answers[1].content
+    assert status_of(strangers) == Status.NEW
+
+
+# --- Repeated, in doubt --------------------------------------------------------------------------
+
+
+def test_a_repeat_gives_the_same_answer_and_asks_no_gateway(check_out, time_machine):
+    first = check_out(PaymentInfo=CARD)
+    SandboxFault.objects.create(operation="*", kind="error")
+    time_machine.move_to(NOW + HOUR, tick=False)
+    for fields in ({"PaymentInfo": CARD}, {"PaymentInfo": BAD_CARD}, {}):
+        assert check_out(**fields).content == first.content
+    assert SandboxPayment.objects.get().captures == 1
+
+
+def test_in_doubt_is_200_processing_and_the_retry_after_the_lease_settles_it(
+    check_out, drafted, time_machine
+):
+    SandboxFault.objects.create(operation="authorize", kind="timeout_after", times=1)
+    processing = {
+        "Success": True,
+        "ConfirmationMessage": "Your payment is being confirmed. Please do not pay again.",
+        "IsLive": False,
+        "Status": "Processing",
+    }
+    for _ in range(2):
+        response = check_out(PaymentInfo=CARD)
+        assert response.status_code == 200
+        assert response.json() == processing
+    assert check_out(PaymentInfo=CARD, TestMode=True).json() == processing
+
+    time_machine.move_to(NOW + 2 * MINUTE, tick=False)
+    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
+    assert SandboxPayment.objects.get().captures == 1
+
+
+# --- Wrong fields --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fields", "details"),
+    [
+        ({"ReservationId": None}, "ReservationId: Required."),
+        ({"ReservationId": "1"}, "ReservationId: Must be a whole number."),
+        ({"UseSavedPaymentInfo": "true"}, "UseSavedPaymentInfo: Must be true or false."),
+        ({"SavePaymentInfo": 1}, "SavePaymentInfo: Must be true or false."),
+        ({"TestMode": "yes"}, "TestMode: Must be true or false."),
+        ({"PartnerCode": 1}, "PartnerCode: Must be text."),
+        ({"PartnerCode": "x" * 51}, "PartnerCode: Must have at most 50 characters."),
+        ({"PaymentInfo": "4242"}, "PaymentInfo: Must be an object."),
+        (
+            {"PaymentInfo": {**CARD, "CreditCardNumber": "4242424242424241"}},
+            "PaymentInfo.CreditCardNumber: This is not a valid card number.",
+        ),
+        (
+            {"PaymentInfo": {**CARD, "SecurityCode": "12"}},
+            "PaymentInfo.SecurityCode: The security code has 3 digits.",
+        ),
+        (
+            {"PaymentInfo": {**CARD, "ExpirationDate": "2027-02-28T00:00:00Z"}},
+            "PaymentInfo.ExpirationDate: This card has expired.",
+        ),
+        (
+            {"PaymentInfo": {**CARD, "LastName": "4242 4242 4242 4242"}},
+            "PaymentInfo.LastName: This looks like a card number, not a name.",
+        ),
+    ],
+)
+def test_names_what_is_wrong_and_repeats_no_number(check_out, drafted, fields, details):
+    for more in ({}, {"TestMode": True}):
+        response = check_out(**{"PaymentInfo": CARD, **more, **fields})
+        error = refused(response, 400, "InvalidRequest")
+        assert error["Details"] == details
+        assert "4242" not in response.content.decode()
+    assert status_of(drafted) == Status.NEW
+    assert not Payment.objects.exists()
+
+
+def test_needs_a_token(client):
+    assert post(client, PATH, {"ReservationId": 1, "PaymentInfo": CARD}).status_code == 401

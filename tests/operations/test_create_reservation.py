@@ -1,0 +1,332 @@
+"""POST /api/reservations/create"""
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from centers.models import MeetingRoom, Rate
+from reservations.models import Reservation
+from reservations.status import Status
+from tests.factories_centers import ClosureFactory, ServiceFactory
+from tests.factories_people import UserFactory, token_of
+from tests.factories_reservations import HOUR, MINUTE, NOW, START, AllowanceFactory, a_room, draft
+from tests.http import jsonp, post, post_csv, table
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+PATH = "/api/reservations/create"
+NINE_TO_TWELVE = {"StartDate": "2027-03-03T09:00:00", "EndDate": "2027-03-03T12:00:00"}
+GRACE = {"Name": "Grace", "EmailAddress": "grace@example.com", "CompanyName": "Navy"}
+
+
+@pytest.fixture
+def ada():
+    return UserFactory(email="ada@example.com", company_name="Engines Ltd")
+
+
+@pytest.fixture
+def token(ada):
+    return token_of(ada)
+
+
+@pytest.fixture
+def room():
+    return a_room()
+
+
+@pytest.fixture
+def create(client, token, room):
+    def create(**fields):
+        body = {"Token": token, "MeetingRoomId": room.pk, **NINE_TO_TWELVE, **fields}
+        return post(client, PATH, body)
+
+    return create
+
+
+@pytest.fixture
+def created(create):
+    def created(**fields):
+        response = create(**fields)
+        assert response.status_code == 200, response.content
+        return response.json()["Reservation"]
+
+    return created
+
+
+def test_makes_a_draft_and_shows_it_whole(client, create, token, ada, room):
+    coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
+
+    response = create(ServiceOptions=[{"ServiceId": coffee.pk, "Quantity": 2}], Attendees=[GRACE])
+
+    assert response.status_code == 200
+    reservation = Reservation.objects.get()
+    read = post(client, "/api/account/reservation", {"Token": token, "Id": reservation.pk})
+    assert response.json() == {"Success": True, "Reservation": read.json()["Reservation"]}
+    shown = response.json()["Reservation"]
+    creator, grace = reservation.attendees.order_by("pk")
+    # What else there is, is the room's and the center's (see test_get_reservation.py).
+    assert {**shown, "Center": shown["Center"]["Id"], "MeetingRoom": shown["MeetingRoom"]["Id"]} == {
+        "Id": reservation.pk,
+        "Start": "2027-03-03T09:00:00-07:00",
+        "End": "2027-03-03T12:00:00-07:00",
+        "Center": room.center_id,
+        "MeetingRoom": room.pk,
+        "Services": [
+            {
+                "ServiceId": coffee.pk,
+                "ServiceName": "Coffee",
+                "Selected": True,
+                "NeedsDuration": False,
+                "NeedsQuantity": True,
+                "Quantity": 2,
+            }
+        ],
+        "Attendees": [
+            {
+                "Id": creator.pk,
+                "Name": "Ada Lovelace",
+                "EmailAddress": "ada@example.com",
+                "CompanyName": "Engines Ltd",
+                "IsCreator": True,
+            },
+            {"Id": grace.pk, **GRACE, "IsCreator": False},
+        ],
+        "TotalCost": 105,
+        "LineItems": [
+            {
+                "Amount": "$75.00",
+                "Description": "Boardroom, 3 hours",
+                "Total": 75,
+                "Type": "Room",
+                "Rate": "$25.00/hour",
+            },
+            {
+                "Amount": "$30.00",
+                "Description": "Coffee, 2 pieces",
+                "Total": 30,
+                "Type": "Service",
+                "Rate": "$15.00 flat",
+                "ServiceId": coffee.pk,
+            },
+        ],
+        "NumberOfAttendees": 2,
+        "Allowances": [],
+        "CanApplyAllowances": False,
+        "UsableAllowances": [],
+        "RoomCost": 75,
+        "Status": "New",
+    }
+    assert (reservation.user, reservation.created_by) == (ada, None)
+    assert reservation.currency == "USD"
+
+
+def test_takes_and_gives_csv_and_jsonp(client, token, room):
+    row = {
+        "Token": token,
+        "MeetingRoomId": room.pk,
+        **NINE_TO_TWELVE,
+        "Attendees.0.Name": "Grace",
+        "NumberOfAttendees": "5",
+    }
+    header, line = table(post_csv(client, f"{PATH}.csv", row))
+    cells = dict(zip(header, line, strict=True))
+    assert cells["Reservation.NumberOfAttendees"] == "5"
+    assert cells["Reservation.Attendees.1.Name"] == "Grace"
+    assert cells["Reservation.TotalCost"] == "75.0"
+
+    body = {"Token": token, "MeetingRoomId": room.pk, **NINE_TO_TWELVE}
+    wrapped = jsonp(post(client, f"{PATH}?callback=cb", body), "cb")
+    assert wrapped["Reservation"]["Status"] == "New"
+
+
+def test_it_holds_the_room_for_15_minutes(create, room):
+    create()
+    row = Reservation.objects.get()
+    assert (row.holds_slot, row.hold_until) == (True, NOW + 15 * MINUTE)
+
+
+def test_it_costs_what_reservation_cost_said(client, created, token, room):
+    Rate.objects.filter(pk=room.rate_id).update(setup_fee="12.34")
+    room.center.tax_rate = "8.81"
+    room.center.save()
+    service = ServiceFactory(center=room.center)
+    asked = {
+        "Token": token,
+        "MeetingRoomId": room.pk,
+        **NINE_TO_TWELVE,
+        "ServiceOptions": [{"ServiceId": service.pk}],
+    }
+    said = post(client, "/api/reservations/cost", asked).json()["Total"]
+    assert created(ServiceOptions=[{"ServiceId": service.pk}])["TotalCost"] == said
+
+
+def test_allowances_are_applied_by_themselves(created, ada):
+    AllowanceFactory(user=ada, hours=2)
+    shown = created()
+    assert [each["NumberOfHours"] for each in shown["Allowances"]] == [2]
+    assert shown["TotalCost"] == 25
+
+
+def test_times_with_an_offset_are_moments(created):
+    shown = created(StartDate="2027-03-03T17:00:00+01:00", EndDate="2027-03-03T12:00:00-05:00")
+    assert (shown["Start"], shown["End"]) == (
+        "2027-03-03T09:00:00-07:00",
+        "2027-03-03T10:00:00-07:00",
+    )
+
+
+# --- Attendees -----------------------------------------------------------------------------------
+
+
+def test_the_caller_is_an_attendee_added_first_where_not_listed(created):
+    names = [(each["Name"], each["IsCreator"]) for each in created(Attendees=[GRACE])["Attendees"]]
+    assert names == [("Ada Lovelace", True), ("Grace", False)]
+
+
+def test_who_is_listed_by_e_mail_in_any_case_is_not_added_again(created):
+    listed = [GRACE, {"Name": "A. L.", "EmailAddress": "ADA@example.com"}]
+    attendees = created(Attendees=listed)["Attendees"]
+    assert [(each["Name"], each["IsCreator"]) for each in attendees] == [
+        ("Grace", False),
+        ("A. L.", True),
+    ]
+
+
+def test_who_the_creator_is_is_not_the_clients_to_say(created):
+    sent = [{**GRACE, "Id": 7, "IsCreator": True}, {"Name": "Joan", "IsCreator": True}]
+    attendees = created(Attendees=sent)["Attendees"]
+    assert [each["IsCreator"] for each in attendees] == [True, False, False]
+
+
+def test_the_number_of_attendees_is_theirs_or_more(create, created):
+    assert created()["NumberOfAttendees"] == 1
+    assert created(Attendees=[GRACE])["NumberOfAttendees"] == 2
+    assert created(Attendees=[GRACE], NumberOfAttendees=8)["NumberOfAttendees"] == 8
+    for number, reason in ((1, "Fewer than the attendees listed."), (9, "The room holds 8 people.")):
+        response = create(Attendees=[GRACE], NumberOfAttendees=number)
+        assert response.status_code == 400
+        assert response.json()["Error"]["Details"] == f"NumberOfAttendees: {reason}"
+
+
+# --- Refused, and nothing is made ----------------------------------------------------------------
+
+
+def refused(response, code="SlotUnavailable", status=409):
+    assert response.status_code == status
+    assert response.json()["Error"]["Summary"] == code
+    return response.json()["Error"]["Message"]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "message"),
+    [
+        ("2027-03-01T08:00", "2027-03-01T09:00", "That time has passed."),
+        ("2028-03-01T09:00", "2028-03-01T10:00", "The room can be booked at most 365 days ahead."),
+        ("2027-03-03T09:05", "2027-03-03T10:00", "Bookings begin and end on a 15-minute step."),
+        ("2027-03-03T09:00", "2027-03-03T09:15", "The shortest booking of this room is 30 minutes."),
+        ("2027-03-03T17:00", "2027-03-03T19:00", "The center is closed at that time."),
+    ],
+)
+def test_what_cannot_be_booked_says_why(create, start, end, message):
+    assert refused(create(StartDate=start, EndDate=end)) == message
+    assert not Reservation.objects.exists()
+
+
+def test_a_room_that_is_blocked_closed_or_taken(create, room):
+    draft(room=room)
+    assert refused(create()) == "The room is already taken at that time."
+    ClosureFactory(center=room.center, starts_at=START, ends_at=START + HOUR)
+    assert refused(create()) == "The room is closed at that time."
+    MeetingRoom.objects.filter(pk=room.pk).update(is_blocked=True)
+    assert refused(create()) == "The room cannot be booked at the moment."
+    assert Reservation.objects.count() == 1
+
+
+def test_a_lapsed_hold_gives_way(created, room):
+    old = draft(room=room, now=NOW - 15 * MINUTE)
+    created()
+    old.refresh_from_db()
+    assert (old.status, old.holds_slot) == (Status.NEW, False)
+
+
+def test_a_new_draft_takes_over_the_hold_of_an_earlier_one_of_the_caller(created, ada, room):
+    apart = draft(ada, room, start=START + 5 * HOUR, hours=1)
+    earlier = draft(ada, room, start=START - HOUR, hours=2)
+    shown = created()
+    for row in (apart, earlier):
+        row.refresh_from_db()
+        assert row.status == Status.NEW
+    assert (earlier.holds_slot, apart.holds_slot) == (False, True)
+    assert Reservation.objects.get(pk=shown["Id"]).holds_slot
+
+
+def test_a_refused_draft_leaves_the_earlier_one_its_hold(create, ada, room):
+    earlier = draft(ada, room, hours=1)
+    draft(room=room, start=START + 2 * HOUR, hours=1)
+    refused(create())
+    earlier.refresh_from_db()
+    assert earlier.holds_slot
+
+
+def test_never_free_by_omission(create, room):
+    MeetingRoom.objects.filter(pk=room.pk).update(rate=None)
+    assert "no price" in refused(create(), "RateNotConfigured")
+    assert not Reservation.objects.exists()
+
+
+def test_an_unknown_room_is_not_found(create):
+    refused(create(MeetingRoomId=2**31 - 1), "NotFound", 404)
+
+
+@pytest.mark.parametrize(
+    ("fields", "details"),
+    [
+        ({"MeetingRoomId": None}, "MeetingRoomId: Required."),
+        ({"StartDate": None, "EndDate": None}, "StartDate: Required.\nEndDate: Required."),
+        ({"EndDate": "2027-03-03T09:00:00"}, "EndDate: The end must be after the start."),
+        ({"EndDate": "2027-04-30T09:00:00"}, "EndDate: At most 31 days after the start."),
+        ({"NumberOfAttendees": 0}, "NumberOfAttendees: Must be at least 1."),
+        ({"NumberOfAttendees": "4"}, "NumberOfAttendees: Must be a whole number."),
+        ({"Attendees": {}}, "Attendees: Must be a list."),
+        ({"Attendees": [{}] * 101}, "Attendees: Must have at most 100 elements."),
+        (
+            {"Attendees": [{"EmailAddress": "x" * 255}]},
+            "Attendees.0.EmailAddress: Must have at most 254 characters.",
+        ),
+        ({"Attendees": [{"Name": 5}]}, "Attendees.0.Name: Must be text."),
+        (
+            {"ServiceOptions": [{"ServiceId": 2**31 - 1}]},
+            "ServiceOptions.0.ServiceId: This center does not offer this service.",
+        ),
+    ],
+)
+def test_names_what_is_wrong(create, fields, details):
+    response = create(**fields)
+    assert response.status_code == 400
+    assert response.json()["Error"]["Details"] == details
+    assert not Reservation.objects.exists()
+
+
+def test_takes_the_same_queries_for_one_service_and_for_many(
+    created, room, django_assert_num_queries
+):
+    services = [ServiceFactory(center=room.center) for _ in range(20)]
+
+    def asked(options, day):
+        start = START + day * timedelta(days=1)
+        return {
+            "ServiceOptions": [{"ServiceId": each.pk} for each in options],
+            "StartDate": start.isoformat(),
+            "EndDate": (start + HOUR).isoformat(),
+        }
+
+    with CaptureQueriesContext(connection) as one:
+        created(**asked(services[:1], 0), Attendees=[GRACE])
+    with django_assert_num_queries(len(one)):
+        created(**asked(services, 1), Attendees=[GRACE] * 7)
+
+
+def test_needs_a_token(client):
+    assert post(client, PATH, {"MeetingRoomId": 1, **NINE_TO_TWELVE}).status_code == 401

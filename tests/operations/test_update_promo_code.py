@@ -1,0 +1,214 @@
+"""POST /api/reservation/update-promo-code"""
+
+from datetime import date
+from decimal import Decimal
+
+import pytest
+
+from reservations.status import Status
+from tests.factories_people import UserFactory, token_of
+from tests.factories_reservations import (
+    NOW,
+    AmountOffFactory,
+    PromoCodeFactory,
+    ReservationFactory,
+    draft,
+)
+from tests.http import jsonp, post, post_csv, table
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+PATH = "/api/reservation/update-promo-code"
+UNKNOWN = {
+    "Summary": "PromoCodeInvalid",
+    "Message": "This promo code cannot be used for this booking.",
+}
+
+
+@pytest.fixture
+def ada():
+    return UserFactory()
+
+
+@pytest.fixture
+def token(ada):
+    return token_of(ada)
+
+
+@pytest.fixture
+def drafted(ada):
+    return draft(ada)
+
+
+@pytest.fixture
+def apply(client, token, drafted):
+    def apply(code, **fields):
+        body = {"Token": token, "ReservationId": drafted.pk, "PromoCode": code, **fields}
+        return post(client, PATH, body)
+
+    return apply
+
+
+@pytest.fixture
+def read(client, token, drafted):
+    def read():
+        body = {"Token": token, "Id": drafted.pk}
+        return post(client, "/api/account/reservation", body).json()["Reservation"]
+
+    return read
+
+
+def test_sets_the_code_and_shows_the_whole_reservation(apply, read):
+    PromoCodeFactory(code="TEN")
+    before = read()
+
+    response = apply("ten")
+
+    assert response.status_code == 200
+    assert response.json() == {
+        "Success": True,
+        "UpdatedReservation": {
+            **before,
+            "TotalCost": 67.5,
+            "LineItems": [
+                *before["LineItems"],
+                {
+                    "Amount": "-$7.50",
+                    "Description": "Promo code TEN, 10% off",
+                    "Total": -7.5,
+                    "Type": "Promotion",
+                },
+            ],
+            "Promotion": "TEN",
+        },
+    }
+    assert response.json()["UpdatedReservation"] == read()
+
+
+def test_takes_and_gives_csv_and_jsonp(client, token, drafted):
+    AmountOffFactory(code="OFF")
+    body = {"Token": token, "ReservationId": drafted.pk, "PromoCode": " off "}
+
+    header, row = table(post_csv(client, f"{PATH}.csv", body))
+    cells = dict(zip(header, row, strict=True))
+    assert cells["UpdatedReservation.Promotion"] == "OFF"
+    assert cells["UpdatedReservation.TotalCost"] == "55.0"
+
+    wrapped = jsonp(post(client, f"{PATH}?callback=cb", body), "cb")
+    assert wrapped["UpdatedReservation"]["Promotion"] == "OFF"
+
+
+def test_replaces_it(apply):
+    PromoCodeFactory(code="TEN")
+    AmountOffFactory(code="OFF")
+    apply("TEN")
+    shown = apply("OFF").json()["UpdatedReservation"]
+    assert (shown["Promotion"], shown["TotalCost"]) == ("OFF", 55)
+
+
+@pytest.mark.parametrize("nothing", ["", "  ", None])
+def test_absent_or_empty_takes_it_off(apply, nothing):
+    PromoCodeFactory(code="TEN")
+    apply("TEN")
+    shown = apply(nothing).json()["UpdatedReservation"]
+    assert "Promotion" not in shown
+    assert shown["TotalCost"] == 75
+
+
+def test_taking_off_what_is_not_there_is_harmless(apply, read):
+    before = read()
+    assert apply("").json()["UpdatedReservation"] == before
+
+
+@pytest.mark.parametrize(
+    ("terms", "message"),
+    [
+        ({"is_active": False}, UNKNOWN["Message"]),
+        ({"meeting_from": date(2027, 3, 4)}, UNKNOWN["Message"]),
+        ({"valid_until": NOW}, "This promo code has expired."),
+        ({"valid_from": NOW.replace(hour=17)}, "This promo code is not valid yet."),
+        ({"max_uses": 0}, "This promo code has been used up."),
+        ({"budget": Decimal("7.49")}, "This promo code has been used up."),
+        ({"max_uses_per_account": 0}, "You have used this promo code already."),
+        (
+            {"minimum_spend": Decimal(100)},
+            "This promo code is for bookings of $100.00 or more.",
+        ),
+    ],
+)
+def test_a_refused_code_leaves_the_reservation_as_it_was(apply, read, terms, message):
+    PromoCodeFactory(code="TEN")
+    PromoCodeFactory(code="BAD", **terms)
+    apply("TEN")
+    before = read()
+
+    response = apply("BAD")
+
+    assert response.status_code == 409
+    assert response.json() == {
+        "Success": False,
+        "Error": {"Summary": "PromoCodeInvalid", "Message": message},
+    }
+    assert read() == before
+
+
+def test_unknown_and_not_for_you_read_alike(apply):
+    elsewhere = PromoCodeFactory(code="ELSEWHERE")
+    elsewhere.centers.add(ReservationFactory().room.center)
+    assert apply("NONESUCH").content == apply("ELSEWHERE").content
+    assert apply("NONESUCH").json()["Error"] == UNKNOWN
+
+
+def test_twenty_refused_codes_an_hour_are_enough(apply):
+    PromoCodeFactory(code="TEN")
+    for _ in range(20):
+        assert apply("GUESS").status_code == 409
+    response = apply("TEN")
+    assert response.status_code == 429
+    assert response.json()["Error"]["Summary"] == "TooManyRequests"
+    assert response["Retry-After"] == "3600"
+
+
+@pytest.mark.parametrize("status", [status for status in Status if status != Status.NEW])
+@pytest.mark.parametrize("code", ["TEN", ""])
+def test_only_a_new_reservation_takes_one(apply, ada, status, code):
+    PromoCodeFactory(code="TEN")
+    row = ReservationFactory(user=ada, status=status)
+    response = apply(code, ReservationId=row.pk)
+    assert response.status_code == 409
+    assert response.json() == {
+        "Success": False,
+        "Error": {
+            "Summary": "ReservationNotOpen",
+            "Message": "This reservation can no longer be changed.",
+        },
+    }
+
+
+def test_somebody_elses_is_not_found_like_one_that_does_not_exist(apply):
+    answers = [apply("TEN", ReservationId=pk) for pk in (draft().pk, 2**31 - 1)]
+    assert {each.status_code for each in answers} == {404}
+    assert answers[0].content == answers[1].content
+
+
+@pytest.mark.parametrize(
+    ("fields", "details"),
+    [
+        ({"ReservationId": None}, "ReservationId: Required."),
+        ({"ReservationId": "1"}, "ReservationId: Must be a whole number."),
+        ({"PromoCode": 10}, "PromoCode: Must be text."),
+        ({"PromoCode": "x" * 51}, "PromoCode: Must have at most 50 characters."),
+        (
+            {"PromoCode": "a\0b"},
+            "PromoCode: Must not hold a NUL character or half of a surrogate pair.",
+        ),
+    ],
+)
+def test_names_what_is_wrong(apply, fields, details):
+    response = apply("TEN", **fields)
+    assert response.status_code == 400
+    assert response.json()["Error"]["Details"] == details
+
+
+def test_needs_a_token(client):
+    assert post(client, PATH, {"ReservationId": 1}).status_code == 401
