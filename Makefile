@@ -15,7 +15,7 @@ PRODUCTION = ENV_FILE=/dev/null DEBUG=false ALLOWED_HOSTS=rooms.example.com PAYM
 	DEFAULT_FROM_EMAIL=rooms@example.com \
 	SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')"
 
-.PHONY: help env run test lint types settings check fmt lock clean
+.PHONY: help env run test faults lint types settings check fmt lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -56,6 +56,15 @@ test: .venv/.stamp  ## Run all tests, on PostgreSQL and SQLite if this machine h
 	done; \
 	$(PY) -m coverage report; \
 	test -z "$$failed" || { echo "Tests failed on:$$failed" >&2; exit 1; }
+
+# One after the other and nothing beside them: they measure. About ten minutes.
+faults: .venv/.stamp  ## Break things on purpose for longer than `make test` does, and print figures (ARGS=)
+	@failed=; \
+	for db in $$($(PY) -m tests.pg_plugin); do \
+		echo "== faults on $$db =="; \
+		FAULTS=long TEST_DB=$$db $(PY) -m pytest -q tests/faults $(ARGS) || failed="$$failed $$db"; \
+	done; \
+	test -z "$$failed" || { echo "Faults that were not survived, on:$$failed" >&2; exit 1; }
 
 lint: .venv/.stamp  ## Check style, formatting and who may import whom
 	@$(PY) -m ruff check .

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from accounts.limits import PROMO_CODE
+from accounts.names import holds_card_number
 from centers.models import MeetingRoom
 from centers.span import Span
 from reservations import availability, billing, extras, promos
@@ -188,6 +189,14 @@ def _with_creator(user: "User", attendees: Sequence[Mapping[str, Any]]) -> list[
 
     Who the creator is, is ours to say: by the e-mail address, never by the client's IsCreator.
     """
+    problems = {
+        f"attendees.{index}.{field}": "This looks like a card number, not a name."
+        for index, each in enumerate(attendees)
+        for field in ("name", "company_name")
+        if holds_card_number(each.get(field, ""))
+    }
+    if problems:
+        raise InvalidRequest(problems)
     guests = [
         {
             "name": each.get("name", ""),

@@ -211,7 +211,7 @@ def conclude(
     reservation = lock_reservation(payment.reservation_id)
     locked = Payment.objects.select_for_update().get(pk=payment.pk)
     in_doubt = locked.state == PaymentState.STARTED
-    if in_doubt and locked.is_called_off and outcome.state == PaymentState.AUTHORIZED:
+    if in_doubt and locked.is_called_off and outcome.state == "authorized":
         # Too late: somebody is letting this money go. It stays in doubt until that is done.
         return reservation, locked
     payment = payments.record(locked, outcome, now=now)

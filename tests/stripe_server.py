@@ -134,6 +134,8 @@ class StripeServer:
         self.faults: list[Fault] = []
         # Whether the account may send card numbers itself.
         self.takes_numbers = True
+        # Whether reserved money is back with the customers already.
+        self.expired = False
         # What the answers say of the mode; None: the truth.
         self.livemode: bool | None = None
         self.numbers = itertools.count(1)
@@ -576,6 +578,9 @@ class StripeServer:
 
     def capture(self, books: Books, intent: dict[str, Any], _: Any) -> dict[str, Any]:
         self.require(intent, "capture", "requires_capture")
+        if self.expired:
+            message = "The authorization has expired."
+            raise Refusal(400, message, code="charge_expired_for_capture")
         charge = books.objects[intent["latest_charge"]]
         charge |= {"captured": True, "amount_captured": charge["amount"]}
         charge["payment_method_details"]["card"].pop("capture_before")
@@ -716,6 +721,8 @@ def nested(pairs: list[tuple[str, str]]) -> dict[str, Any]:
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # An answer in one piece: in two, each would wait for an acknowledgement for 40 ms.
+    wbufsize = -1
 
     def log_message(self, *_: Any) -> None:
         pass
@@ -760,3 +767,4 @@ class Handler(BaseHTTPRequestHandler):
                 self.send_header("Stripe-Should-Retry", "false")
             self.end_headers()
             self.wfile.write(body)
+            self.wfile.flush()

@@ -14,7 +14,7 @@ from accounts.actions import sign_out_everywhere
 from reservations.models import Reservation
 from roombook.api import flat
 from tests.contract import EXTENSIONS, OPERATIONS, TYPES, is_list, paths_of
-from tests.factories_people import UserFactory, token_of
+from tests.factories_people import AdministratorFactory, UserFactory, token_of
 from tests.http import post, post_csv
 from tests.world import ALL, CARD_NUMBER, NOW, SECURITY_CODE
 
@@ -331,16 +331,27 @@ def test_anothers_reservation_answers_as_one_that_does_not_exist(world):
         if name in {"Id", "ReservationId"}
     ]
     assert len(asked) == 6
-    for operation, name in asked:
-        for more in ({}, {"TestMode": True} if "TestMode" in operation.request else {}):
-            good = {**world.body(operation), **more}
-            bobs = send(world, operation, {**good, name: world.bobs_reservation.pk})
-            none = send(world, operation, {**good, name: 2**31 - 1})
-            assert bobs.status_code == none.status_code == 404, operation
-            assert bobs.content == none.content, operation
-            assert bobs.json()["Error"]["Summary"] == "NotFound"
-    world.bobs_reservation.refresh_from_db()
-    assert world.bobs_reservation.status == "New"
+    staffs = token_of(AdministratorFactory())
+    for status in ("New", "Confirmed"):
+        Reservation.objects.filter(pk=world.bobs_reservation.pk).update(
+            status=status, hold_until=None if status == "Confirmed" else NOW
+        )
+        for operation, name in asked:
+            tests = [{}, {"TestMode": True}] if "TestMode" in operation.request else [{}]
+            for more in tests:
+                good = {**world.body(operation), **more}
+                bobs = {**good, name: world.bobs_reservation.pk}
+                answers = [
+                    send(world, operation, bobs),
+                    send(world, operation, {**good, name: 2**31 - 1}),
+                    # A Token of staff sees no more than a customer's (B7.1).
+                    post(world.client, operation.path, {**bobs, "Token": staffs}),
+                ]
+                assert {each.status_code for each in answers} == {404}, (operation, status)
+                assert len({each.content for each in answers}) == 1, (operation, status)
+                assert answers[0].json()["Error"]["Summary"] == "NotFound"
+        world.bobs_reservation.refresh_from_db()
+        assert world.bobs_reservation.status == status
 
 
 def test_anothers_allowance_answers_as_one_that_does_not_exist(world):

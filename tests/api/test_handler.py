@@ -23,6 +23,7 @@ from roombook.handler import Handler
         ("; charset=zlib", 415),
     ],
 )
+@pytest.mark.django_db  # Django looks at open connections before each request
 def test_any_content_type_is_answered_in_the_format_asked_for(content_type, status):
     started = []
     environ = {

@@ -167,7 +167,7 @@ class Cluster:
         # Not to a pipe: the server inherits it, and would keep it open.
         with (self.folder / f"{program}.out").open("ab") as out:
             subprocess.run(
-                [self.programs / program, *words],
+                [str(self.programs / program), *map(str, words)],
                 check=True,
                 cwd="/",
                 stdin=subprocess.DEVNULL,

@@ -12,7 +12,7 @@ class Size:
     # Seconds in which each rival is to be answered; told in the table, enforced by the long form.
     patience: float = 2.0
     # Rounds of two who race for one reservation.
-    races: int = 5
+    races: int = 4
     # Seconds of a storm, its clients, and the pause between two killed workers.
     storm: float = 6.0
     clients: int = 8
@@ -20,7 +20,7 @@ class Size:
     # Seconds between two restarts of the database.
     restart_every: float = 2.5
     # Seconds that the gateway hangs, and checkouts that hang with it.
-    hang: float = 4.0
+    hang: float = 3.0
     hung: int = 8
     # Seconds of the hunt for deadlocks.
     hunt: float = 3.0

@@ -18,13 +18,15 @@ from payments.gateways.sandbox import MESSAGES, NOT_A_TEST_CARD, OUTCOMES
 from reservations.models import Partner
 from tests.faults import figures
 from tests.faults.client import BROKEN, Answer, send
-from tests.faults.size import LEASE
+from tests.faults.size import LEASE, LONG
 from tests.faults.world import CARD, HOUR, SECURITY_CODE, World, card
 
 AMEX_CODE = "0739"
 # Good check digits and no test cards; the last one is no card at all.
 STRANGERS = ["4929000000006", "5404000000000001", "4242424242424241"]
 NUMBERS = [*OUTCOMES, *STRANGERS]
+# Through every door go all of them, or in the quick form every third; searched for are always all.
+SENT = NUMBERS if LONG else [*NUMBERS[::3], *STRANGERS]
 
 
 def grouped(number: str, by: str) -> str:
@@ -45,7 +47,7 @@ def go_through_every_door(service) -> list[Answer]:
     """Each number as a client may send it, well or badly; what was answered."""
     with service.database.open():
         world = World(service)
-        customers = [world.customer() for _ in NUMBERS]
+        customers = [world.customer() for _ in SENT]
         drafts = [world.draft(each, world.room()).pk for each in customers]
         start = world.start()
         booking = {
@@ -54,7 +56,7 @@ def go_through_every_door(service) -> list[Answer]:
             "EndDate": (start + HOUR).isoformat(),
         }
     heard: list[Answer] = []
-    for n, (number, customer, pk) in enumerate(zip(NUMBERS, customers, drafts, strict=True)):
+    for n, (number, customer, pk) in enumerate(zip(SENT, customers, drafts, strict=True)):
         phone = customer.phone
         paying = card(spellings(number)[n % 3], code_of(number))
         heard.append(phone.checkout(pk, paying, TestMode=True))
@@ -84,7 +86,6 @@ def wrong_places(phone: Any, pk: int, booking: Any, text: str) -> list[Answer]:
         phone.post("account/update-info", NewFirstName=text),
         phone.post("account/update-info", NewCompanyName=text),
         phone.post("reservations/create", Attendees=[{"Name": text}], **booking),
-        phone.post("reservations/create", Attendees=[{"EmailAddress": text}], **booking),
         phone.post("reservations/create", Attendees=[{"CompanyName": text}], **booking),
         phone.post("reservation/update-promo-code", ReservationId=pk, PromoCode=text),
         phone.post("locations/search", Query=text),
@@ -102,7 +103,6 @@ def broken_requests(port: int, token: str) -> list[Answer]:
     return [
         send(port, path, body, {"Content-Type": "application/json"}),
         send(port, path, table, {"Content-Type": "text/csv"}),
-        send(port, path, table, {"Content-Type": f"text/{number}"}),
         send(port, f"{path}?card={number}", body, {"Content-Type": "application/json"}),
         send(port, path, table, {"Content-Type": "text/csv", "X-Request-ID": number}),
     ]

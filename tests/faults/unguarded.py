@@ -40,7 +40,7 @@ def take_guards_off() -> None:
             return locked(rows, *args, **kwargs)
         return rows.all()
 
-    QuerySet.select_for_update = unlocked  # type: ignore[method-assign]
+    QuerySet.select_for_update = unlocked
     for module, name in (
         (availability, "of"),
         (promos, "require_usable"),

@@ -120,9 +120,7 @@ def test_a_booking_that_ends_as_this_begins_is_no_rival(is_available, room):
 def test_times_with_an_offset_are_moments_without_one_the_centers(is_available, room):
     booked(room=room)
     assert is_available(StartDate="2027-03-03T16:00:00Z", EndDate="2027-03-03T17:00:00Z") is False
-    assert is_available(
-        StartDate="2027-03-03T12:00:00", EndDate="2027-03-03T20:00:00+00:00"
-    )
+    assert is_available(StartDate="2027-03-03T12:00:00", EndDate="2027-03-03T20:00:00+00:00")
 
 
 def test_a_room_of_another_center_is_not_found_like_one_that_does_not_exist(ask):
@@ -178,9 +176,7 @@ def test_names_what_is_wrong(ask, fields, details):
 
 
 def test_31_days_are_a_question_too_long_a_booking_but_no_error(is_available):
-    assert (
-        is_available(StartDate="2027-04-03T09:00:00", EndDate="2027-05-04T09:00:00") is False
-    )
+    assert is_available(StartDate="2027-04-03T09:00:00", EndDate="2027-05-04T09:00:00") is False
 
 
 def test_needs_a_token(client, room):

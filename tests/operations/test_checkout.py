@@ -1,4 +1,4 @@
-"""POST /api/reservations/checkout; what dies in between is in tests/reservations/test_checkout.py"""
+"""POST /api/reservations/checkout (see tests/reservations/test_checkout.py for what may die)"""
 
 import pytest
 

@@ -67,7 +67,11 @@ def test_makes_a_draft_and_shows_it_whole(client, create, token, ada, room):
     shown = response.json()["Reservation"]
     creator, grace = reservation.attendees.order_by("pk")
     # What else there is, is the room's and the center's (see test_get_reservation.py).
-    assert {**shown, "Center": shown["Center"]["Id"], "MeetingRoom": shown["MeetingRoom"]["Id"]} == {
+    assert {
+        **shown,
+        "Center": shown["Center"]["Id"],
+        "MeetingRoom": shown["MeetingRoom"]["Id"],
+    } == {
         "Id": reservation.pk,
         "Start": "2027-03-03T09:00:00-07:00",
         "End": "2027-03-03T12:00:00-07:00",
@@ -204,7 +208,10 @@ def test_the_number_of_attendees_is_theirs_or_more(create, created):
     assert created()["NumberOfAttendees"] == 1
     assert created(Attendees=[GRACE])["NumberOfAttendees"] == 2
     assert created(Attendees=[GRACE], NumberOfAttendees=8)["NumberOfAttendees"] == 8
-    for number, reason in ((1, "Fewer than the attendees listed."), (9, "The room holds 8 people.")):
+    for number, reason in (
+        (1, "Fewer than the attendees listed."),
+        (9, "The room holds 8 people."),
+    ):
         response = create(Attendees=[GRACE], NumberOfAttendees=number)
         assert response.status_code == 400
         assert response.json()["Error"]["Details"] == f"NumberOfAttendees: {reason}"
@@ -225,7 +232,11 @@ def refused(response, code="SlotUnavailable", status=409):
         ("2027-03-01T08:00", "2027-03-01T09:00", "That time has passed."),
         ("2028-03-01T09:00", "2028-03-01T10:00", "The room can be booked at most 365 days ahead."),
         ("2027-03-03T09:05", "2027-03-03T10:00", "Bookings begin and end on a 15-minute step."),
-        ("2027-03-03T09:00", "2027-03-03T09:15", "The shortest booking of this room is 30 minutes."),
+        (
+            "2027-03-03T09:00",
+            "2027-03-03T09:15",
+            "The shortest booking of this room is 30 minutes.",
+        ),
         ("2027-03-03T17:00", "2027-03-03T19:00", "The center is closed at that time."),
     ],
 )
@@ -296,6 +307,10 @@ def test_an_unknown_room_is_not_found(create):
             "Attendees.0.EmailAddress: Must have at most 254 characters.",
         ),
         ({"Attendees": [{"Name": 5}]}, "Attendees.0.Name: Must be text."),
+        (
+            {"Attendees": [{"Name": "Joan"}, {"CompanyName": "4242 4242 4242 4242"}]},
+            "Attendees.1.CompanyName: This looks like a card number, not a name.",
+        ),
         (
             {"ServiceOptions": [{"ServiceId": 2**31 - 1}]},
             "ServiceOptions.0.ServiceId: This center does not offer this service.",

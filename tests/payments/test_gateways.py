@@ -343,7 +343,7 @@ def test_a_fault_of_what_follows_is_settled_by_repeating_it(gateway, books, oper
 
 
 @pytest.mark.usefixtures("_hasty")
-@pytest.mark.parametrize("kind", FAULTS)
+@pytest.mark.parametrize("kind", ["timeout_before", "error"])
 @pytest.mark.parametrize("operation", ["store", "check", "forget", "lookup"])
 def test_a_fault_of_what_moves_no_money_is_told(gateway, books, operation, kind):
     key = uuid4()

@@ -84,9 +84,7 @@ def test_at_most_a_year_ahead_to_the_end_of_that_local_day(room):
     assert codes(room, Span(day_after, day_after + HOUR)) == ["too-far-ahead"]
 
 
-@pytest.mark.parametrize(
-    ("late", "longer"), [(1, 0), (0, 1), (7, 7), (14, -14), (0, 5)], ids=str
-)
+@pytest.mark.parametrize(("late", "longer"), [(1, 0), (0, 1), (7, 7), (14, -14), (0, 5)], ids=str)
 def test_off_the_quarter_hour_grid(room, late, longer):
     start = START + late * MINUTE
     assert codes(room, Span(start, start + HOUR + longer * MINUTE)) == ["off-grid"]

@@ -222,7 +222,5 @@ def test_as_long_as_it_cannot_be_captured_it_cannot_be_cancelled(ada):
 def test_a_draft_that_was_declined_once_is_cancelled_for_nothing(ada):
     reservation = draft(ada)
     with pytest.raises(Exception, match="declined"):
-        checkout.check_out(
-            reservation.pk, user=ada, means=by_card("4000000000000002"), now=NOW
-        )
+        checkout.check_out(reservation.pk, user=ada, means=by_card("4000000000000002"), now=NOW)
     assert cancelled(reservation) == (0, NOT_CHARGED)

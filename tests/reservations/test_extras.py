@@ -43,7 +43,11 @@ def test_the_selected_ones_in_the_centers_order(center, coffee, projector):
         {"service_id": projector.pk, "duration_hours": Decimal("1.5")},  # absent: selected
     )
 
-    assert (first.service, first.duration_hours, first.quantity) == (projector, Decimal("1.5"), None)
+    assert (first.service, first.duration_hours, first.quantity) == (
+        projector,
+        Decimal("1.5"),
+        None,
+    )
     assert (second.service, second.duration_hours, second.quantity) == (coffee, None, 3)
 
 

@@ -238,7 +238,11 @@ def test_an_allowance_takes_its_share_by_hours_off_the_rooms_line_whatever_the_t
 def test_allowances_are_spent_in_their_order_up_to_the_booking():
     quote = pricing.quote(room(), hours(5), offers=[offer(2, 1), offer(10, 2), offer(3, 3)])
 
-    assert [(used.allowance_id, used.hours) for used in quote.hours_used] == [(1, 2), (2, 3), (3, 0)]
+    assert [(used.allowance_id, used.hours) for used in quote.hours_used] == [
+        (1, 2),
+        (2, 3),
+        (3, 0),
+    ]
     assert quote.total == 0
     assert [line.type for line in quote.lines] == [ROOM, ALLOWANCE, ALLOWANCE]
 
@@ -364,8 +368,10 @@ extras = st.lists(
     max_size=3,
 )
 offers = st.lists(st.builds(offer, st.integers(0, 30)), max_size=4)
-promos = st.none() | st.builds(percent, st.decimals("0.01", 100, places=2)) | st.builds(
-    amount_off, st.decimals("0.01", 500, places=2)
+promos = (
+    st.none()
+    | st.builds(percent, st.decimals("0.01", 100, places=2))
+    | st.builds(amount_off, st.decimals("0.01", 500, places=2))
 )
 adjustments = st.lists(
     st.builds(PriceAdjustment, amount=st.decimals(-500, 500, places=2), reason=st.just("so")),

@@ -149,9 +149,7 @@ def test_the_window_of_meeting_is_in_the_centers_days(ada):
     room = a_room()
     room.center.opening_hours.update(closes="23:00")
     evening = draft(ada, room, start=START + 11 * HOUR, hours=1)
-    PromoCodeFactory(
-        code="WED", meeting_from=date(2027, 3, 3), meeting_until=date(2027, 3, 3)
-    )
+    PromoCodeFactory(code="WED", meeting_from=date(2027, 3, 3), meeting_until=date(2027, 3, 3))
     assert apply(evening, "WED").promo_code
 
 

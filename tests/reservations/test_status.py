@@ -75,8 +75,8 @@ def test_only_a_new_one_holds_for_a_while():
 
 
 def test_processing_pending_and_confirmed_hold_the_room():
-    assert HOLDING == {Status.PROCESSING, Status.PENDING, Status.CONFIRMED}
+    assert {Status.PROCESSING, Status.PENDING, Status.CONFIRMED} == HOLDING
 
 
 def test_a_repeated_checkout_is_answered_for_what_is_booked():
-    assert BOOKED == {Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW}
+    assert {Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW} == BOOKED

@@ -1,0 +1,302 @@
+"""Bookings paid by Stripe: over the API, by the real SDK, against a stand-in for Stripe."""
+
+import io
+from contextlib import suppress
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.core.management import CommandError, call_command
+
+from payments.gateways import declines, stripe_client
+from payments.gateways.stripe_models import StripePayment
+from payments.models import Payment, PaymentState, SavedCard
+from reservations import approval, integrity
+from reservations.models import Reservation
+from reservations.status import Status
+from tests.factories_people import UserFactory, token_of
+from tests.factories_reservations import CARD, NOW, a_room, draft
+from tests.http import post
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stripe_server")]
+
+LATER = NOW + timedelta(minutes=2)
+
+
+@pytest.fixture
+def clock():
+    with time_machine.travel(NOW) as clock:
+        yield clock
+
+
+@pytest.fixture
+def ada(clock):
+    return UserFactory()
+
+
+@pytest.fixture
+def token(ada):
+    return token_of(ada)
+
+
+@pytest.fixture
+def pay(client, token):
+    """A checkout over the API by a card of that number, or as told."""
+
+    def pay(reservation, number="4242424242424242", **how):
+        means = {"PaymentInfo": CARD | {"CreditCardNumber": number}} if number else {}
+        body = {"Token": token, "ReservationId": reservation.pk, **means, **how}
+        return post(client, "/api/reservations/checkout", body)
+
+    return pay
+
+
+def state():
+    return Payment.objects.get().state
+
+
+def assert_books_agree(stripe_server):
+    """Ours with each other, and with Stripe's."""
+    assert [str(each) for each in integrity.findings(now=LATER)] == []
+    taken = sum(charge["amount_captured"] for charge in stripe_server.charges)
+    ours = sum(p.amount for p in Payment.objects.filter(state__in=["captured", "refunded"]))
+    assert taken == ours * 100
+    # Money stays reserved for nobody.
+    reserved = {i["id"] for i in stripe_server.intents if i["status"] == "requires_capture"}
+    assert reserved == {p.reference for p in Payment.objects.authorized()}
+
+
+def test_a_booking_is_charged_once(pay, ada, stripe_server):
+    reservation = draft(ada)
+
+    answer = pay(reservation).json()
+
+    assert (answer["Status"], answer["IsLive"]) == ("Confirmed", False)
+    assert "$75.00 was charged to Visa ending 4242" in answer["ConfirmationMessage"]
+    assert pay(reservation).json() == answer
+    payment = Payment.objects.get()
+    assert (payment.state, payment.gateway, payment.is_live) == ("captured", "stripe", False)
+    assert payment.reference == StripePayment.objects.get().intent
+    (charge,) = stripe_server.charges
+    assert (charge["amount"], charge["currency"], charge["captured"]) == (7500, "usd", True)
+    assert_books_agree(stripe_server)
+
+
+def test_a_declined_card_is_told_why_and_another_one_may_pay(pay, ada, stripe_server):
+    reservation = draft(ada)
+
+    response = pay(reservation, "4000000000009995")
+
+    assert response.status_code == 402
+    assert response.json()["Error"]["Message"] == declines.INSUFFICIENT_FUNDS
+    assert pay(reservation).json()["Status"] == "Confirmed"
+    assert stripe_server.captured() == 1
+    assert_books_agree(stripe_server)
+
+
+def test_a_card_whose_bank_asks_for_more_is_declined_and_nothing_waits_for_it(
+    pay, ada, stripe_server
+):
+    response = pay(draft(ada), "4000002500003155")
+
+    assert response.status_code == 402
+    assert response.json()["Error"]["Message"] == declines.REQUIRES_ACTION
+    assert [intent["status"] for intent in stripe_server.intents] == ["canceled"]
+    assert_books_agree(stripe_server)
+
+
+def test_a_request_is_reserved_and_taken_when_the_center_agrees(pay, ada, stripe_server):
+    reservation = draft(ada, a_room(is_live_inventory=False))
+
+    assert pay(reservation).json()["Status"] == "Pending"
+    assert (state(), stripe_server.captured()) == ("authorized", 0)
+    assert Payment.objects.get().authorized_until is not None
+    assert_books_agree(stripe_server)
+
+    approval.approve(reservation.pk, now=LATER)
+    assert (state(), stripe_server.captured()) == ("captured", 1)
+    assert_books_agree(stripe_server)
+
+
+def test_a_request_that_is_declined_lets_the_money_go(pay, ada, stripe_server):
+    reservation = draft(ada, a_room(is_live_inventory=False))
+    pay(reservation)
+
+    approval.decline(reservation.pk, now=LATER)
+
+    assert state() == "voided"
+    assert stripe_server.intents[0]["cancellation_reason"] == "requested_by_customer"
+    assert_books_agree(stripe_server)
+
+
+def test_money_that_went_back_before_the_center_agreed_is_no_booking(pay, ada, stripe_server):
+    reservation = draft(ada, a_room(is_live_inventory=False))
+    pay(reservation)
+    stripe_server.lapse(stripe_server.intents[0]["id"])
+
+    with suppress(Exception):
+        approval.approve(reservation.pk, now=LATER)
+
+    reservation.refresh_from_db()
+    assert reservation.status != Status.CONFIRMED
+    assert stripe_server.captured() == 0
+
+
+def test_cancelling_pays_back_once(pay, ada, client, token, stripe_server):
+    reservation = draft(ada)
+    pay(reservation)
+    body = {"Token": token, "ReservationId": reservation.pk}
+
+    answers = [post(client, "/api/reservations/cancel", body).json() for _ in range(2)]
+
+    assert [answer["Refund"] for answer in answers] == [75.0, 75.0]
+    assert (state(), len(stripe_server.refunds)) == ("refunded", 1)
+    assert stripe_server.refunds[0]["amount"] == 7500
+    assert_books_agree(stripe_server)
+
+
+def test_a_saved_card_pays_later_bookings(pay, ada, client, token, stripe_server):
+    room = a_room()
+    first = draft(ada, room)
+    second = draft(ada, room, start=first.start + timedelta(days=1))
+
+    pay(first, SavePaymentInfo=True)
+    kept = SavedCard.objects.get()
+    assert (kept.gateway, kept.last4) == ("stripe", "4242")
+    assert kept.reference.startswith("cus_")
+    assert pay(second, "", UseSavedPaymentInfo=True).json()["Status"] == "Confirmed"
+    assert stripe_server.captured() == 2
+
+    post(client, "/api/account/remove-payment-info", {"Token": token})
+    assert [m["customer"] for m in stripe_server.test.of("payment_method")] == [None] * 2
+    assert_books_agree(stripe_server)
+
+
+def test_test_mode_charges_nothing_and_keeps_nothing(pay, ada, stripe_server):
+    reservation = draft(ada)
+
+    assert pay(reservation, TestMode=True).json()["Status"] == "New"
+    assert pay(reservation, "4000000000000002", TestMode=True).status_code == 402
+    assert not Payment.objects.exists()
+    assert stripe_server.captured() == 0
+    assert {intent["status"] for intent in stripe_server.intents} <= {
+        "canceled",
+        "requires_payment_method",
+    }
+
+
+def test_a_configuration_that_stripe_refuses_gives_everything_back_at_once(pay, ada, stripe_server):
+    stripe_server.takes_numbers = False
+
+    response = pay(draft(ada))
+
+    assert response.status_code == 409
+    assert "You were not charged" in response.json()["Error"]["Message"]
+    assert Reservation.objects.get().status == Status.NEW
+    assert state() == "voided"
+
+
+# --- Whatever dies or hangs, wherever ------------------------------------------------------------
+
+CALLS = ["/v1/payment_methods", "/v1/payment_intents", "/confirm", "/capture"]
+
+
+class Killed(BaseException):
+    """As kill -9: nobody catches it."""
+
+
+def reconcile():
+    with suppress(CommandError):
+        call_command("reconcile_payments", stdout=io.StringIO())
+
+
+def assert_settled(reservation, pay, stripe_server):
+    """Charged at most once, booked exactly if charged, and bookable if not."""
+    reservation.refresh_from_db()
+    assert reservation.status in {Status.NEW, Status.CONFIRMED}
+    assert_books_agree(stripe_server)
+    assert stripe_server.captured() == (reservation.status == Status.CONFIRMED)
+    assert pay(reservation).json()["Status"] == "Confirmed"
+    assert stripe_server.captured() == 1
+    assert_books_agree(stripe_server)
+
+
+@pytest.mark.parametrize("how", ["retry", "reconcile"])
+@pytest.mark.parametrize("when", ["before", "after"])
+@pytest.mark.parametrize("ending", CALLS)
+def test_a_worker_that_dies_at_any_call_is_settled(
+    pay, ada, stripe_server, clock, monkeypatch, ending, when, how
+):
+    reservation = draft(ada)
+    true = stripe_client.TimedHttp.request
+    with monkeypatch.context() as patch:
+
+        def request(self, method, url, headers, post_data=None):
+            if url.endswith(ending) and when == "before":
+                raise Killed
+            answer = true(self, method, url, headers, post_data)
+            if url.endswith(ending):
+                raise Killed
+            return answer
+
+        patch.setattr(stripe_client.TimedHttp, "request", request)
+        with pytest.raises(Killed):
+            pay(reservation)
+    # While the lease runs, nobody interferes.
+    if ending != "/capture":
+        assert pay(reservation).json()["Status"] == "Processing"
+
+    clock.move_to(LATER)
+    # As the client's retry does it, or as the clock does; a capture that is owed is the clock's.
+    if how == "retry" and ending != "/capture":
+        pay(reservation)
+    else:
+        reconcile()
+    assert Payment.objects.order_by("pk").first().state != PaymentState.STARTED
+    assert_settled(reservation, pay, stripe_server)
+
+
+KINDS = ["timeout_before", "timeout_after", "error", "reset_after"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("ending", CALLS)
+def test_trouble_at_any_call_is_settled(pay, ada, stripe_server, clock, settings, ending, kind):
+    settings.GATEWAY_TIMEOUT = 0.5
+    reservation = draft(ada)
+    seconds = 0.7 if kind.startswith("timeout") else 0
+    stripe_server.fail(kind, f"{ending}$", times=2, seconds=seconds)
+
+    answer = pay(reservation)
+    assert answer.status_code == 200
+    assert answer.json()["Status"] == ("Confirmed" if ending == "/capture" else "Processing")
+    stripe_server.faults.clear()
+    settings.GATEWAY_TIMEOUT = 10
+
+    clock.move_to(LATER)
+    reconcile()
+    assert_settled(reservation, pay, stripe_server)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_refund_in_doubt_is_paid_once(
+    pay, ada, client, token, stripe_server, clock, settings, kind
+):
+    reservation = draft(ada)
+    pay(reservation)
+    settings.GATEWAY_TIMEOUT = 0.5
+    seconds = 0.7 if kind.startswith("timeout") else 0
+    stripe_server.fail(kind, "POST /v1/refunds", times=2, seconds=seconds)
+
+    body = {"Token": token, "ReservationId": reservation.pk}
+    assert post(client, "/api/reservations/cancel", body).json()["Refund"] == 75.0
+    stripe_server.faults.clear()
+    settings.GATEWAY_TIMEOUT = 10
+    # A day later Stripe has forgotten every idempotency key.
+    stripe_server.test.stored.clear()
+    clock.move_to(NOW + timedelta(days=1, minutes=1))
+    reconcile()
+    reconcile()
+
+    assert (state(), len(stripe_server.refunds)) == ("refunded", 1)
+    assert_books_agree(stripe_server)

@@ -1,0 +1,445 @@
+"""What Stripe tells of its own accord: signed, repeated, out of order, and about anything."""
+
+import json
+import logging
+import time
+from datetime import UTC, datetime, timedelta
+from decimal import Decimal
+from uuid import uuid4
+
+import pytest
+import stripe
+import time_machine
+from django.db import OperationalError
+from django.test import Client
+from django.urls import reverse
+
+from payments import actions, gateways, news
+from payments.gateways.stripe_models import StripePayment
+from payments.models import Dispute, GatewayEvent, Payment, Refund
+from payments.webhooks import HANDLERS
+from reservations import checkout, integrity
+from reservations.cancellation import cancel
+from reservations.status import Status
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import NOW, a_room, by_card, draft
+
+pytestmark = pytest.mark.django_db
+
+PATH = "/webhooks/stripe"
+SECRET = "whsec_roombook"
+
+
+@pytest.fixture(autouse=True)
+def _clock():
+    with time_machine.travel(NOW, tick=False):
+        yield
+
+
+@pytest.fixture
+def reservation(stripe_server):
+    ada = UserFactory()
+    return checkout.check_out(draft(ada).pk, user=ada, means=by_card(), now=NOW)
+
+
+@pytest.fixture
+def payment(reservation):
+    return Payment.objects.get()
+
+
+@pytest.fixture
+def request_(stripe_server):
+    """A Pending one: reserved, not captured."""
+    ada = UserFactory()
+    room = a_room(is_live_inventory=False)
+    return checkout.check_out(draft(ada, room).pk, user=ada, means=by_card(), now=NOW)
+
+
+@pytest.fixture
+def tell(client):
+    """Send a message as Stripe does; signed by it unless told otherwise."""
+
+    def tell(event, *, secret=SECRET, at=None, payload=None, signature=None):
+        body = json.dumps(event)
+        signature = signature or stripe.WebhookSignature.generate_signature_header(
+            body, secret, int(at or time.time())
+        )
+        return client.post(
+            PATH,
+            data=payload or body,
+            content_type="application/json",
+            headers={"Stripe-Signature": signature},
+        )
+
+    return tell
+
+
+def findings():
+    return [str(each) for each in integrity.findings(now=NOW)]
+
+
+# --- Who may tell --------------------------------------------------------------------------------
+
+
+def test_a_message_that_stripe_signed_is_noted_once(tell, payment, stripe_server):
+    event = stripe_server.event("charge.refunded", stripe_server.charges[0])
+
+    for _ in range(3):
+        response = tell(event)
+        assert (response.status_code, response.content) == (200, b"Noted.\n")
+    heard = GatewayEvent.objects.get()
+    assert (heard.reference, heard.type) == (event["id"], "charge.refunded")
+
+
+def test_whoever_cannot_sign_is_refused(tell, client, payment, stripe_server):
+    stripe_server.refund_in_dashboard(payment.reference, 7500)
+    event = stripe_server.event("charge.refunded", stripe_server.charges[0])
+    good = stripe.WebhookSignature.generate_signature_header(json.dumps(event), SECRET)
+    tampered = json.dumps(event).replace("7500", "7501")
+
+    refused = [
+        tell(event, secret="whsec_other"),
+        tell(event, payload=tampered, signature=good),
+        # A recorded message, played back later.
+        tell(event, at=time.time() - 301),
+        tell(event, signature="t=1,v1=00"),
+        tell(event, signature="nonsense"),
+        tell(event, signature=good.replace("v1=", "v0=")),
+        client.post(PATH, data=json.dumps(event), content_type="application/json"),
+        client.post(
+            PATH, data=b"\xff", content_type="application/json", headers={"Stripe-Signature": good}
+        ),
+    ]
+
+    assert {response.status_code for response in refused} == {400}
+    assert not Refund.objects.exists()
+    assert not GatewayEvent.objects.exists()
+
+
+@pytest.mark.parametrize("event", [[], 1, "x", None, {}, {"id": "evt_1"}, {"data": {"object": []}}])
+def test_signed_nonsense_is_refused_too(tell, stripe_server, event):
+    assert tell(event).status_code == 400
+
+
+def test_only_posts_are_taken_and_no_csrf_token_is_asked_for(stripe_server):
+    strict = Client(enforce_csrf_checks=True)
+    assert strict.get(PATH).status_code == 405
+    assert strict.post(PATH, data=b"{}", content_type="application/json").status_code == 400
+
+
+def test_without_a_secret_there_is_no_such_address(client, settings):
+    settings.STRIPE_WEBHOOK_SECRET = ""
+
+    assert client.post(PATH, data=b"{}", content_type="application/json").status_code == 404
+
+
+@pytest.mark.parametrize("type_", ["customer.created", "payment_intent.created", "invoice.paid"])
+def test_messages_that_mean_nothing_to_us_are_fine(tell, payment, stripe_server, type_):
+    assert tell(stripe_server.event(type_, stripe_server.intents[0])).status_code == 200
+    assert not GatewayEvent.objects.exists()
+
+
+@pytest.mark.parametrize("type_", sorted(HANDLERS))
+def test_what_else_is_sold_by_the_account_is_fine(tell, stripe_server, type_):
+    other = {"id": "pi_other", "object": "payment_intent", "metadata": {}, "livemode": False}
+    if not type_.startswith("payment_intent"):
+        other |= {"object": "charge", "payment_intent": None}
+
+    assert tell(stripe_server.event(type_, other)).status_code == 200
+
+
+def test_our_mark_on_a_payment_that_we_do_not_know_is_reported(
+    tell, payment, stripe_server, caplog
+):
+    """As after a restored backup: the money is at Stripe, and in no book of ours."""
+    StripePayment.objects.all().delete()
+
+    event = stripe_server.event("payment_intent.succeeded", stripe_server.intents[0])
+    assert tell(event).status_code == 200
+
+    assert f"{payment.reference} is in no book of ours" in caplog.text
+
+
+def test_the_database_away_means_tell_me_again(tell, payment, stripe_server, monkeypatch):
+    event = stripe_server.event("charge.refunded", stripe_server.charges[0])
+
+    def away(*_):
+        raise OperationalError("the server closed the connection")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(news, "was_heard", away)
+        assert tell(event).status_code == 503
+    assert tell(event).status_code == 200
+
+
+def test_stripe_away_means_tell_me_again(tell, payment, stripe_server):
+    stripe_server.refund_in_dashboard(payment.reference, 7500)
+    event = stripe_server.event("charge.refunded", stripe_server.charges[0])
+    stripe_server.fail("rate_limit", "GET /v1/refunds")
+
+    assert tell(event).status_code == 503
+    assert not GatewayEvent.objects.exists()
+    assert tell(event).status_code == 200
+    assert Refund.objects.count() == 1
+
+
+def test_old_messages_are_cleared_away(tell, payment, stripe_server):
+    GatewayEvent.objects.create(reference="evt_old", type="x", received_at=NOW - timedelta(days=31))
+    recent = GatewayEvent.objects.create(
+        reference="evt_new", type="x", received_at=NOW - timedelta(days=29)
+    )
+
+    tell(stripe_server.event("charge.refunded", stripe_server.charges[0]))
+
+    assert set(GatewayEvent.objects.values_list("type", flat=True)) == {"x", "charge.refunded"}
+    assert recent.reference in set(GatewayEvent.objects.values_list("reference", flat=True))
+
+
+# --- Refunds -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("type_", ["charge.refunded", "refund.created", "charge.refund.updated"])
+def test_a_refund_made_in_the_dashboard_is_a_refund_of_ours(tell, payment, stripe_server, type_):
+    made = stripe_server.refund_in_dashboard(payment.reference, 2500)
+    about = stripe_server.charges[0] if type_ == "charge.refunded" else made
+
+    assert tell(stripe_server.event(type_, about)).status_code == 200
+    # Stripe tells it in several ways, and each of them twice.
+    for again in (type_, "refund.updated"):
+        tell(stripe_server.event(again, about))
+
+    refund = Refund.objects.get()
+    assert (refund.amount, refund.state) == (Decimal("25.00"), "done")
+    assert made["id"] in refund.reason
+    payment.refresh_from_db()
+    assert (payment.state, actions.refundable(payment)) == ("captured", Decimal("50.00"))
+    assert findings() == []
+
+
+def test_a_whole_refund_ends_the_payment(tell, payment, stripe_server):
+    for amount in (2500, 5000):
+        stripe_server.refund_in_dashboard(payment.reference, amount)
+    tell(stripe_server.event("charge.refunded", stripe_server.charges[0]))
+
+    payment.refresh_from_db()
+    assert payment.state == "refunded"
+    assert Refund.objects.count() == 2
+    # Staff gave all of it back and did not cancel: that is for a person to see.
+    assert findings() == [
+        f"bookings without payment: reservation {payment.reservation_id} is Confirmed without a"
+        " payment of its total"
+    ]
+
+
+def test_a_refund_of_ours_is_not_counted_twice(tell, reservation, payment, stripe_server):
+    cancel(reservation.pk, user=reservation.user, now=NOW)
+
+    tell(stripe_server.event("charge.refunded", stripe_server.charges[0]))
+    tell(stripe_server.event("refund.created", stripe_server.refunds[0]))
+
+    refund = Refund.objects.get()
+    assert (refund.amount, refund.state, refund.reason) == (75, "done", "Cancelled")
+
+
+def test_a_refund_of_ours_that_was_in_doubt_is_done(tell, reservation, payment, stripe_server):
+    stripe_server.fail("error", "POST /v1/refunds")
+    cancel(reservation.pk, user=reservation.user, now=NOW)
+    assert Refund.objects.get().state == "started"
+    stripe_server.test.stored.clear()
+    gateways.current().refund(
+        key=payment.key, refund_key=Refund.objects.get().key, amount=Decimal("75.00")
+    )
+
+    tell(stripe_server.event("charge.refunded", stripe_server.charges[0]))
+
+    assert Refund.objects.get().state == "done"
+    payment.refresh_from_db()
+    assert payment.state == "refunded"
+    assert findings() == []
+
+
+def test_cancelling_after_a_refund_in_the_dashboard_pays_back_only_the_rest(
+    tell, reservation, payment, stripe_server
+):
+    made = stripe_server.refund_in_dashboard(payment.reference, 2500)
+    tell(stripe_server.event("refund.created", made))
+
+    assert cancel(reservation.pk, user=reservation.user, now=NOW).refund == 50
+    assert [refund["amount"] for refund in stripe_server.refunds] == [2500, 5000]
+    payment.refresh_from_db()
+    assert payment.state == "refunded"
+
+
+def test_a_refund_that_the_bank_sends_back_is_owed_again_and_reported(
+    tell, reservation, payment, stripe_server, caplog
+):
+    cancel(reservation.pk, user=reservation.user, now=NOW)
+    stripe_server.fail_refund(stripe_server.refunds[0])
+
+    tell(stripe_server.event("refund.failed", stripe_server.refunds[0]))
+
+    payment.refresh_from_db()
+    assert (payment.state, payment.settled_at) == ("captured", None)
+    assert Refund.objects.get().state == "refused"
+    assert actions.refundable(payment) == 75
+    assert "75.00 has to be paid another way" in caplog.text
+    with pytest.raises(gateways.base.GatewayRefused):
+        actions.pay_back(Refund.objects.get(), now=NOW)
+
+
+# --- Late results --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def in_doubt(stripe_server):
+    """Reserved at Stripe, and we never heard of it."""
+    ada = UserFactory()
+    stripe_server.fail("reset_after", "confirm$")
+    stripe_server.fail("conflict", "confirm$")
+    reservation = checkout.check_out(draft(ada).pk, user=ada, means=by_card(), now=NOW)
+    assert reservation.status == Status.PROCESSING
+    return reservation
+
+
+def test_a_late_result_ends_the_lease_so_that_anybody_may_settle(tell, stripe_server, in_doubt):
+    assert not Payment.objects.in_doubt(NOW).exists()
+
+    event = stripe_server.event(
+        "payment_intent.amount_capturable_updated", stripe_server.intents[0]
+    )
+    assert tell(event).status_code == 200
+
+    (payment,) = Payment.objects.in_doubt(datetime.now(UTC))
+    checkout.settle(payment, now=NOW)
+    in_doubt.refresh_from_db()
+    assert in_doubt.status == Status.CONFIRMED
+    assert stripe_server.captured() == 1
+
+
+def test_a_refund_of_a_payment_in_doubt_is_to_be_told_again(tell, stripe_server, in_doubt):
+    stripe_server.capture_in_dashboard(stripe_server.intents[0]["id"])
+    stripe_server.refund_in_dashboard(stripe_server.intents[0]["id"], 7500)
+    event = stripe_server.event("charge.refunded", stripe_server.charges[0])
+
+    assert tell(event).status_code == 503
+
+    checkout.settle(Payment.objects.get(), now=NOW)
+    assert tell(event).status_code == 200
+    assert Refund.objects.get().amount == 75
+    assert Payment.objects.get().state == "refunded"
+
+
+def test_money_that_went_back_by_itself_is_noted(tell, request_, stripe_server, caplog):
+    intent = stripe_server.intents[0]
+    stripe_server.lapse(intent["id"])
+
+    tell(stripe_server.event("payment_intent.canceled", intent))
+
+    payment = Payment.objects.get()
+    assert (payment.state, payment.card_last4) == ("voided", "4242")
+    assert "is voided: done at the gateway, not by us" in caplog.text
+
+
+def test_money_that_staff_took_in_the_dashboard_is_noted(tell, request_, stripe_server):
+    intent = stripe_server.intents[0]
+    stripe_server.capture_in_dashboard(intent["id"])
+
+    tell(stripe_server.event("payment_intent.succeeded", intent))
+
+    assert Payment.objects.get().state == "captured"
+    assert stripe_server.captured() == 1
+
+
+def test_what_we_know_already_is_no_news(tell, payment, stripe_server, caplog):
+    caplog.set_level(logging.WARNING)
+    for type_ in ("payment_intent.amount_capturable_updated", "payment_intent.succeeded"):
+        assert tell(stripe_server.event(type_, stripe_server.intents[0])).status_code == 200
+
+    payment.refresh_from_db()
+    assert payment.state == "captured"
+    assert caplog.text == ""
+
+
+def test_books_that_contradict_ours_are_reported(tell, payment, stripe_server, caplog):
+    Payment.objects.update(state="declined")
+
+    assert (
+        tell(stripe_server.event("payment_intent.succeeded", stripe_server.intents[0])).status_code
+        == 200
+    )
+
+    assert "books are not ours" in caplog.text
+    assert Payment.objects.get().state == "declined"
+
+
+# --- Reserved money that runs out ----------------------------------------------------------------
+
+
+def test_reserved_money_is_told_a_day_before_it_goes_back(request_):
+    payment = Payment.objects.get()
+    until = payment.authorized_until
+    assert until - NOW == timedelta(days=7)
+
+    assert not actions.lapsing(until - timedelta(hours=25)).exists()
+    assert actions.lapsing(until - timedelta(hours=24)).get() == payment
+    assert actions.lapsing(until + timedelta(days=9)).get() == payment
+
+
+def test_money_that_was_taken_runs_out_no_more(payment):
+    assert not actions.lapsing(NOW + timedelta(days=30)).exists()
+
+
+# --- Disputes ------------------------------------------------------------------------------------
+
+
+def test_a_dispute_is_recorded_and_reported(tell, payment, stripe_server, caplog, client):
+    made = stripe_server.dispute(payment.reference, 7500)
+
+    for _ in range(2):
+        assert tell(stripe_server.event("charge.dispute.created", made)).status_code == 200
+
+    dispute = Dispute.objects.get()
+    assert (dispute.payment, dispute.reference) == (payment, made["id"])
+    assert (dispute.amount, dispute.currency, dispute.reason) == (75, "USD", "fraudulent")
+    assert (dispute.status, dispute.closed_at) == ("needs_response", None)
+    assert dispute.respond_by - dispute.opened_at == timedelta(days=7)
+    assert caplog.text.count("disputes 75") == 1
+    assert findings() == []
+
+    client.force_login(AdministratorFactory())
+    for page in (
+        reverse("admin:payments_dispute_changelist"),
+        reverse("admin:payments_dispute_change", args=[dispute.pk]),
+        reverse("admin:payments_payment_change", args=[payment.pk]),
+    ):
+        assert "needs_response" in client.get(page).content.decode()
+
+
+@pytest.mark.parametrize("status", ["won", "lost"])
+def test_the_end_of_a_dispute_is_recorded(tell, payment, stripe_server, status):
+    made = stripe_server.dispute(payment.reference, 7500)
+    tell(stripe_server.event("charge.dispute.created", made))
+    early = dict(made)
+    made["status"] = status
+
+    tell(stripe_server.event("charge.dispute.closed", made))
+    # One from before that comes late.
+    tell(stripe_server.event("charge.dispute.updated", early))
+
+    dispute = Dispute.objects.get()
+    assert (dispute.status, dispute.closed_at) == (status, NOW)
+
+
+def test_the_end_may_be_told_first(tell, payment, stripe_server):
+    made = stripe_server.dispute(payment.reference, 7500)
+    made["status"] = "lost"
+
+    tell(stripe_server.event("charge.dispute.closed", made))
+
+    assert Dispute.objects.get().closed_at == NOW
+
+
+def test_look_again_at_what_the_gateway_never_heard_of(payment):
+    StripePayment.objects.update(key=uuid4())
+
+    assert news.look_again(payment, now=NOW).state == "captured"

@@ -1,0 +1,271 @@
+"""Numbers and codes of cards go to the gateway and nowhere else (B8.2)."""
+
+import io
+import logging
+import re
+from datetime import date, datetime
+
+import pytest
+from django.contrib import admin
+from django.db import connection
+from django.test import Client
+from django.urls import NoReverseMatch, reverse
+
+from payments import actions as payments
+from payments.gateways.sandbox_models import SandboxFault
+from roombook.logging import AddRequestId, JsonLines, PlainLines
+from tests.factories_people import AdministratorFactory, UserFactory, token_of
+from tests.factories_reservations import NOW, START, a_room, draft
+from tests.http import post, post_csv
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+GOOD, AMEX, MASTERCARD = "4242424242424242", "378282246310005", "5555555555554444"
+DECLINED, POOR, MISTYPED = "4000000000000002", "4000000000009995", "4242424242424241"
+NUMBERS = [GOOD, AMEX, MASTERCARD, DECLINED, POOR, MISTYPED]
+CODE, AMEX_CODE = "739", "7391"
+CODES = [CODE, AMEX_CODE]
+
+# Whole, and in groups as people type them.
+SPELLINGS = [
+    lambda number: number,
+    lambda number: f"{number[:4]} {number[4:8]} {number[8:12]} {number[12:]}",
+    lambda number: f"{number[:4]}-{number[4:8]}-{number[8:12]}-{number[12:]}",
+]
+
+
+def card(number, **fields):
+    code = AMEX_CODE if number == AMEX else CODE
+    return {
+        "FirstName": "Ada",
+        "LastName": "Lovelace",
+        "CreditCardNumber": number,
+        "SecurityCode": code,
+        "ExpirationDate": "2031-02-10T00:00:00Z",
+        "BillingAddress": {"Street1": "1 Main Street", "City": "Denver"},
+        **fields,
+    }
+
+
+class Canary:
+    """Everything that could keep or tell a number: the database, the logs, the answers."""
+
+    def __init__(self):
+        self.answers = []
+        self.client = Client(raise_request_exception=False)
+        self.logs = {}
+        for formatter in (PlainLines, JsonLines):
+            handler = logging.StreamHandler(io.StringIO())
+            handler.setFormatter(formatter())
+            handler.addFilter(AddRequestId())
+            handler.setLevel(logging.DEBUG)
+            self.logs[formatter.__name__] = handler
+
+    def post(self, path, body, **extra):
+        response = post(self.client, path, body, **extra)
+        self.answers.append(response)
+        return response
+
+    def keep(self, response):
+        self.answers.append(response)
+        return response
+
+    def findings(self):
+        texts = [
+            *((f"log {name}", handler.stream.getvalue()) for name, handler in self.logs.items()),
+            *((f"answer to {r.request['PATH_INFO']}", told(r)) for r in self.answers),
+            *rows(),
+        ]
+        assert all(handler.stream.getvalue() for handler in self.logs.values())
+        return [
+            f"{secret} in {where}"
+            for where, text in texts
+            for secret in (*NUMBERS, *CODES)
+            if holds(text, secret)
+        ]
+
+
+def told(response):
+    headers = " ".join(f"{name}: {value}" for name, value in response.items())
+    return headers + "\n" + response.content.decode()
+
+
+def rows():
+    """Every value of every table that is text, or may hold some."""
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names(cursor):
+            cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
+            names = [column[0] for column in cursor.description]
+            for row in cursor.fetchall():
+                for name, value in zip(names, row, strict=True):
+                    if not isinstance(value, int | float | date | datetime | None):
+                        yield f"{table}.{name}", str(value)
+
+
+def holds(text, secret):
+    if secret in CODES:
+        # Short: only where it stands alone, not within a price, a time or a hash.
+        return re.search(rf"(?<![\w.-]){secret}(?![\w.-])", text) is not None
+    # The digits in their order, with whatever people put between them.
+    return re.search(r"[\s.,_-]{0,3}".join(secret), text) is not None
+
+
+@pytest.fixture
+def canary():
+    canary = Canary()
+    root = logging.getLogger()
+    for handler in canary.logs.values():
+        root.addHandler(handler)
+    level = root.level
+    root.setLevel(logging.DEBUG)
+    try:
+        yield canary
+    finally:
+        root.setLevel(level)
+        for handler in canary.logs.values():
+            root.removeHandler(handler)
+
+
+@pytest.fixture
+def ada():
+    return UserFactory()
+
+
+@pytest.fixture
+def token(ada):
+    return token_of(ada)
+
+
+def test_the_canary_sings():
+    """It would see what it looks for."""
+    for number in NUMBERS:
+        for spelling in SPELLINGS:
+            assert holds(f"x{spelling(number)}y", number)
+    assert holds('{"SecurityCode": "739"}', CODE)
+    assert not holds("739.5 ms, $1739, a739f", CODE)
+    ada = UserFactory(last_name=SPELLINGS[1](GOOD), company_name=AMEX_CODE)
+    found = [name for name, text in rows() if holds(text, GOOD) or holds(text, AMEX_CODE)]
+    assert found == ["accounts_user.last_name", "accounts_user.company_name"]
+    ada.delete()
+
+
+def test_no_number_and_no_code_is_kept_or_told_anywhere(canary, ada, token, monkeypatch):
+    room = a_room()
+
+    def checkout(number, day, *, expected, **fields):
+        reservation = draft(ada, room, start=START.replace(day=day))
+        body = {"Token": token, "ReservationId": reservation.pk, "PaymentInfo": card(number)}
+        response = canary.post("/api/reservations/checkout", {**body, **fields})
+        assert response.status_code == expected, response.content
+        return reservation
+
+    # Paid, declined, rehearsed, saved, cancelled.
+    checkout(GOOD, 3, expected=200, SavePaymentInfo=True)
+    checkout(SPELLINGS[2](AMEX), 4, expected=400)  # grouped, so that its code is too long
+    checkout(AMEX, 4, expected=200, SavePaymentInfo=True)
+    checkout(DECLINED, 5, expected=402)
+    checkout(SPELLINGS[1](POOR), 5, expected=402, SavePaymentInfo=True)
+    checkout(GOOD, 8, expected=200, TestMode=True)
+    checkout(DECLINED, 8, expected=402, TestMode=True)
+    paid = checkout(SPELLINGS[2](MASTERCARD), 9, expected=200)
+    canary.post("/api/reservations/cancel", {"Token": token, "ReservationId": paid.pk})
+
+    # Saved cards.
+    for number, status in ((GOOD, 200), (DECLINED, 402), (MISTYPED, 400), (AMEX, 200)):
+        body = {"Token": token, "PaymentInfo": card(number)}
+        assert canary.post("/api/account/update-payment-info", body).status_code == status
+
+    # A number where none belongs.
+    for spelling in SPELLINGS:
+        number = spelling(GOOD)
+        for name in ("FirstName", "LastName", "CompanyName"):
+            body = {"Token": token, "PaymentInfo": card(GOOD, **{name: number})}
+            assert canary.post("/api/account/update-payment-info", body).status_code == 400
+            assert (
+                canary.post(
+                    "/api/account/update-info", {"Token": token, f"New{name}": number}
+                ).status_code
+                == 400
+            )
+        body = {"Token": token, "PaymentInfo": card(GOOD, BillingAddress={"Street2": number})}
+        assert canary.post("/api/account/update-payment-info", body).status_code == 400
+        booking = {
+            "Token": token,
+            "MeetingRoomId": room.pk,
+            "StartDate": "2027-03-10T09:00:00",
+            "EndDate": "2027-03-10T10:00:00",
+            "Attendees": [{"Name": number}],
+        }
+        assert canary.post("/api/reservations/create", booking).status_code == 400
+        promo = {"Token": token, "ReservationId": paid.pk, "PromoCode": number}
+        canary.post("/api/reservation/update-promo-code", promo)
+        sign_in = {"EmailAddress": number, "Password": number}
+        canary.post("/api/sign-in", sign_in)
+        canary.post("/api/locations/search", {"Token": token, "Query": number})
+        canary.post("/api/account/reservation", {"Token": token, "Id": paid.pk, "X": number})
+        canary.post(f"/api/{number}", {})
+        canary.post("/api/sign-out", {"Token": number, "AppVersion": number})
+        # Of the wrong type, in the wrong format, not readable at all.
+        body = {"Token": token, "ReservationId": number, "PaymentInfo": number}
+        canary.post("/api/reservations/checkout", body)
+        canary.keep(post_csv(canary.client, "/api/reservations/checkout.csv", body))
+        for content_type in ("application/json", "text/csv", "text/plain"):
+            canary.keep(
+                canary.client.post(
+                    "/api/reservations/checkout",
+                    data=f'{{"PaymentInfo": {{"CreditCardNumber": "{number}", "SecurityCode": 739',
+                    content_type=content_type,
+                )
+            )
+
+    # A gateway that does not answer, and crashes with the card at hand.
+    SandboxFault.objects.create(operation="*", kind="timeout_before", times=1)
+    checkout(GOOD, 11, expected=200)
+    authorize = payments.authorize
+
+    def crash(payment, source, **kwargs):
+        number, code = source.number, source.security_code
+        raise RuntimeError(f"The card {number} was too much ({source!r}, {code!r}).")
+
+    monkeypatch.setattr(payments, "authorize", crash)
+    checkout(GOOD, 12, expected=500)
+    monkeypatch.setattr(payments, "authorize", authorize)
+
+    def crash_early(*args, **kwargs):
+        raise KeyError(kwargs["payment_info"]["credit_card_number"])
+
+    monkeypatch.setattr(payments, "card_source", crash_early)
+    checkout(SPELLINGS[1](GOOD), 15, expected=500)
+
+    assert canary.findings() == []
+
+
+@pytest.mark.parametrize("debug", [True, False])
+def test_no_page_of_the_back_office_shows_one(canary, ada, token, settings, debug):
+    settings.DEBUG = debug
+    room = a_room()
+    for day, number in ((3, GOOD), (4, DECLINED)):
+        reservation = draft(ada, room, start=START.replace(day=day))
+        body = {
+            "Token": token,
+            "ReservationId": reservation.pk,
+            "PaymentInfo": card(number),
+            "SavePaymentInfo": True,
+        }
+        canary.post("/api/reservations/checkout", body)
+    canary.client.force_login(AdministratorFactory())
+
+    pages = 0
+    for model in admin.site._registry:
+        name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
+        canary.keep(canary.client.get(reverse(f"{name}_changelist")))
+        for row in model._default_manager.all()[:3]:
+            try:
+                url = reverse(f"{name}_change", args=[row.pk])
+            except NoReverseMatch:
+                continue
+            response = canary.keep(canary.client.get(url))
+            assert response.status_code in {200, 302}, url
+            pages += 1
+    assert pages > 10
+    assert canary.findings() == []
