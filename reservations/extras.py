@@ -15,7 +15,7 @@ def chosen(center: Center, options: Sequence[Mapping[str, Any]]) -> list[Extra]:
     """The selected options as extras; anything wrong with them is told by its field.
 
     An option without `selected` counts as selected. Name and needs are the server's to say: what
-    a client sends of them is ignored.
+    a client sends of them is ignored, and so are hours and pieces of a service that needs none.
     """
     wanted = [(index, each) for index, each in enumerate(options) if each.get("selected", True)]
     ids = [each["service_id"] for _, each in wanted if "service_id" in each]
@@ -38,8 +38,10 @@ def chosen(center: Center, options: Sequence[Mapping[str, Any]]) -> list[Extra]:
             problems[f"{path}.service_id"] = "This center does not offer this service."
         elif pk in seen:
             problems[f"{path}.service_id"] = "Each service can be chosen once."
-        elif service.needs_quantity and option.get("quantity") is None:
-            problems[f"{path}.quantity"] = "This service needs a quantity."
+        elif service.needs_quantity and not option.get("quantity"):
+            problems[f"{path}.quantity"] = "This service needs a quantity of 1 or more."
+        elif service.needs_duration and option.get("duration_hours") == 0:
+            problems[f"{path}.duration_hours"] = "This service needs more than no time."
         else:
             extras.append(_extra(service, option))
         seen.add(pk)

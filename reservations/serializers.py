@@ -21,7 +21,8 @@ class ServiceOption(ContractSerializer):
     NeedsDuration = BooleanField()
     NeedsQuantity = BooleanField()
     DurationHours = DecimalField(min_value=0, max_value=31 * 24)
-    Quantity = IntegerField(min_value=1, max_value=1000)
+    # 0 is what many clients send where nothing is needed.
+    Quantity = IntegerField(min_value=0, max_value=1000)
 
 
 class AttendeeInfo(ContractSerializer):

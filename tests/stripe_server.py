@@ -145,7 +145,7 @@ class StripeServer:
         self.url = f"http://127.0.0.1:{self.http.server_port}"
 
     def __enter__(self) -> Self:
-        threading.Thread(target=self.http.serve_forever, args=(0.05,), daemon=True).start()
+        threading.Thread(target=self.http.serve_forever, args=(0.005,), daemon=True).start()
         return self
 
     def __exit__(self, *_: object) -> None:

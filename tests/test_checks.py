@@ -98,3 +98,65 @@ def test_development_is_not_asked_for_what_only_a_server_needs(settings, name, v
     setattr(settings, name, value)
 
     assert ids() == set()
+
+
+STRIPE = {
+    "PAYMENT_GATEWAY": "stripe",
+    "STRIPE_SECRET_KEY": "sk_live_4eC39HqLyjWD",
+    "STRIPE_TEST_SECRET_KEY": "sk_test_4eC39HqLyjWD",
+    "STRIPE_WEBHOOK_SECRET": "whsec_4eC39HqLyjWD",
+}
+
+
+@pytest.fixture
+def _stripe(settings):
+    for name, value in STRIPE.items():
+        setattr(settings, name, value)
+
+
+@pytest.mark.usefixtures("_stripe")
+def test_good_keys_of_stripes_pass(settings):
+    assert ids() == set()
+
+    # Test keys alone, and a restricted one.
+    settings.STRIPE_SECRET_KEY = "rk_test_4eC39HqLyjWD"
+    settings.STRIPE_TEST_SECRET_KEY = ""
+    settings.STRIPE_API_BASE = "http://127.0.0.1:12111"
+    assert ids() == set()
+
+
+@pytest.mark.usefixtures("_stripe")
+@pytest.mark.parametrize(
+    ("name", "value", "id_"),
+    [
+        ("STRIPE_SECRET_KEY", "", "roombook.E012"),
+        ("STRIPE_SECRET_KEY", "pk_live_4eC39HqLyjWD", "roombook.E012"),
+        ("STRIPE_SECRET_KEY", "sk_live_", "roombook.E012"),
+        ("STRIPE_TEST_SECRET_KEY", "", "roombook.E013"),
+        ("STRIPE_TEST_SECRET_KEY", "sk_live_4eC39HqLyjWD", "roombook.E013"),
+        ("STRIPE_WEBHOOK_SECRET", "", "roombook.E014"),
+        ("STRIPE_WEBHOOK_SECRET", "sk_live_4eC39HqLyjWD", "roombook.E014"),
+        ("STRIPE_API_BASE", "https://stripe.example.com", "roombook.E015"),
+    ],
+)
+def test_a_wrong_key_of_stripes_is_named_and_not_shown(settings, name, value, id_):
+    setattr(settings, name, value)
+
+    (problem,) = run_checks(tags=["roombook"])
+
+    assert problem.id == id_
+    assert problem.is_serious()
+    assert "4eC39HqLyjWD" not in str(problem)
+
+
+@pytest.mark.usefixtures("_stripe")
+def test_requests_that_outlive_their_money_are_warned_of(settings):
+    settings.PENDING_HOURS = 114
+
+    assert ids() == {"roombook.W002"}
+
+
+def test_who_does_not_use_stripe_needs_no_keys(settings):
+    settings.PENDING_HOURS = 500
+
+    assert ids() == set()

@@ -329,31 +329,41 @@ class StripeGateway:
         if not row.intent:
             raise GatewayRefused("A payment that is voided cannot be refunded.")
         api = connect(is_live=row.is_live)
-        intent = retrieve(api, row.intent)
-        if intent.status != "succeeded":
-            raise GatewayRefused(f"A payment that is {intent.status} cannot be refunded.")
-        units = to_minor(amount, intent.currency)
         # Looked for first: an idempotency key is forgotten after a day, a refund in doubt is not.
-        known = next((r for r in refunds_of(api, intent) if r.key == refund_key), None)
+        known = next((r for r in refunds_of(api, row.intent) if r.key == refund_key), None)
         if known is not None and known.amount != amount:
             raise GatewayRefused(f"The key {refund_key} was used for another amount.")
         if known is not None and known.failed:
             raise GatewayRefused(f"The bank sent the refund {known.reference} back.")
+        intent = retrieve(api, row.intent)
         if known is None:
-            if units <= 0:
-                raise GatewayRefused("Nothing cannot be refunded.")
-            ask(
-                lambda: api.v1.refunds.create(
-                    {
-                        "payment_intent": row.intent,
-                        "amount": units,
-                        "metadata": {KEY: str(key), REFUND_KEY: str(refund_key)},
-                    },
-                    {"idempotency_key": f"roombook-{refund_key.hex}-refund"},
-                )
-            )
+            self._refund(api, intent, key, refund_key, amount)
             intent = retrieve(api, row.intent)
         return told(api, intent)
+
+    def _refund(
+        self,
+        api: stripe.StripeClient,
+        intent: stripe.PaymentIntent,
+        key: UUID,
+        refund_key: UUID,
+        amount: Decimal,
+    ) -> None:
+        if intent.status != "succeeded":
+            raise GatewayRefused(f"A payment that is {intent.status} cannot be refunded.")
+        units = to_minor(amount, intent.currency)
+        if units <= 0:
+            raise GatewayRefused("Nothing cannot be refunded.")
+        ask(
+            lambda: api.v1.refunds.create(
+                {
+                    "payment_intent": intent.id,
+                    "amount": units,
+                    "metadata": {KEY: str(key), REFUND_KEY: str(refund_key)},
+                },
+                {"idempotency_key": f"roombook-{refund_key.hex}-refund"},
+            )
+        )
 
     # --- What happened without us ----------------------------------------------------------------
 
@@ -363,7 +373,7 @@ class StripeGateway:
         if not row.intent:
             return []
         api = connect(is_live=row.is_live)
-        return list(refunds_of(api, retrieve(api, row.intent)))
+        return list(refunds_of(api, row.intent))
 
     def dispute(self, reference: str, *, is_live: bool) -> GatewayDispute:
         """A dispute as it now is: messages about it may come late and out of order."""
@@ -468,8 +478,8 @@ def cancel(api: stripe.StripeClient, intent: str, why: str) -> stripe.PaymentInt
     )
 
 
-def refunds_of(api: stripe.StripeClient, intent: stripe.PaymentIntent) -> Iterator[GatewayRefund]:
-    page = ask(lambda: api.v1.refunds.list({"payment_intent": intent.id, "limit": 100}))
+def refunds_of(api: stripe.StripeClient, intent: str) -> Iterator[GatewayRefund]:
+    page = ask(lambda: api.v1.refunds.list({"payment_intent": intent, "limit": 100}))
     for refund in page.data:
         metadata = refund.metadata.to_dict() if refund.metadata else {}
         yield GatewayRefund(
@@ -530,7 +540,7 @@ def told(
         amount=from_minor(intent.amount, intent.currency),
         captured=from_minor(intent.amount_received, intent.currency),
         refunded=from_minor(refunded, intent.currency),
-        refunds={r.key: r.amount for r in refunds_of(api, intent) if r.key and not r.failed}
+        refunds={r.key: r.amount for r in refunds_of(api, intent.id) if r.key and not r.failed}
         if refunded
         else {},
         brand=brand,

@@ -154,11 +154,9 @@ class Cluster:
 
     def dump(self) -> bytes:
         """Everything in it, as a backup would take it."""
-        command = [self.programs / "pg_dump", "-h", "127.0.0.1", "-p", str(self.port)]
-        done = subprocess.run(
-            [*command, "-U", self.owner, "postgres"], check=True, capture_output=True
-        )
-        return done.stdout
+        where = ["-h", "127.0.0.1", "-p", str(self.port), "-U", self.owner, "postgres"]
+        command = [str(self.programs / "pg_dump"), *where]
+        return subprocess.run(command, check=True, capture_output=True).stdout
 
     def _pg_ctl(self, *words: Any) -> None:
         self._run("pg_ctl", "-D", self.data, "-l", self.log, "-w", "-t", "30", *words)

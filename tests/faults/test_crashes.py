@@ -5,6 +5,7 @@ Afterwards the client tries again, or `reconcile_payments` comes by: either sett
 
 import time
 from collections.abc import Iterable
+from functools import partial
 
 import pytest
 
@@ -89,8 +90,8 @@ def test_the_clients_next_try_settles_a_checkout_that_died(hasty, all_is_well):
         captured = books.captures()
 
     for customer, pk in checkouts(hasty, row).values():
-        heard: list[Answer] = []
-        answer = insist(lambda c=customer, r=pk: c.phone.checkout(r, CARD), heard=heard)
+        heard = []
+        answer = insist(partial(customer.phone.checkout, pk, CARD), heard=heard)
         row.hear(heard)
         assert answer.code == "Confirmed"
         row.confirmed += 1
@@ -111,10 +112,12 @@ def test_many_tries_at_once_settle_a_checkout_that_died(hasty, all_is_well):
     points = list(CHECKOUT) if LONG else ["after T1", "after authorize"]
     for customer, pk in checkouts(hasty, row, points).values():
         time.sleep(LEASE)
-        answers = at_once([lambda c=customer, r=pk: c.phone.checkout(r, CARD)] * 8)
+        answers = at_once([partial(customer.phone.checkout, pk, CARD)] * 8)
         row.hear(answers)
-        assert {answer.code for answer in answers} <= {"Confirmed", "Processing"}
-        last = insist(lambda c=customer, r=pk: c.phone.checkout(r, CARD))
+        # The last is told where a slow machine outlives its own lease.
+        allowed = {"Confirmed", "Processing", "ReservationNotOpen"}
+        assert {answer.code for answer in answers} <= allowed
+        last = insist(partial(customer.phone.checkout, pk, CARD))
         assert last.code == "Confirmed"
         row.confirmed += 1
 

@@ -3,6 +3,8 @@
 import datetime as dt
 import random
 import time
+from collections.abc import Callable
+from functools import partial
 
 import pytest
 
@@ -17,10 +19,12 @@ from tests.faults.world import CARD, World
 
 JITTER = 0.06
 
+Call = Callable[[], Answer]
 
-def late(call, most: float = JITTER):
+
+def late(call: Call, most: float = JITTER, *, least: float = 0.0) -> Call:
     """The call after a moment, so that every round meets at another place."""
-    moment = random.uniform(0, most)
+    moment = random.uniform(least, max(least, most))
 
     def run() -> Answer:
         time.sleep(moment)
@@ -86,8 +90,8 @@ def test_cancel_against_checkout(arena):
         pk = arena.draft()
         checkout, cancel = arena.race(
             pk,
-            lambda r=pk: arena.phone.checkout(r, CARD),
-            late(lambda r=pk: arena.phone.cancel(r)),
+            partial(arena.phone.checkout, pk, CARD),
+            late(partial(arena.phone.cancel, pk)),
         )
         end = arena.end(pk)
         if cancel.status == 200:
@@ -108,12 +112,8 @@ def test_cancel_against_capture(arena):
             )
         checkout, cancel = arena.race(
             pk,
-            lambda r=pk: arena.phone.checkout(r, CARD),
-            lambda r=pk: (
-                insist(lambda: arena.phone.cancel(r), patience=10, pause=0.02)
-                if not time.sleep(0.12)
-                else Answer(0)
-            ),
+            partial(arena.phone.checkout, pk, CARD),
+            late(partial(insist, partial(arena.phone.cancel, pk), pause=0.02), least=0.12),
         )
         assert checkout.code == "Confirmed"
         end = arena.end(pk)
@@ -125,9 +125,7 @@ def test_cancel_against_capture(arena):
 def test_cancel_against_cancel(arena):
     for _ in rounds:
         pk = arena.booked()
-        answers = arena.race(
-            pk, *[late(lambda r=pk: arena.phone.cancel(r), 0.02) for _ in range(4)]
-        )
+        answers = arena.race(pk, *[late(partial(arena.phone.cancel, pk), 0.02) for _ in range(4)])
         assert {answer.status for answer in answers} == {200}
         assert {answer.body["Refund"] for answer in answers} == {50}
         assert arena.end(pk) == Status.CANCELLED
@@ -138,8 +136,8 @@ def test_approve_against_cancel(arena):
         pk = arena.booked(live=False)
         _, cancel = arena.race(
             pk,
-            late(lambda r=pk: arena.desk.act("approve", r), 0.02),
-            lambda r=pk: insist(lambda: arena.phone.cancel(r), patience=10, pause=0.02),
+            late(partial(arena.desk.act, "approve", pk), 0.02),
+            partial(insist, partial(arena.phone.cancel, pk), pause=0.02),
         )
         # The customer wins in any case: before the approval for nothing, after it with a refund.
         assert cancel.status == 200
@@ -150,7 +148,7 @@ def test_approve_against_cancel(arena):
 def test_approve_against_approve(arena):
     for _ in rounds:
         pk = arena.booked(live=False)
-        arena.race(pk, *[late(lambda r=pk: arena.desk.act("approve", r), 0.02) for _ in range(2)])
+        arena.race(pk, *[late(partial(arena.desk.act, "approve", pk), 0.02) for _ in range(2)])
         assert arena.end(pk) == Status.CONFIRMED
 
 
@@ -160,8 +158,8 @@ def test_approve_against_decline(arena):
         pk = arena.booked(live=False)
         arena.race(
             pk,
-            late(lambda r=pk: arena.desk.act("approve", r), 0.02),
-            late(lambda r=pk: arena.desk.act("decline", r), 0.02),
+            late(partial(arena.desk.act, "approve", pk), 0.02),
+            late(partial(arena.desk.act, "decline", pk), 0.02),
         )
         ends.add(arena.end(pk))
     assert ends <= {Status.CONFIRMED, Status.DECLINED}
@@ -183,8 +181,8 @@ def test_checkout_against_a_rival_for_a_lapsing_hold(arena):
         }
         checkout, created = arena.race(
             pk,
-            late(lambda r=pk: arena.phone.checkout(r, CARD), 0.1),
-            late(lambda b=body, p=rival.phone: p.post("reservations/create", **b), 0.1),
+            late(partial(arena.phone.checkout, pk, CARD), 0.1),
+            late(partial(rival.phone.post, "reservations/create", **body), 0.1),
         )
         assert (checkout.status, created.status) in {(200, 409), (409, 200)}
         assert arena.end(pk) == (Status.CONFIRMED if checkout.status == 200 else Status.NEW)
@@ -203,9 +201,9 @@ def test_a_worker_that_wakes_up_after_its_lease(arena):
 
             def keeps_trying(r: int = pk) -> Answer:
                 time.sleep(1.2)
-                return insist(lambda: arena.phone.checkout(r, CARD), patience=20)
+                return insist(partial(arena.phone.checkout, r, CARD))
 
-            slow, quick = arena.race(pk, lambda r=pk: arena.phone.checkout(r, CARD), keeps_trying)
+            slow, quick = arena.race(pk, partial(arena.phone.checkout, pk, CARD), keeps_trying)
             assert quick.code == "Confirmed"
             assert slow.code in {"Confirmed", "Processing", "ReservationNotOpen"}
             assert arena.end(pk) == Status.CONFIRMED
@@ -230,8 +228,9 @@ def test_a_payment_is_called_off_while_it_is_authorized(arena):
         time.sleep(1.2)
         return arena.phone.checkout(pk, CARD)
 
-    arena.race(pk, lambda: arena.phone.checkout(pk, CARD), settles)
-    last = insist(lambda: arena.phone.checkout(pk, CARD))
+    tries = partial(arena.phone.checkout, pk, CARD)
+    arena.race(pk, tries, settles)
+    last = insist(tries)
 
     assert last.code == "Confirmed"
     with service.database.open():

@@ -6,6 +6,7 @@ Each case has a control: the same with the guards off, where the test must find 
 import datetime as dt
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -114,9 +115,7 @@ each_contest = pytest.mark.parametrize("prepare", CONTESTS, ids=lambda each: eac
 
 
 def hold(contest: Contest) -> list[Answer]:
-    return at_once(
-        lambda who=who, pk=pk: who.phone.checkout(pk, CARD) for who, pk in contest.entries
-    )
+    return at_once(partial(who.phone.checkout, pk, CARD) for who, pk in contest.entries)
 
 
 @each_contest

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 
 import pytest
 
@@ -49,18 +50,18 @@ def live(diary: Diary, rooms: list[int], first: dt.datetime, until: float, seed:
         }
         room = luck.choice(rooms)
         draft = insist(
-            lambda b=span, r=room: phone.post("reservations/create", MeetingRoomId=r, **b),
+            partial(phone.post, "reservations/create", MeetingRoomId=room, **span),
             heard=diary.heard,
         )
         if draft.status != 200:
             continue
         pk = draft.body["Reservation"]["Id"]
-        done = insist(lambda r=pk: phone.checkout(r, CARD), heard=diary.heard)
+        done = insist(partial(phone.checkout, pk, CARD), heard=diary.heard)
         if done.code != "Confirmed":
             continue
         diary.booked.add(pk)
         if luck.random() < 0.25:
-            answer = insist(lambda r=pk: phone.cancel(r), heard=diary.heard)
+            answer = insist(partial(phone.cancel, pk), heard=diary.heard)
             assert answer.status == 200, answer
             diary.booked.discard(pk)
             diary.cancelled.add(pk)

@@ -205,8 +205,8 @@ def test_an_unknown_room_is_not_found(ask):
             "ServiceOptions.0.ServiceId: This center does not offer this service.",
         ),
         (
-            {"ServiceOptions": [{"ServiceId": 1, "Quantity": 0}]},
-            "ServiceOptions.0.Quantity: Must be at least 1.",
+            {"ServiceOptions": [{"ServiceId": 1, "Quantity": -1}]},
+            "ServiceOptions.0.Quantity: Must be at least 0.",
         ),
         (
             {"ServiceOptions": [{"ServiceId": 1, "Quantity": 1001}]},
@@ -238,7 +238,7 @@ def test_names_each_option_that_is_wrong(ask, coffee):
     once = {"ServiceId": coffee.pk, "Quantity": 1}
     response = ask({"ServiceId": coffee.pk}, once, {"ServiceId": elsewhere.pk})
     assert response.json()["Error"]["Details"].splitlines() == [
-        "ServiceOptions.0.Quantity: This service needs a quantity.",
+        "ServiceOptions.0.Quantity: This service needs a quantity of 1 or more.",
         "ServiceOptions.1.ServiceId: Each service can be chosen once.",
         "ServiceOptions.2.ServiceId: This center does not offer this service.",
     ]

@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 import time_machine
 from django.core.management import CommandError, call_command
+from django.db import connection
 
 from payments.gateways import declines, stripe_client
 from payments.gateways.stripe_models import StripePayment
@@ -194,6 +195,25 @@ def test_a_configuration_that_stripe_refuses_gives_everything_back_at_once(pay, 
     assert "You were not charged" in response.json()["Error"]["Message"]
     assert Reservation.objects.get().status == Status.NEW
     assert state() == "voided"
+
+
+def test_neither_number_nor_code_is_anywhere(pay, ada, stripe_server, caplog, capfd):
+    caplog.set_level("DEBUG")
+    answers = [
+        pay(draft(ada), "4000000000000002").content,
+        pay(draft(ada), SavePaymentInfo=True).content,
+    ]
+    stripe_server.fail("nonsense", "payment_methods$", times=2)
+    answers.append(pay(draft(ada)).content)
+
+    kept = [caplog.text, *capfd.readouterr(), *(answer.decode() for answer in answers)]
+    with connection.cursor() as cursor:
+        for table in connection.introspection.table_names():
+            cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
+            kept += [str(row) for row in cursor.fetchall()]
+    everything = "\n".join(kept)
+    assert "4242424242424242" not in everything
+    assert "4000000000000002" not in everything
 
 
 # --- Whatever dies or hangs, wherever ------------------------------------------------------------

@@ -2,9 +2,11 @@
 
 import json
 import logging
+import re
 import time
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
@@ -137,6 +139,13 @@ def test_without_a_secret_there_is_no_such_address(client, settings):
 def test_messages_that_mean_nothing_to_us_are_fine(tell, payment, stripe_server, type_):
     assert tell(stripe_server.event(type_, stripe_server.intents[0])).status_code == 200
     assert not GatewayEvent.objects.exists()
+
+
+def test_the_guide_names_the_messages_that_stripe_is_to_send():
+    guide = (Path(__file__).parents[2] / "deploy/README.md").read_text()
+    listed = re.findall(r"\b(?:payment_intent|charge|refund)\.[a-z_.]+\b", guide)
+
+    assert sorted(listed) == sorted(HANDLERS)
 
 
 @pytest.mark.parametrize("type_", sorted(HANDLERS))

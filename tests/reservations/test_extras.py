@@ -63,7 +63,16 @@ def test_a_duration_may_be_left_out_a_quantity_may_not(center, coffee, projector
     (extra,) = chosen(center, {"service_id": projector.pk})
     assert extra.duration_hours is None
     assert refused(center, {"service_id": coffee.pk}) == {
-        "service_options.0.quantity": "This service needs a quantity."
+        "service_options.0.quantity": "This service needs a quantity of 1 or more."
+    }
+
+
+def test_nothing_of_what_a_service_needs_is_refused(center, coffee, projector):
+    nothing = {"quantity": 0, "duration_hours": Decimal(0)}
+    wanted = [{"service_id": coffee.pk, **nothing}, {"service_id": projector.pk, **nothing}]
+    assert refused(center, *wanted) == {
+        "service_options.0.quantity": "This service needs a quantity of 1 or more.",
+        "service_options.1.duration_hours": "This service needs more than no time.",
     }
 
 
@@ -106,7 +115,7 @@ def test_each_once(center, coffee):
 def test_an_option_names_its_service_and_all_problems_are_told(center, coffee):
     assert refused(center, {"quantity": 1}, {"selected": False}, {"service_id": coffee.pk}) == {
         "service_options.0.service_id": "Required.",
-        "service_options.2.quantity": "This service needs a quantity.",
+        "service_options.2.quantity": "This service needs a quantity of 1 or more.",
     }
 
 
