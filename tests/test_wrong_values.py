@@ -18,9 +18,10 @@ from tests.factories_people import AdministratorFactory, UserFactory, token_of
 from tests.http import post, post_csv
 from tests.world import ALL, CARD_NUMBER, NOW, SECURITY_CODE
 
-EVERY = [pytest.param(each, id=each.name) for each in (*OPERATIONS, *EXTENSIONS)]
-WITH_FIELDS = [each for each in EVERY if each.values[0].request]
-WITH_TOKEN = [each for each in EVERY if each.values[0].needs_token]
+ALL_OPERATIONS = (*OPERATIONS, *EXTENSIONS)
+EVERY = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS]
+WITH_FIELDS = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS if each.request]
+WITH_TOKEN = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS if each.needs_token]
 
 # Stands in values, and must stand in no refusal.
 MARK = "zq9-mark"

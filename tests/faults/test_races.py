@@ -115,11 +115,13 @@ def test_cancel_against_capture(arena):
             partial(arena.phone.checkout, pk, CARD),
             late(partial(insist, partial(arena.phone.cancel, pk), pause=0.02), least=0.12),
         )
-        assert checkout.code == "Confirmed"
         end = arena.end(pk)
         assert end == (Status.CANCELLED if cancel.status == 200 else Status.CONFIRMED)
         if cancel.status == 200:
-            assert cancel.body["Refund"] == 50
+            # Nothing comes back where the cancellation was there first, on a slow machine.
+            assert cancel.body["Refund"] == (50 if checkout.code == "Confirmed" else 0)
+        else:
+            assert checkout.code == "Confirmed"
 
 
 def test_cancel_against_cancel(arena):
@@ -136,8 +138,8 @@ def test_approve_against_cancel(arena):
         pk = arena.booked(live=False)
         _, cancel = arena.race(
             pk,
-            late(partial(arena.desk.act, "approve", pk), 0.02),
-            partial(insist, partial(arena.phone.cancel, pk), pause=0.02),
+            partial(arena.desk.act, "approve", pk),
+            late(partial(insist, partial(arena.phone.cancel, pk), pause=0.02), 0.12),
         )
         # The customer wins in any case: before the approval for nothing, after it with a refund.
         assert cancel.status == 200
