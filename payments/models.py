@@ -230,7 +230,7 @@ class Refund(models.Model):
                 condition=Q(state__in=RefundState.values), name="refund_state_is_known"
             ),
             models.CheckConstraint(
-                condition=~Q(state="done") | Q(done_at__gte=F("created_at")),
+                condition=~Q(state="done") | Q(done_at__isnull=False, done_at__gte=F("created_at")),
                 name="refund_done_has_its_time",
             ),
         ]

@@ -218,6 +218,16 @@ def test_money_that_lapsed_before_its_capture_needs_a_person_until_seen_to(recon
     assert reconcile() == NOTHING
 
 
+def test_a_request_whose_money_is_about_to_lapse_needs_a_person(reconcile):
+    requested()
+    Payment.objects.update(authorized_until=NOW + dt.timedelta(days=3))
+    assert reconcile() == NOTHING
+
+    Payment.objects.update(authorized_until=NOW + dt.timedelta(hours=20))
+    with pytest.raises(CommandError, match="the request is not answered"):
+        reconcile()
+
+
 def test_money_taken_for_what_is_no_booking_needs_a_person(reconcile, fails):
     reservation = requested()
     fails("void", times=1)

@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from payments.actions import lapsing
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import (
     IllegalMove,
@@ -58,6 +59,7 @@ class Command(BaseCommand):
         unpaid = payments.filter(refunds__state=RefundState.STARTED).distinct()
         self._each("to pay back", unpaid, lambda payment: checkout.settle_dues(payment, now=now))
         self._look_at_what_stays(payments)
+        self._look_at_what_lapses(payments & lapsing(now))
         self._report()
 
     def _each(
@@ -120,6 +122,15 @@ class Command(BaseCommand):
                 self.problems[refund.payment_id] = (
                     f"{_named(refund.payment)}: the gateway refused to pay {refund.amount} back."
                 )
+
+    def _look_at_what_lapses(self, payments: PaymentQuerySet) -> None:
+        """Money of requests that nobody has answered, about to be given back by the bank."""
+        waiting = payments.filter(reservation__status=Status.PENDING)
+        for payment in waiting.order_by("pk"):
+            self.problems[payment.pk] = (
+                f"{_named(payment)}: reserved until {payment.authorized_until:%Y-%m-%d %H:%M} UTC"
+                " only, and the request is not answered."
+            )
 
     def _report(self) -> None:
         told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.counts.items()))
