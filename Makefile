@@ -57,7 +57,7 @@ test: .venv/.stamp  ## Run all tests, on PostgreSQL and SQLite if this machine h
 	$(PY) -m coverage report; \
 	test -z "$$failed" || { echo "Tests failed on:$$failed" >&2; exit 1; }
 
-# One after the other and nothing beside them: they measure. About ten minutes.
+# One after the other and with the machine to themselves: they measure. About ten minutes.
 faults: .venv/.stamp  ## Break things on purpose for longer than `make test` does, and print figures (ARGS=)
 	@failed=; \
 	for db in $$($(PY) -m tests.pg_plugin); do \

@@ -11,7 +11,7 @@ from django.db import transaction
 
 from accounts import limits, mail
 from accounts.models import ApiToken, User, canonical_email
-from accounts.names import holds_card_number
+from accounts.names import holds_card_number, phone_holds_card_number
 from roombook.errors import InvalidCredentials, InvalidRequest
 from roombook.transactions import in_transaction
 
@@ -149,6 +149,8 @@ def update_info(user: User, **new: str) -> User:
         text = text.strip()
         if not text and field in {"first_name", "last_name"}:
             problems[f"new_{field}"] = "A name is needed."
+        elif field == "phone_number" and phone_holds_card_number(text):
+            problems[f"new_{field}"] = "This looks like a card number, not a telephone."
         elif field != "phone_number" and holds_card_number(text):
             problems[f"new_{field}"] = "This looks like a card number, not a name."
         changed[field] = text

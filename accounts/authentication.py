@@ -12,7 +12,7 @@ from rest_framework.request import Request
 from accounts.models import ApiToken, User
 from roombook.errors import NotSignedIn
 
-# A Token is 43 characters; nothing longer is worth a look-up.
+# A Token is 64 characters; nothing longer is worth a look-up.
 LONGEST_TOKEN = 128
 
 

@@ -182,7 +182,8 @@ class ApiToken(models.Model):
     @classmethod
     def issue(cls, user: User, *, now: datetime) -> str:
         """Sign a device in: the secret goes to the client, only its digest stays here."""
-        secret = secrets.token_urlsafe(32)
+        # Hexadecimal: a Token that began with "-" would be changed by CSV's guard against formulas.
+        secret = secrets.token_hex(32)
         cls.objects.create(
             user=user, digest=digest_of(secret), created_at=now, expires_at=now + idle_life()
         )

@@ -1,11 +1,13 @@
 """What can be done to a reservation before it is paid, by customers and by staff."""
 
 import datetime as dt
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.validators import validate_email
 
 from accounts.limits import PROMO_CODE
 from accounts.names import holds_card_number
@@ -54,6 +56,8 @@ def create_draft(
     wanted = extras.chosen(room.center, service_options)
     make_way(room, span, user=user, now=now)
     availability.of(room, span, now=now, for_user=user).require()
+    if created_by is None:
+        _let_oldest_go(user, now=now)
     reservation = Reservation(
         user=user,
         room=room,
@@ -178,6 +182,19 @@ def lock_open(reservation_id: int, *, user: "User | None" = None) -> Reservation
     return reservation
 
 
+def _let_oldest_go(user: "User", *, now: dt.datetime) -> None:
+    """Make room for one more draft among those that hold a room for this customer.
+
+    So that nobody keeps a center's rooms from everybody else without paying. What is let go stays
+    New, and can be checked out while its room is free.
+    """
+    held = Reservation.objects.of(user).holding_at(now)
+    drafts = held.filter(status=Status.NEW, created_by__isnull=True).order_by("-created_at", "-pk")
+    too_many = drafts.values_list("pk", flat=True)[settings.HELD_DRAFTS_MAX - 1 :]
+    if too_many:
+        Reservation.objects.filter(pk__in=list(too_many)).release_holds()
+
+
 def _draft_hold(created_by: "User | None") -> dt.timedelta:
     if created_by is not None:
         return dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
@@ -190,10 +207,9 @@ def _with_creator(user: "User", attendees: Sequence[Mapping[str, Any]]) -> list[
     Who the creator is, is ours to say: by the e-mail address, never by the client's IsCreator.
     """
     problems = {
-        f"attendees.{index}.{field}": "This looks like a card number, not a name."
+        f"attendees.{index}{field}": why
         for index, each in enumerate(attendees)
-        for field in ("name", "company_name")
-        if holds_card_number(each.get(field, ""))
+        for field, why in _wrong_with(each)
     }
     if problems:
         raise InvalidRequest(problems)
@@ -217,6 +233,20 @@ def _with_creator(user: "User", attendees: Sequence[Mapping[str, Any]]) -> list[
         "is_creator": True,
     }
     return [creator, *guests]
+
+
+def _wrong_with(attendee: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    for field in ("name", "company_name"):
+        if holds_card_number(attendee.get(field, "")):
+            yield f".{field}", "This looks like a card number, not a name."
+    address = attendee.get("email_address", "")
+    if address:
+        try:
+            validate_email(address)
+        except ValidationError:
+            yield ".email_address", "This is not an e-mail address."
+    elif not attendee.get("name"):
+        yield "", "A name or an e-mail address is needed."
 
 
 def _head_count(room: MeetingRoom, asked: int | None, guests: Sequence[object]) -> int:

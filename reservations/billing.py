@@ -94,7 +94,9 @@ def take_benefits(reservation: Reservation, *, now: dt.datetime) -> None:
     """Use up the promo code and the included hours that the bill counts on, or raise."""
     lines = reservation.line_items.filter(type=LineItemType.PROMOTION)
     discount = -sum((line.total for line in lines), money.zero)
-    promos.take(reservation, discount=discount, now=now)
+    if discount:
+        # A code that takes nothing off, as the hours cover all, is not used up for nothing.
+        promos.take(reservation, discount=discount, now=now)
     allowances.take(reservation, now=now)
 
 

@@ -61,11 +61,11 @@ def check_out(
     CardDeclined, SlotUnavailable, PromoCodeInvalid, AllowanceExhausted, ReservationNotOpen,
     NoSavedCard or InvalidRequest, and then nothing is charged.
     """
-    partner = partner_named(partner_code)
     settle_left_behind(reservation_id, user=user, now=now)
     reservation = own(reservation_id, user)
-    if reservation.status in BOOKED or reservation.status == Status.PROCESSING:
+    if has_outcome(reservation):
         return reservation
+    partner = partner_named(partner_code)
     source = _source(reservation, means, now)
     reservation, payment = _begin(
         reservation_id, user=user, partner=partner, pays=source is not None, now=now
@@ -87,15 +87,27 @@ def rehearse(
     now: dt.datetime,
 ) -> Reservation:
     """TestMode: check slot, price, promo code, hours and card; store, hold and charge nothing."""
-    partner = partner_named(partner_code)
     reservation = own(reservation_id, user)
-    if reservation.status in BOOKED or reservation.status == Status.PROCESSING:
+    if has_outcome(reservation):
         return reservation
+    partner = partner_named(partner_code)
     source = _source(reservation, means, now)
     _take_and_let_go(reservation_id, user=user, partner=partner, now=now)
     if source is not None:
         payments.check_card(source)
     return own(reservation_id, user)
+
+
+def has_outcome(reservation: Reservation) -> bool:
+    """Whether a checkout of it went through or is under way, so that this one is answered alike.
+
+    Raises ReservationNotOpen where it is neither that nor a draft.
+    """
+    if reservation.status in BOOKED or reservation.status == Status.PROCESSING:
+        return True
+    if not reservation.is_new:
+        raise ReservationNotOpen
+    return False
 
 
 def own(reservation_id: int, user: "User") -> Reservation:
@@ -127,7 +139,7 @@ def _begin(
 ) -> tuple[Reservation, Payment | None]:
     """T1: take everything that the booking needs. A rival's outcome is returned as it is."""
     reservation = lock_reservation(reservation_id, of_user=user)
-    if reservation.status in BOOKED or reservation.status == Status.PROCESSING:
+    if has_outcome(reservation):
         return reservation, None
     _take(reservation, partner=partner, now=now)
     if not reservation.total_cost:

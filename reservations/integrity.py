@@ -18,6 +18,7 @@ from reservations.models import (
     AllowanceEntry,
     AllowanceUse,
     LineItem,
+    LineItemType,
     PromoCode,
     PromoRedemption,
     Reservation,
@@ -135,10 +136,10 @@ def promo_uses_off_their_reservation(now: dt.datetime) -> Iterator[str]:
     for pk, status in kept.values_list("reservation", "reservation__status"):
         yield f"reservation {pk} is {status} and keeps its promo use"
     missing = Reservation.objects.filter(
-        status__in=USING_BENEFITS, promo_code__isnull=False
+        status__in=USING_BENEFITS, line_items__type=LineItemType.PROMOTION
     ).exclude(Exists(is_open.filter(reservation=OuterRef("pk"))))
     for (pk,) in missing.values_list("pk"):
-        yield f"reservation {pk} has a promo code and took no use of it"
+        yield f"reservation {pk} has a promotion and took no use of its code"
 
 
 def allowances_overdrawn(now: dt.datetime) -> Iterator[str]:

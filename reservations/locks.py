@@ -1,7 +1,8 @@
 """The one order in which rows are locked: room, reservation, promo code, allowances, payment.
 
 The room comes first because rivals share it: whoever takes or frees a slot queues on the room's
-row, so that nobody waits for a reservation while holding one that the other waits for.
+row, so that nobody waits for a reservation while holding one that the other waits for. The
+account's count of tries with a card comes after all of them.
 """
 
 from typing import TYPE_CHECKING

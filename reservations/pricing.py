@@ -96,7 +96,7 @@ def quote(
         lines.append(_adjustment_line(adjustment, left=_sum(lines)))
     tax = money.rounded(_sum(lines) * center.tax_rate / 100)
     if tax:
-        text = f"Tax, {rates.number_text(center.tax_rate)}%"
+        text = f"Tax, {percent_text(center.tax_rate)}%"
         lines.append(Line(LineItemType.TAX, text, tax, money.display(tax)))
     priced_booking = Quote(tuple(lines), priced, used, base, discount)
     if priced_booking.total > money.LARGEST:
@@ -132,6 +132,11 @@ def discount_of(promo: PromoCode, base: Decimal) -> Decimal:
     if promo.percent is not None:
         return money.rounded(base * promo.percent / 100)
     return min(promo.amount or money.zero, base)
+
+
+def percent_text(rate: Decimal) -> str:
+    """A percentage with all of its places and no idle zeros: `8.625`, `10`."""
+    return f"{rate:f}".rstrip("0").rstrip(".") if "." in f"{rate:f}" else f"{rate:f}"
 
 
 def _room_lines(room: "MeetingRoom", priced: rates.PricedRoom) -> Iterator[Line]:
@@ -190,7 +195,9 @@ def _service_price(extra: Extra, span: Span) -> tuple[str, Decimal]:
         asked = extra.duration_hours
         if asked is None or not service.needs_duration:
             asked = hours_of(span)
-        billed = max(asked, Decimal(minimum)) if service.needs_duration else asked
+        # Pieces have the floor where there are pieces and no hours to choose.
+        in_hours = service.needs_duration or not service.needs_quantity
+        billed = max(asked, Decimal(minimum)) if in_hours else asked
         # A flat rate is for the whole time, however long.
         amount *= 1 if rate.is_flat_rate else billed
         parts.append(rates.hours_text(billed))
@@ -222,7 +229,7 @@ def _allowance_lines(used: Iterable[HoursUsed], offers: Iterable["Offer"]) -> It
 
 def _promotion_text(promo: PromoCode) -> str:
     if promo.percent is not None:
-        return f"Promo code {promo.code}, {rates.number_text(promo.percent)}% off"
+        return f"Promo code {promo.code}, {percent_text(promo.percent)}% off"
     return f"Promo code {promo.code}"
 
 

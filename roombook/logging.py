@@ -2,6 +2,7 @@
 
 import logging
 import re
+from collections.abc import Iterator, Sequence
 from contextvars import ContextVar
 from types import FrameType
 from typing import Any
@@ -12,35 +13,67 @@ from pythonjsonlogger.json import JsonFormatter
 
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 
-# Groups of digits with nothing but spaces or dashes between them, as people type a card.
-DIGITS = re.compile(r"[0-9]+(?:[\s-]{1,3}[0-9]+)*")
-GROUP = re.compile(r"[0-9]+")
-CARD_LENGTHS = range(12, 20)
+# Groups of digits with little between them, as people type a card and as lines and addresses write
+# that: spaces, dashes, dots, slashes, line ends that JSON has escaped. Digits of any script.
+SEPARATOR = r"[\s._/\u2010-\u2015-]|\\[nrt]"
+RUN = re.compile(rf"\d+(?:(?:{SEPARATOR}){{1,3}}\d+)*")
+ESCAPED_RUN = re.compile(rf"(?:%20)?\d+(?:(?:{SEPARATOR}|%20){{1,3}}\d+)*")
+GROUP = re.compile(r"%20|\d+")
+SHORTEST_CARD, LONGEST_CARD = 12, 19
+DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 
 
 def mask_cards(text: str) -> str:
     """The text, with every run of digits that could be a card number cut to its last four."""
-    return DIGITS.sub(lambda run: mask_run(run.group()), text)
+    masked = RUN.sub(mask_run, text)
+    # By itself, since "%20" is either a space or a percent sign before two digits of a card.
+    return ESCAPED_RUN.sub(mask_run, masked) if "%20" in masked else masked
 
 
-def mask_run(run: str) -> str:
-    """Mask the cards in a run of digit groups, the longest first: "12 4242424242424242" has one."""
-    groups = list(GROUP.finditer(run))
-    spans = sorted(
-        ((first.start(), last.end()) for i, first in enumerate(groups) for last in groups[i:]),
-        key=lambda span: span[0] - span[1],
-    )
-    for start, end in spans:
-        digits = "".join(GROUP.findall(run[start:end]))
-        if len(digits) in CARD_LENGTHS and passes_luhn(digits):
-            return f"{mask_cards(run[:start])}[card {digits[-4:]}]{mask_cards(run[end:])}"
-    return run
+def mask_run(match: re.Match[str]) -> str:
+    """Mask the cards among groups of digits; where two could overlap, both are."""
+    run = match.group()
+    groups = [group for group in GROUP.finditer(run) if group.group() != "%20"]
+    kept, done = [], 0
+    for first, last in cards_among([group.group() for group in groups]):
+        digits = "".join(group.group() for group in groups[first : last + 1])
+        kept += [run[done : groups[first].start()], f"[card {digits[-4:]}]"]
+        done = groups[last].end()
+    return "".join([*kept, run[done:]])
+
+
+def cards_among(groups: Sequence[str]) -> list[tuple[int, int]]:
+    """Which groups, from first to last, are cards; those that overlap are told as one."""
+    cards: list[tuple[int, int]] = []
+    for first, last in windows([len(group) for group in groups]):
+        if not passes_luhn("".join(groups[first : last + 1])):
+            continue
+        if cards and first <= cards[-1][1]:
+            cards[-1] = (cards[-1][0], max(last, cards[-1][1]))
+        else:
+            cards.append((first, last))
+    return cards
+
+
+def windows(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Neighbouring groups, first and last, that have as many digits together as a card has.
+
+    At most eight for each first one, however many groups a caller sends.
+    """
+    for first in range(len(lengths)):
+        digits = 0
+        for last in range(first, len(lengths)):
+            digits += lengths[last]
+            if digits > LONGEST_CARD:
+                break
+            if digits >= SHORTEST_CARD:
+                yield first, last
 
 
 def passes_luhn(digits: str) -> bool:
     """Whether the last digit is the checksum that every card number ends with."""
-    doubled = (int(d) * (1 + i % 2) for i, d in enumerate(reversed(digits)))
-    return sum(sum(divmod(value, 10)) for value in doubled) % 10 == 0
+    values = [int(digit) for digit in reversed(digits)]
+    return (sum(values[::2]) + sum(DOUBLED[value] for value in values[1::2])) % 10 == 0
 
 
 class AddRequestId(logging.Filter):

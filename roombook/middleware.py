@@ -14,13 +14,16 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import get_resolver
 from django.utils.encoding import escape_uri_path
 
-from roombook.logging import request_id
+from roombook.logging import mask_cards, request_id
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 logger = logging.getLogger("roombook.request")
 
 USABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+# Ids of ours have no digits, which the log might take for a card and mask.
+LETTERS = str.maketrans("0123456789", "ghijklmnop")
+LONGEST_PATH = 200
 
 
 class RequestId:
@@ -34,7 +37,7 @@ class RequestId:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         offered = request.headers.get("X-Request-ID", "")
-        chosen = offered if USABLE_ID.fullmatch(offered) else uuid.uuid4().hex
+        chosen = offered if is_usable(offered) else uuid.uuid4().hex.translate(LETTERS)
         token = request_id.set(chosen)
         try:
             response = self.get_response(request)
@@ -42,6 +45,11 @@ class RequestId:
             request_id.reset(token)
         response["X-Request-ID"] = chosen
         return response
+
+
+def is_usable(offered: str) -> bool:
+    """Whether the log can tell this id as it is: it would mask one that looks like a card."""
+    return bool(USABLE_ID.fullmatch(offered)) and mask_cards(offered) == offered
 
 
 class RequestLog:
@@ -55,7 +63,7 @@ class RequestLog:
         response = self.get_response(request)
         fields = {
             "method": request.method,
-            "path": escape_uri_path(request.path),
+            "path": loggable(request.path),
             "status": response.status_code,
             "ms": round((time.monotonic() - start) * 1000, 1),
             "app_version": getattr(request, "app_version", None) or "-",
@@ -64,6 +72,15 @@ class RequestLog:
             "%(method)s %(path)s %(status)s %(ms)s ms, app %(app_version)s", fields, extra=fields
         )
         return response
+
+
+def loggable(path: str) -> str:
+    """A path fit for one line of the log: its beginning, and no card.
+
+    Masked before it is escaped, which would hide digits of other scripts, and before it is cut,
+    which would leave a part of a card that no mask knows.
+    """
+    return escape_uri_path(mask_cards(path))[:LONGEST_PATH]
 
 
 class KnownHost:

@@ -209,6 +209,9 @@ TIME_ZONE = "UTC"
 HOLD_MINUTES_CUSTOMER = env.number("HOLD_MINUTES_CUSTOMER", 15)
 HOLD_HOURS_STAFF = env.number("HOLD_HOURS_STAFF", 24)
 
+# How many drafts of one customer hold rooms at a time; one more lets the oldest go.
+HELD_DRAFTS_MAX = env.number("HELD_DRAFTS_MAX", 10, least=1)
+
 # Minutes that the room is kept for another card after one was declined.
 HOLD_MINUTES_AFTER_DECLINE = env.number("HOLD_MINUTES_AFTER_DECLINE", 10)
 

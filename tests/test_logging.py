@@ -16,9 +16,11 @@ from roombook.logging import (
     AddRequestId,
     JsonLines,
     PlainLines,
+    cards_among,
     mask_cards,
     passes_luhn,
     request_id,
+    windows,
 )
 
 CARD = "4242424242424242"
@@ -35,6 +37,16 @@ CARD = "4242424242424242"
         (f"First name: {CARD}.", "First name: [card 4242]."),
         (f"12 {CARD} 123", "12 [card 4242] 123"),
         (f"{CARD} {CARD}", "[card 4242] [card 4242]"),
+        ("4242.4242.4242.4242", "[card 4242]"),
+        ("4242_4242/4242 / 4242", "[card 4242]"),
+        ("4242\u20134242\u20134242\u20134242", "[card 4242]"),
+        ("4242\\n4242\\n4242\\n4242", "[card 4242]"),
+        ("4242%204242%204242%204242", "[card 4242]"),
+        (f"/api/%20{CARD}%20", "/api/%20[card 4242]%20"),
+        (f"100%{CARD}", "100%[card 4242]"),
+        ("\uff14\uff12" * 8, "[card \uff14\uff12\uff14\uff12]"),
+        # 12 and the first ten digits have a card's checksum too: both are masked as one.
+        ("12 4242 4242 42 42 4242", "[card 4242]"),
         (f"'{CARD}'", "'[card 4242]'"),
         (f"x{CARD}y", "x[card 4242]y"),
         ("4242424242424241", "4242424242424241"),
@@ -64,6 +76,16 @@ def test_masking_twice_is_masking_once(text):
     once = mask_cards(text)
 
     assert mask_cards(once) == once
+
+
+def test_the_work_grows_with_the_length_of_a_run_and_no_faster():
+    for groups in (100, 1000, 10_000):
+        assert len(list(windows([1] * groups))) <= 8 * groups
+
+
+def test_a_long_run_of_digits_is_no_work():
+    assert list(windows([20] * 1000)) == []
+    assert cards_among(["1"]) == []
 
 
 @pytest.fixture(params=[JsonLines, PlainLines])

@@ -9,8 +9,9 @@ from django.test import RequestFactory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roombook.logging import request_id
+from roombook.logging import JsonLines, PlainLines, mask_cards, request_id
 from roombook.middleware import (
+    LONGEST_PATH,
     USABLE_ID,
     ContentSecurityPolicy,
     RequestId,
@@ -44,6 +45,38 @@ def test_any_other_id_is_replaced(offered):
 
     assert made != offered
     assert USABLE_ID.fullmatch(made)
+
+
+@pytest.mark.parametrize(
+    "offered", ["4242424242424242", "a.4242-4242-4242-4242", "x4242_42424242-4242"]
+)
+def test_an_id_that_the_log_would_mask_is_replaced(offered):
+    made = RequestId(ok)(requests.get("/", headers={"X-Request-ID": offered}))["X-Request-ID"]
+
+    assert made != offered
+    assert mask_cards(made) == made
+
+
+def test_no_id_of_ours_holds_a_digit():
+    ids = [RequestId(ok)(requests.get("/"))["X-Request-ID"] for _ in range(20)]
+
+    assert all(each.isalpha() for each in ids)
+    assert len(set(ids)) == 20
+
+
+@given(st.from_regex(USABLE_ID, fullmatch=True))
+def test_the_id_of_the_answer_stands_in_every_line(offered):
+    lines = []
+
+    def view(_):
+        record = logging.makeLogRecord({"msg": "12", "request_id": request_id.get()})
+        lines.extend(how().format(record) for how in (PlainLines, JsonLines))
+        return HttpResponse()
+
+    told = RequestId(view)(requests.get("/", headers={"X-Request-ID": offered}))["X-Request-ID"]
+
+    assert len(lines) == 2
+    assert all(told in line for line in lines)
 
 
 def test_the_id_is_known_while_the_request_runs_and_forgotten_after():
@@ -95,6 +128,26 @@ def test_a_path_cannot_forge_a_second_line(caplog):
     RequestLog(ok)(requests.get("/a%0AINFO forged"))
 
     assert "\n" not in caplog.messages[0]
+
+
+@pytest.mark.parametrize(
+    "path", ["/api/4242 4242 4242 4242", "/api/" + "\uff14\uff12" * 8, "/" + "x" * 190 + "4242" * 4]
+)
+def test_the_logged_path_holds_no_card(caplog, path):
+    caplog.set_level(logging.INFO)
+
+    RequestLog(ok)(requests.get(path))
+
+    assert "42424242" not in caplog.messages[0].replace("%20", "")
+    assert "%EF%BC%94" not in caplog.messages[0].partition("card")[0]
+
+
+def test_the_logged_path_is_cut(caplog):
+    caplog.set_level(logging.INFO)
+
+    RequestLog(ok)(requests.get("/api/" + "1-" * 1000))
+
+    assert len(caplog.records[0].path) == LONGEST_PATH
 
 
 # --- Host ---------------------------------------------------------------------------------------

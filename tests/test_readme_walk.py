@@ -18,7 +18,7 @@ CURL = shutil.which("curl")
 
 # What is another one on another day and in another database.
 OTHER = re.compile(
-    r"\d{4}-\d\d-\d\d|[+-]\d\d:\d\d$|\w{3}, \w{3} \d+, \d{4}|(?<=\(reservation )\d+|[\w-]{43}$"
+    r"\d{4}-\d\d-\d\d|[+-]\d\d:\d\d$|\w{3}, \w{3} \d+, \d{4}|(?<=\(reservation )\d+|[0-9a-f]{64}$"
 )
 
 

@@ -54,6 +54,17 @@ class Allowance(models.Model):
     def clean(self) -> None:
         if self.valid_from and self.valid_until and self.valid_from > self.valid_until:
             raise ValidationError({"valid_until": "It ends before it begins."})
+        used = 0 if self._state.adding else self.most_used()
+        if self.hours is not None and self.hours < used:
+            # The ledger cannot be overdrawn; for the time to come there is another allowance.
+            raise ValidationError(
+                {"hours": f"{used} hours are used already. Switch this one off and add another."}
+            )
+
+    def most_used(self) -> int:
+        """The hours used in the period that used the most."""
+        sums = self.entries.values("period").annotate(entered=models.Sum("hours")).order_by()
+        return max((-entered for entered in sums.values_list("entered", flat=True)), default=0)
 
     def period_of(self, day: dt.date) -> dt.date | None:
         """What a meeting on that local day is counted to: its month's first day, or the one-off."""

@@ -42,7 +42,7 @@ def test_every_refusal_is_the_same(client, ada, clock):
         {"Token": 12},
         {"Token": ["x"]},
         {"Token": {}},
-        {"Token": "x" * 43},
+        {"Token": "x" * 64},
         {"Token": "x" * 10_240},
         {"Token": "\0"},
         {"Token": "\ud800"},
@@ -61,6 +61,10 @@ def test_every_refusal_is_the_same(client, ada, clock):
             "Success": False,
             "Error": {"Summary": "NotSignedIn", "Message": "Please sign in again."},
         }
+
+
+def test_begins_with_nothing_that_a_spreadsheet_takes_for_a_formula(ada):
+    assert all(token_of(ada)[0].isalnum() for _ in range(100))
 
 
 def test_stands_in_a_csv_body_too(client, ada):

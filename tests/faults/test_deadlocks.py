@@ -60,14 +60,14 @@ def test_no_client_hears_of_a_deadlock(guarded, all_is_well):
         customers = [world.customer() for _ in range(4)]
         for customer in customers:
             for _ in range(2):
-                AllowanceFactory(user=customer.user, hours=50)
+                AllowanceFactory(user=customer.user, hours=3)
         rooms, start = [world.room() for _ in range(2)], world.start()
         pairs = []
         for n in range(12):
             for customer in customers:
                 # All overlap with those before and after them, in one of two rooms.
                 begin = start + n * HOUR
-                made = world.draft_anyway(customer, rooms[n % 2], begin, promo="SHARED")
+                made = world.draft_anyway(customer, rooms[n % 2], begin, hours=8, promo="SHARED")
                 booking = {
                     "MeetingRoomId": made.room_id,
                     "StartDate": made.start.isoformat(),

@@ -273,6 +273,20 @@ def test_a_new_draft_takes_over_the_hold_of_an_earlier_one_of_the_caller(created
     assert Reservation.objects.get(pk=shown["Id"]).holds_slot
 
 
+def test_one_draft_too_many_lets_the_oldest_go(created, ada, room, settings):
+    settings.HELD_DRAFTS_MAX = 2
+    made_by_staff = draft(ada, room, start=START + 24 * HOUR, created_by=UserFactory(is_staff=True))
+    oldest = draft(ada, room, start=START + 48 * HOUR)
+    older = draft(ada, room, start=START + 72 * HOUR, now=NOW + MINUTE)
+
+    created()
+
+    for reservation in (made_by_staff, oldest, older):
+        reservation.refresh_from_db()
+    assert [made_by_staff.holds_slot, oldest.holds_slot, older.holds_slot] == [True, False, True]
+    assert oldest.status == Status.NEW
+
+
 def test_a_refused_draft_leaves_the_earlier_one_its_hold(create, ada, room):
     earlier = draft(ada, room, hours=1)
     draft(room=room, start=START + 2 * HOUR, hours=1)
@@ -308,8 +322,16 @@ def test_an_unknown_room_is_not_found(create):
         ),
         ({"Attendees": [{"Name": 5}]}, "Attendees.0.Name: Must be text."),
         (
-            {"Attendees": [{"Name": "Joan"}, {"CompanyName": "4242 4242 4242 4242"}]},
+            {"Attendees": [GRACE, {"Name": "Joan", "CompanyName": "4242 4242 4242 4242"}]},
             "Attendees.1.CompanyName: This looks like a card number, not a name.",
+        ),
+        (
+            {"Attendees": [{"CompanyName": "Navy"}]},
+            "Attendees.0: A name or an e-mail address is needed.",
+        ),
+        (
+            {"Attendees": [{"Name": "Joan", "EmailAddress": "4242424242424242"}]},
+            "Attendees.0.EmailAddress: This is not an e-mail address.",
         ),
         (
             {"ServiceOptions": [{"ServiceId": 2**31 - 1}]},

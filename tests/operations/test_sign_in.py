@@ -60,7 +60,7 @@ def test_gives_the_account_and_a_token(client, ada):
     assert list(body) == ["Success", "UserInfo", "Token"]
     token = body.pop("Token")
     assert response.status_code == 200
-    assert re.fullmatch(r"[A-Za-z0-9_-]{43}", token)
+    assert re.fullmatch(r"[0-9a-f]{64}", token)
     assert body == {
         "Success": True,
         "UserInfo": {

@@ -120,7 +120,9 @@ def test_surrounding_space_is_trimmed(update):
     assert update(NewLastName="  King ").json()["UpdatedUserInfo"]["LastName"] == "King"
 
 
-@pytest.mark.parametrize("field", ["NewFirstName", "NewLastName", "NewCompanyName"])
+@pytest.mark.parametrize(
+    "field", ["NewFirstName", "NewLastName", "NewCompanyName", "NewPhoneNumber"]
+)
 def test_a_card_number_is_no_name_and_is_not_repeated(update, ada, field):
     response = update(**{field: "4242 4242 4242 4242"})
 

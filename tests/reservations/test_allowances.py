@@ -3,6 +3,7 @@
 from datetime import date, timedelta
 
 import pytest
+from django.core.exceptions import ValidationError
 from django.db.models import Sum
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -273,6 +274,17 @@ def test_a_decline_gives_the_hours_back_each_time(ada, room):
         assert left(plan) == 2
     check_out(reservation.pk, user=ada, means=by_card(), now=NOW)
     assert left(plan) == 0
+
+
+def test_fewer_hours_than_are_used_already_are_refused(ada, room):
+    plan = AllowanceFactory(user=ada, hours=4)
+    check_out(draft(ada, room).pk, user=ada, means=by_card(), now=NOW)
+    plan.hours = 3
+    plan.full_clean()
+
+    plan.hours = 2
+    with pytest.raises(ValidationError, match="3 hours are used already"):
+        plan.full_clean()
 
 
 def test_giving_back_twice_is_harmless(ada, room):

@@ -225,6 +225,18 @@ def test_a_partner_is_kept_in_any_case_and_judged_before_any_charge(ada):
     assert reservation.partner == partner
 
 
+def test_repeating_it_is_answered_alike_though_the_partner_is_gone(ada):
+    partner = PartnerFactory(code="ACME")
+    reservation = draft(ada)
+    check_out(reservation.pk, user=ada, means=by_card(), partner_code="ACME", now=NOW)
+    partner.is_active = False
+    partner.save()
+
+    again = check_out(reservation.pk, user=ada, means=by_card(), partner_code="ACME", now=NOW)
+
+    assert again.status == Status.CONFIRMED
+
+
 def test_the_card_is_saved_once_the_charge_is_authorized(ada):
     reservation = draft(ada)
     with pytest.raises(CardDeclined):

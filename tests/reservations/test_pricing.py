@@ -174,6 +174,13 @@ def test_never_free_by_omission(some_rate):
             "44.00",
             "Coffee, 11 pieces",
         ),
+        # A floor of hours also where the booking itself is what is billed.
+        (
+            service(rate(10), minimum_booking=4),
+            {},
+            "40.00",
+            "Coffee, 4 hours (the least that is billed; 3 hours asked for)",
+        ),
         # Half a cent up, once a line.
         (
             service(rate("3.33"), needs_duration=True),
@@ -291,6 +298,14 @@ def test_the_promotion_comes_after_the_allowances_and_before_the_tax():
     assert quote.total == Decimal("132.66")
     assert quote.promotion_base == 134
     assert quote.promotion_discount == Decimal("13.40")
+
+
+@pytest.mark.parametrize(
+    ("percent", "told"), [("8.625", "8.625"), ("8.250", "8.25"), ("10", "10"), ("100.000", "100")]
+)
+def test_the_tax_line_tells_the_rate_that_it_charges(percent, told):
+    quote = pricing.quote(room(tax=Decimal(percent)), hours(1))
+    assert quote.lines[-1].description == f"Tax, {told}%"
 
 
 def test_a_promotion_tells_its_code():

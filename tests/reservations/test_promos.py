@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from reservations import actions, promos
+from reservations import actions, integrity, promos
 from reservations.actions import apply_promo_code, choose_allowances
 from reservations.cancellation import cancel
 from reservations.checkout import check_out
@@ -215,6 +215,17 @@ def test_expired_between_draft_and_checkout_is_refused_too(drafted, ada):
     apply(drafted, "TEN")
     with pytest.raises(PromoCodeInvalid, match="expired"):
         check_out(drafted.pk, user=ada, means=by_card(), now=NOW + HOUR)
+
+
+def test_a_code_that_takes_nothing_off_is_not_used_up(ada, drafted):
+    promo = PromoCodeFactory(code="TEN")
+    AllowanceFactory(user=ada, hours=3)
+    assert apply(drafted, "TEN").total_cost == 0
+
+    check_out(drafted.pk, user=ada, means=by_card(), now=NOW)
+
+    assert counted(promo) == 0
+    assert not list(integrity.findings(now=NOW))
 
 
 def test_a_decline_gives_the_use_back(drafted, ada):
