@@ -6,13 +6,14 @@ from zoneinfo import ZoneInfo
 from django.contrib import admin
 from django.db.models import Count, ForeignKey, Model, Q, QuerySet
 from django.db.models.fields.files import FieldFile
-from django.forms import ModelChoiceField
+from django.forms import BaseInlineFormSet, ModelChoiceField, ModelForm
 from django.http import HttpRequest
 from django.utils.html import format_html
 
 from centers import forms, hours, models
 from centers.search import words_of
-from roombook.admin import CenterClock
+from centers.signals import closure_saved
+from roombook.admin import CenterClock, FindsByTyping, PlainTimes, number
 
 
 def preview(file: FieldFile) -> str:
@@ -24,11 +25,6 @@ def object_id_of(request: HttpRequest) -> int | None:
     """The row that a change page is about, by its address; None while adding one."""
     match = request.resolver_match
     return number(match.kwargs.get("object_id") if match else None)
-
-
-def number(text: str | None) -> int | None:
-    """An id as a page has it, if it can be one."""
-    return int(text) if text and text.isascii() and text.isdigit() else None
 
 
 class OfTheCenter:
@@ -50,9 +46,10 @@ class OfTheCenter:
         )
 
 
-class OpeningHoursInline(admin.TabularInline):
+class OpeningHoursInline(PlainTimes, admin.TabularInline):
     model = models.OpeningHours
     formset = forms.OpeningHoursFormSet
+    classes = ("no-names",)
     extra = 0
 
 
@@ -63,7 +60,7 @@ class RateInline(admin.TabularInline):
     show_change_link = True
 
 
-class MeetingRoomInline(OfTheCenter, admin.TabularInline):
+class MeetingRoomInline(OfTheCenter, FindsByTyping, admin.TabularInline):
     model = models.MeetingRoom
     fields = (
         *("name", "resource_type", "capacity", "rate"),
@@ -75,7 +72,7 @@ class MeetingRoomInline(OfTheCenter, admin.TabularInline):
     show_change_link = True
 
 
-class ServiceInline(OfTheCenter, admin.TabularInline):
+class ServiceInline(OfTheCenter, FindsByTyping, admin.TabularInline):
     model = models.Service
     fields = (
         *("name", "resource_type", "rate", "bill_at_center", "minimum_booking"),
@@ -87,8 +84,9 @@ class ServiceInline(OfTheCenter, admin.TabularInline):
     show_change_link = True
 
 
-class ClosureInline(OfTheCenter, admin.TabularInline):
+class ClosureInline(PlainTimes, OfTheCenter, admin.TabularInline):
     model = models.Closure
+    classes = ("no-names",)
     choices_of_center = ("room",)
     extra = 0
     ordering = ("-starts_at",)
@@ -98,6 +96,7 @@ class CenterImageInline(admin.TabularInline):
     model = models.CenterImage
     fields = ("image", "shown", "position")
     readonly_fields = ("shown",)
+    classes = ("no-names",)
     extra = 0
 
     @admin.display(description="preview")
@@ -107,11 +106,12 @@ class CenterImageInline(admin.TabularInline):
 
 class LandmarkInline(admin.TabularInline):
     model = models.Landmark
+    classes = ("no-names",)
     extra = 0
 
 
 @admin.register(models.Center)
-class CenterAdmin(CenterClock, admin.ModelAdmin):
+class CenterAdmin(CenterClock, FindsByTyping, admin.ModelAdmin):
     """A center with all that belongs to it; rooms, services, closures come after its first save."""
 
     list_display = ("name", "city", "state", "country", "room_count", "is_active", "rank")
@@ -170,6 +170,18 @@ class CenterAdmin(CenterClock, admin.ModelAdmin):
     def zone_of(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
         return zone_of_center(object_id)
 
+    def save_formset(
+        self,
+        request: HttpRequest,
+        form: ModelForm,
+        formset: BaseInlineFormSet,
+        change: bool,  # noqa: FBT001 (Django's signature)
+    ) -> None:
+        super().save_formset(request, form, formset, change)
+        if formset.model is models.Closure:
+            for closure in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
+                closure_saved.send(models.Closure, closure=closure, request=request)
+
     @admin.display(description="active rooms", ordering="active_rooms")
     def room_count(self, center: Any) -> int:
         return center.active_rooms
@@ -190,7 +202,7 @@ def zone_of_center(pk: str | None) -> ZoneInfo | None:
 
 
 @admin.register(models.MeetingRoom)
-class MeetingRoomAdmin(admin.ModelAdmin):
+class MeetingRoomAdmin(FindsByTyping, admin.ModelAdmin):
     """Rooms. The rate, one of the center's, is chosen after the first save."""
 
     list_display = (
@@ -261,7 +273,7 @@ class MeetingRoomAdmin(admin.ModelAdmin):
 
 
 @admin.register(models.Service)
-class ServiceAdmin(admin.ModelAdmin):
+class ServiceAdmin(FindsByTyping, admin.ModelAdmin):
     list_display = ("name", "center", "resource_type", "price", "bill_at_center", "is_active")
     list_filter = (
         *("is_active", "bill_at_center", "needs_duration", "needs_quantity"),
@@ -289,7 +301,7 @@ class ServiceAdmin(admin.ModelAdmin):
 
 
 @admin.register(models.Rate)
-class RateAdmin(admin.ModelAdmin):
+class RateAdmin(FindsByTyping, admin.ModelAdmin):
     form = forms.RateForm
     fields = ("center", *forms.RateForm.Meta.fields, "is_meant_free")
     list_display = ("name", "center", "prices", "bill_in_blocks")
@@ -305,7 +317,7 @@ class RateAdmin(admin.ModelAdmin):
 
 
 @admin.register(models.Closure)
-class ClosureAdmin(CenterClock, admin.ModelAdmin):
+class ClosureAdmin(CenterClock, FindsByTyping, admin.ModelAdmin):
     """Closures, on the clock of their center."""
 
     list_display = ("center", "room", "starts", "ends", "reason")
@@ -324,6 +336,16 @@ class ClosureAdmin(CenterClock, admin.ModelAdmin):
         closure = closures.filter(pk=number(object_id) or 0).first()
         return closure.center.zone if closure else None
 
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: models.Closure,
+        form: ModelForm,
+        change: bool,  # noqa: FBT001 (Django's signature)
+    ) -> None:
+        super().save_model(request, obj, form, change)
+        closure_saved.send(models.Closure, closure=obj, request=request)
+
     @admin.display(ordering="starts_at")
     def starts(self, closure: models.Closure) -> str:
         return f"{closure.starts_at.astimezone(closure.center.zone):%Y-%m-%d %H:%M %Z}"
@@ -334,7 +356,7 @@ class ClosureAdmin(CenterClock, admin.ModelAdmin):
 
 
 @admin.register(models.OpeningHours)
-class OpeningHoursAdmin(admin.ModelAdmin):
+class OpeningHoursAdmin(PlainTimes, FindsByTyping, admin.ModelAdmin):
     list_display = ("center", "weekday", "opens", "closes")
     list_filter = ("weekday",)
     list_select_related = ("center",)
@@ -360,7 +382,7 @@ class ResourceTypeAdmin(admin.ModelAdmin):
 
 
 @admin.register(models.CenterImage)
-class CenterImageAdmin(admin.ModelAdmin):
+class CenterImageAdmin(FindsByTyping, admin.ModelAdmin):
     list_display = ("shown", "center", "position")
     list_select_related = ("center",)
     search_fields = ("center__name", "center__city")
@@ -375,7 +397,7 @@ class CenterImageAdmin(admin.ModelAdmin):
 
 
 @admin.register(models.Landmark)
-class LandmarkAdmin(admin.ModelAdmin):
+class LandmarkAdmin(FindsByTyping, admin.ModelAdmin):
     list_display = ("name", "type", "center")
     list_select_related = ("center",)
     search_fields = ("name", "center__name", "center__city")
@@ -384,7 +406,7 @@ class LandmarkAdmin(admin.ModelAdmin):
 
 
 @admin.register(models.Favorite)
-class FavoriteAdmin(admin.ModelAdmin):
+class FavoriteAdmin(FindsByTyping, admin.ModelAdmin):
     list_display = ("user", "center")
     list_select_related = ("user", "center")
     search_fields = ("user__email", "center__name")

@@ -1,27 +1,39 @@
 """What staff type to make a draft."""
 
+from collections.abc import Mapping
+from decimal import Decimal
 from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.contrib.admin.widgets import AdminSplitDateTime, AutocompleteSelect
+from django.core.exceptions import ValidationError
 from django.db import models
+from django.utils.dateparse import parse_datetime
 
 from accounts.models import User
 from centers.models import MeetingRoom, Service
-from reservations.models import ChosenService, Reservation
+from reservations.models import ChosenService, PriceAdjustment, Reservation
+from roombook.admin import MomentInput, SearchBox, number
+
+# Nearer to the ends of the calendar, a step of a day or of a time zone falls off it.
+YEARS = range(2000, 2101)
+HIGHEST_ADJUSTMENT = Decimal(100_000)
 
 
-def search_box(model: type[models.Model], field: str) -> AutocompleteSelect:
+def search_box(model: type[models.Model], field: str) -> SearchBox:
     """A box that finds by typing: there may be a hundred thousand to choose from."""
-    return AutocompleteSelect(model._meta.get_field(field), admin.site)
+    return SearchBox(model._meta.get_field(field), admin.site)
 
 
 class LocalTimeField(forms.SplitDateTimeField):
     """A date and a time on the clock of a center that is not known yet: without a zone."""
 
+    widget = MomentInput
+
     def compress(self, data_list: Any) -> Any:
         moment = super().compress(data_list)
+        if moment and moment.year not in YEARS:
+            raise ValidationError(f"A year from {YEARS[0]} to {YEARS[-1]}.")
         # The back office's own clock is UTC, so that nothing was moved by reading it.
         return moment and moment.replace(tzinfo=None)
 
@@ -35,9 +47,23 @@ class DraftForm(forms.Form):
         widget=search_box(Reservation, "user"),
     )
     room = forms.ModelChoiceField(MeetingRoom.objects.all(), widget=search_box(Reservation, "room"))
-    start = LocalTimeField(widget=AdminSplitDateTime, help_text="On the center's clock.")
-    end = LocalTimeField(widget=AdminSplitDateTime, help_text="On the center's clock.")
+    start = LocalTimeField(help_text="On the center's clock.")
+    end = LocalTimeField(help_text="On the center's clock.")
     number_of_attendees = forms.IntegerField(min_value=1, required=False)
+
+    @staticmethod
+    def initial_from(query: Mapping[str, str]) -> dict[str, Any]:
+        """What an address may fill in beforehand; what cannot be read is left out."""
+        initial: dict[str, Any] = {
+            name: number(query.get(name)) for name in ("user", "room", "number_of_attendees")
+        }
+        for name in ("start", "end"):
+            try:
+                moment = parse_datetime(query.get(name, ""))
+            except ValueError:
+                continue
+            initial[name] = moment and moment.replace(tzinfo=None)
+        return initial
 
 
 class ExtraForm(forms.Form):
@@ -53,3 +79,18 @@ class ExtraForm(forms.Form):
 
 
 ExtraFormSet = forms.formset_factory(ExtraForm, extra=3)
+
+
+class PriceAdjustmentForm(forms.ModelForm):
+    """What staff add to a draft's price or take off it."""
+
+    amount = forms.DecimalField(
+        min_value=-HIGHEST_ADJUSTMENT,
+        max_value=HIGHEST_ADJUSTMENT,
+        decimal_places=2,
+        help_text=PriceAdjustment._meta.get_field("amount").help_text,
+    )
+
+    class Meta:
+        model = PriceAdjustment
+        fields = ("amount", "reason")

@@ -65,6 +65,7 @@ def open_redemptions(promo: PromoCode) -> "models.QuerySet[PromoRedemption]":
 
 def take(reservation: Reservation, *, discount: Decimal, now: dt.datetime) -> None:
     """Use the reservation's code up by one, or raise; the caller holds the reservation's lock."""
+    assert reservation.promo_code_id is not None  # where else would the discount come from
     promo = PromoCode.objects.select_for_update(no_key=True).get(pk=reservation.promo_code_id)
     require_usable(promo, reservation, now=now)
     if promo.budget is not None and promo.spent + discount > promo.budget:

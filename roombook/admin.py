@@ -1,9 +1,13 @@
 """What the back office's pages have in common."""
 
+from collections.abc import Sequence
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django import forms
 from django.contrib import admin
+from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
+from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
@@ -11,7 +15,100 @@ admin.site.site_header = admin.site.site_title = "roombook"
 admin.site.index_title = "Back office"
 
 
-class CenterClock:
+HIGHEST_ID = 2**31 - 1
+
+
+def number(text: str | None) -> int | None:
+    """An id as a page or an address has it, if it can be one."""
+    if not text or len(text) > len(str(HIGHEST_ID)) or not (text.isascii() and text.isdigit()):
+        return None
+    return int(text) if int(text) <= HIGHEST_ID else None
+
+
+# Boxes that find rows by typing
+
+
+class OnlyIds:
+    """Shows a row that is chosen already; words where an id should be are no choice.
+
+    Django would ask the database for them, and crash.
+    """
+
+    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
+        ids = [each for each in value if number(str(each)) is not None]
+        return super().optgroups(name, ids, attr)  # type: ignore[misc]
+
+
+class SearchBox(OnlyIds, AutocompleteSelect):
+    """A box for one row."""
+
+
+class SearchBoxes(OnlyIds, AutocompleteSelectMultiple):
+    """A box for several rows."""
+
+
+class FindsByTyping:
+    """A ModelAdmin or inline whose `autocomplete_fields` take any nonsense that is sent to them."""
+
+    def formfield_for_foreignkey(
+        self, db_field: models.ForeignKey, request: HttpRequest, **kwargs: Any
+    ) -> forms.ModelChoiceField | None:
+        return super().formfield_for_foreignkey(  # type: ignore[misc]
+            db_field, request, **self._box(SearchBox, db_field, request), **kwargs
+        )
+
+    def formfield_for_manytomany(
+        self, db_field: models.ManyToManyField, request: HttpRequest, **kwargs: Any
+    ) -> forms.ModelMultipleChoiceField | None:
+        return super().formfield_for_manytomany(  # type: ignore[misc]
+            db_field, request, **self._box(SearchBoxes, db_field, request), **kwargs
+        )
+
+    def _box(self, box: type, db_field: models.Field, request: HttpRequest) -> dict[str, Any]:
+        if db_field.name not in self.get_autocomplete_fields(request):  # type: ignore[attr-defined]
+            return {}
+        return {"widget": box(db_field, self.admin_site)}  # type: ignore[attr-defined]
+
+
+# Days and times
+
+
+class TimeInput(forms.TimeInput):
+    """A time of day, by the browser's own means."""
+
+    input_type = "time"
+
+    def __init__(self, attrs: dict[str, Any] | None = None) -> None:
+        super().__init__(attrs, format="%H:%M:%S")
+
+
+class MomentInput(forms.SplitDateTimeWidget):
+    """A day and a time, by the browser's own means."""
+
+    def __init__(self, attrs: dict[str, Any] | None = None) -> None:
+        super().__init__(
+            attrs,
+            date_format="%Y-%m-%d",
+            time_format="%H:%M:%S",
+            # A year of five digits is a slip that browsers allow.
+            date_attrs={"type": "date", "max": "9999-12-31"},
+            time_attrs={"type": "time"},
+        )
+
+
+class PlainTimes:
+    """A ModelAdmin or inline without Django's shortcuts, which are the browser's today and now.
+
+    Django also tells how far the browser's clock is from UTC, where the page shows a center's.
+    """
+
+    formfield_overrides: Any = {
+        models.DateTimeField: {"widget": MomentInput},
+        models.TimeField: {"widget": TimeInput},
+    }
+
+
+class CenterClock(PlainTimes):
     """A ModelAdmin whose change page shows and takes times on the clock of the row's center.
 
     Stands before ModelAdmin among the bases; `zone_of` says which clock.

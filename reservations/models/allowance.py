@@ -54,8 +54,7 @@ class Allowance(models.Model):
     def clean(self) -> None:
         if self.valid_from and self.valid_until and self.valid_from > self.valid_until:
             raise ValidationError({"valid_until": "It ends before it begins."})
-        used = 0 if self._state.adding else self.most_used()
-        if self.hours is not None and self.hours < used:
+        if not self._state.adding and self.hours < (used := self.most_used()):
             # The ledger cannot be overdrawn; for the time to come there is another allowance.
             raise ValidationError(
                 {"hours": f"{used} hours are used already. Switch this one off and add another."}

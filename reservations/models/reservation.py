@@ -300,8 +300,16 @@ class PriceAdjustment(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(name="price_adjustment_is_not_zero", condition=~Q(amount=0)),
-            models.CheckConstraint(name="price_adjustment_has_a_reason", condition=~Q(reason="")),
+            models.CheckConstraint(
+                name="price_adjustment_is_not_zero",
+                condition=~Q(amount=0),
+                violation_error_message="The amount is what is added or taken off: not 0.",
+            ),
+            models.CheckConstraint(
+                name="price_adjustment_has_a_reason",
+                condition=~Q(reason=""),
+                violation_error_message="A change of price needs a reason.",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from centers import models
+from centers.signals import closure_saved
 from tests.centers.test_models import picture
 from tests.factories_centers import (
     CenterFactory,
@@ -359,3 +360,26 @@ def test_no_page_lists_everything_in_a_box(office):
         for center in models.Center.objects.all():
             option = f'<option value="{center.pk}">{center.name}</option>'
             assert option not in page.content.decode(), model
+
+
+def test_a_closure_saved_on_the_page_of_its_center_is_made_known(office, furnished):
+    told = []
+
+    def hear(sender, *, closure, **_):
+        told.append(closure.reason)
+
+    closure_saved.connect(hear)
+    try:
+        page = office.get(url(models.Center, "change", furnished.pk))
+        day = {"starts_at_0": "2027-08-01", "ends_at_0": "2027-08-02", "reason": "Paint"}
+        times = {"starts_at_1": "08:00", "ends_at_1": "08:00", "room": ""}
+        new = {f"closures-1-{name}": value for name, value in {**day, **times}.items()}
+        saved = office.post(
+            url(models.Center, "change", furnished.pk),
+            {**form_of(page), **new, "closures-TOTAL_FORMS": "2", "closures-0-reason": "Leak"},
+        )
+    finally:
+        closure_saved.disconnect(hear)
+
+    assert errors_of(saved) == {}
+    assert sorted(told) == ["Leak", "Paint"]

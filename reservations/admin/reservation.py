@@ -1,107 +1,57 @@
-"""Reservations, allowances, promo codes and partners in the back office.
+"""Reservations in the back office: the list, a draft by staff, a page with its buttons."""
 
-Status and money are never typed: buttons call the same functions as the API.
-"""
-
+import datetime as dt
 from collections.abc import Callable
-from datetime import tzinfo
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Count, Q, QuerySet, Sum
+from django.db.models import QuerySet
 from django.forms import BaseFormSet, ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
+from django.utils.html import format_html
 
 from accounts.models import User
 from accounts.outbox import OutboxMessage
 from reservations import actions, approval, availability, cancellation, mail
+from reservations.admin.inlines import (
+    AllowanceUseInline,
+    AttendeeInline,
+    ChosenServiceInline,
+    LineItemInline,
+    PriceAdjustmentInline,
+    PromoRedemptionInline,
+)
+from reservations.admin.when import When
 from reservations.booking_span import span_at
 from reservations.forms import DraftForm, ExtraFormSet
-from reservations.models import (
-    Allowance,
-    AllowanceEntry,
-    AllowanceUse,
-    Attendee,
-    ChosenService,
-    LineItem,
-    Partner,
-    PriceAdjustment,
-    PromoCode,
-    PromoRedemption,
-    Reservation,
-)
-from reservations.status import Status
+from reservations.models import Reservation
+from reservations.status import Status, may_move
 from roombook import money
-from roombook.admin import CenterClock, ReadOnly
+from roombook.admin import CenterClock, number
 from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
 
-
-class ReadOnlyInline(ReadOnly, admin.TabularInline):
-    extra = 0
-    can_delete = False
-
-
-class LineItemInline(ReadOnlyInline):
-    model = LineItem
-    fields = ("description", "rate", "amount", "total")
-    ordering = ("position",)
-
-
-class AttendeeInline(ReadOnlyInline):
-    model = Attendee
-    fields = ("name", "email_address", "company_name", "is_creator")
-
-
-class ChosenServiceInline(ReadOnlyInline):
-    model = ChosenService
-    fields = ("service", "duration_hours", "quantity")
-
-
-class AllowanceUseInline(ReadOnlyInline):
-    model = AllowanceUse
-    fields = ("allowance", "hours", "discount")
-
-
-class PromoRedemptionInline(ReadOnlyInline):
-    model = PromoRedemption
-    fields = ("promo_code", "amount", "taken_at", "given_back_at")
-
-
-class PriceAdjustmentInline(admin.TabularInline):
-    """Only added, and only to a draft: the bill is written anew with it."""
-
-    model = PriceAdjustment
-    fields = ("amount", "reason", "by", "at")
-    readonly_fields = ("by", "at")
-    extra = 0
-    can_delete = False
-
-    def has_add_permission(self, request: HttpRequest, obj: Reservation | None = None) -> bool:
-        return obj is not None and obj.is_new and super().has_add_permission(request, obj)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
+# Sent by the buttons of a reservation's own page: back to it when done.
+FROM_ITS_PAGE = "from_its_page"
 
 
 @admin.register(Reservation)
 class ReservationAdmin(CenterClock, admin.ModelAdmin):
     """Reservations, on the clock of their center."""
 
-    list_display = (
-        *("id", "status", "when", "room", "center", "user", "total", "held", "promo_code"),
-    )
+    list_display = (*("id", "status", "when", "total", "user", "place", "held"),)
     list_filter = (
-        *("status", "start", "room__is_live_inventory"),
+        *(When, "status", "room__is_live_inventory"),
         ("promo_code", admin.EmptyFieldListFilter),
         ("partner", admin.RelatedOnlyFieldListFilter),
     )
-    list_select_related = ("room__center", "user", "promo_code")
+    list_select_related = ("room__center", "user")
     search_fields = (
         *("=id", "user__email", "user__first_name", "user__last_name", "user__company_name"),
         *("room__name", "room__center__name", "room__center__city"),
@@ -134,9 +84,8 @@ class ReservationAdmin(CenterClock, admin.ModelAdmin):
         return tuple(str(name) for _, options in self.fieldsets for name in options["fields"])
 
     def zone_of(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
-        if object_id is None or not object_id.isdigit():
-            return None
-        row = Reservation.objects.select_related("room__center").filter(pk=object_id).first()
+        rows = Reservation.objects.select_related("room__center")
+        row = rows.filter(pk=number(object_id) or 0).first()
         return row.room.center.zone if row else None
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -145,14 +94,19 @@ class ReservationAdmin(CenterClock, admin.ModelAdmin):
 
     # Columns
 
-    @admin.display(ordering="start", description="time (center's clock)")
+    @admin.display(ordering="start", description="center time")
     def when(self, reservation: Reservation) -> str:
         zone = reservation.room.center.zone
         start, end = reservation.start.astimezone(zone), reservation.end.astimezone(zone)
         until = f"{end:%H:%M}" if end.date() == start.date() else f"{end:%Y-%m-%d %H:%M}"
-        return f"{start:%Y-%m-%d %H:%M} - {until}"
+        return format_html("{}<br>{}", f"{start:%Y-%m-%d}", f"{start:%H:%M} - {until}")
 
-    @admin.display(ordering="room__center__name")
+    @admin.display(ordering="room__center__name", description="room")
+    def place(self, reservation: Reservation) -> str:
+        room = reservation.room
+        return format_html("{}<br><small>{}</small>", room.name, room.center)
+
+    @admin.display
     def center(self, reservation: Reservation) -> str:
         return str(reservation.room.center)
 
@@ -160,7 +114,7 @@ class ReservationAdmin(CenterClock, admin.ModelAdmin):
     def total(self, reservation: Reservation) -> str:
         return money.display(reservation.total_cost)
 
-    @admin.display(boolean=True, description="holds its room")
+    @admin.display(boolean=True, description="held")
     def held(self, reservation: Reservation) -> bool:
         lapsed = reservation.hold_until is not None and reservation.hold_until <= timezone.now()
         return reservation.holds_slot and not lapsed
@@ -185,7 +139,7 @@ class ReservationAdmin(CenterClock, admin.ModelAdmin):
         if not self.has_add_permission(request):
             raise PermissionDenied
         posted = request.POST if request.method == "POST" else None
-        form = DraftForm(posted, initial=request.GET.dict())
+        form = DraftForm(posted, initial=DraftForm.initial_from(request.GET.dict()))
         extras = ExtraFormSet(posted, prefix="extras")
         if posted is not None and form.is_valid() and extras.is_valid():
             reservation = self._make_draft(request, form, extras)
@@ -238,11 +192,62 @@ class ReservationAdmin(CenterClock, admin.ModelAdmin):
             room = fields["room"]
             span = span_at(room.center, fields["start"], fields["end"])
             answer = availability.of(room, span, now=now, for_user=fields["user"])
-            details = [f"{each.message} {each.detail}" for each in answer.reasons]
+            # Some reasons have no more to say to staff than to customers.
+            details = [" ".join({each.message: 1, each.detail: 1}) for each in answer.reasons]
             form.add_error(None, details or [error.message])
         except DomainError as error:
             form.add_error(None, error.message)
         return None
+
+    # The page of one
+
+    def change_view(
+        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+    ) -> HttpResponse:
+        pk = number(unquote(object_id))
+        reservation = self.get_queryset(request).filter(pk=pk or 0).first()
+        adjustments = PriceAdjustmentInline(Reservation, self.admin_site)
+        # Nothing else is typed here.
+        may_save = adjustments.has_add_permission(request, reservation)
+        context = {
+            "show_save": may_save,
+            "show_save_and_continue": may_save,
+            "show_save_and_add_another": False,
+            "buttons": self._buttons(request, reservation) if reservation else [],
+            "checkbox_name": ACTION_CHECKBOX_NAME,
+            "from_its_page": FROM_ITS_PAGE,
+            **(extra_context or {}),
+        }
+        return super().change_view(request, object_id, form_url, context)
+
+    def _buttons(self, request: HttpRequest, reservation: Reservation) -> list[tuple[str, str]]:
+        """The actions that this reservation can take now, with their words."""
+        allowed = self.get_actions(request)
+        now = timezone.now()
+        return [
+            (name, label)
+            for name, label, status in BUTTONS
+            if name in allowed
+            and may_move(reservation.status, status)
+            and _is_time_for(status, reservation, now)
+        ]
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        """What the domain refuses is told on the page; the transaction left nothing behind."""
+        try:
+            return super().changeform_view(request, *args, **kwargs)
+        except DomainError as error:
+            self.message_user(request, _words(error), messages.ERROR)
+            return HttpResponseRedirect(request.get_full_path())
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: Reservation,
+        form: ModelForm,
+        change: bool,  # noqa: FBT001 (Django's signature)
+    ) -> None:
+        """Nothing of the row itself is typed; to write it would undo what others do meanwhile."""
 
     def save_formset(
         self,
@@ -264,29 +269,33 @@ class ReservationAdmin(CenterClock, admin.ModelAdmin):
     # Actions
 
     @admin.action(description="Approve requests", permissions=["change"])
-    def approve(self, request: HttpRequest, queryset: QuerySet[Reservation]) -> None:
-        self._each(request, queryset, approval.approve, "Approved.")
+    def approve(self, request: HttpRequest, queryset: QuerySet[Reservation]) -> Any:
+        return self._each(request, queryset, approval.approve, Status.CONFIRMED, "Approved.")
 
     @admin.action(description="Decline requests", permissions=["change"])
-    def decline(self, request: HttpRequest, queryset: QuerySet[Reservation]) -> None:
-        self._each(request, queryset, approval.decline, "Declined.")
+    def decline(self, request: HttpRequest, queryset: QuerySet[Reservation]) -> Any:
+        return self._each(request, queryset, approval.decline, Status.DECLINED, "Declined.")
 
     @admin.action(description="Mark as no-show", permissions=["change"])
-    def mark_no_show(self, request: HttpRequest, queryset: QuerySet[Reservation]) -> None:
-        self._each(request, queryset, approval.mark_no_show, "No-show.")
+    def mark_no_show(self, request: HttpRequest, queryset: QuerySet[Reservation]) -> Any:
+        return self._each(request, queryset, approval.mark_no_show, Status.NO_SHOW, "No-show.")
 
     @admin.action(description="Cancel (shows the refund first)", permissions=["change"])
-    def cancel(self, request: HttpRequest, queryset: QuerySet[Reservation]) -> HttpResponse | None:
+    def cancel(self, request: HttpRequest, queryset: QuerySet[Reservation]) -> Any:
         if request.POST.get("confirmed"):
-            self._each(request, queryset, cancellation.cancel, "Cancelled.")
-            return None
-        rows = queryset.select_related("room__center", "user").order_by("pk")
+            return self._each(
+                request, queryset, cancellation.cancel, Status.CANCELLED, "Cancelled."
+            )
+        rows = list(queryset.select_related("room__center", "user").order_by("pk"))
+        from_its_page = FROM_ITS_PAGE in request.POST and len(rows) == 1
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": "Cancel these reservations?",
+            "title": "Cancel this reservation?" if len(rows) == 1 else "Cancel these reservations?",
             "previews": [(row, _preview(row)) for row in rows],
             "checkbox_name": ACTION_CHECKBOX_NAME,
+            "from_its_page": FROM_ITS_PAGE if from_its_page else None,
+            "back": _change_page(rows[0]) if from_its_page else _list_page(),
         }
         return TemplateResponse(request, "admin/reservations/reservation/cancel.html", context)
 
@@ -295,19 +304,46 @@ class ReservationAdmin(CenterClock, admin.ModelAdmin):
         request: HttpRequest,
         queryset: QuerySet[Reservation],
         act: Callable[..., Any],
+        into: Status,
         done: str,
-    ) -> None:
+    ) -> HttpResponse | None:
         """Act on one after the other; what cannot be done is told and stops nobody else."""
-        for reservation in queryset.order_by("pk"):
+        reservations = list(queryset.order_by("pk"))
+        for reservation in reservations:
+            if reservation.status == into:
+                text = f"{reservation} is {into.label.lower()} already: nothing was done."
+                self.message_user(request, text, messages.INFO)
+                continue
             try:
                 outcome = act(reservation.pk, now=timezone.now())
             except DomainError as error:
-                text = f"{reservation}: {error.message}"
-                self.message_user(request, text, messages.ERROR)
+                self.message_user(request, f"{reservation}: {_words(error)}", messages.ERROR)
             else:
                 self.log_change(request, reservation, done)
                 text = getattr(outcome, "message", done)
                 self.message_user(request, f"{reservation}: {text}", messages.SUCCESS)
+        if FROM_ITS_PAGE in request.POST and len(reservations) == 1:
+            return HttpResponseRedirect(_change_page(reservations[0]))
+        return None
+
+
+# Action, word, and the status that says whether it is to be had. What can be declined waits for
+# an answer, so that it can be approved too.
+BUTTONS = (
+    ("approve", "Approve", Status.DECLINED),
+    ("decline", "Decline", Status.DECLINED),
+    ("cancel", "Cancel…", Status.CANCELLED),
+    ("mark_no_show", "No-show", Status.NO_SHOW),
+)
+
+
+def _is_time_for(status: Status, reservation: Reservation, now: dt.datetime) -> bool:
+    """A no-show is known once the meeting has begun, and it is too late to cancel then."""
+    if status == Status.NO_SHOW:
+        return reservation.start <= now
+    if status == Status.CANCELLED:
+        return reservation.is_new or reservation.start > now
+    return True
 
 
 def staff(request: HttpRequest) -> User:
@@ -318,6 +354,17 @@ def staff(request: HttpRequest) -> User:
 
 # Where the API's names and the form's differ.
 FORM_FIELDS = {"start_date": "start", "end_date": "end"}
+
+
+def _list_page() -> str:
+    return reverse("admin:reservations_reservation_changelist")
+
+
+def _words(error: DomainError) -> str:
+    """A refusal in full: which fields are wrong stands beside its message."""
+    return " ".join(error.fields.values() if isinstance(error, InvalidRequest) else ()) or (
+        error.message
+    )
 
 
 def _change_page(reservation: Reservation) -> str:
@@ -331,7 +378,7 @@ def _preview(reservation: Reservation) -> str:
         return error.message
 
 
-def _mail_told(row: OutboxMessage, zone: tzinfo) -> str:
+def _mail_told(row: OutboxMessage, zone: dt.tzinfo) -> str:
     since = (row.sent_at or row.created_at).astimezone(zone)
     return f"{row.kind}: {row.state} {since:%Y-%m-%d %H:%M}"
 
@@ -343,75 +390,3 @@ def _told(payment: Any) -> str:
     for refund in payment.refunds.all():
         text += f", {money.display(refund.amount)} given back ({refund.state})"
     return text
-
-
-class AllowanceEntryInline(ReadOnlyInline):
-    model = AllowanceEntry
-    fields = ("at", "period", "hours", "reason", "reservation")
-    ordering = ("-at", "-pk")
-
-
-@admin.register(Allowance)
-class AllowanceAdmin(admin.ModelAdmin):
-    """Included hours of an account, with their ledger."""
-
-    list_display = (
-        *("description", "user", "kind", "hours", "valid_from", "valid_until"),
-        *("is_automatic", "is_active"),
-    )
-    list_filter = ("kind", "is_active", "is_automatic", "valid_until")
-    list_select_related = ("user",)
-    search_fields = ("description", "user__email", "user__last_name", "user__company_name")
-    ordering = ("user__email", "pk")
-    autocomplete_fields = ("user", "centers", "room_types")
-    readonly_fields = ("balance",)
-    inlines = (AllowanceEntryInline,)
-
-    @admin.display
-    def balance(self, allowance: Allowance) -> str:
-        """What is left of each period that something was entered in."""
-        if allowance._state.adding:
-            return "-"
-        rows = allowance.entries.values_list("period").annotate(Sum("hours")).order_by("-period")
-        told = [
-            f"{f'{period:%B %Y}' if period else 'in all'}: {allowance.hours + entered} hours left"
-            for period, entered in rows[:12]
-        ]
-        return "; ".join(told) or f"{allowance.hours} hours, none used"
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Switched off, not deleted: its ledger stays."""
-        return False
-
-
-@admin.register(PromoCode)
-class PromoCodeAdmin(admin.ModelAdmin):
-    list_display = (
-        *("code", "description", "percent", "amount", "valid_until", "uses", "max_uses"),
-        *("spent", "budget", "is_active"),
-    )
-    list_filter = ("is_active", "valid_until")
-    search_fields = ("code", "description")
-    ordering = ("code",)
-    autocomplete_fields = ("centers", "room_types")
-    readonly_fields = ("uses", "spent")
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        may = super().has_delete_permission(request, obj)
-        return may and (obj is None or not (obj.uses or obj.redemptions.exists()))
-
-
-@admin.register(Partner)
-class PartnerAdmin(admin.ModelAdmin):
-    list_display = ("code", "name", "bookings", "is_active")
-    list_filter = ("is_active",)
-    search_fields = ("code", "name")
-    ordering = ("code",)
-
-    def get_queryset(self, request: HttpRequest) -> QuerySet[Partner]:
-        brought = Count("reservations", filter=~Q(reservations__status=Status.NEW))
-        return super().get_queryset(request).annotate(brought=brought)
-
-    @admin.display(ordering="brought", description="bookings brought")
-    def bookings(self, partner: Any) -> int:
-        return int(partner.brought)

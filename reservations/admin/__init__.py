@@ -1,0 +1,6 @@
+"""Reservations, allowances, promo codes and partners in the back office.
+
+Status and money are never typed: buttons call the same functions as the API.
+"""
+
+from reservations.admin import benefits, closures, reservation  # noqa: F401  (they register)
