@@ -14,7 +14,7 @@ from accounts.forms import SignInForm, UserAddForm, UserForm
 from accounts.models import User
 from accounts.outbox import OutboxMessage
 from roombook import images
-from roombook.admin import ReadOnly
+from roombook.admin import ReadOnly, SavesWhatChanged
 
 admin.site.login_form = SignInForm
 
@@ -23,7 +23,7 @@ POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
 @admin.register(User)
-class UserAdmin(DjangoUserAdmin):
+class UserAdmin(SavesWhatChanged, DjangoUserAdmin):
     """Customers and staff. Accounts are switched off, not deleted: bookings stay theirs."""
 
     form = UserForm

@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db.models import Q
 
 from payments import actions as payments
-from payments.models import Payment, PaymentState
+from payments.models import Payment
 from reservations import availability, billing, checkout, mail
 from reservations.cancellation import open_payment_of
 from reservations.locks import lock_reservation
@@ -25,13 +25,13 @@ def approve(reservation_id: int, *, now: dt.datetime) -> Reservation:
     Raises SlotUnavailable, ReservationNotOpen (also where the reserved money has lapsed: then the
     request expires) or ServiceUnavailable where the gateway cannot be asked.
     """
-    if not _money_is_reserved(reservation_id, now=now):
-        _end_request(reservation_id, Status.EXPIRED, now=now)
+    _ask_for_the_money(reservation_id, now=now)
+    reservation, payment = _approve(reservation_id, now=now)
+    if reservation.status == Status.EXPIRED:
         raise ReservationNotOpen(
             "The money for this request is no longer reserved, so the request has expired."
             " The customer has to book again."
         )
-    reservation, payment = _approve(reservation_id, now=now)
     return _with_dues(reservation, payment, now=now)
 
 
@@ -94,26 +94,31 @@ def _complete(reservation_id: int) -> list[Reservation]:
     return [reservation]
 
 
-def _money_is_reserved(reservation_id: int, *, now: dt.datetime) -> bool:
-    """Ask the gateway, before a room is promised, whether the money can still be taken."""
+def _ask_for_the_money(reservation_id: int, *, now: dt.datetime) -> None:
+    """Ask the gateway, before a room is promised, what became of the money that it reserved."""
     payment = (
         Payment.objects.authorized()
         .filter(reservation=reservation_id, reservation__status=Status.PENDING)
         .first()
     )
-    if payment is None:
-        return True
-    payment = payments.record(payment, payments.find_out(payment), now=now)
-    return payment.state in {PaymentState.AUTHORIZED, PaymentState.CAPTURED}
+    if payment is not None:
+        payments.record(payment, payments.find_out(payment), now=now)
 
 
 @in_transaction
 def _approve(reservation_id: int, *, now: dt.datetime) -> tuple[Reservation, Payment | None]:
     reservation = _lock_request(reservation_id)
+    payment = open_payment_of(reservation)
+    if reservation.total_cost and (payment is None or payment.state not in checkout.MONEY_RESERVED):
+        # No room is given away: whoever has heard that the money lapsed, the request is over.
+        reservation.move_to(Status.EXPIRED)
+        billing.give_back_benefits(reservation, now=now)
+        mail.money_lapsed(reservation, now=now)
+        return reservation, payment
     availability.of(reservation.room, reservation.span, now=now, ignoring=reservation).require()
     reservation.move_to(Status.CONFIRMED)
     mail.answered(reservation, now=now)
-    return reservation, open_payment_of(reservation)
+    return reservation, payment
 
 
 @in_transaction

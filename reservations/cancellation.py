@@ -1,11 +1,13 @@
 """Cancelling: what it gives back by the policy that the reservation was booked under (B15.4)."""
 
 import datetime as dt
+import logging
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from payments import actions as payments
+from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Payment, PaymentState
 from reservations import billing, checkout, mail
 from reservations.locks import lock_reservation
@@ -17,6 +19,9 @@ from roombook.transactions import in_transaction
 
 if TYPE_CHECKING:
     from accounts.models import User
+
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +77,7 @@ def _cancel(
         raise ServiceUnavailable(
             "The payment is still being settled. Nothing was changed. Please try again."
         )
-    reservation.move_to(Status.CANCELLED, cancelled_at=now)
+    reservation.move_to(Status.CANCELLED, cancelled_at=now, refund_promised=terms.refund)
     billing.give_back_benefits(reservation, now=now)
     if payment is not None and terms.refund:
         payments.open_refund(payment, amount=terms.refund, reason="Cancelled", now=now)
@@ -82,14 +87,24 @@ def _cancel(
 
 def terms_of(reservation: Reservation, *, now: dt.datetime) -> Terms:
     """By the reservation's own policy: all is refunded up to its notice before the start, and
-    within its grace after booking; else nothing. What was never captured is never kept."""
+    within its grace after booking; else nothing. What is no booking yet is never paid for."""
     payment = open_payment_of(reservation)
-    if reservation.status != Status.CONFIRMED or payment is None:
-        return Terms(money.zero, money.zero, NOTHING_CHARGED)
-    paid = payments.refundable(payment)
-    if now <= reservation.free_until:
+    paid = _paid(reservation, payment)
+    if payment is None or not paid:
+        return Terms(money.zero, money.zero, _nothing_to_refund(reservation))
+    if reservation.status != Status.CONFIRMED or now <= reservation.free_until:
         return Terms(paid, money.zero, _refunded(payment, paid))
     return Terms(money.zero, paid, _too_late(reservation))
+
+
+def _paid(reservation: Reservation, payment: Payment | None) -> Decimal:
+    """What the customer has paid and not got back; of a booking also what is about to be taken."""
+    if payment is None:
+        return money.zero
+    is_owed = reservation.status == Status.CONFIRMED and payment.state == PaymentState.AUTHORIZED
+    if payment.state == PaymentState.CAPTURED or is_owed:
+        return payments.refundable(payment)
+    return money.zero
 
 
 def open_payment_of(reservation: Reservation) -> Payment | None:
@@ -114,24 +129,40 @@ def _settle_capture(reservation_id: int, *, user: "User | None", now: dt.datetim
     if user is not None:
         owed = owed.filter(reservation__user=user)
     for payment in owed:
-        checkout.pay_dues(payment, now=now)
+        try:
+            checkout.settle_dues(payment, now=now)
+        except GatewayUnavailable:
+            logger.warning("Payment %s: the gateway does not answer.", payment.key)
+        except GatewayRefused:
+            # It can never be taken: a booking must not be stuck for that.
+            logger.exception("Payment %s cannot be captured; it is let go.", payment.key)
+            payments.void(payment, now=now)
 
 
 def _done(reservation: Reservation) -> Cancellation:
     """The answer that cancelling gave, from what is stored."""
-    refund = payments.refunded(reservation.payments.all())
-    paid = reservation.payments.filter(captured_at__isnull=False).order_by("pk").last()
-    if paid is None:
-        sentence = NOTHING_CHARGED
-    elif refund:
+    refund = reservation.refund_promised or money.zero
+    paid = _last_captured(reservation)
+    if paid is not None and refund:
         sentence = _refunded(paid, refund)
+    elif paid is None or not payments.refundable(paid):
+        sentence = _nothing_to_refund(reservation)
     else:
         sentence = _too_late(reservation)
     return Cancellation(reservation, refund, CANCELLED + sentence)
 
 
 NOTHING_CHARGED = "nothing was charged."
+PAID_BACK = "what was charged has been paid back already."
 CANCELLED = "The reservation is cancelled: "
+
+
+def _last_captured(reservation: Reservation) -> Payment | None:
+    return reservation.payments.filter(captured_at__isnull=False).order_by("pk").last()
+
+
+def _nothing_to_refund(reservation: Reservation) -> str:
+    return PAID_BACK if _last_captured(reservation) else NOTHING_CHARGED
 
 
 def _refunded(payment: Payment, amount: Decimal) -> str:

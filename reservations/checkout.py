@@ -227,18 +227,19 @@ def conclude(
         # Too late: somebody is letting this money go. It stays in doubt until that is done.
         return reservation, locked
     payment = payments.record(locked, outcome, now=now)
-    if not in_doubt:
+    if not in_doubt or reservation.status != Status.PROCESSING:
         return reservation, payment
-    if payment.state != PaymentState.DECLINED:
-        # The try that T1 took; given back here, so that a worker that dies costs the customer none.
-        CARD_DECLINED.forgive(reservation.user_id)
-    if payment.state in {PaymentState.AUTHORIZED, PaymentState.CAPTURED}:
+    # Nobody is charged for a meeting that had begun before anybody knew: that money is let go.
+    if payment.state in MONEY_RESERVED and reservation.start > now:
         _book(reservation, is_live_money=payment.is_live, now=now)
     else:
         billing.give_back_benefits(reservation, now=now)
         # Held a little longer, for another card.
         hold = dt.timedelta(minutes=settings.HOLD_MINUTES_AFTER_DECLINE)
         reservation.move_to(Status.NEW, hold_until=now + hold)
+    if payment.state != PaymentState.DECLINED:
+        # The try that T1 took; given back here, so that a worker that dies costs the customer none.
+        CARD_DECLINED.forgive(reservation.user_id)
     return reservation, payment
 
 
@@ -276,9 +277,13 @@ def settle(payment: Payment, *, now: dt.datetime) -> Payment:
     return payment
 
 
+# A booking may rest on a payment in one of these.
+MONEY_RESERVED = frozenset({PaymentState.AUTHORIZED, PaymentState.CAPTURED})
+
 # What an authorized payment is owed follows from its reservation alone.
 CAPTURE_OWED = frozenset({Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
-VOID_OWED = frozenset({Status.DECLINED, Status.CANCELLED, Status.EXPIRED, Status.NEW})
+NEVER_BOOKED = frozenset({Status.DECLINED, Status.EXPIRED, Status.NEW})
+VOID_OWED = NEVER_BOOKED | {Status.CANCELLED}
 
 
 def pay_dues(payment: Payment, *, now: dt.datetime) -> None:
@@ -293,16 +298,32 @@ def pay_dues(payment: Payment, *, now: dt.datetime) -> None:
 
 
 def settle_dues(payment: Payment, *, now: dt.datetime) -> Payment:
-    """Capture or void an authorized payment as its reservation says, then pay back what is owed."""
+    """Capture or void an authorized payment as its reservation says, then pay back what is owed.
+
+    Money that was taken without us (in the gateway's dashboard) for what is no booking goes back.
+    """
     payment = Payment.objects.select_related("reservation").get(pk=payment.pk)
-    if payment.state == PaymentState.AUTHORIZED:
-        if payment.reservation.status in CAPTURE_OWED:
-            payment = payments.capture(payment, now=now)
-        elif payment.reservation.status in VOID_OWED:
-            payment = payments.void(payment, now=now)
+    status = payment.reservation.status
+    if payment.state == PaymentState.AUTHORIZED and status in CAPTURE_OWED:
+        payment = payments.capture(payment, now=now)
+    elif payment.state == PaymentState.AUTHORIZED and status in VOID_OWED:
+        payment = payments.void(payment, now=now)
+        if payment.state == PaymentState.CAPTURED:
+            _owe_all_back(payment, now=now)
+    elif payment.state == PaymentState.CAPTURED and status in NEVER_BOOKED:
+        _owe_all_back(payment, now=now)
     for refund in payment.refunds.filter(state=RefundState.STARTED):
         payments.pay_back(refund, now=now)
     return payment
+
+
+@in_transaction
+def _owe_all_back(payment: Payment, *, now: dt.datetime) -> None:
+    """Write down that all of a payment is owed back; nothing where it is written down already."""
+    payment = Payment.objects.select_for_update().get(pk=payment.pk)
+    left = payments.refundable(payment)
+    if left:
+        payments.open_refund(payment, amount=left, reason="Taken for no booking", now=now)
 
 
 # --- Helpers -------------------------------------------------------------------------------------

@@ -140,6 +140,24 @@ def request_expired(reservation: Reservation, *, now: dt.datetime) -> None:
         )
 
 
+def money_lapsed(reservation: Reservation, *, now: dt.datetime) -> None:
+    """The center would have agreed, but the customer's bank keeps no money for it any more."""
+    with without_harm(matter(reservation)):
+        _write(
+            reservation,
+            "request expired",
+            heading="Your request has ended",
+            subject="Ended",
+            paragraphs=[
+                "We are sorry: your bank no longer reserves the money for your request, so it has"
+                " ended, and the room is not booked. Please book again.",
+                _let_go(reservation),
+            ],
+            meeting=MeetingStatus.CANCELLED,
+            now=now,
+        )
+
+
 def cancelled(reservation: Reservation, terms: "Terms", *, now: dt.datetime) -> None:
     """A booking or a request was called off; a draft that never was one gets no mail."""
     if reservation.booked_at is None:

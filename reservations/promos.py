@@ -93,6 +93,7 @@ def give_back(reservation: Reservation, *, now: dt.datetime) -> None:
 
 def _count(promo: PromoCode, *, uses: int, spent: Decimal) -> None:
     """Keep the code's counters; its row is locked. Added here: SQLite would add money in binary."""
-    promo.uses += uses
-    promo.spent += spent
+    # Never below nothing, whatever became of the counters: cancelling must not fail for that.
+    promo.uses = max(0, promo.uses + uses)
+    promo.spent = max(money.zero, promo.spent + spent)
     promo.save(update_fields=["uses", "spent"])

@@ -147,3 +147,24 @@ class ReadOnly:
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False
+
+
+class SavesWhatChanged:
+    """A ModelAdmin that writes only the columns that were typed into.
+
+    What else stands in the row (counters, a password) may have moved while the page was open, and
+    Django would write it back as it was. Stands before ModelAdmin among the bases.
+    """
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: Any,
+        form: Any,
+        change: bool,  # noqa: FBT001 (Django's signature)
+    ) -> None:
+        if not change:
+            super().save_model(request, obj, form, change)  # type: ignore[misc]
+            return
+        columns = {field.name for field in obj._meta.concrete_fields}
+        obj.save(update_fields=[name for name in form.changed_data if name in columns])

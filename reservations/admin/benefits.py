@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from reservations.admin.inlines import ReadOnlyInline
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode
 from reservations.status import Status
-from roombook.admin import FindsByTyping
+from roombook.admin import FindsByTyping, SavesWhatChanged
 
 
 class AllowanceEntryInline(ReadOnlyInline):
@@ -52,7 +52,7 @@ class AllowanceAdmin(FindsByTyping, admin.ModelAdmin):
 
 
 @admin.register(PromoCode)
-class PromoCodeAdmin(FindsByTyping, admin.ModelAdmin):
+class PromoCodeAdmin(SavesWhatChanged, FindsByTyping, admin.ModelAdmin):
     list_display = (
         *("code", "description", "percent", "amount", "valid_until", "uses", "max_uses"),
         *("spent", "budget", "is_active"),

@@ -42,6 +42,7 @@ class Allowance(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="allowance_begins_before_it_ends",
+                violation_error_message="It ends before it begins.",
                 condition=Q(valid_from__isnull=True)
                 | Q(valid_until__isnull=True)
                 | Q(valid_from__lte=F("valid_until")),

@@ -46,6 +46,7 @@ class PromoCode(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="promo_code_is_percent_or_amount",
+                violation_error_message="A percentage of 0 to 100, or an amount above 0.",
                 # Told in full: SQL takes a comparison with nothing for "perhaps", and lets it pass.
                 condition=Q(
                     amount__isnull=True, percent__isnull=False, percent__gt=0, percent__lte=100
@@ -54,14 +55,17 @@ class PromoCode(models.Model):
             ),
             models.CheckConstraint(
                 name="promo_code_uses_within_limit",
+                violation_error_message="It has been used more often than that already.",
                 condition=Q(max_uses__isnull=True) | Q(uses__lte=F("max_uses")),
             ),
             models.CheckConstraint(
                 name="promo_code_spent_within_budget",
+                violation_error_message="It has given more than that already.",
                 condition=Q(spent__gte=0) & (Q(budget__isnull=True) | Q(spent__lte=F("budget"))),
             ),
             models.CheckConstraint(
                 name="promo_code_minimum_spend_not_negative",
+                violation_error_message="The least to spend is not negative.",
                 condition=Q(minimum_spend__isnull=True) | Q(minimum_spend__gte=0),
             ),
         ]

@@ -84,6 +84,9 @@ class Reservation(models.Model):
     )
     booked_at = models.DateTimeField(null=True, blank=True)
     cancelled_at = models.DateTimeField(null=True, blank=True)
+    refund_promised = MoneyField(
+        null=True, blank=True, help_text="What comes back, as the customer was told by cancelling."
+    )
     reminded_at = models.DateTimeField(
         null=True, blank=True, help_text="When the customer was told that the hold is to lapse."
     )
