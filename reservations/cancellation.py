@@ -55,6 +55,7 @@ def cancel(reservation_id: int, *, user: "User | None" = None, now: dt.datetime)
     Cancelling again gives the same answer. Raises ReservationNotOpen where it is too late, and
     ServiceUnavailable where the payment is not settled yet and the gateway cannot be asked.
     """
+    checkout.settle_left_behind(reservation_id, user=user, now=now)
     _settle_capture(reservation_id, user=user, now=now)
     cancellation, payment = _cancel(reservation_id, user=user, now=now)
     if payment is not None:

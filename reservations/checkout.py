@@ -16,20 +16,26 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 
 from accounts.limits import CARD_DECLINED
 from payments import actions as payments
 from payments import gateways
 from payments.cards import Card
-from payments.gateways.base import GatewayPayment, GatewayUnavailable
-from payments.models import Payment, PaymentState, RefundState, SavedCard
+from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
+from payments.models import IllegalMove, Payment, PaymentState, RefundState, SavedCard
 from reservations import availability, billing, mail
 from reservations.actions import make_way
 from reservations.locks import lock_reservation
 from reservations.models import Partner, Reservation
 from reservations.status import BOOKED, Status
-from roombook.errors import CardDeclined, InvalidRequest, NotFound, ReservationNotOpen
+from roombook.errors import (
+    CardDeclined,
+    InvalidRequest,
+    NotFound,
+    ReservationNotOpen,
+    ServiceUnavailable,
+)
 from roombook.transactions import in_transaction
 
 if TYPE_CHECKING:
@@ -47,6 +53,12 @@ class Means:
     save_card: bool = False
 
 
+IN_DOUBT = (
+    "We cannot tell yet whether the booking went through. Please repeat it: that is safe, and the"
+    " card is charged at most once."
+)
+
+
 def check_out(
     reservation_id: int,
     *,
@@ -59,8 +71,25 @@ def check_out(
 
     Returns the reservation as Confirmed, Pending or (under way or in doubt) Processing. Raises
     CardDeclined, SlotUnavailable, PromoCodeInvalid, AllowanceExhausted, ReservationNotOpen,
-    NoSavedCard or InvalidRequest, and then nothing is charged.
+    NoSavedCard or InvalidRequest, and then nothing is charged; ServiceUnavailable where the
+    database went away, and then a repetition tells.
     """
+    try:
+        return _check_out(
+            reservation_id, user=user, means=means, partner_code=partner_code, now=now
+        )
+    except (OperationalError, InterfaceError) as error:
+        raise ServiceUnavailable(IN_DOUBT) from error
+
+
+def _check_out(
+    reservation_id: int,
+    *,
+    user: "User",
+    means: Means,
+    partner_code: str,
+    now: dt.datetime,
+) -> Reservation:
     settle_left_behind(reservation_id, user=user, now=now)
     reservation = own(reservation_id, user)
     if has_outcome(reservation):
@@ -256,18 +285,21 @@ def _book(reservation: Reservation, *, is_live_money: bool, now: dt.datetime) ->
 # --- Settling ------------------------------------------------------------------------------------
 
 
-def settle_left_behind(reservation_id: int, *, user: "User", now: dt.datetime) -> None:
-    """Settle what a dead worker left of this reservation, once its lease is over."""
-    payment = (
-        Payment.objects.in_doubt(now)
-        .filter(reservation=reservation_id, reservation__user=user)
-        .first()
-    )
-    if payment is not None:
+def settle_left_behind(reservation_id: int, *, user: "User | None", now: dt.datetime) -> None:
+    """Settle what a dead worker left of this reservation, once its lease is over.
+
+    What cannot be settled stays in doubt, for reconcile_payments to report.
+    """
+    left = Payment.objects.in_doubt(now).filter(reservation=reservation_id)
+    if user is not None:
+        left = left.filter(reservation__user=user)
+    for payment in left:
         try:
             settle(payment, now=now)
         except GatewayUnavailable:
             logger.warning("Payment %s is still in doubt: no answer.", payment.key)
+        except (GatewayRefused, IllegalMove):
+            logger.exception("Payment %s cannot be settled.", payment.key)
 
 
 def settle(payment: Payment, *, now: dt.datetime) -> Payment:

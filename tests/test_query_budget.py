@@ -29,7 +29,7 @@ BUDGET = {
     "Update promo code": 37,
     "Get allowances": 18,
     "Checkout": 62,
-    "Create reservation": 38,
+    "Create reservation": 39,
     "Cancel reservation": 27,
     "Update allowances": 34,
     "List reservations": 18,
