@@ -31,7 +31,9 @@ class Place:
 
     @property
     def vector(self) -> Vector:
-        latitude, longitude = radians(self.latitude), radians(self.longitude)
+        # To a centimeter: products of numbers next to nothing are an error in PostgreSQL.
+        latitude = radians(round(self.latitude, 7))
+        longitude = radians(round(self.longitude, 7))
         return Vector(cos(latitude) * cos(longitude), cos(latitude) * sin(longitude), sin(latitude))
 
 

@@ -20,6 +20,7 @@ from payments import gateways
 from payments.cards import Card, card_from
 from payments.gateways.base import Gateway, GatewayPayment, GatewayRefused
 from payments.models import (
+    GIVEN_BACK,
     IllegalMove,
     Payment,
     PaymentState,
@@ -340,11 +341,59 @@ def _close_refund(refund: Refund, state: RefundState, now: datetime) -> Refund:
     locked = Refund.objects.get(pk=refund.pk)
     if locked.state != RefundState.STARTED:
         return locked
-    locked.state = state
-    locked.done_at = now
+    locked.close(state, now=now)
     locked.save(update_fields=["state", "done_at"])
-    done = payment.refunds.filter(state=RefundState.DONE).aggregate(total=Sum("amount"))["total"]
-    if done == payment.amount and payment.state == PaymentState.CAPTURED:
+    _end_if_all_is_given_back(payment, now)
+    return locked
+
+
+def _end_if_all_is_given_back(payment: Payment, now: datetime) -> None:
+    if is_given_back(payment) and payment.state == PaymentState.CAPTURED:
         payment.move_to(PaymentState.REFUNDED, now=now)
         payment.save(update_fields=["state", "settled_at"])
+
+
+def is_given_back(payment: Payment) -> bool:
+    """Whether all of it is back with the customer, refunds under way not included."""
+    given = payment.refunds.filter(state__in=GIVEN_BACK)
+    total: Decimal | None = given.aggregate(total=Sum("amount"))["total"]
+    return total == payment.amount
+
+
+@in_transaction
+def open_refund_again(refund: Refund, *, now: datetime) -> Refund:
+    """Write down that a refused refund is tried again, with a key that nobody has refused yet.
+
+    Raises IllegalMove where it has been seen to, or nothing is left. `pay_back` comes after.
+    """
+    locked = _refused_and_open(refund)
+    left = min(locked.amount, refundable(locked.payment))
+    again = open_refund(locked.payment, amount=left, reason=locked.reason, now=now)
+    again.again = locked
+    again.save(update_fields=["again"])
+    return again
+
+
+@in_transaction
+def settle_outside(refund: Refund, *, reason: str, now: datetime) -> Refund:
+    """Write down that staff gave a refused refund back another way. Raises IllegalMove."""
+    locked = _refused_and_open(refund)
+    if locked.amount > refundable(locked.payment):
+        raise IllegalMove("Other refunds gave back what this one was to.")
+    locked.close(RefundState.OUTSIDE, now=now)
+    locked.reason = (f"{reason} ({locked.reason})" if locked.reason else reason)[:255]
+    locked.save(update_fields=["state", "done_at", "reason"])
+    _end_if_all_is_given_back(locked.payment, now)
+    return locked
+
+
+def _refused_and_open(refund: Refund) -> Refund:
+    """A refused refund that nobody has seen to, in the lock of its payment."""
+    payment = Payment.objects.select_for_update().get(pk=refund.payment_id)
+    locked = Refund.objects.get(pk=refund.pk)
+    locked.payment = payment
+    if locked.state != RefundState.REFUSED:
+        raise IllegalMove(f"It is {locked.state}, not refused.")
+    if Refund.objects.filter(again=locked).exists():
+        raise IllegalMove("It was tried again already: see the refund after it.")
     return locked

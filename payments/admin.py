@@ -1,9 +1,21 @@
-"""Money in the back office: to look at. It is moved by actions on reservations."""
+"""Money in the back office: to look at. It is moved by actions on reservations.
 
-from django.contrib import admin
-from django.db.models import F
+Only refunds that the gateway refused are seen to here.
+"""
 
-from payments.models import Dispute, Payment, Refund, SavedCard
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
+from django.db.models import F, QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
+from django.utils import timezone
+
+from payments import actions
+from payments.gateways.base import GatewayRefused, GatewayUnavailable
+from payments.models import Dispute, IllegalMove, Payment, Refund, SavedCard
 from roombook.admin import ReadOnly
 
 
@@ -71,6 +83,14 @@ class PaymentAdmin(ReadOnly, admin.ModelAdmin):
         return f"{payment.card_brand} {payment.card_last4}".strip()
 
 
+class OutsideForm(forms.Form):
+    """How the customer got the money."""
+
+    reason = forms.CharField(
+        max_length=200, label="How it was given back", help_text="Bank transfer, cash, ..."
+    )
+
+
 @admin.register(Refund)
 class RefundAdmin(ReadOnly, admin.ModelAdmin):
     list_display = ("key", "payment", "amount", "state", "reason", "created_at", "done_at")
@@ -79,6 +99,68 @@ class RefundAdmin(ReadOnly, admin.ModelAdmin):
     search_fields = ("key", "payment__key", "reason", "payment__reservation__user__email")
     date_hierarchy = "created_at"
     ordering = ("-created_at", "pk")
+    actions = ("try_again", "settle_outside")
+
+    def has_settle_permission(self, request: HttpRequest) -> bool:
+        """Rows are read-only for everybody; who may change refunds may see to refused ones."""
+        return request.user.has_perm("payments.change_refund")
+
+    @admin.action(description="Try the refund again", permissions=["settle"])
+    def try_again(self, request: HttpRequest, queryset: QuerySet[Refund]) -> None:
+        for refund in queryset.order_by("pk"):
+            try:
+                again = actions.open_refund_again(refund, now=timezone.now())
+            except IllegalMove as error:
+                self.message_user(request, f"{refund}: {error}", messages.ERROR)
+                continue
+            self.log_change(request, refund, f"Tried again as refund {again.key}.")
+            level, text = self._paid_back(again)
+            self.message_user(
+                request, f"{again.amount} of payment {again.payment_id}: {text}", level
+            )
+
+    def _paid_back(self, refund: Refund) -> tuple[int, str]:
+        try:
+            actions.pay_back(refund, now=timezone.now())
+        except GatewayRefused as error:
+            return messages.ERROR, f"the gateway refused again. {error}"
+        except GatewayUnavailable:
+            return (
+                messages.WARNING,
+                "the gateway does not answer; it will be asked again by itself.",
+            )
+        return messages.SUCCESS, "paid back."
+
+    @admin.action(description="Settled outside", permissions=["settle"])
+    def settle_outside(
+        self, request: HttpRequest, queryset: QuerySet[Refund]
+    ) -> HttpResponse | None:
+        form = OutsideForm(request.POST if "confirmed" in request.POST else None)
+        if not form.is_valid():
+            return self._outside_page(request, queryset, form)
+        for refund in queryset.order_by("pk"):
+            why = form.cleaned_data["reason"]
+            try:
+                actions.settle_outside(refund, reason=why, now=timezone.now())
+            except IllegalMove as error:
+                self.message_user(request, f"{refund}: {error}", messages.ERROR)
+                continue
+            self.log_change(request, refund, f"Settled outside: {why}")
+            self.message_user(request, f"{refund}: settled outside.", messages.SUCCESS)
+        return None
+
+    def _outside_page(
+        self, request: HttpRequest, queryset: QuerySet[Refund], form: forms.Form
+    ) -> HttpResponse:
+        context: dict[str, Any] = {
+            **self.admin_site.each_context(request),
+            "title": "Settled outside",
+            "opts": self.opts,
+            "refunds": queryset.order_by("pk"),
+            "form": form,
+            "checkbox_name": ACTION_CHECKBOX_NAME,
+        }
+        return TemplateResponse(request, "admin/payments/refund/outside.html", context)
 
 
 @admin.register(Dispute)

@@ -208,6 +208,12 @@ class RefundState(models.TextChoices):
     STARTED = "started"
     DONE = "done"
     REFUSED = "refused"
+    # The gateway could not, so staff gave it back another way: by bank transfer, in cash.
+    OUTSIDE = "outside", "settled outside"
+
+
+# Given back for good; a payment of which all is in these is refunded.
+GIVEN_BACK = (RefundState.DONE, RefundState.OUTSIDE)
 
 
 class Refund(models.Model):
@@ -222,6 +228,16 @@ class Refund(models.Model):
     reason = models.CharField(max_length=255, blank=True)
     created_at = models.DateTimeField(editable=False)
     done_at = models.DateTimeField(null=True, blank=True)
+    # One to one: a refused refund is tried again once, and then the new one is, if it has to be.
+    again = models.OneToOneField(
+        "self",
+        models.PROTECT,
+        null=True,
+        blank=True,
+        editable=False,
+        related_name="retry",
+        verbose_name="tried again after",
+    )
 
     class Meta:
         constraints = [
@@ -230,13 +246,19 @@ class Refund(models.Model):
                 condition=Q(state__in=RefundState.values), name="refund_state_is_known"
             ),
             models.CheckConstraint(
-                condition=~Q(state="done") | Q(done_at__isnull=False, done_at__gte=F("created_at")),
+                condition=~Q(state__in=["done", "outside"])
+                | Q(done_at__isnull=False, done_at__gte=F("created_at")),
                 name="refund_done_has_its_time",
             ),
         ]
 
     def __str__(self) -> str:
         return f"{self.amount} of payment {self.payment_id} ({self.state})"
+
+    def close(self, state: RefundState, *, now: datetime) -> None:
+        """End it; does not save. It never ends before it began, whatever the clocks say."""
+        self.state = state
+        self.done_at = max(now, self.created_at)
 
 
 class Dispute(models.Model):

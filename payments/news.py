@@ -10,10 +10,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from django.db.models import Sum
-
 from payments import gateways
-from payments.actions import record
+from payments.actions import is_given_back, record
 from payments.gateways.base import GatewayDispute, GatewayRefund
 from payments.models import (
     Dispute,
@@ -75,8 +73,7 @@ def record_refunds(payment: Payment, refunds: Iterable[GatewayRefund], *, now: d
     locked = Payment.objects.select_for_update().get(pk=payment.pk)
     for told in refunds:
         _record_refund(locked, told, now)
-    done = locked.refunds.filter(state=RefundState.DONE).aggregate(total=Sum("amount"))["total"]
-    whole = done == locked.amount
+    whole = is_given_back(locked)
     if whole and locked.state == PaymentState.CAPTURED:
         locked.move_to(PaymentState.REFUNDED, now=now)
     elif not whole and locked.state == PaymentState.REFUNDED:
@@ -98,7 +95,7 @@ def _record_refund(payment: Payment, told: GatewayRefund, now: datetime) -> None
                 created_at=now,
                 done_at=now,
             )
-    elif told.failed and refund.state != RefundState.REFUSED:
+    elif told.failed and refund.state in {RefundState.STARTED, RefundState.DONE}:
         refund.state = RefundState.REFUSED
         refund.save(update_fields=["state"])
         logger.error(
@@ -108,8 +105,7 @@ def _record_refund(payment: Payment, told: GatewayRefund, now: datetime) -> None
             refund.amount,
         )
     elif not told.failed and refund.state == RefundState.STARTED:
-        refund.state = RefundState.DONE
-        refund.done_at = now
+        refund.close(RefundState.DONE, now=now)
         refund.save(update_fields=["state", "done_at"])
 
 

@@ -16,7 +16,7 @@ from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
 from payments import news
-from payments.gateways.base import GatewayUnavailable
+from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Payment, PaymentState
 
 if TYPE_CHECKING:
@@ -47,6 +47,10 @@ def stripe(request: HttpRequest) -> HttpResponse:
     except (GatewayUnavailable, TooEarly, OperationalError, InterfaceError) as error:
         logger.warning("%s %s has to come again: %r", event.type, event.reference, error)
         return answer("Not now.", 503)
+    except GatewayRefused as error:
+        # Told again, it would be refused again. Not marked as heard: staff may resend it by hand.
+        logger.error("%s %s cannot be followed up: %s", event.type, event.reference, error)
+        return answer("Ignored.", 200)
     return answer("Noted.", 200)
 
 

@@ -1,8 +1,8 @@
 """What staff answer and note: approve, decline, no-show; and what time does by itself."""
 
-import contextlib
 import datetime as dt
-from collections.abc import Iterator
+import logging
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from django.conf import settings
@@ -17,6 +17,8 @@ from reservations.models import Reservation
 from reservations.status import Status
 from roombook.errors import ReservationNotOpen
 from roombook.transactions import in_transaction
+
+logger = logging.getLogger(__name__)
 
 
 def approve(reservation_id: int, *, now: dt.datetime) -> Reservation:
@@ -51,23 +53,41 @@ def mark_no_show(reservation_id: int, *, now: dt.datetime) -> Reservation:
     return reservation
 
 
+class NotAllExpired(Exception):
+    """Reservations that time asks something of and that could not be dealt with: see the log."""
+
+    def __init__(self, reservations: list[int]) -> None:
+        super().__init__(f"Reservations {', '.join(map(str, reservations))}: see the log.")
+        self.reservations = reservations
+
+
 def expire(*, now: dt.datetime) -> Iterator[Reservation]:
     """Do what time asks for, one reservation after the other, and yield each that changed.
 
     Drafts whose start has passed, and requests that nobody answered in time or before their
     start, become Expired (money that was reserved is let go); confirmed meetings that are over
-    become Completed.
+    become Completed. One that fails keeps no other waiting; after the last one NotAllExpired tells
+    of those.
     """
     answer_by = Q(booked_at__lte=now - dt.timedelta(hours=settings.PENDING_HOURS))
     begun = Q(start__lte=now)
-    for pk in _keys(begun, status=Status.NEW):
-        yield from _end_draft(pk)
-    for pk in _keys(begun | answer_by, status=Status.PENDING):
-        with contextlib.suppress(ReservationNotOpen):
-            reservation, payment = _end_request(pk, Status.EXPIRED, now=now)
-            yield _with_dues(reservation, payment, now=now)
-    for pk in _keys(Q(end__lte=now), status=Status.CONFIRMED):
-        yield from _complete(pk)
+    steps: list[tuple[Callable[[int, dt.datetime], list[Reservation]], list[int]]] = [
+        (_end_draft, _keys(begun, status=Status.NEW)),
+        (_end_unanswered, _keys(begun | answer_by, status=Status.PENDING)),
+        (_complete, _keys(Q(end__lte=now), status=Status.CONFIRMED)),
+    ]
+    failed = []
+    for step, keys in steps:
+        for pk in keys:
+            try:
+                changed = step(pk, now)
+            except Exception:
+                logger.exception("Reservation %s: what time asks for could not be done.", pk)
+                failed.append(pk)
+            else:
+                yield from changed
+    if failed:
+        raise NotAllExpired(failed)
 
 
 def _keys(*conditions: Q, **also: Any) -> list[int]:
@@ -77,7 +97,7 @@ def _keys(*conditions: Q, **also: Any) -> list[int]:
 
 
 @in_transaction
-def _end_draft(reservation_id: int) -> list[Reservation]:
+def _end_draft(reservation_id: int, now: dt.datetime) -> list[Reservation]:
     reservation = lock_reservation(reservation_id)
     if not reservation.is_new:
         return []
@@ -85,8 +105,16 @@ def _end_draft(reservation_id: int) -> list[Reservation]:
     return [reservation]
 
 
+def _end_unanswered(reservation_id: int, now: dt.datetime) -> list[Reservation]:
+    try:
+        reservation, payment = _end_request(reservation_id, Status.EXPIRED, now=now)
+    except ReservationNotOpen:
+        return []
+    return [_with_dues(reservation, payment, now=now)]
+
+
 @in_transaction
-def _complete(reservation_id: int) -> list[Reservation]:
+def _complete(reservation_id: int, now: dt.datetime) -> list[Reservation]:
     reservation = lock_reservation(reservation_id)
     if reservation.status != Status.CONFIRMED:
         return []

@@ -11,6 +11,8 @@ R = TypeVar("R")
 
 TRIES = 4
 # serialization_failure, deadlock_detected: PostgreSQL's own words for "run it again".
+# Not 55P03, lock_not_available: it comes after four seconds of waiting (`lock_timeout`), and four
+# tries of that would keep a customer and a worker for sixteen. They are told to try again instead.
 TRANSIENT = {"40001", "40P01"}
 
 

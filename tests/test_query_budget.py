@@ -30,7 +30,7 @@ BUDGET = {
     "Get allowances": 18,
     "Checkout": 62,
     "Create reservation": 39,
-    "Cancel reservation": 27,
+    "Cancel reservation": 29,
     "Update allowances": 34,
     "List reservations": 18,
     "Update favorite": 9,

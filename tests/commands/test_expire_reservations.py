@@ -4,8 +4,10 @@ import datetime as dt
 
 import pytest
 import time_machine
+from django.core.management import CommandError
 
 from payments.models import PaymentState
+from reservations.models import Reservation
 from reservations.status import Status
 from tests.factories_reservations import HOUR, NOW, START, a_room, booked, draft, requested
 
@@ -43,3 +45,25 @@ def test_a_request_that_nobody_answers_expires_after_three_days(run):
 
     pending.refresh_from_db()
     assert pending.status == Status.EXPIRED
+
+
+def test_one_that_fails_keeps_no_other_waiting(run, monkeypatch, caplog):
+    new, confirmed, pending = draft(), booked(), requested()
+    move_to = Reservation.move_to
+
+    def poisoned(self, *args, **also):
+        if self.pk in {new.pk, pending.pk}:
+            raise ZeroDivisionError
+        move_to(self, *args, **also)
+
+    monkeypatch.setattr(Reservation, "move_to", poisoned)
+
+    with (
+        time_machine.travel(START + 4 * HOUR, tick=False),
+        pytest.raises(CommandError, match=f"Reservations {new.pk}, {pending.pk}: see the log"),
+    ):
+        run("expire_reservations")
+
+    confirmed.refresh_from_db()
+    assert confirmed.status == Status.COMPLETED
+    assert f"Reservation {new.pk}: what time asks for" in caplog.text

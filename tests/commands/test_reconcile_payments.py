@@ -37,8 +37,8 @@ def fails():
 def reconcile(run):
     """Run it five minutes later."""
 
-    def reconcile(*words):
-        with time_machine.travel(LATER, tick=False):
+    def reconcile(*words, at=LATER):
+        with time_machine.travel(at, tick=False):
             return run("reconcile_payments", *words)
 
     return reconcile
@@ -152,15 +152,16 @@ def test_an_owed_refund_is_paid(reconcile, fails):
 @pytest.mark.parametrize(
     ("operation", "left"), [("authorize", "in doubt"), ("capture", "owed"), ("refund", "to pay")]
 )
-def test_a_silent_gateway_needs_a_person_until_it_answers(reconcile, fails, operation, left):
+def test_a_silent_gateway_needs_a_person_once_that_takes_long(reconcile, fails, operation, left):
     fails(operation)
     reservation = booked()
     if operation == "refund":
         cancellation.cancel(reservation.pk, now=NOW)
     fails("lookup")
 
+    assert reconcile().endswith("1 payment looked at: 1 no answer.\n")
     with pytest.raises(CommandError, match=r"1 payment needs a person:\n.*does not answer"):
-        reconcile()
+        reconcile(at=NOW + dt.timedelta(minutes=17))
     mended()
 
     assert left in reconcile()
@@ -228,29 +229,77 @@ def test_a_request_whose_money_is_about_to_lapse_needs_a_person(reconcile):
         reconcile()
 
 
-def test_money_taken_for_what_is_no_booking_needs_a_person(reconcile, fails):
+def test_money_taken_for_what_is_no_booking_is_paid_back(reconcile, fails):
     reservation = requested()
     fails("void", times=1)
     approval.decline(reservation.pk, now=NOW)
     SandboxPayment.objects.update(state="captured")
 
-    with pytest.raises(CommandError, match="the money was taken, and the reservation is Declined"):
-        reconcile()
-    with pytest.raises(CommandError, match="the money was taken"):
+    assert "refunded" in reconcile()
+
+    assert states() == (Status.DECLINED, PaymentState.REFUNDED)
+    assert reconcile() == NOTHING
+
+
+def test_money_that_we_know_was_taken_for_no_booking_is_paid_back_too(reconcile):
+    reservation = booked()
+    Reservation.objects.filter(pk=reservation.pk).update(status=Status.DECLINED, holds_slot=False)
+
+    assert "[of no booking 1/1]" in reconcile()
+
+    assert states() == (Status.DECLINED, PaymentState.REFUNDED)
+
+
+def test_where_that_is_refused_it_is_asked_once_and_then_told(reconcile):
+    reservation = booked()
+    Reservation.objects.filter(pk=reservation.pk).update(status=Status.DECLINED, holds_slot=False)
+    SandboxPayment.objects.update(refunded=Decimal(75))
+
+    for _ in range(2):
+        with pytest.raises(CommandError, match="1 payment needs a person"):
+            reconcile()
+
+    assert Refund.objects.get().state == RefundState.REFUSED
+
+
+def test_a_gateway_that_is_silent_twice_is_not_asked_again(reconcile, fails):
+    fails("capture")
+    for _ in range(4):
+        booked()
+
+    said = reconcile().splitlines()
+
+    assert said[1].startswith("[owed 2/4]")
+    assert said[2:] == [
+        "2 payments looked at: 2 no answer.",
+        "The gateway does not answer: 2 payments left for the next run.",
+    ]
+
+
+def test_money_of_a_meeting_that_is_over_is_told_too(reconcile, fails):
+    fails("capture", times=1)
+    booked()
+    Reservation.objects.update(status=Status.COMPLETED, holds_slot=False)
+    SandboxPayment.objects.update(state="voided")
+
+    with pytest.raises(CommandError, match=r"let go before it was captured.*Completed"):
         reconcile()
 
 
-def test_a_refused_refund_needs_a_person_until_another_one_follows(reconcile):
+def test_a_refused_refund_needs_a_person_until_the_promise_is_kept(reconcile):
     reservation = booked()
     payment = reservation.payments.get()
     SandboxPayment.objects.update(refunded=Decimal(75))
     cancellation.cancel(reservation.pk, now=NOW)
     assert Refund.objects.get().state == RefundState.REFUSED
 
-    with pytest.raises(CommandError, match=r"refused to pay 75\.00 back"):
+    with pytest.raises(CommandError, match=r"75\.00 was promised back"):
         reconcile()
     SandboxPayment.objects.update(refunded=0)
-    payments.open_refund(payment, amount=Decimal(75), reason="By hand", now=LATER)
+    payments.open_refund(payment, amount=Decimal(25), reason="By hand", now=LATER)
+    with pytest.raises(CommandError, match=r"75\.00 was promised back"):
+        reconcile()
+    payments.open_refund(payment, amount=Decimal(50), reason="By hand", now=LATER)
 
     assert reconcile().endswith("1 payment looked at: 1 refunded.\n")
     assert reconcile() == NOTHING

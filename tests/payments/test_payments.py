@@ -256,6 +256,14 @@ def test_a_refund_that_the_gateway_refuses_is_kept_for_a_person(captured):
     assert actions.refunded(Payment.objects.filter(pk=captured.pk)) == 0
 
 
+def test_a_refund_ends_no_earlier_than_it_began_whatever_the_clocks_say(captured):
+    refund = actions.open_refund(captured, amount=Decimal("50.00"), reason="", now=NOW)
+
+    assert actions.pay_back(refund, now=NOW - MINUTE).done_at == NOW
+    captured.refresh_from_db()
+    assert captured.state == "refunded"
+
+
 # --- What to pay with ----------------------------------------------------------------------------
 
 

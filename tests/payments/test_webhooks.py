@@ -233,11 +233,8 @@ def test_a_whole_refund_ends_the_payment(tell, payment, stripe_server):
     payment.refresh_from_db()
     assert payment.state == "refunded"
     assert Refund.objects.count() == 2
-    # Staff gave all of it back and did not cancel: that is for a person to see.
-    assert findings() == [
-        f"bookings without payment: reservation {payment.reservation_id} is Confirmed without a"
-        " payment of its total"
-    ]
+    # Staff gave all of it back as a goodwill, and the booking stands.
+    assert findings() == []
 
 
 def test_a_refund_of_ours_is_not_counted_twice(tell, reservation, payment, stripe_server):
@@ -294,6 +291,37 @@ def test_a_refund_that_the_bank_sends_back_is_owed_again_and_reported(
     assert "75.00 has to be paid another way" in caplog.text
     with pytest.raises(gateways.base.GatewayRefused):
         actions.pay_back(Refund.objects.get(), now=NOW)
+
+
+def test_what_was_settled_outside_stays_so_when_the_failure_is_told_again(
+    tell, reservation, payment, stripe_server
+):
+    cancel(reservation.pk, user=reservation.user, now=NOW)
+    stripe_server.fail_refund(stripe_server.refunds[0])
+    tell(stripe_server.event("refund.failed", stripe_server.refunds[0]))
+
+    actions.settle_outside(Refund.objects.get(), reason="Bank transfer", now=NOW)
+    tell(stripe_server.event("refund.updated", stripe_server.refunds[0]))
+
+    assert Refund.objects.get().state == "outside"
+    payment.refresh_from_db()
+    assert payment.state == "refunded"
+    assert findings() == []
+
+
+def test_a_refund_that_the_gateway_tells_is_done_no_earlier_than_it_began(
+    tell, reservation, payment, stripe_server
+):
+    stripe_server.fail("reset_after", "POST /v1/refunds")
+    stripe_server.fail("conflict", "POST /v1/refunds")
+    cancel(reservation.pk, user=reservation.user, now=NOW)
+    later = NOW + timedelta(seconds=3)
+    assert Refund.objects.update(state="started", done_at=None, created_at=later) == 1
+
+    assert tell(stripe_server.event("charge.refunded", stripe_server.charges[0])).status_code == 200
+
+    refund = Refund.objects.get()
+    assert (refund.state, refund.done_at) == ("done", later)
 
 
 # --- Late results --------------------------------------------------------------------------------
@@ -452,3 +480,19 @@ def test_look_again_at_what_the_gateway_never_heard_of(payment):
     StripePayment.objects.update(key=uuid4())
 
     assert news.look_again(payment, now=NOW).state == "captured"
+
+
+def test_a_dispute_that_stripe_does_not_show_is_reported_and_not_told_again(
+    tell, payment, stripe_server, caplog
+):
+    made = stripe_server.dispute(payment.reference, 7500)
+    event = stripe_server.event("charge.dispute.created", dict(made, id="dp_unknown"))
+
+    response = tell(event)
+
+    assert (response.status_code, response.content) == (200, b"Ignored.\n")
+    assert "charge.dispute.created" in caplog.text
+    assert "cannot be followed up" in caplog.text
+    assert not Dispute.objects.exists()
+    # Resent by hand it is read again.
+    assert not GatewayEvent.objects.exists()

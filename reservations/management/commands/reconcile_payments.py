@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from django.db.models import F, QuerySet
 from django.utils import timezone
 
 from payments.actions import lapsing
@@ -13,13 +14,12 @@ from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import (
     IllegalMove,
     Payment,
-    PaymentQuerySet,
     PaymentState,
-    Refund,
     RefundState,
 )
 from reservations import checkout
-from reservations.checkout import CAPTURE_OWED, VOID_OWED
+from reservations.checkout import CAPTURE_OWED, NEVER_BOOKED, VOID_OWED
+from reservations.integrity.money import given_back, promises_unmet
 from reservations.management.shell import counted
 from reservations.status import Status
 
@@ -27,6 +27,12 @@ logger = logging.getLogger(__name__)
 
 LOST = "let go before it was captured, and the reservation is"
 OWNERLESS = "the money was taken, and the reservation is"
+
+NO_ANSWER = "no answer"
+LEFT = "left"
+# So often in a row the gateway is asked in vain, and for so long that is nobody's business.
+SILENCES = 2
+PATIENCE = dt.timedelta(minutes=15)
 
 
 class Command(BaseCommand):
@@ -50,35 +56,46 @@ class Command(BaseCommand):
         now = timezone.now()
         self.counts: Counter[str] = Counter()
         self.problems: dict[int, str] = {}
+        self.silences = 0  # of the gateway, in a row
         payments = Payment.objects.filter(created_at__lte=now - dt.timedelta(seconds=older_than))
         in_doubt = payments & Payment.objects.in_doubt(now)
-        self._each("in doubt", in_doubt, lambda payment: checkout.settle(payment, now=now))
+        self._each("in doubt", in_doubt, checkout.settle)
         # Asked after the first round: what it could settle only half is among these.
         owed = payments.authorized().filter(reservation__status__in=CAPTURE_OWED | VOID_OWED)
-        self._each("owed", owed, lambda payment: checkout.settle_dues(payment, now=now))
+        self._each("owed", owed, checkout.settle_dues)
+        # Not again where the gateway refused: that is told below.
+        ownerless = _ownerless(payments).exclude(refunds__state=RefundState.REFUSED)
+        self._each("of no booking", ownerless, checkout.settle_dues)
         unpaid = payments.filter(refunds__state=RefundState.STARTED).distinct()
-        self._each("to pay back", unpaid, lambda payment: checkout.settle_dues(payment, now=now))
+        self._each("to pay back", unpaid, checkout.settle_dues)
         self._look_at_what_stays(payments)
         self._look_at_what_lapses(payments & lapsing(now))
         self._report()
 
-    def _each(
-        self, kind: str, payments: PaymentQuerySet, settle: Callable[[Payment], Payment]
-    ) -> None:
-        """Settle one after the other; one that fails does not keep the others waiting."""
+    def _each(self, kind: str, payments: QuerySet[Payment], settle: Callable[..., Any]) -> None:
+        """Settle one after the other; one that fails does not keep the others waiting.
+
+        A gateway that is silent twice in a row is not asked again in this run.
+        """
         # Read first: each is settled in its own time, and none of them twice.
-        rows = list(payments.order_by("pk"))
+        rows = list(payments.select_related("reservation").order_by("pk"))
         for number, payment in enumerate(rows, start=1):
+            if self.silences >= SILENCES:
+                self.counts[LEFT] += 1
+                self._worry_if_old(payment)
+                continue
             outcome = self._settled(payment, settle)
             self.counts[outcome] += 1
+            self.silences = self.silences + 1 if outcome == NO_ANSWER else 0
             self.stdout.write(f"[{kind} {number}/{len(rows)}] {_named(payment)}: {outcome}")
 
-    def _settled(self, payment: Payment, settle: Callable[[Payment], Payment]) -> str:
+    def _settled(self, payment: Payment, settle: Callable[..., Any]) -> str:
         try:
-            settle(payment)
+            # Its own moment: a run may be long, and what it writes down has an order.
+            settle(payment, now=timezone.now())
         except GatewayUnavailable:
-            self.problems[payment.pk] = f"{_named(payment)}: the gateway does not answer."
-            return "no answer"
+            self._worry_if_old(payment)
+            return NO_ANSWER
         except (GatewayRefused, IllegalMove) as error:
             self.problems[payment.pk] = f"{_named(payment)}: {error}"
             return "refused"
@@ -86,44 +103,52 @@ class Command(BaseCommand):
             logger.exception("Payment %s could not be settled.", payment.key)
             self.problems[payment.pk] = f"{_named(payment)}: {type(error).__name__}, see the log."
             return "failed"
-        return self._as_it_ended(payment)
-
-    def _as_it_ended(self, before: Payment) -> str:
-        """The state that the payment came to; told to a person where its reservation disagrees."""
-        payment = Payment.objects.select_related("reservation").get(pk=before.pk)
-        if before.state in {PaymentState.STARTED, PaymentState.AUTHORIZED}:
-            status = payment.reservation.status
-            if payment.state == PaymentState.VOIDED and status in CAPTURE_OWED:
-                self.problems[payment.pk] = f"{_named(payment)}: {LOST} {status}."
-            elif payment.state == PaymentState.CAPTURED and status in VOID_OWED:
-                self.problems[payment.pk] = f"{_named(payment)}: {OWNERLESS} {status}."
+        payment.refresh_from_db(fields=["state"])
         return payment.state
 
-    def _look_at_what_stays(self, payments: PaymentQuerySet) -> None:
-        """What no further try mends, whoever met it first: told until a person has seen to it."""
-        lost = payments.filter(
-            state=PaymentState.VOIDED,
-            reservation__status=Status.CONFIRMED,
-            reservation__total_cost__gt=0,
-        ).exclude(reservation__payments__in=Payment.objects.open())
-        for payment in lost.order_by("pk"):
-            self.problems[payment.pk] = f"{_named(payment)}: {LOST} {Status.CONFIRMED}."
-        # What was taken of a cancelled one may rightly be kept: its fee.
-        ownerless = payments.captured().filter(
-            reservation__status__in=VOID_OWED - {Status.CANCELLED}
-        )
-        for payment in ownerless.select_related("reservation").order_by("pk"):
-            status = payment.reservation.status
-            self.problems[payment.pk] = f"{_named(payment)}: {OWNERLESS} {status}."
-        # One that was followed by another refund of the payment has been seen to.
-        refused = Refund.objects.filter(payment__in=payments, state=RefundState.REFUSED)
-        for refund in refused.select_related("payment").order_by("pk"):
-            if not refund.payment.refunds.filter(pk__gt=refund.pk).exists():
-                self.problems[refund.payment_id] = (
-                    f"{_named(refund.payment)}: the gateway refused to pay {refund.amount} back."
-                )
+    def _worry_if_old(self, payment: Payment) -> None:
+        """A silent gateway mostly answers a few minutes later; only then it is a person's business.
 
-    def _look_at_what_lapses(self, payments: PaymentQuerySet) -> None:
+        Money that waits for its capture or its letting go waits since the last that we know of.
+        """
+        if payment.state == PaymentState.STARTED:
+            since = payment.lease_until
+        else:
+            refunds = payment.refunds.filter(state=RefundState.STARTED).order_by("created_at")
+            begun = refunds.values_list("created_at", flat=True).first()
+            known = (payment.authorized_at, payment.captured_at, payment.reservation.cancelled_at)
+            since = begun or max(filter(None, known), default=payment.created_at)
+        if timezone.now() - since > PATIENCE:
+            self.problems[payment.pk] = f"{_named(payment)}: the gateway does not answer."
+
+    def _look_at_what_stays(self, payments: QuerySet[Payment]) -> None:
+        """What no further try mends, whoever met it first: told until a person has seen to it."""
+        lost = (
+            payments.filter(
+                state=PaymentState.VOIDED,
+                reservation__status__in=CAPTURE_OWED,
+                reservation__total_cost__gt=0,
+            )
+            .exclude(reservation__payments__in=Payment.objects.open())
+            .exclude(reservation__payments__state=PaymentState.REFUNDED)
+        )
+        for payment in lost.select_related("reservation").order_by("pk"):
+            self._tell(payment, f"{LOST} {payment.reservation.status}.")
+        # What was taken of a cancelled one may rightly be kept: its fee.
+        ownerless = _ownerless(payments).exclude(refunds__state=RefundState.STARTED)
+        if self.silences < SILENCES:
+            for payment in ownerless.select_related("reservation").order_by("pk"):
+                self._tell(payment, f"{OWNERLESS} {payment.reservation.status}.")
+        unmet = payments.filter(captured_at__isnull=False, reservation__in=promises_unmet())
+        for payment in unmet.select_related("reservation").order_by("pk"):
+            promised = payment.reservation.refund_promised
+            self._tell(payment, f"{promised} was promised back, and the gateway refused to pay it.")
+
+    def _tell(self, payment: Payment, what: str) -> None:
+        """What the gateway said in this run says more."""
+        self.problems.setdefault(payment.pk, f"{_named(payment)}: {what}")
+
+    def _look_at_what_lapses(self, payments: QuerySet[Payment]) -> None:
         """Money of requests that nobody has answered, about to be given back by the bank."""
         waiting = payments.filter(reservation__status=Status.PENDING)
         for payment in waiting.order_by("pk"):
@@ -133,16 +158,29 @@ class Command(BaseCommand):
             )
 
     def _report(self) -> None:
+        left = self.counts.pop(LEFT, 0)
         told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.counts.items()))
         self.stdout.write(
             f"{counted(self.counts.total(), 'payment')} looked at" + (f": {told}." if told else ".")
         )
+        if left:
+            self.stdout.write(
+                f"The gateway does not answer: {counted(left, 'payment')} left for the next run."
+            )
         if self.problems:
             lines = "\n".join(f"  {self.problems[pk]}" for pk in sorted(self.problems))
             needs = "needs" if len(self.problems) == 1 else "need"
             raise CommandError(
                 f"{counted(len(self.problems), 'payment')} {needs} a person:\n{lines}"
             )
+
+
+def _ownerless(payments: QuerySet[Payment]) -> QuerySet[Payment]:
+    """Money that was taken for what is no booking, and that nobody is paying back."""
+    taken = payments.filter(
+        state=PaymentState.CAPTURED, reservation__status__in=sorted(NEVER_BOOKED)
+    )
+    return taken.annotate(given=given_back()).filter(given__lt=F("amount"))
 
 
 def _named(payment: Payment) -> str:

@@ -1,0 +1,25 @@
+"""What a reservation's status asks of its payment, whenever it is looked at."""
+
+import pytest
+
+from payments.gateways.sandbox_models import SandboxPayment
+from payments.models import Payment
+from reservations import checkout
+from reservations.models import Reservation
+from reservations.status import HOLDING, Status
+from tests.factories_reservations import NOW, requested
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize("status", [Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW])
+def test_money_that_a_booking_reserved_is_taken_even_when_the_meeting_is_over(status):
+    reservation = requested()
+    Reservation.objects.filter(pk=reservation.pk).update(
+        status=status, holds_slot=status in HOLDING
+    )
+
+    payment = checkout.settle_dues(Payment.objects.get(), now=NOW)
+
+    assert payment.state == "captured"
+    assert SandboxPayment.objects.get().captures == 1

@@ -1,0 +1,243 @@
+"""Books that are wrong are found, and the finding names the rows."""
+
+from decimal import Decimal
+
+import pytest
+from django.db import connection
+
+from payments.models import Payment, PaymentState, Refund, RefundState
+from reservations import actions, cancellation, checkout, integrity
+from reservations.models import (
+    Allowance,
+    AllowanceEntry,
+    PromoCode,
+    PromoRedemption,
+    Reservation,
+)
+from reservations.status import Status
+from tests.factories_people import UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    NOW,
+    AllowanceFactory,
+    PromoCodeFactory,
+    booked,
+    by_card,
+    draft,
+    requested,
+)
+
+pytestmark = pytest.mark.django_db
+
+LATER = NOW + 2 * HOUR
+
+
+def found(now=LATER):
+    return [str(each) for each in integrity.findings(now=now)]
+
+
+def turned(reservation, status):
+    """Its status changed behind everybody's back."""
+    holds = status in {Status.PROCESSING, Status.PENDING, Status.CONFIRMED}
+    Reservation.objects.filter(pk=reservation.pk).update(
+        status=status, holds_slot=holds, hold_until=None
+    )
+
+
+def paid_as(state):
+    Payment.objects.update(state=state, authorized_at=NOW)
+    return Payment.objects.get()
+
+
+def cancelled():
+    reservation = booked()
+    cancellation.cancel(reservation.pk, now=NOW)
+    return reservation
+
+
+def test_good_books():
+    draft(), booked(), requested(), cancelled()
+
+    assert found() == []
+
+
+@pytest.mark.parametrize(
+    ("status", "state"),
+    [
+        (Status.CONFIRMED, PaymentState.AUTHORIZED),
+        (Status.COMPLETED, PaymentState.AUTHORIZED),
+        (Status.NO_SHOW, PaymentState.STARTED),
+        (Status.PENDING, PaymentState.CAPTURED),
+        (Status.PROCESSING, PaymentState.AUTHORIZED),
+        (Status.CANCELLED, PaymentState.AUTHORIZED),
+        (Status.EXPIRED, PaymentState.AUTHORIZED),
+        (Status.DECLINED, PaymentState.CAPTURED),
+        (Status.NEW, PaymentState.AUTHORIZED),
+        (Status.NEW, PaymentState.STARTED),
+    ],
+)
+def test_a_payment_that_does_not_go_with_its_reservation(status, state):
+    reservation = booked()
+    turned(reservation, status)
+    payment = paid_as(state)
+
+    assert (
+        f"payments off their reservation: payment {payment.pk} is {state},"
+        f" and its reservation {reservation.pk} is {status}"
+    ) in found()
+
+
+def test_money_that_is_about_to_be_taken_is_no_finding():
+    booked()
+    paid_as(PaymentState.AUTHORIZED)
+
+    assert found(now=NOW + HOUR / 2) == []
+
+
+def test_a_favour_is_no_finding():
+    booked()
+    payment = paid_as(PaymentState.REFUNDED)
+    refund(payment, 75, RefundState.DONE)
+
+    assert found() == []
+
+
+def refund(payment, amount, state):
+    return Refund.objects.create(
+        payment=payment, amount=Decimal(amount), state=state, created_at=NOW, done_at=NOW
+    )
+
+
+def test_refunded_without_refunds():
+    booked()
+    payment = paid_as(PaymentState.REFUNDED)
+
+    assert [f"payment {payment.pk} of 75.00 is refunded" in line for line in found()] == [True]
+
+
+def test_a_refund_that_stays_owed():
+    booked()
+    owed = refund(Payment.objects.get(), 5, RefundState.STARTED)
+
+    assert found(now=NOW + HOUR / 2) == []
+    assert found() == [
+        f"refunds forgotten: refund {owed.pk} of payment {owed.payment_id} is owed for over an hour"
+    ]
+
+
+@pytest.mark.parametrize("how", ["refused", "less", "never written down", "a favour before"])
+def test_a_promise_that_is_not_kept(how):
+    reservation = cancelled()
+    Payment.objects.update(state=PaymentState.CAPTURED)
+    match how:
+        case "refused":
+            Refund.objects.update(state=RefundState.REFUSED)
+        case "less":
+            Refund.objects.update(amount=Decimal(50))
+        case "never written down":
+            Refund.objects.all().delete()
+        case "a favour before":
+            Reservation.objects.update(refund_promised=Decimal(25))
+            Refund.objects.update(amount=50, created_at=NOW - HOUR)
+
+    (line,) = found()
+    assert line.startswith(f"refunds off their promise: reservation {reservation.pk} is Cancelled")
+
+
+def test_more_than_was_promised_is_no_finding():
+    cancelled()
+    Reservation.objects.update(refund_promised=Decimal(50))
+
+    assert found() == []
+
+
+def test_another_currency():
+    booked()
+    Payment.objects.update(currency="EUR")
+    payment = Payment.objects.get()
+
+    assert found() == [
+        f"payments in another currency: payment {payment.pk} is in EUR,"
+        f" its reservation {payment.reservation_id} in USD"
+    ]
+
+
+def test_drafts_held_too_long():
+    reservation = draft()
+    Reservation.objects.update(hold_until=NOW + 30 * HOUR)
+
+    (line,) = found(now=NOW)
+    assert f"reservation {reservation.pk} is New and held until" in line
+
+
+def test_a_room_held_by_what_is_no_booking():
+    reservation = booked()
+    turned(reservation, Status.COMPLETED)
+    with connection.cursor() as cursor:
+        unguarded(cursor)
+        cursor.execute(
+            "UPDATE reservations_reservation SET holds_slot = %s WHERE id = %s",
+            [True, reservation.pk],
+        )
+        lines = found()
+        cursor.execute(
+            "UPDATE reservations_reservation SET holds_slot = %s WHERE id = %s",
+            [False, reservation.pk],
+        )
+        if connection.vendor == "sqlite":
+            cursor.execute("PRAGMA ignore_check_constraints = OFF")
+
+    assert lines == [
+        f"holds off their status: reservation {reservation.pk} is Completed and holds its room"
+    ]
+
+
+def unguarded(cursor):
+    """Without the constraint that forbids it."""
+    if connection.vendor == "sqlite":
+        cursor.execute("PRAGMA ignore_check_constraints = ON")
+    else:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+        cursor.execute(
+            "ALTER TABLE reservations_reservation"
+            " DROP CONSTRAINT reservation_holds_as_its_status_says"
+        )
+
+
+def test_hours_of_another_account_and_of_no_month():
+    user = UserFactory()
+    allowance = AllowanceFactory(user=user, hours=3)
+    reservation = booked(user)
+    entry = AllowanceEntry.objects.get()
+
+    Allowance.objects.update(user=UserFactory())
+    assert found() == [
+        f"hours of another account: entry {entry.pk}: allowance {allowance.pk} is of another"
+        f" account than reservation {reservation.pk}"
+    ]
+    Allowance.objects.update(user=user, kind=Allowance.Kind.MONTHLY)
+    assert found() == [
+        f"hours in the wrong period: entry {entry.pk}: allowance {allowance.pk} is monthly,"
+        " its period is None"
+    ]
+
+
+def test_promo_uses_off_their_bill_and_above_the_limit():
+    PromoCodeFactory(code="TEN")
+    user = UserFactory()
+    for _ in range(2):
+        reservation = draft(user)
+        actions.apply_promo_code(reservation.pk, "TEN", user=user, now=NOW)
+        checkout.check_out(reservation.pk, user=user, means=by_card(), now=NOW)
+    assert found() == []
+
+    PromoCode.objects.update(max_uses_per_account=1)
+    assert found() == [f"promo uses above the limit: promo code TEN: user {user.pk}: 2 of 1"]
+
+    PromoCode.objects.update(max_uses_per_account=None, spent=2)
+    PromoRedemption.objects.update(amount=1)
+    uses = PromoRedemption.objects.order_by("pk")
+    assert [line.partition(" is ")[0] for line in found()] == [
+        f"promo uses off their bill: promo use {use.pk} of reservation {use.reservation_id}"
+        for use in uses
+    ]

@@ -1,0 +1,134 @@
+"""Who loses a race in the database runs again; everything else is told at once."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from threading import Barrier, BrokenBarrierError
+
+import pytest
+from django.db import IntegrityError, OperationalError, connection, transaction
+
+from accounts.models import User
+from roombook import transactions
+from roombook.transactions import in_transaction
+from tests.factories_people import UserFactory
+
+
+class Lost(Exception):
+    def __init__(self, pgcode):
+        self.pgcode = pgcode
+
+
+def fails(pgcode, times):
+    """A function that the database turns down so often, and the calls it got."""
+    calls = []
+
+    @in_transaction
+    def work():
+        calls.append(1)
+        if len(calls) <= times:
+            raise OperationalError("lost") from Lost(pgcode)
+        return "done"
+
+    return work, calls
+
+
+def two_in_opposite_order():
+    """What became of two that each lock a row and then the other's: a deadlock, for sure."""
+    rows = [UserFactory().pk, UserFactory().pk]
+    gate = Barrier(2)
+
+    @in_transaction
+    def lock_both(first, second):
+        User.objects.select_for_update().get(pk=first)
+        # Only the first round meets here: whoever runs again runs alone.
+        with suppress(BrokenBarrierError):
+            gate.wait(timeout=5)
+        User.objects.select_for_update().get(pk=second)
+        return "done"
+
+    def run(pair):
+        try:
+            return lock_both(*pair)
+        except OperationalError as error:
+            return error.__cause__.pgcode
+        finally:
+            gate.abort()
+            connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        return sorted(pool.map(run, [rows, rows[::-1]]))
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_both_of_a_deadlock_succeed():
+    assert two_in_opposite_order() == ["done", "done"]
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_without_another_try_one_of_them_fails(monkeypatch):
+    monkeypatch.setattr(transactions, "TRIES", 1)
+
+    assert two_in_opposite_order() == ["40P01", "done"]
+
+
+@pytest.mark.parametrize("pgcode", ["40001", "40P01"])
+@pytest.mark.django_db(transaction=True)
+def test_a_lost_race_is_run_again(pgcode):
+    work, calls = fails(pgcode, 3)
+
+    assert (work(), len(calls)) == ("done", 4)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_but_not_for_ever():
+    work, calls = fails("40P01", 99)
+
+    with pytest.raises(OperationalError):
+        work()
+    assert len(calls) == 4
+
+
+@pytest.mark.parametrize("pgcode", ["55P03", "57014", None])
+@pytest.mark.django_db(transaction=True)
+def test_other_errors_of_the_database_are_told_at_once(pgcode):
+    work, calls = fails(pgcode, 99)
+
+    with pytest.raises(OperationalError):
+        work()
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("error", [IntegrityError, ValueError])
+@pytest.mark.django_db(transaction=True)
+def test_other_errors_are_told_at_once(error):
+    calls = []
+
+    @in_transaction
+    def work():
+        calls.append(1)
+        raise error
+
+    with pytest.raises(error):
+        work()
+    assert len(calls) == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_inside_another_transaction_the_outer_one_runs_again():
+    work, calls = fails("40P01", 1)
+
+    with pytest.raises(OperationalError), transaction.atomic():
+        work()
+    assert len(calls) == 1
+
+    work, calls = fails("40P01", 1)
+    outer = []
+
+    @in_transaction
+    def whole():
+        outer.append(1)
+        return work()
+
+    assert (whole(), len(outer), len(calls)) == ("done", 2, 2)
