@@ -16,10 +16,9 @@ ENDS = (Status.EXPIRED, Status.COMPLETED)
 
 class Command(BaseCommand):
     help = (
-        "Do what time asks for: drafts whose start has passed and requests that nobody answered in"
-        " time become Expired, meetings that are over become Completed, and customers are told"
-        " when the hold of a draft made for them is about to lapse; run it every few minutes, exits"
-        " 1 when one of them failed, which keeps no other waiting."
+        "Do what time asks for: drafts past their start and requests not answered in time become"
+        " Expired, meetings that are over become Completed, and customers are told of holds about"
+        " to lapse; run it every few minutes, exits 1 when one of them failed."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
