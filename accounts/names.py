@@ -1,6 +1,6 @@
 """What a name may be. Pure."""
 
-from roombook.logging import passes_luhn
+from roombook.luhn import passes_luhn
 
 # The shortest card numbers have twelve digits; no name has.
 CARD_DIGITS = 12

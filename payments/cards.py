@@ -10,6 +10,7 @@ from django.db import models
 
 from accounts.names import holds_card_number
 from roombook.errors import InvalidRequest
+from roombook.luhn import passes_luhn
 
 
 class Brand(models.TextChoices):
@@ -73,13 +74,6 @@ class Card:
         return bool(self.security_code)
 
 
-def luhn(number: str) -> bool:
-    """Whether the check digit fits."""
-    return (
-        sum(sum(divmod(int(d) * (1 + i % 2), 10)) for i, d in enumerate(reversed(number))) % 10 == 0
-    )
-
-
 def brand_of(number: str) -> Brand | None:
     """The network that issued a number, None where it is not one we know."""
     for brand, pattern in PATTERNS:
@@ -118,7 +112,7 @@ def _number(info: Mapping[str, Any], problems: dict[str, str]) -> tuple[str, Bra
     brand = None
     if not number:
         problems["credit_card_number"] = "A card number is needed."
-    elif not re.fullmatch(r"\d{12,19}", number, re.ASCII) or not luhn(number):
+    elif not re.fullmatch(r"\d{12,19}", number, re.ASCII) or not passes_luhn(number):
         problems["credit_card_number"] = "This is not a valid card number."
     else:
         brand = brand_of(number)

@@ -11,6 +11,8 @@ from django.http import HttpRequest
 from django.views.debug import SafeExceptionReporterFilter
 from pythonjsonlogger.json import JsonFormatter
 
+from roombook.luhn import passes_luhn
+
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 
 # Groups of digits with little between them, as people type a card and as lines and addresses write
@@ -20,7 +22,6 @@ RUN = re.compile(rf"\d+(?:(?:{SEPARATOR}){{1,3}}\d+)*")
 ESCAPED_RUN = re.compile(rf"(?:%20)?\d+(?:(?:{SEPARATOR}|%20){{1,3}}\d+)*")
 GROUP = re.compile(r"%20|\d+")
 SHORTEST_CARD, LONGEST_CARD = 12, 19
-DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
 
 
 def mask_cards(text: str) -> str:
@@ -68,12 +69,6 @@ def windows(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
                 break
             if digits >= SHORTEST_CARD:
                 yield first, last
-
-
-def passes_luhn(digits: str) -> bool:
-    """Whether the last digit is the checksum that every card number ends with."""
-    values = [int(digit) for digit in reversed(digits)]
-    return (sum(values[::2]) + sum(DOUBLED[value] for value in values[1::2])) % 10 == 0
 
 
 class AddRequestId(logging.Filter):

@@ -18,10 +18,10 @@ from roombook.logging import (
     PlainLines,
     cards_among,
     mask_cards,
-    passes_luhn,
     request_id,
     windows,
 )
+from roombook.luhn import passes_luhn
 
 CARD = "4242424242424242"
 
