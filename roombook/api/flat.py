@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, TypeAlias
 
+from roombook.spreadsheets import guarded, unguarded
+
 Path: TypeAlias = tuple[str | int, ...]
 # Names in the contract's order, each with the shape of what it holds.
 Shape: TypeAlias = Mapping[str, "Shape"]
@@ -20,8 +22,6 @@ EVERY_ROW = "Success"
 MAX_COLUMNS = 512
 MAX_DEPTH = 32
 
-# What a spreadsheet would run; with the apostrophes before it, so that taking one off is exact.
-FORMULA = re.compile(r"'*[=+\-@\t\r]")
 INDEX = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
@@ -47,16 +47,6 @@ def text_of(value: Any) -> str:
     if isinstance(value, float | Decimal):
         return repr(float(value))
     return guarded(str(value))
-
-
-def guarded(text: str) -> str:
-    """The text, with a `'` before it if a spreadsheet would run it."""
-    return "'" + text if FORMULA.match(text) else text
-
-
-def unguarded(cell: str) -> str:
-    """The exact inverse of `guarded`; a raw `+1 555` stays what it is."""
-    return cell[1:] if cell.startswith("'") and FORMULA.match(cell) else cell
 
 
 # --- out ----------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from roombook.api import flat
 from roombook.api.renderers import CSVRenderer
+from roombook.spreadsheets import guarded, unguarded
 
 NAMES = st.from_regex(r"[A-Z][A-Za-z0-9]{0,6}", fullmatch=True)
 # No empty text (it is no value) and no halves of surrogate pairs (no bytes can hold them).
@@ -84,7 +85,7 @@ def test_the_renderer_writes_what_the_reader_reads(fields):
 
 @given(TEXTS | RISKY)
 def test_guarding_is_undone_exactly(text):
-    assert flat.unguarded(flat.guarded(text)) == text
+    assert unguarded(guarded(text)) == text
 
 
 @pytest.mark.parametrize(
