@@ -8,26 +8,26 @@ from django.db.models import Count, Q, QuerySet
 from django.forms import ModelForm
 from django.http import HttpRequest
 from django.utils import timezone
+from unfold.forms import AdminPasswordChangeForm
 
 from accounts import actions, limits
-from accounts.forms import SignInForm, UserAddForm, UserForm
+from accounts.forms import UserAddForm, UserForm
 from accounts.models import User
 from accounts.outbox import OutboxMessage
 from roombook import images
-from roombook.admin import ReadOnly, SavesWhatChanged
-
-admin.site.login_form = SignInForm
+from roombook.admin import ModelAdmin, ReadOnly, SavesWhatChanged
 
 # What only an administrator may hand out: who could tick these could do anything.
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
 @admin.register(User)
-class UserAdmin(SavesWhatChanged, DjangoUserAdmin):
+class UserAdmin(SavesWhatChanged, DjangoUserAdmin, ModelAdmin):  # type: ignore[misc]
     """Customers and staff. Accounts are switched off, not deleted: bookings stay theirs."""
 
     form = UserForm
     add_form = UserAddForm
+    change_password_form = AdminPasswordChangeForm
     list_display = ("email", "name", "company_name", "kind", "is_active", "devices", "date_joined")
     list_filter = ("is_active", "is_staff", "is_superuser", "groups")
     search_fields = ("email", "first_name", "last_name", "company_name", "phone_number")
@@ -126,7 +126,7 @@ class UserAdmin(SavesWhatChanged, DjangoUserAdmin):
 
 
 @admin.register(OutboxMessage)
-class OutboxMessageAdmin(ReadOnly, admin.ModelAdmin):
+class OutboxMessageAdmin(ReadOnly, ModelAdmin):
     """Mails: waiting, sent, and given up until a person has looked."""
 
     list_display = (

@@ -2,10 +2,9 @@
 
 from typing import Any
 
-from django.contrib.admin.forms import AdminAuthenticationForm
-from django.contrib.auth.forms import AdminUserCreationForm, UserChangeForm
 from django.core.exceptions import ValidationError
 from django.utils import timezone
+from unfold.forms import AuthenticationForm, UserChangeForm, UserCreationForm
 
 from accounts import actions
 from accounts.models import User
@@ -13,7 +12,7 @@ from roombook.errors import InvalidCredentials, TooManyRequests
 from roombook.middleware import client_address
 
 
-class SignInForm(AdminAuthenticationForm):
+class SignInForm(AuthenticationForm):
     """The admin's door, with the same limits as the API's: there is no second place to guess at."""
 
     def clean(self) -> dict[str, Any]:
@@ -32,12 +31,12 @@ class SignInForm(AdminAuthenticationForm):
             except TooManyRequests as error:
                 raise ValidationError(error.message, code="too_many_tries") from None
             self.confirm_login_allowed(user)
-            user.backend = "django.contrib.auth.backends.ModelBackend"
+            user.backend = "accounts.roles.CenterRoles"
             self.user_cache = user
         return self.cleaned_data
 
 
-class UserAddForm(AdminUserCreationForm):
+class UserAddForm(UserCreationForm):
     class Meta:
         model = User
         fields = ("email", "first_name", "last_name")

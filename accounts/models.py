@@ -138,6 +138,38 @@ class User(AbstractBaseUser, PermissionsMixin):
         return getattr(self, "saved_card", None)
 
 
+class CenterRole(models.Model):
+    """A role of a member of staff at one center (B18).
+
+    A role is a group. Who is a member of the group itself has the role at every center.
+    """
+
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL,
+        models.CASCADE,
+        related_name="center_roles",
+        verbose_name="member of staff",
+    )
+    center = models.ForeignKey("centers.Center", models.CASCADE, related_name="+")
+    group = models.ForeignKey(
+        "auth.Group", models.PROTECT, related_name="center_roles", verbose_name="role"
+    )
+
+    class Meta:
+        verbose_name = "role at a center"
+        verbose_name_plural = "roles at centers"
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "center", "group"],
+                name="center_role_is_given_once",
+                violation_error_message="This role at this center is theirs already.",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.group} at {self.center}"
+
+
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
     def alive(self, now: datetime) -> Self:
         return self.filter(expires_at__gt=now)

@@ -13,7 +13,7 @@ from django.utils.html import format_html
 from centers import forms, hours, models
 from centers.search import words_of
 from centers.signals import closure_saved
-from roombook.admin import CenterClock, FindsByTyping, PlainTimes, number
+from roombook.admin import CenterClock, ModelAdmin, TabularInline, number
 
 
 def preview(file: FieldFile) -> str:
@@ -46,21 +46,21 @@ class OfTheCenter:
         )
 
 
-class OpeningHoursInline(PlainTimes, admin.TabularInline):
+class OpeningHoursInline(TabularInline):
     model = models.OpeningHours
     formset = forms.OpeningHoursFormSet
     classes = ("no-names",)
     extra = 0
 
 
-class RateInline(admin.TabularInline):
+class RateInline(TabularInline):
     model = models.Rate
     form = forms.RateForm
     extra = 0
     show_change_link = True
 
 
-class MeetingRoomInline(OfTheCenter, FindsByTyping, admin.TabularInline):
+class MeetingRoomInline(OfTheCenter, TabularInline):
     model = models.MeetingRoom
     fields = (
         *("name", "resource_type", "capacity", "rate"),
@@ -72,7 +72,7 @@ class MeetingRoomInline(OfTheCenter, FindsByTyping, admin.TabularInline):
     show_change_link = True
 
 
-class ServiceInline(OfTheCenter, FindsByTyping, admin.TabularInline):
+class ServiceInline(OfTheCenter, TabularInline):
     model = models.Service
     fields = (
         *("name", "resource_type", "rate", "bill_at_center", "minimum_booking"),
@@ -84,7 +84,7 @@ class ServiceInline(OfTheCenter, FindsByTyping, admin.TabularInline):
     show_change_link = True
 
 
-class ClosureInline(PlainTimes, OfTheCenter, admin.TabularInline):
+class ClosureInline(OfTheCenter, TabularInline):
     model = models.Closure
     classes = ("no-names",)
     choices_of_center = ("room",)
@@ -92,7 +92,7 @@ class ClosureInline(PlainTimes, OfTheCenter, admin.TabularInline):
     ordering = ("-starts_at",)
 
 
-class CenterImageInline(admin.TabularInline):
+class CenterImageInline(TabularInline):
     model = models.CenterImage
     fields = ("image", "shown", "position")
     readonly_fields = ("shown",)
@@ -104,14 +104,14 @@ class CenterImageInline(admin.TabularInline):
         return preview(image.thumbnail)
 
 
-class LandmarkInline(admin.TabularInline):
+class LandmarkInline(TabularInline):
     model = models.Landmark
     classes = ("no-names",)
     extra = 0
 
 
 @admin.register(models.Center)
-class CenterAdmin(CenterClock, FindsByTyping, admin.ModelAdmin):
+class CenterAdmin(CenterClock, ModelAdmin):
     """A center with all that belongs to it; rooms, services, closures come after its first save."""
 
     list_display = ("name", "city", "state", "country", "room_count", "is_active", "rank")
@@ -202,7 +202,7 @@ def zone_of_center(pk: str | None) -> ZoneInfo | None:
 
 
 @admin.register(models.MeetingRoom)
-class MeetingRoomAdmin(FindsByTyping, admin.ModelAdmin):
+class MeetingRoomAdmin(ModelAdmin):
     """Rooms. The rate, one of the center's, is chosen after the first save."""
 
     list_display = (
@@ -273,7 +273,7 @@ class MeetingRoomAdmin(FindsByTyping, admin.ModelAdmin):
 
 
 @admin.register(models.Service)
-class ServiceAdmin(FindsByTyping, admin.ModelAdmin):
+class ServiceAdmin(ModelAdmin):
     list_display = ("name", "center", "resource_type", "price", "bill_at_center", "is_active")
     list_filter = (
         *("is_active", "bill_at_center", "needs_duration", "needs_quantity"),
@@ -301,7 +301,7 @@ class ServiceAdmin(FindsByTyping, admin.ModelAdmin):
 
 
 @admin.register(models.Rate)
-class RateAdmin(FindsByTyping, admin.ModelAdmin):
+class RateAdmin(ModelAdmin):
     form = forms.RateForm
     fields = ("center", *forms.RateForm.Meta.fields, "is_meant_free")
     list_display = ("name", "center", "prices", "bill_in_blocks")
@@ -317,7 +317,7 @@ class RateAdmin(FindsByTyping, admin.ModelAdmin):
 
 
 @admin.register(models.Closure)
-class ClosureAdmin(CenterClock, FindsByTyping, admin.ModelAdmin):
+class ClosureAdmin(CenterClock, ModelAdmin):
     """Closures, on the clock of their center."""
 
     list_display = ("center", "room", "starts", "ends", "reason")
@@ -356,7 +356,7 @@ class ClosureAdmin(CenterClock, FindsByTyping, admin.ModelAdmin):
 
 
 @admin.register(models.OpeningHours)
-class OpeningHoursAdmin(PlainTimes, FindsByTyping, admin.ModelAdmin):
+class OpeningHoursAdmin(ModelAdmin):
     list_display = ("center", "weekday", "opens", "closes")
     list_filter = ("weekday",)
     list_select_related = ("center",)
@@ -366,7 +366,7 @@ class OpeningHoursAdmin(PlainTimes, FindsByTyping, admin.ModelAdmin):
 
 
 @admin.register(models.Neighborhood)
-class NeighborhoodAdmin(admin.ModelAdmin):
+class NeighborhoodAdmin(ModelAdmin):
     list_display = ("name", "original_name", "city", "state")
     list_filter = ("state",)
     search_fields = ("name", "original_name", "city")
@@ -374,7 +374,7 @@ class NeighborhoodAdmin(admin.ModelAdmin):
 
 
 @admin.register(models.ResourceType)
-class ResourceTypeAdmin(admin.ModelAdmin):
+class ResourceTypeAdmin(ModelAdmin):
     list_display = ("name", "is_service", "position", "internal")
     list_filter = ("is_service", "internal")
     search_fields = ("name",)
@@ -382,7 +382,7 @@ class ResourceTypeAdmin(admin.ModelAdmin):
 
 
 @admin.register(models.CenterImage)
-class CenterImageAdmin(FindsByTyping, admin.ModelAdmin):
+class CenterImageAdmin(ModelAdmin):
     list_display = ("shown", "center", "position")
     list_select_related = ("center",)
     search_fields = ("center__name", "center__city")
@@ -397,7 +397,7 @@ class CenterImageAdmin(FindsByTyping, admin.ModelAdmin):
 
 
 @admin.register(models.Landmark)
-class LandmarkAdmin(FindsByTyping, admin.ModelAdmin):
+class LandmarkAdmin(ModelAdmin):
     list_display = ("name", "type", "center")
     list_select_related = ("center",)
     search_fields = ("name", "center__name", "center__city")
@@ -406,7 +406,7 @@ class LandmarkAdmin(FindsByTyping, admin.ModelAdmin):
 
 
 @admin.register(models.Favorite)
-class FavoriteAdmin(FindsByTyping, admin.ModelAdmin):
+class FavoriteAdmin(ModelAdmin):
     list_display = ("user", "center")
     list_select_related = ("user", "center")
     search_fields = ("user__email", "center__name")

@@ -16,11 +16,11 @@ from django.utils import timezone
 from payments import actions
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Dispute, IllegalMove, Payment, Refund, SavedCard
-from roombook.admin import ReadOnly
+from roombook.admin import ModelAdmin, ReadOnly, TabularInline
 
 
 @admin.register(SavedCard)
-class SavedCardAdmin(ReadOnly, admin.ModelAdmin):
+class SavedCardAdmin(ReadOnly, ModelAdmin):
     list_display = ("user", "brand", "last4", "expiry", "gateway", "created_at")
     list_filter = ("brand", "gateway")
     list_select_related = ("user",)
@@ -44,14 +44,14 @@ class SavedCardAdmin(ReadOnly, admin.ModelAdmin):
         return f"{card.exp_month:02}/{card.exp_year}"
 
 
-class RefundInline(ReadOnly, admin.TabularInline):
+class RefundInline(ReadOnly, TabularInline):
     model = Refund
     fields = ("amount", "state", "reason", "created_at", "done_at")
     readonly_fields = fields
     extra = 0
 
 
-class DisputeInline(ReadOnly, admin.TabularInline):
+class DisputeInline(ReadOnly, TabularInline):
     model = Dispute
     fields = ("amount", "currency", "reason", "status", "opened_at", "respond_by", "closed_at")
     readonly_fields = fields
@@ -59,7 +59,7 @@ class DisputeInline(ReadOnly, admin.TabularInline):
 
 
 @admin.register(Payment)
-class PaymentAdmin(ReadOnly, admin.ModelAdmin):
+class PaymentAdmin(ReadOnly, ModelAdmin):
     list_display = (
         "key",
         "reservation",
@@ -92,7 +92,7 @@ class OutsideForm(forms.Form):
 
 
 @admin.register(Refund)
-class RefundAdmin(ReadOnly, admin.ModelAdmin):
+class RefundAdmin(ReadOnly, ModelAdmin):
     list_display = ("key", "payment", "amount", "state", "reason", "created_at", "done_at")
     list_filter = ("state", "created_at")
     list_select_related = ("payment",)
@@ -164,7 +164,7 @@ class RefundAdmin(ReadOnly, admin.ModelAdmin):
 
 
 @admin.register(Dispute)
-class DisputeAdmin(ReadOnly, admin.ModelAdmin):
+class DisputeAdmin(ReadOnly, ModelAdmin):
     """Customers who asked their bank for the money back; those to be answered come first."""
 
     list_display = (

@@ -5,15 +5,15 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django import forms
-from django.contrib import admin
 from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
+from django.core.paginator import Paginator
 from django.db import models
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
-
-admin.site.site_header = admin.site.site_title = "roombook"
-admin.site.index_title = "Back office"
-
+from django.utils.functional import cached_property
+from unfold import admin as unfold
+from unfold.overrides import FORMFIELD_OVERRIDES_INLINE
+from unfold.widgets import BASE_INPUT_CLASSES
 
 HIGHEST_ID = 2**31 - 1
 
@@ -48,7 +48,7 @@ class SearchBoxes(OnlyIds, AutocompleteSelectMultiple):
 
 
 class FindsByTyping:
-    """A ModelAdmin or inline whose `autocomplete_fields` take any nonsense that is sent to them."""
+    """`autocomplete_fields` that take any nonsense that is sent to them."""
 
     def formfield_for_foreignkey(
         self, db_field: models.ForeignKey, request: HttpRequest, **kwargs: Any
@@ -73,42 +73,89 @@ class FindsByTyping:
 # Days and times
 
 
+INPUT_CLASSES = " ".join(BASE_INPUT_CLASSES)
+
+
+class DateInput(forms.DateInput):
+    """A day, by the browser's own means."""
+
+    input_type = "date"
+
+    def __init__(self, attrs: dict[str, Any] | None = None) -> None:
+        # A year of five digits is a slip that browsers allow.
+        attrs = {"class": INPUT_CLASSES, "max": "9999-12-31", **(attrs or {})}
+        super().__init__(attrs, format="%Y-%m-%d")
+
+
 class TimeInput(forms.TimeInput):
     """A time of day, by the browser's own means."""
 
     input_type = "time"
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
-        super().__init__(attrs, format="%H:%M:%S")
+        super().__init__({"class": INPUT_CLASSES, **(attrs or {})}, format="%H:%M:%S")
 
 
 class MomentInput(forms.SplitDateTimeWidget):
     """A day and a time, by the browser's own means."""
 
+    template_name = "office/moment.html"
+
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
-        super().__init__(
-            attrs,
-            date_format="%Y-%m-%d",
-            time_format="%H:%M:%S",
-            # A year of five digits is a slip that browsers allow.
-            date_attrs={"type": "date", "max": "9999-12-31"},
-            time_attrs={"type": "time"},
-        )
+        forms.MultiWidget.__init__(self, [DateInput(), TimeInput()], attrs)
 
 
-class PlainTimes:
-    """A ModelAdmin or inline without Django's shortcuts, which are the browser's today and now.
+# Not Django's boxes with their shortcuts, which are the browser's today and now, and which tell
+# how far the browser's clock is from UTC where the page shows a center's.
+BOXES: dict[type[models.Field], dict[str, Any]] = {
+    models.DateTimeField: {"widget": MomentInput},
+    models.DateField: {"widget": DateInput},
+    models.TimeField: {"widget": TimeInput},
+}
 
-    Django also tells how far the browser's clock is from UTC, where the page shows a center's.
+
+# Pages
+
+
+class CappedPaginator(Paginator):
+    """Pages of the first rows only: to count a million of them takes longer than to read a page.
+
+    Who looks for something further down searches or filters.
     """
 
-    formfield_overrides: Any = {
-        models.DateTimeField: {"widget": MomentInput},
-        models.TimeField: {"widget": TimeInput},
-    }
+    MOST = 5_000
+
+    @cached_property
+    def count(self) -> int:
+        rows = self.object_list
+        if not isinstance(rows, models.QuerySet):
+            return len(rows)
+        return rows.order_by()[: self.MOST].count()
+
+    @property
+    def is_capped(self) -> bool:
+        return self.count >= self.MOST
 
 
-class CenterClock(PlainTimes):
+class ModelAdmin(FindsByTyping, unfold.ModelAdmin):
+    """A list and a page of the back office, for tables of any size."""
+
+    formfield_overrides = BOXES
+    show_full_result_count = False
+    paginator = CappedPaginator
+    list_per_page = 50
+    list_max_show_all = 0
+
+
+class TabularInline(FindsByTyping, unfold.TabularInline):
+    formfield_overrides = FORMFIELD_OVERRIDES_INLINE | BOXES
+
+
+class StackedInline(FindsByTyping, unfold.StackedInline):
+    formfield_overrides = FORMFIELD_OVERRIDES_INLINE | BOXES
+
+
+class CenterClock:
     """A ModelAdmin whose change page shows and takes times on the clock of the row's center.
 
     Stands before ModelAdmin among the bases; `zone_of` says which clock.

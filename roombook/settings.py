@@ -46,7 +46,11 @@ INSTALLED_APPS = [
     "payments",
     "reservations",
     "rest_framework",
-    "django.contrib.admin",
+    # The theme stands before what it dresses.
+    "unfold.apps.BasicAppConfig",
+    "unfold.contrib.filters",
+    "roombook.site.BackOfficeConfig",
+    "auditlog",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -66,6 +70,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
+    "roombook.middleware.Author",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -137,6 +142,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
 # --- Accounts -----------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
+AUTHENTICATION_BACKENDS = ["accounts.roles.CenterRoles"]
 PASSWORD_HASHERS = [
     "accounts.hashers.Argon2",
     # To read what an import from another Django brought along.
@@ -323,6 +329,39 @@ DEFAULT_EXCEPTION_REPORTER_FILTER = "roombook.logging.NoVariables"
 SILENCED_SYSTEM_CHECKS = [
     "security.W021",  # HSTS preload binds a whole domain for years: its owner's decision
 ]
+
+# --- Back office --------------------------------------------------------------------------------
+
+LOGIN_REDIRECT_URL = "admin:index"
+
+UNFOLD = {
+    "SITE_TITLE": "roombook",
+    "SITE_HEADER": "roombook",
+    "SITE_SYMBOL": "meeting_room",
+    "SITE_URL": None,
+    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "roombook.site.icon"}],
+    "SHOW_VIEW_ON_SITE": False,
+    "BORDER_RADIUS": "6px",
+    "LOGIN": {"form": "accounts.forms.SignInForm"},
+    "STYLES": ["roombook.site.styles"],
+    "SCRIPTS": ["roombook.site.script"],
+    "SIDEBAR": {"navigation": "roombook.navigation.navigation"},
+    "COLORS": {
+        "primary": {
+            "50": "oklch(98.4% .014 180.72)",
+            "100": "oklch(95.3% .051 180.801)",
+            "200": "oklch(91% .096 180.426)",
+            "300": "oklch(85.5% .138 181.071)",
+            "400": "oklch(77.7% .152 181.912)",
+            "500": "oklch(70.4% .14 182.503)",
+            "600": "oklch(51.1% .096 186.391)",
+            "700": "oklch(43.7% .078 188.216)",
+            "800": "oklch(38.6% .063 188.416)",
+            "900": "oklch(33% .055 189)",
+            "950": "oklch(27.7% .046 192.524)",
+        },
+    },
+}
 
 # --- Logging ------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ from django.http import HttpRequest
 from reservations.admin.inlines import ReadOnlyInline
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode
 from reservations.status import Status
-from roombook.admin import FindsByTyping, SavesWhatChanged
+from roombook.admin import ModelAdmin, SavesWhatChanged
 
 
 class AllowanceEntryInline(ReadOnlyInline):
@@ -19,7 +19,7 @@ class AllowanceEntryInline(ReadOnlyInline):
 
 
 @admin.register(Allowance)
-class AllowanceAdmin(FindsByTyping, admin.ModelAdmin):
+class AllowanceAdmin(ModelAdmin):
     """Included hours of an account, with their ledger."""
 
     list_display = (
@@ -52,7 +52,7 @@ class AllowanceAdmin(FindsByTyping, admin.ModelAdmin):
 
 
 @admin.register(PromoCode)
-class PromoCodeAdmin(SavesWhatChanged, FindsByTyping, admin.ModelAdmin):
+class PromoCodeAdmin(SavesWhatChanged, ModelAdmin):
     list_display = (
         *("code", "description", "percent", "amount", "valid_until", "uses", "max_uses"),
         *("spent", "budget", "is_active"),
@@ -69,7 +69,7 @@ class PromoCodeAdmin(SavesWhatChanged, FindsByTyping, admin.ModelAdmin):
 
 
 @admin.register(Partner)
-class PartnerAdmin(admin.ModelAdmin):
+class PartnerAdmin(ModelAdmin):
     list_display = ("code", "name", "bookings", "is_active")
     list_filter = ("is_active",)
     search_fields = ("code", "name")

@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.contrib import admin
 from django.http import HttpRequest
 
 from reservations.forms import PriceAdjustmentForm
@@ -15,10 +14,10 @@ from reservations.models import (
     PromoRedemption,
     Reservation,
 )
-from roombook.admin import ReadOnly
+from roombook.admin import ReadOnly, TabularInline
 
 
-class ReadOnlyInline(ReadOnly, admin.TabularInline):
+class ReadOnlyInline(ReadOnly, TabularInline):
     extra = 0
     can_delete = False
     classes = ("no-names",)
@@ -50,7 +49,7 @@ class PromoRedemptionInline(ReadOnlyInline):
     fields = ("promo_code", "amount", "taken_at", "given_back_at")
 
 
-class PriceAdjustmentInline(admin.TabularInline):
+class PriceAdjustmentInline(TabularInline):
     """Only added, and only to a draft: the bill is written anew with it."""
 
     model = PriceAdjustment

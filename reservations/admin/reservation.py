@@ -34,7 +34,7 @@ from reservations.forms import DraftForm, ExtraFormSet
 from reservations.models import Reservation
 from reservations.status import Status, may_move
 from roombook import money
-from roombook.admin import CenterClock, number
+from roombook.admin import CenterClock, ModelAdmin, number
 from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
 
 # Sent by the buttons of a reservation's own page: back to it when done.
@@ -42,7 +42,7 @@ FROM_ITS_PAGE = "from_its_page"
 
 
 @admin.register(Reservation)
-class ReservationAdmin(CenterClock, admin.ModelAdmin):
+class ReservationAdmin(CenterClock, ModelAdmin):
     """Reservations, on the clock of their center."""
 
     list_display = (*("id", "status", "when", "total", "user", "place", "held"),)

@@ -94,6 +94,11 @@ class Reservation(models.Model):
     objects = ReservationQuerySet.as_manager()
 
     class Meta:
+        permissions = [
+            ("adjust_price", "Can change the price of a reservation"),
+            ("override_opening_hours", "Can book outside the opening hours"),
+            ("see_reports", "Can see reports"),
+        ]
         constraints = [
             models.CheckConstraint(
                 name="reservation_starts_before_it_ends", condition=Q(start__lt=F("end"))

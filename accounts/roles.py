@@ -1,0 +1,90 @@
+"""Who of the staff may do what, and at which centers (B18).
+
+A role is one of Django's groups: Viewer, Desk, Manager, Accountant, or one of a company's own. A
+member of the group has it at all centers; a CenterRole gives it at one. Permissions are named as
+Django does, "reservations.change_reservation". A superuser may do everything everywhere.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from django.contrib.auth.backends import ModelBackend
+from django.contrib.auth.models import AnonymousUser, Group
+from django.db.models import Model, Q
+
+from accounts.models import CenterRole, User
+
+Permissions = dict[str, frozenset[int]]
+
+
+def may(user: User | AnonymousUser, permission: str, center_id: int | None = None) -> bool:
+    """Whether they may do this at that center; without a center: at any at all."""
+    if center_id is None:
+        return user.has_perm(permission)
+    centers = centers_of(user, permission)
+    return centers is None or center_id in centers
+
+
+def centers_of(user: User | AnonymousUser, permission: str) -> frozenset[int] | None:
+    """The ids of the centers where they may do this; None means at every one."""
+    if not isinstance(user, User) or not user.is_active:
+        return frozenset()
+    if user.is_superuser or permission in ModelBackend().get_all_permissions(user):
+        return None
+    return _granted(user).get(permission, frozenset())
+
+
+def scope(
+    user: User | AnonymousUser, permission: str | Iterable[str], path: str = "room__center"
+) -> Q:
+    """The rows of their centers; `path` leads from a row to its center, "" where it is one.
+
+    Of several permissions any one will do.
+    """
+    wanted = [permission] if isinstance(permission, str) else list(permission)
+    ids: set[int] = set()
+    for each in wanted:
+        centers = centers_of(user, each)
+        if centers is None:
+            return Q()
+        ids |= centers
+    return Q(**{f"{path or 'pk'}__in": sorted(ids)})
+
+
+class CenterRoles(ModelBackend):
+    """Django's permissions, and those that somebody has at some center only.
+
+    `has_perm` so says whether they may do a thing anywhere: enough to show a list, whose rows
+    `scope` chooses, never enough to act on a row, which `may` judges.
+    """
+
+    def get_all_permissions(
+        self, user_obj: User | AnonymousUser, obj: Model | None = None
+    ) -> set[str]:
+        everywhere = super().get_all_permissions(user_obj, obj)
+        if obj is not None or not isinstance(user_obj, User) or not user_obj.is_active:
+            return everywhere
+        return everywhere | _granted(user_obj).keys()
+
+    def has_perm(self, user_obj: User | AnonymousUser, perm: str, obj: Model | None = None) -> bool:
+        return user_obj.is_active and perm in self.get_all_permissions(user_obj, obj)
+
+
+def _granted(user: User) -> Permissions:
+    """Each permission that they have by roles at centers, with the centers; asked for once."""
+    known: Permissions | None = getattr(user, "_granted_at_centers", None)
+    if known is not None:
+        return known
+    centers_by_group: dict[int, set[int]] = defaultdict(set)
+    for group, center in CenterRole.objects.filter(user=user).values_list("group", "center"):
+        centers_by_group[group].add(center)
+    centers_by_permission: dict[str, set[int]] = defaultdict(set)
+    if centers_by_group:
+        rows = Group.objects.filter(pk__in=centers_by_group).values_list(
+            "pk", "permissions__content_type__app_label", "permissions__codename"
+        )
+        for group, app, codename in rows:
+            centers_by_permission[f"{app}.{codename}"] |= centers_by_group[group]
+    granted = {name: frozenset(centers) for name, centers in centers_by_permission.items()}
+    user._granted_at_centers = granted  # type: ignore[attr-defined]
+    return granted

@@ -1,0 +1,44 @@
+/* What a form would do, shown while one edits it.
+
+   <form data-live="ADDRESS" data-live-into="#id"> is posted to ADDRESS a moment after each change;
+   the answer, a fragment of HTML, goes into the element. The latest edit wins. */
+"use strict";
+
+document.addEventListener("DOMContentLoaded", () => {
+  for (const form of document.querySelectorAll("form[data-live]")) {
+    const into = document.querySelector(form.dataset.liveInto);
+    let timer = null;
+    let asked = null;
+
+    const show = async () => {
+      asked?.abort();
+      const mine = (asked = new AbortController());
+      into.setAttribute("aria-busy", "true");
+      try {
+        const answer = await fetch(form.dataset.live, {
+          method: "POST",
+          body: new FormData(form),
+          headers: { "X-Requested-With": "fetch" },
+          signal: mine.signal,
+        });
+        if (!answer.ok) throw new Error(`${answer.status}`);
+        into.innerHTML = await answer.text();
+      } catch (error) {
+        if (error.name === "AbortError") return;
+        into.textContent = "This cannot be shown just now.";
+      }
+      if (asked === mine) into.removeAttribute("aria-busy");
+    };
+
+    const soon = () => {
+      clearTimeout(timer);
+      timer = setTimeout(show, 250);
+    };
+
+    form.addEventListener("input", soon);
+    form.addEventListener("change", soon);
+    // Boxes that find rows by typing tell their changes through jQuery only.
+    window.django?.jQuery?.(form).on("change", "select", soon);
+    if (form.hasAttribute("data-live-now")) show();
+  }
+});

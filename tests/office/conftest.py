@@ -1,0 +1,42 @@
+"""Staff with roles, for tests of the back office."""
+
+import importlib
+from collections.abc import Callable
+
+import pytest
+from django.apps import apps
+from django.contrib.auth.models import Group
+
+from accounts.models import CenterRole, User
+from centers.models import Center
+
+roles_migration = importlib.import_module("reservations.migrations.0003_roles")
+
+
+@pytest.fixture
+def groups(db: None) -> dict[str, Group]:
+    """The roles that the migration makes; tests that empty the database get them anew."""
+    if not Group.objects.filter(name="Viewer").exists():
+        roles_migration.make_groups(apps, None)
+    return {group.name: group for group in Group.objects.all()}
+
+
+@pytest.fixture
+def staff(groups: dict[str, Group]) -> Callable[..., User]:
+    """Make a member of staff: `staff("Desk", center)` at one center, `staff("Desk")` at all."""
+
+    def make(role: str, *centers: Center, email: str = "") -> User:
+        number = User.objects.count()
+        user = User.objects.create_user(
+            email or f"{role.lower()}{number}@example.com",
+            first_name=role,
+            last_name=f"Number {number}",
+            is_staff=True,
+        )
+        if not centers:
+            user.groups.add(groups[role])
+        for center in centers:
+            CenterRole.objects.create(user=user, center=center, group=groups[role])
+        return User.objects.get(pk=user.pk)
+
+    return make
