@@ -8,7 +8,7 @@ from django.db.models import Prefetch, Q
 
 from centers.models import Center
 from centers.span import Span
-from reservations.status import HOLDING, Status
+from reservations.status import EARNING, HOLDING, Status
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -25,6 +25,10 @@ class ReservationQuerySet(models.QuerySet[Any]):
             Q(status__in=sorted(HOLDING)) | Q(status=Status.NEW, hold_until__gt=now),
             holds_slot=True,
         )
+
+    def earning(self) -> "ReservationQuerySet":
+        """Those whose total counts as revenue, here and in every report."""
+        return self.filter(status__in=sorted(EARNING))
 
     def with_lapsed_hold(self, now: dt.datetime) -> "ReservationQuerySet":
         """Drafts that are still marked as holding although their time is over."""

@@ -23,6 +23,9 @@ HOLDING = frozenset({Status.PROCESSING, Status.PENDING, Status.CONFIRMED})
 # What a repeated checkout is answered with, without asking the gateway.
 BOOKED = frozenset({Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
 
+# Those whose total counts as revenue: the center has agreed, and the time was or will be used.
+EARNING = BOOKED - {Status.PENDING}
+
 MOVES: dict[Status, frozenset[Status]] = {
     Status.NEW: frozenset(
         # Straight to Confirmed or Pending where nothing is to be paid.

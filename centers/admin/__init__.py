@@ -1,0 +1,3 @@
+"""Centers in the back office."""
+
+from centers.admin import catalog, center, closures, rates, rooms  # noqa: F401 (they register)
