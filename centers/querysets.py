@@ -19,7 +19,6 @@ from django.db.models import (
 
 from centers import geo
 from roombook import places
-from roombook.errors import NotFound
 
 if TYPE_CHECKING:
     from centers.models import Center, MeetingRoom  # noqa: F401 (a base class names it)
@@ -48,16 +47,6 @@ class MeetingRoomQuerySet(models.QuerySet["MeetingRoom"]):
     def bookable(self) -> Self:
         """With all that the evaluator of availability asks: also rooms that it will refuse."""
         return self.select_related("center", "rate", "resource_type")
-
-    def get_for(self, room_id: int, *, center_id: int | None = None) -> "MeetingRoom":
-        """The room by its id, of that center where one is told, else NotFound."""
-        found = self.filter(pk=room_id)
-        if center_id is not None:
-            found = found.filter(center_id=center_id)
-        room = found.first()
-        if room is None:
-            raise NotFound
-        return room
 
     def wanted(self, filters: "Filters") -> Self:
         """Rooms that meet all the room filters."""

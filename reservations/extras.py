@@ -6,9 +6,12 @@ from typing import TYPE_CHECKING, Any
 from centers.models import Center, Service
 from reservations.pricing import Extra
 from roombook.errors import InvalidRequest
+from roombook.prepared import number, numbers, prepared
 
 if TYPE_CHECKING:
     from decimal import Decimal
+
+    from django.db.models import QuerySet
 
 
 def chosen(center: Center, options: Sequence[Mapping[str, Any]]) -> list[Extra]:
@@ -19,12 +22,7 @@ def chosen(center: Center, options: Sequence[Mapping[str, Any]]) -> list[Extra]:
     """
     wanted = [(index, each) for index, each in enumerate(options) if each.get("selected", True)]
     ids = [each["service_id"] for _, each in wanted if "service_id" in each]
-    offered = {
-        service.pk: service
-        for service in Service.objects.filter(
-            center=center, is_active=True, pk__in=ids
-        ).select_related("rate")
-    }
+    offered = {each.pk: each for each in offered_services(center=center.pk, services=ids)}
     extras: list[Extra] = []
     problems: dict[str, str] = {}
     seen: set[int] = set()
@@ -48,6 +46,13 @@ def chosen(center: Center, options: Sequence[Mapping[str, Any]]) -> list[Extra]:
     if problems:
         raise InvalidRequest(problems)
     return sorted(extras, key=lambda extra: (extra.service.position, extra.service.pk))
+
+
+@prepared
+def offered_services() -> "QuerySet[Service]":
+    return Service.objects.filter(
+        center=number("center"), is_active=True, pk__any_of=numbers("services")
+    ).select_related("rate")
 
 
 def _extra(service: Service, option: Mapping[str, Any]) -> Extra:

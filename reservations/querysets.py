@@ -53,9 +53,15 @@ class ReservationQuerySet(models.QuerySet[Any]):
 
     def touching(self, span: Span, *, turnaround_minutes: int) -> "ReservationQuerySet":
         """Those nearer to the span than the larger of the two turnarounds allows."""
-        buffer = dt.timedelta(minutes=turnaround_minutes)
-        ours = Q(start__lt=span.end + buffer, end__gt=span.start - buffer)
-        theirs = Q(occupied_from__lt=span.end, occupied_until__gt=span.start)
+        wide = span.widened(dt.timedelta(minutes=turnaround_minutes))
+        return self.meeting(span.start, span.end, wide.start, wide.end)
+
+    def meeting(
+        self, start: Any, end: Any, wide_start: Any, wide_end: Any
+    ) -> "ReservationQuerySet":
+        """Those in the way of a span that is `wide` with its own turnaround."""
+        ours = Q(start__lt=wide_end, end__gt=wide_start)
+        theirs = Q(occupied_from__lt=end, occupied_until__gt=start)
         return self.filter(ours | theirs)
 
     def between(self, first: dt.datetime | None, last: dt.datetime | None) -> "ReservationQuerySet":

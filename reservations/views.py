@@ -6,7 +6,7 @@ from typing import Any
 from django.utils import timezone
 
 from accounts.models import User
-from centers.models import MeetingRoom
+from centers.rooms import bookable_room
 from payments.serializers import AccountPaymentInfo
 from reservations import (
     actions,
@@ -79,7 +79,7 @@ class CheckRoomAvailability(Operation):
         end_date: dt.datetime,
         center_id: int | None = None,
     ) -> dict[str, Any]:
-        room = MeetingRoom.objects.bookable().get_for(room_id, center_id=center_id)
+        room = bookable_room(room_id, center_id=center_id)
         span = span_at(room.center, start_date, end_date)
         answer = availability.of(room, span, now=timezone.now(), for_user=user)
         return {"is_available": answer.is_free}
@@ -106,7 +106,7 @@ class ReservationCost(Operation):
         end_date: dt.datetime,
         service_options: list[dict[str, Any]] | None = None,
     ) -> dict[str, Any]:
-        room = MeetingRoom.objects.bookable().get_for(meeting_room_id)
+        room = bookable_room(meeting_room_id)
         span = span_at(room.center, start_date, end_date)
         wanted = extras.chosen(room.center, service_options or [])
         return {"total": billing.list_price(room, span, wanted).total}

@@ -24,7 +24,7 @@ BUDGET = {
     "Change password": 9,
     "Search locations": 10,
     "City centers": 10,
-    "Check room availability": 4,
+    "Check room availability": 3,
     "Reservation cost": 3,
     "Update promo code": 37,
     "Get allowances": 18,

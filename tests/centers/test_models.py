@@ -8,7 +8,8 @@ from django.core.files.storage import default_storage
 from django.db import IntegrityError, connection, transaction
 from PIL import Image
 
-from centers.models import Center, CenterImage, Landmark, MeetingRoom
+from centers.models import Center, CenterImage, Landmark
+from centers.rooms import bookable_room
 from roombook import images
 from tests.factories_centers import (
     CenterFactory,
@@ -179,12 +180,11 @@ def test_a_room_is_got_by_its_id_and_center():
     from roombook.errors import NotFound
 
     room = MeetingRoomFactory()
-    rooms = MeetingRoom.objects.bookable()
-    assert rooms.get_for(room.pk) == room
-    assert rooms.get_for(room.pk, center_id=room.center_id) == room
+    assert bookable_room(room.pk) == room
+    assert bookable_room(room.pk, center_id=room.center_id) == room
     for pk, center_id in ((room.pk, room.center_id + 1), (room.pk + 1, None)):
         with pytest.raises(NotFound):
-            rooms.get_for(pk, center_id=center_id)
+            bookable_room(pk, center_id=center_id)
 
 
 def test_what_responses_show_is_the_same_without_the_prefetch():

@@ -336,3 +336,49 @@ def test_no_customer_reads_of_other_customers(room):
     (reason,) = of(room).reasons
     assert str(rival.pk) not in reason.message
     assert reason.message == "The room is already taken at that time."
+
+
+# --- The fast path says the same ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("after_hours", [False, True])
+@pytest.mark.parametrize("turnaround", [0, 45])
+def test_free_by_one_question_is_free_of_reasons(room, after_hours, turnaround):
+    """Over two days with hours, closures and rivals of every kind, for several customers."""
+    change(room, turnaround_minutes=turnaround)
+    change(room.center, is_after_hours_support_enabled=after_hours)
+    OpeningHoursFactory(center=room.center, weekday=2, opens=time(19), closes=time(0))
+    ClosureFactory(center=room.center, starts_at=START - HOUR, ends_at=START - HOUR / 2)
+    ClosureFactory(center=room.center, room=room, starts_at=START + DAY, ends_at=START + DAY + HOUR)
+    elsewhere = MeetingRoomFactory(center=room.center)
+    ClosureFactory(center=room.center, room=elsewhere, starts_at=START, ends_at=START + DAY)
+    ada, bob = UserFactory(), UserFactory()
+    booked(ada, room=room, start=START + 2 * HOUR)
+    ReservationFactory(room=elsewhere, start=START, end=START + DAY, status=Status.CONFIRMED)
+    held = draft(bob, room=room, start=START + 6 * HOUR)
+    lapsed = draft(bob, room=room, start=START + DAY + 4 * HOUR)
+    change(lapsed, hold_until=NOW)
+
+    fresh = MeetingRoom.objects.bookable().get(pk=room.pk)
+    answers = set()
+    for minutes in range(-120, 36 * 60, 30):
+        for length in (HOUR / 2, 3 * HOUR):
+            start = START + minutes * MINUTE
+            span = Span(start, start + length)
+            for who in ({}, {"for_user": ada}, {"for_user": bob}, {"ignoring": held}):
+                user, ignoring = who.get("for_user"), who.get("ignoring")
+                reasons = (
+                    *availability._opening(fresh, span),
+                    *availability._closures(fresh, span),
+                    *availability._rivals(fresh, span, NOW, user, ignoring),
+                )
+                is_free = availability._is_open_and_free(fresh, span, NOW, user, ignoring)
+                assert is_free == (not reasons), (span, who, reasons)
+                answers.add(is_free)
+    assert answers == {True, False}
+
+
+def test_no_hours_at_all_and_open_all_the_same(room):
+    room.center.opening_hours.all().delete()
+    change(room.center, is_after_hours_support_enabled=True)
+    assert codes(room) == []

@@ -1,0 +1,165 @@
+"""Questions to the database that are written once a process, and only bound from then on.
+
+To write a statement takes the ORM several times as long as PostgreSQL takes to answer it. So the
+hot roads ask by `@prepared` functions: such a function returns an ordinary queryset with a `Param`
+in the place of each value. It runs once; each call of it then binds the values and reads the rows.
+
+    @prepared
+    def room_by_id() -> QuerySet[MeetingRoom]:
+        return MeetingRoom.objects.bookable().filter(pk=number("room"))
+
+    room_by_id(room=7)  # a list of rooms, as list(queryset) would be
+"""
+
+import functools
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+from django.db import connections, models
+from django.db.models import Expression, Field, ForeignObject, Lookup
+from django.db.models import query as django_query
+from django.db.transaction import TransactionManagementError
+
+Row = TypeVar("Row")
+
+
+class Param(Expression):
+    """The place of a value that is told by name when the question is asked."""
+
+    def __init__(self, name: str, output_field: "Field[Any, Any]", *, many: bool = False) -> None:
+        super().__init__(output_field=output_field)
+        self.name = name
+        self.many = many
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
+        return "%s", (self,)
+
+    def bound(self, value: Any, connection: Any) -> Any:
+        """The value as this database's driver takes it."""
+        prepare = self.output_field.get_db_prep_value
+        if not self.many:
+            return prepare(value, connection, prepared=False)
+        values = [prepare(each, connection, prepared=False) for each in value]
+        return values if connection.vendor == "postgresql" else json.dumps(values)
+
+
+def number(name: str) -> Any:
+    return Param(name, models.IntegerField())
+
+
+def real(name: str) -> Any:
+    return Param(name, models.FloatField())
+
+
+def moment(name: str) -> Any:
+    return Param(name, models.DateTimeField())
+
+
+def text(name: str) -> Any:
+    return Param(name, models.TextField())
+
+
+def numbers(name: str) -> Any:
+    """Some numbers, for the look-up `any_of`: `filter(pk__any_of=numbers("rooms"))`."""
+    return Param(name, models.IntegerField(), many=True)
+
+
+def texts(name: str) -> Any:
+    """Some texts, for the look-up `any_of`."""
+    return Param(name, models.TextField(), many=True)
+
+
+@Field.register_lookup
+@ForeignObject.register_lookup
+class AnyOf(Lookup):
+    """Equal to one of `numbers` or `texts`: like `__in`, but one statement however many."""
+
+    lookup_name = "any_of"
+    prepare_rhs = False
+
+    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
+        left, params = self.process_lhs(compiler, connection)
+        right, more = self.process_rhs(compiler, connection)
+        is_postgresql = connection.vendor == "postgresql"
+        how = "= ANY(%s)" if is_postgresql else "IN (SELECT value FROM json_each(%s))"
+        return f"{left} {how % right}", (*params, *more)
+
+
+class Prepared(Generic[Row]):
+    """A question by the function that writes it.
+
+    Positional arguments go to that function, as the statement's words depend on them (the number
+    of words in a search): each combination is written once, the last `LIMIT` of them are kept.
+    """
+
+    LIMIT = 256
+
+    def __init__(self, write: Callable[..., "models.QuerySet[Any, Row]"]) -> None:
+        functools.update_wrapper(self, write)
+        self._statement = functools.lru_cache(self.LIMIT)(lambda *how: Statement(write(*how)))
+
+    def __call__(self, *how: Any, **values: Any) -> list[Row]:
+        return list(self._statement(*how).ask(values))
+
+
+def prepared(write: Callable[..., "models.QuerySet[Any, Row]"]) -> Prepared[Row]:
+    return Prepared(write)
+
+
+class Statement:
+    """The SQL of a queryset, the places of its values, and the way from rows to results."""
+
+    def __init__(self, queryset: Any) -> None:
+        assert not queryset._prefetch_related_lookups, "prefetches are questions of their own"
+        self.using = queryset.db
+        self.locks = queryset.query.select_for_update
+        compiler = queryset.query.get_compiler(using=self.using)
+        self.sql, self.params = compiler.as_sql()
+        columns = [column for column, *_ in compiler.select[: compiler.col_count]]
+        self.converters = compiler.get_converters(columns)
+        is_model = issubclass(queryset._iterable_class, django_query.ModelIterable)
+        self.result: Callable[[Any], Any] = self._maker(compiler) if is_model else tuple
+
+    def ask(self, values: dict[str, Any]) -> Iterable[Any]:
+        connection = connections[self.using]
+        if self.locks and not connection.in_atomic_block:
+            raise TransactionManagementError("A lock outside of a transaction holds nothing.")
+        bound = [
+            each.bound(values[each.name], connection) if isinstance(each, Param) else each
+            for each in self.params
+        ]
+        with connection.cursor() as cursor:
+            cursor.execute(self.sql, bound)
+            rows = cursor.fetchall()
+        if self.converters:
+            rows = self._converted(rows, connection)
+        return map(self.result, rows)
+
+    def _converted(self, rows: Iterable[Sequence[Any]], connection: Any) -> Iterator[list[Any]]:
+        for row in rows:
+            cells = list(row)
+            for position, (converters, expression) in self.converters.items():
+                for convert in converters:
+                    cells[position] = convert(cells[position], expression, connection)
+            yield cells
+
+    def _maker(self, compiler: Any) -> Callable[[Sequence[Any]], models.Model]:
+        """What Django's own ModelIterable does to a row, with its preparations made once."""
+        info = compiler.klass_info
+        model: type[models.Model] = info["model"]
+        first, last = info["select_fields"][0], info["select_fields"][-1] + 1
+        names = [column.target.attname for column, *_ in compiler.select[first:last]]
+        populators_of: Any = django_query.get_related_populators
+        populators = populators_of(info, compiler.select, self.using)
+        annotations = list(compiler.annotation_col_map.items())
+
+        def make(row: Sequence[Any]) -> models.Model:
+            made = model.from_db(self.using, names, row[first:last])
+            for populator in populators:
+                populator.populate(row, made)
+            for name, position in annotations:
+                setattr(made, name, row[position])
+            return made
+
+        return make

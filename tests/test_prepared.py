@@ -1,0 +1,198 @@
+"""Questions that are written once: they answer as the queryset itself would."""
+
+import datetime as dt
+
+import pytest
+from django.db import connection, models, transaction
+from django.db.models import Exists, OuterRef, Q
+from django.db.transaction import TransactionManagementError
+from django.test.utils import CaptureQueriesContext
+
+from accounts.models import ApiToken, User
+from centers.models import Center, MeetingRoom, OpeningHours, Service
+from roombook.prepared import moment, number, numbers, prepared, real, text, texts
+from tests import factories_centers as make
+from tests.factories_people import UserFactory, token_of
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def rooms():
+    return [make.MeetingRoomFactory(capacity=capacity) for capacity in (4, 8, 12)]
+
+
+@prepared
+def larger_rooms() -> "models.QuerySet[MeetingRoom]":
+    return (
+        MeetingRoom.objects.filter(capacity__gte=number("seats"))
+        .select_related("center", "rate", "resource_type")
+        .annotate(is_open=Exists(OpeningHours.objects.filter(center=OuterRef("center"))))
+        .order_by("pk")
+    )
+
+
+def test_rows_are_what_the_queryset_gives(rooms):
+    make.MeetingRoomFactory(capacity=20, rate=None)
+    plain = list(
+        MeetingRoom.objects.filter(capacity__gte=8)
+        .select_related("center", "rate", "resource_type")
+        .order_by("pk")
+    )
+
+    found = larger_rooms(seats=8)
+
+    assert found == plain
+    with CaptureQueriesContext(connection) as asked:
+        for mine, theirs in zip(found, plain, strict=True):
+            for name in ("center", "rate", "resource_type"):
+                one, other = getattr(mine, name), getattr(theirs, name)
+                assert one == other
+                assert one is None or vars(one).keys() == vars(other).keys()
+                assert one is None or state(one) == state(other)
+            assert state(mine) == {**state(theirs), "is_open": mine.is_open}
+    assert not asked.captured_queries
+    assert mine._state.adding is False
+
+
+def state(row):
+    return {name: value for name, value in vars(row).items() if name != "_state"}
+
+
+def test_each_call_has_values_of_its_own(rooms):
+    assert [len(larger_rooms(seats=seats)) for seats in (1, 5, 9, 13, 1)] == [3, 2, 1, 0, 3]
+
+
+def test_the_function_runs_once(rooms):
+    runs = []
+
+    @prepared
+    def by_id():
+        runs.append(1)
+        return MeetingRoom.objects.filter(pk=number("room"))
+
+    assert [by_id(room=room.pk) for room in rooms] == [[room] for room in rooms]
+    assert len(runs) == 1
+
+
+def test_what_the_words_depend_on_is_written_once_each(rooms):
+    runs = []
+
+    @prepared
+    def narrowed(words, limit):
+        runs.append((words, limit))
+        found = Center.objects.order_by("pk")
+        for place in range(words):
+            found = found.filter(search_text__contains=text(f"word{place}"))
+        return found[:limit]
+
+    first = rooms[0].center
+    words = first.name_folded.split()
+    for _ in range(3):
+        assert narrowed(0, 2) == [rooms[0].center, rooms[1].center]
+        assert narrowed(1, 1, word0=words[0]) == [first]
+        assert narrowed(1, 1, word0="no such thing") == []
+    assert runs == [(0, 2), (1, 1)]
+
+
+def test_values_of_every_kind_come_and_go():
+    user = UserFactory()
+    token_of(user)
+    noon = dt.time(12, 30)
+    make.OpeningHoursFactory(
+        center=make.CenterFactory(latitude=12.25, longitude=3.5), weekday=6, opens=noon
+    )
+
+    @prepared
+    def tokens():
+        return ApiToken.objects.filter(
+            user__email=text("email"), expires_at__gt=moment("now")
+        ).values_list("user_id", "expires_at", "user__is_active")
+
+    @prepared
+    def hours():
+        return OpeningHours.objects.filter(
+            center__latitude__gte=real("south"), weekday=number("day")
+        ).values_list("opens", "center__latitude", "center__tax_rate")
+
+    token = ApiToken.objects.get()
+    asked = {"email": user.email, "now": token.created_at}
+    assert tokens(**asked) == [(user.pk, token.expires_at, True)]
+    assert tokens(**asked | {"now": token.expires_at}) == []
+    center = Center.objects.get()
+    assert hours(south=12.2, day=6) == [(noon, 12.25, center.tax_rate)]
+    assert hours(south=12.3, day=6) == []
+
+
+def test_any_of_many(rooms):
+    @prepared
+    def some():
+        return MeetingRoom.objects.filter(pk__any_of=numbers("ids")).order_by("pk")
+
+    @prepared
+    def of_centers():
+        return MeetingRoom.objects.filter(center__any_of=numbers("ids")).order_by("pk")
+
+    @prepared
+    def named():
+        return MeetingRoom.objects.filter(name__any_of=texts("names")).order_by("pk")
+
+    one, _, three = rooms
+    assert some(ids=[three.pk, one.pk, 0]) == [one, three]
+    assert some(ids=[]) == []
+    assert of_centers(ids=[one.center_id, three.center_id]) == [one, three]
+    assert named(names=[one.name, 'it\'s "this", {or} that']) == [one]
+
+
+def test_a_value_is_never_a_part_of_the_statement(rooms):
+    @prepared
+    def named():
+        return MeetingRoom.objects.filter(Q(name=text("name")) | Q(provider=text("name")))
+
+    assert named(name="x' OR '1'='1") == []
+    assert named(name="%s") == []
+
+
+def test_rows_of_several_tables(rooms):
+    service = make.ServiceFactory(center=rooms[0].center)
+
+    @prepared
+    def names():
+        return (
+            MeetingRoom.objects.filter(center=number("center"))
+            .values_list("name")
+            .union(
+                Service.objects.filter(center=number("center")).order_by().values_list("name"),
+                all=True,
+            )
+        )
+
+    assert set(names(center=rooms[0].center_id)) == {(rooms[0].name,), (service.name,)}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_lock_needs_a_transaction():
+    @prepared
+    def locked():
+        return User.objects.filter(pk=number("user")).select_for_update()
+
+    user = UserFactory()
+    with transaction.atomic():
+        assert locked(user=user.pk) == [user]
+    if connection.features.has_select_for_update:
+        with pytest.raises(TransactionManagementError):
+            locked(user=user.pk)
+
+
+def test_a_value_that_is_missing_is_a_defect():
+    with pytest.raises(KeyError):
+        larger_rooms()
+
+
+def test_a_prefetch_is_refused():
+    @prepared
+    def with_rooms():
+        return Center.objects.prefetch_related("rooms")
+
+    with pytest.raises(AssertionError):
+        with_rooms()
