@@ -15,7 +15,7 @@ PRODUCTION = ENV_FILE=/dev/null DEBUG=false ALLOWED_HOSTS=rooms.example.com PAYM
 	DEFAULT_FROM_EMAIL=rooms@example.com \
 	SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')"
 
-.PHONY: help env run test faults lint types settings check fmt lock clean
+.PHONY: help env run test faults screenshots lint types settings check fmt lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -65,6 +65,9 @@ faults: .venv/.stamp  ## Break things on purpose for longer than `make test` doe
 		FAULTS=long TEST_DB=$$db $(PY) -m pytest -q tests/faults $(ARGS) || failed="$$failed $$db"; \
 	done; \
 	test -z "$$failed" || { echo "Faults that were not survived, on:$$failed" >&2; exit 1; }
+
+screenshots: .venv/.stamp  ## Take pictures of every page of the back office, into screenshots/
+	@$(PY) -m tests.browser.screenshots
 
 lint: .venv/.stamp  ## Check style, formatting and who may import whom
 	@$(PY) -m ruff check .

@@ -1,0 +1,65 @@
+"""The browser that tests and screenshots drive: this machine's own Chromium, without a window."""
+
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http import HTTPStatus
+
+from playwright.sync_api import Browser, Page, sync_playwright
+
+PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+DESKTOP = {"width": 1440, "height": 900}
+TABLET = {"width": 820, "height": 1180}
+
+FLAGS = [
+    "--no-sandbox",  # tests may run as root
+    "--disable-dev-shm-usage",
+    # The browser's own calls home.
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--no-first-run",
+]
+
+
+@contextmanager
+def started() -> Iterator[Browser]:
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=PROGRAM, args=FLAGS)
+        try:
+            yield browser
+        finally:
+            browser.close()
+
+
+class Watch:
+    """What a page must never do: complain in the console, or ask another host for anything."""
+
+    def __init__(self, page: Page, host: str) -> None:
+        self.complaints: list[str] = []
+        page.on("console", lambda said: self._said(said.type, said.text))
+        page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
+        page.on("request", lambda request: self._asked(request.url, host))
+        page.on("response", lambda answer: self._answered(answer.status, answer.url))
+
+    def _said(self, kind: str, text: str) -> None:
+        # Which one it was, its answer tells.
+        if kind in {"error", "warning"} and not text.startswith("Failed to load resource"):
+            self.complaints.append(f"{kind}: {text}")
+
+    def _answered(self, status: int, address: str) -> None:
+        if status >= HTTPStatus.BAD_REQUEST:
+            self.complaints.append(f"{status}: {address}")
+
+    def _asked(self, address: str, host: str) -> None:
+        if not address.startswith((host, "data:", "blob:")):
+            self.complaints.append(f"asked another host: {address}")
+
+
+def sign_in(page: Page, host: str, email: str, password: str) -> None:
+    page.goto(f"{host}/admin/login/?next=/admin/")
+    page.fill("#id_username", email)
+    page.fill("#id_password", password)
+    page.click("#login-form button[type=submit]")
+    page.wait_for_url(f"{host}/admin/")

@@ -1,0 +1,68 @@
+"""A real browser against the running service with demo data."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from django.core.management import call_command
+from playwright.sync_api import Browser, Page
+
+from accounts.models import CenterRole, User
+from centers.models import Center
+from tests.browser import chromium
+from tests.office.conftest import groups, staff  # noqa: F401  (fixtures)
+
+PASSWORD = "quiet-harbour-42"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests of pages are skipped by name where there is no browser."""
+    if chromium.PROGRAM:
+        return
+    for item in items:
+        if "tests/browser/" in item.nodeid:
+            item.add_marker(pytest.mark.skip(reason=f"{item.name} needs Chromium"))
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    # Playwright keeps an event loop in this thread, which Django takes for asynchronous code.
+    with pytest.MonkeyPatch.context() as patch, chromium.started() as browser:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        yield browser
+
+
+@pytest.fixture
+def demo(transactional_db: None, groups: dict) -> None:  # noqa: F811
+    call_command("seed_demo", force=True, verbosity=0)
+
+
+@pytest.fixture
+def desk(
+    demo: None,
+    browser: Browser,
+    live_server,
+    groups: dict,  # noqa: F811
+) -> Iterator[Callable[..., Page]]:
+    """Sign a member of staff in: `desk("Desk", "Union Station")`, or at all centers."""
+    opened = []
+
+    def open_as(role: str, *centers: str, size: dict = chromium.DESKTOP) -> Page:
+        user = User.objects.create_user(
+            f"{role.lower()}@roombook.example", PASSWORD, first_name=role, is_staff=True
+        )
+        for name in centers:
+            center = Center.objects.get(name=name)
+            CenterRole.objects.create(user=user, center=center, group=groups[role])
+        if not centers:
+            user.groups.add(groups[role])
+        context = browser.new_context(viewport=size)
+        page = context.new_page()
+        page.set_default_timeout(15_000)
+        opened.append((context, chromium.Watch(page, live_server.url)))
+        chromium.sign_in(page, live_server.url, user.email, PASSWORD)
+        return page
+
+    yield open_as
+    for context, watch in opened:
+        context.close()
+        assert watch.complaints == []
