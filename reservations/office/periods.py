@@ -1,0 +1,116 @@
+"""Days as centers count them: a period of local days, and the same as the database can ask.
+
+A day begins and ends by the clock of each center. What that means in UTC is worked out here, zone
+by zone, and handed to the database as moments: both databases answer alike, also on the days when
+a clock changes, and neither has to know what a time zone is.
+"""
+
+import calendar
+import datetime as dt
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from django.db.models import Case, IntegerField, Q, Value, When
+
+from centers.span import Span, midnight
+from roombook import places
+
+DAY = dt.timedelta(days=1)
+# No clock of the world is further from UTC than this.
+FAR = dt.timedelta(hours=26)
+
+
+@dataclass(frozen=True, slots=True)
+class Period:
+    """Local days, the first and the last included."""
+
+    first: dt.date
+    last: dt.date
+
+    def __post_init__(self) -> None:
+        if self.first > self.last:
+            raise ValueError("A period begins before it ends.")
+
+    @classmethod
+    def month_of(cls, day: dt.date) -> "Period":
+        return cls(day.replace(day=1), day.replace(day=days_in_month(day)))
+
+    @property
+    def length(self) -> int:
+        return (self.last - self.first).days + 1
+
+    def days(self) -> Iterator[dt.date]:
+        return (self.first + number * DAY for number in range(self.length))
+
+    def months(self) -> tuple[dt.date, ...]:
+        """The first day of each calendar month that the period touches."""
+        return tuple(
+            dt.date(number // 12, number % 12 + 1, 1)
+            for number in range(_number(self.first), _number(self.last) + 1)
+        )
+
+    def span(self, time_zone_id: str) -> Span:
+        """The period by the clock of a place."""
+        zone = places.time_zone(time_zone_id)
+        return Span(midnight(self.first, zone), midnight(self.last + DAY, zone))
+
+    def anywhere(self) -> Span:
+        """What holds the period whatever the clock."""
+        first = dt.datetime.combine(self.first, dt.time(), tzinfo=dt.UTC)
+        last = dt.datetime.combine(self.last, dt.time(), tzinfo=dt.UTC)
+        return Span(first - FAR, last + DAY + FAR)
+
+
+def _number(day: dt.date) -> int:
+    return day.year * 12 + day.month - 1
+
+
+def days_in_month(day: dt.date) -> int:
+    return calendar.monthrange(day.year, day.month)[1]
+
+
+def starting_in(period: Period, zones: Iterable[str], *, path: str = "") -> Q:
+    """Reservations whose meeting begins within the period, by the clock of its center.
+
+    `zones` are the time zones of all centers that are asked about; `path` leads to the reservation.
+    """
+    held = period.anywhere()
+    # For the index; which of these it is, each zone says.
+    roughly = Q(**{f"{path}start__gte": held.start, f"{path}start__lt": held.end})
+    exactly = Q(pk__in=[])
+    for span, alike in _alike(zones, period.span):
+        exactly |= Q(
+            **{
+                f"{path}room__center__time_zone_id__in": alike,
+                f"{path}start__gte": span.start,
+                f"{path}start__lt": span.end,
+            }
+        )
+    return roughly & exactly
+
+
+def month_number(period: Period, zones: Iterable[str], *, path: str = "") -> Case:
+    """Which of `period.months()` a meeting of the period begins in, by its center's clock."""
+    later = period.months()[1:]
+
+    def turns(zone: str) -> tuple[dt.datetime, ...]:
+        return tuple(midnight(month, places.time_zone(zone)) for month in later)
+
+    whens = []
+    for moments, alike in _alike(zones, turns):
+        steps = [
+            When(**{f"{path}start__lt": moment}, then=Value(number))
+            for number, moment in enumerate(moments)
+        ]
+        month = Case(*steps, default=Value(len(later)), output_field=IntegerField())
+        whens.append(When(**{f"{path}room__center__time_zone_id__in": alike}, then=month))
+    return Case(*whens, default=Value(0), output_field=IntegerField())
+
+
+def _alike(zones: Iterable[str], reading: Callable[[str], Any]) -> list[tuple[Any, list[str]]]:
+    """Zones whose clocks read alike, together: few questions, whatever the number of zones."""
+    groups: dict[Any, list[str]] = {}
+    for zone in sorted(set(zones)):
+        groups.setdefault(reading(zone), []).append(zone)
+    return list(groups.items())

@@ -1,0 +1,306 @@
+"""Revenue: what the company earns by its rooms, by center, month and source.
+
+**Which month.** A meeting earns in the month in which it begins, by the clock of its center: when
+the service is given, not when it is paid. A month to come tells what is booked for it by now.
+
+**What counts.** For reservations in the deployment's currency:
+
+- *Billed*: the total of every Confirmed, Completed and NoShow reservation.
+- *Refunded*: what their customers got back, or are about to get back, of that. A refund because
+  the price went down (the booking was moved) is no loss: the bill is lower already.
+- *Fees*: what is kept of Cancelled reservations, that is: taken, and neither given back nor
+  promised back.
+- **Revenue** = billed - refunded + fees. *Tax* is the part of it that is owed on: the bills' tax
+  lines, of a refund or fee the same share as of its bill, rounded to the hundredth a reservation.
+  **Net** = revenue - tax.
+
+Money that is only reserved (Pending), and money on its way back from what was never booked, is no
+revenue. A refund of a booking that the gateway refused is not counted: that money is still here,
+and a person has to see to it.
+
+**Source.** Each reservation has exactly one: the partner who brought it, else its promo code, else
+none ("direct"). So the sums by center, by month and by source are the same total.
+"""
+
+import datetime as dt
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, fields
+from decimal import Decimal
+from typing import Any
+
+from django.conf import settings
+from django.db.models import (
+    BigIntegerField,
+    Case,
+    Count,
+    Exists,
+    F,
+    OuterRef,
+    Q,
+    QuerySet,
+    Sum,
+    Value,
+    When,
+)
+from django.db.models.functions import Coalesce, Greatest, Least
+
+from centers.models import Center
+from payments.models import Payment, PaymentState, Refund
+from reservations.integrity.money import not_refused
+from reservations.models import LineItem, LineItemType, Partner, PromoCode, Reservation
+from reservations.office.amounts import Hundredths, Share, amount, hundredths, sum_of
+from reservations.office.periods import month_number
+from reservations.office.selection import Selection, TooMuch
+from reservations.status import BOOKED, Status
+
+EARNING = sorted(BOOKED - {Status.PENDING})
+# So many different (center, month, partner, promo code) are read at most.
+MOST_GROUPS = 100_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Takings:
+    """A sum of what reservations earn."""
+
+    bookings: int = 0
+    billed: Decimal = field(default=Decimal("0.00"))
+    refunded: Decimal = field(default=Decimal("0.00"))
+    fees: Decimal = field(default=Decimal("0.00"))
+    tax: Decimal = field(default=Decimal("0.00"))
+
+    @property
+    def revenue(self) -> Decimal:
+        return self.billed - self.refunded + self.fees
+
+    @property
+    def net(self) -> Decimal:
+        return self.revenue - self.tax
+
+    def __add__(self, other: "Takings") -> "Takings":
+        return Takings(
+            **{
+                each.name: getattr(self, each.name) + getattr(other, each.name)
+                for each in fields(self)
+            }
+        )
+
+
+NOTHING = Takings()
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class Source:
+    """Who brought a booking: a partner, else a promo code, else nobody."""
+
+    kind: str
+    name: str = ""
+    pk: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}".strip()
+
+
+DIRECT = Source("Direct")
+
+
+@dataclass(frozen=True, slots=True)
+class Earned:
+    """The takings of one center, in one month, from one source."""
+
+    center: int
+    month: dt.date
+    source: Source
+    takings: Takings
+
+
+@dataclass(frozen=True, slots=True)
+class Revenue:
+    """A report; each of the three tables adds up to the total."""
+
+    total: Takings
+    by_center: dict[int, Takings]
+    by_month: dict[dt.date, Takings]
+    by_source: dict[Source, Takings]
+    names: dict[int, str]
+
+
+def report(selection: Selection) -> Revenue:
+    """The revenue of the selection. Raises TooMuch where it falls into too many pieces."""
+    rows = list(earned(selection))
+    by_month = dict.fromkeys(selection.period.months(), NOTHING)
+    by_month.update(summed(rows, lambda row: row.month))
+    by_center = summed(rows, lambda row: row.center)
+    names = Center.objects.filter(pk__in=by_center).values_list("pk", "name")
+    return Revenue(
+        total=sum((row.takings for row in rows), NOTHING),
+        by_center=by_center,
+        by_month=by_month,
+        by_source=summed(rows, lambda row: row.source),
+        names=dict(names),
+    )
+
+
+def summed(rows: Iterable[Earned], key: Callable[[Earned], Any]) -> dict[Any, Takings]:
+    sums: dict[Any, Takings] = {}
+    for row in rows:
+        sums[key(row)] = sums.get(key(row), NOTHING) + row.takings
+    return sums
+
+
+def total(selection: Selection) -> Takings:
+    """Only the sum."""
+    zones = selection.zones()
+    found = [
+        _takings(rows.aggregate(**sums))
+        for rows, sums in (
+            (_bills(selection, zones), BILLS),
+            (_taxes(selection, zones), TAXES),
+            (_exceptions(selection, zones), EXCEPTIONS),
+        )
+    ]
+    return sum(found, NOTHING)
+
+
+def earned(selection: Selection) -> Iterable[Earned]:
+    """The takings in as small pieces as the database makes of them, in no order.
+
+    Three questions: the bills, their tax, and the few that were refunded or cancelled.
+    """
+    zones = selection.zones()
+    pieces: dict[tuple[Any, ...], Takings] = {}
+    for rows, sums, path in (
+        (_bills(selection, zones), BILLS, ""),
+        (_taxes(selection, zones), TAXES, "reservation__"),
+        (_exceptions(selection, zones), EXCEPTIONS, ""),
+    ):
+        for row in _grouped(rows, sums, path, selection, zones):
+            key = (row["at"], row["month"], row["by_partner"], row["by_code"])
+            pieces[key] = pieces.get(key, NOTHING) + _takings(row)
+    months = selection.period.months()
+    sources = _sources(pieces)
+    return (
+        Earned(at, months[month], sources(partner, code), takings)
+        for (at, month, partner, code), takings in pieces.items()
+    )
+
+
+def _grouped(
+    rows: QuerySet[Any], sums: dict[str, Any], path: str, selection: Selection, zones: list[str]
+) -> list[dict[str, Any]]:
+    grouped = (
+        rows.order_by()
+        .annotate(
+            at=F(f"{path}room__center"),
+            month=month_number(selection.period, zones, path=path),
+            by_partner=F(f"{path}partner"),
+            by_code=F(f"{path}promo_code"),
+        )
+        .values("at", "month", "by_partner", "by_code")
+        .annotate(**sums)
+    )
+    found = list(grouped[: MOST_GROUPS + 1])
+    if len(found) > MOST_GROUPS:
+        raise TooMuch("This is too much for one report. Choose fewer days, or some centers.")
+    return found
+
+
+def _takings(row: dict[str, Any]) -> Takings:
+    return Takings(
+        bookings=row.get("bookings") or 0,
+        **{name: amount(row.get(name)) for name in ("billed", "refunded", "fees", "tax")},
+    )
+
+
+def _bills(selection: Selection, zones: list[str]) -> QuerySet[Reservation]:
+    return Reservation.objects.filter(
+        selection.starting(zones), status__in=EARNING, currency=settings.CURRENCY
+    )
+
+
+BILLS = {"bookings": Count("pk"), "billed": hundredths("total_cost")}
+
+
+def _taxes(selection: Selection, zones: list[str]) -> QuerySet[LineItem]:
+    return LineItem.objects.filter(
+        selection.starting(zones, path="reservation__"),
+        type=LineItemType.TAX,
+        reservation__status__in=EARNING,
+        reservation__currency=settings.CURRENCY,
+    )
+
+
+TAXES = {"tax": hundredths("total")}
+
+
+def _exceptions(selection: Selection, zones: list[str]) -> QuerySet[Reservation]:
+    """Bookings that were refunded, and cancelled ones that were paid for."""
+    refunded = Q(status__in=EARNING) & Exists(
+        Refund.objects.filter(payment__reservation=OuterRef("pk"))
+    )
+    cancelled = Q(status=Status.CANCELLED) & Exists(_taken().filter(reservation=OuterRef("pk")))
+    rows = Reservation.objects.filter(
+        selection.starting(zones),
+        refunded | cancelled,
+        # Told apart from the two above for the index.
+        status__in=[*EARNING, Status.CANCELLED],
+        currency=settings.CURRENCY,
+    )
+    return rows.annotate(
+        bill=Hundredths("total_cost"),
+        bill_tax=sum_of(LineItem.objects.filter(type=LineItemType.TAX), "total", by="reservation"),
+        taken=sum_of(_taken(), "amount", by="reservation"),
+        given=sum_of(not_refused(), "amount", by="payment__reservation"),
+        promised=Coalesce(Hundredths("refund_promised"), 0),
+    ).annotate(
+        # What was taken beyond the bill goes back without being a loss.
+        loss=_only_if(
+            ~Q(status=Status.CANCELLED),
+            Greatest(0, Least(F("given"), F("bill") - F("taken") + F("given"))),
+        ),
+        fee=_only_if(
+            Q(status=Status.CANCELLED),
+            Greatest(0, F("taken") - Greatest(F("given"), F("promised"))),
+        ),
+    )
+
+
+def _taken() -> QuerySet[Payment]:
+    """Money that was taken, or is about to be for a booking."""
+    return Payment.objects.filter(
+        Q(captured_at__isnull=False)
+        | Q(state=PaymentState.AUTHORIZED, reservation__status__in=EARNING)
+    )
+
+
+def _only_if(condition: Q, then: Any) -> Case:
+    return Case(When(condition, then=then), default=Value(0), output_field=BigIntegerField())
+
+
+EXCEPTIONS = {
+    "refunded": Sum("loss"),
+    "fees": Sum("fee"),
+    "tax": Sum(Share(F("bill_tax"), F("fee") - F("loss"), F("bill"))),
+}
+
+
+def _sources(pieces: Iterable[tuple[Any, ...]]) -> Callable[[int | None, int | None], Source]:
+    """From the ids of a partner and a promo code to the source that they make."""
+    partners = {partner for _, _, partner, _ in pieces if partner}
+    codes = {code for _, _, partner, code in pieces if code and not partner}
+    sources = {
+        **{
+            ("Partner", pk): Source("Partner", name, pk)
+            for pk, name in Partner.objects.filter(pk__in=partners).values_list("pk", "name")
+        },
+        **{
+            ("Promo code", pk): Source("Promo code", code, pk)
+            for pk, code in PromoCode.objects.filter(pk__in=codes).values_list("pk", "code")
+        },
+    }
+
+    def source(partner: int | None, code: int | None) -> Source:
+        if partner:
+            return sources["Partner", partner]
+        return sources["Promo code", code] if code else DIRECT
+
+    return source

@@ -1,0 +1,42 @@
+"""What a report is asked about: a period, some centers, some types of room."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import Q
+
+from centers.models import Center
+from reservations.office.periods import Period, starting_in
+
+
+class TooMuch(Exception):
+    """The report would keep the database busy for everybody; the message says what to ask for."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """`centers` and `room_types` are ids; None is every one."""
+
+    period: Period
+    centers: frozenset[int] | None = None
+    room_types: frozenset[int] | None = None
+
+    def of_centers(self, path: str) -> Q:
+        """Only rows of these centers; `path` leads to the center."""
+        return Q() if self.centers is None else Q(**{f"{path}__in": sorted(self.centers)})
+
+    def of_rooms(self, path: str) -> Q:
+        """Only rows of these centers and types; `path` leads to the room, "" is the room."""
+        chosen = self.of_centers(f"{path}center")
+        if self.room_types is not None:
+            chosen &= Q(**{f"{path}resource_type__in": sorted(self.room_types)})
+        return chosen
+
+    def zones(self) -> list[str]:
+        """The time zones of the centers."""
+        rows = Center.objects.filter(self.of_centers("pk")).order_by("time_zone_id")
+        return list(rows.values_list("time_zone_id", flat=True).distinct())
+
+    def starting(self, zones: Iterable[str], *, path: str = "") -> Q:
+        """Reservations in these rooms whose meeting begins in the period, on the center's clock."""
+        return self.of_rooms(f"{path}room__") & starting_in(self.period, zones, path=path)
