@@ -56,6 +56,7 @@ from reservations.status import BOOKED, Status
 EARNING = sorted(BOOKED - {Status.PENDING})
 # So many different (center, month, partner, promo code) are read at most.
 MOST_GROUPS = 100_000
+TOO_MUCH = "This is too much for one report. Choose fewer days, or some centers."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +201,7 @@ def _grouped(
     )
     found = list(grouped[: MOST_GROUPS + 1])
     if len(found) > MOST_GROUPS:
-        raise TooMuch("This is too much for one report. Choose fewer days, or some centers.")
+        raise TooMuch(TOO_MUCH)
     return found
 
 

@@ -283,8 +283,9 @@ def _centers(selection: Selection) -> dict[int, tuple[str, str]]:
 def _weeks(centers: dict[int, tuple[str, str]]) -> dict[int, Week]:
     hours: dict[int, set[tuple[int, dt.time, dt.time]]] = defaultdict(set)
     rows = OpeningHours.objects.filter(center__in=centers).order_by()
-    for center, *stretch in rows.values_list("center_id", "weekday", "opens", "closes"):
-        hours[center].add((stretch[0], stretch[1], stretch[2]))
+    columns = ("center_id", "weekday", "opens", "closes")
+    for center, weekday, opens, closes in rows.values_list(*columns):
+        hours[center].add((weekday, opens, closes))
     return {pk: Week(zone, frozenset(hours[pk])) for pk, (_, zone) in centers.items()}
 
 

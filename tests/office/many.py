@@ -1,0 +1,47 @@
+"""Many rows at once, for tests of how a page bears them."""
+
+import datetime as dt
+from decimal import Decimal
+
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from reservations.models import Reservation
+from reservations.status import HOLDING, Status
+
+MINUTE = dt.timedelta(minutes=1)
+
+
+def many(room, user, count, *, start, status=Status.COMPLETED, **fields):
+    """So many meetings of a minute, one after the other: bare rows, past all rules."""
+    rows = []
+    for number in range(count):
+        begins = start + number * MINUTE
+        ends = begins + MINUTE
+        rows.append(
+            Reservation(
+                room=room,
+                user=user,
+                start=begins,
+                end=ends,
+                occupied_from=begins,
+                occupied_until=ends,
+                status=status,
+                holds_slot=status in HOLDING,
+                currency="USD",
+                total_cost=Decimal("10.00"),
+                cancellation_notice_hours=24,
+                cancellation_grace_minutes=15,
+                created_at=start,
+                booked_at=start,
+                **fields,
+            )
+        )
+    return Reservation.objects.bulk_create(rows)
+
+
+def questions(ask):
+    """How many queries something takes."""
+    with CaptureQueriesContext(connection) as queries:
+        ask()
+    return len(queries)

@@ -1,0 +1,191 @@
+"""Cancellations, no-shows, and what was given away."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+
+from reservations import actions, cancellation
+from reservations.models import AllowanceUse, LineItem, LineItemType
+from reservations.office import discounts, outcomes
+from reservations.office.discounts import Cost
+from reservations.office.outcomes import Outcomes
+from reservations.office.periods import Period
+from reservations.office.selection import Selection, TooMuch
+from reservations.status import Status
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    NOW,
+    START,
+    AllowanceFactory,
+    PromoCodeFactory,
+    ReservationFactory,
+    a_room,
+    by_card,
+    checkout,
+    draft,
+)
+from tests.office.many import many, questions
+
+pytestmark = pytest.mark.django_db
+
+MARCH = Period(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
+SPRING = Period(dt.date(2027, 3, 1), dt.date(2027, 5, 31))
+DAY = 24 * HOUR
+
+
+def row(status, **fields):
+    return ReservationFactory(
+        **{"status": status, "total_cost": Decimal("75.00"), "booked_at": NOW, **fields}
+    )
+
+
+# --- Outcomes -----------------------------------------------------------------------------------
+
+
+def became(period=MARCH, **also):
+    return outcomes.report(Selection(period, **also))
+
+
+def test_each_booking_is_counted_by_what_became_of_it():
+    for status in (*Status, Status.CANCELLED):
+        late = {"cancelled_at": START - 25 * HOUR} if status == Status.CANCELLED else {}
+        row(status, **late)
+    row(Status.CANCELLED, cancelled_at=START - 23 * HOUR)
+
+    found = became().total
+
+    assert found == Outcomes(
+        kept=3, over=2, missed=1, cancelled=3, late=1, declined=1, lapsed=1, lost=Decimal("225.00")
+    )
+    assert found.cancelled_share == 0.5
+    assert found.missed_share == 0.5
+
+
+def test_drafts_that_were_dropped_are_no_bookings():
+    row(Status.CANCELLED, booked_at=None)
+    row(Status.EXPIRED, booked_at=None)
+
+    assert became().total == outcomes.NONE
+    assert outcomes.NONE.cancelled_share is None
+    assert outcomes.NONE.missed_share is None
+
+
+def test_outcomes_add_up_by_center_and_by_month():
+    rooms = [a_room(), a_room(time_zone_id="Asia/Tokyo")]
+    for number, status in enumerate([*Status] * 3):
+        row(status, room=rooms[number % 2], start=START + number * 3 * DAY)
+
+    found = became(SPRING)
+
+    assert len(found.by_center) == 2
+    assert list(found.by_month) == [dt.date(2027, month, 1) for month in (3, 4, 5)]
+    assert found.total.cancelled == 3
+    for parts in (found.by_center, found.by_month):
+        assert sum(parts.values(), outcomes.NONE) == found.total
+    assert became(centers=frozenset()).total == outcomes.NONE
+
+
+def test_outcomes_are_asked_as_often_for_2000_as_for_20():
+    room, user = a_room(), UserFactory()
+    many(room, user, 20, start=START)
+    few = questions(became)
+    many(room, user, 1980, start=START + DAY, status=Status.CANCELLED)
+
+    assert questions(became) == few == 3
+
+
+def test_too_many_centers_and_months_are_refused(monkeypatch):
+    row(Status.COMPLETED)
+    monkeypatch.setattr(outcomes, "MOST_GROUPS", 0)
+    with pytest.raises(TooMuch):
+        became()
+
+
+# --- Discounts ----------------------------------------------------------------------------------
+
+
+def given(period=MARCH, **also):
+    return discounts.report(Selection(period, **also))
+
+
+def test_what_was_taken_off_the_bills():
+    """Three hours at 25: two by allowance, half of the rest by a code, 5 by staff."""
+    room, user = a_room(), UserFactory()
+    AllowanceFactory(user=user, hours=2, description="Founder hours")
+    PromoCodeFactory(code="HALF", percent=Decimal(50))
+    reservation = draft(user, room)
+    actions.apply_promo_code(reservation.pk, "HALF", user=user, now=NOW)
+    actions.adjust_price(
+        reservation.pk, Decimal(-5), "Cold coffee", by=AdministratorFactory(), now=NOW
+    )
+    checkout.check_out(reservation.pk, user=user, means=by_card(), now=NOW)
+
+    found = given()
+
+    assert found.total == Cost(
+        promotions=Decimal("12.50"), allowances=Decimal("50.00"), adjustments=Decimal("5.00")
+    )
+    assert found.total.total == Decimal("67.50")
+    assert found.codes == [discounts.CodeCost("HALF", 1, Decimal("12.50"), billed=Decimal("7.50"))]
+    assert found.allowances == [discounts.AllowanceCost("Founder hours", 1, 1, 2, Decimal("50.00"))]
+
+
+def test_what_was_cancelled_took_nothing_off():
+    user = UserFactory()
+    AllowanceFactory(user=user)
+    reservation = draft(user)
+    checkout.check_out(reservation.pk, user=user, means=checkout.Means(), now=NOW)
+    assert given().total.allowances == Decimal("75.00")
+
+    cancellation.cancel(reservation.pk, user=user, now=NOW)
+
+    assert given().total == discounts.NOTHING
+    assert given().allowances == []
+
+
+def test_discounts_add_up_by_center_month_code_and_allowance():
+    codes = [PromoCodeFactory(percent=Decimal("33.33")), PromoCodeFactory(percent=Decimal(7))]
+    rooms = [a_room(), a_room(time_zone_id="America/New_York")]
+    for number in range(8):
+        user = UserFactory()
+        if number % 3:
+            AllowanceFactory(user=user, hours=1, description=f"Plan {number % 2}")
+        room = rooms[number % 2]
+        reservation = draft(user, room, start=START + number * 7 * DAY)
+        code = codes[number % 3 % 2].code
+        actions.apply_promo_code(reservation.pk, code, user=user, now=NOW)
+        checkout.check_out(reservation.pk, user=user, means=by_card(), now=NOW)
+
+    found = given(SPRING)
+
+    assert len(found.by_center) == len(found.codes) == len(found.allowances) == 2
+    for parts in (found.by_center, found.by_month):
+        assert sum(parts.values(), discounts.NOTHING) == found.total
+    assert sum(each.cost for each in found.codes) == found.total.promotions > 0
+    assert sum(each.cost for each in found.allowances) == found.total.allowances > 0
+
+
+def test_discounts_are_asked_as_often_for_2000_as_for_20():
+    room, user, code = a_room(), UserFactory(), PromoCodeFactory()
+    allowance = AllowanceFactory(user=user)
+
+    def more(count, start):
+        rows = many(room, user, count, start=start, promo_code=code)
+        LineItem.objects.bulk_create(
+            LineItem(reservation=each, position=1, type=LineItemType.PROMOTION, total=Decimal(-1))
+            for each in rows
+        )
+        AllowanceUse.objects.bulk_create(
+            AllowanceUse(reservation=each, allowance=allowance, hours=1, discount=Decimal(1))
+            for each in rows
+        )
+
+    more(20, START)
+    few = questions(given)
+    more(1980, START + DAY)
+
+    assert questions(given) == few == 5
+    assert given().total.promotions == Decimal(2000)
+    assert given().allowances[0].hours == 2000

@@ -1,0 +1,287 @@
+"""What is earned, so that an accountant finds it again: it adds up, whichever way it is asked."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+
+from payments.models import Payment, PaymentState, Refund, RefundState
+from reservations import cancellation
+from reservations.models import LineItem, LineItemType
+from reservations.office import revenue
+from reservations.office.periods import Period
+from reservations.office.revenue import DIRECT, NOTHING, Source, Takings
+from reservations.office.selection import Selection, TooMuch
+from reservations.status import Status
+from tests.factories_people import UserFactory
+from tests.factories_reservations import (
+    NOW,
+    START,
+    PartnerFactory,
+    PromoCodeFactory,
+    ReservationFactory,
+    a_room,
+    booked,
+    draft,
+    requested,
+)
+from tests.office.many import many, questions
+
+pytestmark = pytest.mark.django_db
+
+MARCH = Period(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
+YEAR = Period(dt.date(2027, 1, 1), dt.date(2027, 12, 31))
+
+
+def earned(total="108.81", tax="8.81", *, status=Status.COMPLETED, **fields):
+    """A reservation with its bill: 100 and tax on it."""
+    row = ReservationFactory(status=status, total_cost=Decimal(total), booked_at=NOW, **fields)
+    for position, (kind, part) in enumerate(
+        [(LineItemType.ROOM, Decimal(total) - Decimal(tax)), (LineItemType.TAX, Decimal(tax))]
+    ):
+        LineItem.objects.create(
+            reservation=row, position=position, type=kind, total=part, description=kind, amount=part
+        )
+    return row
+
+
+def paid(row, amount=None, *, state=PaymentState.CAPTURED):
+    return Payment.objects.create(
+        reservation=row,
+        gateway="sandbox",
+        amount=amount or row.total_cost,
+        currency="USD",
+        state=state,
+        lease_until=NOW,
+        created_at=NOW,
+        authorized_at=NOW,
+        captured_at=None if state == PaymentState.AUTHORIZED else NOW,
+    )
+
+
+def given_back(payment, amount, state=RefundState.DONE):
+    return Refund.objects.create(
+        payment=payment, amount=Decimal(amount), state=state, created_at=NOW, done_at=NOW
+    )
+
+
+def of(period=MARCH, **also):
+    return revenue.report(Selection(period, **also))
+
+
+def takings(**amounts):
+    return Takings(
+        **{name: value if name == "bookings" else Decimal(value) for name, value in amounts.items()}
+    )
+
+
+def test_a_booking_earns_its_bill():
+    earned()
+
+    found = of().total
+
+    assert found == takings(bookings=1, billed="108.81", tax="8.81")
+    assert (found.revenue, found.net) == (Decimal("108.81"), Decimal("100.00"))
+
+
+@pytest.mark.parametrize("status", [Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW])
+def test_who_does_not_come_has_paid_all_the_same(status):
+    earned(status=status)
+
+    assert of().total.revenue == Decimal("108.81")
+
+
+@pytest.mark.parametrize(
+    "status",
+    [*(Status.PROCESSING, Status.PENDING, Status.DECLINED), Status.EXPIRED, Status.CANCELLED],
+)
+def test_what_is_no_booking_earns_nothing(status):
+    paid(earned(status=status), state=PaymentState.AUTHORIZED)
+
+    assert of().total == NOTHING
+
+
+def test_the_month_is_that_of_the_meeting_by_the_centers_clock():
+    """31 March, 23:30 in Denver, is April in UTC; in Auckland it is April at noon before."""
+    late = dt.datetime(2027, 4, 1, 5, 30, tzinfo=dt.UTC)
+    earned("10.00", "0.00", room=a_room(), start=late)
+    earned("1.00", "0.00", room=a_room(time_zone_id="Pacific/Auckland"), start=late)
+
+    found = of(Period(dt.date(2027, 3, 1), dt.date(2027, 4, 30)))
+
+    by_month = {month.month: each.billed for month, each in found.by_month.items()}
+    assert by_month == {3: Decimal("10.00"), 4: Decimal("1.00")}
+    assert of(MARCH).total.billed == Decimal("10.00")
+
+
+def test_months_without_a_booking_are_told_with_nothing():
+    assert list(of(YEAR).by_month.values()) == [NOTHING] * 12
+
+
+def test_a_refund_takes_off_its_share_of_the_tax():
+    row = earned()
+    given_back(paid(row), "54.41")
+
+    found = of().total
+
+    # 8.81 * 54.41 / 108.81 = 4.4054...
+    assert found == takings(bookings=1, billed="108.81", refunded="54.41", tax="4.40")
+
+
+@pytest.mark.parametrize(
+    ("state", "refunded"),
+    [
+        (RefundState.DONE, "20.00"),
+        (RefundState.OUTSIDE, "20.00"),
+        (RefundState.STARTED, "20.00"),
+        (RefundState.REFUSED, "0.00"),
+    ],
+)
+def test_a_refund_counts_unless_the_gateway_refused_it(state, refunded):
+    given_back(paid(earned()), "20.00", state)
+
+    assert of().total.refunded == Decimal(refunded)
+
+
+def test_what_goes_back_as_the_price_went_down_is_no_loss():
+    """Paid 150, moved to where it costs 108.81, and got the difference back; later 10 more."""
+    payment = paid(earned(), Decimal("150.00"))
+    given_back(payment, "41.19")
+    assert of().total == takings(bookings=1, billed="108.81", tax="8.81")
+
+    given_back(payment, "10.00")
+    assert of().total.refunded == Decimal("10.00")
+
+
+def test_money_that_is_about_to_be_taken_counts_as_taken():
+    paid(earned(status=Status.CONFIRMED), state=PaymentState.AUTHORIZED)
+
+    assert of().total.revenue == Decimal("108.81")
+
+
+def test_the_fee_of_a_cancelled_booking_is_what_is_kept():
+    paid(earned(status=Status.CANCELLED))
+    half = earned(status=Status.CANCELLED)
+    given_back(paid(half), "54.41")
+    whole = earned(status=Status.CANCELLED)
+    given_back(paid(whole), "108.81")
+
+    found = of().total
+
+    # Taxes: all of it, 8.81 * 54.40 / 108.81, and none.
+    assert found == takings(fees="163.21", tax="13.21")
+
+
+def test_what_was_promised_back_is_not_earned_though_the_gateway_refused():
+    row = earned(status=Status.CANCELLED, refund_promised=Decimal("108.81"))
+    given_back(paid(row), "108.81", RefundState.REFUSED)
+
+    assert of().total == NOTHING
+
+
+def test_money_of_another_currency_is_not_added():
+    earned(currency="EUR")
+
+    assert of().total == NOTHING
+
+
+def test_a_booking_has_one_source_the_partner_before_the_promo_code():
+    acme, spring = PartnerFactory(name="Acme"), PromoCodeFactory(code="SPRING")
+    earned("1.00", "0.00")
+    earned("2.00", "0.00", promo_code=spring)
+    earned("4.00", "0.00", partner=acme)
+    earned("8.00", "0.00", partner=acme, promo_code=spring)
+
+    found = of().by_source
+
+    assert {source: each.billed for source, each in found.items()} == {
+        DIRECT: Decimal("1.00"),
+        Source("Promo code", "SPRING", spring.pk): Decimal("2.00"),
+        Source("Partner", "Acme", acme.pk): Decimal("12.00"),
+    }
+    assert [str(source) for source in sorted(found)] == [
+        *("Direct", "Partner Acme", "Promo code SPRING")
+    ]
+
+
+def test_centers_and_room_types_are_chosen():
+    here, there = a_room(), a_room()
+    earned("1.00", "0.00", room=here)
+    earned("2.00", "0.00", room=there)
+
+    assert of(centers=frozenset({here.center_id})).total.billed == 1
+    assert of(room_types=frozenset({there.resource_type_id})).total.billed == 2
+    assert of(centers=frozenset()).total == NOTHING
+
+
+def test_it_adds_up_by_center_by_month_and_by_source():
+    """Also to the penny in odd amounts, of which there are many."""
+    rooms = [a_room(), a_room(time_zone_id="Asia/Tokyo"), a_room(time_zone_id="Europe/London")]
+    sources = [{}, {"partner": PartnerFactory()}, {"promo_code": PromoCodeFactory()}]
+    for number in range(60):
+        row = earned(
+            f"{number}.{number + 11}",
+            f"0.{number + 11}",
+            room=rooms[number % 3],
+            start=START + dt.timedelta(days=5 * number, hours=number),
+            status=[Status.CONFIRMED, Status.COMPLETED, Status.CANCELLED][number % 7 % 3],
+            **sources[number % 5 % 3],
+        )
+        payment = paid(row)
+        if number % 4 == 0:
+            given_back(payment, row.total_cost / 3)
+
+    found = of(YEAR)
+
+    assert found.total.refunded
+    assert found.total.fees
+    for parts in (found.by_center, found.by_month, found.by_source):
+        assert len(parts) > 2
+        assert sum(parts.values(), NOTHING) == found.total
+    assert found.total.net + found.total.tax == found.total.revenue
+    assert revenue.total(Selection(YEAR)) == found.total
+    months = [Period.month_of(month) for month in YEAR.months()]
+    assert sum((revenue.total(Selection(month)) for month in months), NOTHING) == found.total
+
+
+def test_it_agrees_with_what_customers_really_pay():
+    """Through the doors of the service: bookings, a request, a cancellation, a draft."""
+    room, user = a_room(), UserFactory()
+    room.center.tax_rate = Decimal("8.81")
+    room.center.save()
+    day = dt.timedelta(days=1)
+    kept = booked(user, room)
+    cancelled = booked(user, room, start=START + day)
+    cancellation.cancel(cancelled.pk, user=user, now=NOW)
+    late = booked(user, room, start=START + 2 * day)
+    cancellation.cancel(late.pk, user=user, now=START + 2 * day - dt.timedelta(hours=1))
+    requested(user)
+    draft(user, room, start=START + 3 * day)
+
+    found = of().total
+
+    assert found.bookings == 1
+    assert found.revenue == kept.total_cost + late.total_cost
+    assert found.fees == late.total_cost
+    taxes = LineItem.objects.filter(type="Tax", reservation__in=[kept, late])
+    assert found.tax == sum(each.total for each in taxes) > 0
+
+
+def test_it_asks_as_often_for_2000_as_for_20():
+    room, user = a_room(), UserFactory()
+    by = {"partner": PartnerFactory()}
+    many(room, user, 10, start=START, **by)
+    many(room, user, 10, start=START, promo_code=PromoCodeFactory())
+    few = questions(of)
+    many(room, user, 1980, start=START + dt.timedelta(days=3), **by)
+
+    assert questions(of) == few == 7
+    assert of().total.billed == Decimal("20000.00")
+
+
+def test_too_many_pieces_are_refused_with_advice(monkeypatch):
+    earned()
+    monkeypatch.setattr(revenue, "MOST_GROUPS", 0)
+
+    with pytest.raises(TooMuch, match="Choose fewer days"):
+        of()

@@ -1,0 +1,285 @@
+"""How much of what could be sold was sold, on the center's own clock."""
+
+import datetime as dt
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from centers.span import Span
+from reservations.office import utilization
+from reservations.office.periods import Period, days_in_month
+from reservations.office.selection import Selection, TooMuch
+from reservations.office.utilization import Opened, Use, Week, by_cell, opened_in, without
+from reservations.status import Status
+from tests import factories_centers as make
+from tests.factories_people import UserFactory
+from tests.factories_reservations import ReservationFactory, a_room
+from tests.office.many import many, questions
+
+HOUR = 3600
+DENVER = ZoneInfo("America/Denver")
+MONDAY = dt.date(2027, 3, 1)
+WEEK = Period(MONDAY, dt.date(2027, 3, 7))
+
+
+def local(text, zone=DENVER):
+    return dt.datetime.fromisoformat(text).replace(tzinfo=zone).astimezone(dt.UTC)
+
+
+def span(start, end, zone=DENVER):
+    return Span(local(start, zone), local(end, zone))
+
+
+def sold(room, start, end, status=Status.CONFIRMED, **fields):
+    return ReservationFactory(
+        room=room, start=local(start), end=local(end), status=status, **fields
+    )
+
+
+def hours(use):
+    return (use.opened / HOUR, use.sold / HOUR, use.outside / HOUR)
+
+
+# --- Pure ---------------------------------------------------------------------------------------
+
+
+def test_a_period_counts_its_days_and_months():
+    period = Period(dt.date(2027, 11, 30), dt.date(2028, 2, 1))
+
+    assert period.length == 64
+    assert period.months() == tuple(
+        dt.date(*each, 1) for each in ((2027, 11), (2027, 12), (2028, 1), (2028, 2))
+    )
+    assert days_in_month(dt.date(2028, 2, 9)) == 29
+    with pytest.raises(ValueError, match="before it ends"):
+        Period(dt.date(2027, 1, 2), dt.date(2027, 1, 1))
+
+
+def test_a_span_is_counted_to_the_hours_that_the_local_clock_shows():
+    cells = by_cell(span("2027-03-01T09:30", "2027-03-01T12:15"), DENVER)
+
+    assert cells == {(0, 9): HOUR / 2, (0, 10): HOUR, (0, 11): HOUR, (0, 12): HOUR / 4}
+
+
+@pytest.mark.parametrize(
+    ("start", "cells"),
+    [
+        # Denver goes forward at 2 on 14 March and back at 2 on 7 November.
+        ("2027-03-14T00:00", {(6, 0): HOUR, (6, 1): HOUR, (6, 3): HOUR, (6, 4): HOUR}),
+        ("2027-11-07T00:00", {(6, 0): HOUR, (6, 1): 2 * HOUR, (6, 2): HOUR}),
+    ],
+)
+def test_an_hour_that_comes_twice_counts_twice_and_one_that_is_skipped_not_at_all(start, cells):
+    begins = local(start)
+
+    assert by_cell(Span(begins, begins + dt.timedelta(hours=4)), DENVER) == cells
+
+
+@pytest.mark.parametrize(("day", "seconds"), [("2027-04-04", 24.5), ("2027-10-03", 23.5)])
+def test_a_clock_that_changes_by_half_an_hour(day, seconds):
+    zone = ZoneInfo("Australia/Lord_Howe")
+    date = dt.date.fromisoformat(day)
+    whole = Period(date, date).span("Australia/Lord_Howe")
+
+    assert by_cell(whole, zone).total() == seconds * HOUR
+
+
+def test_opening_hours_of_the_day_the_clock_goes_forward_are_shorter():
+    week = Week("America/Denver", frozenset({(6, dt.time(0), dt.time(6))}))
+    period = Period(dt.date(2027, 3, 7), dt.date(2027, 3, 14))
+
+    lengths = [each.duration // dt.timedelta(hours=1) for each in opened_in(period, week)]
+
+    assert lengths == [6, 5]
+
+
+def test_closures_are_taken_out_and_may_overlap():
+    opened = [span("2027-03-01T08:00", "2027-03-01T18:00")]
+    closed = [
+        span("2027-03-01T07:00", "2027-03-01T09:00"),
+        span("2027-03-01T08:30", "2027-03-01T10:00"),
+        span("2027-03-01T12:00", "2027-03-01T13:00"),
+    ]
+
+    assert without(opened, closed) == [
+        span("2027-03-01T10:00", "2027-03-01T12:00"),
+        span("2027-03-01T13:00", "2027-03-01T18:00"),
+    ]
+    assert without(opened, [span("2027-02-01T00:00", "2027-04-01T00:00")]) == []
+
+
+def test_the_open_parts_of_a_span():
+    opened = Opened(
+        DENVER,
+        [
+            span("2027-03-01T08:00", "2027-03-01T12:00"),
+            span("2027-03-01T13:00", "2027-03-01T18:00"),
+        ],
+    )
+
+    def parts(start, end):
+        return list(opened.within(span(start, end)))
+
+    assert parts("2027-03-01T06:00", "2027-03-01T07:00") == []
+    assert parts("2027-03-01T12:00", "2027-03-01T13:00") == []
+    assert parts("2027-03-01T11:00", "2027-03-01T14:00") == [
+        span("2027-03-01T11:00", "2027-03-01T12:00"),
+        span("2027-03-01T13:00", "2027-03-01T14:00"),
+    ]
+    assert len(parts("2027-02-28T00:00", "2027-03-02T00:00")) == 2
+
+
+def test_where_it_is_never_open_there_is_no_share():
+    assert Use(opened=0, outside=HOUR).share is None
+    assert Use(opened=4 * HOUR, sold=HOUR).share == 0.25
+
+
+# --- Asked --------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def room(db):
+    """Open 8 to 18 every day, in Denver."""
+    return a_room()
+
+
+def of(period=WEEK, **also):
+    return utilization.report(Selection(period, **also))
+
+
+def test_what_was_sold_of_what_there_was(room):
+    sold(room, "2027-03-01T09:00", "2027-03-01T12:00")
+    sold(room, "2027-03-02T09:00", "2027-03-02T10:30", Status.COMPLETED)
+    sold(room, "2027-03-03T09:00", "2027-03-03T11:00", Status.NO_SHOW)
+
+    found = of()
+
+    assert hours(found.total) == (70, 6.5, 0)
+    assert found.total.bookings == 3
+    assert found.cells[0, 9] == Use(HOUR, HOUR, 0)
+    assert found.cells[1, 10] == Use(HOUR, HOUR // 2, 0)
+    assert hours(found.by_weekday()[2]) == (10, 2, 0)
+    assert hours(found.by_hour()[9]) == (7, 3, 0)
+    assert list(found.names.values()) == ["Glenarm"]
+
+
+@pytest.mark.parametrize(
+    "status",
+    [*(Status.PROCESSING, Status.PENDING, Status.DECLINED), Status.CANCELLED, Status.EXPIRED],
+)
+def test_what_is_no_booking_is_not_sold(room, status):
+    sold(room, "2027-03-01T09:00", "2027-03-01T12:00", status)
+
+    assert hours(of().total) == (70, 0, 0)
+
+
+def test_time_outside_of_the_opening_hours_stands_beside(room):
+    sold(room, "2027-03-01T17:00", "2027-03-01T20:00")
+
+    found = of()
+
+    assert hours(found.total) == (70, 1, 2)
+    assert sum(use.sold for use in found.cells.values()) == HOUR
+
+
+def test_closures_of_the_center_and_of_the_room_take_hours_away(room):
+    make.MeetingRoomFactory(center=room.center)
+    make.ClosureFactory(
+        center=room.center,
+        starts_at=local("2027-03-01T00:00"),
+        ends_at=local("2027-03-02T00:00"),
+    )
+    make.ClosureFactory(
+        center=room.center,
+        room=room,
+        starts_at=local("2027-03-01T17:00"),
+        ends_at=local("2027-03-02T10:00"),
+    )
+
+    found = of()
+
+    assert sorted(each.use.opened / HOUR for each in found.rooms) == [58, 60]
+    assert hours(found.total)[0] == 118
+    assert sum(use.opened for use in found.cells.values()) == 118 * HOUR
+
+
+def test_only_the_part_within_the_period_counts(room):
+    sold(room, "2027-02-28T16:00", "2027-03-01T09:00")
+
+    assert hours(of(Period(MONDAY, MONDAY)).total) == (10, 1, 8)
+
+
+def test_days_are_those_of_the_center(db):
+    """A Monday morning in Auckland is a Sunday evening in UTC."""
+    zone = ZoneInfo("Pacific/Auckland")
+    room = a_room(time_zone_id="Pacific/Auckland")
+    ReservationFactory(
+        room=room,
+        start=local("2027-03-01T08:00", zone),
+        end=local("2027-03-01T10:00", zone),
+    )
+
+    found = of(Period(MONDAY, MONDAY))
+
+    assert hours(found.total) == (10, 2, 0)
+    assert found.cells[0, 8].sold == HOUR
+
+
+def test_a_room_that_is_no_longer_active_counts_only_where_it_was_booked(room):
+    idle = make.MeetingRoomFactory(center=room.center, is_active=False)
+    used = make.MeetingRoomFactory(center=room.center, is_active=False)
+    sold(used, "2027-03-01T09:00", "2027-03-01T12:00")
+
+    found = {each.room: hours(each.use) for each in of().rooms}
+
+    assert found == {room.pk: (70, 0, 0), used.pk: (70, 3, 0)}
+    assert idle.pk not in found
+
+
+def test_centers_and_room_types_are_chosen(room):
+    other = make.MeetingRoomFactory(center=room.center)
+    elsewhere = a_room()
+    for each in (room, other, elsewhere):
+        sold(each, "2027-03-01T09:00", "2027-03-01T12:00")
+
+    here = of(centers=frozenset({room.center_id}))
+    of_type = of(room_types=frozenset({other.resource_type_id}))
+
+    assert {each.room for each in here.rooms} == {room.pk, other.pk}
+    assert {each.room for each in of_type.rooms} == {other.pk}
+    assert of(centers=frozenset()).rooms == []
+
+
+def test_rooms_centers_and_cells_add_up(room):
+    second = make.MeetingRoomFactory(center=room.center)
+    third = a_room()
+    for number, each in enumerate((room, second, third), start=1):
+        for day in range(number, 6):
+            sold(each, f"2027-03-0{day}T1{number}:00", f"2027-03-0{day}T1{number + 3}:30")
+
+    found = of()
+
+    for sums in (found.centers, found.cells, found.by_weekday(), found.by_hour()):
+        assert sum(use.sold for use in sums.values()) == found.total.sold
+        assert sum(use.opened for use in sums.values()) == found.total.opened
+    assert sum(each.use.sold for each in found.rooms) == found.total.sold > 0
+
+
+def test_it_asks_as_often_for_2000_as_for_20(room):
+    user = UserFactory()
+    many(room, user, 20, start=local("2027-03-01T08:00"))
+    few = questions(of)
+    many(room, user, 1980, start=local("2027-03-02T08:00"))
+
+    assert questions(of) == few == 5
+    assert of().total.bookings == 2000
+
+
+def test_too_many_rooms_or_bookings_are_refused_with_advice(room, monkeypatch):
+    sold(room, "2027-03-01T09:00", "2027-03-01T12:00")
+    monkeypatch.setattr(utilization, "MOST_BOOKINGS", 0)
+    with pytest.raises(TooMuch, match="Choose fewer days"):
+        of()
+    monkeypatch.setattr(utilization, "MOST_ROOMS", 0)
+    with pytest.raises(TooMuch, match="Choose some centers"):
+        of()
