@@ -85,7 +85,9 @@ class Center(Address):
                 violation_error_message="Latitude and longitude come together.",
             ),
             models.CheckConstraint(
-                condition=Q(tax_rate__range=(0, 100)), name="center_tax_is_a_percentage"
+                condition=Q(tax_rate__range=(0, 100)),
+                name="center_tax_is_a_percentage",
+                violation_error_message="The tax is a percentage, 0 to 100.",
             ),
             models.CheckConstraint(
                 condition=~Q(time_zone_id=""),
@@ -96,6 +98,8 @@ class Center(Address):
         indexes = [
             models.Index(fields=["latitude", "longitude"], name="center_place"),
             models.Index(fields=["city_folded"], name="center_city"),
+            # The order in which staff list centers, and customers where nothing else decides.
+            models.Index(fields=["rank", "name_folded", "id"], name="center_by_rank"),
             PostgresGinIndex(
                 fields=["search_text"], opclasses=["gin_trgm_ops"], name="center_search_text"
             ),
@@ -248,7 +252,9 @@ class OpeningHours(models.Model):
         verbose_name_plural = "opening hours"
         constraints = [
             models.CheckConstraint(
-                condition=Q(weekday__range=(0, 6)), name="opening_hours_on_a_weekday"
+                condition=Q(weekday__range=(0, 6)),
+                name="opening_hours_on_a_weekday",
+                violation_error_message="A weekday is 0 (Monday) to 6 (Sunday).",
             ),
             models.CheckConstraint(
                 condition=Q(closes__gt=F("opens")) | Q(closes=hours.MIDNIGHT),
@@ -256,7 +262,9 @@ class OpeningHours(models.Model):
                 violation_error_message="Closing comes after opening; 00:00 is midnight.",
             ),
             models.UniqueConstraint(
-                fields=["center", "weekday", "opens"], name="opening_hours_once_a_start"
+                fields=["center", "weekday", "opens"],
+                name="opening_hours_once_a_start",
+                violation_error_message="The center opens at this time of this day already.",
             ),
         ]
 
@@ -288,7 +296,10 @@ class Closure(models.Model):
                 violation_error_message="A closure starts before it ends.",
             ),
         ]
-        indexes = [models.Index(fields=["center", "ends_at"], name="closure_of_center")]
+        indexes = [
+            models.Index(fields=["center", "ends_at"], name="closure_of_center"),
+            models.Index(fields=["starts_at", "id"], name="closure_by_start"),
+        ]
 
     def __str__(self) -> str:
         return self.reason or f"Closure {self.pk}"
@@ -349,7 +360,11 @@ class Favorite(models.Model):
 
     class Meta:
         constraints = [
-            models.UniqueConstraint(fields=["user", "center"], name="favorite_once_an_account"),
+            models.UniqueConstraint(
+                fields=["user", "center"],
+                name="favorite_once_an_account",
+                violation_error_message="This center is among the account's favorites already.",
+            ),
         ]
 
     def __str__(self) -> str:

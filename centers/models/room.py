@@ -2,13 +2,15 @@
 
 from typing import Any
 
+from django.contrib.postgres.indexes import OpClass
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
 from django.db import models
 from django.db.models import F, Q
-from django.db.models.functions import Lower
+from django.db.models.functions import Lower, Upper
 
 from centers import rates
+from centers.indexes import PostgresGinIndex
 from centers.models.catalog import ResourceType
 from centers.models.center import Center
 from centers.querysets import MeetingRoomQuerySet
@@ -44,7 +46,12 @@ class Rate(models.Model):
                 )
                 for name in ("flat_rate", "hourly", "half_day", "full_day", "setup_fee")
             ),
-            models.UniqueConstraint("center", Lower("name"), name="rate_name_unique_in_center"),
+            models.UniqueConstraint(
+                "center",
+                Lower("name"),
+                name="rate_name_unique_in_center",
+                violation_error_message="This center already has a rate of that name.",
+            ),
         ]
 
     def __str__(self) -> str:
@@ -116,7 +123,11 @@ class MeetingRoom(models.Model):
 
     class Meta:
         constraints = [
-            models.CheckConstraint(condition=Q(capacity__gte=1), name="room_seats_somebody"),
+            models.CheckConstraint(
+                condition=Q(capacity__gte=1),
+                name="room_seats_somebody",
+                violation_error_message="A room is for one person at least.",
+            ),
             models.UniqueConstraint(
                 "center",
                 Lower("name"),
@@ -135,6 +146,10 @@ class MeetingRoom(models.Model):
                 name="room_shortest_not_above_longest",
                 violation_error_message="The shortest booking is longer than the longest.",
             ),
+        ]
+        indexes = [
+            # Staff find rooms by a part of their name.
+            PostgresGinIndex(OpClass(Upper("name"), name="gin_trgm_ops"), name="room_name_parts"),
         ]
 
     def __str__(self) -> str:
