@@ -2,8 +2,14 @@
 
 from typing import Any
 
-from django.contrib.postgres.indexes import GinIndex
+from django.contrib.postgres.indexes import GinIndex, OpClass
 from django.contrib.postgres.operations import TrigramExtension
+from django.db.models.expressions import OrderBy
+from django.db.models.functions import Collate
+from django.db.models.indexes import IndexExpression
+
+# What django.contrib.postgres does for an index of expressions, without the rest of that app.
+IndexExpression.register_wrappers(OrderBy, OpClass, Collate)
 
 
 class Trigrams(TrigramExtension):
