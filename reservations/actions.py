@@ -2,7 +2,6 @@
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
@@ -13,14 +12,13 @@ from accounts.limits import PROMO_CODE
 from accounts.names import holds_card_number
 from centers.models import MeetingRoom
 from centers.span import Span
-from reservations import availability, billing, extras, promos
+from reservations import availability, billing, extras, history, promos
 from reservations.allowances import valid_for
 from reservations.booking_span import span_at
 from reservations.locks import lock_reservation, lock_room
 from reservations.models import (
     Attendee,
     ChosenService,
-    PriceAdjustment,
     Reservation,
 )
 from reservations.status import Status
@@ -132,9 +130,15 @@ def _apply_promo_code(
     promo = promos.named(code) if code else None
     if promo is not None:
         promos.require_usable(promo, reservation, now=now)
+    before = reservation.promo_code, reservation.total_cost
     reservation.promo_code = promo
     reservation.save(update_fields=["promo_code"])
     billing.reprice(reservation)
+    changes = {
+        "promo_code": (before[0], promo),
+        "total_cost": (before[1], reservation.total_cost),
+    }
+    history.record(reservation, changes, by=user, now=now)
     return reservation
 
 
@@ -155,23 +159,54 @@ def choose_allowances(
     if problems:
         raise InvalidRequest(problems)
     chosen = [offer for pk, offer in valid.items() if pk in set(allowance_ids)]
+    total = reservation.total_cost
     reservation.allowances_by_hand = True
     reservation.save(update_fields=["allowances_by_hand"])
     billing.reprice(reservation, offers=chosen)
+    changes = {
+        # Which they were before is not worth a question; what they made of the price is known.
+        "allowances": (None, ", ".join(offer.allowance.description for offer in chosen) or "none"),
+        "total_cost": (total, reservation.total_cost),
+    }
+    history.record(reservation, changes, by=user, now=now)
     return reservation
 
 
 @in_transaction
-def adjust_price(
-    reservation_id: int, amount: Decimal, reason: str, *, by: "User", now: dt.datetime
+def extend_hold(
+    reservation_id: int, *, until: dt.datetime, by: "User", now: dt.datetime
 ) -> Reservation:
-    """Staff add to a draft's price or take off it, for a reason that the bill shows."""
+    """Staff keep a draft's room for longer; where its hold had lapsed, if the room is still free.
+
+    Raises InvalidRequest where `until` is no later, or later than `longest_hold` allows.
+    """
     reservation = lock_open(reservation_id)
-    PriceAdjustment.objects.create(
-        reservation=reservation, amount=amount, reason=reason, by=by, at=now
-    )
-    billing.reprice(reservation)
+    if reservation.start <= now:
+        raise ReservationNotOpen("This reservation's time has passed.")
+    latest = longest_hold(reservation, now=now)
+    if until > latest:
+        raise InvalidRequest({"until": "That is longer than a room is held without being paid."})
+    held = reservation.hold_until if reservation.is_held_at(now) else None
+    if until <= (held or now):
+        raise InvalidRequest(
+            {"until": "It is held until then already." if held else "In the past."}
+        )
+    if held is None:
+        room, span, user = reservation.room, reservation.span, reservation.user
+        make_way(room, span, user=user, now=now, but=reservation)
+        answer = availability.of(room, span, now=now, for_user=user, ignoring=reservation)
+        answer.require()
+    reservation.holds_slot, reservation.hold_until = True, until
+    # Its customer is told again before it lapses.
+    reservation.reminded_at = None
+    reservation.save(update_fields=["holds_slot", "hold_until", "reminded_at"])
+    history.record(reservation, {"hold_until": (held, until)}, by=by, now=now)
     return reservation
+
+
+def longest_hold(reservation: Reservation, *, now: dt.datetime) -> dt.datetime:
+    """Until when a draft's room may be kept at most; after its start that means nothing."""
+    return min(now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF), reservation.start)
 
 
 def lock_open(reservation_id: int, *, user: "User | None" = None) -> Reservation:

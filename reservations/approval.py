@@ -3,7 +3,7 @@
 import datetime as dt
 import logging
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.db.models import Q
@@ -18,17 +18,20 @@ from reservations.status import Status
 from roombook.errors import ReservationNotOpen
 from roombook.transactions import in_transaction
 
+if TYPE_CHECKING:
+    from accounts.models import User
+
 logger = logging.getLogger(__name__)
 
 
-def approve(reservation_id: int, *, now: dt.datetime) -> Reservation:
+def approve(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) -> Reservation:
     """Agree to a request: ask the evaluator again, confirm, and take the money that is reserved.
 
     Raises SlotUnavailable, ReservationNotOpen (also where the reserved money has lapsed: then the
     request expires) or ServiceUnavailable where the gateway cannot be asked.
     """
     _ask_for_the_money(reservation_id, now=now)
-    reservation, payment = _approve(reservation_id, now=now)
+    reservation, payment = _approve(reservation_id, by=by, now=now)
     if reservation.status == Status.EXPIRED:
         raise ReservationNotOpen(
             "The money for this request is no longer reserved, so the request has expired."
@@ -37,19 +40,19 @@ def approve(reservation_id: int, *, now: dt.datetime) -> Reservation:
     return _with_dues(reservation, payment, now=now)
 
 
-def decline(reservation_id: int, *, now: dt.datetime) -> Reservation:
+def decline(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) -> Reservation:
     """Refuse a request: everything is given back, and the reserved money let go."""
-    reservation, payment = _end_request(reservation_id, Status.DECLINED, now=now)
+    reservation, payment = _end_request(reservation_id, Status.DECLINED, by=by, now=now)
     return _with_dues(reservation, payment, now=now)
 
 
 @in_transaction
-def mark_no_show(reservation_id: int, *, now: dt.datetime) -> Reservation:
+def mark_no_show(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) -> Reservation:
     """Nobody came. Only once the meeting has begun."""
     reservation = lock_reservation(reservation_id)
     if reservation.status not in {Status.CONFIRMED, Status.COMPLETED} or reservation.start > now:
         raise ReservationNotOpen("Only a confirmed meeting that has begun can be a no-show.")
-    reservation.move_to(Status.NO_SHOW)
+    reservation.move_to(Status.NO_SHOW, by=by, now=now)
     return reservation
 
 
@@ -101,13 +104,13 @@ def _end_draft(reservation_id: int, now: dt.datetime) -> list[Reservation]:
     reservation = lock_reservation(reservation_id)
     if not reservation.is_new:
         return []
-    reservation.move_to(Status.EXPIRED)
+    reservation.move_to(Status.EXPIRED, by=None, now=now)
     return [reservation]
 
 
 def _end_unanswered(reservation_id: int, now: dt.datetime) -> list[Reservation]:
     try:
-        reservation, payment = _end_request(reservation_id, Status.EXPIRED, now=now)
+        reservation, payment = _end_request(reservation_id, Status.EXPIRED, by=None, now=now)
     except ReservationNotOpen:
         return []
     return [_with_dues(reservation, payment, now=now)]
@@ -118,7 +121,7 @@ def _complete(reservation_id: int, now: dt.datetime) -> list[Reservation]:
     reservation = lock_reservation(reservation_id)
     if reservation.status != Status.CONFIRMED:
         return []
-    reservation.move_to(Status.COMPLETED)
+    reservation.move_to(Status.COMPLETED, by=None, now=now)
     return [reservation]
 
 
@@ -134,27 +137,29 @@ def _ask_for_the_money(reservation_id: int, *, now: dt.datetime) -> None:
 
 
 @in_transaction
-def _approve(reservation_id: int, *, now: dt.datetime) -> tuple[Reservation, Payment | None]:
+def _approve(
+    reservation_id: int, *, by: "User | None", now: dt.datetime
+) -> tuple[Reservation, Payment | None]:
     reservation = _lock_request(reservation_id)
     payment = open_payment_of(reservation)
     if reservation.total_cost and (payment is None or payment.state not in checkout.MONEY_RESERVED):
         # No room is given away: whoever has heard that the money lapsed, the request is over.
-        reservation.move_to(Status.EXPIRED)
+        reservation.move_to(Status.EXPIRED, by=by, now=now)
         billing.give_back_benefits(reservation, now=now)
         mail.money_lapsed(reservation, now=now)
         return reservation, payment
     availability.of(reservation.room, reservation.span, now=now, ignoring=reservation).require()
-    reservation.move_to(Status.CONFIRMED)
+    reservation.move_to(Status.CONFIRMED, by=by, now=now)
     mail.answered(reservation, now=now)
     return reservation, payment
 
 
 @in_transaction
 def _end_request(
-    reservation_id: int, status: Status, *, now: dt.datetime
+    reservation_id: int, status: Status, *, by: "User | None", now: dt.datetime
 ) -> tuple[Reservation, Payment | None]:
     reservation = _lock_request(reservation_id)
-    reservation.move_to(status)
+    reservation.move_to(status, by=by, now=now)
     billing.give_back_benefits(reservation, now=now)
     mail.answered(reservation, now=now)
     return reservation, open_payment_of(reservation)

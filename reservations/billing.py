@@ -1,6 +1,7 @@
 """From a reservation to its bill and back: the one place where a price is written down."""
 
 import datetime as dt
+from decimal import Decimal
 
 from centers.models import MeetingRoom
 from centers.span import Span
@@ -90,13 +91,44 @@ def reprice(reservation: Reservation, *, offers: list[Offer] | None = None) -> Q
     return quote
 
 
-def take_benefits(reservation: Reservation, *, now: dt.datetime) -> None:
+def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str) -> None:
+    """Write an adjustment into a bill that stays as it was otherwise; tax follows in proportion.
+
+    The caller holds the reservation's lock. Nothing goes below zero.
+    """
+    lines = list(reservation.line_items.order_by("position"))
+    taxes = [line for line in lines if line.type == LineItemType.TAX]
+    untaxed = sum((line.total for line in lines if line.type != LineItemType.TAX), money.zero)
+    off = max(amount, -untaxed)
+    for tax in taxes:
+        left = tax.total * (untaxed + off) / untaxed if untaxed else money.zero
+        tax.total = money.rounded(left)
+        tax.amount = money.display(tax.total)
+    last = lines[-1].position if lines else 0
+    for position, tax in enumerate(taxes, start=last + 2):
+        tax.position = position
+    LineItem.objects.bulk_update(taxes, ["position", "total", "amount"])
+    adjustment = LineItem.objects.create(
+        reservation=reservation,
+        position=last + 1,
+        type=LineItemType.ADJUSTMENT,
+        description=pricing.adjustment_text(reason)[:500],
+        amount=money.display(off),
+        total=off,
+    )
+    reservation.total_cost = (
+        untaxed + adjustment.total + sum((tax.total for tax in taxes), money.zero)
+    )
+    reservation.save(update_fields=["total_cost"])
+
+
+def take_benefits(reservation: Reservation, *, keeps_promo: bool = False, now: dt.datetime) -> None:
     """Use up the promo code and the included hours that the bill counts on, or raise."""
     lines = reservation.line_items.filter(type=LineItemType.PROMOTION)
     discount = -sum((line.total for line in lines), money.zero)
     if discount:
         # A code that takes nothing off, as the hours cover all, is not used up for nothing.
-        promos.take(reservation, discount=discount, now=now)
+        promos.take(reservation, discount=discount, is_kept=keeps_promo, now=now)
     allowances.take(reservation, now=now)
 
 

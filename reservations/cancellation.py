@@ -49,15 +49,22 @@ def preview(reservation: Reservation, *, now: dt.datetime) -> Cancellation:
     return Cancellation(reservation, terms.refund, f"If you cancel now: {terms.sentence}")
 
 
-def cancel(reservation_id: int, *, user: "User | None" = None, now: dt.datetime) -> Cancellation:
+def cancel(
+    reservation_id: int,
+    *,
+    user: "User | None" = None,
+    by: "User | None" = None,
+    now: dt.datetime,
+) -> Cancellation:
     """Cancel a reservation (staff: any, customers: their own) and pay back what its policy says.
 
+    `user` is the customer, where it is theirs to cancel; `by` the member of staff, where one does.
     Cancelling again gives the same answer. Raises ReservationNotOpen where it is too late, and
     ServiceUnavailable where the payment is not settled yet and the gateway cannot be asked.
     """
     checkout.settle_left_behind(reservation_id, user=user, now=now)
-    _settle_capture(reservation_id, user=user, now=now)
-    cancellation, payment = _cancel(reservation_id, user=user, now=now)
+    settle_capture(reservation_id, user=user, now=now)
+    cancellation, payment = _cancel(reservation_id, user=user, by=by or user, now=now)
     if payment is not None:
         checkout.pay_dues(payment, now=now)
     return cancellation
@@ -65,7 +72,7 @@ def cancel(reservation_id: int, *, user: "User | None" = None, now: dt.datetime)
 
 @in_transaction
 def _cancel(
-    reservation_id: int, *, user: "User | None", now: dt.datetime
+    reservation_id: int, *, user: "User | None", by: "User | None", now: dt.datetime
 ) -> tuple[Cancellation, Payment | None]:
     reservation = lock_reservation(reservation_id, of_user=user)
     if reservation.status == Status.CANCELLED:
@@ -78,7 +85,9 @@ def _cancel(
         raise ServiceUnavailable(
             "The payment is still being settled. Nothing was changed. Please try again."
         )
-    reservation.move_to(Status.CANCELLED, cancelled_at=now, refund_promised=terms.refund)
+    reservation.move_to(
+        Status.CANCELLED, by=by, now=now, cancelled_at=now, refund_promised=terms.refund
+    )
     billing.give_back_benefits(reservation, now=now)
     if payment is not None and terms.refund:
         payments.open_refund(payment, amount=terms.refund, reason="Cancelled", now=now)
@@ -95,7 +104,8 @@ def terms_of(reservation: Reservation, *, now: dt.datetime) -> Terms:
         return Terms(money.zero, money.zero, _nothing_to_refund(reservation))
     if reservation.status != Status.CONFIRMED or now <= reservation.free_until:
         return Terms(paid, money.zero, _refunded(payment, paid))
-    return Terms(money.zero, paid, _too_late(reservation))
+    # No fee is more than the price: what is owed back of an older, higher one is owed all the same.
+    return Terms(money.zero, min(paid, reservation.total_cost), _too_late(reservation))
 
 
 def _paid(reservation: Reservation, payment: Payment | None) -> Decimal:
@@ -122,7 +132,7 @@ def _require_cancellable(reservation: Reservation, now: dt.datetime) -> None:
         raise ReservationNotOpen("The meeting has begun; it can no longer be cancelled.")
 
 
-def _settle_capture(reservation_id: int, *, user: "User | None", now: dt.datetime) -> None:
+def settle_capture(reservation_id: int, *, user: "User | None" = None, now: dt.datetime) -> None:
     """A booking whose money is not taken yet: take it first, so that it can be paid back."""
     owed = Payment.objects.authorized().filter(
         reservation=reservation_id, reservation__status=Status.CONFIRMED

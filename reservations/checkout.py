@@ -101,7 +101,7 @@ def _check_out(
     )
     if payment is None or source is None:
         return reservation
-    reservation = _pay(payment, source, now=now)
+    reservation = _pay(payment, source, by=user, now=now)
     if means.save_card and isinstance(source, Card) and reservation.status in BOOKED:
         payments.save_charged_card(user, source, now=now)
     return reservation
@@ -172,7 +172,7 @@ def _begin(
         return reservation, None
     _take(reservation, partner=partner, now=now)
     if not reservation.total_cost:
-        _book(reservation, is_live_money=gateways.current().is_live, now=now)
+        _book(reservation, is_live_money=gateways.current().is_live, by=user, now=now)
         return reservation, None
     if not pays:
         # Free when the card was judged, and no longer: the customer has to see the new total.
@@ -180,7 +180,7 @@ def _begin(
     # Taken before the gateway is asked, so that rivals cannot try more cards than allowed; and only
     # by whoever will ask it, so that a second tap on the button costs no try.
     CARD_DECLINED.attempt(user.pk, now=now)
-    reservation.move_to(Status.PROCESSING)
+    reservation.move_to(Status.PROCESSING, by=user, now=now)
     payment = payments.open_payment(
         reservation_id=reservation.pk,
         amount=reservation.total_cost,
@@ -216,7 +216,9 @@ def _take_and_let_go(
     transaction.set_rollback(True)
 
 
-def _pay(payment: Payment, source: Card | SavedCard, *, now: dt.datetime) -> Reservation:
+def _pay(
+    payment: Payment, source: Card | SavedCard, *, by: "User", now: dt.datetime
+) -> Reservation:
     """Authorize, T2, capture."""
     try:
         outcome = payments.authorize(
@@ -226,7 +228,7 @@ def _pay(payment: Payment, source: Card | SavedCard, *, now: dt.datetime) -> Res
         # Nobody knows: the slot stays held until somebody can ask.
         rows = Reservation.objects.select_related("room__center")
         return _under_way(rows.get(pk=payment.reservation_id))
-    reservation, payment = conclude(payment, outcome, now=now)
+    reservation, payment = conclude(payment, outcome, by=by, now=now)
     if payment.state == PaymentState.DECLINED:
         raise CardDeclined(payment.message)
     pay_dues(payment, now=now)
@@ -242,10 +244,11 @@ def _under_way(reservation: Reservation) -> Reservation:
 
 @in_transaction
 def conclude(
-    payment: Payment, outcome: GatewayPayment, *, now: dt.datetime
+    payment: Payment, outcome: GatewayPayment, *, by: "User | None" = None, now: dt.datetime
 ) -> tuple[Reservation, Payment]:
     """T2: write down what the gateway said, and what that makes of the reservation.
 
+    `by` is the customer who waits for it; None where somebody settles what a crash left behind.
     Safe to repeat and to race: only the one who ends the payment's doubt changes the reservation,
     which may by then be Processing again for another payment.
     """
@@ -260,22 +263,26 @@ def conclude(
         return reservation, payment
     # Nobody is charged for a meeting that had begun before anybody knew: that money is let go.
     if payment.state in MONEY_RESERVED and reservation.start > now:
-        _book(reservation, is_live_money=payment.is_live, now=now)
+        _book(reservation, is_live_money=payment.is_live, by=by, now=now)
     else:
         billing.give_back_benefits(reservation, now=now)
         # Held a little longer, for another card.
         hold = dt.timedelta(minutes=settings.HOLD_MINUTES_AFTER_DECLINE)
-        reservation.move_to(Status.NEW, hold_until=now + hold)
+        reservation.move_to(Status.NEW, by=by, now=now, hold_until=now + hold)
     if payment.state != PaymentState.DECLINED:
         # The try that T1 took; given back here, so that a worker that dies costs the customer none.
         CARD_DECLINED.forgive(reservation.user_id)
     return reservation, payment
 
 
-def _book(reservation: Reservation, *, is_live_money: bool, now: dt.datetime) -> None:
+def _book(
+    reservation: Reservation, *, is_live_money: bool, by: "User | None", now: dt.datetime
+) -> None:
     live_room = reservation.room.is_live_inventory
     reservation.move_to(
         Status.CONFIRMED if live_room else Status.PENDING,
+        by=by,
+        now=now,
         booked_at=now,
         is_live=live_room and is_live_money,
     )

@@ -28,7 +28,8 @@ def message(reservation: Reservation) -> str:
             f"Your request for {what(reservation)} is with the center (reservation"
             f" {reservation.pk}). {_reserved(payment)}"
         )
-    return f"You have booked {what(reservation)} (reservation {reservation.pk}). {_paid(payment)}"
+    booked = f"You have booked {what(reservation)} (reservation {reservation.pk})."
+    return f"{booked} {paid(reservation, payment)}"
 
 
 def what(reservation: Reservation) -> str:
@@ -40,10 +41,14 @@ def what(reservation: Reservation) -> str:
     return f"{reservation.room.name} at {center.name}, {_date(start)}, {hour(start)} - {until}"
 
 
-def _paid(payment: Payment | None) -> str:
+def paid(reservation: Reservation, payment: Payment | None, *, was: str = "was") -> str:
+    """What the card was (or is) charged, and what of it went back as the booking got cheaper."""
     if payment is None:
-        return "There was nothing to pay."
-    return f"{money.display(payment.amount)} was charged to {card(payment)}."
+        return f"There {was} nothing to pay."
+    text = f"{money.display(payment.amount)} {was} charged to {card(payment)}"
+    if reservation.reduced_by:
+        text += f", and {money.display(reservation.reduced_by)} of it given back"
+    return f"{text}."
 
 
 def _reserved(payment: Payment | None) -> str:

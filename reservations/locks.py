@@ -45,3 +45,24 @@ def lock_reservation(reservation_id: int, *, of_user: "User | None" = None) -> R
         if reservation.room_id == room.pk:
             reservation.room = room
             return reservation
+
+
+def lock_for_move(reservation_id: int, room_id: int) -> tuple[Reservation, MeetingRoom]:
+    """The reservation under the locks of its own room and of another, and that other one.
+
+    Rooms are locked in the order of their ids: of two moves that cross, one waits for the other.
+    """
+    rows = Reservation.objects.all()
+    while True:
+        old_id = rows.filter(pk=reservation_id).values_list("room_id", flat=True).first()
+        if old_id is None:
+            raise NotFound
+        rooms = {pk: lock_room(pk) for pk in sorted({old_id, room_id})}
+        reservation = (
+            rows.select_related("user", "promo_code")
+            .select_for_update(no_key=True, of=("self",))
+            .get(pk=reservation_id)
+        )
+        if reservation.room_id == old_id:
+            reservation.room = rooms[old_id]
+            return reservation, rooms[room_id]

@@ -5,23 +5,26 @@ caller holds its lock, and its room comes with its center.
 """
 
 import datetime as dt
+from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
 from babel.dates import format_date, get_timezone_name
 from django.conf import settings
 
 from accounts.mail import rendered
-from accounts.outbox import OutboxMessage, one_line, without_harm
+from accounts.outbox import OutboxMessage, State, one_line, without_harm
 from payments.models import Payment
 from reservations import calendar
 from reservations.calendar import MeetingStatus
-from reservations.confirmation import PAID, card, hour, what
+from reservations.confirmation import PAID, card, hour, paid, what
 from reservations.models import Reservation
 from reservations.status import Status
 from roombook import money
 
 if TYPE_CHECKING:
+    from centers.models import Center
     from reservations.cancellation import Terms
+    from reservations.moving import Place
 
 
 def matter(reservation: Reservation) -> str:
@@ -181,6 +184,44 @@ def cancelled(reservation: Reservation, terms: "Terms", *, now: dt.datetime) -> 
         )
 
 
+def moved(reservation: Reservation, old: "Place", *, refund: Decimal, now: dt.datetime) -> None:
+    """Staff moved what is booked or asked for; the file moves the meeting in the calendar."""
+    with without_harm(matter(reservation)):
+        before = when_at(old.room.center, old.start, old.end)
+        is_pending = reservation.status == Status.PENDING
+        _write(
+            reservation,
+            "moved",
+            heading="Your reservation has moved",
+            subject="Moved",
+            paragraphs=[
+                f"It was {one_line(old.room.name)} at {one_line(old.room.center.name)}, {before}."
+                " What it is now you find below, and in the file for your calendar.",
+                _goes_back(reservation, refund) if refund else "Nothing more is to be paid.",
+            ],
+            with_bill=True,
+            terms=_terms(reservation, now),
+            meeting=MeetingStatus.TENTATIVE if is_pending else MeetingStatus.CONFIRMED,
+            now=now,
+        )
+
+
+def price_changed(
+    reservation: Reservation, *, refund: Decimal, reason: str, now: dt.datetime
+) -> None:
+    """Staff took something off the price of what is paid."""
+    with without_harm(matter(reservation)):
+        _write(
+            reservation,
+            "price changed",
+            heading="Your reservation costs less",
+            subject="Price changed",
+            paragraphs=[f"The reason: {one_line(reason)}.", _goes_back(reservation, refund)],
+            with_bill=True,
+            now=now,
+        )
+
+
 def hold_lapses(reservation: Reservation, *, now: dt.datetime) -> None:
     """A draft that staff made for a customer is about to lose its room."""
     assert reservation.hold_until is not None
@@ -199,6 +240,29 @@ def hold_lapses(reservation: Reservation, *, now: dt.datetime) -> None:
             terms=f"Once you have booked it, {_within(_terms(reservation, now))}",
             now=now,
         )
+
+
+# --- Once more -----------------------------------------------------------------------------------
+
+
+def last_about(reservation: Reservation) -> OutboxMessage | None:
+    """The mail that tells how things stand; each change of them wrote one."""
+    return OutboxMessage.objects.about(matter(reservation)).last()
+
+
+def resend(reservation: Reservation, *, now: dt.datetime) -> OutboxMessage | None:
+    """Let the last mail about it go out once more, to the address that its customer has now.
+
+    None where it is waiting to be sent anyway, or there is none. Its calendar file is the very
+    same: calendars that have it already change nothing.
+    """
+    message = last_about(reservation)
+    if message is None:
+        return None
+    message.to = reservation.user.email
+    if message.state == State.GIVEN_UP:
+        message.save(update_fields=["to"])
+    return message if message.send_again(now=now) else None
 
 
 # --- Their parts ---------------------------------------------------------------------------------
@@ -266,8 +330,11 @@ def _facts(reservation: Reservation) -> list[tuple[str, str]]:
 
 def when(reservation: Reservation) -> str:
     """The time on the center's clock; both its zones where the clock changes in between."""
-    zone = reservation.room.center.zone
-    start, end = reservation.start.astimezone(zone), reservation.end.astimezone(zone)
+    return when_at(reservation.room.center, reservation.start, reservation.end)
+
+
+def when_at(center: "Center", start: dt.datetime, end: dt.datetime) -> str:
+    start, end = start.astimezone(center.zone), end.astimezone(center.zone)
     begins, ends = _zone_name(start), _zone_name(end)
     first = f"{_day(start)}, {hour(start)}"
     last = hour(end) if end.date() == start.date() else f"{_day(end)}, {hour(end)}"
@@ -316,10 +383,17 @@ def _amount(payment: Payment) -> str:
 
 
 def _charged(reservation: Reservation) -> str:
+    return paid(reservation, _payment(reservation), was="is")
+
+
+def _goes_back(reservation: Reservation, refund: Decimal) -> str:
     payment = _payment(reservation)
-    if payment is None:
-        return "There is nothing to pay."
-    return f"{_amount(payment)} is charged to {card(payment)}."
+    if payment is None or not refund:
+        return "What you had paid is back with you already."
+    return (
+        f"{money.display(refund)} is refunded to {card(payment)}. Your bank may take some days to"
+        " show it."
+    )
 
 
 def _let_go(reservation: Reservation) -> str:

@@ -235,8 +235,12 @@ def _promotion_text(promo: PromoCode) -> str:
 
 def _adjustment_line(adjustment: PriceAdjustment, *, left: Decimal) -> Line:
     amount = max(adjustment.amount, -left)
-    text = f"Adjustment: {adjustment.reason}"
+    text = adjustment_text(adjustment.reason)
     return Line(LineItemType.ADJUSTMENT, text, amount, money.display(amount))
+
+
+def adjustment_text(reason: str) -> str:
+    return f"Adjustment: {reason}"
 
 
 def _deduction(

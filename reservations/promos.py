@@ -63,11 +63,18 @@ def open_redemptions(promo: PromoCode) -> "models.QuerySet[PromoRedemption]":
     return PromoRedemption.objects.filter(promo_code=promo, given_back_at__isnull=True)
 
 
-def take(reservation: Reservation, *, discount: Decimal, now: dt.datetime) -> None:
-    """Use the reservation's code up by one, or raise; the caller holds the reservation's lock."""
+def take(
+    reservation: Reservation, *, discount: Decimal, is_kept: bool = False, now: dt.datetime
+) -> None:
+    """Use the reservation's code up by one, or raise; the caller holds the reservation's lock.
+
+    `is_kept`: a booking that had it and is only priced anew. That it was good for the booking is
+    settled, and the use that was given back a moment ago is there to be taken again.
+    """
     assert reservation.promo_code_id is not None  # where else would the discount come from
     promo = PromoCode.objects.select_for_update(no_key=True).get(pk=reservation.promo_code_id)
-    require_usable(promo, reservation, now=now)
+    if not is_kept:
+        require_usable(promo, reservation, now=now)
     if promo.budget is not None and promo.spent + discount > promo.budget:
         raise PromoCodeInvalid("This promo code has been used up.")
     PromoRedemption.objects.create(

@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from centers.models import CenterImage
-from reservations import actions
+from reservations import actions, adjusting
 from reservations.models import Allowance, AllowanceEntry
 from tests import factories_centers as make
 from tests.world import ALL, END, NOW, START, World
@@ -26,12 +26,12 @@ BUDGET = {
     "City centers": 10,
     "Check room availability": 3,
     "Reservation cost": 3,
-    "Update promo code": 37,
+    "Update promo code": 38,
     "Get allowances": 18,
-    "Checkout": 62,
+    "Checkout": 64,
     "Create reservation": 39,
-    "Cancel reservation": 29,
-    "Update allowances": 34,
+    "Cancel reservation": 30,
+    "Update allowances": 35,
     "List reservations": 18,
     "Update favorite": 9,
     "Remove payment info": 7,
@@ -71,7 +71,9 @@ class Crowd(World):
         for number in range(count):
             self.crowded(dt.timedelta(days=1 + number))
         self.reservation = self.crowded(dt.timedelta(days=0))
-        actions.adjust_price(self.reservation.pk, Decimal(-5), "Kindness", by=self.bob, now=NOW)
+        adjusting.adjust_price(
+            self.reservation.pk, amount=Decimal(-5), reason="Kindness", by=self.bob, now=NOW
+        )
 
     def crowded(self, later):
         reservation = actions.create_draft(

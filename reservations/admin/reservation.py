@@ -19,7 +19,7 @@ from django.utils.html import format_html
 
 from accounts.models import User
 from accounts.outbox import OutboxMessage
-from reservations import actions, approval, availability, cancellation, mail
+from reservations import actions, adjusting, approval, availability, cancellation, mail
 from reservations.admin.inlines import (
     AllowanceUseInline,
     AttendeeInline,
@@ -258,10 +258,10 @@ class ReservationAdmin(CenterClock, ModelAdmin):
     ) -> None:
         """A price adjustment goes through the domain, which writes the bill anew."""
         for adjustment in formset.save(commit=False):
-            actions.adjust_price(
+            adjusting.adjust_price(
                 form.instance.pk,
-                adjustment.amount,
-                adjustment.reason,
+                amount=adjustment.amount,
+                reason=adjustment.reason,
                 by=staff(request),
                 now=timezone.now(),
             )

@@ -63,6 +63,14 @@ def promises_unmet() -> QuerySet[Reservation]:
     return rows.filter(given_since__lt=F("refund_promised") - NOISE).exclude(all_is_back)
 
 
+def reductions_unmet() -> QuerySet[Reservation]:
+    """Bookings that became cheaper once they were paid, and of whose money less than that goes
+    back: the gateway refused."""
+    given = sum_of(not_refused(), "amount", by="payment__reservation")
+    rows = Reservation.objects.filter(reduced_by__gt=0).annotate(given=given)
+    return rows.filter(given__lt=F("reduced_by") - NOISE)
+
+
 # --- Checks --------------------------------------------------------------------------------------
 
 
@@ -95,9 +103,12 @@ def bookings_without_payment(now: dt.datetime) -> Iterator[str]:
         Q(state__in=[PaymentState.AUTHORIZED, PaymentState.CAPTURED])
         | Q(state=PaymentState.REFUNDED) & ~Q(reservation__status=Status.PENDING),
         reservation=OuterRef("pk"),
-        amount=OuterRef("total_cost"),
+        amount__range=(OuterRef("charged") - NOISE, OuterRef("charged") + NOISE),
     )
-    rows = Reservation.objects.filter(status__in=sorted(BOOKED), total_cost__gt=0)
+    # What became cheaper was charged at the old price, and the difference went back.
+    rows = Reservation.objects.annotate(charged=F("total_cost") + F("reduced_by")).filter(
+        status__in=sorted(BOOKED), charged__gt=0
+    )
     for pk, status in rows.exclude(Exists(paid)).values_list("pk", "status"):
         yield f"reservation {pk} is {status} without a payment of its total"
 
@@ -145,6 +156,13 @@ def refunds_off_their_promise(now: dt.datetime) -> Iterator[str]:
         yield f"reservation {pk} is Cancelled: {promised} was promised back, less comes back"
 
 
+def reductions_off_their_refunds(now: dt.datetime) -> Iterator[str]:
+    """A booking that became cheaper, and a refund of the difference that was refused."""
+    rows = reductions_unmet().values_list("pk", "reduced_by", "given")
+    for pk, reduced_by, given in rows:
+        yield f"reservation {pk} became cheaper by {reduced_by}, and {given} goes back"
+
+
 def _lately(now: dt.datetime) -> Q:
     """Payments of which the last that we know to have happened is not long ago."""
     since = now - FORGOTTEN
@@ -165,4 +183,5 @@ CHECKS = (
     refunded_without_refunds,
     refunds_forgotten,
     refunds_off_their_promise,
+    reductions_off_their_refunds,
 )

@@ -3,7 +3,7 @@
 import datetime as dt
 import uuid
 from decimal import Decimal
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from django.conf import settings
 from django.contrib.postgres.fields import RangeBoundary, RangeOperators
@@ -11,11 +11,15 @@ from django.db import DatabaseError, models
 from django.db.models import F, Q
 
 from centers.span import Span
+from reservations import history
 from reservations.constraints import NAME, PostgresExclusion, TimestampRange, is_overlap
 from reservations.querysets import ReservationQuerySet
 from reservations.status import HOLDING, IllegalMove, Status, may_move
 from roombook.errors import SlotUnavailable
 from roombook.money import MoneyField
+
+if TYPE_CHECKING:
+    from accounts.models import User
 
 
 class Reservation(models.Model):
@@ -87,6 +91,12 @@ class Reservation(models.Model):
     refund_promised = MoneyField(
         null=True, blank=True, help_text="What comes back, as the customer was told by cancelling."
     )
+    reduced_by = MoneyField(
+        "cheaper by",
+        default=Decimal(0),
+        editable=False,
+        help_text="By how much it became cheaper once it was paid: so much went back.",
+    )
     reminded_at = models.DateTimeField(
         null=True, blank=True, help_text="When the customer was told that the hold is to lapse."
     )
@@ -109,6 +119,9 @@ class Reservation(models.Model):
             ),
             models.CheckConstraint(
                 name="reservation_total_is_not_negative", condition=Q(total_cost__gte=0)
+            ),
+            models.CheckConstraint(
+                name="reservation_reduction_is_not_negative", condition=Q(reduced_by__gte=0)
             ),
             models.CheckConstraint(
                 name="reservation_status_is_known", condition=Q(status__in=Status.values)
@@ -161,6 +174,10 @@ class Reservation(models.Model):
     def is_new(self) -> bool:
         return self.status == Status.NEW
 
+    def is_held_at(self, now: dt.datetime) -> bool:
+        """Whether it keeps others out; a draft's hold lapses by itself."""
+        return self.holds_slot and (self.hold_until is None or self.hold_until > now)
+
     @property
     def free_until(self) -> dt.datetime:
         """Until then cancelling costs nothing (B15.4)."""
@@ -177,20 +194,32 @@ class Reservation(models.Model):
         return sum((line.total for line in lines if line.type == LineItemType.ROOM), Decimal(0))
 
     def move_to(
-        self, status: Status, *, hold_until: dt.datetime | None = None, **also: Any
+        self,
+        status: Status,
+        *,
+        by: "User | None",
+        now: dt.datetime,
+        hold_until: dt.datetime | None = None,
+        **also: Any,
     ) -> None:
-        """The one door for a status: check the move, set the hold that goes with it, and save.
+        """The one door for a status: check the move, set the hold that goes with it, save, and
+        write it into the history.
 
-        `also` are other columns that change in the same step. The caller holds the row's lock.
+        `by` is who asked for it, None where time or a command did. `also` are other columns that
+        change in the same step. The caller holds the row's lock.
         """
         if not may_move(self.status, status):
             raise IllegalMove(f"A reservation that is {self.status} cannot become {status}.")
+        old = self.status
         self.status = status
         self.holds_slot = status in HOLDING or hold_until is not None
         self.hold_until = hold_until
         for name, value in also.items():
             setattr(self, name, value)
         self.save(update_fields=["status", "holds_slot", "hold_until", *also])
+        promised = also.get("refund_promised")
+        changes = {"status": (old, status), "refund_promised": (None, promised)}
+        history.record(self, changes, by=by, now=now)
 
 
 class Attendee(models.Model):
@@ -305,6 +334,13 @@ class PriceAdjustment(models.Model):
     reason = models.CharField(max_length=255)
     by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
     at = models.DateTimeField()
+    is_waiver = models.BooleanField(
+        "waives a difference",
+        default=False,
+        editable=False,
+        help_text="Made by a move to a dearer room or time, so that nothing more is to be paid:"
+        " the next move prices the booking without it.",
+    )
 
     class Meta:
         constraints = [

@@ -74,7 +74,7 @@ def test_takes_and_gives_csv_one_row_a_reservation(client, token, ada):
     room = a_room()
     first, second = draft(ada, room), booked(ada, room, start=START + DAY)
     cancelled = draft(ada, room, start=START + 2 * DAY)
-    cancelled.move_to(Status.CANCELLED)
+    cancelled.move_to(Status.CANCELLED, by=None, now=NOW)
     body = {"Token": token, "Statuses.0": "Confirmed", "Statuses.1": "New"}
 
     header, *rows = table(post_csv(client, f"{PATH}.csv", body))

@@ -11,7 +11,7 @@ from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from centers.models import Closure
-from reservations import actions, approval
+from reservations import adjusting, approval
 from reservations.forms import HIGHEST_ADJUSTMENT
 from reservations.models import PriceAdjustment, Reservation
 from reservations.status import Status
@@ -125,7 +125,7 @@ def test_a_refused_change_of_price_is_told_and_changes_nothing(office, monkeypat
         )
         raise error
 
-    monkeypatch.setattr(actions, "adjust_price", refuse)
+    monkeypatch.setattr(adjusting, "adjust_price", refuse)
 
     response = adjust(office, reservation, "-5.00")
 

@@ -300,7 +300,7 @@ def test_own_drafts_do_not_count_own_bookings_do(room):
     assert codes(room, for_user=ada) == []
     assert codes(room, for_user=UserFactory()) == ["held"]
 
-    mine.move_to(Status.CONFIRMED)
+    mine.move_to(Status.CONFIRMED, by=None, now=NOW)
     assert codes(room, for_user=ada) == ["held"]
 
 

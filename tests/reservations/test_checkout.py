@@ -173,7 +173,7 @@ def test_only_in_the_future(ada):
 @pytest.mark.parametrize("status", [Status.CANCELLED, Status.EXPIRED])
 def test_only_a_new_one(ada, status):
     reservation = draft(ada)
-    reservation.move_to(status)
+    reservation.move_to(status, by=None, now=NOW)
     with pytest.raises(ReservationNotOpen):
         pay(reservation)
     assert not Payment.objects.exists()

@@ -126,7 +126,7 @@ def test_a_row_may_be_changed_in_its_own_place(held):
     Reservation.objects.filter(pk=held.pk).update(
         start=START + HOUR, occupied_from=START + HOUR, status="Pending"
     )
-    held.move_to(Status.CANCELLED)
+    held.move_to(Status.CANCELLED, by=None, now=NOW)
 
 
 def test_checkout_with_a_blind_evaluator_is_refused_by_the_database(monkeypatch):

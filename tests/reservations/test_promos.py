@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from reservations import actions, integrity, promos
+from reservations import adjusting, integrity, promos
 from reservations.actions import apply_promo_code, choose_allowances
 from reservations.cancellation import cancel
 from reservations.checkout import check_out
@@ -333,5 +333,5 @@ def test_who_guessed_too_often_may_still_take_the_code_off(drafted):
 def test_staffs_adjustment_is_kept_through_a_new_pricing(drafted):
     staff = UserFactory(is_staff=True)
     PromoCodeFactory(code="TEN")
-    actions.adjust_price(drafted.pk, Decimal(-5), "late key", by=staff, now=NOW)
+    adjusting.adjust_price(drafted.pk, amount=Decimal(-5), reason="late key", by=staff, now=NOW)
     assert apply(drafted, "TEN").total_cost == Decimal("62.50")

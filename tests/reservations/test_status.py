@@ -52,12 +52,12 @@ def test_the_one_door_keeps_to_the_table():
         )
         row.refresh_from_db()
         if (old, new) in LEGAL:
-            row.move_to(Status(new))
+            row.move_to(Status(new), by=None, now=NOW)
             row.refresh_from_db()
             assert (row.status, row.holds_slot) == (new, new in HOLDING)
         else:
             with pytest.raises(IllegalMove, match=f"is {old} and cannot become {new}|{old}"):
-                row.move_to(Status(new))
+                row.move_to(Status(new), by=None, now=NOW)
             row.refresh_from_db()
             assert row.status == old
 
@@ -65,11 +65,11 @@ def test_the_one_door_keeps_to_the_table():
 @pytest.mark.django_db
 def test_only_a_new_one_holds_for_a_while():
     row = ReservationFactory(status=Status.PROCESSING)
-    row.move_to(Status.NEW, hold_until=NOW + MINUTE)
+    row.move_to(Status.NEW, by=None, now=NOW, hold_until=NOW + MINUTE)
     row.refresh_from_db()
     assert (row.holds_slot, row.hold_until) == (True, NOW + MINUTE)
 
-    row.move_to(Status.CANCELLED, cancelled_at=NOW)
+    row.move_to(Status.CANCELLED, by=None, now=NOW, cancelled_at=NOW)
     row.refresh_from_db()
     assert (row.holds_slot, row.hold_until, row.cancelled_at) == (False, None, NOW)
 

@@ -19,7 +19,7 @@ from payments.models import (
 )
 from reservations import checkout
 from reservations.checkout import CAPTURE_OWED, NEVER_BOOKED, VOID_OWED
-from reservations.integrity.money import given_back, promises_unmet
+from reservations.integrity.money import given_back, promises_unmet, reductions_unmet
 from reservations.management.shell import counted
 from reservations.status import Status
 
@@ -143,6 +143,11 @@ class Command(BaseCommand):
         for payment in unmet.select_related("reservation").order_by("pk"):
             promised = payment.reservation.refund_promised
             self._tell(payment, f"{promised} was promised back, and the gateway refused to pay it.")
+
+        cheaper = payments.filter(captured_at__isnull=False, reservation__in=reductions_unmet())
+        for payment in cheaper.select_related("reservation").order_by("pk"):
+            owed = payment.reservation.reduced_by
+            self._tell(payment, f"it became cheaper by {owed}, and the gateway refused to pay it.")
 
     def _tell(self, payment: Payment, what: str) -> None:
         """What the gateway said in this run says more."""

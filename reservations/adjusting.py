@@ -1,0 +1,150 @@
+"""A change of price by staff, with the reason that the bill shows.
+
+A draft is priced anew with it. A booking that is paid, before and after its meeting, can only
+become cheaper (see differences.py): its bill is not priced anew, the adjustment is a line more, and
+the tax follows in proportion.
+"""
+
+import datetime as dt
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from payments.models import Payment
+from reservations import billing, checkout, differences, history, mail
+from reservations.cancellation import settle_capture
+from reservations.locks import lock_reservation
+from reservations.models import LineItem, PriceAdjustment, Reservation
+from reservations.status import Status
+from roombook import money
+from roombook.errors import InvalidRequest, ReservationNotOpen
+from roombook.transactions import in_transaction
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+ADJUSTABLE = frozenset({Status.NEW, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
+
+
+@dataclass(frozen=True, slots=True)
+class Adjusted:
+    """What an adjustment does, or would do."""
+
+    reservation: Reservation
+    lines: tuple[LineItem, ...]
+    old_total: Decimal
+    new_total: Decimal
+    refund: Decimal
+
+
+def adjustable(reservation: Reservation) -> bool:
+    return reservation.status in ADJUSTABLE
+
+
+@in_transaction
+def preview(
+    reservation_id: int, *, amount: Decimal, reason: str, by: "User", now: dt.datetime
+) -> Adjusted:
+    """What an adjustment would do, found out by doing it and not a row changed; raises likewise."""
+    reservation = lock_reservation(reservation_id)
+    old_total = reservation.total_cost
+    _write(reservation, amount=amount, reason=reason, by=by, now=now)
+    refund = money.zero if reservation.is_new else old_total - reservation.total_cost
+    adjusted = _told(reservation, old_total, refund)
+    transaction.set_rollback(True)
+    return adjusted
+
+
+def adjust_price(
+    reservation_id: int,
+    *,
+    amount: Decimal,
+    reason: str,
+    agreed: Decimal | None = None,
+    by: "User",
+    now: dt.datetime,
+) -> Adjusted:
+    """Add to a price or take off it; what a paid booking becomes cheaper by is refunded.
+
+    `agreed` is the new total that whoever decided has seen: at another one nothing is done.
+    """
+    settle_capture(reservation_id, now=now)
+    adjusted, payment = _adjust(
+        reservation_id, amount=amount, reason=reason, agreed=agreed, by=by, now=now
+    )
+    if payment is not None:
+        checkout.pay_dues(payment, now=now)
+    return adjusted
+
+
+@in_transaction
+def _adjust(
+    reservation_id: int,
+    *,
+    amount: Decimal,
+    reason: str,
+    agreed: Decimal | None,
+    by: "User",
+    now: dt.datetime,
+) -> tuple[Adjusted, Payment | None]:
+    reservation = lock_reservation(reservation_id)
+    old_total = reservation.total_cost
+    _write(reservation, amount=amount, reason=reason, by=by, now=now)
+    if agreed is not None and reservation.total_cost != agreed:
+        raise ReservationNotOpen(
+            f"The price has changed: it would be {money.display(reservation.total_cost)} now."
+            " Nothing was done. Please look again."
+        )
+    refund, payment = money.zero, None
+    if not reservation.is_new:
+        refund, payment = differences.give_back(
+            reservation, old_total=old_total, reason=f"Price adjusted: {reason}"[:255], now=now
+        )
+    changes = {
+        "total_cost": (old_total, reservation.total_cost),
+        "adjustment": (None, f"{money.display(amount)}: {reason}"),
+        "refund": (None, refund or None),
+    }
+    history.record(reservation, changes, by=by, now=now)
+    if not reservation.is_new:
+        mail.price_changed(reservation, refund=refund, reason=reason, now=now)
+    return _told(reservation, old_total, refund), payment
+
+
+def _write(
+    reservation: Reservation, *, amount: Decimal, reason: str, by: "User", now: dt.datetime
+) -> None:
+    """Write the adjustment down and into the bill, or raise. The caller holds the lock."""
+    if not adjustable(reservation):
+        raise ReservationNotOpen(
+            f"It is {reservation.status}: the price of a draft or of a booking can be adjusted."
+        )
+    if not reservation.is_new and amount >= 0:
+        raise ReservationNotOpen(
+            "It is paid, and the card is not charged again: its price can only be lowered."
+        )
+    if money.rounded(amount) != amount:
+        raise InvalidRequest({"amount": "That is less than the smallest coin."})
+    old_total = reservation.total_cost
+    PriceAdjustment.objects.create(
+        reservation=reservation, amount=amount, reason=reason, by=by, at=now
+    )
+    if reservation.is_new:
+        billing.reprice(reservation)
+        return
+    billing.append_adjustment(reservation, amount=amount, reason=reason)
+    differences.require_payable(reservation, old_total=old_total)
+    if reservation.total_cost == old_total:
+        raise ReservationNotOpen("There is nothing left to take off.")
+
+
+def _told(reservation: Reservation, old_total: Decimal, refund: Decimal) -> Adjusted:
+    return Adjusted(
+        reservation=reservation,
+        lines=tuple(reservation.line_items.order_by("position")),
+        old_total=old_total,
+        new_total=reservation.total_cost,
+        refund=refund,
+    )

@@ -1,0 +1,357 @@
+"""Moving a reservation to another room, another time, or both.
+
+Under the locks of both rooms, in one transaction: the evaluator is asked with the reservation
+itself left out, what is promised to it (promo use, included hours) is given back and taken anew for
+the new time, and it is priced anew by today's rates. What that means for the money:
+
+* A draft is only priced anew. Its hold goes on, or begins again where it had lapsed.
+* What is Confirmed never costs its customer more by a move: see differences.py. What is cheaper is
+  refunded; what is dearer is refused, or the difference is waived, by an adjustment on the bill
+  with its reason. A waiver is good for that move alone: the next one prices the booking without it.
+* A request (Pending) moves at the same price only: gateways take what was reserved.
+* While a payment is under way, and once the meeting has begun, nothing is moved.
+
+A promo code that a booking has used stays with it, whatever days and places it is for: the customer
+was promised that price. A draft's code must be good for the new time and place.
+"""
+
+import datetime as dt
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+from django.db import transaction
+
+from centers.models import MeetingRoom
+from payments.models import Payment
+from reservations import availability, billing, checkout, differences, history, mail, promos
+from reservations.actions import make_way
+from reservations.availability import Reason
+from reservations.booking_span import span_at
+from reservations.cancellation import settle_capture
+from reservations.locks import lock_for_move
+from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation
+from reservations.pricing import Line, Quote
+from reservations.status import Status
+from roombook import money
+from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
+from roombook.transactions import in_transaction
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+MOVABLE = frozenset({Status.NEW, Status.PENDING, Status.CONFIRMED})
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where and when a reservation is."""
+
+    room: MeetingRoom
+    start: dt.datetime
+    end: dt.datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """What a move does, or would do: `reservation` is as it is after it."""
+
+    reservation: Reservation
+    old: Place
+    new: Place
+    old_lines: tuple[LineItem, ...]
+    new_lines: tuple[Line, ...]
+    old_total: Decimal
+    new_total: Decimal
+    waived: Decimal
+    refund: Decimal
+    # Why it cannot be done, in words for staff; empty where it can be.
+    problems: tuple[str, ...] = ()
+    # What is in the way is the price alone: who may, can waive the difference.
+    could_be_waived: bool = False
+
+    @property
+    def difference(self) -> Decimal:
+        return self.new_total - self.old_total
+
+
+def movable(reservation: Reservation, *, now: dt.datetime) -> bool:
+    """Whether a move may be thought of at all."""
+    return reservation.status in MOVABLE and reservation.start > now
+
+
+@in_transaction
+def preview(
+    reservation_id: int,
+    *,
+    room_id: int,
+    start: dt.datetime,
+    end: dt.datetime,
+    waiver: str = "",
+    by: "User",
+    now: dt.datetime,
+) -> Move:
+    """What a move would do, found out by doing it and not a row changed.
+
+    What stands in its way is told, not raised; only what makes no sense as a move is.
+    """
+    reservation, room = lock_for_move(reservation_id, room_id)
+    place = _judged(reservation, room, start, end, now)
+    reasons = _reasons(reservation, place, now)
+    old_lines = tuple(reservation.line_items.order_by("position"))
+    old_total, old = reservation.total_cost, _place_of(reservation)
+    if reasons:
+        transaction.set_rollback(True)
+        return Move(
+            reservation=reservation,
+            old=old,
+            new=place,
+            old_lines=old_lines,
+            new_lines=(),
+            old_total=old_total,
+            new_total=old_total,
+            waived=money.zero,
+            refund=money.zero,
+            # Some reasons have no more to say to staff than to customers.
+            problems=tuple(" ".join({each.message: 1, each.detail: 1}) for each in reasons),
+        )
+    quote, waived = _relocate(reservation, place, waiver=waiver, by=by, now=now)
+    problems: tuple[str, ...] = ()
+    refund = money.zero
+    if not reservation.is_new:
+        try:
+            differences.require_payable(reservation, old_total=old_total)
+        except ReservationNotOpen as error:
+            problems = (error.message,)
+        else:
+            refund = old_total - reservation.total_cost
+    transaction.set_rollback(True)
+    return Move(
+        reservation=reservation,
+        old=old,
+        new=place,
+        old_lines=old_lines,
+        new_lines=quote.lines,
+        old_total=old_total,
+        new_total=reservation.total_cost,
+        waived=waived,
+        refund=refund,
+        problems=problems,
+        could_be_waived=bool(problems) and reservation.total_cost > old_total,
+    )
+
+
+def move(
+    reservation_id: int,
+    *,
+    room_id: int,
+    start: dt.datetime,
+    end: dt.datetime,
+    waiver: str = "",
+    agreed: Decimal | None = None,
+    by: "User",
+    now: dt.datetime,
+) -> Move:
+    """Move a reservation; times without an offset are the new center's.
+
+    `waiver` is the reason for which a dearer place costs no more. `agreed` is the new total that
+    whoever decided has seen: at another one nothing is done. Raises SlotUnavailable,
+    ReservationNotOpen, InvalidRequest, NotFound, PromoCodeInvalid, AllowanceExhausted,
+    RateNotConfigured, or ServiceUnavailable where money has yet to be settled; then nothing is
+    changed.
+    """
+    # Money that is owed to us is taken first, so that a part of it can be given back.
+    settle_capture(reservation_id, now=now)
+    done, payment = _move(
+        reservation_id,
+        room_id=room_id,
+        start=start,
+        end=end,
+        waiver=waiver,
+        agreed=agreed,
+        by=by,
+        now=now,
+    )
+    if payment is not None:
+        checkout.pay_dues(payment, now=now)
+    return done
+
+
+@in_transaction
+def _move(
+    reservation_id: int,
+    *,
+    room_id: int,
+    start: dt.datetime,
+    end: dt.datetime,
+    waiver: str,
+    agreed: Decimal | None,
+    by: "User",
+    now: dt.datetime,
+) -> tuple[Move, Payment | None]:
+    reservation, room = lock_for_move(reservation_id, room_id)
+    place = _judged(reservation, room, start, end, now)
+    if reasons := _reasons(reservation, place, now):
+        raise SlotUnavailable(reasons[0].message)
+    old_lines = tuple(reservation.line_items.order_by("position"))
+    old_total, old, held_until = (
+        reservation.total_cost,
+        _place_of(reservation),
+        reservation.hold_until,
+    )
+    quote, waived = _relocate(reservation, place, waiver=waiver, by=by, now=now)
+    if agreed is not None and reservation.total_cost != agreed:
+        raise ReservationNotOpen(
+            f"The price has changed: it is {money.display(reservation.total_cost)} now."
+            " Nothing was done. Please look again."
+        )
+    refund, payment = money.zero, None
+    if not reservation.is_new:
+        differences.require_payable(reservation, old_total=old_total)
+        refund, payment = differences.give_back(
+            reservation, old_total=old_total, reason="Moved to a cheaper room or time", now=now
+        )
+    done = Move(
+        reservation=reservation,
+        old=old,
+        new=place,
+        old_lines=old_lines,
+        new_lines=quote.lines,
+        old_total=old_total,
+        new_total=reservation.total_cost,
+        waived=waived,
+        refund=refund,
+    )
+    changes = {
+        "room": (named(old.room), named(place.room)),
+        "start": (old.start, place.start),
+        "end": (old.end, place.end),
+        "hold_until": (held_until, reservation.hold_until),
+        "total_cost": (old_total, reservation.total_cost),
+        "refund": (None, refund or None),
+        "waived": (None, f"{money.display(waived)}: {waiver}" if waived else None),
+    }
+    history.record(reservation, changes, by=by, now=now)
+    if not reservation.is_new:
+        mail.moved(reservation, old, refund=refund, now=now)
+    return done, payment
+
+
+def named(room: MeetingRoom) -> str:
+    return f"{room.name} at {room.center.name}"
+
+
+# --- Before --------------------------------------------------------------------------------------
+
+
+def _place_of(reservation: Reservation) -> Place:
+    return Place(reservation.room, reservation.start, reservation.end)
+
+
+def _judged(
+    reservation: Reservation,
+    room: MeetingRoom,
+    start: dt.datetime,
+    end: dt.datetime,
+    now: dt.datetime,
+) -> Place:
+    """Where it is to go, if it may go anywhere and that place can take it at all."""
+    if reservation.status == Status.PROCESSING:
+        raise ReservationNotOpen("A payment is under way. Please try again in a minute.")
+    if reservation.status not in MOVABLE:
+        raise ReservationNotOpen(f"It is {reservation.status} and can no longer be moved.")
+    if reservation.start <= now:
+        raise ReservationNotOpen("Its time has come; it can no longer be moved.")
+    span = span_at(room.center, start, end)
+    if room.pk == reservation.room_id and span == reservation.span:
+        raise InvalidRequest({"start_date": "It is in that room at that time already."})
+    if reservation.number_of_attendees > room.capacity:
+        people = reservation.number_of_attendees
+        raise InvalidRequest(
+            {"room": f"The room holds {room.capacity} people, and {people} are expected."}
+        )
+    chosen = reservation.chosen_services.exclude(service__center=room.center_id)
+    if names := ", ".join(chosen.values_list("service__name", flat=True)):
+        raise InvalidRequest({"room": f"That center does not offer what was booked: {names}."})
+    return Place(room, span.start, span.end)
+
+
+def _reasons(reservation: Reservation, place: Place, now: dt.datetime) -> tuple[Reason, ...]:
+    """Why it cannot go there, all of it; the customer's own drafts and lapsed holds give way."""
+    span = span_at(place.room.center, place.start, place.end)
+    make_way(place.room, span, user=reservation.user, now=now, but=reservation)
+    answer = availability.of(
+        place.room, span, now=now, for_user=reservation.user, ignoring=reservation
+    )
+    return answer.reasons
+
+
+# --- The move itself -----------------------------------------------------------------------------
+
+
+def _relocate(
+    reservation: Reservation, place: Place, *, waiver: str, by: "User", now: dt.datetime
+) -> tuple[Quote, Decimal]:
+    """Put it there and price it anew; says what was waived. The caller holds all locks of rooms."""
+    is_booked = not reservation.is_new
+    keeps_promo = _give_back(reservation, now=now) if is_booked else False
+    old_total = reservation.total_cost
+    _place(reservation, place, now=now)
+    reservation.price_adjustments.filter(is_waiver=True).delete()
+    quote = billing.reprice(reservation)
+    waived = money.zero
+    if is_booked and waiver and quote.total > old_total:
+        waived = waivable(quote, place.room.center.tax_rate, old_total)
+        PriceAdjustment.objects.create(
+            reservation=reservation, amount=-waived, reason=waiver, by=by, at=now, is_waiver=True
+        )
+        quote = billing.reprice(reservation)
+    if is_booked:
+        billing.take_benefits(reservation, keeps_promo=keeps_promo, now=now)
+    elif reservation.promo_code is not None:
+        promos.require_usable(reservation.promo_code, reservation, now=now)
+    return quote, waived
+
+
+def _give_back(reservation: Reservation, *, now: dt.datetime) -> bool:
+    """Give back what the booking has used up; whether a use of its promo code was among that."""
+    had_promo = reservation.promo_redemptions.filter(given_back_at__isnull=True).exists()
+    billing.give_back_benefits(reservation, now=now)
+    if reservation.promo_code is not None:
+        # Its counters have just moved, in another copy of it.
+        reservation.promo_code.refresh_from_db()
+    return had_promo
+
+
+def _place(reservation: Reservation, place: Place, *, now: dt.datetime) -> None:
+    reservation.room = place.room
+    reservation.start, reservation.end = place.start, place.end
+    reservation.turnaround_minutes = place.room.turnaround_minutes
+    if reservation.is_new:
+        if not reservation.holds_slot or reservation.hold_until <= now:
+            reservation.hold_until = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
+        reservation.holds_slot = True
+    else:
+        payment = reservation.payments.order_by("pk").last()
+        is_live_money = payment.is_live if payment else reservation.is_live
+        reservation.is_live = place.room.is_live_inventory and is_live_money
+    reservation.save(
+        update_fields=[
+            *("room", "start", "end", "turnaround_minutes", "occupied_from", "occupied_until"),
+            *("holds_slot", "hold_until", "is_live"),
+        ]
+    )
+
+
+def waivable(quote: Quote, tax_rate: Decimal, most: Decimal) -> Decimal:
+    """What to take off a bill before tax, so that with tax it comes to `most`.
+
+    Where no sum before tax comes to exactly that, to the nearest below: the rest is refunded.
+    """
+    untaxed = sum((line.total for line in quote.lines if line.type != LineItemType.TAX), money.zero)
+    step = Decimal(1).scaleb(-money.minor_digits())
+    wanted = money.rounded(most / (1 + tax_rate / 100)) + step
+    while wanted + money.rounded(wanted * tax_rate / 100) > most:
+        wanted -= step
+    return untaxed - wanted

@@ -1,0 +1,203 @@
+"""Who changed what of a reservation, when, from what to what."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+from auditlog.models import LogEntry
+from django.core.management import call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from payments.gateways.sandbox_models import FaultKind, SandboxFault
+from reservations import actions, adjusting, approval, cancellation, checkout, history, moving
+from reservations.status import Status
+from roombook.errors import CardDeclined, ReservationNotOpen
+from tests.factories_people import StaffFactory, UserFactory
+from tests.factories_reservations import (
+    DECLINED_NUMBER,
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    AllowanceFactory,
+    PromoCodeFactory,
+    ReservationFactory,
+    a_room,
+    booked,
+    by_card,
+    draft,
+    requested,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+DAY = dt.timedelta(days=1)
+
+
+def told(reservation):
+    """Its history, the first change first: who, and what."""
+    return [(row.actor, row.changes) for row in reversed(history.of(reservation))]
+
+
+def statuses(reservation):
+    return [
+        (row.actor, *row.changes["status"])
+        for row in reversed(history.of(reservation))
+        if "status" in row.changes
+    ]
+
+
+def test_a_draft_tells_its_beginning_itself():
+    assert told(draft()) == []
+
+
+def test_a_customers_checkout_is_their_own():
+    reservation = booked()
+
+    ada = reservation.user
+    assert statuses(reservation) == [
+        (ada, "New", "Processing"),
+        (ada, "Processing", "Confirmed"),
+    ]
+    assert {row.timestamp for row in history.of(reservation)} == {NOW}
+
+
+def test_a_declined_card_is_told():
+    reservation = draft()
+    with pytest.raises(CardDeclined):
+        checkout.check_out(
+            reservation.pk, user=reservation.user, means=by_card(DECLINED_NUMBER), now=NOW
+        )
+
+    assert [row[1:] for row in statuses(reservation)] == [
+        ("New", "Processing"),
+        ("Processing", "New"),
+    ]
+
+
+def test_what_a_command_settles_is_nobodys():
+    SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
+    reservation = booked()
+    assert reservation.status == Status.PROCESSING
+
+    checkout.settle(reservation.payments.get(), now=NOW + HOUR)
+
+    assert statuses(reservation)[-1] == (None, "Processing", "Confirmed")
+
+
+@pytest.mark.parametrize(
+    ("act", "status"), [(approval.approve, "Confirmed"), (approval.decline, "Declined")]
+)
+def test_staff_who_answer_are_named(act, status):
+    clerk, reservation = StaffFactory(), requested()
+
+    act(reservation.pk, by=clerk, now=NOW + HOUR)
+
+    latest = history.of(reservation).first()
+    assert (latest.actor, latest.actor_email, latest.timestamp) == (
+        *(clerk, clerk.email, NOW + HOUR),
+    )
+    assert latest.changes == {"status": ["Pending", status]}
+
+
+def test_staff_who_cancel_are_named_with_the_refund():
+    clerk, reservation = StaffFactory(), booked()
+
+    cancellation.cancel(reservation.pk, by=clerk, now=NOW)
+
+    assert told(reservation)[-1] == (
+        clerk,
+        {"status": ["Confirmed", "Cancelled"], "refund_promised": [None, "75.00"]},
+    )
+
+
+def test_customers_who_cancel_are_named():
+    reservation = booked()
+    cancellation.cancel(reservation.pk, user=reservation.user, now=NOW)
+    assert statuses(reservation)[-1] == (reservation.user, "Confirmed", "Cancelled")
+
+
+def test_time_has_no_name():
+    late, confirmed = draft(), booked()
+    list(approval.expire(now=START + DAY))
+    assert statuses(late) == [(None, "New", "Expired")]
+    assert statuses(confirmed)[-1] == (None, "Confirmed", "Completed")
+
+
+def test_a_move_tells_from_where_to_where():
+    clerk, reservation = StaffFactory(), booked()
+    other = a_room(name="Loft")
+
+    moving.move(
+        reservation.pk,
+        room_id=other.pk,
+        start=START + DAY,
+        end=START + DAY + 3 * HOUR,
+        by=clerk,
+        now=NOW,
+    )
+
+    who, changes = told(reservation)[-1]
+    assert who == clerk
+    assert changes["room"][1] == "Loft at Glenarm"
+    assert changes["start"] == ["2027-03-03T16:00:00+00:00", "2027-03-04T16:00:00+00:00"]
+    assert "total_cost" not in changes
+
+
+def test_prices_holds_codes_and_hours_are_told():
+    clerk, ada = StaffFactory(), UserFactory()
+    reservation = draft(ada)
+    plan = AllowanceFactory(user=ada, hours=1, is_automatic=False)
+    PromoCodeFactory(code="TEN")
+
+    actions.apply_promo_code(reservation.pk, "ten", user=ada, now=NOW)
+    actions.choose_allowances(reservation.pk, [plan.pk], user=ada, now=NOW)
+    adjusting.adjust_price(reservation.pk, amount=Decimal(-5), reason="Kind", by=clerk, now=NOW)
+    actions.extend_hold(reservation.pk, until=NOW + HOUR, by=clerk, now=NOW)
+
+    assert told(reservation) == [
+        (ada, {"promo_code": [None, "TEN"], "total_cost": ["75.00", "67.50"]}),
+        (ada, {"allowances": [None, plan.description], "total_cost": ["67.50", "45.00"]}),
+        (clerk, {"adjustment": [None, "-$5.00: Kind"], "total_cost": ["45.00", "40.00"]}),
+        (
+            clerk,
+            {"hold_until": ["2027-03-01T16:15:00+00:00", "2027-03-01T17:00:00+00:00"]},
+        ),
+    ]
+
+
+def test_what_is_refused_leaves_no_history():
+    reservation = requested()
+    before = LogEntry.objects.count()
+
+    with pytest.raises(ReservationNotOpen):
+        approval.mark_no_show(reservation.pk, by=StaffFactory(), now=NOW)
+
+    assert LogEntry.objects.count() == before
+
+
+def test_a_change_costs_one_insert_and_no_question():
+    row = ReservationFactory(status=Status.PENDING)
+    ReservationFactory(status=Status.CONFIRMED, start=START + DAY).move_to(
+        Status.CANCELLED, by=None, now=NOW
+    )  # what kind of row it is, is remembered from now on
+
+    with CaptureQueriesContext(connection) as captured:
+        row.move_to(Status.DECLINED, by=row.user, now=NOW)
+
+    words = [each["sql"].split()[0] for each in captured]
+    assert [word for word in words if word not in {"SAVEPOINT", "RELEASE"}] == [
+        "UPDATE",
+        "INSERT",
+    ]
+
+
+def test_settling_by_the_command_runs_with_history():
+    SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
+    reservation = booked()
+    reservation.payments.update(lease_until=NOW - MINUTE)
+
+    call_command("reconcile_payments")
+
+    assert statuses(reservation)[-1] == (None, "Processing", "Confirmed")
