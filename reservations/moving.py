@@ -329,7 +329,7 @@ def _place(reservation: Reservation, place: Place, *, now: dt.datetime) -> None:
     reservation.start, reservation.end = place.start, place.end
     reservation.turnaround_minutes = place.room.turnaround_minutes
     if reservation.is_new:
-        if not reservation.holds_slot or reservation.hold_until <= now:
+        if not reservation.is_held_at(now):
             reservation.hold_until = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
         reservation.holds_slot = True
     else:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Iterator
+from typing import Any
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
@@ -63,7 +64,7 @@ def promises_unmet() -> QuerySet[Reservation]:
     return rows.filter(given_since__lt=F("refund_promised") - NOISE).exclude(all_is_back)
 
 
-def reductions_unmet() -> QuerySet[Reservation]:
+def reductions_unmet() -> QuerySet[Any]:
     """Bookings that became cheaper once they were paid, and of whose money less than that goes
     back: the gateway refused."""
     given = sum_of(not_refused(), "amount", by="payment__reservation")

@@ -11,7 +11,7 @@ import roombook.money
 class Migration(migrations.Migration):
     dependencies = [
         ("centers", "0001_initial"),
-        ("reservations", "0001_initial"),
+        ("reservations", "0003_roles"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
