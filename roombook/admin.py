@@ -13,6 +13,7 @@ from django.utils import timezone
 from django.utils.functional import cached_property
 from unfold import admin as unfold
 from unfold.overrides import FORMFIELD_OVERRIDES_INLINE
+from unfold.views import ChangeList as UnfoldChangeList
 from unfold.widgets import BASE_INPUT_CLASSES
 
 HIGHEST_ID = 2**31 - 1
@@ -137,6 +138,15 @@ class CappedPaginator(Paginator):
         return self.count >= self.MOST
 
 
+class ChangeList(UnfoldChangeList):
+    """A list that says how many it found where somebody searched or filtered, and only there."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        if not (self.query or self.filter_params):
+            self.full_result_count = self.result_count
+
+
 class ModelAdmin(FindsByTyping, unfold.ModelAdmin):
     """A list and a page of the back office, for tables of any size."""
 
@@ -145,6 +155,9 @@ class ModelAdmin(FindsByTyping, unfold.ModelAdmin):
     paginator = CappedPaginator
     list_per_page = 50
     list_max_show_all = 0
+
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
+        return ChangeList
 
 
 class TabularInline(FindsByTyping, unfold.TabularInline):
