@@ -17,8 +17,8 @@ from centers.models import Center
 from reservations.models import AllowanceUse, LineItem, LineItemType
 from reservations.office.amounts import Hundredths, amount
 from reservations.office.periods import month_number
-from reservations.office.revenue import EARNING, MOST_GROUPS, TOO_MUCH
-from reservations.office.selection import Selection, TooMuch
+from reservations.office.selection import Selection, pieces
+from reservations.status import EARNING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def report(selection: Selection) -> Report:
     total = NOTHING
     by_center: dict[int, Cost] = {}
     by_month = dict.fromkeys(months, NOTHING)
-    for row in _read(_by_center_and_month(selection, zones)):
+    for row in pieces(_by_center_and_month(selection, zones)):
         cost = Cost(**{name: -amount(row[name]) for name in SUMS})
         total += cost
         by_center[row["at"]] = by_center.get(row["at"], NOTHING) + cost
@@ -95,17 +95,10 @@ def report(selection: Selection) -> Report:
         total,
         by_center,
         by_month,
-        [_code(row) for row in _read(_by_code(selection, zones))],
-        [_allowance(row) for row in _read(_by_description(selection, zones))],
+        [_code(row) for row in pieces(_by_code(selection, zones))],
+        [_allowance(row) for row in pieces(_by_description(selection, zones))],
         dict(names),
     )
-
-
-def _read(rows: QuerySet[Any]) -> list[dict[str, Any]]:
-    found = list(rows[: MOST_GROUPS + 1])
-    if len(found) > MOST_GROUPS:
-        raise TooMuch(TOO_MUCH)
-    return found
 
 
 def _lines(selection: Selection, zones: list[str], *types: LineItemType) -> QuerySet[LineItem]:
@@ -115,7 +108,7 @@ def _lines(selection: Selection, zones: list[str], *types: LineItemType) -> Quer
 
 
 def _earning() -> list[Q]:
-    return [Q(reservation__status__in=EARNING, reservation__currency=settings.CURRENCY)]
+    return [Q(reservation__status__in=sorted(EARNING), reservation__currency=settings.CURRENCY)]
 
 
 SUMS: dict[str, Any] = {

@@ -16,9 +16,8 @@ from centers.models import Center
 from reservations.models import Reservation
 from reservations.office.amounts import Hundredths, amount
 from reservations.office.periods import month_number
-from reservations.office.revenue import EARNING, MOST_GROUPS, TOO_MUCH
-from reservations.office.selection import Selection, TooMuch
-from reservations.status import Status
+from reservations.office.selection import Selection, pieces
+from reservations.status import EARNING, Status
 
 # Cancelled later than this before the start, a room is seldom sold again.
 LATE = dt.timedelta(hours=24)
@@ -64,7 +63,7 @@ NONE = Outcomes()
 
 CANCELLED = Q(status=Status.CANCELLED)
 COUNTS: dict[str, Any] = {
-    "kept": Count("pk", filter=Q(status__in=EARNING)),
+    "kept": Count("pk", filter=Q(status__in=sorted(EARNING))),
     "over": Count("pk", filter=Q(status__in=[Status.COMPLETED, Status.NO_SHOW])),
     "missed": Count("pk", filter=Q(status=Status.NO_SHOW)),
     "cancelled": Count("pk", filter=CANCELLED),
@@ -91,7 +90,7 @@ def report(selection: Selection) -> Report:
     rows = (
         Reservation.objects.filter(
             selection.starting(zones),
-            status__in=[*EARNING, Status.CANCELLED, Status.DECLINED, Status.EXPIRED],
+            status__in=[*sorted(EARNING), Status.CANCELLED, Status.DECLINED, Status.EXPIRED],
             booked_at__isnull=False,
         )
         .order_by()
@@ -99,14 +98,11 @@ def report(selection: Selection) -> Report:
         .values("at", "month")
         .annotate(**COUNTS)
     )
-    found = list(rows[: MOST_GROUPS + 1])
-    if len(found) > MOST_GROUPS:
-        raise TooMuch(TOO_MUCH)
     months = selection.period.months()
     total = NONE
     by_center: dict[int, Outcomes] = {}
     by_month = dict.fromkeys(months, NONE)
-    for row in found:
+    for row in pieces(rows):
         center, month = row.pop("at"), months[row.pop("month")]
         outcomes = Outcomes(**{**row, "lost": amount(row["lost"])})
         total += outcomes

@@ -50,13 +50,8 @@ from reservations.integrity.money import not_refused
 from reservations.models import LineItem, LineItemType, Partner, PromoCode, Reservation
 from reservations.office.amounts import Hundredths, Share, amount, hundredths, sum_of
 from reservations.office.periods import month_number
-from reservations.office.selection import Selection, TooMuch
-from reservations.status import BOOKED, Status
-
-EARNING = sorted(BOOKED - {Status.PENDING})
-# So many different (center, month, partner, promo code) are read at most.
-MOST_GROUPS = 100_000
-TOO_MUCH = "This is too much for one report. Choose fewer days, or some centers."
+from reservations.office.selection import Selection, pieces
+from reservations.status import EARNING, Status
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +163,7 @@ def earned(selection: Selection) -> Iterable[Earned]:
     Three questions: the bills, their tax, and the few that were refunded or cancelled.
     """
     zones = selection.zones()
-    pieces: dict[tuple[Any, ...], Takings] = {}
+    sums_of: dict[tuple[Any, ...], Takings] = {}
     for rows, sums, path in (
         (_bills(selection, zones), BILLS, ""),
         (_taxes(selection, zones), TAXES, "reservation__"),
@@ -176,19 +171,19 @@ def earned(selection: Selection) -> Iterable[Earned]:
     ):
         for row in _grouped(rows, sums, path, selection, zones):
             key = (row["at"], row["month"], row["by_partner"], row["by_code"])
-            pieces[key] = pieces.get(key, NOTHING) + _takings(row)
+            sums_of[key] = sums_of.get(key, NOTHING) + _takings(row)
     months = selection.period.months()
-    sources = _sources(pieces)
+    sources = _sources(sums_of)
     return (
         Earned(at, months[month], sources(partner, code), takings)
-        for (at, month, partner, code), takings in pieces.items()
+        for (at, month, partner, code), takings in sums_of.items()
     )
 
 
 def _grouped(
     rows: QuerySet[Any], sums: dict[str, Any], path: str, selection: Selection, zones: list[str]
 ) -> list[dict[str, Any]]:
-    grouped = (
+    return pieces(
         rows.order_by()
         .annotate(
             at=F(f"{path}room__center"),
@@ -199,10 +194,6 @@ def _grouped(
         .values("at", "month", "by_partner", "by_code")
         .annotate(**sums)
     )
-    found = list(grouped[: MOST_GROUPS + 1])
-    if len(found) > MOST_GROUPS:
-        raise TooMuch(TOO_MUCH)
-    return found
 
 
 def _takings(row: dict[str, Any]) -> Takings:
@@ -214,7 +205,7 @@ def _takings(row: dict[str, Any]) -> Takings:
 
 def _bills(selection: Selection, zones: list[str]) -> QuerySet[Reservation]:
     return Reservation.objects.filter(
-        selection.starting(zones), status__in=EARNING, currency=settings.CURRENCY
+        selection.starting(zones), status__in=sorted(EARNING), currency=settings.CURRENCY
     )
 
 
@@ -225,7 +216,7 @@ def _taxes(selection: Selection, zones: list[str]) -> QuerySet[LineItem]:
     return LineItem.objects.filter(
         selection.starting(zones, path="reservation__"),
         type=LineItemType.TAX,
-        reservation__status__in=EARNING,
+        reservation__status__in=sorted(EARNING),
         reservation__currency=settings.CURRENCY,
     )
 
@@ -235,7 +226,7 @@ TAXES = {"tax": hundredths("total")}
 
 def _exceptions(selection: Selection, zones: list[str]) -> QuerySet[Reservation]:
     """Bookings that were refunded, and cancelled ones that were paid for."""
-    refunded = Q(status__in=EARNING) & Exists(
+    refunded = Q(status__in=sorted(EARNING)) & Exists(
         Refund.objects.filter(payment__reservation=OuterRef("pk"))
     )
     cancelled = Q(status=Status.CANCELLED) & Exists(_taken().filter(reservation=OuterRef("pk")))
@@ -243,7 +234,7 @@ def _exceptions(selection: Selection, zones: list[str]) -> QuerySet[Reservation]
         selection.starting(zones),
         refunded | cancelled,
         # Told apart from the two above for the index.
-        status__in=[*EARNING, Status.CANCELLED],
+        status__in=[*sorted(EARNING), Status.CANCELLED],
         currency=settings.CURRENCY,
     )
     return rows.annotate(
@@ -269,7 +260,7 @@ def _taken() -> QuerySet[Payment]:
     """Money that was taken, or is about to be for a booking."""
     return Payment.objects.filter(
         Q(captured_at__isnull=False)
-        | Q(state=PaymentState.AUTHORIZED, reservation__status__in=EARNING)
+        | Q(state=PaymentState.AUTHORIZED, reservation__status__in=sorted(EARNING))
     )
 
 
@@ -284,10 +275,10 @@ EXCEPTIONS = {
 }
 
 
-def _sources(pieces: Iterable[tuple[Any, ...]]) -> Callable[[int | None, int | None], Source]:
+def _sources(keys: Iterable[tuple[Any, ...]]) -> Callable[[int | None, int | None], Source]:
     """From the ids of a partner and a promo code to the source that they make."""
-    partners = {partner for _, _, partner, _ in pieces if partner}
-    codes = {code for _, _, partner, code in pieces if code and not partner}
+    partners = {partner for _, _, partner, _ in keys if partner}
+    codes = {code for _, _, partner, code in keys if code and not partner}
     sources = {
         **{
             ("Partner", pk): Source("Partner", name, pk)

@@ -2,11 +2,15 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from centers.models import Center
 from reservations.office.periods import Period, starting_in
+
+# So many pieces of a sum (a center in a month, ...) are read for a report at most.
+MOST_PIECES = 100_000
 
 
 class TooMuch(Exception):
@@ -40,3 +44,18 @@ class Selection:
     def starting(self, zones: Iterable[str], *, path: str = "") -> Q:
         """Reservations in these rooms whose meeting begins in the period, on the center's clock."""
         return self.of_rooms(f"{path}room__") & starting_in(self.period, zones, path=path)
+
+
+def pieces(rows: QuerySet[Any]) -> list[dict[str, Any]]:
+    """Sums that the database has made, unless they are too many."""
+    return at_most(
+        MOST_PIECES, rows, "This is too much for one report. Choose fewer days, or some centers."
+    )
+
+
+def at_most(number: int, rows: QuerySet[Any], advice: str) -> list[Any]:
+    """The rows, or TooMuch with that advice."""
+    found = list(rows[: number + 1])
+    if len(found) > number:
+        raise TooMuch(advice)
+    return found

@@ -26,8 +26,8 @@ from centers.models import Center, Closure, MeetingRoom, OpeningHours
 from centers.span import Span
 from reservations.models import Reservation
 from reservations.office.periods import Period
-from reservations.office.revenue import EARNING
-from reservations.office.selection import Selection, TooMuch
+from reservations.office.selection import Selection, at_most
+from reservations.status import EARNING
 from roombook import places
 
 # Read at most, so that no report keeps the service busy for longer than a few seconds.
@@ -268,9 +268,8 @@ class _Calendar:
 def _rooms(selection: Selection) -> list[tuple[int, str, int, bool]]:
     rows = MeetingRoom.objects.filter(selection.of_rooms("")).order_by("center__name", "name", "pk")
     columns = ("pk", "name", "center_id", "is_active", "center__is_active")
-    found = list(rows.values_list(*columns)[: MOST_ROOMS + 1])
-    if len(found) > MOST_ROOMS:
-        raise TooMuch(f"These are more than {MOST_ROOMS:,} rooms. Choose some centers.")
+    advice = f"These are more than {MOST_ROOMS:,} rooms. Choose some centers."
+    found = at_most(MOST_ROOMS, rows.values_list(*columns), advice)
     return [(pk, name, center, room and its) for pk, name, center, room, its in found]
 
 
@@ -309,12 +308,10 @@ def _bookings(selection: Selection) -> list[tuple[int, dt.datetime, dt.datetime]
         selection.of_rooms("room__"),
         # The index knows when they start only.
         Q(start__gte=held.start - LONGEST, start__lt=held.end, end__gt=held.start),
-        status__in=EARNING,
+        status__in=sorted(EARNING),
     )
-    found = list(rows.order_by().values_list("room_id", "start", "end")[: MOST_BOOKINGS + 1])
-    if len(found) > MOST_BOOKINGS:
-        raise TooMuch(
-            f"These are more than {MOST_BOOKINGS:,} reservations. Choose fewer days,"
-            " or some centers."
-        )
-    return found
+    return at_most(
+        MOST_BOOKINGS,
+        rows.order_by().values_list("room_id", "start", "end"),
+        f"These are more than {MOST_BOOKINGS:,} reservations. Choose fewer days, or some centers.",
+    )

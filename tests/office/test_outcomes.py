@@ -7,7 +7,7 @@ import pytest
 
 from reservations import actions, cancellation
 from reservations.models import AllowanceUse, LineItem, LineItemType
-from reservations.office import discounts, outcomes
+from reservations.office import discounts, outcomes, selection
 from reservations.office.discounts import Cost
 from reservations.office.outcomes import Outcomes
 from reservations.office.periods import Period
@@ -98,7 +98,7 @@ def test_outcomes_are_asked_as_often_for_2000_as_for_20():
 
 def test_too_many_centers_and_months_are_refused(monkeypatch):
     row(Status.COMPLETED)
-    monkeypatch.setattr(outcomes, "MOST_GROUPS", 0)
+    monkeypatch.setattr(selection, "MOST_PIECES", 0)
     with pytest.raises(TooMuch):
         became()
 

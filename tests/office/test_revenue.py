@@ -8,7 +8,7 @@ import pytest
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations import cancellation
 from reservations.models import LineItem, LineItemType
-from reservations.office import revenue
+from reservations.office import revenue, selection
 from reservations.office.periods import Period
 from reservations.office.revenue import DIRECT, NOTHING, Source, Takings
 from reservations.office.selection import Selection, TooMuch
@@ -281,7 +281,7 @@ def test_it_asks_as_often_for_2000_as_for_20():
 
 def test_too_many_pieces_are_refused_with_advice(monkeypatch):
     earned()
-    monkeypatch.setattr(revenue, "MOST_GROUPS", 0)
+    monkeypatch.setattr(selection, "MOST_PIECES", 0)
 
     with pytest.raises(TooMuch, match="Choose fewer days"):
         of()
