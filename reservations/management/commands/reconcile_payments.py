@@ -6,10 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.utils import timezone
 
-from payments.actions import lapsing
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import (
     IllegalMove,
@@ -17,22 +16,16 @@ from payments.models import (
     PaymentState,
     RefundState,
 )
-from reservations import checkout
-from reservations.checkout import CAPTURE_OWED, NEVER_BOOKED, VOID_OWED
-from reservations.integrity.money import given_back, promises_unmet, reductions_unmet
+from reservations import attention, checkout
+from reservations.checkout import CAPTURE_OWED, VOID_OWED
 from reservations.management.shell import counted
-from reservations.status import Status
 
 logger = logging.getLogger(__name__)
 
-LOST = "let go before it was captured, and the reservation is"
-OWNERLESS = "the money was taken, and the reservation is"
-
 NO_ANSWER = "no answer"
 LEFT = "left"
-# So often in a row the gateway is asked in vain, and for so long that is nobody's business.
+# So often in a row the gateway is asked in vain.
 SILENCES = 2
-PATIENCE = dt.timedelta(minutes=15)
 
 
 class Command(BaseCommand):
@@ -64,12 +57,13 @@ class Command(BaseCommand):
         owed = payments.authorized().filter(reservation__status__in=CAPTURE_OWED | VOID_OWED)
         self._each("owed", owed, checkout.settle_dues)
         # Not again where the gateway refused: that is told below.
-        ownerless = _ownerless(payments).exclude(refunds__state=RefundState.REFUSED)
+        ownerless = attention.ownerless(payments).exclude(refunds__state=RefundState.REFUSED)
         self._each("of no booking", ownerless, checkout.settle_dues)
         unpaid = payments.filter(refunds__state=RefundState.STARTED).distinct()
         self._each("to pay back", unpaid, checkout.settle_dues)
         self._look_at_what_stays(payments)
-        self._look_at_what_lapses(payments & lapsing(now))
+        for payment, what in attention.lapsing(payments, now=now):
+            self.problems[payment.pk] = f"{_named(payment)}: {what}"
         self._report()
 
     def _each(self, kind: str, payments: QuerySet[Payment], settle: Callable[..., Any]) -> None:
@@ -118,49 +112,24 @@ class Command(BaseCommand):
             begun = refunds.values_list("created_at", flat=True).first()
             known = (payment.authorized_at, payment.captured_at, payment.reservation.cancelled_at)
             since = begun or max(filter(None, known), default=payment.created_at)
-        if timezone.now() - since > PATIENCE:
+        if timezone.now() - since > attention.PATIENCE:
             self.problems[payment.pk] = f"{_named(payment)}: the gateway does not answer."
 
     def _look_at_what_stays(self, payments: QuerySet[Payment]) -> None:
         """What no further try mends, whoever met it first: told until a person has seen to it."""
-        lost = (
-            payments.filter(
-                state=PaymentState.VOIDED,
-                reservation__status__in=CAPTURE_OWED,
-                reservation__total_cost__gt=0,
-            )
-            .exclude(reservation__payments__in=Payment.objects.open())
-            .exclude(reservation__payments__state=PaymentState.REFUNDED)
-        )
-        for payment in lost.select_related("reservation").order_by("pk"):
-            self._tell(payment, f"{LOST} {payment.reservation.status}.")
-        # What was taken of a cancelled one may rightly be kept: its fee.
-        ownerless = _ownerless(payments).exclude(refunds__state=RefundState.STARTED)
+        for payment, what in attention.lost(payments):
+            self._tell(payment, what)
         if self.silences < SILENCES:
-            for payment in ownerless.select_related("reservation").order_by("pk"):
-                self._tell(payment, f"{OWNERLESS} {payment.reservation.status}.")
-        unmet = payments.filter(captured_at__isnull=False, reservation__in=promises_unmet())
-        for payment in unmet.select_related("reservation").order_by("pk"):
-            promised = payment.reservation.refund_promised
-            self._tell(payment, f"{promised} was promised back, and the gateway refused to pay it.")
-
-        cheaper = payments.filter(captured_at__isnull=False, reservation__in=reductions_unmet())
-        for payment in cheaper.select_related("reservation").order_by("pk"):
-            owed = payment.reservation.reduced_by
-            self._tell(payment, f"it became cheaper by {owed}, and the gateway refused to pay it.")
+            for payment, what in attention.kept_without_booking(payments):
+                self._tell(payment, what)
+        for payment, what in attention.promised(payments):
+            self._tell(payment, what)
+        for payment, what in attention.reduced(payments):
+            self._tell(payment, what)
 
     def _tell(self, payment: Payment, what: str) -> None:
         """What the gateway said in this run says more."""
         self.problems.setdefault(payment.pk, f"{_named(payment)}: {what}")
-
-    def _look_at_what_lapses(self, payments: QuerySet[Payment]) -> None:
-        """Money of requests that nobody has answered, about to be given back by the bank."""
-        waiting = payments.filter(reservation__status=Status.PENDING)
-        for payment in waiting.order_by("pk"):
-            self.problems[payment.pk] = (
-                f"{_named(payment)}: reserved until {payment.authorized_until:%Y-%m-%d %H:%M} UTC"
-                " only, and the request is not answered."
-            )
 
     def _report(self) -> None:
         left = self.counts.pop(LEFT, 0)
@@ -178,14 +147,6 @@ class Command(BaseCommand):
             raise CommandError(
                 f"{counted(len(self.problems), 'payment')} {needs} a person:\n{lines}"
             )
-
-
-def _ownerless(payments: QuerySet[Payment]) -> QuerySet[Payment]:
-    """Money that was taken for what is no booking, and that nobody is paying back."""
-    taken = payments.filter(
-        state=PaymentState.CAPTURED, reservation__status__in=sorted(NEVER_BOOKED)
-    )
-    return taken.annotate(given=given_back()).filter(given__lt=F("amount"))
 
 
 def _named(payment: Payment) -> str:

@@ -1,0 +1,119 @@
+"""What needs a person: money and mails that no further try of ours mends.
+
+`reconcile_payments` tells these, and so does the front page of the back office. Each is given the
+payments that it is to look at, and says of each that it finds what is wrong with it.
+"""
+
+import datetime as dt
+from collections.abc import Iterator
+
+from django.db.models import F, QuerySet
+
+from accounts.outbox import OutboxMessage, State
+from payments import actions
+from payments.models import Dispute, Payment, PaymentState, Refund, RefundState
+from reservations.checkout import CAPTURE_OWED, NEVER_BOOKED
+from reservations.integrity.money import given_back, promises_unmet, reductions_unmet
+from reservations.status import Status
+
+Found = Iterator[tuple[Payment, str]]
+
+# A silent gateway mostly answers a few minutes later; after that it is a person's business.
+PATIENCE = dt.timedelta(minutes=15)
+
+
+def lost(payments: QuerySet[Payment]) -> Found:
+    """Bookings whose money was let go before it was captured."""
+    rows = (
+        payments.filter(
+            state=PaymentState.VOIDED,
+            reservation__status__in=CAPTURE_OWED,
+            reservation__total_cost__gt=0,
+        )
+        .exclude(reservation__payments__in=Payment.objects.open())
+        .exclude(reservation__payments__state=PaymentState.REFUNDED)
+    )
+    for payment in _each(rows):
+        yield (
+            payment,
+            f"let go before it was captured, and the reservation is {payment.reservation.status}.",
+        )
+
+
+def ownerless(payments: QuerySet[Payment]) -> QuerySet[Payment]:
+    """Money that was taken for what is no booking, and that nobody is paying back."""
+    taken = payments.filter(
+        state=PaymentState.CAPTURED, reservation__status__in=sorted(NEVER_BOOKED)
+    )
+    return taken.annotate(given=given_back()).filter(given__lt=F("amount"))
+
+
+def kept_without_booking(payments: QuerySet[Payment]) -> Found:
+    """What was taken of a cancelled one may rightly be kept: its fee."""
+    for payment in _each(ownerless(payments).exclude(refunds__state=RefundState.STARTED)):
+        yield payment, f"the money was taken, and the reservation is {payment.reservation.status}."
+
+
+def promised(payments: QuerySet[Payment]) -> Found:
+    """Cancelled reservations of which less came back than their customers were told."""
+    rows = payments.filter(captured_at__isnull=False, reservation__in=promises_unmet())
+    for payment in _each(rows):
+        yield (
+            payment,
+            f"{payment.reservation.refund_promised} was promised back,"
+            " and the gateway refused to pay it.",
+        )
+
+
+def reduced(payments: QuerySet[Payment]) -> Found:
+    """Bookings that became cheaper, and of which less came back than that."""
+    rows = payments.filter(captured_at__isnull=False, reservation__in=reductions_unmet())
+    for payment in _each(rows):
+        owed = payment.reservation.reduced_by
+        yield payment, f"it became cheaper by {owed}, and the gateway refused to pay it."
+
+
+def lapsing(payments: QuerySet[Payment], *, now: dt.datetime) -> Found:
+    """Money of requests that nobody has answered, about to be given back by the bank."""
+    waiting = (payments & actions.lapsing(now)).filter(reservation__status=Status.PENDING)
+    for payment in _each(waiting):
+        yield (
+            payment,
+            f"reserved until {payment.authorized_until:%Y-%m-%d %H:%M} UTC only,"
+            " and the request is not answered.",
+        )
+
+
+def in_doubt(payments: QuerySet[Payment], *, now: dt.datetime) -> Found:
+    """Payments that the gateway has not answered for too long."""
+    for payment in _each(payments & Payment.objects.in_doubt(now - PATIENCE)):
+        yield payment, "in doubt: the gateway does not answer."
+
+
+def refused_refunds(payments: QuerySet[Payment]) -> Found:
+    """Refunds that the gateway refused and that nobody has seen to."""
+    open_ones = Refund.objects.filter(
+        state=RefundState.REFUSED, retry__isnull=True, payment__state=PaymentState.CAPTURED
+    )
+    for payment in _each(payments.filter(refunds__in=open_ones).distinct()):
+        yield payment, "the gateway refused to pay a refund."
+
+
+def _each(payments: QuerySet[Payment]) -> QuerySet[Payment]:
+    return payments.select_related("reservation").order_by("pk")
+
+
+def open_disputes(payments: QuerySet[Payment]) -> QuerySet[Dispute]:
+    """Customers who ask their bank for the money; those to be answered soonest first."""
+    return (
+        Dispute.objects.filter(closed_at__isnull=True, payment__in=payments)
+        .select_related("payment__reservation")
+        .order_by(F("respond_by").asc(nulls_last=True), "pk")
+    )
+
+
+def unsent_mails(*, now: dt.datetime, since: dt.datetime) -> QuerySet[OutboxMessage]:
+    """Mails that were given up since then, and those that wait for longer than they should."""
+    given_up = OutboxMessage.objects.filter(state=State.GIVEN_UP, created_at__gte=since)
+    waiting = OutboxMessage.objects.waiting().filter(created_at__lte=now - 4 * PATIENCE)
+    return (given_up | waiting).order_by("-pk")
