@@ -7,9 +7,9 @@ the service is given, not when it is paid. A month to come tells what is booked 
 
 - *Billed*: the total of every Confirmed, Completed and NoShow reservation.
 - *Refunded*: what their customers got back, or are about to get back, of that. A refund because
-  the price went down (the booking was moved) is no loss: the bill is lower already.
-- *Fees*: what is kept of Cancelled reservations, that is: taken, and neither given back nor
-  promised back.
+  the booking became cheaper (`reduced_by`) is none of these: the bill itself is lower.
+- *Fees*: what is kept of Cancelled reservations, that is: taken, and neither given back nor owed
+  back.
 - **Revenue** = billed - refunded + fees. *Tax* is the part of it that is owed on: the bills' tax
   lines, of a refund or fee the same share as of its bill, rounded to the hundredth a reservation.
   **Net** = revenue - tax.
@@ -45,13 +45,15 @@ from django.db.models import (
 from django.db.models.functions import Coalesce, Greatest, Least
 
 from centers.models import Center
-from payments.models import Payment, PaymentState, Refund
+from payments.models import Payment, Refund
 from reservations.integrity.money import not_refused
 from reservations.models import LineItem, LineItemType, Partner, PromoCode, Reservation
 from reservations.office.amounts import Hundredths, Share, amount, hundredths, sum_of
 from reservations.office.periods import month_number
 from reservations.office.selection import Selection, pieces
 from reservations.status import EARNING, Status
+
+CAPTURED = Payment.objects.filter(captured_at__isnull=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -229,7 +231,7 @@ def _exceptions(selection: Selection, zones: list[str]) -> QuerySet[Reservation]
     refunded = Q(status__in=sorted(EARNING)) & Exists(
         Refund.objects.filter(payment__reservation=OuterRef("pk"))
     )
-    cancelled = Q(status=Status.CANCELLED) & Exists(_taken().filter(reservation=OuterRef("pk")))
+    cancelled = Q(status=Status.CANCELLED) & Exists(CAPTURED.filter(reservation=OuterRef("pk")))
     rows = Reservation.objects.filter(
         selection.starting(zones),
         refunded | cancelled,
@@ -240,27 +242,19 @@ def _exceptions(selection: Selection, zones: list[str]) -> QuerySet[Reservation]
     return rows.annotate(
         bill=Hundredths("total_cost"),
         bill_tax=sum_of(LineItem.objects.filter(type=LineItemType.TAX), "total", by="reservation"),
-        taken=sum_of(_taken(), "amount", by="reservation"),
+        taken=sum_of(CAPTURED, "amount", by="reservation"),
         given=sum_of(not_refused(), "amount", by="payment__reservation"),
+        cheaper=Hundredths("reduced_by"),
         promised=Coalesce(Hundredths("refund_promised"), 0),
     ).annotate(
-        # What was taken beyond the bill goes back without being a loss.
         loss=_only_if(
             ~Q(status=Status.CANCELLED),
-            Greatest(0, Least(F("given"), F("bill") - F("taken") + F("given"))),
+            Greatest(0, Least(F("bill"), F("given") - F("cheaper"))),
         ),
         fee=_only_if(
             Q(status=Status.CANCELLED),
-            Greatest(0, F("taken") - Greatest(F("given"), F("promised"))),
+            Greatest(0, F("taken") - Greatest(F("given"), F("promised") + F("cheaper"))),
         ),
-    )
-
-
-def _taken() -> QuerySet[Payment]:
-    """Money that was taken, or is about to be for a booking."""
-    return Payment.objects.filter(
-        Q(captured_at__isnull=False)
-        | Q(state=PaymentState.AUTHORIZED, reservation__status__in=sorted(EARNING))
     )
 
 

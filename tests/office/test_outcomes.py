@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from reservations import actions, cancellation
+from reservations import actions, adjusting, cancellation
 from reservations.models import AllowanceUse, LineItem, LineItemType
 from reservations.office import discounts, outcomes, selection
 from reservations.office.discounts import Cost
@@ -117,8 +117,12 @@ def test_what_was_taken_off_the_bills():
     PromoCodeFactory(code="HALF", percent=Decimal(50))
     reservation = draft(user, room)
     actions.apply_promo_code(reservation.pk, "HALF", user=user, now=NOW)
-    actions.adjust_price(
-        reservation.pk, Decimal(-5), "Cold coffee", by=AdministratorFactory(), now=NOW
+    adjusting.adjust_price(
+        reservation.pk,
+        amount=Decimal(-5),
+        reason="Cold coffee",
+        by=AdministratorFactory(),
+        now=NOW,
     )
     checkout.check_out(reservation.pk, user=user, means=by_card(), now=NOW)
 
