@@ -5,9 +5,9 @@ from decimal import Decimal
 from typing import Any
 
 from django.contrib.auth.hashers import make_password
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group, Permission
 
-from accounts.models import User
+from accounts.models import CenterRole, User
 from centers.actions import set_favorite
 from centers.models import Center, ResourceType
 from payments.actions import update_saved_card
@@ -17,9 +17,16 @@ PASSWORD = "quiet-harbour-42"
 DEMO = "demo@roombook.example"
 GUEST = "guest@roombook.example"
 STAFF = "staff@roombook.example"
-EMAILS = (DEMO, GUEST, STAFF)
+# A member of staff for each role, at one center: what each sees there, and that it sees no other.
+ROLES = {
+    "Manager": ("manager@roombook.example", "Mara", "Whitfield"),
+    "Desk": ("desk@roombook.example", "Idris", "Bello"),
+    "Viewer": ("viewer@roombook.example", "Lena", "Fischer"),
+}
+ROLES_AT = "Union Station"
+EMAILS = (DEMO, GUEST, STAFF, *(email for email, _, _ in ROLES.values()))
 
-OUR_APPS = ("accounts", "centers", "payments", "reservations")
+OUR_APPS = ("accounts", "auditlog", "centers", "payments", "reservations")
 FAVORITES = ("Union Station", "Back Bay", "Finsbury Square")
 
 # A test number that Stripe documents: the sandbox takes it, and nobody is charged.
@@ -58,6 +65,12 @@ def make_other_accounts() -> None:
         STAFF, PASSWORD, first_name="Sam", last_name="Okafor", is_staff=True
     )
     staff.user_permissions.set(Permission.objects.filter(content_type__app_label__in=OUR_APPS))
+    center = Center.objects.get(name=ROLES_AT)
+    for role, (email, first_name, last_name) in ROLES.items():
+        user = User.objects.create_user(
+            email, PASSWORD, first_name=first_name, last_name=last_name, is_staff=True
+        )
+        CenterRole.objects.create(user=user, center=center, group=Group.objects.get(name=role))
 
 
 def make_belongings(*, now: dt.datetime) -> None:

@@ -6,12 +6,8 @@ import pytest
 from django.core.management import call_command
 from playwright.sync_api import Browser, Page
 
-from accounts.models import CenterRole, User
-from centers.models import Center
+from reservations.demo.people import PASSWORD
 from tests.browser import chromium
-from tests.office.conftest import groups, staff  # noqa: F401  (fixtures)
-
-PASSWORD = "quiet-harbour-42"
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -32,34 +28,21 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def demo(transactional_db: None, groups: dict) -> None:  # noqa: F811
+def demo(transactional_db: None) -> None:
     call_command("seed_demo", force=True, verbosity=0)
 
 
 @pytest.fixture
-def desk(
-    demo: None,
-    browser: Browser,
-    live_server,
-    groups: dict,  # noqa: F811
-) -> Iterator[Callable[..., Page]]:
-    """Sign a member of staff in: `desk("Desk", "Union Station")`, or at all centers."""
+def desk(demo: None, browser: Browser, live_server) -> Iterator[Callable[..., Page]]:
+    """Sign one of the demo's staff in: `desk("desk")`, "manager", "viewer" or "staff"."""
     opened = []
 
-    def open_as(role: str, *centers: str, size: dict = chromium.DESKTOP) -> Page:
-        user = User.objects.create_user(
-            f"{role.lower()}@roombook.example", PASSWORD, first_name=role, is_staff=True
-        )
-        for name in centers:
-            center = Center.objects.get(name=name)
-            CenterRole.objects.create(user=user, center=center, group=groups[role])
-        if not centers:
-            user.groups.add(groups[role])
+    def open_as(name: str, *, size: dict = chromium.DESKTOP) -> Page:
         context = browser.new_context(viewport=size)
         page = context.new_page()
         page.set_default_timeout(15_000)
         opened.append((context, chromium.Watch(page, live_server.url)))
-        chromium.sign_in(page, live_server.url, user.email, PASSWORD)
+        chromium.sign_in(page, live_server.url, f"{name}@roombook.example", PASSWORD)
         return page
 
     yield open_as

@@ -2,14 +2,14 @@
 
 
 def test_staff_sign_in_and_see_the_day(desk):
-    page = desk("Desk", "Union Station")
+    page = desk("desk")
 
     assert page.locator("#nav-sidebar").get_by_text("Reservations", exact=True).is_visible()
     assert page.locator("#nav-sidebar").get_by_text("Reports").count() == 0
 
 
 def test_a_wrong_password_is_told_on_the_page(desk, live_server):
-    page = desk("Viewer")
+    page = desk("viewer")
     page.context.clear_cookies()
 
     page.goto(f"{live_server.url}/admin/login/")

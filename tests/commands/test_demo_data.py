@@ -9,7 +9,7 @@ from django.apps import apps
 from django.contrib.auth.models import Permission
 from django.utils import timezone
 
-from accounts.models import User
+from accounts.models import CenterRole, User
 from centers.models import (
     Center,
     CenterImage,
@@ -33,7 +33,7 @@ from roombook.places import time_zone_at
 from tests.factories_people import UserFactory
 from tests.http import post
 
-OUR_APPS = ("accounts", "centers", "payments", "reservations")
+OUR_APPS = ("accounts", "auditlog", "centers", "payments", "reservations")
 PASSWORD = "quiet-harbour-42"
 
 
@@ -66,7 +66,8 @@ def test_it_says_what_it_does_and_what_it_made(seeded):
     assert re.fullmatch(r"\[12/12\] reservation \d+, Union Station", lines[-2])
     assert re.fullmatch(
         r"The demo is ready after \d+\.\d seconds: 21 centers, and the accounts"
-        r" demo@roombook\.example, guest@roombook\.example, staff@roombook\.example"
+        r" demo@roombook\.example, guest@roombook\.example, staff@roombook\.example,"
+        r" manager@roombook\.example, desk@roombook\.example, viewer@roombook\.example"
         r" \(password quiet-harbour-42\)\.",
         lines[-1],
     )
@@ -168,6 +169,16 @@ def test_staff_may_run_the_place_and_are_no_superuser(seeded):
     assert set(staff.user_permissions.all()) == set(ours)
     assert staff.has_perm("reservations.change_reservation")
     assert not staff.has_perm("auth.add_group")
+
+
+def test_each_role_has_somebody_at_one_center(seeded):
+    roles = CenterRole.objects.values_list("group__name", "user__email", "center__name")
+
+    assert set(roles) == {
+        ("Manager", "manager@roombook.example", "Union Station"),
+        ("Desk", "desk@roombook.example", "Union Station"),
+        ("Viewer", "viewer@roombook.example", "Union Station"),
+    }
 
 
 def test_reservations_are_in_many_statuses_and_one_is_new(seeded):

@@ -117,7 +117,10 @@ def test_whatever_the_day_ids_names_and_statuses_are_the_same(run, settings, mon
         "centers": [(pk, each.name, each.city) for pk, each in enumerate(CENTERS, start=1)],
         "rooms": [(pk, each.name, each.capacity) for pk, each in enumerate(rooms, start=1)],
         "closures": [(pk, reason) for pk, reason in enumerate(reasons_of_closures(), start=1)],
-        "users": [(1, "demo"), (2, "guest"), (3, "staff")],
+        "users": [
+            *((1, "demo"), (2, "guest"), (3, "staff")),
+            *((4, "manager"), (5, "desk"), (6, "viewer")),
+        ],
         "reservations": [
             (1, 1, "Boardroom", "Completed"),
             (2, 1, "Office 904", "Completed"),

@@ -1,23 +1,17 @@
 """Staff with roles, for tests of the back office."""
 
-import importlib
 from collections.abc import Callable
 
 import pytest
-from django.apps import apps
 from django.contrib.auth.models import Group
 
 from accounts.models import CenterRole, User
 from centers.models import Center
 
-roles_migration = importlib.import_module("reservations.migrations.0003_roles")
-
 
 @pytest.fixture
 def groups(db: None) -> dict[str, Group]:
-    """The roles that the migration makes; tests that empty the database get them anew."""
-    if not Group.objects.filter(name="Viewer").exists():
-        roles_migration.make_groups(apps, None)
+    """The roles that the migration makes, by name."""
     return {group.name: group for group in Group.objects.all()}
 
 

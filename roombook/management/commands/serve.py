@@ -26,7 +26,7 @@ DEMO = """
 
     demo@roombook.example      a customer with a saved card, an allowance and reservations
     guest@roombook.example     another customer
-    staff@roombook.example     staff: may use the admin
+    staff@roombook.example     staff: may use the admin; manager@, desk@ and viewer@ at one center
 
   Try it (signs in and answers with a token):
 
