@@ -87,8 +87,12 @@ def runs(opening_hours: Iterable[DayHours]) -> list[tuple[str, str]]:
     The value is schema.org's openingHours (`Mo-Fr 08:30-17:00`, midnight as 24:00), the display
     value is for people (`Mon-Fri 8:30 AM - 5:00 PM`). Closed days are left out.
     """
-    week = frozenset((hours.weekday, hours.opens, hours.closes) for hours in opening_hours)
-    return list(_runs(week, settings.LOCALE))
+    return list(runs_of((hours.weekday, hours.opens, hours.closes) for hours in opening_hours))
+
+
+def runs_of(stretches: Iterable[tuple[int, time, time]]) -> tuple[tuple[str, str], ...]:
+    """`runs`, of stretches told as weekday, opening and closing."""
+    return _runs(frozenset(stretches), settings.LOCALE)
 
 
 # Few weeks are told over and over.

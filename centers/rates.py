@@ -174,9 +174,17 @@ def lowest_entry(rates: Iterable[RateLike | None]) -> Price | None:
     An hour's price cannot be compared with a day's: the prices of the first kind that any of the
     rates has (hourly, else half day, day, flat) are compared among themselves.
     """
+    return lowest(map(entry, rates))
+
+
+def lowest(prices: Iterable[Price | None]) -> Price | None:
+    """The lowest of some entry prices, of the first kind that is among them."""
     order = list(Tier)
-    prices = [price for price in map(entry, rates) if price is not None]
-    return min(prices, key=lambda price: (order.index(price.tier), price.amount), default=None)
+    return min(
+        filter(None, prices),
+        key=lambda price: (order.index(price.tier), price.amount),
+        default=None,
+    )
 
 
 def describe(rate: RateLike) -> str:

@@ -10,6 +10,7 @@ from django.conf import settings
 from centers import geo
 from centers.models import Center, MeetingRoom, Neighborhood, ResourceType, Service
 from centers.querysets import CenterQuerySet
+from centers.shown import CENTER_COLUMNS, CenterRow, ShownCenter, ShownRoom, furnished
 from roombook import places
 from roombook.errors import InvalidRequest
 
@@ -47,7 +48,7 @@ class Filters:
         if low is not None and high is not None and low > high:
             raise InvalidRequest({"filters.capacity_low": "This is above CapacityHigh."})
 
-    def want(self, room: MeetingRoom) -> bool:
+    def want(self, room: ShownRoom) -> bool:
         """Whether one room meets all the room filters (MeetingRoom.objects.wanted, in memory)."""
         low, high = self.capacity_low, self.capacity_high
         return (
@@ -74,7 +75,7 @@ class FilterOptions:
 class Found:
     """The centers of a search, and what it can be narrowed by."""
 
-    centers: Sequence[Center]
+    centers: Sequence[ShownCenter]
     filter_options: FilterOptions
 
 
@@ -158,12 +159,16 @@ def _found(
     filters: Filters,
     place: geo.Place | None = None,
 ) -> Found:
-    rows = ordered.meeting(filters).with_details().for_user(user)[: settings.SEARCH_MAX_RESULTS]
-    centers = list(rows)
-    for center in centers:
+    columns = [*CENTER_COLUMNS, *(["squared_chord"] if place else [])]
+    rows = ordered.meeting(filters).for_user(user).values_list(*columns)
+    centers = []
+    for row in rows[: settings.SEARCH_MAX_RESULTS]:
+        center = ShownCenter(CenterRow._make(row[: len(CENTER_COLUMNS)]))
+        if place is not None and row[-1] is not None:
+            center.distance_from_query = round(geo.miles_of(row[-1]), 2)
+        centers.append(center)
+    for center in furnished(centers):
         center.meeting_rooms = [room for room in center.rooms_on_offer if filters.want(room)]
-        if place is not None and center.squared_chord is not None:
-            center.distance_from_query = round(geo.miles_of(center.squared_chord), 2)
     return Found(centers, options_of(matching))
 
 

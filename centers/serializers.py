@@ -2,8 +2,9 @@
 
 from typing import Any
 
-from centers.models import Service
+from centers import writers
 from centers.search import Filters
+from centers.shown import ShownCenter
 from roombook.api.address import AddressInfo
 from roombook.api.serializers import (
     BooleanField,
@@ -16,6 +17,16 @@ from roombook.api.serializers import (
     TextField,
     UrlField,
 )
+
+
+def addresses_of(serializer: ContractSerializer) -> writers.Addresses:
+    """What makes addresses absolute, made once an answer."""
+    context: Any = serializer.context
+    if "addresses" not in context:
+        context["addresses"] = writers.Addresses(context.get("request"))
+    made: writers.Addresses = context["addresses"]
+    return made
+
 
 # --- Out ------------------------------------------------------------------------------------------
 
@@ -47,12 +58,6 @@ class ServiceInfo(ContractSerializer):
     NeedsQuantity = BooleanField()
     DurationHours = DecimalField()
     Quantity = IntegerField()
-
-    def to_representation(self, instance: Service) -> dict[str, Any]:
-        # The rooms of a center share its services: each of them is written once.
-        if instance.told is None:
-            instance.told = super().to_representation(instance)
-        return instance.told
 
 
 class CenterImageInfo(ContractSerializer):
@@ -117,7 +122,7 @@ class CenterInfo(ContractSerializer):
 
 
 class CenterInfoFull(CenterInfo):
-    """A center with its rooms."""
+    """A center with its rooms; a ShownCenter is written by centers.writers instead."""
 
     MeetingRooms = MeetingRoomInfo(many=True)
     Landmarks = LandmarkInfo(many=True)
@@ -125,6 +130,11 @@ class CenterInfoFull(CenterInfo):
     ParkingInformation = TextField()
     IsNewLocation = BooleanField()
     IsNewLowPrice = BooleanField()
+
+    def to_representation(self, instance: Any) -> dict[str, Any]:
+        if isinstance(instance, ShownCenter):
+            return writers.center_full(instance, addresses_of(self))
+        return super().to_representation(instance)
 
 
 class ResourceTypeInfo(ContractSerializer):

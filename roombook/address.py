@@ -31,9 +31,13 @@ class Address(models.Model):
 
     @property
     def city_state_postal_code(self) -> str:
-        """The last line of a letter: `Denver, CO 80202`, missing parts left out cleanly."""
-        region = " ".join(part for part in (self.state, self.postal_code) if part)
-        return ", ".join(part for part in (self.city, region) if part)
+        return last_line(self.city, self.state, self.postal_code)
+
+
+def last_line(city: str, state: str, postal_code: str) -> str:
+    """The last line of a letter: `Denver, CO 80202`, missing parts left out cleanly."""
+    region = " ".join(part for part in (state, postal_code) if part)
+    return ", ".join(part for part in (city, region) if part)
 
 
 ADDRESS_FIELDS = tuple(field.name for field in Address._meta.local_fields)

@@ -13,10 +13,12 @@ from uuid import uuid4
 
 from django.core.exceptions import ValidationError
 from django.core.files.base import ContentFile, File
+from django.core.files.storage import FileSystemStorage, storages
 from django.db import models, transaction
 from django.db.models.fields.files import FieldFile
 from django.db.models.signals import post_delete
 from django.utils.deconstruct import deconstructible
+from django.utils.encoding import filepath_to_uri
 from PIL import Image, ImageOps, UnidentifiedImageError
 
 FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
@@ -134,3 +136,14 @@ def delete_after_commit(*files: FieldFile) -> None:
     for file in files:
         if file.name:
             transaction.on_commit(partial(file.storage.delete, file.name))
+
+
+def url_of(name: str) -> str:
+    """Where a stored picture is shown, as its file field would tell; nothing for no name."""
+    if not name:
+        return ""
+    storage = storages["default"]
+    if type(storage) is FileSystemStorage and storage.base_url:
+        # As the storage does it, without taking its base apart for each of many pictures.
+        return storage.base_url + str(filepath_to_uri(name)).lstrip("/")
+    return str(storage.url(name))

@@ -232,9 +232,6 @@ class Service(models.Model):
     duration_hours = None
     quantity = None
 
-    # How the response that this row was read for tells it; its own rooms share it.
-    told: dict[str, Any] | None = None
-
     @property
     def rate_description(self) -> str:
         return rates.entry_price(self.rate)
