@@ -113,7 +113,13 @@ def time_zone_at(latitude: float, longitude: float) -> str:
 
 def is_time_zone(name: str) -> bool:
     """Whether this is a time zone that the server's clock knows."""
-    return name in available_timezones()
+    return name in _time_zones()
+
+
+@cache
+def _time_zones() -> set[str]:
+    """Their names: looking for them reads a folder with hundreds of files."""
+    return available_timezones()
 
 
 @cache

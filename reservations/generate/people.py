@@ -1,0 +1,186 @@
+"""The made-up accounts: customers with a Token, some with a card and with included hours; staff."""
+
+import datetime as dt
+import hashlib
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+from typing import Self
+
+from django.contrib.auth.hashers import make_password
+
+from accounts.models import ApiToken, User, digest_of
+from payments.cards import Brand
+from payments.models import SandboxCard, SavedCard
+from reservations.allowances import Offer
+from reservations.generate.loading import Loader
+from reservations.generate.names import COMPANIES, FIRST_NAMES, LAST_NAMES, TRADES
+from reservations.models import Allowance
+
+PASSWORD = "quiet-harbour-42"
+STAFF = 9
+
+CARDS = (
+    *((Brand.VISA, "4242"),) * 3,
+    *((Brand.MASTERCARD, "4444"),) * 2,
+    (Brand.AMERICAN_EXPRESS, "0005"),
+)
+
+
+def host_of(seed: int) -> str:
+    return f"seed{seed}.example"
+
+
+def administrator_of(seed: int) -> str:
+    return f"admin@{host_of(seed)}"
+
+
+def token_of(seed: int, number: int) -> str:
+    """The Token of the first, second ... customer: known to whoever knows the seed."""
+    return hashlib.sha256(f"roombook {seed} {number}".encode()).hexdigest()
+
+
+@dataclass(slots=True)
+class Customer:
+    """What bookings need to know of an account."""
+
+    pk: int
+    name: str
+    email: str
+    company: str
+    card: tuple[Brand, str]
+    plan: Allowance | None
+    hours_used: Counter[dt.date]
+
+    def offers_on(self, day: dt.date) -> list[Offer]:
+        """The included hours that a meeting on that day may use."""
+        if self.plan is None:
+            return []
+        month = day.replace(day=1)
+        return [Offer(self.plan, month, max(0, self.plan.hours - self.hours_used[month]))]
+
+
+class People:
+    """All accounts; some customers book much more than others."""
+
+    def __init__(self, customers: list[Customer], staff: list[int]) -> None:
+        self.customers = customers
+        self.staff = staff
+
+    @classmethod
+    def make(cls, load: Loader, *, seed: int, count: int, today: dt.datetime) -> Self:
+        random = Random(f"{seed} people")
+        # One hash for all: hashing is slow on purpose.
+        password = make_password(PASSWORD, salt=f"generated-{seed}")
+        add_user, add_token = load.adder(User), load.adder(ApiToken)
+        joined = today - dt.timedelta(days=500)
+        staff = []
+        for number in range(STAFF + 1):
+            user = User(
+                email=f"staff{number}@{host_of(seed)}" if number else administrator_of(seed),
+                first_name=random.choice(FIRST_NAMES),
+                last_name=random.choice(LAST_NAMES),
+                is_staff=True,
+                is_superuser=not number,
+                password=password,
+                date_joined=joined,
+            )
+            add_user(user)
+            staff.append(user.pk)
+        makers = _Belongings(load, random, today)
+        customers = []
+        for number in range(1, count + 1):
+            first, last = random.choice(FIRST_NAMES), random.choice(LAST_NAMES)
+            company = ""
+            if random.random() < 0.7:
+                company = f"{random.choice(COMPANIES)} {random.choice(TRADES)}"
+            user = User(
+                email=f"{first}.{last}.{number}@{host_of(seed)}".lower(),
+                first_name=first,
+                last_name=last,
+                company_name=company,
+                phone_number=f"+1 555 {number // 10000:03} {number % 10000:04}",
+                password=password,
+                date_joined=joined + dt.timedelta(minutes=random.randrange(120 * 24 * 60)),
+            )
+            add_user(user)
+            add_token(
+                ApiToken(
+                    user_id=user.pk,
+                    digest=digest_of(token_of(seed, number)),
+                    created_at=today,
+                    expires_at=today + dt.timedelta(days=30),
+                )
+            )
+            customers.append(
+                Customer(
+                    user.pk,
+                    f"{first} {last}",
+                    user.email,
+                    company,
+                    makers.card_for(user) if random.random() < 0.4 else random.choice(CARDS),
+                    makers.plan_for(user) if random.random() < 0.1 else None,
+                    Counter(),
+                )
+            )
+        return cls(customers, staff)
+
+    def somebody(self, random: Random) -> Customer:
+        return self.customers[int(len(self.customers) * random.random() ** 2)]
+
+
+class _Belongings:
+    """Makes what some customers have."""
+
+    def __init__(self, load: Loader, random: Random, today: dt.datetime) -> None:
+        self.random = random
+        self.today = today
+        self.add_plan = load.adder(Allowance)
+        self.add_saved_card = load.adder(SavedCard)
+        self.add_sandbox_card = load.adder(SandboxCard)
+
+    def card_for(self, user: User) -> tuple[Brand, str]:
+        brand, last4 = self.random.choice(CARDS)
+        reference = f"card_{self.random.getrandbits(96):024x}"
+        self.add_sandbox_card(
+            SandboxCard(
+                reference=reference,
+                customer=str(user.pk),
+                outcome="succeeds",
+                brand=brand,
+                last4=last4,
+                created_at=self.today,
+            )
+        )
+        self.add_saved_card(
+            SavedCard(
+                user_id=user.pk,
+                gateway="sandbox",
+                reference=reference,
+                brand=brand,
+                last4=last4,
+                exp_year=self.today.year + 1 + self.random.randrange(4),
+                exp_month=self.random.randint(1, 12),
+                first_name=user.first_name,
+                last_name=user.last_name,
+                company_name=user.company_name,
+                has_cvv=True,
+                created_at=self.today,
+                street1=f"{self.random.randint(1, 900)} Harbour Road",
+                city="Denver",
+                state="CO",
+                postal_code="80205",
+                country="US",
+            )
+        )
+        return brand, last4
+
+    def plan_for(self, user: User) -> Allowance:
+        plan = Allowance(
+            user_id=user.pk,
+            description="Monthly plan: meeting rooms",
+            kind=Allowance.Kind.MONTHLY,
+            hours=self.random.choice((2, 4, 8, 16)),
+        )
+        self.add_plan(plan)
+        return plan
