@@ -7,7 +7,7 @@ from typing import Any
 from django.contrib.auth.hashers import make_password, verify_password
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
-from django.db import transaction
+from django.db import IntegrityError, transaction
 
 from accounts import limits, mail
 from accounts.models import ApiToken, User, canonical_email
@@ -136,6 +136,46 @@ def _replace_hash(user: User, new_hash: str, keep: ApiToken, now: datetime) -> N
     locked.save(update_fields=["password"])
     locked.tokens.exclude(pk=keep.pk).delete()
     mail.password_changed(locked, now=now)
+
+
+@in_transaction
+def add_customer(*, email: str, first_name: str, last_name: str, company_name: str = "") -> User:
+    """An account that staff make for a customer, who has no password and so cannot sign in yet.
+
+    Nobody is told by mail: the account's first mail is about its first booking. Raises
+    InvalidRequest, naming the field.
+    """
+    told = {
+        "email": canonical_email(email),
+        "first_name": first_name.strip(),
+        "last_name": last_name.strip(),
+        "company_name": company_name.strip(),
+    }
+    user = User(**told)
+    user.set_unusable_password()
+    try:
+        user.full_clean(exclude=["password"], validate_unique=False, validate_constraints=False)
+    except ValidationError as error:
+        problems = {field: " ".join(words) for field, words in error.message_dict.items()}
+    else:
+        problems = {}
+    for field in ("first_name", "last_name", "company_name"):
+        if holds_card_number(told[field]):
+            problems[field] = "This looks like a card number, not a name."
+    if User.objects.filter(email=told["email"]).exists():
+        problems["email"] = HAS_ACCOUNT
+    if problems:
+        raise InvalidRequest(problems)
+    try:
+        with transaction.atomic():
+            user.save(force_insert=True)
+    except IntegrityError:
+        # Somebody else was quicker.
+        raise InvalidRequest({"email": HAS_ACCOUNT}) from None
+    return user
+
+
+HAS_ACCOUNT = "There is an account with this e-mail address already."
 
 
 def update_info(user: User, **new: str) -> User:

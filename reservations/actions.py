@@ -8,6 +8,7 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
+from accounts import roles
 from accounts.limits import PROMO_CODE
 from accounts.names import holds_card_number
 from centers.models import MeetingRoom
@@ -28,6 +29,9 @@ from roombook.transactions import in_transaction
 if TYPE_CHECKING:
     from accounts.models import User
 
+# The permission to book a room at a time at which its center is closed.
+OVERRIDE_HOURS = "reservations.override_opening_hours"
+
 
 @in_transaction
 def create_draft(
@@ -40,20 +44,24 @@ def create_draft(
     number_of_attendees: int | None = None,
     attendees: Sequence[Mapping[str, Any]] = (),
     created_by: "User | None" = None,
+    hours_override_reason: str = "",
     now: dt.datetime,
 ) -> Reservation:
     """Make a New reservation that holds its room for a while: 15 minutes, or 24 hours by staff.
 
-    Times without an offset are the center's local time. Raises SlotUnavailable, InvalidRequest,
-    NotFound or RateNotConfigured, and then nothing is made.
+    Times without an offset are the center's local time. `hours_override_reason` is why a manager
+    books at a time at which the center is closed; what is no matter of opening hours (a closure,
+    another booking) is refused all the same. Raises SlotUnavailable, InvalidRequest, NotFound or
+    RateNotConfigured, and then nothing is made.
     """
     room = lock_room(room_id)
     span = span_at(room.center, start, end)
-    guests = _with_creator(user, attendees)
-    head_count = _head_count(room, number_of_attendees, guests)
+    guests = with_creator(user, attendees)
+    head_count = attending(room, number_of_attendees, guests)
+    override = _hours_override(room, span, hours_override_reason, by=created_by)
     wanted = extras.chosen(room.center, service_options)
     make_way(room, span, user=user, now=now)
-    availability.of(room, span, now=now, for_user=user).require()
+    availability.of(room, span, now=now, for_user=user, outside_hours=bool(override)).require()
     if created_by is None:
         _let_oldest_go(user, now=now)
     reservation = Reservation(
@@ -71,6 +79,7 @@ def create_draft(
         cancellation_grace_minutes=settings.CANCELLATION_GRACE_MINUTES,
         created_at=now,
         created_by=created_by,
+        hours_override_reason=override,
     )
     reservation.save(force_insert=True)
     ChosenService.objects.bulk_create(
@@ -84,7 +93,21 @@ def create_draft(
     )
     Attendee.objects.bulk_create(Attendee(reservation=reservation, **guest) for guest in guests)
     billing.reprice(reservation)
+    changes = {"hours_override_reason": ("", override)}
+    history.record(reservation, changes, by=created_by, now=now)
     return reservation
+
+
+def _hours_override(room: MeetingRoom, span: Span, reason: str, *, by: "User | None") -> str:
+    """The reason to keep: none where the center is open anyway. Only who may can give one."""
+    reason = reason.strip()
+    if not reason or not availability.is_outside_hours(room, span):
+        return ""
+    if by is None or not roles.may(by, OVERRIDE_HOURS, room.center_id):
+        raise InvalidRequest(
+            {"hours_override_reason": "Only its manager may book outside a center's hours."}
+        )
+    return reason
 
 
 def make_way(
@@ -236,7 +259,7 @@ def _draft_hold(created_by: "User | None") -> dt.timedelta:
     return dt.timedelta(minutes=settings.HOLD_MINUTES_CUSTOMER)
 
 
-def _with_creator(user: "User", attendees: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def with_creator(user: "User", attendees: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The attendees with the customer among them, added first where not listed.
 
     Who the creator is, is ours to say: by the e-mail address, never by the client's IsCreator.
@@ -284,7 +307,8 @@ def _wrong_with(attendee: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", "A name or an e-mail address is needed."
 
 
-def _head_count(room: MeetingRoom, asked: int | None, guests: Sequence[object]) -> int:
+def attending(room: MeetingRoom, asked: int | None, guests: Sequence[object]) -> int:
+    """How many come: the number told, else everybody who is listed."""
     if asked is None:
         asked = len(guests)
     if asked < len(guests):

@@ -56,19 +56,23 @@ def of(
     now: dt.datetime,
     for_user: "User | None" = None,
     ignoring: Reservation | None = None,
+    outside_hours: bool = False,
 ) -> Availability:
     """Ask everything that could keep the room from being booked for the span.
 
     `for_user`: whose own drafts do not count against them. `ignoring`: the reservation that is
-    itself being checked out, approved or moved.
+    itself being checked out, approved or moved. `outside_hours`: a manager has allowed this booking
+    outside the opening hours; everything else counts all the same.
     """
     by_rule = (*_state(room), *_window(room, span, now), *_shape(room, span))
-    if not by_rule and _is_open_and_free(room, span, now, for_user, ignoring):
+    if not by_rule and _is_open_and_free(
+        room, span, now, for_user, ignoring, outside_hours=outside_hours
+    ):
         return FREE
     return Availability(
         (
             *by_rule,
-            *_opening(room, span),
+            *(() if outside_hours else _opening(room, span)),
             *_closures(room, span),
             *_rivals(room, span, now, for_user, ignoring),
         )
@@ -81,6 +85,8 @@ def _is_open_and_free(
     now: dt.datetime,
     for_user: "User | None",
     ignoring: Reservation | None,
+    *,
+    outside_hours: bool = False,
 ) -> bool:
     """The fast path: whether there is no reason in hours, closures and rivals, in one question.
 
@@ -102,7 +108,7 @@ def _is_open_and_free(
     stretches = [Stretch._make(row) for row in asked]
     if not stretches or stretches[0].is_closed or stretches[0].is_held:
         return False
-    if room.center.is_after_hours_support_enabled:
+    if outside_hours or room.center.is_after_hours_support_enabled:
         return True
     return hours.is_open(span, stretches, room.center.zone)
 
@@ -204,6 +210,11 @@ def _opening(room: MeetingRoom, span: Span) -> list[Reason]:
     opening = hours.concatenated(center.opening_hours.all()) or "never"
     message = "The center is closed at that time."
     return [Reason("closed", message, f"It opens {opening}.")]
+
+
+def is_outside_hours(room: MeetingRoom, span: Span) -> bool:
+    """Whether the opening hours alone would keep the room from being booked for the span."""
+    return bool(_opening(room, span))
 
 
 def _closures(room: MeetingRoom, span: Span) -> list[Reason]:

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from centers.models import MeetingRoom
 from centers.span import Span
@@ -11,10 +12,21 @@ from reservations.models import AllowanceUse, LineItem, LineItemType, Reservatio
 from reservations.pricing import Extra, Quote
 from roombook import money
 
+if TYPE_CHECKING:
+    from accounts.models import User
+
 
 def list_price(room: MeetingRoom, span: Span, extras: list[Extra]) -> Quote:
     """What anybody would pay: no promotion, no allowance; tax included."""
     return pricing.quote(room, span, extras=extras)
+
+
+def draft_price(user: "User | None", room: MeetingRoom, span: Span, extras: list[Extra]) -> Quote:
+    """What a draft will cost once it is made for this customer; for nobody, the list price."""
+    if user is None:
+        return list_price(room, span, extras)
+    valid = allowances.valid_for(user, room, span)
+    return pricing.quote(room, span, extras=extras, offers=_automatic(valid))
 
 
 def quote_of(reservation: Reservation, offers: list[Offer]) -> Quote:
@@ -41,9 +53,13 @@ def offers_for(reservation: Reservation) -> list[Offer]:
     """The allowances that the reservation uses: those chosen, else the automatic ones."""
     valid = allowances.valid_for(reservation.user, reservation.room, reservation.span)
     if not reservation.allowances_by_hand:
-        return [offer for offer in valid if offer.allowance.is_automatic]
+        return _automatic(valid)
     chosen = set(reservation.allowance_uses.values_list("allowance_id", flat=True))
     return [offer for offer in valid if offer.allowance.pk in chosen]
+
+
+def _automatic(offers: list[Offer]) -> list[Offer]:
+    return [offer for offer in offers if offer.allowance.is_automatic]
 
 
 def reprice(reservation: Reservation, *, offers: list[Offer] | None = None) -> Quote:

@@ -200,6 +200,7 @@ def _move(
         _place_of(reservation),
         reservation.hold_until,
     )
+    override = reservation.hours_override_reason
     quote, waived = _relocate(reservation, place, waiver=waiver, by=by, now=now)
     if agreed is not None and reservation.total_cost != agreed:
         raise ReservationNotOpen(
@@ -228,6 +229,7 @@ def _move(
         "start": (old.start, place.start),
         "end": (old.end, place.end),
         "hold_until": (held_until, reservation.hold_until),
+        "hours_override_reason": (override, reservation.hours_override_reason),
         "total_cost": (old_total, reservation.total_cost),
         "refund": (None, refund or None),
         "waived": (None, f"{money.display(waived)}: {waiver}" if waived else None),
@@ -282,7 +284,12 @@ def _reasons(reservation: Reservation, place: Place, now: dt.datetime) -> tuple[
     span = span_at(place.room.center, place.start, place.end)
     make_way(place.room, span, user=reservation.user, now=now, but=reservation)
     answer = availability.of(
-        place.room, span, now=now, for_user=reservation.user, ignoring=reservation
+        place.room,
+        span,
+        now=now,
+        for_user=reservation.user,
+        ignoring=reservation,
+        outside_hours=reservation.is_outside_hours and _keeps_its_time(reservation, place),
     )
     return answer.reasons
 
@@ -324,7 +331,15 @@ def _give_back(reservation: Reservation, *, now: dt.datetime) -> bool:
     return had_promo
 
 
+def _keeps_its_time(reservation: Reservation, place: Place) -> bool:
+    """Whether only the room changes; hours were overridden for that time of that center alone."""
+    same_center = place.room.center_id == reservation.room.center_id
+    return same_center and (place.start, place.end) == (reservation.start, reservation.end)
+
+
 def _place(reservation: Reservation, place: Place, *, now: dt.datetime) -> None:
+    if not _keeps_its_time(reservation, place):
+        reservation.hours_override_reason = ""
     reservation.room = place.room
     reservation.start, reservation.end = place.start, place.end
     reservation.turnaround_minutes = place.room.turnaround_minutes
@@ -339,7 +354,7 @@ def _place(reservation: Reservation, place: Place, *, now: dt.datetime) -> None:
     reservation.save(
         update_fields=[
             *("room", "start", "end", "turnaround_minutes", "occupied_from", "occupied_until"),
-            *("holds_slot", "hold_until", "is_live"),
+            *("holds_slot", "hold_until", "is_live", "hours_override_reason"),
         ]
     )
 

@@ -86,6 +86,13 @@ class Reservation(models.Model):
         related_name="+",
         help_text="The member of staff who made it; empty where the customer did.",
     )
+    hours_override_reason = models.CharField(
+        "booked outside opening hours",
+        max_length=255,
+        blank=True,
+        default="",
+        help_text="Why a manager allowed it; for this time only.",
+    )
     booked_at = models.DateTimeField(null=True, blank=True)
     cancelled_at = models.DateTimeField(null=True, blank=True)
     refund_promised = MoneyField(
@@ -173,6 +180,11 @@ class Reservation(models.Model):
     @property
     def is_new(self) -> bool:
         return self.status == Status.NEW
+
+    @property
+    def is_outside_hours(self) -> bool:
+        """Whether a manager has allowed it at a time at which the center is closed."""
+        return bool(self.hours_override_reason)
 
     def is_held_at(self, now: dt.datetime) -> bool:
         """Whether it keeps others out; a draft's hold lapses by itself."""

@@ -1,0 +1,262 @@
+"""A manager books a room at a time at which its center is closed (issue 3.4)."""
+
+import datetime as dt
+
+import pytest
+
+from centers.models import Closure
+from reservations import actions, approval, checkout, drafting, history, moving
+from reservations.models import Reservation
+from reservations.status import Status
+from roombook.errors import InvalidRequest, SlotUnavailable
+from tests.factories_people import UserFactory
+from tests.factories_reservations import HOUR, NOW, START, a_room, by_card, draft
+
+pytestmark = pytest.mark.django_db
+
+# Seven in the evening in Denver: the center has closed at six.
+EVENING = START + 10 * HOUR
+REASON = "A board meeting, agreed by telephone"
+
+
+@pytest.fixture
+def room():
+    return a_room()
+
+
+@pytest.fixture
+def manager(staff, room):
+    return staff("Manager", room.center)
+
+
+def in_the_evening(room, by, **asked):
+    asked = {"start": EVENING, "hours_override_reason": REASON, **asked}
+    return draft(room=room, created_by=by, **asked)
+
+
+def test_without_a_reason_the_center_is_closed(room, manager):
+    with pytest.raises(SlotUnavailable, match="closed"):
+        in_the_evening(room, manager, hours_override_reason="  ")
+
+
+def test_a_manager_books_outside_the_hours_and_the_reason_is_kept(room, manager):
+    made = in_the_evening(room, manager)
+    made.refresh_from_db()
+    assert made.hours_override_reason == REASON
+    assert made.created_by == manager
+    entry = history.of(made).get()
+    assert entry.changes == {"hours_override_reason": ["", REASON]}
+    assert entry.actor == manager
+
+
+def test_it_can_be_paid_for(room, manager):
+    made = in_the_evening(room, manager)
+    paid = checkout.check_out(made.pk, user=made.user, means=by_card(), now=NOW)
+    assert paid.status == Status.CONFIRMED
+
+
+def test_it_can_be_requested_and_approved(manager, room):
+    type(room).objects.filter(pk=room.pk).update(is_live_inventory=False)
+    made = in_the_evening(room, manager)
+    asked = checkout.check_out(made.pk, user=made.user, means=by_card(), now=NOW)
+    assert asked.status == Status.PENDING
+    assert approval.approve(made.pk, by=manager, now=NOW).status == Status.CONFIRMED
+
+
+def test_over_midnight_too(room, manager):
+    assert in_the_evening(room, manager, start=EVENING + 3 * HOUR, hours=4).pk
+
+
+@pytest.mark.parametrize("role", ["Viewer", "Desk", "Accountant"])
+def test_nobody_else_may(staff, room, role):
+    with pytest.raises(InvalidRequest) as refused:
+        in_the_evening(room, staff(role, room.center))
+    assert list(refused.value.fields) == ["hours_override_reason"]
+    assert not Reservation.objects.exists()
+
+
+def test_a_manager_of_another_center_may_not(staff, room):
+    with pytest.raises(InvalidRequest):
+        in_the_evening(room, staff("Manager", a_room().center))
+
+
+def test_a_customer_may_not(room):
+    with pytest.raises(InvalidRequest):
+        in_the_evening(room, None)
+
+
+def test_never_an_overlap(room, manager):
+    in_the_evening(room, manager)
+    with pytest.raises(SlotUnavailable, match="taken"):
+        in_the_evening(room, manager, start=EVENING + HOUR)
+
+
+def test_never_a_closure(room, manager):
+    Closure.objects.create(center=room.center, starts_at=EVENING, ends_at=EVENING + HOUR)
+    with pytest.raises(SlotUnavailable, match="closed at that time"):
+        in_the_evening(room, manager)
+
+
+def test_never_a_blocked_room(room, manager):
+    type(room).objects.filter(pk=room.pk).update(is_blocked=True)
+    with pytest.raises(SlotUnavailable, match="cannot be booked"):
+        in_the_evening(room, manager)
+
+
+def test_a_closure_that_came_later_stops_the_checkout(room, manager):
+    made = in_the_evening(room, manager)
+    Closure.objects.create(center=room.center, starts_at=EVENING, ends_at=EVENING + HOUR)
+    with pytest.raises(SlotUnavailable):
+        checkout.check_out(made.pk, user=made.user, means=by_card(), now=NOW)
+
+
+def test_where_the_center_is_open_no_reason_is_kept(room, staff):
+    """Nothing was overridden, so that nobody has to be allowed to."""
+    made = in_the_evening(room, staff("Desk", room.center), start=START)
+    assert made.hours_override_reason == ""
+    assert not history.of(made).exists()
+
+
+def test_moved_to_another_room_at_the_same_time_it_is_still_allowed(room, manager):
+    made = in_the_evening(room, manager)
+    other = type(room).objects.create(
+        center=room.center,
+        name="Attic",
+        resource_type=room.resource_type,
+        capacity=8,
+        rate=room.rate,
+    )
+    moving.move(made.pk, room_id=other.pk, start=made.start, end=made.end, by=manager, now=NOW)
+    made.refresh_from_db()
+    assert made.room == other
+    assert made.hours_override_reason == REASON
+
+
+def test_moved_to_another_time_it_is_not(room, manager):
+    made = in_the_evening(room, manager)
+    with pytest.raises(SlotUnavailable):
+        moving.move(
+            made.pk,
+            room_id=room.pk,
+            start=made.start + HOUR,
+            end=made.end + HOUR,
+            by=manager,
+            now=NOW,
+        )
+
+
+def test_moved_into_the_hours_it_needs_no_reason_any_more(room, manager):
+    made = in_the_evening(room, manager)
+    moving.move(made.pk, room_id=room.pk, start=START, end=START + 3 * HOUR, by=manager, now=NOW)
+    made.refresh_from_db()
+    assert made.hours_override_reason == ""
+    assert history.of(made).first().changes["hours_override_reason"] == [REASON, ""]
+
+
+# The preview
+
+
+def seen(room, user=None, **asked):
+    asked = {"start": START, "end": START + 3 * HOUR, **asked}
+    return drafting.preview(user, room, now=NOW, **asked)
+
+
+def test_the_preview_writes_nothing_and_says_what_the_draft_then_costs(room):
+    user = UserFactory()
+    before = seen(room, user)
+    assert not Reservation.objects.exists()
+    made = draft(user, room)
+    assert before.is_free
+    assert before.quote.total == made.total_cost
+    assert [line.description for line in before.quote.lines] == [
+        line.description for line in made.line_items.order_by("position")
+    ]
+
+
+def test_the_preview_tells_the_same_reasons_as_the_evaluator(room):
+    draft(room=room)
+    answer = seen(room, UserFactory(), start=START - 24 * HOUR + dt.timedelta(minutes=5))
+    assert {reason.code for reason in answer.reasons} == {"off-grid", "closed", "held"}
+
+
+def test_the_preview_honours_an_override(room):
+    evening = {"start": EVENING, "end": EVENING + HOUR}
+    assert [each.code for each in seen(room, **evening).reasons] == ["closed"]
+    allowed = seen(room, outside_hours=True, **evening)
+    assert allowed.is_free
+    assert allowed.is_outside_hours
+
+
+def test_a_customers_own_draft_is_not_in_the_way_of_their_next(room):
+    made = draft(room=room)
+    assert seen(room, made.user).is_free
+    assert not seen(room).is_free
+
+
+# A new customer with their first draft
+
+
+ADA = {"email": " New@Example.com ", "first_name": "Ada", "last_name": "King"}
+
+
+def for_new(room, by, customer=ADA, **asked):
+    return drafting.draft_for_new_customer(
+        customer,
+        room_id=room.pk,
+        start=START,
+        end=START + HOUR,
+        created_by=by,
+        now=NOW,
+        **asked,
+    )
+
+
+def test_a_new_customer_gets_an_account_without_a_password(room, manager, mailoutbox):
+    made = for_new(room, manager)
+    assert made.user.email == "new@example.com"
+    assert not made.user.has_usable_password()
+    assert not made.user.is_staff
+    assert not made.user.tokens.exists()
+    assert mailoutbox == []
+
+
+def test_an_address_that_has_an_account_is_refused_in_any_case(room, manager):
+    UserFactory(email="new@example.com")
+    with pytest.raises(InvalidRequest) as refused:
+        for_new(room, manager)
+    assert list(refused.value.fields) == ["customer.email"]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"),
+    [
+        ({"email": "nobody"}, "customer.email"),
+        ({"email": ""}, "customer.email"),
+        ({"first_name": " "}, "customer.first_name"),
+        ({"last_name": "4242 4242 4242 4242"}, "customer.last_name"),
+        ({"company_name": "x" * 256}, "customer.company_name"),
+    ],
+)
+def test_what_is_wrong_with_a_new_customer_is_told(room, manager, wrong, field):
+    with pytest.raises(InvalidRequest) as refused:
+        for_new(room, manager, ADA | wrong)
+    assert list(refused.value.fields) == [field]
+
+
+def test_where_the_draft_is_refused_no_account_is_left(room, manager):
+    draft(room=room)
+    with pytest.raises(SlotUnavailable):
+        for_new(room, manager)
+    assert not type(manager).objects.filter(email="new@example.com").exists()
+
+
+def test_a_second_draft_of_the_same_customer_takes_over_the_hold(room, manager):
+    user = UserFactory()
+    first = actions.create_draft(
+        user, room_id=room.pk, start=START, end=START + HOUR, created_by=manager, now=NOW
+    )
+    second = actions.create_draft(
+        user, room_id=room.pk, start=START, end=START + HOUR, created_by=manager, now=NOW
+    )
+    first.refresh_from_db()
+    assert (first.holds_slot, second.holds_slot) == (False, True)
