@@ -1,27 +1,46 @@
 """What centers are sorted by, and small rows by themselves."""
 
-from django.contrib import admin
+from typing import Any
 
+from django.contrib import admin
+from django.http import HttpRequest
+
+from accounts.scope import AtCenters
 from centers import models
-from centers.admin.common import preview
+from centers.admin.common import OF_CENTER, found_through_centers, preview
 from roombook.admin import ModelAdmin
+from roombook.editing import TypedOnly
+
+
+class OfCenterAdmin(AtCenters, ModelAdmin):
+    """Rows of centers that are mostly edited on the page of their center."""
+
+    form = TypedOnly
+    list_select_related = ("center",)
+    sortable_by = ()
+    search_help_text = "Name, address, neighborhood of the center."
+    search_fields = ("center__name",)
+    autocomplete_fields = ("center",)
+    # A column that words of a search may be found in, beside those of the center.
+    named_by = "center__name"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: Any, search_term: str
+    ) -> tuple[Any, bool]:
+        return found_through_centers(queryset, search_term, column=self.named_by), False
 
 
 @admin.register(models.OpeningHours)
-class OpeningHoursAdmin(ModelAdmin):
+class OpeningHoursAdmin(OfCenterAdmin):
     list_display = ("center", "weekday", "opens", "closes")
     list_filter = ("weekday",)
-    list_select_related = ("center",)
-    search_fields = ("center__name", "center__city")
-    ordering = ("center__name", "weekday", "opens")
-    autocomplete_fields = ("center",)
+    ordering = ("center_id", "weekday", "opens")
 
 
 @admin.register(models.Neighborhood)
 class NeighborhoodAdmin(ModelAdmin):
     list_display = ("name", "original_name", "city", "state")
-    list_filter = ("state",)
-    search_fields = ("name", "original_name", "city")
+    search_fields = ("name", "original_name", "city", "state")
     ordering = ("state", "city", "name", "pk")
 
 
@@ -34,12 +53,9 @@ class ResourceTypeAdmin(ModelAdmin):
 
 
 @admin.register(models.CenterImage)
-class CenterImageAdmin(ModelAdmin):
+class CenterImageAdmin(OfCenterAdmin):
     list_display = ("shown", "center", "position")
-    list_select_related = ("center",)
-    search_fields = ("center__name", "center__city")
-    ordering = ("center__name", "position", "pk")
-    autocomplete_fields = ("center",)
+    ordering = ("center_id", "position", "pk")
     fields = ("center", "image", "shown", "position")
     readonly_fields = ("shown",)
 
@@ -49,18 +65,17 @@ class CenterImageAdmin(ModelAdmin):
 
 
 @admin.register(models.Landmark)
-class LandmarkAdmin(ModelAdmin):
+class LandmarkAdmin(OfCenterAdmin):
     list_display = ("name", "type", "center")
-    list_select_related = ("center",)
-    search_fields = ("name", "center__name", "center__city")
-    ordering = ("name", "pk")
-    autocomplete_fields = ("center",)
+    ordering = OF_CENTER
+    named_by = "name"
 
 
 @admin.register(models.Favorite)
-class FavoriteAdmin(ModelAdmin):
+class FavoriteAdmin(AtCenters, ModelAdmin):
     list_display = ("user", "center")
     list_select_related = ("user", "center")
-    search_fields = ("user__email", "center__name")
-    ordering = ("user__email", "center__name", "pk")
+    search_fields = ("user__email",)
+    search_help_text = "E-mail address of the customer."
+    ordering = ("-pk",)
     autocomplete_fields = ("user", "center")

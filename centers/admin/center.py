@@ -1,14 +1,17 @@
-"""The page of a center."""
+"""The page of a center: all that is set up for it, in tabs."""
 
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin
-from django.db.models import Count, Model, Q, QuerySet
+from django.core.exceptions import PermissionDenied
+from django.db.models import Count, Model
 from django.forms import BaseInlineFormSet, ModelForm
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.urls import URLPattern, path, reverse
 
-from centers import hours, models
+from accounts.scope import AtCenters
+from centers import forms, hours, models
 from centers.admin.common import zone_of_center
 from centers.admin.inlines import (
     CenterImageInline,
@@ -21,23 +24,24 @@ from centers.admin.inlines import (
 )
 from centers.search import words_of
 from centers.signals import closure_saved
-from roombook.admin import CenterClock, ModelAdmin
+from roombook.admin import CenterClock, ModelAdmin, ReadsPage, SavesWhatChanged
 
 
 @admin.register(models.Center)
-class CenterAdmin(CenterClock, ModelAdmin):
+class CenterAdmin(AtCenters, SavesWhatChanged, ReadsPage, CenterClock, ModelAdmin):
     """A center with all that belongs to it; rooms, services, closures come after its first save."""
 
+    form = forms.CenterForm
+    center_path = ""
     list_display = ("name", "city", "state", "country", "room_count", "is_active", "rank")
     list_filter = (
         *("is_active", "is_after_hours_support_enabled", "is_new_location", "is_new_low_price"),
-        "country",
     )
-    list_select_related = ("neighborhood",)
     # Not empty, so that the search box is there; what it finds is for get_search_results to say.
     search_fields = ("search_text",)
-    search_help_text = "Name, address, neighborhood or landmark, as customers search."
-    ordering = ("rank", "name", "pk")
+    search_help_text = "Name, address, country, neighborhood or landmark, as customers search."
+    ordering = ("rank", "name_folded", "pk")
+    sortable_by = ()
     autocomplete_fields = ("neighborhood",)
     readonly_fields = ("hours_told", "searched")
     inlines = (
@@ -45,37 +49,78 @@ class CenterAdmin(CenterClock, ModelAdmin):
         *(ClosureInline, CenterImageInline, LandmarkInline),
     )
     fieldsets = (
-        (None, {"fields": ("name", "is_active", "rank", "neighborhood", "tax_rate")}),
+        (None, {"fields": ("name", ("is_active", "rank"), ("neighborhood", "tax_rate"))}),
         (
             "Address",
             {
                 "fields": (
-                    *("street1", "street2", "street3", "city", "state", "postal_code", "country"),
-                    *("latitude", "longitude", "time_zone_id"),
+                    ("street1", "street2", "street3"),
+                    *(("city", "state"), ("postal_code", "country")),
+                    ("latitude", "longitude", "time_zone_id"),
                 ),
-                "description": "Without a time zone it is found by latitude and longitude.",
             },
         ),
         (
             "For customers",
             {
                 "fields": (
-                    *("promo_text", "parking_information", "is_new_location", "is_new_low_price"),
-                    *("is_after_hours_support_enabled", "hours_told"),
+                    *("promo_text", "parking_information"),
+                    *(("is_new_location", "is_new_low_price"), "is_after_hours_support_enabled"),
+                    "hours_told",
                 )
             },
         ),
         ("Search", {"fields": ("searched",), "classes": ("collapse",)}),
     )
 
-    def get_queryset(self, request: HttpRequest) -> QuerySet[models.Center]:
-        active = Count("rooms", filter=Q(rooms__is_active=True))
-        return super().get_queryset(request).annotate(active_rooms=active)
+    class Media:
+        css = {"all": ["centers/centers.css"]}
+        js = ["centers/week.js", "centers/place.js"]
+
+    # The list
 
     def get_search_results(
         self, request: HttpRequest, queryset: Any, search_term: str
     ) -> tuple[Any, bool]:
         return queryset.containing(words_of(search_term)), False
+
+    def read_page(self, request: HttpRequest, rows: list[Any]) -> None:
+        active = models.MeetingRoom.objects.filter(center__in=rows, is_active=True)
+        counts = dict(active.values_list("center").annotate(Count("pk")).order_by())
+        for center in rows:
+            center.active_rooms = counts.get(center.pk, 0)
+
+    @admin.display(description="active rooms")
+    def room_count(self, center: Any) -> int:
+        return center.active_rooms
+
+    # Time zone by the place, told while one types
+
+    def get_urls(self) -> list[URLPattern]:
+        view = self.admin_site.admin_view(self.time_zone_view)
+        return [path("time-zone/", view, name="centers_time_zone"), *super().get_urls()]
+
+    def time_zone_view(self, request: HttpRequest) -> HttpResponse:
+        if not self.has_view_or_change_permission(request):
+            raise PermissionDenied
+        asked = forms.PlaceForm(request.GET)
+        if not asked.is_valid():
+            words = " ".join(str(word) for each in asked.errors.values() for word in each)
+            return JsonResponse({"timeZone": "", "message": words})
+        zone = asked.time_zone()
+        return JsonResponse(
+            {"timeZone": zone, "message": "" if zone else "No time zone is known there."}
+        )
+
+    def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> type[ModelForm]:
+        form = super().get_form(request, *args, **kwargs)
+        if "latitude" in form.base_fields:
+            form.base_fields["latitude"].widget.attrs["data-time-zone-address"] = reverse(
+                "admin:centers_time_zone"
+            )
+        return form
+
+    # The page
 
     def get_inlines(self, request: HttpRequest, obj: Model | None) -> list[type]:
         after_first_save = {MeetingRoomInline, ServiceInline, ClosureInline}
@@ -95,10 +140,6 @@ class CenterAdmin(CenterClock, ModelAdmin):
         if formset.model is models.Closure:
             for closure in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
                 closure_saved.send(models.Closure, closure=closure, request=request)
-
-    @admin.display(description="active rooms", ordering="active_rooms")
-    def room_count(self, center: Any) -> int:
-        return center.active_rooms
 
     @admin.display(description="opening hours as shown")
     def hours_told(self, center: models.Center) -> str:

@@ -3,14 +3,19 @@
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from django.db.models import ForeignKey
+from django.db.models import ForeignKey, Q, QuerySet
 from django.db.models.fields.files import FieldFile
 from django.forms import ModelChoiceField
 from django.http import HttpRequest
 from django.utils.html import format_html
 
 from centers import models
-from roombook.admin import number
+from centers.search import words_of
+from roombook.admin import CappedPaginator, number
+from roombook.editing import ListedOnce
+
+# Rows of one center stand together, and an index has them in this order.
+OF_CENTER = ("center_id", "name", "pk")
 
 
 def preview(file: FieldFile) -> str:
@@ -24,26 +29,83 @@ def object_id_of(request: HttpRequest) -> int | None:
     return number(match.kwargs.get("object_id") if match else None)
 
 
+def zone_of_center(pk: str | None) -> ZoneInfo | None:
+    """The time zone of a center by its id as a page has it."""
+    center = models.Center.objects.filter(pk=number(pk) or 0).first()
+    return center.zone if center else None
+
+
+def found_through_centers(rows: QuerySet[Any], text: str, *, column: str = "name") -> QuerySet[Any]:
+    """The rows that are called so, or belong to a center that customers would find so.
+
+    Of several words, the first or the last ones may be the row's and the rest the center's ("aspen
+    denver"). Each way is asked by itself, since an index can answer that, and for as many rows as
+    a list shows at most.
+    """
+    words = text.split()[:8]
+    if not words:
+        return rows
+
+    def called(part: list[str]) -> Q:
+        return Q(*(Q(**{f"{column}__icontains": word}) for word in part))
+
+    def at(part: list[str]) -> Q:
+        return Q(center__in=models.Center.objects.containing(words_of(" ".join(part))))
+
+    ways = [called(words), at(words)]
+    for cut in range(1, len(words)):
+        ways += [
+            called(words[:cut]) & at(words[cut:]),
+            called(words[cut:]) & at(words[:cut]),
+        ]
+    found: set[int] = set()
+    for way in ways:
+        found.update(
+            rows.filter(way).order_by().values_list("pk", flat=True)[: CappedPaginator.MOST]
+        )
+    return rows.filter(pk__in=found)
+
+
 class OfTheCenter:
-    """Inlines of a center whose choices (rates, rooms) are the center's own: few enough to list."""
+    """Inlines of a center whose choices (rates, rooms) are the center's own: few enough to list.
+
+    Types are few as well. Either are read once for all rows.
+    """
 
     choices_of_center: tuple[str, ...] = ()
+    choices: tuple[str, ...] = ()
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
     ) -> ModelChoiceField | None:
-        if db_field.name in self.choices_of_center:
-            center = object_id_of(request)
-            related = db_field.related_model._default_manager
-            kwargs["queryset"] = (
-                related.filter(center=center) if center is not None else related.none()
-            )
+        if db_field.name in (*self.choices_of_center, *self.choices):
+            listed = db_field.related_model._default_manager.order_by("name")
+            if db_field.name in self.choices_of_center:
+                center = object_id_of(request)
+                listed = listed.filter(center=center) if center is not None else listed.none()
+            kwargs = {"queryset": listed, "form_class": ListedOnce, **kwargs}
         return super().formfield_for_foreignkey(  # type: ignore[misc]
             db_field, request, **kwargs
         )
 
 
-def zone_of_center(pk: str | None) -> ZoneInfo | None:
-    """The time zone of a center by its id as a page has it."""
-    center = models.Center.objects.filter(pk=number(pk) or 0).first()
-    return center.zone if center else None
+class OwnRates:
+    """A ModelAdmin of rows that take one of their center's rates, chosen after the first save."""
+
+    # How rates are led to such a row.
+    rows_of_center: str
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
+    ) -> ModelChoiceField | None:
+        if db_field.name == "rate":
+            row = object_id_of(request)
+            rates = models.Rate.objects.order_by("name")
+            kwargs["queryset"] = (
+                rates.filter(**{f"center__{self.rows_of_center}": row})
+                if row is not None
+                else rates.none()
+            )
+        return super().formfield_for_foreignkey(  # type: ignore[misc]
+            db_field, request, **kwargs
+        )

@@ -1,71 +1,123 @@
-"""What belongs to a center, on its page."""
+"""What belongs to a center, on its page: a tab each."""
+
+from typing import Any
 
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from unfold.forms import PaginationInlineFormSet
 
+from accounts.scope import InlineAtCenter
 from centers import forms, models
 from centers.admin.common import OfTheCenter, preview
-from roombook.admin import TabularInline
+from centers.examples import brief
+from roombook.admin import TabularInline, number
+from roombook.editing import TypedOnly
 
 
-class OpeningHoursInline(TabularInline):
-    model = models.OpeningHours
-    formset = forms.OpeningHoursFormSet
-    classes = ("no-names",)
+class Rows(PaginationInlineFormSet):
+    """The rows of a tab, page by page."""
+
+    def get_page_num(self) -> int:
+        # The theme stumbles over digits that are no numbers.
+        key = self.get_pagination_key()
+        asked = self.request and (self.request.GET.get(key) or self.request.POST.get(key))
+        return number(asked) or 1
+
+
+class TabOfCenter(InlineAtCenter, OfTheCenter, TabularInline):
+    """Rows of a center."""
+
+    form = TypedOnly
+    formset = Rows
+    tab = True
+    show_count = True
+    per_page = 25
     extra = 0
 
 
-class RateInline(TabularInline):
+class OpeningHoursInline(InlineAtCenter, TabularInline):
+    model = models.OpeningHours
+    form = forms.SpanForm
+    formset = forms.WeekFormSet
+    template = "centers/week.html"
+    tab = True
+    extra = 0
+
+
+class RateInline(TabOfCenter):
     model = models.Rate
     form = forms.RateForm
-    extra = 0
+    fields = (
+        *("name", "is_flat_rate", "flat_rate", "hourly", "half_day", "full_day"),
+        *("setup_fee", "bill_in_blocks", "is_meant_free", "bookings_cost"),
+    )
+    readonly_fields = ("bookings_cost",)
+    ordering = ("name", "pk")
     show_change_link = True
 
+    @admin.display(description="4 h, 8 h, 2 days")
+    def bookings_cost(self, rate: models.Rate) -> str:
+        """What bookings cost; the page of the rate says why."""
+        return brief(rate) or "-"
 
-class MeetingRoomInline(OfTheCenter, TabularInline):
+
+class MeetingRoomInline(TabOfCenter):
     model = models.MeetingRoom
     fields = (
         *("name", "resource_type", "capacity", "rate"),
         *("is_live_inventory", "is_active", "is_blocked"),
     )
-    autocomplete_fields = ("resource_type",)
+    choices = ("resource_type",)
     choices_of_center = ("rate",)
-    extra = 0
+    ordering = ("name", "pk")
     show_change_link = True
 
 
-class ServiceInline(OfTheCenter, TabularInline):
+class ServiceInline(TabOfCenter):
     model = models.Service
     fields = (
         *("name", "resource_type", "rate", "bill_at_center", "minimum_booking"),
         *("needs_duration", "needs_quantity", "position", "is_active"),
     )
-    autocomplete_fields = ("resource_type",)
+    choices = ("resource_type",)
     choices_of_center = ("rate",)
-    extra = 0
     show_change_link = True
 
 
-class ClosureInline(OfTheCenter, TabularInline):
+class ClosureInline(TabOfCenter):
+    """Closures to come; the list of closures has the past ones too."""
+
     model = models.Closure
-    classes = ("no-names",)
+    template = "centers/closures_tab.html"
+    fields = ("starts_at", "ends_at", "reason", "room")
     choices_of_center = ("room",)
-    extra = 0
-    ordering = ("-starts_at",)
+    hide_title = True
+    ordering = ("starts_at", "pk")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[models.Closure]:
+        return super().get_queryset(request).filter(ends_at__gt=timezone.now())
 
 
-class CenterImageInline(TabularInline):
+class CenterImageInline(TabOfCenter):
     model = models.CenterImage
-    fields = ("image", "shown", "position")
+    fields = ("shown", "image", "position")
     readonly_fields = ("shown",)
-    classes = ("no-names",)
-    extra = 0
+    hide_title = True
 
     @admin.display(description="preview")
     def shown(self, image: models.CenterImage) -> str:
         return preview(image.thumbnail)
 
 
-class LandmarkInline(TabularInline):
+class LandmarkInline(TabOfCenter):
     model = models.Landmark
-    classes = ("no-names",)
-    extra = 0
+    fields = ("name", "type", "description")
+    hide_title = True
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if db_field.name == "description" and field is not None:
+            field.widget.attrs["rows"] = 2
+        return field

@@ -3,59 +3,71 @@
 from typing import Any
 
 from django.contrib import admin
-from django.db.models import ForeignKey, QuerySet
-from django.forms import ModelChoiceField
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from accounts.scope import AtCenters
 from centers import models
-from centers.admin.common import object_id_of, preview
-from roombook.admin import ModelAdmin
+from centers.admin.common import OF_CENTER, OwnRates, found_through_centers, preview
+from roombook.admin import ModelAdmin, SavesWhatChanged
+from roombook.editing import TypedOnly
 
 
 @admin.register(models.MeetingRoom)
-class MeetingRoomAdmin(ModelAdmin):
-    """Rooms. The rate, one of the center's, is chosen after the first save."""
+class MeetingRoomAdmin(AtCenters, SavesWhatChanged, OwnRates, ModelAdmin):
+    """Rooms, also edited in their list."""
 
+    form = TypedOnly
+    rows_of_center = "rooms"
     list_display = (
         *("name", "center", "resource_type", "capacity", "price"),
         *("is_live_inventory", "is_active", "is_blocked"),
     )
+    list_editable = ("capacity", "is_live_inventory", "is_active", "is_blocked")
     list_filter = (
         *("is_active", "is_blocked", "is_live_inventory"),
         ("rate", admin.EmptyFieldListFilter),
-        ("resource_type", admin.RelatedOnlyFieldListFilter),
+        "resource_type",
     )
     list_select_related = ("center", "resource_type", "rate")
-    search_fields = ("name", "center__name", "center__city", "provider")
-    ordering = ("center__name", "name", "pk")
+    search_fields = ("name",)
+    search_help_text = "Name of the room, or name, address, neighborhood of its center, or both."
+    ordering = OF_CENTER
+    sortable_by = ()
     autocomplete_fields = ("center", "resource_type")
     readonly_fields = ("shown",)
     actions = ("take_out_of_service", "put_back_into_service")
     fieldsets = (
-        (None, {"fields": ("center", "name", "resource_type", "capacity", "rate", "provider")}),
-        ("State", {"fields": ("is_active", "is_blocked", "is_live_inventory")}),
+        (
+            None,
+            {
+                "fields": (
+                    *("center", "name", ("resource_type", "capacity")),
+                    *("rate", "provider"),
+                )
+            },
+        ),
+        ("State", {"fields": (("is_active", "is_blocked", "is_live_inventory"),)}),
         ("Picture", {"fields": ("picture", "shown")}),
         (
             "Booking rules",
             {
                 "fields": (
-                    *("turnaround_minutes", "grid_minutes", "minimum_minutes"),
-                    *("maximum_minutes", "booking_window_days"),
+                    ("turnaround_minutes", "grid_minutes"),
+                    ("minimum_minutes", "maximum_minutes"),
+                    "booking_window_days",
                 )
             },
         ),
     )
 
-    def formfield_for_foreignkey(
-        self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
-    ) -> ModelChoiceField | None:
-        if db_field.name == "rate":
-            room = object_id_of(request)
-            rates = models.Rate.objects.order_by("name")
-            kwargs["queryset"] = (
-                rates.filter(center__rooms=room) if room is not None else rates.none()
-            )
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+    def get_search_results(
+        self, request: HttpRequest, queryset: Any, search_term: str
+    ) -> tuple[Any, bool]:
+        return found_through_centers(queryset, search_term), False
+
+    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
+        return super().get_changelist_form(request, form=TypedOnly, **kwargs)
 
     @admin.display(description="price", empty_value="no price: not shown")
     def price(self, room: models.MeetingRoom) -> str | None:
@@ -76,6 +88,8 @@ class MeetingRoomAdmin(ModelAdmin):
     def _block(self, request: HttpRequest, rooms: QuerySet, *, is_blocked: bool) -> None:
         # One by one, so that each one's history tells.
         for room in rooms.exclude(is_blocked=is_blocked):
+            if not self.has_change_permission(request, room):
+                continue
             room.is_blocked = is_blocked
             room.save(update_fields=["is_blocked"])
             done = "Taken out of service." if is_blocked else "Put back into service."
@@ -84,28 +98,45 @@ class MeetingRoomAdmin(ModelAdmin):
 
 
 @admin.register(models.Service)
-class ServiceAdmin(ModelAdmin):
+class ServiceAdmin(AtCenters, SavesWhatChanged, OwnRates, ModelAdmin):
+    form = TypedOnly
+    rows_of_center = "services"
     list_display = ("name", "center", "resource_type", "price", "bill_at_center", "is_active")
+    list_editable = ("bill_at_center", "is_active")
     list_filter = (
         *("is_active", "bill_at_center", "needs_duration", "needs_quantity"),
-        ("resource_type", admin.RelatedOnlyFieldListFilter),
+        "resource_type",
     )
     list_select_related = ("center", "resource_type", "rate")
-    search_fields = ("name", "center__name", "center__city")
-    ordering = ("center__name", "position", "name", "pk")
+    search_fields = ("name",)
+    search_help_text = "Name of the service, or name, address, neighborhood of its center, or both."
+    ordering = OF_CENTER
+    sortable_by = ()
     autocomplete_fields = ("center", "resource_type")
+    fieldsets = (
+        (
+            None,
+            {
+                "fields": (
+                    *("center", "name", "resource_type", "rate", "description"),
+                    ("bill_at_center", "is_active"),
+                )
+            },
+        ),
+        (
+            "How it is billed",
+            {"fields": (("needs_duration", "needs_quantity"), ("minimum_booking", "position"))},
+        ),
+    )
 
-    def formfield_for_foreignkey(
-        self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
-    ) -> ModelChoiceField | None:
-        if db_field.name == "rate":
-            service = object_id_of(request)
-            rates = models.Rate.objects.order_by("name")
-            kwargs["queryset"] = (
-                rates.filter(center__services=service) if service is not None else rates.none()
-            )
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+    def get_search_results(
+        self, request: HttpRequest, queryset: Any, search_term: str
+    ) -> tuple[Any, bool]:
+        return found_through_centers(queryset, search_term), False
 
-    @admin.display(description="price")
+    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
+        return super().get_changelist_form(request, form=TypedOnly, **kwargs)
+
+    @admin.display(description="price", empty_value="no price")
     def price(self, service: models.Service) -> str | None:
         return service.rate_description or None

@@ -1,12 +1,12 @@
 /* What a form would do, shown while one edits it.
 
    <form data-live="ADDRESS" data-live-into="#id"> is posted to ADDRESS a moment after each change;
-   the answer, a fragment of HTML, goes into the element. The latest edit wins. */
+   the answer, a fragment of HTML, goes into the element. The latest edit wins. Where the form is
+   the theme's, the element names it: <div data-live="ADDRESS" data-live-from="#form">. */
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
-  for (const form of document.querySelectorAll("form[data-live]")) {
-    const into = document.querySelector(form.dataset.liveInto);
+  const follow = (form, address, into, atOnce) => {
     let timer = null;
     let asked = null;
 
@@ -15,7 +15,7 @@ document.addEventListener("DOMContentLoaded", () => {
       const mine = (asked = new AbortController());
       into.setAttribute("aria-busy", "true");
       try {
-        const answer = await fetch(form.dataset.live, {
+        const answer = await fetch(address, {
           method: "POST",
           body: new FormData(form),
           headers: { "X-Requested-With": "fetch" },
@@ -39,6 +39,15 @@ document.addEventListener("DOMContentLoaded", () => {
     form.addEventListener("change", soon);
     // Boxes that find rows by typing tell their changes through jQuery only.
     window.django?.jQuery?.(form).on("change", "select", soon);
-    if (form.hasAttribute("data-live-now")) show();
+    if (atOnce) show();
+  };
+
+  for (const form of document.querySelectorAll("form[data-live]")) {
+    const into = document.querySelector(form.dataset.liveInto);
+    follow(form, form.dataset.live, into, form.hasAttribute("data-live-now"));
+  }
+  for (const into of document.querySelectorAll("[data-live-from]")) {
+    const form = document.querySelector(into.dataset.liveFrom);
+    if (form) follow(form, into.dataset.live, into, into.hasAttribute("data-live-now"));
   }
 });
