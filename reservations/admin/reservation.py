@@ -13,7 +13,7 @@ from django.db.models import QuerySet
 from django.forms import BaseFormSet, ModelForm
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
-from django.urls import reverse
+from django.urls import URLPattern, reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
@@ -32,6 +32,7 @@ from reservations.admin.when import When
 from reservations.booking_span import span_at
 from reservations.forms import DraftForm, ExtraFormSet
 from reservations.models import Reservation
+from reservations.office import urls as office
 from reservations.status import Status, may_move
 from roombook import money
 from roombook.admin import CenterClock, ModelAdmin, number
@@ -91,6 +92,9 @@ class ReservationAdmin(CenterClock, ModelAdmin):
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         """Cancelled, never deleted: the record stays."""
         return False
+
+    def get_urls(self) -> list[URLPattern]:
+        return [*office.urls(self.admin_site), *super().get_urls()]
 
     # Columns
 

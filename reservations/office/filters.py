@@ -1,0 +1,125 @@
+"""What a report is asked for, as its address says it: an address that can be sent on."""
+
+import datetime as dt
+from typing import Any
+
+from django import forms
+from django.contrib import admin
+from django.core.exceptions import ValidationError
+from django.http import QueryDict
+
+from accounts import roles
+from accounts.models import User
+from centers.models import Center, MeetingRoom, ResourceType
+from reservations.office.periods import DAY, Period, days_in_month
+from reservations.office.selection import Selection
+from roombook.admin import INPUT_CLASSES, DateInput, SearchBoxes, number
+
+SEE = "reservations.see_reports"
+# Longer periods are asked for in parts, so that one report stays a matter of seconds.
+MOST_DAYS = 400
+MOST_CHOSEN = 200
+YEARS = range(2000, 2101)
+
+
+class Rows(forms.ModelMultipleChoiceField):
+    """Ids of rows; nonsense is told, and never reaches the database."""
+
+    def clean(self, value: Any) -> Any:
+        ids = list(value or ())
+        if len(ids) > MOST_CHOSEN:
+            raise ValidationError(f"Choose at most {MOST_CHOSEN}.")
+        for each in ids:
+            if number(str(each)) is None:
+                raise ValidationError(f"“{str(each)[:40]}” is no choice.")
+        return super().clean(ids)
+
+
+class Filters(forms.Form):
+    """Everything has a default: the month that it is, at all centers of whoever asks."""
+
+    since = forms.DateField(required=False, label="From", widget=DateInput)
+    until = forms.DateField(required=False, label="To", widget=DateInput)
+    center = Rows(
+        Center.objects.none(),
+        required=False,
+        label="Centers",
+        error_messages={
+            "invalid_choice": "There is no center %(value)s whose reports you may see."
+        },
+    )
+    type = Rows(
+        ResourceType.objects.filter(is_service=False).order_by("position", "name"),
+        required=False,
+        label="Room types",
+        error_messages={"invalid_choice": "There is no room type %(value)s."},
+        widget=forms.SelectMultiple({"class": INPUT_CLASSES, "size": 1}),
+    )
+
+    def __init__(self, data: QueryDict, *, user: User, today: dt.date) -> None:
+        super().__init__(data)
+        self.user, self.today = user, today
+        center: Any = self.fields["center"]
+        center.queryset = Center.objects.filter(roles.scope(user, SEE, ""))
+        # Any column that points to a center: its box finds them by typing.
+        column = MeetingRoom._meta.get_field("center")
+        center.widget = SearchBoxes(column, admin.site, attrs={"data-placeholder": "All"})
+        center.widget.choices = center.choices
+
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+        if self.errors:
+            return cleaned
+        given, until = cleaned["since"], cleaned["until"]
+        since = given or (until or self.today).replace(day=1)
+        until = until or since.replace(day=days_in_month(since))
+        if since > until:
+            self.add_error("until", "The period ends before it begins.")
+        elif since.year not in YEARS or until.year not in YEARS:
+            self.add_error("since", f"Choose days from {YEARS[0]} to {YEARS[-1]}.")
+        elif (until - since).days >= MOST_DAYS:
+            self.add_error("until", f"A report covers {MOST_DAYS} days at most.")
+        else:
+            cleaned["period"] = Period(since, until)
+        return cleaned
+
+    @property
+    def selection(self) -> Selection:
+        """What is asked for, never more than may be seen."""
+        chosen = frozenset(center.pk for center in self.cleaned_data["center"])
+        types = frozenset(each.pk for each in self.cleaned_data["type"])
+        return Selection(
+            self.cleaned_data["period"],
+            chosen or roles.centers_of(self.user, SEE),
+            types or None,
+        )
+
+    @property
+    def about(self) -> list[tuple[str, str]]:
+        """The selection in words."""
+        period = self.cleaned_data["period"]
+        centers = ", ".join(str(each) for each in self.cleaned_data["center"])
+        types = ", ".join(str(each) for each in self.cleaned_data["type"])
+        return [
+            ("From", f"{period.first}"),
+            ("To", f"{period.last}"),
+            ("Centers", centers or "All that you may see"),
+            ("Room types", types or "All"),
+        ]
+
+    def shortcuts(self) -> list[tuple[str, Period]]:
+        """Periods that are often wanted."""
+        month = Period.month_of(self.today)
+        last = Period.month_of(month.first - DAY)
+        return [
+            ("This month", month),
+            ("Last month", last),
+            ("Last 30 days", Period(self.today - 30 * DAY, self.today - DAY)),
+            ("Last 12 months", Period(_months_back(month.first, 12), last.last)),
+            ("Next month", Period.month_of(month.last + DAY)),
+        ]
+
+
+def _months_back(first: dt.date, count: int) -> dt.date:
+    months = first.year * 12 + first.month - 1 - count
+    return dt.date(months // 12, months % 12 + 1, 1)

@@ -1,0 +1,10 @@
+"""The pages of our own beside the lists of reservations, under /admin/reservations/reservation/."""
+
+from django.contrib.admin import AdminSite
+from django.urls import URLPattern
+
+from reservations.office.reports import ReportPages
+
+
+def urls(site: AdminSite) -> list[URLPattern]:
+    return [*ReportPages(site).urls()]
