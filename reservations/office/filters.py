@@ -35,11 +35,23 @@ class Rows(forms.ModelMultipleChoiceField):
         return super().clean(ids)
 
 
+class Day(DateInput):
+    """A box for a day, left empty where the address holds none: browsers complain otherwise."""
+
+    def format_value(self, value: Any) -> str | None:
+        if isinstance(value, str):
+            try:
+                return dt.date.fromisoformat(value).isoformat()
+            except ValueError:
+                return None
+        return super().format_value(value)
+
+
 class Filters(forms.Form):
     """Everything has a default: the month that it is, at all centers of whoever asks."""
 
-    since = forms.DateField(required=False, label="From", widget=DateInput)
-    until = forms.DateField(required=False, label="To", widget=DateInput)
+    since = forms.DateField(required=False, label="From", widget=Day)
+    until = forms.DateField(required=False, label="To", widget=Day)
     center = Rows(
         Center.objects.none(),
         required=False,

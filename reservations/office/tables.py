@@ -32,6 +32,8 @@ class Kind:
     def told(self, value: Any) -> str:
         if value is None:
             return "-"
+        if isinstance(value, str):
+            return value
         match self.name:
             case "money":
                 return money.display(value)
