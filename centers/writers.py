@@ -41,9 +41,13 @@ class Addresses:
         return absolute(self.request, url)
 
 
-def center_full(center: ShownCenter, addresses: Addresses) -> Told:
+def center_full(
+    center: ShownCenter, addresses: Addresses, services: list[Told] | None = None
+) -> Told:
+    """A CenterInfoFull; `services`: those of the center, where they are written already."""
     row = center.row
-    services = [service_info(each) for each in center.services_on_offer]
+    if services is None:
+        services = [service_info(each) for each in center.services_on_offer]
     pictures = [picture(each, addresses) for each in center.images]
     hours = center.hours
     return told(

@@ -2,18 +2,21 @@
 
 import datetime as dt
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.db.models import Sum
 
 from centers.models import MeetingRoom
 from centers.span import Span
 from reservations.models import Allowance, AllowanceEntry, Reservation
-from reservations.scope import among
 from roombook.errors import AllowanceExhausted
+from roombook.prepared import number, numbers, prepared
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from accounts.models import User
+    from centers.shown import ShownRoom
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,30 +32,45 @@ class AllowanceBook:
     """An account's allowances with their ledgers, read once: asked about one booking or many."""
 
     def __init__(self, user: "User") -> None:
-        self._allowances = list(
-            Allowance.objects.filter(user=user, is_active=True).prefetch_related(
-                "centers", "room_types"
-            )
-        )
-        rows = (
-            AllowanceEntry.objects.filter(allowance__in=self._allowances)
-            .values_list("allowance_id", "period")
-            .annotate(hours=Sum("hours"))
-            .order_by()
-        )
-        self._entered = {(pk, period): hours for pk, period, hours in rows}
+        self._allowances = allowances_of(user=user.pk)
+        self._entered: dict[tuple[int, dt.date | None], int] = {}
+        self._centers: dict[int, set[int]] = {}
+        self._room_types: dict[int, set[int]] = {}
+        if not self._allowances:
+            return
+        ids = [each.pk for each in self._allowances]
+        for pk, period, hours in hours_entered(allowances=ids):
+            self._entered[pk, period] = hours
+        for pk, bound_to in centers_bound_to(allowances=ids):
+            self._centers.setdefault(pk, set()).add(bound_to)
+        for pk, bound_to in room_types_bound_to(allowances=ids):
+            self._room_types.setdefault(pk, set()).add(bound_to)
 
-    def valid_for(self, room: MeetingRoom, span: Span) -> list[Offer]:
+    def valid_for(
+        self, room: "MeetingRoom | ShownRoom", span: Span, *, zone: dt.tzinfo
+    ) -> list[Offer]:
         """The allowances that may be used for a booking, in the order of their use.
 
         Soonest to expire first, monthly before one-off. Those with no hour left are listed too.
         """
-        day = span.start.astimezone(room.center.zone).date()
-        valid = [each for each in self._allowances if _is_valid(each, room, day)]
+        day = span.start.astimezone(zone).date()
+        valid = [each for each in self._allowances if self._is_valid(each, room, day)]
         valid.sort(
             key=lambda each: (each.expires_on(day), each.kind != Allowance.Kind.MONTHLY, each.pk)
         )
         return [self._offer(each, each.period_of(day)) for each in valid]
+
+    def _is_valid(
+        self, allowance: Allowance, room: "MeetingRoom | ShownRoom", day: dt.date
+    ) -> bool:
+        centers, room_types = self._centers.get(allowance.pk), self._room_types.get(allowance.pk)
+        return (
+            (allowance.valid_from is None or allowance.valid_from <= day)
+            and (allowance.valid_until is None or day <= allowance.valid_until)
+            # Bound to none is valid for all.
+            and (not centers or room.center_id in centers)
+            and (not room_types or room.resource_type_id in room_types)
+        )
 
     def _offer(self, allowance: Allowance, period: dt.date | None) -> Offer:
         left = allowance.hours + self._entered.get((allowance.pk, period), 0)
@@ -60,16 +78,33 @@ class AllowanceBook:
 
 
 def valid_for(user: "User", room: MeetingRoom, span: Span) -> list[Offer]:
-    return AllowanceBook(user).valid_for(room, span)
+    return AllowanceBook(user).valid_for(room, span, zone=room.center.zone)
 
 
-def _is_valid(allowance: Allowance, room: MeetingRoom, day: dt.date) -> bool:
-    return (
-        (allowance.valid_from is None or allowance.valid_from <= day)
-        and (allowance.valid_until is None or day <= allowance.valid_until)
-        and among(allowance.centers, room.center_id)
-        and among(allowance.room_types, room.resource_type_id)
-    )
+@prepared
+def allowances_of() -> "QuerySet[Allowance]":
+    return Allowance.objects.filter(user=number("user"), is_active=True)
+
+
+@prepared
+def hours_entered() -> "QuerySet[Any, Any]":
+    entries = AllowanceEntry.objects.filter(allowance__any_of=numbers("allowances"))
+    sums = entries.values_list("allowance_id", "period").annotate(hours=Sum("hours"))
+    return sums.order_by()
+
+
+@prepared
+def centers_bound_to() -> "QuerySet[Any, Any]":
+    bound = Allowance.centers.through.objects
+    rows = bound.filter(allowance__any_of=numbers("allowances"))
+    return rows.values_list("allowance_id", "center_id")
+
+
+@prepared
+def room_types_bound_to() -> "QuerySet[Any, Any]":
+    bound = Allowance.room_types.through.objects
+    rows = bound.filter(allowance__any_of=numbers("allowances"))
+    return rows.values_list("allowance_id", "resourcetype_id")
 
 
 def take(reservation: Reservation, *, now: dt.datetime) -> None:

@@ -1,6 +1,9 @@
 """The contract's reservation types."""
 
-from centers.serializers import CenterInfoFull, MeetingRoomInfo
+from typing import Any
+
+from centers.serializers import CenterInfoFull, MeetingRoomInfo, addresses_of
+from reservations import writers
 from roombook.api.serializers import (
     BooleanField,
     CenterDateTimeField,
@@ -70,7 +73,7 @@ class AllowanceUsageInfo(ContractSerializer):
 
 
 class ReservationInfo(ContractSerializer):
-    """A whole reservation; wants `reservations.details.Details`."""
+    """A whole reservation, of `reservations.details.Details`; reservations.writers writes it."""
 
     Id = IdField()
     Start = CenterDateTimeField()
@@ -88,3 +91,6 @@ class ReservationInfo(ContractSerializer):
     RoomCost = DecimalField()
     Promotion = TextField()
     Status = TextField()
+
+    def to_representation(self, instance: Any) -> dict[str, Any]:
+        return writers.reservation_info(instance, addresses_of(self))
