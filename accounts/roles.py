@@ -34,6 +34,11 @@ def centers_of(user: User | AnonymousUser, permission: str) -> frozenset[int] | 
     return _granted(user).get(permission, frozenset())
 
 
+def may_everywhere(user: User | AnonymousUser, permission: str) -> bool:
+    """Whether they may do this at every center, the ones of tomorrow too."""
+    return centers_of(user, permission) is None
+
+
 def scope(
     user: User | AnonymousUser, permission: str | Iterable[str], path: str = "room__center"
 ) -> Q:

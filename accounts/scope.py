@@ -1,24 +1,82 @@
-"""Pages of the back office that show staff the rows of their centers only (B18)."""
+"""Pages of the back office that show staff the rows of their centers only (B18).
+
+Every ModelAdmin has one of these among its bases: `AtCenters` where a row belongs to a center,
+`OfAllCenters` where it belongs to none in particular, `ForAdministrators` where it is power.
+Inlines of a center's page have `InlineAtCenter`. tests/office/test_roles.py walks all of them.
+"""
 
 from typing import Any
 
+from django.contrib import messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
 from django.db.models import ForeignKey, Model, QuerySet
-from django.forms import ModelChoiceField, ModelForm
-from django.http import HttpRequest
+from django.db.models.fields.related import RelatedField
+from django.forms import ModelChoiceField, ModelForm, ModelMultipleChoiceField
+from django.http import HttpRequest, HttpResponse
 
 from accounts import roles
+from roombook.admin import number
+
+DJANGOS_OWN = {"add", "change", "delete", "view"}
 
 
-class AtCenters:
+def choices(site: Any, request: HttpRequest, db_field: RelatedField) -> QuerySet | None:
+    """The rows of their centers that a box may offer; None where rows belong to no center."""
+    page = site._registry.get(db_field.related_model)
+    if not isinstance(page, AtCenters):
+        return None
+    seen = (page.permission("view"), page.permission("change"))
+    rows = db_field.related_model._default_manager.all()
+    return rows.filter(roles.scope(request.user, seen, page.center_path))
+
+
+class ScopedChoices:
+    """Boxes of a form offer, and take, rows of their centers only."""
+
+    def formfield_for_foreignkey(
+        self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
+    ) -> ModelChoiceField | None:
+        if "queryset" not in kwargs:
+            rows = self.choices_for(db_field, request)
+            kwargs |= {} if rows is None else {"queryset": rows}
+        return super().formfield_for_foreignkey(  # type: ignore[misc]
+            db_field, request, **kwargs
+        )
+
+    def formfield_for_manytomany(
+        self, db_field: Any, request: HttpRequest, **kwargs: Any
+    ) -> ModelMultipleChoiceField | None:
+        if "queryset" not in kwargs:
+            rows = self.choices_for(db_field, request)
+            kwargs |= {} if rows is None else {"queryset": rows}
+        return super().formfield_for_manytomany(  # type: ignore[misc]
+            db_field, request, **kwargs
+        )
+
+    def choices_for(self, db_field: RelatedField, request: HttpRequest) -> QuerySet | None:
+        return choices(self.admin_site, request, db_field)  # type: ignore[attr-defined]
+
+
+class Permissions:
+    """What permissions of a page's model are called."""
+
+    def permission(self, action: str) -> str:
+        opts = self.opts  # type: ignore[attr-defined]
+        return f"{opts.app_label}.{get_permission_codename(action, opts)}"
+
+
+class AtCenters(ScopedChoices, Permissions):
     """A ModelAdmin whose rows belong to centers: list, page, boxes and actions keep to theirs.
 
     `center_path` leads from a row to its center ("room__center"); "" where the row is a center.
-    Stands before ModelAdmin among the bases.
+    Stands before ModelAdmin among the bases, and before all that saves without asking further.
     """
 
     center_path = "center"
+    # Actions may ask for more than Django's four; each then names its permission here.
+    action_permissions: dict[str, str] = {}
 
     def center_id(self, row: Model) -> int | None:
         """The center that a row belongs to."""
@@ -26,10 +84,6 @@ class AtCenters:
         for step in steps:
             row = getattr(row, step)
         return getattr(row, last if last == "pk" else f"{last}_id")
-
-    def permission(self, action: str) -> str:
-        opts = self.opts  # type: ignore[attr-defined]
-        return f"{opts.app_label}.{get_permission_codename(action, opts)}"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         seen = (self.permission("view"), self.permission("change"))
@@ -46,6 +100,13 @@ class AtCenters:
         may = super().has_view_permission(request, obj)  # type: ignore[misc]
         return may and (self._may(request, "view", obj) or self._may(request, "change", obj))
 
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        """A new center belongs to nobody yet: only who may add everywhere makes one."""
+        may = super().has_add_permission(request)  # type: ignore[misc]
+        if self.center_path:
+            return may
+        return may and roles.may_everywhere(request.user, self.permission("add"))
+
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         may = super().has_change_permission(request, obj)  # type: ignore[misc]
         return may and self._may(request, "change", obj)
@@ -56,19 +117,14 @@ class AtCenters:
 
     # What a row may be made to belong to
 
-    def formfield_for_foreignkey(
-        self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
-    ) -> ModelChoiceField | None:
-        """Choices are of those centers where the row may be put."""
+    def choices_for(self, db_field: RelatedField, request: HttpRequest) -> QuerySet | None:
+        """The box that puts a row at a center offers those where rows may be put."""
         first, _, rest = self.center_path.partition("__")
-        if db_field.name == first and "queryset" not in kwargs:
-            puts = (self.permission("add"), self.permission("change"))
-            kwargs["queryset"] = db_field.related_model._default_manager.filter(
-                roles.scope(request.user, puts, rest)
-            )
-        return super().formfield_for_foreignkey(  # type: ignore[misc]
-            db_field, request, **kwargs
-        )
+        if db_field.name != first:
+            return super().choices_for(db_field, request)
+        puts = (self.permission("add"), self.permission("change"))
+        rows = db_field.related_model._default_manager.all()
+        return rows.filter(roles.scope(request.user, puts, rest))
 
     def save_model(
         self,
@@ -77,15 +133,100 @@ class AtCenters:
         form: ModelForm,
         change: bool,  # noqa: FBT001 (Django's signature)
     ) -> None:
-        """Refuse a row that was put, by hand, where they may not put one."""
-        if self.center_path and not roles.may(
-            request.user, self.permission("change" if change else "add"), self.center_id(obj)
-        ):
+        """Refuse a row that is, or was put by hand, where they may not have one.
+
+        Lists that are edited come here too, with rows that are only seen among theirs.
+        """
+        action = "change" if change else "add"
+        if not (self.center_path or change):
+            may = roles.may_everywhere(request.user, self.permission("add"))
+        else:
+            may = roles.may(request.user, self.permission(action), self.center_id(obj))
+        if not may:
             raise PermissionDenied
         super().save_model(request, obj, form, change)  # type: ignore[misc]
 
+    # Actions
 
-class InlineAtCenter:
+    def response_action(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
+        """Hand an action only the rows at whose centers it is allowed: lists show more."""
+        action = self.get_actions(request).get(  # type: ignore[attr-defined]
+            request.POST.get("action", "")
+        )
+        for name in getattr(action and action[0], "allowed_permissions", ()):
+            permission = self.action_permissions.get(name)
+            if permission is None and name in DJANGOS_OWN:
+                permission = self.permission(name)
+            if permission is None:
+                raise PermissionDenied
+            allowed = roles.scope(request.user, permission, self.center_path)
+            ticked = [number(each) for each in request.POST.getlist(ACTION_CHECKBOX_NAME)]
+            others = queryset.filter(pk__in=[each for each in ticked if each is not None])
+            if allowed and others.exclude(allowed).exists():
+                words = "Rows of centers where you may not do this were left out."
+                self.message_user(request, words, messages.WARNING)  # type: ignore[attr-defined]
+            queryset = queryset.filter(allowed)
+        return super().response_action(request, queryset)  # type: ignore[misc]
+
+
+class OfAllCenters(ScopedChoices, Permissions):
+    """A ModelAdmin whose rows belong to no center in particular: promo codes, types of rooms.
+
+    Seen where a role says so; changed only by who may do so at every center, since a change is
+    one for all of them.
+    """
+
+    def _may(self, request: HttpRequest, action: str) -> bool:
+        return roles.may_everywhere(request.user, self.permission(action))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        may = super().has_add_permission(request)  # type: ignore[misc]
+        return may and self._may(request, "add")
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        # Django lets see who may change anywhere; here that is no right to change.
+        return request.user.has_perm(self.permission("view")) or self._may(request, "change")
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        may = super().has_change_permission(request, obj)  # type: ignore[misc]
+        return may and self._may(request, "change")
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        may = super().has_delete_permission(request, obj)  # type: ignore[misc]
+        return may and self._may(request, "delete")
+
+
+class OnlyEverywhere(OfAllCenters):
+    """Rows that are not even seen by who has a role at some centers only: mails, the history."""
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        may = super().has_view_permission(request, obj)
+        return may and (self._may(request, "view") or self._may(request, "change"))
+
+
+class ForAdministrators:
+    """What gives power to others: only a superuser may, whatever permissions somebody has."""
+
+    def _may(self, request: HttpRequest) -> bool:
+        return request.user.is_active and request.user.is_superuser
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return self._may(request)
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request)
+
+    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request)
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return self._may(request)
+
+
+class InlineAtCenter(ScopedChoices):
     """Rows on the page of something that belongs to a center: their permission is asked there."""
 
     def _center_id(self, parent: Model | None) -> int | None:

@@ -13,6 +13,8 @@ from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
 
+from accounts import roles
+from accounts.scope import AtCenters, InlineAtCenter, OnlyEverywhere
 from payments import actions
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Dispute, IllegalMove, Payment, Refund, SavedCard
@@ -20,7 +22,7 @@ from roombook.admin import ModelAdmin, ReadOnly, TabularInline
 
 
 @admin.register(SavedCard)
-class SavedCardAdmin(ReadOnly, ModelAdmin):
+class SavedCardAdmin(ReadOnly, OnlyEverywhere, ModelAdmin):
     list_display = ("user", "brand", "last4", "expiry", "gateway", "created_at")
     list_filter = ("brand", "gateway")
     list_select_related = ("user",)
@@ -44,14 +46,14 @@ class SavedCardAdmin(ReadOnly, ModelAdmin):
         return f"{card.exp_month:02}/{card.exp_year}"
 
 
-class RefundInline(ReadOnly, TabularInline):
+class RefundInline(ReadOnly, InlineAtCenter, TabularInline):
     model = Refund
     fields = ("amount", "state", "reason", "created_at", "done_at")
     readonly_fields = fields
     extra = 0
 
 
-class DisputeInline(ReadOnly, TabularInline):
+class DisputeInline(ReadOnly, InlineAtCenter, TabularInline):
     model = Dispute
     fields = ("amount", "currency", "reason", "status", "opened_at", "respond_by", "closed_at")
     readonly_fields = fields
@@ -59,7 +61,8 @@ class DisputeInline(ReadOnly, TabularInline):
 
 
 @admin.register(Payment)
-class PaymentAdmin(ReadOnly, ModelAdmin):
+class PaymentAdmin(ReadOnly, AtCenters, ModelAdmin):
+    center_path = "reservation__room__center"
     list_display = (
         "key",
         "reservation",
@@ -92,7 +95,10 @@ class OutsideForm(forms.Form):
 
 
 @admin.register(Refund)
-class RefundAdmin(ReadOnly, ModelAdmin):
+class RefundAdmin(ReadOnly, AtCenters, ModelAdmin):
+    center_path = "payment__reservation__room__center"
+    # Rows are read-only for everybody; who may change refunds may see to refused ones.
+    action_permissions = {"settle": "payments.change_refund"}
     list_display = ("key", "payment", "amount", "state", "reason", "created_at", "done_at")
     list_filter = ("state", "created_at")
     list_select_related = ("payment",)
@@ -102,8 +108,7 @@ class RefundAdmin(ReadOnly, ModelAdmin):
     actions = ("try_again", "settle_outside")
 
     def has_settle_permission(self, request: HttpRequest) -> bool:
-        """Rows are read-only for everybody; who may change refunds may see to refused ones."""
-        return request.user.has_perm("payments.change_refund")
+        return roles.may(request.user, self.action_permissions["settle"])
 
     @admin.action(description="Try the refund again", permissions=["settle"])
     def try_again(self, request: HttpRequest, queryset: QuerySet[Refund]) -> None:
@@ -164,8 +169,10 @@ class RefundAdmin(ReadOnly, ModelAdmin):
 
 
 @admin.register(Dispute)
-class DisputeAdmin(ReadOnly, ModelAdmin):
+class DisputeAdmin(ReadOnly, AtCenters, ModelAdmin):
     """Customers who asked their bank for the money back; those to be answered come first."""
+
+    center_path = "payment__reservation__room__center"
 
     list_display = (
         *("payment", "reservation", "amount", "currency", "reason", "status"),

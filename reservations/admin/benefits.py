@@ -6,10 +6,18 @@ from django.contrib import admin
 from django.db.models import Count, Q, QuerySet, Sum
 from django.http import HttpRequest
 
+from accounts import customers, roles
+from accounts.scope import OfAllCenters
 from reservations.admin.inlines import ReadOnlyInline
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode
 from reservations.status import Status
 from roombook.admin import ModelAdmin, SavesWhatChanged
+
+
+def concerning(request: HttpRequest, permission: str) -> Q:
+    """What is bound to centers of theirs, or to none and so is valid there too."""
+    bound = roles.scope(request.user, permission, "centers")
+    return bound and (bound | Q(centers__isnull=True))
 
 
 class AllowanceEntryInline(ReadOnlyInline):
@@ -19,7 +27,7 @@ class AllowanceEntryInline(ReadOnlyInline):
 
 
 @admin.register(Allowance)
-class AllowanceAdmin(ModelAdmin):
+class AllowanceAdmin(OfAllCenters, ModelAdmin):
     """Included hours of an account, with their ledger."""
 
     list_display = (
@@ -33,6 +41,15 @@ class AllowanceAdmin(ModelAdmin):
     autocomplete_fields = ("user", "centers", "room_types")
     readonly_fields = ("balance",)
     inlines = (AllowanceEntryInline,)
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Allowance]:
+        """Those that concern their centers, of customers whom they may know."""
+        rows = super().get_queryset(request)
+        concerned = concerning(request, self.permission("view"))
+        if not concerned:
+            return rows
+        theirs = Allowance.objects.filter(concerned, customers.known_to(request.user, "user"))
+        return rows.filter(pk__in=theirs.values("pk"))
 
     @admin.display
     def balance(self, allowance: Allowance) -> str:
@@ -52,7 +69,7 @@ class AllowanceAdmin(ModelAdmin):
 
 
 @admin.register(PromoCode)
-class PromoCodeAdmin(SavesWhatChanged, ModelAdmin):
+class PromoCodeAdmin(OfAllCenters, SavesWhatChanged, ModelAdmin):
     list_display = (
         *("code", "description", "percent", "amount", "valid_until", "uses", "max_uses"),
         *("spent", "budget", "is_active"),
@@ -63,20 +80,30 @@ class PromoCodeAdmin(SavesWhatChanged, ModelAdmin):
     autocomplete_fields = ("centers", "room_types")
     readonly_fields = ("uses", "spent")
 
+    def get_queryset(self, request: HttpRequest) -> QuerySet[PromoCode]:
+        rows = super().get_queryset(request)
+        concerned = concerning(request, self.permission("view"))
+        if not concerned:
+            return rows
+        return rows.filter(pk__in=PromoCode.objects.filter(concerned).values("pk"))
+
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         may = super().has_delete_permission(request, obj)
         return may and (obj is None or not (obj.uses or obj.redemptions.exists()))
 
 
 @admin.register(Partner)
-class PartnerAdmin(ModelAdmin):
+class PartnerAdmin(OfAllCenters, ModelAdmin):
     list_display = ("code", "name", "bookings", "is_active")
     list_filter = ("is_active",)
     search_fields = ("code", "name")
     ordering = ("code",)
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Partner]:
-        brought = Count("reservations", filter=~Q(reservations__status=Status.NEW))
+        theirs = roles.scope(
+            request.user, "reservations.view_reservation", "reservations__room__center"
+        )
+        brought = Count("reservations", filter=~Q(reservations__status=Status.NEW) & theirs)
         return super().get_queryset(request).annotate(brought=brought)
 
     @admin.display(ordering="brought", description="bookings brought")
