@@ -105,7 +105,21 @@ def navigation(request: HttpRequest) -> list[dict[str, Any]]:
         ]
         if items:
             groups.append({"title": title, "separator": bool(groups), "items": items})
+    _mark(request, [item for group in groups for item in group["items"]])
     return groups
+
+
+def _mark(request: HttpRequest, items: list[dict[str, Any]]) -> None:
+    """The one page that is open: of several whose address fits, the longest."""
+    home = reverse("admin:index")
+    fit = [
+        item["link"]
+        for item in items
+        if request.path.startswith(item["link"]) and item["link"] != home
+    ]
+    open_one = max(fit, key=len, default=home if request.path == home else None)
+    for item in items:
+        item["active"] = item["link"] == open_one
 
 
 def _address(name: str) -> str | None:

@@ -185,7 +185,7 @@ def utilization_of(selection: Selection) -> Report:
                     for (day, hour), use in sorted(found.cells.items())
                 ],
                 ["Total", "", *_use(total)[:3]],
-                note="An hour of the center's clock.",
+                is_for_files=True,
             ),
         ],
         what=(

@@ -80,7 +80,7 @@ def _hint(use: Use) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Heat:
-    """A cell of a heat map: `strength` is 0 to 100, None where it is never open."""
+    """A cell of a heat map: `strength` is 0 to 100 of the strongest, None where it is closed."""
 
     shown: str
     strength: int | None
@@ -98,15 +98,16 @@ def heat_map(title: str, cells: dict[Cell, Use]) -> HeatMap:
     """Weekdays down and hours across: from the first to the last hour in which anything is open."""
     hours = sorted({hour for (_, hour), use in cells.items() if use.opened})
     across = range(hours[0], hours[-1] + 1) if hours else range(0)
+    top = max((use.share or 0 for use in cells.values()), default=0) or 1
     rows = [
-        (name, [_heat(cells.get((day, hour), Use()), name, hour) for hour in across])
+        (name, [_heat(cells.get((day, hour), Use()), name, hour, top) for hour in across])
         for day, name in enumerate(weekday_names())
     ]
     return HeatMap(title, [f"{hour:02}" for hour in across], rows)
 
 
-def _heat(use: Use, day: str, hour: int) -> Heat:
+def _heat(use: Use, day: str, hour: int, top: float) -> Heat:
     when = f"{day} {hour:02}:00-{(hour + 1) % 24:02}:00"
     if use.share is None:
         return Heat("", None, f"{when}: closed")
-    return Heat(f"{use.share * 100:.0f}", round(use.share * 100), f"{when}: {_hint(use)}")
+    return Heat(f"{use.share * 100:.0f}", round(use.share / top * 100), f"{when}: {_hint(use)}")

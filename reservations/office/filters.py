@@ -11,9 +11,9 @@ from django.http import QueryDict
 from accounts import roles
 from accounts.models import User
 from centers.models import Center, MeetingRoom, ResourceType
-from reservations.office.periods import DAY, Period, days_in_month
+from reservations.office.periods import DAY, Period
 from reservations.office.selection import Selection
-from roombook.admin import INPUT_CLASSES, DateInput, SearchBoxes, number
+from roombook.admin import DateInput, SearchBoxes, number
 
 SEE = "reservations.see_reports"
 # Longer periods are asked for in parts, so that one report stays a matter of seconds.
@@ -39,19 +39,22 @@ class Day(DateInput):
     """A box for a day, left empty where the address holds none: browsers complain otherwise."""
 
     def format_value(self, value: Any) -> str | None:
-        if isinstance(value, str):
-            try:
-                return dt.date.fromisoformat(value).isoformat()
-            except ValueError:
-                return None
-        return super().format_value(value)
+        day = _day(value) if isinstance(value, str) else value
+        return super().format_value(day)
+
+
+class AllOrSome(SearchBoxes):
+    """A box for several rows, of which none means all."""
+
+    def build_attrs(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        return {**super().build_attrs(*args, **kwargs), "data-placeholder": "All"}
 
 
 class Filters(forms.Form):
     """Everything has a default: the month that it is, at all centers of whoever asks."""
 
-    since = forms.DateField(required=False, label="From", widget=Day)
-    until = forms.DateField(required=False, label="To", widget=Day)
+    since = forms.DateField(label="From", widget=Day)
+    until = forms.DateField(label="To", widget=Day)
     center = Rows(
         Center.objects.none(),
         required=False,
@@ -65,26 +68,24 @@ class Filters(forms.Form):
         required=False,
         label="Room types",
         error_messages={"invalid_choice": "There is no room type %(value)s."},
-        widget=forms.SelectMultiple({"class": INPUT_CLASSES, "size": 1}),
     )
 
     def __init__(self, data: QueryDict, *, user: User, today: dt.date) -> None:
-        super().__init__(data)
+        super().__init__(_with_days(data, today))
         self.user, self.today = user, today
         center: Any = self.fields["center"]
         center.queryset = Center.objects.filter(roles.scope(user, SEE, ""))
-        # Any column that points to a center: its box finds them by typing.
-        column = MeetingRoom._meta.get_field("center")
-        center.widget = SearchBoxes(column, admin.site, attrs={"data-placeholder": "All"})
-        center.widget.choices = center.choices
+        # Any column that points to such a row: its box finds them by typing.
+        for name, column in (("center", "center"), ("type", "resource_type")):
+            box: Any = self.fields[name]
+            box.widget = AllOrSome(MeetingRoom._meta.get_field(column), admin.site)
+            box.widget.choices = box.choices
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if self.errors:
             return cleaned
-        given, until = cleaned["since"], cleaned["until"]
-        since = given or (until or self.today).replace(day=1)
-        until = until or since.replace(day=days_in_month(since))
+        since, until = cleaned["since"], cleaned["until"]
         if since > until:
             self.add_error("until", "The period ends before it begins.")
         elif since.year not in YEARS or until.year not in YEARS:
@@ -130,6 +131,24 @@ class Filters(forms.Form):
             ("Last 12 months", Period(_months_back(month.first, 12), last.last)),
             ("Next month", Period.month_of(month.last + DAY)),
         ]
+
+
+def _with_days(data: QueryDict, today: dt.date) -> QueryDict:
+    """What was asked for, with the days that were left out: those of the month."""
+    data = data.copy()
+    if not data.get("since"):
+        until = _day(data.get("until")) or today
+        data["since"] = until.replace(day=1).isoformat()
+    if not data.get("until") and (since := _day(data.get("since"))):
+        data["until"] = Period.month_of(since).last.isoformat()
+    return data
+
+
+def _day(text: str | None) -> dt.date | None:
+    try:
+        return dt.date.fromisoformat(text or "")
+    except ValueError:
+        return None
 
 
 def _months_back(first: dt.date, count: int) -> dt.date:

@@ -21,7 +21,6 @@ from django.utils import timezone
 
 from accounts import roles
 from accounts.models import User
-from reservations.models import Reservation
 from reservations.office.books import REPORTS
 from reservations.office.filters import SEE, Filters
 from reservations.office.selection import TooMuch
@@ -75,8 +74,7 @@ class ReportPages:
             filters.add_error(None, "The format is csv, with the name of a table, or xlsx.")
         context = {
             **self.site.each_context(request),
-            "opts": Reservation._meta,
-            "title": title,
+            "title": f"Reports: {title}",
             "report": None if filters.errors else report,
             "filters": filters,
             "selection": _without(request, *OF_FILES),

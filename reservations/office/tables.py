@@ -85,6 +85,7 @@ class Table:
     rows: Sequence[Sequence[Any]]
     total: Sequence[Any] | None = None
     note: str = ""
+    is_for_files: bool = False  # as a chart on the page tells it already
 
     @property
     def shown(self) -> list[list[tuple[str, bool]]]:
