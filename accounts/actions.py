@@ -4,6 +4,7 @@ import logging
 from datetime import datetime
 from typing import Any
 
+from auditlog.context import disable_auditlog
 from django.contrib.auth.hashers import make_password, verify_password
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
@@ -12,6 +13,7 @@ from django.db import IntegrityError, transaction
 from accounts import limits, mail
 from accounts.models import ApiToken, User, canonical_email
 from accounts.names import holds_card_number, phone_holds_card_number
+from roombook import history
 from roombook.errors import InvalidCredentials, InvalidRequest
 from roombook.transactions import in_transaction
 
@@ -196,11 +198,22 @@ def update_info(user: User, **new: str) -> User:
         changed[field] = text
     if problems:
         raise InvalidRequest(problems)
+    before = {field: getattr(user, field) for field in changed}
     for field, text in changed.items():
         setattr(user, field, text)
     if changed:
-        user.save(update_fields=list(changed))
+        _save_info(user, before)
     return user
+
+
+@in_transaction
+def _save_info(user: User, before: dict[str, str]) -> None:
+    # Read by this request already: the history need not read the row again.
+    with disable_auditlog():
+        user.save(update_fields=list(before))
+    history.record(
+        user, {field: (old, getattr(user, field)) for field, old in before.items()}, by=user
+    )
 
 
 def remove_thumbnail(user: User) -> User:

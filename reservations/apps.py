@@ -10,8 +10,16 @@ class ReservationsConfig(AppConfig):
     name = "reservations"
 
     def ready(self) -> None:
+        from reservations.models import Allowance, Partner, PromoCode
+        from roombook import history
+
         post_migrate.connect(lay_triggers, sender=self)
         checks.register(checks.Tags.database)(check_triggers)
+        bound = ("centers", "room_types")
+        # What a promo code has given is told by its ledger.
+        history.keep(PromoCode, leave_out=("uses", "spent"), many=bound)
+        history.keep(Allowance, many=bound, by_number=True)
+        history.keep(Partner)
 
 
 def lay_triggers(using: str, **kwargs: Any) -> None:

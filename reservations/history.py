@@ -41,7 +41,8 @@ def record(
         action=LogEntry.Action.UPDATE,
         changes=told,
         actor=by,
-        actor_email=by.email if by else None,
+        # Of customers no address is kept beside their account: they may wish it forgotten.
+        actor_email=by.email if by and by.is_staff else None,
         timestamp=now,
     )
 

@@ -6,4 +6,6 @@ class RoombookConfig(AppConfig):
 
     def ready(self) -> None:
         """Make the system checks known."""
-        from roombook import checks  # noqa: F401  (they register themselves)
+        from roombook import checks, history  # noqa: F401  (checks register themselves)
+
+        history.connect()

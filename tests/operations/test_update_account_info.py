@@ -179,5 +179,6 @@ def test_the_pictures_address_has_the_host_of_the_request_where_none_is_set(upda
 
 
 def test_costs_the_same_few_queries(update, django_assert_num_queries):
-    with django_assert_num_queries(3):  # token with account, update, card
+    # Token with account, update and its line of history within a savepoint, card.
+    with django_assert_num_queries(6):
         update(NewLastName="King")
