@@ -45,7 +45,7 @@ class RateForm(PricesForm):
 
     is_meant_free = forms.BooleanField(
         required=False,
-        label="free is meant",
+        label="Free is meant",
         help_text="Tick this if a price of 0 is right. An empty price is a tier not offered.",
     )
 

@@ -54,9 +54,8 @@ class CenterAdmin(AtCenters, SavesWhatChanged, ReadsPage, CenterClock, ModelAdmi
             "Address",
             {
                 "fields": (
-                    ("street1", "street2", "street3"),
-                    *(("city", "state"), ("postal_code", "country")),
-                    ("latitude", "longitude", "time_zone_id"),
+                    *("street1", ("street2", "street3"), ("city", "state")),
+                    *(("postal_code", "country"), ("latitude", "longitude"), "time_zone_id"),
                 ),
             },
         ),
@@ -118,6 +117,8 @@ class CenterAdmin(AtCenters, SavesWhatChanged, ReadsPage, CenterClock, ModelAdmi
             form.base_fields["latitude"].widget.attrs["data-time-zone-address"] = reverse(
                 "admin:centers_time_zone"
             )
+        if "parking_information" in form.base_fields:
+            form.base_fields["parking_information"].widget.attrs["rows"] = 3
         return form
 
     # The page

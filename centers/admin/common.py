@@ -3,6 +3,7 @@
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.db.models import ForeignKey, Q, QuerySet
 from django.db.models.fields.files import FieldFile
 from django.forms import ModelChoiceField
@@ -87,6 +88,15 @@ class OfTheCenter:
         return super().formfield_for_foreignkey(  # type: ignore[misc]
             db_field, request, **kwargs
         )
+
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(  # type: ignore[misc]
+            db_field, request, **kwargs
+        )
+        if isinstance(field and field.widget, RelatedFieldWidgetWrapper):
+            # What can be chosen has a tab or a list of its own.
+            field.widget = field.widget.widget
+        return field
 
 
 class OwnRates:

@@ -51,7 +51,7 @@ class RateInline(TabOfCenter):
     form = forms.RateForm
     fields = (
         *("name", "is_flat_rate", "flat_rate", "hourly", "half_day", "full_day"),
-        *("setup_fee", "bill_in_blocks", "is_meant_free", "bookings_cost"),
+        *("setup_fee", "is_meant_free", "bookings_cost"),
     )
     readonly_fields = ("bookings_cost",)
     ordering = ("name", "pk")
@@ -78,8 +78,8 @@ class MeetingRoomInline(TabOfCenter):
 class ServiceInline(TabOfCenter):
     model = models.Service
     fields = (
-        *("name", "resource_type", "rate", "bill_at_center", "minimum_booking"),
-        *("needs_duration", "needs_quantity", "position", "is_active"),
+        *("name", "resource_type", "rate", "minimum_booking"),
+        *("needs_duration", "needs_quantity", "bill_at_center", "is_active"),
     )
     choices = ("resource_type",)
     choices_of_center = ("rate",)

@@ -38,6 +38,7 @@ class RateAdmin(AtCenters, SavesWhatChanged, ModelAdmin):
     ordering = OF_CENTER
     sortable_by = ()
     autocomplete_fields = ("center",)
+    compressed_fields = False
     change_form_outer_after_template = "centers/rate_examples.html"
 
     class Media:
