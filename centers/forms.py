@@ -7,12 +7,11 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import ValidationError
-from unfold.forms import PaginationInlineFormSet
 
 from centers.hours import MIDNIGHT
 from centers.models import OpeningHours, Rate
 from roombook import places
-from roombook.admin import number
+from roombook.admin import Rows, number
 from roombook.editing import TypedOnly
 
 PRICES = ("flat_rate", "hourly", "half_day", "full_day")
@@ -118,7 +117,7 @@ class Day:
     forms: list[SpanForm]
 
 
-class WeekFormSet(PaginationInlineFormSet):
+class WeekFormSet(Rows):
     """The week of a center: stretches of one day do not overlap."""
 
     def week(self) -> list[Day]:

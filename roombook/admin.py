@@ -12,6 +12,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 from django.utils.functional import cached_property
 from unfold import admin as unfold
+from unfold.forms import PaginationInlineFormSet
 from unfold.overrides import FORMFIELD_OVERRIDES_INLINE
 from unfold.views import ChangeList as UnfoldChangeList
 from unfold.widgets import BASE_INPUT_CLASSES
@@ -184,11 +185,23 @@ class ReadsPage:
         return PageRead
 
 
+class Rows(PaginationInlineFormSet):
+    """The rows of an inline, page by page where it has `per_page`."""
+
+    def get_page_num(self) -> int:
+        # The theme stumbles over digits that are no numbers.
+        key = self.get_pagination_key()
+        asked = self.request and (self.request.GET.get(key) or self.request.POST.get(key))
+        return number(asked) or 1
+
+
 class TabularInline(FindsByTyping, unfold.TabularInline):
+    formset = Rows
     formfield_overrides = FORMFIELD_OVERRIDES_INLINE | BOXES
 
 
 class StackedInline(FindsByTyping, unfold.StackedInline):
+    formset = Rows
     formfield_overrides = FORMFIELD_OVERRIDES_INLINE | BOXES
 
 

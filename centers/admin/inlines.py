@@ -6,31 +6,19 @@ from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from unfold.forms import PaginationInlineFormSet
 
 from accounts.scope import InlineAtCenter
 from centers import forms, models
 from centers.admin.common import OfTheCenter, preview
 from centers.examples import brief
-from roombook.admin import TabularInline, number
+from roombook.admin import TabularInline
 from roombook.editing import TypedOnly
-
-
-class Rows(PaginationInlineFormSet):
-    """The rows of a tab, page by page."""
-
-    def get_page_num(self) -> int:
-        # The theme stumbles over digits that are no numbers.
-        key = self.get_pagination_key()
-        asked = self.request and (self.request.GET.get(key) or self.request.POST.get(key))
-        return number(asked) or 1
 
 
 class TabOfCenter(InlineAtCenter, OfTheCenter, TabularInline):
     """Rows of a center."""
 
     form = TypedOnly
-    formset = Rows
     tab = True
     show_count = True
     per_page = 25
