@@ -15,7 +15,7 @@ from roombook.admin import TabularInline
 from roombook.editing import TypedOnly
 
 
-class TabOfCenter(InlineAtCenter, OfTheCenter, TabularInline):
+class TabOfCenter(OfTheCenter, InlineAtCenter, TabularInline):
     """Rows of a center."""
 
     form = TypedOnly
