@@ -10,9 +10,14 @@ from typing import Any
 
 from auditlog.context import set_actor
 from django.conf import settings
+from django.contrib.auth.middleware import AuthenticationMiddleware
+from django.contrib.messages.middleware import MessageMiddleware
+from django.contrib.sessions.middleware import SessionMiddleware
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
+from django.middleware.common import CommonMiddleware
 from django.urls import get_resolver
+from django.utils.deprecation import MiddlewareMixin
 from django.utils.encoding import escape_uri_path
 
 from roombook.logging import mask_cards, request_id
@@ -150,6 +155,30 @@ class ContentSecurityPolicy:
             policy = self.office_policy if is_office else self.policy
             response.setdefault("Content-Security-Policy", policy)
         return response
+
+
+def is_api(request: HttpRequest) -> bool:
+    return request.path_info == "/api" or request.path_info.startswith("/api/")
+
+
+def pages_only(middleware: type[MiddlewareMixin]) -> type[MiddlewareMixin]:
+    """A middleware of Django's that the API passes by: it knows no cookie, form or other slash.
+
+    Still a subclass of the one that the admin asks for.
+    """
+
+    def call(self: Any, request: HttpRequest) -> Any:
+        if is_api(request):
+            return self.get_response(request)
+        return middleware.__call__(self, request)
+
+    return type(middleware.__name__, (middleware,), {"__call__": call, "__module__": __name__})
+
+
+Sessions = pages_only(SessionMiddleware)
+Common = pages_only(CommonMiddleware)
+SignedIn = pages_only(AuthenticationMiddleware)
+Messages = pages_only(MessageMiddleware)
 
 
 def client_address(request: HttpRequest) -> str:

@@ -65,11 +65,12 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "roombook.middleware.ContentSecurityPolicy",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "django.contrib.sessions.middleware.SessionMiddleware",
-    "django.middleware.common.CommonMiddleware",
+    # Django's own, for pages only.
+    "roombook.middleware.Sessions",
+    "roombook.middleware.Common",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "django.contrib.messages.middleware.MessageMiddleware",
+    "roombook.middleware.SignedIn",
+    "roombook.middleware.Messages",
     "roombook.middleware.Author",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]

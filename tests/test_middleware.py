@@ -249,3 +249,41 @@ def test_a_caller_cannot_choose_its_address(forged):
 
 def test_a_socket_without_addresses_has_none():
     assert address(None, remote="") == ""
+
+
+# --- The short road of the API --------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_the_api_knows_no_session_form_or_other_slash(client):
+    client.cookies["sessionid"] = "whatever"
+
+    response = client.post("/api/sign-in", {}, content_type="application/json")
+
+    assert response.status_code == 400
+    for name in ("session", "user", "_messages"):
+        assert not hasattr(response.wsgi_request, name)
+    assert not response.cookies
+    assert client.post("/api/sign-in/").status_code == 404
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("path", ["/api/sign-in", "/api/sign-in.csv", "/api/no-such-thing", "/api"])
+def test_an_answer_of_the_api_is_guarded_and_tells_its_length(client, path):
+    response = client.post(path, {}, content_type="application/json")
+
+    assert int(response["Content-Length"]) == len(response.content) > 0
+    assert response["X-Frame-Options"] == "DENY"
+    assert response["X-Content-Type-Options"] == "nosniff"
+    assert response["Referrer-Policy"] == "same-origin"
+    assert "default-src 'none'" in response["Content-Security-Policy"]
+    assert USABLE_ID.fullmatch(response["X-Request-ID"])
+
+
+@pytest.mark.django_db
+def test_pages_have_all_that_the_api_has_not(client):
+    response = client.get("/admin/login/")
+
+    for name in ("session", "user", "_messages"):
+        assert hasattr(response.wsgi_request, name)
+    assert client.get("/admin").status_code == 301

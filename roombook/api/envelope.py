@@ -18,6 +18,13 @@ def failure(summary: str, message: str, details: Iterable[str] = ()) -> dict[str
     return {"Success": False, "Error": {name: value for name, value in error.items() if value}}
 
 
+def written(response: Response) -> Response:
+    """The response with its body, and its length, which Django's middleware tells of pages."""
+    response.render()
+    response.headers["Content-Length"] = str(len(response.content))
+    return response
+
+
 def answer(
     body: dict[str, Any], status: int = 200, headers: Mapping[str, str] | None = None
 ) -> Response:

@@ -27,6 +27,7 @@ from roombook.api import envelope, negotiation
 from roombook.api.flat import INDEX, Order, Path, Shape, name_of
 from roombook.api.naming import contract_path
 from roombook.logging import request_id
+from roombook.middleware import is_api
 
 # The stable codes, each with its HTTP status.
 STATUSES = {
@@ -189,10 +190,6 @@ def sorted_lines(wrong: Any, shape: Shape) -> tuple[str, ...]:
 # --- what never reaches an operation ------------------------------------------------------------
 
 
-def is_api(request: HttpRequest) -> bool:
-    return request.path_info == "/api" or request.path_info.startswith("/api/")
-
-
 def answer_outside(request: HttpRequest, refusal: Refusal) -> Response:
     """The envelope in the format asked for, where no operation is at work."""
     suffix = SUFFIX.search(request.path_info)
@@ -201,7 +198,7 @@ def answer_outside(request: HttpRequest, refusal: Refusal) -> Response:
     response.accepted_renderer = renderer
     response.accepted_media_type = media_type
     response.renderer_context = {"request": request}  # type: ignore[attr-defined]
-    return response.render()
+    return envelope.written(response)
 
 
 @csrf_exempt

@@ -84,7 +84,8 @@ class Operation(APIView):
     ) -> Response:
         """Write the body here already, so that a value it cannot hold gets the envelope too."""
         try:
-            return super().finalize_response(request, response, *args, **kwargs).render()
+            finalized = super().finalize_response(request, response, *args, **kwargs)
+            return envelope.written(finalized)
         except Exception as error:
             failed = self.handle_exception(error)
-            return super().finalize_response(request, failed, *args, **kwargs).render()
+            return envelope.written(super().finalize_response(request, failed, *args, **kwargs))

@@ -4,13 +4,27 @@ from collections.abc import Mapping
 from typing import Any
 
 from rest_framework import renderers
+from rest_framework.utils.encoders import JSONEncoder
 from rest_framework_csv.renderers import CSVRenderer as LibraryCSVRenderer
 
 from roombook.api import flat
 
+# The framework would make one for each answer.
+ENCODER = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+
 
 class JSONRenderer(renderers.JSONRenderer):
     """Compact JSON in UTF-8."""
+
+    def render(
+        self,
+        data: Any,
+        accepted_media_type: str | None = None,
+        renderer_context: Mapping[str, Any] | None = None,
+    ) -> bytes:
+        text = ENCODER.encode(data)
+        # Line ends for JavaScript, though not for JSON.
+        return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").encode()
 
 
 class JSONPRenderer(JSONRenderer):
