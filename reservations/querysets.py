@@ -8,7 +8,7 @@ from django.db.models import Prefetch, Q
 
 from centers.models import Center
 from centers.span import Span
-from reservations.status import EARNING, HOLDING, Status
+from reservations.status import EARNING, HOLDING, TOOK_PLACE, Status
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -24,6 +24,12 @@ class ReservationQuerySet(models.QuerySet[Any]):
         return self.filter(
             Q(status__in=sorted(HOLDING)) | Q(status=Status.NEW, hold_until__gt=now),
             holds_slot=True,
+        )
+
+    def taking_time(self, now: dt.datetime) -> "ReservationQuerySet":
+        """Those that a timeline shows: they hold their room, or the meeting was to take place."""
+        return self.filter(
+            Q(status__in=sorted(HOLDING | TOOK_PLACE)) | Q(status=Status.NEW, hold_until__gt=now)
         )
 
     def earning(self) -> "ReservationQuerySet":

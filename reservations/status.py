@@ -20,6 +20,9 @@ class Status(models.TextChoices):
 # A New reservation holds its room only as long as its hold lasts; these hold it whatever the time.
 HOLDING = frozenset({Status.PROCESSING, Status.PENDING, Status.CONFIRMED})
 
+# Over, and the room was kept for it.
+TOOK_PLACE = frozenset({Status.COMPLETED, Status.NO_SHOW})
+
 # What a repeated checkout is answered with, without asking the gateway.
 BOOKED = frozenset({Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
 
