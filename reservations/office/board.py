@@ -8,6 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -88,10 +89,12 @@ class Row:
 
     title: str
     href: str
-    about: str
+    opens: str
+    about: str = ""
     note: str = ""
     is_today: bool = False
     now: str = ""
+    lines: str = ""
     lanes: int = 1
     ticks: Sequence[Tick] = ()
     marks: Sequence[Mark] = ()
@@ -100,9 +103,13 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Board:
+    """`hours` is how long the axis is; `lines` draws its full hours behind the rows."""
+
     ticks: Sequence[Tick]
     rows: Sequence[Row]
-    now: str = ""
+    hours: float
+    lines: str
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,13 +153,15 @@ def of_day(
         Row(
             title=room.name,
             href=_address("reservations_room_week", room=room.pk, date=day),
+            opens=f"{room.name}: the week",
             about=f"{room.capacity} people",
             note=_note(room),
+            now=_line(axis, now),
             **_content(axis, room, facts),
         )
         for room in shown
     ]
-    return Board(axis.ticks(), rows, _line(axis, now))
+    return Board(axis.ticks(), rows, _hours(axis), _lines(axis), change_of_clock(day, center.zone))
 
 
 def of_week(
@@ -176,15 +185,16 @@ def of_week(
         Row(
             title=f"{axis.day:%a} {axis.day.day} {axis.day:%b}",
             href=_address("reservations_timeline", center=center.pk, date=axis.day),
-            about=_change(axis),
+            opens=f"{center.name} on this day",
+            about=change_of_clock(axis.day, axis.zone),
             is_today=axis.day == today,
             now=_line(axis, now),
-            ticks=() if _places(axis) == _places(head) else axis.ticks(),
+            **({} if _places(axis) == _places(head) else _own_scale(axis)),
             **_content(axis, room, facts),
         )
         for axis in axes
     ]
-    return Board(head.ticks(), rows)
+    return Board(head.ticks(), rows, _hours(head), _lines(head))
 
 
 # What there is
@@ -241,7 +251,7 @@ def _cropped(axes: list[Axis], facts: _Facts, rooms: Sequence[MeetingRoom]) -> l
 # A row
 
 
-def _content(axis: Axis, room: MeetingRoom, facts: _Facts) -> dict[str, object]:
+def _content(axis: Axis, room: MeetingRoom, facts: _Facts) -> dict[str, Any]:
     bookings = [
         (each, Span(*_with_turnaround(each, room)))
         for each in facts.bookings.get(room.pk, ())
@@ -256,7 +266,7 @@ def _content(axis: Axis, room: MeetingRoom, facts: _Facts) -> dict[str, object]:
         *_turnaround_marks(axis, bookings),
     ]
     if room.is_blocked:
-        marks.append(Mark("blocked", "left:0%;width:100%", "Out of service"))
+        marks.append(Mark("blocked", "left:0%;width:100%"))
     items: list[Bar | Offer] = [
         bar
         for (booking, _), lane in zip(bookings, lanes, strict=True)
@@ -293,7 +303,7 @@ def _bar(
         status=status.value,
         sign=SIGNS[status],
         name=name,
-        time=time,
+        time=time.replace(" - ", "-"),
         label=f"{word}: {name}, {time}, {room.name}, reservation {booking.pk}",
         begins_before=box.begins_before,
         goes_on=box.goes_on,
@@ -427,14 +437,29 @@ def _usual(axes: list[Axis]) -> Axis:
     return next(axis for axis in axes if _places(axis) == most)
 
 
-def _change(axis: Axis) -> str:
-    """That the clock changes on this day, in words."""
-    start, end = midnight(axis.day, axis.zone), midnight(axis.day + dt.timedelta(1), axis.zone)
+def _hours(axis: Axis) -> float:
+    return axis.span.duration / timeline.HOUR
+
+
+def _lines(axis: Axis) -> str:
+    """A line at each full hour, as the background of a row."""
+    color = "linear-gradient(var(--timeline-line), var(--timeline-line))"
+    return ", ".join(f"{color} {tick.left:.4f}% 0 / 1px 100% no-repeat" for tick in axis.ticks())
+
+
+def _own_scale(axis: Axis) -> dict[str, Any]:
+    return {"ticks": axis.ticks(), "lines": _lines(axis)}
+
+
+def change_of_clock(day: dt.date, zone: dt.tzinfo) -> str:
+    """That the clock changes on this day, in words; empty where it does not."""
+    start, end = midnight(day, zone), midnight(day + dt.timedelta(1), zone)
     change = (end - start) - dt.timedelta(hours=timeline.HOURS_OF_A_DAY)
     if not change:
         return ""
     minutes = abs(change) // dt.timedelta(minutes=1)
-    return f"clock {'back' if change > NOTHING else 'forward'} {minutes} min"
+    way = "back" if change > NOTHING else "forward"
+    return f"The clock goes {way} by {minutes} minutes."
 
 
 def _address(page: str, **query: object) -> str:

@@ -4,7 +4,8 @@ from django.contrib.admin import AdminSite
 from django.urls import URLPattern
 
 from reservations.office.reports import ReportPages
+from reservations.office.timeline_pages import TimelinePages
 
 
 def urls(site: AdminSite) -> list[URLPattern]:
-    return [*ReportPages(site).urls()]
+    return [*ReportPages(site).urls(), *TimelinePages(site).urls()]
