@@ -1,0 +1,347 @@
+"""The timeline: a center's day, a room's week."""
+
+import datetime as dt
+import re
+import time
+
+import pytest
+import time_machine
+from django.urls import reverse
+
+from centers.models import Closure
+from reservations.status import Status
+from tests.factories_centers import MeetingRoomFactory, RateFactory, center_with_room
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import HOUR, MINUTE, NOW, START, ReservationFactory, a_room, draft
+from tests.office.counting import queries_of
+from tests.office.many import many
+
+pytestmark = pytest.mark.django_db
+
+DAY = reverse("admin:reservations_timeline")
+WEEK = reverse("admin:reservations_room_week")
+ADD = reverse("admin:reservations_reservation_add")
+WEDNESDAY = "2027-03-03"
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel(NOW, tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def room():
+    return a_room()
+
+
+@pytest.fixture
+def office(client):
+    client.force_login(AdministratorFactory())
+    return client
+
+
+def day_of(room, date=WEDNESDAY, **query):
+    return {"center": room.center_id, "date": date, **query}
+
+
+def bars(answer):
+    """Each booking of a board: its row, where it lies, what it says."""
+    return [
+        (row.title, item)
+        for row in answer.context["board"].rows
+        for item in row.items
+        if hasattr(item, "status")
+    ]
+
+
+def offers(answer):
+    return [
+        item
+        for row in answer.context["board"].rows
+        for item in row.items
+        if not hasattr(item, "status")
+    ]
+
+
+def row_of(answer, title):
+    return next(row for row in answer.context["board"].rows if row.title == title)
+
+
+# What is shown
+
+
+def test_a_day_shows_each_booking_with_customer_time_and_status(office, room):
+    booking = ReservationFactory(room=room)
+    answer = office.get(DAY, day_of(room))
+    [(title, bar)] = bars(answer)
+    assert title == "Boardroom"
+    assert (bar.name, bar.time, bar.status) == ("Ada Lovelace", "09:00-12:00", "Confirmed")
+    # Open 8 to 18, with an hour on either side: nine o'clock is two hours of twelve in.
+    assert bar.style == f"left:{100 * 2 / 12:.4f}%;width:25.0000%;--lane:0"
+    label = f"Confirmed: Ada Lovelace, 09:00 - 12:00, Boardroom, reservation {booking.pk}"
+    page = reverse("admin:reservations_reservation_change", args=[booking.pk])
+    assert f'href="{page}"' in answer.text
+    assert f'aria-label="{label}"' in answer.text
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        (Status.PROCESSING, True),
+        (Status.PENDING, True),
+        (Status.CONFIRMED, True),
+        (Status.COMPLETED, True),
+        (Status.NO_SHOW, True),
+        (Status.NEW, False),
+        (Status.DECLINED, False),
+        (Status.CANCELLED, False),
+        (Status.EXPIRED, False),
+    ],
+)
+def test_what_takes_no_time_is_not_shown(office, room, status, shown):
+    ReservationFactory(room=room, status=status)
+    answer = office.get(DAY, day_of(room))
+    assert [bar.status for _, bar in bars(answer)] == ([status.value] if shown else [])
+
+
+def test_a_draft_is_shown_until_its_hold_lapses(office, room, clock):
+    made = draft(room=room)
+    answer = office.get(DAY, day_of(room))
+    [(_, bar)] = bars(answer)
+    assert bar.label.startswith("Draft, held until Mon 1 Mar 09:15: Ada Lovelace")
+    clock.move_to(made.hold_until)
+    assert bars(office.get(DAY, day_of(room))) == []
+
+
+def test_of_customers_only_the_name_is_shown(client, staff, room):
+    user = UserFactory(email="secret@example.com", company_name="Hidden", phone_number="+49 1")
+    ReservationFactory(room=room, user=user)
+    client.force_login(staff("Viewer", room.center))
+    for address, query in ((DAY, day_of(room)), (WEEK, {"room": room.pk, "date": WEDNESDAY})):
+        text = client.get(address, query).text
+        assert "Ada Lovelace" in text
+        assert not re.search("secret|Hidden|49 1", text)
+
+
+def test_a_booking_over_midnight_is_on_both_days(office, room):
+    ReservationFactory(room=room, start=START + 13 * HOUR, end=START + 17 * HOUR)
+    for date, before, after in ((WEDNESDAY, False, True), ("2027-03-04", True, False)):
+        [(_, bar)] = bars(office.get(DAY, day_of(room, date)))
+        assert (bar.begins_before, bar.goes_on) == (before, after)
+
+
+def test_a_booking_of_several_days_is_on_each_of_them(office, room):
+    ReservationFactory(room=room, start=START, end=START + 20 * 24 * HOUR)
+    [(_, bar)] = bars(office.get(DAY, day_of(room, "2027-03-20")))
+    assert bar.style == "left:0.0000%;width:100.0000%;--lane:0"
+
+
+def test_closures_hours_and_turnaround_are_marked(office, room):
+    room.turnaround_minutes = 30
+    room.save()
+    ReservationFactory(room=room, turnaround_minutes=15)
+    Closure.objects.create(
+        center=room.center, starts_at=START + 5 * HOUR, ends_at=START + 6 * HOUR, reason="Drill"
+    )
+    other = MeetingRoomFactory(center=room.center)
+    Closure.objects.create(
+        center=room.center, room=other, starts_at=START, ends_at=START + HOUR, reason="Paint"
+    )
+    marks = row_of(office.get(DAY, day_of(room)), "Boardroom").marks
+    assert [mark.kind for mark in marks] == [
+        *("closed", "closed", "closure", "turnaround", "turnaround")
+    ]
+    assert marks[2].text == "Drill, 14:00 - 15:00"
+    # Half an hour: the larger of the two.
+    assert marks[3].style == f"left:{100 * 1.5 / 12:.4f}%;width:{100 * 0.5 / 12:.4f}%"
+
+
+def test_a_room_that_is_not_active_is_shown_where_it_is_booked(office, room):
+    idle = MeetingRoomFactory(center=room.center, name="Idle", is_active=False)
+    taken = MeetingRoomFactory(center=room.center, name="Taken", is_active=False)
+    ReservationFactory(room=taken)
+    answer = office.get(DAY, day_of(room))
+    assert [row.title for row in answer.context["board"].rows] == ["Boardroom", "Taken"]
+    assert idle.name not in answer.text
+    assert row_of(answer, "Taken").note == "not active"
+
+
+def test_rooms_are_in_the_order_of_their_numbers(office, room):
+    for number in (10, 9, 2):
+        MeetingRoomFactory(center=room.center, name=f"Room {number}")
+    titles = [row.title for row in office.get(DAY, day_of(room)).context["board"].rows]
+    assert titles == ["Boardroom", "Room 2", "Room 9", "Room 10"]
+
+
+# Clocks
+
+
+def test_the_day_on_which_the_clock_goes_back_has_25_hours(office, room):
+    answer = office.get(DAY, day_of(room, "2026-11-01", hours="all"))
+    labels = [f"{tick.label} {tick.which}".strip() for tick in answer.context["board"].ticks]
+    assert len(labels) == 25
+    assert labels[1:3] == ["01:00 MDT", "01:00 MST"]
+    assert "The clock goes back by 60 minutes." in answer.text
+
+
+def test_a_week_gives_the_day_of_the_change_its_own_hours(office, room):
+    answer = office.get(WEEK, {"room": room.pk, "date": "2027-03-14", "hours": "all"})
+    rows = answer.context["board"].rows
+    assert [row.title for row in rows[-2:]] == ["Sat 13 Mar", "Sun 14 Mar"]
+    assert [len(row.ticks) for row in rows] == [0, 0, 0, 0, 0, 0, 23]
+
+
+@pytest.mark.parametrize("zone", ["Pacific/Apia", "Asia/Kolkata", "Pacific/Honolulu"])
+def test_hours_are_the_centers_own(office, zone):
+    room = a_room(time_zone_id=zone)
+    tz = room.center.zone
+    start = dt.datetime(2027, 3, 3, 9, tzinfo=tz)
+    ReservationFactory(room=room, start=start, end=start + HOUR)
+    [(_, bar)] = bars(office.get(DAY, day_of(room)))
+    assert bar.time == "09:00-10:00"
+
+
+def test_today_is_the_centers_today(office):
+    # Monday, 4 in the afternoon in UTC: Tuesday in Apia.
+    room = a_room(time_zone_id="Pacific/Apia")
+    answer = office.get(DAY, {"center": room.center_id})
+    assert "Tuesday 2 March 2027" in answer.text
+
+
+def test_a_day_that_the_place_left_out_is_said_to_be_so(office):
+    room = a_room(time_zone_id="Pacific/Apia")
+    answer = office.get(DAY, day_of(room, "2011-12-30"))
+    assert "This day does not exist at this place" in answer.text
+    week = office.get(WEEK, {"room": room.pk, "date": "2011-12-30"})
+    assert len(week.context["board"].rows) == 6
+
+
+# Free time
+
+
+def test_free_time_leads_to_a_draft_with_room_and_time_filled_in(office, room):
+    ReservationFactory(room=room)
+    answer = office.get(DAY, day_of(room))
+    first, second, *_ = [offer for offer in offers(answer) if not offer.is_closed]
+    assert first.href == (f"{ADD}?room={room.pk}&start=2027-03-03T08%3A00&end=2027-03-03T09%3A00")
+    assert first.label == "New draft: Boardroom, Wed 3 Mar, 08:00 - 09:00"
+    # After the booking.
+    assert second.label.endswith("12:00 - 13:00")
+    page = office.get(first.href)
+    assert page.status_code == 200
+    assert 'value="2027-03-03"' in page.text
+
+
+def test_a_viewer_is_offered_nothing(client, staff, room):
+    client.force_login(staff("Viewer", room.center))
+    answer = client.get(DAY, day_of(room))
+    assert offers(answer) == []
+    assert ADD + "?room" not in answer.text
+
+
+def test_closed_time_is_offered_to_who_may_override_it_only(client, staff, room):
+    for role, is_offered in (("Desk", False), ("Manager", True)):
+        client.force_login(staff(role, room.center))
+        closed = [offer for offer in offers(client.get(DAY, day_of(room))) if offer.is_closed]
+        assert bool(closed) is is_offered
+
+
+def test_neither_the_past_nor_closed_nor_broken_rooms_are_offered(office, room, clock):
+    assert offers(office.get(DAY, day_of(room, "2027-02-26"))) == []
+    assert offers(office.get(DAY, day_of(room, "2029-03-03"))) == []
+    clock.move_to(NOW + 20 * MINUTE)
+    today = office.get(DAY, day_of(room, "2027-03-01"))
+    first = next(each for each in offers(today) if not each.is_closed)
+    assert first.label.endswith("09:30 - 10:30")
+    for change in ({"is_blocked": True}, {"is_blocked": False, "rate": None}):
+        type(room).objects.filter(pk=room.pk).update(**change)
+        assert offers(office.get(DAY, day_of(room))) == []
+
+
+# Where to look
+
+
+def test_without_a_choice_the_first_center_of_theirs_is_shown(client, staff, room):
+    a_room()
+    client.force_login(staff("Desk", room.center))
+    assert client.get(DAY).context["center"] == room.center
+
+
+def test_the_way_to_other_days(office, room):
+    text = office.get(DAY, day_of(room)).text
+    for date in ("2027-03-02", "2027-03-01", "2027-03-04"):
+        assert f"{DAY}?center={room.center_id}&amp;date={date}" in text
+    text = office.get(WEEK, {"room": room.pk, "date": WEDNESDAY}).text
+    for date in ("2027-02-24", "2027-03-10"):
+        assert f"{WEEK}?room={room.pk}&amp;date={date}" in text
+
+
+@pytest.mark.parametrize("date", ["yesterday", "2027-02-30", "0001-01-01", "9999-12-31", "\0"])
+def test_no_day_is_told_and_today_is_shown(office, room, date):
+    for address, query in ((DAY, day_of(room, date)), (WEEK, {"room": room.pk, "date": date})):
+        answer = office.get(address, query)
+        assert answer.status_code == 200
+        assert "That is no day from 2000 to 2100. Today is shown." in answer.text
+
+
+@pytest.mark.parametrize("pk", ["x", "-1", "0", "99999999999999", "\0", "1.5", "²"])
+def test_no_such_place_is_not_found(office, room, pk):
+    assert office.get(DAY, {"center": pk}).status_code == 404
+    assert office.get(WEEK, {"room": pk}).status_code == 404
+
+
+def test_other_centers_are_not_found(client, staff, room):
+    other = a_room()
+    client.force_login(staff("Manager", room.center))
+    assert client.get(DAY, day_of(room)).status_code == 200
+    assert client.get(DAY, day_of(other)).status_code == 404
+    assert client.get(WEEK, {"room": other.pk}).status_code == 404
+    assert client.get(WEEK).status_code == 404
+
+
+def test_who_sees_no_reservations_sees_no_timeline(client, room):
+    client.force_login(UserFactory(is_staff=True))
+    assert client.get(DAY).status_code == 403
+    assert client.get(WEEK, {"room": room.pk}).status_code == 404
+    client.logout()
+    assert client.get(DAY).status_code == 302
+
+
+def test_without_centers_there_is_nothing_to_show(office):
+    assert "There is no center to show." in office.get(DAY).text
+
+
+# How fast
+
+
+def test_a_day_takes_as_many_queries_for_many_rooms_and_bookings(office, room):
+    ReservationFactory(room=room)
+    few = queries_of(office, f"{DAY}?center={room.center_id}&date={WEDNESDAY}")
+    rate = RateFactory(center=room.center)
+    for number in range(39):
+        other = MeetingRoomFactory(center=room.center, name=f"Room {number}", rate=rate)
+        many(other, UserFactory(), 20, start=START)
+        Closure.objects.create(
+            center=room.center, room=other, starts_at=START, ends_at=START + HOUR
+        )
+    address = f"{DAY}?center={room.center_id}&date={WEDNESDAY}"
+    assert queries_of(office, address) == few
+    began = time.perf_counter()
+    answer = office.get(address)
+    # Tells a fault from a busy machine, no more.
+    assert time.perf_counter() - began < 5
+    assert len(bars(answer)) == 781
+
+
+def test_a_week_takes_as_many_queries_for_many_bookings(office, room):
+    address = f"{WEEK}?room={room.pk}&date={WEDNESDAY}"
+    few = queries_of(office, address)
+    many(room, UserFactory(), 200, start=START, status=Status.COMPLETED)
+    assert queries_of(office, address) == few
+
+
+def test_a_center_without_rooms_says_so(office):
+    center = center_with_room()
+    center.rooms.all().delete()
+    assert "This center has no active rooms." in office.get(DAY, {"center": center.pk}).text
