@@ -13,6 +13,7 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 
 from accounts import mail
+from accounts.indexes import BeginsWith
 
 # Registered here, where Django looks for models.
 from accounts.outbox import OutboxMessage  # noqa: F401
@@ -81,6 +82,12 @@ class User(AbstractBaseUser, PermissionsMixin):
                 name="user_email_is_unique_in_any_case",
                 violation_error_message="There is an account with this e-mail address already.",
             ),
+        ]
+        indexes = [
+            # What staff look people up by, see people.py.
+            BeginsWith(column="first_name", name="user_first_name_begins"),
+            BeginsWith(column="last_name", name="user_last_name_begins"),
+            BeginsWith(column="company_name", name="user_company_name_begins"),
         ]
 
     def __str__(self) -> str:

@@ -12,7 +12,7 @@ from django.utils.dateparse import parse_datetime
 
 from accounts.models import User
 from centers.models import MeetingRoom, Service
-from reservations.models import ChosenService, PriceAdjustment, Reservation
+from reservations.models import ChosenService, Reservation
 from roombook.admin import MomentInput, SearchBox, number
 
 # Nearer to the ends of the calendar, a step of a day or of a time zone falls off it.
@@ -79,18 +79,3 @@ class ExtraForm(forms.Form):
 
 
 ExtraFormSet = forms.formset_factory(ExtraForm, extra=3)
-
-
-class PriceAdjustmentForm(forms.ModelForm):
-    """What staff add to a draft's price or take off it."""
-
-    amount = forms.DecimalField(
-        min_value=-HIGHEST_ADJUSTMENT,
-        max_value=HIGHEST_ADJUSTMENT,
-        decimal_places=2,
-        help_text=PriceAdjustment._meta.get_field("amount").help_text,
-    )
-
-    class Meta:
-        model = PriceAdjustment
-        fields = ("amount", "reason")

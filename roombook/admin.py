@@ -5,10 +5,12 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django import forms
+from django.contrib import messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
 from django.core.paginator import Paginator
-from django.db import models
-from django.http import HttpRequest, HttpResponse
+from django.db import connection, models
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
 from django.utils.functional import cached_property
 from unfold import admin as unfold
@@ -156,6 +158,18 @@ class ModelAdmin(FindsByTyping, unfold.ModelAdmin):
     paginator = CappedPaginator
     list_per_page = 50
     list_max_show_all = 0
+
+    def response_action(
+        self, request: HttpRequest, queryset: models.QuerySet
+    ) -> HttpResponse | None:
+        """Rows are ticked by their ids; Django would ask the database for words too, and crash."""
+        lowest, highest = connection.ops.integer_field_range(self.opts.pk.get_internal_type())
+        for each in request.POST.getlist(ACTION_CHECKBOX_NAME):
+            digits = each.isascii() and each.isdigit() and len(each) <= len(str(highest))
+            if not (digits and lowest <= int(each) <= highest):
+                messages.error(request, "What was ticked is no row of this list. Nothing was done.")
+                return HttpResponseRedirect(request.get_full_path())
+        return super().response_action(request, queryset)
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return ChangeList

@@ -3,21 +3,27 @@
 import datetime as dt
 from typing import Any
 
-from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
+from unfold.contrib.filters.admin import DropdownFilter
 
-DAY = dt.timedelta(days=1)
+from centers.models import Center
+from centers.span import midnight
+from roombook.admin import number
+
+# How the filter by center is told in the address.
+CENTER = "room__center__id__exact"
 
 
-class When(admin.SimpleListFilter):
+class When(DropdownFilter):
     """By the day on which a reservation starts.
 
-    In UTC, since the list spans centers whose days begin at different moments.
+    The center's day where the list is cut to one, else in UTC, since the days of many centers begin
+    at different moments.
     """
 
-    title = "start (days in UTC)"
+    title = "start"
     parameter_name = "when"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
@@ -29,14 +35,17 @@ class When(admin.SimpleListFilter):
         ]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
-        today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
-        match self.value():
-            case "today":
-                return queryset.filter(start__gte=today, start__lt=today + DAY)
-            case "tomorrow":
-                return queryset.filter(start__gte=today + DAY, start__lt=today + 2 * DAY)
-            case "week":
-                return queryset.filter(start__gte=today, start__lt=today + 7 * DAY)
-            case "past":
-                return queryset.filter(start__lt=today)
-        return queryset
+        spans = {"today": (0, 1), "tomorrow": (1, 2), "week": (0, 7), "past": (None, 0)}
+        first, last = spans.get(self.value() or "", (None, None))
+        if first is None and last is None:
+            return queryset
+        zone = _zone(request)
+        today = timezone.now().astimezone(zone).date()
+        if first is not None:
+            queryset = queryset.filter(start__gte=midnight(today + dt.timedelta(days=first), zone))
+        return queryset.filter(start__lt=midnight(today + dt.timedelta(days=last or 0), zone))
+
+
+def _zone(request: HttpRequest) -> dt.tzinfo:
+    center = Center.objects.filter(pk=number(request.GET.get(CENTER)) or 0).first()
+    return center.zone if center else dt.UTC

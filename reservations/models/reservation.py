@@ -156,6 +156,8 @@ class Reservation(models.Model):
             models.Index(fields=["user", "start"], name="reservation_by_user"),
             models.Index(fields=["room", "start"], name="reservation_by_room"),
             models.Index(fields=["status", "start"], name="reservation_by_status"),
+            # The back office's list, and the days of all centers.
+            models.Index(fields=["-start", "-id"], name="reservation_by_start"),
         ]
 
     def __str__(self) -> str:

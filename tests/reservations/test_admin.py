@@ -1,21 +1,15 @@
 """The back office's pages of reservations, by the browser's own road."""
 
 import datetime as dt
-from decimal import Decimal
-from html import unescape
 
 import pytest
 import time_machine
-from django.contrib.admin.models import LogEntry
-from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from centers.models import Closure
-from reservations import adjusting, approval
-from reservations.forms import HIGHEST_ADJUSTMENT
-from reservations.models import PriceAdjustment, Reservation
+from reservations import approval
+from reservations.models import Reservation
 from reservations.status import Status
-from roombook.errors import InvalidRequest, PromoCodeInvalid, RateNotConfigured, ReservationNotOpen
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -24,7 +18,6 @@ from tests.factories_reservations import (
     ReservationFactory,
     a_room,
     booked,
-    draft,
     requested,
 )
 
@@ -55,29 +48,6 @@ def messages_of(response):
     return [(each.level_tag, str(each)) for each in response.context["messages"]]
 
 
-def act(office, name, *reservations, **more):
-    data = {"action": name, "_selected_action": [row.pk for row in reservations], **more}
-    return office.post(LIST, data, follow=True)
-
-
-def adjust(office, reservation, amount, reason="Projector broke"):
-    data = {
-        f"{prefix}-{name}": 0
-        for prefix in (
-            *("line_items", "price_adjustments", "chosen_services", "attendees"),
-            *("allowance_uses", "promo_redemptions"),
-        )
-        for name in ("TOTAL_FORMS", "INITIAL_FORMS")
-    }
-    data |= {
-        "price_adjustments-TOTAL_FORMS": 1,
-        "price_adjustments-0-amount": amount,
-        "price_adjustments-0-reason": reason,
-        "_continue": "Save",
-    }
-    return office.post(page_of(reservation), data, follow=True)
-
-
 def new_draft(user, room, /, start="2027-03-03 09:00", end="2027-03-03 12:00", **changed):
     (start_day, start_time), (end_day, end_time) = start.split(), end.split()
     return {
@@ -92,72 +62,6 @@ def new_draft(user, room, /, start="2027-03-03 09:00", end="2027-03-03 12:00", *
         "extras-INITIAL_FORMS": 0,
         **changed,
     }
-
-
-# --- A change of price --------------------------------------------------------------------------
-
-
-def test_staff_change_the_price_of_a_draft(office):
-    reservation = draft()
-
-    adjust(office, reservation, "-5.00")
-
-    reservation.refresh_from_db()
-    assert reservation.price_adjustments.get().amount == Decimal("-5.00")
-    assert reservation.total_cost == Decimal("70.00")
-
-
-@pytest.mark.parametrize(
-    ("error", "told"),
-    [
-        (RateNotConfigured(), RateNotConfigured.default_message),
-        (PromoCodeInvalid(), PromoCodeInvalid.default_message),
-        (ReservationNotOpen(), ReservationNotOpen.default_message),
-        (InvalidRequest({"amount": "Too much."}), "Too much."),
-    ],
-)
-def test_a_refused_change_of_price_is_told_and_changes_nothing(office, monkeypatch, error, told):
-    reservation = draft()
-
-    def refuse(*_, **__):
-        PriceAdjustment.objects.create(
-            reservation=reservation, amount=1, reason="x", by=reservation.user, at=NOW
-        )
-        raise error
-
-    monkeypatch.setattr(adjusting, "adjust_price", refuse)
-
-    response = adjust(office, reservation, "-5.00")
-
-    assert messages_of(response) == [("error", told)]
-    assert not PriceAdjustment.objects.exists()
-    assert not LogEntry.objects.exists()
-
-
-def test_saving_the_page_writes_nothing_of_the_row_itself(office, monkeypatch):
-    reservation = draft()
-    monkeypatch.setattr(
-        "django.contrib.admin.ModelAdmin.save_model",
-        lambda *_: pytest.fail("The row was written."),
-    )
-
-    assert messages_of(adjust(office, reservation, "-5.00"))[0][0] == "success"
-
-
-@pytest.mark.parametrize(
-    ("amount", "told"),
-    [
-        ("0", "The amount is what is added or taken off: not 0."),
-        (str(HIGHEST_ADJUSTMENT + 1), "less than or equal to 100000"),
-        (str(-HIGHEST_ADJUSTMENT - 1), "greater than or equal to -100000"),
-        ("1.001", "no more than 2 decimal places"),
-    ],
-)
-def test_a_senseless_change_of_price_is_refused_in_words(office, amount, told):
-    response = adjust(office, draft(), amount)
-
-    assert told in unescape(response.content.decode())
-    assert not PriceAdjustment.objects.exists()
 
 
 # --- Addresses and forms with nonsense in them --------------------------------------------------
@@ -233,104 +137,6 @@ def test_why_a_draft_is_refused_is_told_once(office):
 
     sentence = "The shortest booking of this room is 30 minutes."
     assert response.content.decode().count(sentence) == 1
-
-
-# --- Actions ------------------------------------------------------------------------------------
-
-
-def test_cancelling_again_is_told_as_what_it_is_and_leaves_no_history(office):
-    cancelled, other = booked(), booked()
-    act(office, "cancel", cancelled, confirmed="yes")
-    LogEntry.objects.all().delete()
-
-    response = act(office, "cancel", cancelled, other, confirmed="yes")
-
-    again, anew = messages_of(response)
-    assert again == ("info", f"{cancelled} is cancelled already: nothing was done.")
-    assert anew[0] == "success"
-    assert [entry.object_id for entry in LogEntry.objects.all()] == [str(other.pk)]
-
-
-def names_of(buttons):
-    return [name for name, _ in buttons]
-
-
-def test_a_page_offers_what_can_be_done_and_no_more(office, clock):
-    assert names_of(office.get(page_of(draft())).context["buttons"]) == ["cancel"]
-    assert names_of(office.get(page_of(requested())).context["buttons"]) == [
-        *("approve", "decline", "cancel")
-    ]
-    confirmed = booked()
-    assert names_of(office.get(page_of(confirmed)).context["buttons"]) == ["cancel"]
-    for status in (Status.DECLINED, Status.CANCELLED, Status.EXPIRED, Status.PROCESSING):
-        row = ReservationFactory(status=status)
-        assert names_of(office.get(page_of(row)).context["buttons"]) == []
-    clock.move_to(START + HOUR)
-    office.force_login(AdministratorFactory())  # a session ends with the working day
-    assert names_of(office.get(page_of(confirmed)).context["buttons"]) == ["mark_no_show"]
-
-
-def test_a_button_acts_on_its_row_and_comes_back_to_it(office):
-    reservation = requested()
-
-    response = act(office, "approve", reservation, from_its_page="yes")
-
-    reservation.refresh_from_db()
-    assert reservation.status == Status.CONFIRMED
-    assert response.redirect_chain == [(page_of(reservation), 302)]
-
-
-def test_the_cancel_button_shows_the_refund_first(office):
-    reservation = booked()
-
-    preview = act(office, "cancel", reservation, from_its_page="yes")
-
-    assert "$75.00 is refunded" in preview.content.decode()
-    assert preview.context["back"] == page_of(reservation)
-    assert 'name="from_its_page"' in preview.content.decode()
-    reservation.refresh_from_db()
-    assert reservation.status == Status.CONFIRMED
-
-
-def test_an_action_of_the_list_comes_back_to_the_list(office):
-    assert act(office, "decline", requested()).redirect_chain == [(LIST, 302)]
-
-
-def test_only_who_may_change_reservations_sees_the_buttons(client):
-    clerk = UserFactory(is_staff=True)
-    clerk.user_permissions.add(Permission.objects.get(codename="view_reservation"))
-    client.force_login(clerk)
-
-    assert client.get(page_of(requested())).context["buttons"] == []
-
-
-def test_nothing_is_saved_where_nothing_can_be_typed(office):
-    assert 'name="_save"' in office.get(page_of(draft())).content.decode()
-    assert 'name="_save"' not in office.get(page_of(booked())).content.decode()
-
-
-# --- The list -----------------------------------------------------------------------------------
-
-
-def test_the_list_can_be_cut_to_days(office):
-    midnight = NOW.replace(hour=0)
-    rows = {
-        name: ReservationFactory(start=midnight + offset).pk
-        for name, offset in (
-            *(("yesterday", -HOUR), ("today", 0 * HOUR), ("tomorrow", DAY)),
-            *(("in a week", 7 * DAY - HOUR), ("later", 7 * DAY)),
-        )
-    }
-
-    def listed(when):
-        found = office.get(LIST, {"when": when}).context["cl"].queryset
-        return [name for name, pk in rows.items() if found.filter(pk=pk).exists()]
-
-    assert listed("today") == ["today"]
-    assert listed("tomorrow") == ["tomorrow"]
-    assert listed("week") == ["today", "tomorrow", "in a week"]
-    assert listed("past") == ["yesterday"]
-    assert len(office.get(LIST).context["cl"].queryset) == 5
 
 
 # --- Clocks -------------------------------------------------------------------------------------

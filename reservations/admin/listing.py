@@ -1,0 +1,107 @@
+"""The list of reservations, also where there are a million of them.
+
+Whatever is asked leads through an index: the list itself through `start`, a center through its
+rooms, a customer through their account. Nothing is counted to its end, and no choice of a filter is
+read from the table.
+"""
+
+from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+from django.utils.html import format_html
+from unfold.contrib.filters.admin import ChoicesDropdownFilter
+
+from accounts import people, roles
+from reservations.admin.when import When
+from reservations.models import Reservation
+from reservations.status import Status
+from roombook import money
+from roombook.admin import number
+from roombook.filters import ByTyping
+
+
+class ReservationList:
+    """The part of the ModelAdmin that makes the list. Stands before ModelAdmin among the bases."""
+
+    list_display = ("number", "state", "when", "place", "customer", "total", "hold")
+    list_display_links = ("number", "when")
+    list_filter = (
+        When,
+        ("status", ChoicesDropdownFilter),
+        ("room__center", ByTyping),
+        ("promo_code", ByTyping),
+        ("partner", ByTyping),
+    )
+    list_filter_submit = True
+    list_select_related = ("room__center", "user")
+    ordering = ("-start", "-pk")
+    # What is searched is said in `get_search_results`; without these there is no box.
+    search_fields = ("=id",)
+    search_help_text = "Number, e-mail, name or company"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Reservation], search_term: str
+    ) -> tuple[QuerySet[Reservation], bool]:
+        """By number, or by the customers that the words lead to: never through all rows."""
+        words = search_term.strip()
+        if not words:
+            return queryset, False
+        if (pk := number(words.removeprefix("#"))) is not None:
+            return queryset.filter(pk=pk), False
+        by_address = roles.may(request.user, "accounts.view_user")
+        return queryset.filter(user__in=people.beginning_with(words, by_address=by_address)), False
+
+    # Columns
+
+    @admin.display(ordering="pk", description="no.")
+    def number(self, reservation: Reservation) -> int:
+        return reservation.pk
+
+    @admin.display(ordering="status", description="status")
+    def state(self, reservation: Reservation) -> str:
+        return badge(reservation)
+
+    @admin.display(ordering="start", description="center time")
+    def when(self, reservation: Reservation) -> str:
+        zone = reservation.room.center.zone
+        start, end = reservation.start.astimezone(zone), reservation.end.astimezone(zone)
+        until = f"{end:%H:%M}" if end.date() == start.date() else f"{end:%Y-%m-%d %H:%M}"
+        return format_html("{}<br>{}", f"{start:%a %Y-%m-%d}", f"{start:%H:%M} - {until}")
+
+    @admin.display(description="room")
+    def place(self, reservation: Reservation) -> str:
+        room = reservation.room
+        return format_html(
+            '{}<br><small class="office-quiet">{}</small>', room.name, room.center.name
+        )
+
+    @admin.display(description="customer")
+    def customer(self, reservation: Reservation) -> str:
+        user = reservation.user
+        about = user.company_name or ""
+        return format_html(
+            '{}<br><small class="office-quiet">{}</small>', user.get_full_name(), about
+        )
+
+    @admin.display(ordering="total_cost")
+    def total(self, reservation: Reservation) -> str:
+        return money.display(reservation.total_cost)
+
+    @admin.display(description="held until")
+    def hold(self, reservation: Reservation) -> str:
+        """Of a draft: until when its room is kept."""
+        if not reservation.is_new:
+            return ""
+        if not reservation.is_held_at(timezone.now()) or reservation.hold_until is None:
+            return "lapsed"
+        zone = reservation.room.center.zone
+        return f"{reservation.hold_until.astimezone(zone):%a %H:%M}"
+
+
+def badge(reservation: Reservation) -> str:
+    return format_html(
+        '<span class="office-status office-status--{}">{}</span>',
+        reservation.status,
+        Status(reservation.status).label,
+    )

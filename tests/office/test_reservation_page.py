@@ -1,0 +1,662 @@
+"""The page of a reservation, its steps, and the list, by the browser's own road."""
+
+import datetime as dt
+import re
+from decimal import Decimal
+from html import unescape
+
+import pytest
+import time_machine
+from auditlog.models import LogEntry
+from django.contrib import admin
+from django.contrib.messages import get_messages
+from django.urls import reverse
+
+from accounts.outbox import OutboxMessage
+from payments.models import Refund
+from reservations import adjusting, approval, checkout, mail
+from reservations.actions import apply_promo_code
+from reservations.models import PriceAdjustment, Reservation
+from reservations.office.steps import STEPS
+from reservations.status import Status
+from tests.factories_centers import MeetingRoomFactory, RateFactory
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    NOW,
+    START,
+    AllowanceFactory,
+    PartnerFactory,
+    PromoCodeFactory,
+    ReservationFactory,
+    a_room,
+    booked,
+    by_card,
+    draft,
+    requested,
+)
+from tests.office.counting import queries_of
+from tests.office.many import many
+
+pytestmark = pytest.mark.django_db
+
+LIST = reverse("admin:reservations_reservation_changelist")
+DAY = dt.timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel(NOW, tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def office(client):
+    client.force_login(AdministratorFactory(first_name="Root", last_name="Boss"))
+    return client
+
+
+def page_of(reservation):
+    return reverse("admin:reservations_reservation_change", args=[reservation.pk])
+
+
+def step_of(reservation, name):
+    return reverse("admin:reservations_reservation_step", args=[reservation.pk, name])
+
+
+def messages_of(response):
+    return [(each.level_tag, str(each)) for each in get_messages(response.wsgi_request)]
+
+
+def words(response):
+    return " ".join(unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
+
+
+def confirm(office, reservation, name, **typed):
+    return office.post(step_of(reservation, name), {"confirmed": "yes", **typed})
+
+
+def offered(office, reservation):
+    return [step.name for step in office.get(page_of(reservation)).context["steps"]]
+
+
+def status_of(reservation):
+    reservation.refresh_from_db()
+    return reservation.status
+
+
+def to(room, start=START, hours=3, **more):
+    local = start - 7 * HOUR  # Denver, in winter
+    end = local + hours * HOUR
+    return {
+        "room": room.pk,
+        "start_0": f"{local:%Y-%m-%d}",
+        "start_1": f"{local:%H:%M}",
+        "end_0": f"{end:%Y-%m-%d}",
+        "end_1": f"{end:%H:%M}",
+        **more,
+    }
+
+
+def at_rate(room, hourly):
+    rate = RateFactory(center=room.center, hourly=Decimal(hourly), half_day=None, full_day=None)
+    return MeetingRoomFactory(center=room.center, rate=rate, name=f"At {hourly}")
+
+
+# --- The page -----------------------------------------------------------------------------------
+
+
+def test_the_page_tells_what_was_booked_paid_mailed_and_done(office):
+    ada = UserFactory()
+    AllowanceFactory(user=ada, hours=1, description="Plan B")
+    PromoCodeFactory(code="TEN")
+    reservation = draft(ada, attendees=[{"name": "Grace Hopper"}])
+    apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+    checkout.check_out(reservation.pk, user=ada, means=by_card(), now=NOW)
+    adjusting.adjust_price(
+        reservation.pk, amount=Decimal(-5), reason="Projector broke", by=ada, now=NOW
+    )
+
+    page = words(office.get(page_of(reservation)))
+
+    for told in (
+        *("Confirmed", "Wednesday, March 3, 2027, 9:00 AM - 12:00 PM (Mountain Standard Time)"),
+        *("Glenarm", "Ada Lovelace", ada.email, "Grace Hopper", "Boardroom, 3 hours"),
+        *("Plan B", "Promo code TEN", "Adjustment: Projector broke", "$40.00", "Visa ending 4242"),
+        *("Captured", "Refund", "Done", "became cheaper by $5.00"),
+        *("Price changed", "Waiting", "New → Processing", "Processing → Confirmed"),
+        *("Total: $45.00 → $40.00", "the customer", "Mon 2027-03-01 09:00"),
+    ):
+        assert told in page, told
+
+
+def test_nothing_is_typed_on_the_page(office):
+    reservation = draft()
+    _, main = office.get(page_of(reservation)).content.decode().split('class="reservation"')
+
+    assert not re.search(r"<(input|select|textarea|form)", main.rsplit("</section>", 1)[0])
+    assert office.post(page_of(reservation), {"status": "Confirmed"}).status_code == 405
+    assert status_of(reservation) == Status.NEW
+
+
+@pytest.mark.parametrize("pk", ["²", "abc", "9" * 30, "0"])
+def test_an_address_of_no_reservation_leads_home(office, pk):
+    assert office.get(f"/admin/reservations/reservation/{pk}/change/").status_code == 302
+    assert office.get(f"/admin/reservations/reservation/{pk}/step/move/").status_code == 404
+
+
+def test_a_step_that_there_is_not_is_not_found(office):
+    assert office.get(step_of(draft(), "teleport")).status_code == 404
+
+
+def test_the_page_asks_as_often_however_much_there_is(office):
+    quiet, busy = booked(), booked()
+    for number in range(30):
+        adjusting.adjust_price(
+            busy.pk, amount=Decimal(-1), reason=f"No. {number}", by=busy.user, now=NOW
+        )
+
+    few, more = queries_of(office, page_of(quiet)), queries_of(office, page_of(busy))
+
+    # One more: refunds are there to be asked for the admin's address of each, and that is all.
+    assert more <= few + 1
+
+
+# --- What is offered ----------------------------------------------------------------------------
+
+
+def test_a_page_offers_what_can_be_done_and_no_more(office, clock):
+    assert offered(office, draft()) == ["move", "adjust", "hold", "cancel"]
+    assert offered(office, requested()) == ["approve", "decline", "move", "resend", "cancel"]
+    confirmed = booked()
+    assert offered(office, confirmed) == ["move", "adjust", "resend", "cancel"]
+    for status in (Status.DECLINED, Status.CANCELLED, Status.EXPIRED, Status.PROCESSING):
+        assert offered(office, ReservationFactory(status=status)) == []
+    clock.move_to(START + HOUR)
+    office.force_login(AdministratorFactory())  # a session ends with the working day
+    assert offered(office, confirmed) == ["adjust", "resend", "no-show"]
+
+
+@pytest.mark.parametrize("name", list(STEPS))
+@pytest.mark.parametrize("status", [Status.CANCELLED, Status.PROCESSING, Status.EXPIRED])
+def test_what_is_not_offered_is_refused_when_forced(office, status, name):
+    row = ReservationFactory(status=status)
+    before = Reservation.objects.filter(pk=row.pk).values().get()
+
+    response = confirm(office, row, name, amount="-5", reason="x", agreed="1")
+
+    assert response.url == page_of(row)
+    [(level, text)] = messages_of(response)
+    assert level == "error"
+    assert "Nothing was done." in text
+    assert Reservation.objects.filter(pk=row.pk).values().get() == before
+    assert not LogEntry.objects.filter(object_id=row.pk).exists()
+
+
+# --- Each step ----------------------------------------------------------------------------------
+
+
+def test_approving_shows_what_is_charged_and_does_nothing_until_confirmed(office):
+    reservation = requested()
+
+    preview = words(office.get(step_of(reservation, "approve")))
+
+    assert "$75.00 from Visa ending 4242" in preview
+    assert status_of(reservation) == Status.PENDING
+    done = confirm(office, reservation, "approve")
+    assert messages_of(done) == [("success", f"{reservation}: Approved.")]
+    assert status_of(reservation) == Status.CONFIRMED
+    assert LogEntry.objects.latest("pk").actor.get_full_name() == "Root Boss"
+
+
+def test_approving_tells_why_it_cannot_be(office):
+    reservation = requested()
+    reservation.room.is_blocked = True
+    reservation.room.save()
+
+    page = office.get(step_of(reservation, "approve"))
+
+    assert "blocked by staff" in words(page)
+    assert 'name="confirmed"' not in page.content.decode()
+    assert messages_of(confirm(office, reservation, "approve"))[0][0] == "error"
+    assert status_of(reservation) == Status.PENDING
+
+
+def test_declining_shows_what_is_let_go(office):
+    reservation = requested()
+
+    assert "$75.00 on Visa ending 4242" in words(office.get(step_of(reservation, "decline")))
+    confirm(office, reservation, "decline")
+    assert status_of(reservation) == Status.DECLINED
+
+
+def test_cancelling_shows_fee_and_refund(office, clock):
+    reservation = booked()
+
+    early = words(office.get(step_of(reservation, "cancel")))
+    clock.move_to(START - HOUR)
+    office.force_login(AdministratorFactory())
+    late = words(office.get(step_of(reservation, "cancel")))
+
+    assert "Refund $75.00" in early
+    assert "Fee $0.00" in early
+    assert "Refund $0.00" in late
+    assert "Fee $75.00" in late
+    # What was seen in time is not done too late.
+    stale = confirm(office, reservation, "cancel", agreed="75.00")
+    assert "another one by now" in messages_of(stale)[0][1]
+    assert status_of(reservation) == Status.CONFIRMED
+    confirm(office, reservation, "cancel", agreed="0.00")
+    assert status_of(reservation) == Status.CANCELLED
+    assert not Refund.objects.exists()
+
+
+def test_nobody_came(office, clock):
+    reservation = booked()
+    clock.move_to(START + HOUR)
+    office.force_login(AdministratorFactory())
+
+    confirm(office, reservation, "no-show")
+
+    assert status_of(reservation) == Status.NO_SHOW
+
+
+def test_a_move_is_shown_line_by_line_and_then_done(office):
+    reservation = booked()
+    cheap = at_rate(reservation.room, 15)
+
+    shown = office.post(step_of(reservation, "move"), to(cheap, START + DAY))
+
+    text = words(shown)
+    assert "$75.00" in text
+    assert "-$30.00" in text
+    assert "Is refunded $30.00" in text
+    assert shown.context["effect"].agreed == 45
+    assert reservation.room == Reservation.objects.get().room
+    sent = dict(shown.context["typed"])
+    assert sent == {key: str(value) for key, value in to(cheap, START + DAY).items()}
+    done = confirm(office, reservation, "move", **sent, agreed="45.00")
+    assert messages_of(done)[0][0] == "success"
+    reservation.refresh_from_db()
+    assert (reservation.room, reservation.start, reservation.total_cost) == (
+        *(cheap, START + DAY, 45),
+    )
+
+
+def test_a_dearer_move_is_not_offered_but_may_be_waived(office):
+    reservation = booked()
+    dear = at_rate(reservation.room, 40)
+
+    refused = office.post(step_of(reservation, "move"), to(dear))
+    waived = office.post(step_of(reservation, "move"), to(dear, waiver="Leak"))
+
+    assert "$45.00 more" in words(refused)
+    assert 'name="confirmed"' not in refused.content.decode()
+    assert 'name="confirmed"' in waived.content.decode()
+    assert "Adjustment: Leak" in words(waived)
+    forced = confirm(office, reservation, "move", **to(dear))
+    assert "$45.00 more" in messages_of(forced)[0][1]
+
+
+def test_only_who_adjusts_prices_may_waive(client, staff):
+    reservation = booked()
+    dear = at_rate(reservation.room, 40)
+    client.force_login(staff("Desk", reservation.room.center))
+
+    confirm(client, reservation, "move", **to(dear, waiver="Please"))
+
+    reservation.refresh_from_db()
+    assert reservation.total_cost == 75
+    assert reservation.room != dear
+    assert "waiver" not in client.get(step_of(reservation, "move")).context["form"].fields
+
+
+def test_a_move_is_shown_while_one_types(office):
+    reservation = booked()
+
+    fragment = office.post(
+        step_of(reservation, "move"),
+        to(at_rate(reservation.room, 15)),
+        headers={"X-Requested-With": "fetch"},
+    )
+
+    html = fragment.content.decode()
+    assert "<html" not in html
+    assert "-$30.00" in html
+    assert 'name="csrfmiddlewaretoken"' in html
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        {},
+        {"room": "abc", "start_0": "x"},
+        {"room": "9" * 30},
+        {"room": "1", "start_0": "9999-12-31", "start_1": "09:00"},
+    ],
+)
+def test_a_move_of_nonsense_is_refused_in_words(office, typed):
+    reservation = booked()
+
+    for data in (typed, {**typed, "confirmed": "yes", "agreed": "NaN?"}):
+        page = office.post(step_of(reservation, "move"), data)
+        assert page.status_code == 200
+        assert page.context["form"].errors
+    reservation.refresh_from_db()
+    assert reservation.start == START
+
+
+def test_the_price_of_a_draft_is_adjusted(office):
+    reservation = draft()
+    typed = {"amount": "-5.00", "reason": "Kind"}
+
+    shown = office.post(step_of(reservation, "adjust"), typed)
+
+    assert "$70.00" in words(shown)
+    assert not PriceAdjustment.objects.exists()
+    confirm(office, reservation, "adjust", **typed, agreed="70.00")
+    reservation.refresh_from_db()
+    assert reservation.total_cost == 70
+    assert PriceAdjustment.objects.get().by.get_full_name() == "Root Boss"
+
+
+@pytest.mark.parametrize(
+    ("amount", "told"),
+    [
+        ("0", "not 0"),
+        ("100001", "less than or equal to 100000"),
+        ("-100001", "greater than or equal to -100000"),
+        ("1.001", "no more than 2 decimal places"),
+        ("lots", "Enter a number"),
+    ],
+)
+def test_a_senseless_change_of_price_is_refused_in_words(office, amount, told):
+    response = confirm(office, draft(), "adjust", amount=amount, reason="x")
+
+    assert told in words(response)
+    assert not PriceAdjustment.objects.exists()
+
+
+def test_a_hold_is_extended(office):
+    reservation = draft()
+    typed = {"until_0": "2027-03-01", "until_1": "12:00"}
+
+    shown = words(office.post(step_of(reservation, "hold"), typed))
+    confirm(office, reservation, "hold", **typed)
+
+    assert "Monday, March 1, 2027, 12:00 PM" in shown
+    reservation.refresh_from_db()
+    assert reservation.hold_until == NOW + 3 * HOUR
+
+
+def test_a_hold_has_its_bounds(office):
+    reservation = draft()
+    typed = {"until_0": "2027-03-03", "until_1": "08:00"}
+
+    assert "24 hours at most" in words(office.post(step_of(reservation, "hold"), typed))
+    assert messages_of(confirm(office, reservation, "hold", **typed))[0][0] == "error"
+
+
+def test_the_last_mail_is_sent_again(office):
+    reservation = booked()
+    assert "waiting to be sent anyway" in words(office.get(step_of(reservation, "resend")))
+    OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
+
+    shown = words(office.get(step_of(reservation, "resend")))
+    confirm(office, reservation, "resend")
+
+    assert reservation.user.email in shown
+    assert OutboxMessage.objects.about(mail.matter(reservation)).count() == 2
+    assert LogEntry.objects.latest("pk").changes == {"mail": [None, "confirmed, sent again"]}
+
+
+# --- Who ----------------------------------------------------------------------------------------
+
+
+def test_a_viewer_sees_and_does_nothing(client, staff):
+    reservation = requested()
+    client.force_login(staff("Viewer", reservation.room.center))
+
+    page = client.get(page_of(reservation))
+
+    assert page.context["steps"] == []
+    assert reservation.user.email not in words(page)
+    assert "Visa" not in words(page)
+    for name in STEPS:
+        assert client.get(step_of(reservation, name)).status_code == 403
+        assert confirm(client, reservation, name).status_code == 403
+    assert status_of(reservation) == Status.PENDING
+
+
+def test_desk_does_what_a_desk_does(client, staff):
+    reservation = requested()
+    client.force_login(staff("Desk", reservation.room.center))
+
+    assert "adjust" not in offered(client, reservation)
+    confirm(client, reservation, "approve")
+
+    assert status_of(reservation) == Status.CONFIRMED
+    assert confirm(client, reservation, "adjust", amount="-5", reason="x").status_code == 403
+
+
+def test_another_center_is_not_there(client, staff):
+    reservation, mine = requested(), a_room()
+    client.force_login(staff("Manager", mine.center))
+
+    assert client.get(page_of(reservation)).status_code == 302
+    assert client.get(step_of(reservation, "approve")).status_code == 404
+    act(client, "approve", reservation, confirmed="yes")
+    assert status_of(reservation) == Status.PENDING
+
+
+def test_nothing_is_moved_to_a_center_of_others(client, staff):
+    reservation, theirs = booked(), a_room()
+    client.force_login(staff("Manager", reservation.room.center))
+
+    page = confirm(client, reservation, "move", **to(theirs))
+
+    assert "not one of yours" in words(page)
+    reservation.refresh_from_db()
+    assert reservation.room != theirs
+
+
+# --- Several at once ----------------------------------------------------------------------------
+
+
+def act(office, name, *reservations, **more):
+    data = {"action": name, "_selected_action": [row.pk for row in reservations], **more}
+    return office.post(LIST, data)
+
+
+def test_actions_of_the_list_show_what_each_comes_to(office):
+    pending, confirmed = requested(), booked()
+
+    page = act(office, "approve", pending, confirmed)
+
+    assert "$75.00 from Visa" in words(page)
+    assert "it is Confirmed" in words(page)
+    assert page.context["possible"] == 1
+    assert status_of(pending) == Status.PENDING
+
+
+def test_confirmed_actions_of_the_list_act_on_what_they_can(office):
+    pending, confirmed = requested(), booked()
+
+    done = act(office, "approve", pending, confirmed, confirmed="yes")
+
+    assert done.url == LIST
+    assert [level for level, _ in messages_of(done)] == ["success", "error"]
+    assert status_of(pending) == Status.CONFIRMED
+
+
+@pytest.mark.parametrize(
+    ("name", "status"), [("decline", Status.DECLINED), ("cancel", Status.CANCELLED)]
+)
+def test_each_action_of_the_list(office, name, status):
+    reservation = requested()
+    act(office, name, reservation, confirmed="yes")
+    assert status_of(reservation) == status
+
+
+def test_no_shows_of_the_list(office, clock):
+    reservation = booked()
+    clock.move_to(START + HOUR)
+    office.force_login(AdministratorFactory())
+    act(office, "mark_no_show", reservation, confirmed="yes")
+    assert status_of(reservation) == Status.NO_SHOW
+
+
+@pytest.mark.parametrize("ticked", ["abc", "²", "-1", "1.5", "9" * 40, ""])
+@pytest.mark.parametrize("name", ["reservations_reservation", "payments_refund", "accounts_user"])
+def test_what_is_ticked_is_a_number(office, name, ticked):
+    address = reverse(f"admin:{name}_changelist")
+    actions = admin.site._registry[
+        next(m for m in admin.site._registry if m._meta.label_lower == name.replace("_", "."))
+    ].actions
+
+    response = office.post(address, {"action": actions[0], "_selected_action": [ticked]})
+
+    assert response.status_code == 302
+    assert "Nothing was done" in messages_of(response)[0][1]
+
+
+# --- The list -----------------------------------------------------------------------------------
+
+
+def listed(office, **query):
+    return [row.pk for row in office.get(LIST, query).context["cl"].result_list]
+
+
+def test_the_list_can_be_cut_to_days(office):
+    midnight = NOW.replace(hour=0)
+    rows = {
+        ReservationFactory(start=midnight + offset).pk: name
+        for name, offset in (
+            *(("yesterday", -HOUR), ("today", 0 * HOUR), ("tomorrow", DAY)),
+            *(("in a week", 7 * DAY - HOUR), ("later", 7 * DAY)),
+        )
+    }
+
+    def cut(when):
+        return [rows[pk] for pk in reversed(listed(office, when=when))]
+
+    assert cut("today") == ["today"]
+    assert cut("tomorrow") == ["tomorrow"]
+    assert cut("week") == ["today", "tomorrow", "in a week"]
+    assert cut("past") == ["yesterday"]
+    assert len(listed(office)) == 5
+
+
+def test_days_are_the_centers_where_there_is_one(office):
+    room = a_room()
+    midnight = NOW.replace(hour=7)  # in Denver
+    today = ReservationFactory(room=room, start=midnight)
+    ReservationFactory(room=room, start=midnight - HOUR, end=midnight)
+    ReservationFactory(start=midnight)
+
+    assert listed(office, when="today", room__center__id__exact=room.center_id) == [today.pk]
+
+
+@pytest.mark.parametrize("center", ["abc", "²", "9" * 30])
+def test_a_filter_of_nonsense_is_no_crash(office, center):
+    response = office.get(LIST, {"when": "today", "room__center__id__exact": center})
+    assert response.status_code in {200, 302}
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *("grace.hopper@navy.example", "GRACE.hopper@Navy.example", "grace.hopper@", "grace.ho"),
+        *("Hopper", "hop", "Grace", "Grace Hop", "hopper grace", "Navy Y", " navy  yard "),
+    ],
+)
+def test_customers_are_found_by_how_they_begin(office, words):
+    grace = UserFactory(
+        email="grace.hopper@navy.example",
+        first_name="Grace",
+        last_name="Hopper",
+        company_name="Navy Yard",
+    )
+    hers = ReservationFactory(user=grace)
+    ReservationFactory()
+
+    assert listed(office, q=words) == [hers.pk]
+
+
+def test_a_reservation_is_found_by_its_number(office):
+    one, two = ReservationFactory(), ReservationFactory()
+
+    assert listed(office, q=str(one.pk)) == [one.pk]
+    assert listed(office, q=f"#{two.pk}") == [two.pk]
+    assert listed(office, q="9" * 30) == []
+    assert listed(office, q="%") == []
+
+
+def test_viewers_find_nobody_by_their_address(client, staff):
+    row = ReservationFactory(user=UserFactory(email="grace@navy.example", last_name="Hopper"))
+    client.force_login(staff("Viewer", row.room.center))
+
+    assert listed(client, q="grace@navy.example") == []
+    assert listed(client, q="grace@") == []
+    assert listed(client, q="hopp") == [row.pk]
+
+
+def test_the_list_can_be_cut_to_a_status_a_code_a_partner(office):
+    code, partner = PromoCodeFactory(), PartnerFactory()
+    row = ReservationFactory(status=Status.CANCELLED, promo_code=code, partner=partner)
+    ReservationFactory()
+
+    assert listed(office, status__exact="Cancelled") == [row.pk]
+    assert listed(office, promo_code__id__exact=code.pk) == [row.pk]
+    assert listed(office, partner__id__exact=partner.pk) == [row.pk]
+
+
+@pytest.mark.parametrize("query", ["", "?when=week", "?q=ada", "?status__exact=Completed"])
+def test_the_list_asks_as_often_for_2000_as_for_20(office, query):
+    room, ada = a_room(), UserFactory()
+    many(room, ada, 20, start=NOW)
+    few = queries_of(office, LIST + query)
+    many(room, ada, 1_980, start=NOW + DAY)
+
+    assert queries_of(office, LIST + query) == few
+
+
+def test_nothing_is_counted_to_its_end_or_read_for_a_filter(office, django_assert_max_num_queries):
+    many(a_room(), UserFactory(), 60, start=NOW)
+
+    with django_assert_max_num_queries(14) as asked:
+        office.get(LIST)
+
+    for sql in (each["sql"] for each in asked.captured_queries):
+        assert "DISTINCT" not in sql
+        if "COUNT(" in sql:
+            assert "LIMIT 5000" in sql
+
+
+@pytest.mark.postgres
+def test_each_way_into_the_list_goes_by_an_index(office):
+    """On a table too small for it to pay, so that sequential reading is made dear."""
+    from django.db import connection
+
+    from accounts.people import _with_lower_names
+
+    many(a_room(), UserFactory(), 50, start=NOW)
+    ways = {
+        "reservation_by_start": Reservation.objects.order_by("-start", "-pk")[:50],
+        "reservation_by_user": Reservation.objects.filter(user__in=[1, 2, 3]),
+        "reservation_by_status": Reservation.objects.filter(status="Pending").order_by("start"),
+        "user_last_name_begins": _with_lower_names().filter(last_name_lower__startswith="hop"),
+        "user_first_name_begins": _with_lower_names().filter(first_name_lower__startswith="g"),
+        "user_company_name_begins": _with_lower_names().filter(company_name_lower__startswith="na"),
+    }
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_sort = off")
+    for index, rows in ways.items():
+        assert index in rows.explain(), rows.explain()
+
+
+def test_the_approved_by_whom(office):
+    reservation = requested()
+    approval.approve(reservation.pk, by=reservation.user, now=NOW)
+    assert "the customer" in words(office.get(page_of(reservation)))
