@@ -217,8 +217,14 @@ def extend_hold(
     if held is None:
         room, span, user = reservation.room, reservation.span, reservation.user
         make_way(room, span, user=user, now=now, but=reservation)
-        answer = availability.of(room, span, now=now, for_user=user, ignoring=reservation)
-        answer.require()
+        availability.of(
+            room,
+            span,
+            now=now,
+            for_user=user,
+            ignoring=reservation,
+            outside_hours=reservation.is_outside_hours,
+        ).require()
     reservation.holds_slot, reservation.hold_until = True, until
     # Its customer is told again before it lapses.
     reservation.reminded_at = None

@@ -97,6 +97,8 @@ def _facts(reservation: Reservation, now: dt.datetime, *, sees_people: bool) -> 
     yield Fact("People", str(reservation.number_of_attendees))
     if reservation.is_new:
         yield Fact("Room held", _hold(reservation, now))
+    if reservation.hours_override_reason:
+        yield Fact("Outside opening hours", reservation.hours_override_reason)
     if reservation.turnaround_minutes:
         yield Fact("Turnaround", f"{reservation.turnaround_minutes} minutes around it")
 
@@ -159,6 +161,7 @@ LABELS = {
     "promo_code": "Promo code",
     "allowances": "Included hours",
     "mail": "Mail",
+    "hours_override_reason": "Outside opening hours",
 }
 SUMS = frozenset({"refund_promised", "total_cost", "refund"})
 MOMENTS = frozenset({"start", "end", "hold_until"})

@@ -106,7 +106,13 @@ class Approve(Step):
     def effect(
         self, reservation: Reservation, typed: Mapping[str, Any], *, by: "User", now: dt.datetime
     ) -> Effect:
-        answer = availability.of(reservation.room, reservation.span, now=now, ignoring=reservation)
+        answer = availability.of(
+            reservation.room,
+            reservation.span,
+            now=now,
+            ignoring=reservation,
+            outside_hours=reservation.is_outside_hours,
+        )
         payment = _reserved(reservation)
         effect = Effect(problems=told(answer), facts=[("Becomes", "Confirmed")])
         if payment is not None:
@@ -385,6 +391,7 @@ class ExtendHold(Step):
                 now=now,
                 for_user=reservation.user,
                 ignoring=reservation,
+                outside_hours=reservation.is_outside_hours,
             )
             effect.problems += told(answer)
         effect.facts.append(("Then held until", mail.moment(reservation, until)))

@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
     dependencies = [
         ("centers", "0002_words_and_orders_for_staff"),
-        ("reservations", "0004_what_became_cheaper"),
+        ("reservations", "0005_hours_override"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
