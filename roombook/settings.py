@@ -347,6 +347,7 @@ UNFOLD = {
     "STYLES": ["roombook.site.styles"],
     "SCRIPTS": ["roombook.site.script"],
     "SIDEBAR": {"navigation": "roombook.navigation.navigation"},
+    "DASHBOARD_CALLBACK": "reservations.office.home.dashboard",
     "COLORS": {
         "primary": {
             "50": "oklch(98.4% .014 180.72)",

@@ -79,10 +79,10 @@ def starting_in(period: Period, zones: Iterable[str], *, path: str = "") -> Q:
     # For the index; which of these it is, each zone says.
     roughly = Q(**{f"{path}start__gte": held.start, f"{path}start__lt": held.end})
     exactly = Q(pk__in=[])
-    for span, alike in _alike(zones, period.span):
+    for span, names in alike(zones, period.span):
         exactly |= Q(
             **{
-                f"{path}room__center__time_zone_id__in": alike,
+                f"{path}room__center__time_zone_id__in": names,
                 f"{path}start__gte": span.start,
                 f"{path}start__lt": span.end,
             }
@@ -98,17 +98,17 @@ def month_number(period: Period, zones: Iterable[str], *, path: str = "") -> Cas
         return tuple(midnight(month, places.time_zone(zone)) for month in later)
 
     whens = []
-    for moments, alike in _alike(zones, turns):
+    for moments, names in alike(zones, turns):
         steps = [
             When(**{f"{path}start__lt": moment}, then=Value(number))
             for number, moment in enumerate(moments)
         ]
         month = Case(*steps, default=Value(len(later)), output_field=IntegerField())
-        whens.append(When(**{f"{path}room__center__time_zone_id__in": alike}, then=month))
+        whens.append(When(**{f"{path}room__center__time_zone_id__in": names}, then=month))
     return Case(*whens, default=Value(0), output_field=IntegerField())
 
 
-def _alike(zones: Iterable[str], reading: Callable[[str], Any]) -> list[tuple[Any, list[str]]]:
+def alike(zones: Iterable[str], reading: Callable[[str], Any]) -> list[tuple[Any, list[str]]]:
     """Zones whose clocks read alike, together: few questions, whatever the number of zones."""
     groups: dict[Any, list[str]] = {}
     for zone in sorted(set(zones)):
