@@ -298,7 +298,7 @@ def _about_mails(mails: list[OutboxMessage]) -> Iterator[Concern]:
     for mail in mails:
         yield Concern(
             f"Mail not sent: {mail.kind}",
-            " ".join(part for part in (f"{mail.about}.", mail.last_error) if part != "."),
+            ". ".join(filter(None, (mail.about, mail.last_error))) or "It waits.",
             reverse("admin:accounts_outboxmessage_change", args=[mail.pk]),
         )
 

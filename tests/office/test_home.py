@@ -1,0 +1,452 @@
+"""The front page of the back office: today at the centers one sees, and nothing of others."""
+
+import datetime as dt
+import re
+from decimal import Decimal
+
+import pytest
+import time_machine
+from django.urls import reverse
+
+from accounts.outbox import OutboxMessage, State
+from centers.models import Center
+from payments.models import Dispute, Payment, PaymentState, Refund, RefundState
+from reservations.models import Reservation
+from reservations.office.home import home
+from reservations.status import Status
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import HOUR, ReservationFactory, a_room, booked, requested
+from tests.office.counting import queries_of
+from tests.office.many import many
+
+pytestmark = pytest.mark.django_db
+
+DAY = 24 * HOUR
+# A Monday, 9 in the morning in Denver; the fifteenth.
+NOW = dt.datetime(2027, 3, 15, 15, tzinfo=dt.UTC)
+
+
+@pytest.fixture(autouse=True)
+def _clock():
+    with time_machine.travel(NOW, tick=False):
+        yield
+
+
+def meeting(room, start, hours=1, status=Status.CONFIRMED, **fields):
+    return ReservationFactory(
+        **{
+            "room": room,
+            "start": start,
+            "end": start + hours * HOUR,
+            "status": status,
+            "booked_at": NOW - DAY,
+            "total_cost": Decimal("75.00"),
+            **fields,
+        }
+    )
+
+
+def paid(row, state=PaymentState.CAPTURED, **fields):
+    return Payment.objects.create(
+        **{
+            "reservation": row,
+            "gateway": "sandbox",
+            "amount": row.total_cost,
+            "currency": "USD",
+            "state": state,
+            "lease_until": NOW,
+            "created_at": NOW,
+            "authorized_at": NOW,
+            "captured_at": NOW if state == PaymentState.CAPTURED else None,
+            **fields,
+        }
+    )
+
+
+def shown(days):
+    return [[each.pk for each in day.meetings] for day in days]
+
+
+def seen(user):
+    return home(user, now=NOW)
+
+
+# --- Arrivals -----------------------------------------------------------------------------------
+
+
+def test_arrivals_are_those_of_today_and_tomorrow_by_the_centers_clock():
+    denver, auckland = a_room(), a_room(time_zone_id="Pacific/Auckland")
+    # In Auckland it is the sixteenth, four in the morning.
+    today = [
+        meeting(denver, dt.datetime(2027, 3, 15, 16, tzinfo=dt.UTC)),
+        meeting(auckland, dt.datetime(2027, 3, 15, 20, tzinfo=dt.UTC)),
+        meeting(denver, dt.datetime(2027, 3, 16, 5, 30, tzinfo=dt.UTC)),
+    ]
+    tomorrow = [
+        meeting(denver, dt.datetime(2027, 3, 16, 16, tzinfo=dt.UTC)),
+        meeting(auckland, dt.datetime(2027, 3, 16, 20, tzinfo=dt.UTC)),
+    ]
+    meeting(denver, dt.datetime(2027, 3, 15, 13, tzinfo=dt.UTC))  # over
+    meeting(denver, dt.datetime(2027, 3, 17, 16, tzinfo=dt.UTC))
+    meeting(auckland, dt.datetime(2027, 3, 17, 20, tzinfo=dt.UTC))
+
+    page = seen(AdministratorFactory())
+
+    assert shown(page.days) == [[each.pk for each in day] for day in (today, tomorrow)]
+    first, other, _ = page.days[0].meetings
+    assert (first.day, first.time, first.zone) == ("Mon 15 Mar", "10:00 - 11:00", "MDT")
+    assert (other.day, other.time, other.zone) == ("Tue 16 Mar", "09:00 - 10:00", "NZDT")
+
+
+@pytest.mark.parametrize("status", sorted({*Status} - {Status.CONFIRMED, Status.COMPLETED}))
+def test_only_bookings_arrive(status):
+    meeting(a_room(), NOW + HOUR, status=status)
+
+    expected = 1 if status == Status.NO_SHOW else 0
+    assert len(seen(AdministratorFactory()).days[0].meetings) == expected
+
+
+def test_one_zone_is_not_told_with_every_time():
+    meeting(a_room(), NOW + HOUR)
+
+    assert seen(AdministratorFactory()).days[0].meetings[0].zone == ""
+
+
+def test_a_customer_is_told_by_name_and_never_by_mail_address(client, staff):
+    """A Viewer knows the name; where there is none, a number."""
+    room = a_room()
+    for names in (
+        {"first_name": "Ida", "last_name": "Lund"},
+        {"first_name": "", "last_name": "", "company_name": "Engines Ltd"},
+        {"first_name": "", "last_name": ""},
+    ):
+        customer = UserFactory(**names)
+        meeting(room, NOW + HOUR, user=customer, status=Status.COMPLETED)
+    client.force_login(staff("Viewer", room.center))
+
+    page = client.get("/admin/").content.decode()
+
+    assert "Ida Lund" in page
+    assert "Engines Ltd" in page
+    assert f"Customer {customer.pk}" in page
+    assert customer.email not in page
+
+
+# --- Requests -----------------------------------------------------------------------------------
+
+
+def test_requests_are_told_the_longest_waiting_first():
+    room = a_room()
+    rows = [
+        meeting(
+            room,
+            NOW + days * DAY,
+            status=Status.PENDING,
+            booked_at=NOW - waiting * HOUR,
+        )
+        for days, waiting in ((5, 2), (3, 50), (4, 30))
+    ]
+
+    page = seen(AdministratorFactory())
+
+    assert [each.pk for each in page.requests] == [rows[1].pk, rows[2].pk, rows[0].pk]
+    assert page.requests[0].waits == "2 days"
+    assert page.requests[0].lapses == "lapses in 22 hours"
+    assert page.more_requests is False
+
+
+FORM = r'<form method="post" action="([^"]+)" class="home-answer">(.*?)</form>'
+
+
+def test_a_request_is_answered_from_the_page(client, staff):
+    request = requested(now=NOW, start=NOW + 2 * DAY)
+    client.force_login(staff("Desk", request.room.center))
+
+    page = client.get("/admin/").content.decode()
+
+    form = re.search(
+        r'<form method="post" action="([^"]+)" class="home-answer">(.*?)</form>', page, re.S
+    )
+    address, inside = form.groups()
+    assert f'value="{request.pk}"' in inside
+    assert 'name="action" value="approve"' in inside
+    asked = {"action": "approve", "_selected_action": request.pk}
+    answer = client.post(address, {**asked, "confirmed": "1"}, follow=True)
+    assert answer.status_code == 200
+    request.refresh_from_db()
+    assert request.status == Status.CONFIRMED
+
+
+def test_who_may_not_answer_has_no_buttons(client, staff):
+    request = requested(now=NOW, start=NOW + 2 * DAY)
+    client.force_login(staff("Viewer", request.room.center))
+
+    page = client.get("/admin/").content.decode()
+
+    assert "Requests waiting" in page
+    assert "home-answer" not in page
+
+
+def test_more_requests_than_there_is_room_for_are_a_link_away(client):
+    many(a_room(), UserFactory(), 20, start=NOW + DAY, status=Status.PENDING)
+    client.force_login(AdministratorFactory())
+
+    page = client.get("/admin/").content.decode()
+
+    assert page.count("home-answer") == 8
+    assert "?status__exact=Pending" in page
+
+
+# --- What needs a person ------------------------------------------------------------------------
+
+
+def concerns(user=None):
+    return [(each.what, each.detail) for each in seen(user or AdministratorFactory()).concerns]
+
+
+def test_nothing_needs_a_person_where_all_is_well():
+    booked(now=NOW, start=NOW + DAY)
+    OutboxMessage.objects.all().delete()
+
+    assert concerns() == []
+
+
+def test_money_that_needs_a_person_is_told_once():
+    room = a_room()
+    lapsing = meeting(room, NOW + DAY, status=Status.PENDING)
+    paid(lapsing, PaymentState.AUTHORIZED, authorized_until=NOW + 5 * HOUR)
+    lost = meeting(room, NOW + 2 * DAY)
+    paid(lost, PaymentState.VOIDED)
+    ownerless = meeting(room, NOW + 3 * DAY, status=Status.DECLINED)
+    paid(ownerless)
+    unmet = meeting(
+        room,
+        NOW + 4 * DAY,
+        status=Status.CANCELLED,
+        cancelled_at=NOW,
+        refund_promised=Decimal("75.00"),
+    )
+    refuse(paid(unmet))
+    favour = meeting(room, NOW + 5 * DAY)
+    refuse(paid(favour))
+    doubt = meeting(room, NOW + 6 * DAY, status=Status.PROCESSING)
+    paid(doubt, PaymentState.STARTED, lease_until=NOW - HOUR)
+
+    found = concerns()
+
+    assert [what for what, _ in found] == [
+        f"$75.00 of reservation {row.pk}"
+        for row in (lapsing, lost, ownerless, unmet, favour, doubt)
+    ]
+    assert found[3][1] == "75.00 was promised back, and the gateway refused to pay it."
+    assert found[4][1] == "The gateway refused to pay a refund."
+
+
+def refuse(payment):
+    return Refund.objects.create(
+        payment=payment,
+        amount=payment.amount,
+        state=RefundState.REFUSED,
+        created_at=NOW,
+        done_at=NOW,
+    )
+
+
+def test_a_refund_that_was_seen_to_is_no_longer_told():
+    payment = paid(meeting(a_room(), NOW + DAY))
+    refused = refuse(payment)
+    Refund.objects.create(
+        payment=payment,
+        amount=1,
+        state=RefundState.DONE,
+        created_at=NOW,
+        done_at=NOW,
+        again=refused,
+    )
+
+    assert concerns() == []
+
+
+def test_disputes_that_are_open():
+    payment = paid(meeting(a_room(), NOW + DAY))
+    for reference, closed in (("d1", None), ("d2", NOW)):
+        Dispute.objects.create(
+            payment=payment,
+            reference=reference,
+            amount=Decimal("75.00"),
+            currency="USD",
+            reason="fraudulent",
+            status="needs_response",
+            opened_at=NOW,
+            respond_by=NOW + 9 * DAY,
+            closed_at=closed,
+        )
+
+    assert concerns() == [
+        (
+            "Dispute about $75.00, answer by 24 Mar",
+            f"Reservation {payment.reservation_id}: fraudulent",
+        )
+    ]
+
+
+def unsent(count, **fields):
+    for number in range(count):
+        OutboxMessage.objects.create(
+            **{
+                "user": UserFactory(),
+                "to": "x@example.com",
+                "kind": "confirmed",
+                "about": f"reservation {number}",
+                "subject": "Booked",
+                "text": "Booked",
+                "state": State.GIVEN_UP,
+                "last_error": "no such user",
+                "created_at": NOW - DAY,
+                **fields,
+            }
+        )
+
+
+def test_mails_that_were_not_sent():
+    unsent(1)
+    unsent(1, state=State.WAITING, next_attempt_at=NOW, created_at=NOW - 2 * HOUR, last_error="")
+    unsent(1, state=State.WAITING, next_attempt_at=NOW, created_at=NOW)
+    unsent(1, state=State.SENT, sent_at=NOW, created_at=NOW - 2 * HOUR)
+
+    assert concerns() == [
+        ("Mail not sent: confirmed", "reservation 0"),
+        ("Mail not sent: confirmed", "reservation 0. no such user"),
+    ]
+
+
+def test_many_mails_are_one_line():
+    unsent(4)
+
+    assert concerns() == [("4 mails are not sent", "no such user")]
+
+
+# --- Figures ------------------------------------------------------------------------------------
+
+
+def test_the_month_is_held_against_as_many_days_of_the_last():
+    room = a_room()
+    meeting(room, NOW - 3 * DAY, status=Status.COMPLETED)
+    meeting(room, NOW + 3 * HOUR)
+    meeting(room, NOW + DAY, total_cost=Decimal("1000.00"))  # tomorrow
+    meeting(room, NOW - 28 * DAY, status=Status.COMPLETED, total_cost=Decimal("100.00"))
+    meeting(room, NOW - 20 * DAY, status=Status.COMPLETED, total_cost=Decimal("1000.00"))
+
+    month = seen(AdministratorFactory()).month
+
+    assert (month.now, month.before) == ("$150.00", "$100.00")
+    assert (month.this_period, month.last_period) == ("1 - 15 Mar", "1 - 15 Feb")
+    assert (month.change, month.is_up, month.note) == ("+50%", True, "")
+
+
+def test_a_longer_month_is_held_against_all_of_a_shorter_one():
+    a_room()
+    late = NOW + 15 * DAY  # 30 March
+
+    month = home(AdministratorFactory(), now=late).month
+
+    assert month.last_period == "1 - 28 Feb"
+    assert month.note == "February had 28 days only."
+    assert month.change == ""
+
+
+def test_the_utilization_of_the_week():
+    room = a_room()
+    meeting(room, NOW + 2 * HOUR, hours=5)
+
+    page = seen(AdministratorFactory())
+
+    assert page.week_title == "15 Mar - 21 Mar"
+    assert page.week_share == "7.1%"
+    assert [bar.shown for bar in page.week.bars] == ["50%", *["0%"] * 6]
+
+
+def test_too_many_rooms_for_the_page_are_told(monkeypatch):
+    a_room()
+    monkeypatch.setattr("reservations.office.utilization.MOST_ROOMS", 0)
+
+    page = seen(AdministratorFactory())
+
+    assert page.week is None
+    assert page.week_note.startswith("These are too many rooms")
+
+
+# --- Who sees what ------------------------------------------------------------------------------
+
+
+def two_centers():
+    here, there = a_room(), a_room()
+    Center.objects.filter(pk=there.center_id).update(name="Elsewhere")
+    for room in (here, there):
+        meeting(room, NOW + HOUR)
+        request = meeting(room, NOW + 2 * DAY, status=Status.PENDING)
+        paid(request, PaymentState.AUTHORIZED, authorized_until=NOW + HOUR)
+    return here, there
+
+
+@pytest.mark.parametrize("role", ["Viewer", "Desk", "Manager"])
+def test_nothing_of_other_centers_is_told(role, staff, client):
+    here, there = two_centers()
+    user = staff(role, here.center)
+    client.force_login(user)
+
+    answer = client.get("/admin/")
+    page = answer.context["home"]
+
+    assert len(page.requests) == len(page.days[0].meetings) == 1
+    assert {each.center for each in (*page.requests, *page.days[0].meetings)} == {"Glenarm"}
+    text = re.sub(r"<[^>]+>", " ", answer.content.decode())
+    assert "Elsewhere" not in text
+    others = Reservation.objects.filter(room=there).values_list("pk", flat=True)
+    pages = {reverse("admin:reservations_reservation_change", args=[pk]) for pk in others}
+    assert not any(each in answer.content.decode() for each in pages)
+
+
+@pytest.mark.parametrize(
+    ("role", "sees_figures"),
+    [("Viewer", False), ("Desk", False), ("Manager", True), ("Accountant", True)],
+)
+def test_figures_are_for_those_who_may_see_reports(role, sees_figures, staff):
+    here, _ = two_centers()
+    page = seen(staff(role, here.center) if role != "Accountant" else staff(role))
+
+    assert (page.month is not None) == sees_figures
+    assert (page.week is not None) == sees_figures
+
+
+def test_a_manager_sees_the_figures_of_their_center_only(staff):
+    here, there = a_room(), a_room()
+    meeting(here, NOW + HOUR)
+    meeting(there, NOW + HOUR, total_cost=Decimal("1000.00"))
+
+    assert seen(staff("Manager", here.center)).month.now == "$75.00"
+    assert seen(staff("Manager")).month.now == "$1,075.00"
+
+
+def test_staff_without_a_role_see_an_empty_page(client):
+    two_centers()
+    client.force_login(UserFactory(is_staff=True))
+
+    answer = client.get("/admin/")
+
+    assert answer.status_code == 200
+    page = answer.context["home"]
+    assert page.requests is page.concerns is page.month is None
+    assert page.days == []
+
+
+def test_the_page_asks_as_often_for_2000_as_for_20(client, staff):
+    room, user = a_room(), UserFactory()
+    for status in (Status.PENDING, Status.COMPLETED):
+        many(room, user, 10, start=NOW, status=status)
+    client.force_login(staff("Manager", room.center))
+    few = queries_of(client, "/admin/")
+    for status, start in ((Status.PENDING, NOW + DAY), (Status.COMPLETED, NOW)):
+        many(room, user, 990, start=start, status=status)
+
+    assert queries_of(client, "/admin/") == few < 40
