@@ -5,6 +5,8 @@ PYTHON ?= python3
 PORT ?= 8000
 # Further words for pytest: make test ARGS="-k checkout -x"
 ARGS ?=
+# Words for the benchmark: make bench BENCH="--only search --rounds 3"
+BENCH ?=
 export PORT
 
 PY := .venv/bin/python
@@ -32,7 +34,7 @@ env: .venv/.stamp  ## Build the environment in .venv, or bring it up to date
 		rm -rf .venv; \
 		$(PYTHON) -m venv .venv >/dev/null 2>&1 || { \
 			: "Debian without python3-venv: virtualenv brings its own pip, installed beside"; \
-			rm -rf .venv .venv-boot; \
+			rm -rf .bench .venv .venv-boot; \
 			$(PYTHON) -m pip install --quiet --disable-pip-version-check --target .venv-boot virtualenv \
 			&& PYTHONPATH=.venv-boot $(PYTHON) -m virtualenv --quiet .venv && rm -rf .venv-boot; }; }
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
@@ -69,6 +71,10 @@ faults: .venv/.stamp  ## Break things on purpose for longer than `make test` doe
 screenshots: .venv/.stamp  ## Take pictures of every page of the back office, into screenshots/
 	@$(PY) -m tests.browser.screenshots
 
+# Data stay in .bench; the first run makes them, in some minutes. BENCH=--help tells what there is.
+bench: .venv/.stamp  ## Measure speed beside hand-written SQL at 100,000 centers (BENCH=)
+	@$(PY) -m tests.bench $(BENCH)
+
 lint: .venv/.stamp  ## Check style, formatting and who may import whom
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
@@ -94,5 +100,5 @@ lock: .venv/.stamp  ## Compile requirements.txt from pyproject.toml
 		--group dev --custom-compile-command "make lock" pyproject.toml -o requirements.txt
 
 clean:  ## Remove the environment and what tools left; data and .env stay
-	rm -rf .venv .venv-boot .coverage* .hypothesis .*_cache staticfiles
+	rm -rf .bench .venv .venv-boot .coverage* .hypothesis .*_cache staticfiles
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

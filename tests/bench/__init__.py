@@ -1,0 +1,1 @@
+"""How fast roombook is, beside hand-written SQL without any framework: `make bench`."""

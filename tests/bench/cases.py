@@ -1,0 +1,213 @@
+"""What is asked: for each operation, requests drawn from the data, the same for both servers."""
+
+import datetime as dt
+import itertools
+from collections.abc import Callable, Iterator
+from random import Random
+from typing import Any
+
+from centers import geo
+from reservations.generate.people import token_of
+from tests.bench.cluster import SEED
+from tests.bench.load import request
+
+# Distinct requests of an operation, asked over and over.
+SAMPLES = 300
+Body = dict[str, Any]
+
+
+class World:
+    """Reads from a database what requests can be about."""
+
+    def __init__(self, connection: Any) -> None:
+        self.connection = connection
+        self.random = Random(7)
+        self.now = dt.datetime.now(dt.UTC)
+        [[self.first_customer, self.last_customer]] = self.rows(
+            "SELECT min(id), max(id) FROM accounts_user WHERE NOT is_staff"
+        )
+        [[self.last_reservation]] = self.rows("SELECT max(id) FROM reservations_reservation")
+        self.rooms = self.rows(
+            """SELECT r.id, r.center_id, c.time_zone_id FROM centers_meetingroom r
+                 JOIN centers_center c ON c.id = r.center_id
+               WHERE r.is_active AND NOT r.is_blocked AND c.is_active AND r.rate_id IS NOT NULL
+                 AND c.id IN (SELECT center_id FROM centers_openinghours WHERE weekday = 2
+                              AND opens <= '09:00' AND (closes >= '12:00' OR closes = '00:00'))
+               ORDER BY r.id"""
+        )
+        self.random.shuffle(self.rooms)
+
+    def rows(self, sql: str, values: tuple[Any, ...] = ()) -> list[Any]:
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql, values)
+            return cursor.fetchall()
+
+    def token(self, user: int) -> str:
+        return token_of(SEED, user - self.first_customer + 1)
+
+    def anybody(self) -> str:
+        return self.token(self.random.randint(self.first_customer, self.last_customer))
+
+    def wednesdays(self) -> Iterator[dt.date]:
+        """Those to come, within the time in which rooms can be booked."""
+        today = self.now.date()
+        first = today + dt.timedelta(days=(2 - today.weekday()) % 7 + 7)
+        return (first + dt.timedelta(weeks=week) for week in range(44))
+
+    # Operations
+
+    def availability(self) -> Iterator[Body]:
+        days = list(itertools.islice(self.wednesdays(), 8))
+        for room, _, _ in self.rooms[:SAMPLES]:
+            day = self.random.choice(days)
+            yield {"Token": self.anybody(), "RoomId": room, **nine_to(day, 11)}
+
+    def cost(self) -> Iterator[Body]:
+        day = next(self.wednesdays())
+        for room, center, _ in self.rooms[:SAMPLES]:
+            wanted = self.random.choice((0, 1, 2))
+            yield {
+                "Token": self.anybody(),
+                "MeetingRoomId": room,
+                **nine_to(day, self.random.choice((10, 12))),
+                "ServiceOptions": self.options(center, wanted),
+            }
+
+    def options(self, center: int, wanted: int) -> list[Body]:
+        services = self.rows(
+            """SELECT id, needs_quantity, needs_duration FROM centers_service
+               WHERE center_id = %s AND rate_id IS NOT NULL ORDER BY position LIMIT %s""",
+            (center, wanted),
+        )
+        return [
+            {
+                "ServiceId": pk,
+                **({"Quantity": 4} if needs_quantity else {}),
+                **({"DurationHours": 1.5} if needs_duration else {}),
+            }
+            for pk, needs_quantity, needs_duration in services
+        ]
+
+    def reservation(self) -> Iterator[Body]:
+        # A few of each customer, whoever books most.
+        ids = self.random.sample(
+            range(1, self.last_reservation + 1), min(4 * SAMPLES, self.last_reservation)
+        )
+        for pk, user in self.rows(
+            """SELECT id, user_id FROM reservations_reservation WHERE id = ANY (%s)
+               ORDER BY id LIMIT %s""",
+            (ids, SAMPLES),
+        ):
+            yield {"Token": self.token(user), "Id": pk}
+
+    def search(self) -> Iterator[Body]:
+        """Around centers, as far as there are 20 to 50 of them: both sizes answer alike."""
+        centers = self.rows(
+            """SELECT latitude, longitude FROM centers_center WHERE is_active
+               AND latitude BETWEEN -60 AND 60 ORDER BY id"""
+        )
+        found = 0
+        for latitude, longitude in self.random.sample(centers, len(centers)):
+            radius = self.radius(latitude, longitude)
+            if radius is not None:
+                yield {
+                    "Token": self.anybody(),
+                    "Latitude": latitude,
+                    "Longitude": longitude,
+                    "RadiusInMiles": radius,
+                }
+                found += 1
+            if found == SAMPLES // 3:
+                return
+
+    def radius(self, latitude: float, longitude: float) -> int | None:
+        x, y, z = geo.Place(latitude, longitude).vector
+        chords = self.rows(
+            """SELECT (x - %s)^2 + (y - %s)^2 + (z - %s)^2 FROM centers_center
+               WHERE is_active AND latitude BETWEEN %s AND %s ORDER BY 1 LIMIT 60""",
+            (x, y, z, latitude - 7, latitude + 7),
+        )
+        miles = [geo.miles_of(chord) for (chord,) in chords]
+        for radius in (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300, 500):
+            if 22 <= sum(distance <= radius for distance in miles) <= 48:
+                return radius
+        return None
+
+    def drafts(self) -> Iterator[Body]:
+        """New bookings, no two for one room and day; customers take turns."""
+        held = set(
+            self.rows(
+                """SELECT room_id, (start AT TIME ZONE 'UTC')::date FROM reservations_reservation
+                   WHERE start > now() AND holds_slot"""
+            )
+        )
+        customers = itertools.cycle(range(self.first_customer, self.last_customer + 1))
+        for day in self.wednesdays():
+            nearby = [day + dt.timedelta(days=days) for days in (-1, 0, 1)]
+            for room, _, _ in self.rooms:
+                if not any((room, each) in held for each in nearby):
+                    token = self.token(next(customers))
+                    yield {"Token": token, "MeetingRoomId": room, **nine_to(day, 11)}
+
+    def drafts_of_card_holders(self) -> Iterator[Body]:
+        """Customers without included hours: each booking is paid for."""
+        holders = [
+            user
+            for (user,) in self.rows(
+                """SELECT user_id FROM payments_savedcard WHERE user_id NOT IN
+                     (SELECT user_id FROM reservations_allowance) ORDER BY user_id"""
+            )
+        ]
+        for body, user in zip(self.drafts(), itertools.cycle(holders), strict=False):
+            yield body | {"Token": self.token(user)}
+
+    def made_since(self) -> list[tuple[int, int]]:
+        return self.rows(
+            """SELECT id, user_id FROM reservations_reservation WHERE id > %s AND status = 'New'
+               ORDER BY id""",
+            (self.last_reservation,),
+        )
+
+    def clear(self) -> None:
+        """Take away what measuring made, so that every round meets the same data."""
+        mine = "(SELECT id FROM reservations_reservation WHERE id > %s)"
+        of = f"WHERE reservation_id IN {mine}"
+        for sql in (
+            f"DELETE FROM reservations_lineitem {of}",
+            f"DELETE FROM reservations_attendee {of}",
+            f"DELETE FROM reservations_chosenservice {of}",
+            f"DELETE FROM reservations_allowanceuse {of}",
+            f"DELETE FROM reservations_allowanceentry {of}",
+            f"""DELETE FROM payments_sandboxpayment WHERE key IN
+                (SELECT key FROM payments_payment {of})""",
+            f"DELETE FROM payments_payment {of}",
+            "DELETE FROM auditlog_logentry WHERE object_id > %s",
+            "DELETE FROM reservations_reservation WHERE id > %s",
+        ):
+            self.rows_of(sql, (self.last_reservation,))
+        self.rows_of("DELETE FROM accounts_outboxmessage")
+        self.rows_of("DELETE FROM accounts_attemptwindow")
+
+    def rows_of(self, sql: str, values: tuple[Any, ...] = ()) -> None:
+        with self.connection.cursor() as cursor:
+            cursor.execute(sql, values)
+
+
+def nine_to(day: dt.date, hour: int) -> Body:
+    return {"StartDate": f"{day}T09:00:00", "EndDate": f"{day}T{hour:02}:00:00"}
+
+
+PATHS: dict[str, tuple[str, Callable[[World], Iterator[Body]]]] = {
+    "availability": ("/api/meeting-rooms/check-availability", World.availability),
+    "reservation": ("/api/account/reservation", World.reservation),
+    "cost": ("/api/reservations/cost", World.cost),
+    "search": ("/api/locations/search", World.search),
+    "create": ("/api/reservations/create", World.drafts),
+    "checkout": ("/api/reservations/checkout", World.drafts_of_card_holders),
+}
+READS = ("availability", "reservation", "cost", "search")
+
+
+def requests_of(name: str, world: World) -> list[bytes]:
+    path, bodies = PATHS[name]
+    return [request(path, body) for body in bodies(world)]

@@ -1,0 +1,142 @@
+"""A PostgreSQL whose data stay from run to run, with the made-up data in it."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import psycopg2
+
+ROOT = Path(__file__).parent.parent.parent
+SEED = 1
+# A server's usual settings for a machine of this size; nothing that makes it less safe.
+SETTINGS = ("shared_buffers=1GB", "max_wal_size=4GB", "max_connections=200")
+QUICK = ("shared_buffers=64MB", "max_connections=200")
+
+
+class Cluster:
+    """Started and stopped with a run; `folder` keeps its data, and may be deleted at any time."""
+
+    def __init__(self, programs: Path, folder: Path, settings: tuple[str, ...] = SETTINGS) -> None:
+        self.programs = programs
+        self.folder = folder.resolve()
+        self.data = self.folder / "data"
+        self.settings = settings
+        self.who: dict[str, Any] = {}
+        self.owner = pwd.getpwuid(os.getuid()).pw_name
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if os.getuid() == 0:
+            # PostgreSQL refuses to run as root; its package brings a user for it.
+            account = pwd.getpwnam("postgres")
+            os.chown(self.folder, account.pw_uid, account.pw_gid)
+            self.who = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+            self.owner = account.pw_name
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            self.port: int = free.getsockname()[1]
+
+    def __enter__(self) -> "Cluster":
+        if not self.data.exists():
+            self._run("initdb", "-D", self.data, "--auth=trust", "--encoding=UTF8", "--no-locale")
+        options = f"-h 127.0.0.1 -p {self.port} -k /tmp"
+        options += "".join(f" -c {setting}" for setting in self.settings)
+        self._pg_ctl("start", "-o", options)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self._pg_ctl("stop", "-m", "fast")
+
+    @property
+    def postmaster(self) -> int:
+        # Not ours to read where we are not root: the file is its owner's.
+        found = subprocess.run(
+            ["pgrep", "-of", f"{self.programs}/postgres -D {self.data}"],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return int(found.stdout)
+
+    def url(self, name: str) -> str:
+        return f"postgres://{self.owner}@127.0.0.1:{self.port}/{name}"
+
+    def connect(self, name: str) -> Any:
+        connection = psycopg2.connect(self.url(name))
+        connection.autocommit = True
+        return connection
+
+    def loaded(self, centers: int, reservations: int) -> str:
+        """The name of a database of that size, made now unless an earlier run has left it."""
+        name = f"bench_{centers}_{reservations}"
+        if not self._is_loaded(name):
+            self._order(f"DROP DATABASE IF EXISTS {name}")
+            self._order(f"CREATE DATABASE {name}")
+            self._manage(name, "migrate", "--verbosity", 0)
+            words = ("--centers", centers, "--reservations", reservations, "--seed", SEED)
+            self._manage(name, "generate_data", *words)
+            self._order(f"COMMENT ON DATABASE {name} IS 'loaded'")
+        else:
+            self._manage(name, "migrate", "--verbosity", 0)
+        connection = self.connect(name)
+        with connection.cursor() as cursor:
+            # Tokens live for thirty days; the data, for as long as they are useful.
+            cursor.execute(
+                "UPDATE accounts_apitoken SET created_at = now(), expires_at = now() + '30 days'"
+            )
+            cursor.execute("VACUUM ANALYZE")
+        connection.close()
+        return name
+
+    def _is_loaded(self, name: str) -> bool:
+        connection = self.connect("postgres")
+        with connection.cursor() as cursor:
+            cursor.execute(
+                "SELECT shobj_description(oid, 'pg_database') FROM pg_database WHERE datname = %s",
+                (name,),
+            )
+            found = cursor.fetchone()
+        connection.close()
+        return found == ("loaded",)
+
+    def _order(self, sql: str) -> None:
+        connection = self.connect("postgres")
+        with connection.cursor() as cursor:
+            cursor.execute(sql)
+        connection.close()
+
+    def _manage(self, name: str, *words: object) -> None:
+        environment = {
+            "PATH": os.environ["PATH"],
+            "ENV_FILE": os.devnull,
+            "DEBUG": "true",
+            "STATEMENT_TIMEOUT": "0",
+            "DATABASE_URL": self.url(name),
+            "MEDIA_ROOT": str(self.folder.parent / "media"),
+        }
+        subprocess.run(
+            [sys.executable, "manage.py", *map(str, words)], cwd=ROOT, env=environment, check=True
+        )
+
+    def remove(self) -> None:
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _pg_ctl(self, *words: Any) -> None:
+        log = self.folder / "log"
+        self._run("pg_ctl", "-D", self.data, "-l", log, "-w", "-t", "60", *words)
+
+    def _run(self, program: str, *words: Any) -> None:
+        # Not to a pipe: the server inherits it, and would keep it open.
+        with (self.folder.parent / f"{program}.out").open("ab") as out:
+            subprocess.run(
+                [str(self.programs / program), *map(str, words)],
+                check=True,
+                cwd="/",
+                stdin=subprocess.DEVNULL,
+                stdout=out,
+                stderr=out,
+                **self.who,
+            )
