@@ -5,11 +5,12 @@ class CentersConfig(AppConfig):
     name = "centers"
 
     def ready(self) -> None:
-        from centers import models, search_index
+        from centers import models, resources, search_index
         from centers.models import CenterImage, MeetingRoom
         from roombook import history, images
 
         search_index.connect()
+        resources.connect()
         images.delete_with(CenterImage, "image", "thumbnail")
         images.delete_with(MeetingRoom, "picture", "picture_thumbnail")
         history.keep(models.Center, leave_out=models.Center.DERIVED)

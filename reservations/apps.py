@@ -10,9 +10,11 @@ class ReservationsConfig(AppConfig):
     name = "reservations"
 
     def ready(self) -> None:
+        from reservations import resources
         from reservations.models import Allowance, Partner, PromoCode
         from roombook import history
 
+        resources.connect()
         post_migrate.connect(lay_triggers, sender=self)
         checks.register(checks.Tags.database)(check_triggers)
         bound = ("centers", "room_types")

@@ -41,6 +41,7 @@ TRUSTED_PROXIES = env.number("TRUSTED_PROXIES", 0)
 
 INSTALLED_APPS = [
     "roombook",
+    "roombook.imports",
     "accounts",
     "centers",
     "payments",

@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path, reverse
 
 from accounts.scope import AtCenters
-from centers import forms, hours, models
+from centers import forms, hours, models, resources
 from centers.admin.common import zone_of_center
 from centers.admin.inlines import (
     CenterImageInline,
@@ -25,12 +25,16 @@ from centers.admin.inlines import (
 from centers.search import words_of
 from centers.signals import closure_saved
 from roombook.admin import CenterClock, ModelAdmin, ReadsPage, SavesWhatChanged
+from roombook.imports.admin import ImportsAndExports
 
 
 @admin.register(models.Center)
-class CenterAdmin(AtCenters, SavesWhatChanged, ReadsPage, CenterClock, ModelAdmin):
+class CenterAdmin(
+    ImportsAndExports, AtCenters, SavesWhatChanged, ReadsPage, CenterClock, ModelAdmin
+):
     """A center with all that belongs to it; rooms, services, closures come after its first save."""
 
+    sheet = resources.CenterSheet
     form = forms.CenterForm
     center_path = ""
     list_display = ("name", "city", "state", "country", "room_count", "is_active", "rank")

@@ -21,21 +21,23 @@ from unfold.widgets import (
 
 from accounts import roles
 from accounts.scope import AtCenters
-from centers import holidays, models
+from centers import holidays, models, resources
 from centers.admin.common import found_through_centers, zone_of_center
 from centers.holidays import State
 from centers.signals import closure_saved
 from roombook.admin import CenterClock, ModelAdmin, SavesWhatChanged, SearchBoxes, number
 from roombook.editing import TypedOnly
+from roombook.imports.admin import ImportsAndExports
 
 # Closures that one page writes at most.
 MOST_CLOSURES = 2_000
 
 
 @admin.register(models.Closure)
-class ClosureAdmin(AtCenters, SavesWhatChanged, CenterClock, ModelAdmin):
+class ClosureAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, CenterClock, ModelAdmin):
     """Closures, on the clock of their center."""
 
+    sheet = resources.ClosureSheet
     form = TypedOnly
     fields = ("center", "room", "starts_at", "ends_at", "reason")
     list_display = ("reason_told", "center", "room", "starts", "ends")

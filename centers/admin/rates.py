@@ -11,16 +11,18 @@ from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
 from accounts.scope import AtCenters
-from centers import forms, models
+from centers import forms, models, resources
 from centers.admin.common import OF_CENTER, found_through_centers
 from centers.examples import examples
 from roombook.admin import ModelAdmin, SavesWhatChanged
+from roombook.imports.admin import ImportsAndExports
 
 
 @admin.register(models.Rate)
-class RateAdmin(AtCenters, SavesWhatChanged, ModelAdmin):
+class RateAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, ModelAdmin):
     """Rates. Prices are typed into the list, too; each writes only what was typed."""
 
+    sheet = resources.RateSheet
     form = forms.RateForm
     fields = (
         *("center", "name", ("is_flat_rate", "flat_rate"), ("hourly", "half_day", "full_day")),

@@ -7,16 +7,18 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from accounts.scope import AtCenters
-from centers import models
+from centers import models, resources
 from centers.admin.common import OF_CENTER, OwnRates, found_through_centers, preview
 from roombook.admin import ModelAdmin, SavesWhatChanged
 from roombook.editing import TypedOnly
+from roombook.imports.admin import ImportsAndExports
 
 
 @admin.register(models.MeetingRoom)
-class MeetingRoomAdmin(AtCenters, SavesWhatChanged, OwnRates, ModelAdmin):
+class MeetingRoomAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, OwnRates, ModelAdmin):
     """Rooms, also edited in their list."""
 
+    sheet = resources.RoomSheet
     form = TypedOnly
     rows_of_center = "rooms"
     list_display = (
@@ -98,7 +100,8 @@ class MeetingRoomAdmin(AtCenters, SavesWhatChanged, OwnRates, ModelAdmin):
 
 
 @admin.register(models.Service)
-class ServiceAdmin(AtCenters, SavesWhatChanged, OwnRates, ModelAdmin):
+class ServiceAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, OwnRates, ModelAdmin):
+    sheet = resources.ServiceSheet
     form = TypedOnly
     rows_of_center = "services"
     list_display = ("name", "center", "resource_type", "price", "bill_at_center", "is_active")

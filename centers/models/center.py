@@ -159,7 +159,7 @@ class Center(Address):
         if self.neighborhood is not None:
             texts += [self.neighborhood.name, self.neighborhood.original_name]
         if self.pk is not None:
-            texts += self.landmarks.values_list("name", flat=True)
+            texts += [landmark.name for landmark in self.landmarks.all()]
         # A word of a query has no line break in it: it never matches across two texts.
         self.search_text = "\n".join(dict.fromkeys(filter(None, map(places.folded, texts))))
 

@@ -13,6 +13,7 @@ from django.utils.html import format_html
 
 from accounts import customers, roles
 from accounts.scope import OfAllCenters
+from reservations import resources
 from reservations.admin.inlines import ReadOnlyInline
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, PromoRedemption
 from reservations.office import benefits
@@ -20,6 +21,7 @@ from reservations.office.benefits import Brought
 from roombook import money
 from roombook.admin import ModelAdmin, ReadsPage, SavesWhatChanged, number
 from roombook.editing import TypedOnly
+from roombook.imports.admin import ImportsAndExports
 
 
 def concerning(request: HttpRequest, permission: str) -> Q:
@@ -65,9 +67,10 @@ class AllowanceEntryInline(ReadOnlyInline):
 
 
 @admin.register(Allowance)
-class AllowanceAdmin(BenefitAdmin):
+class AllowanceAdmin(ImportsAndExports, BenefitAdmin):
     """Included hours of an account, with what was used month by month, and their ledger."""
 
+    sheet = resources.AllowanceSheet
     list_display = (
         *("description", "user", "kind", "hours", "left", "valid_from", "valid_until"),
         *("is_automatic", "is_active"),
@@ -176,9 +179,10 @@ class FiguresOfRow:
 
 
 @admin.register(PromoCode)
-class PromoCodeAdmin(FiguresOfRow, BenefitAdmin):
+class PromoCodeAdmin(ImportsAndExports, FiguresOfRow, BenefitAdmin):
     """Promo codes with what was used of them, what they brought, and what is left."""
 
+    sheet = resources.PromoCodeSheet
     column = "promo_code"
     list_display = (
         *("code", "description", "discount", "valid_until", "uses_told", "spent_told"),

@@ -61,8 +61,13 @@ class Allowance(models.Model):
                 {"hours": f"{used} hours are used already. Switch this one off and add another."}
             )
 
+    # The same for many rows at once; an import brings it along.
+    used_most: int | None = None
+
     def most_used(self) -> int:
         """The hours used in the period that used the most."""
+        if self.used_most is not None:
+            return self.used_most
         sums = self.entries.values("period").annotate(entered=models.Sum("hours")).order_by()
         return max((-entered for entered in sums.values_list("entered", flat=True)), default=0)
 

@@ -1,0 +1,113 @@
+import sys
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from accounts.models import User, canonical_email
+from roombook.imports.files import BadFile
+from roombook.imports.sheet import SHEETS, Checking, Origin, Plan, Refused
+
+MOST_ERRORS = 100
+
+
+class Command(BaseCommand):
+    help = (
+        "Import centers, or with --what their rooms, rates and so on, from a CSV or XLSX file: all"
+        " rows or, if one is wrong, none; what stands there already is left alone, so that it is"
+        " safe to run twice; exits with 1 on errors, which are told by row and column."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("file", metavar="FILE", help="The file; - is standard input.")
+        parser.add_argument(
+            "--what", choices=list(SHEETS), default="centers", help="Default: centers."
+        )
+        parser.add_argument(
+            "--dry-run", action="store_true", help="Check and tell, and write nothing."
+        )
+        parser.add_argument(
+            "--as",
+            dest="email",
+            metavar="EMAIL",
+            help="Who does it, for the history, and by whose"
+            " roles; default: nobody in particular, everywhere.",
+        )
+
+    def handle(
+        self, *, file: str, what: str, dry_run: bool, email: str | None, **options: Any
+    ) -> None:
+        sheet_class = SHEETS[what]
+        actor = staff_of(email)
+        allowed = sheet_class.allowed_for(actor) if actor else None
+        if actor and (allowed is None or not allowed.may_import):
+            raise CommandError(f"{actor.email} may not import {what}.")
+        sheet = sheet_class(allowed)
+        try:
+            plan = self._checked(sheet.check(content_of(file)))
+        except BadFile as error:
+            raise CommandError(str(error)) from error
+        if plan.has_errors:
+            self._tell_errors(plan)
+            raise CommandError(f"Nothing was written. {told(plan)}.")
+        self._tell_notes(plan)
+        if dry_run:
+            self.stdout.write(f"Nothing was written: --dry-run. {told(plan)}.")
+            return
+        if plan.changes_something:
+            try:
+                sheet.write(plan, Origin(file=Path(file).name, at=timezone.now(), actor=actor))
+            except Refused as refused:
+                raise CommandError(f"Nothing was written. {refused}") from refused
+        self.stdout.write(f"Imported {sheet_class.plural()}: {told(plan)}.")
+
+    def _checked(self, checking: Checking) -> Plan:
+        while True:
+            try:
+                done, of = next(checking)
+            except StopIteration as end:
+                plan: Plan = end.value
+                return plan
+            if done and done % 1000 == 0:
+                self.stdout.write(f"{done:,} of {of:,} rows checked")
+
+    def _tell_errors(self, plan: Plan) -> None:
+        rows = plan.of("error")
+        for row in rows[:MOST_ERRORS]:
+            for column, text in row.errors:
+                where = f"Row {row.number}, {column}" if column else f"Row {row.number}"
+                self.stderr.write(f"{where}: {text}")
+        if len(rows) > MOST_ERRORS:
+            self.stderr.write(f"and {len(rows) - MOST_ERRORS:,} more rows")
+
+    def _tell_notes(self, plan: Plan) -> None:
+        for row in plan.rows:
+            for column, text in row.notes:
+                self.stdout.write(f"Row {row.number}, {column}: {text}")
+
+
+def content_of(file: str) -> bytes:
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise CommandError(f"{file}: {error.strerror}.") from error
+
+
+def staff_of(email: str | None) -> User | None:
+    if email is None:
+        return None
+    user = User.objects.filter(email=canonical_email(email), is_staff=True, is_active=True).first()
+    if user is None:
+        raise CommandError(f"There is no member of staff {email}.")
+    return user
+
+
+def told(plan: Plan) -> str:
+    counts = plan.counts
+    words = (("new", "new"), ("changed", "changed"), ("unchanged", "unchanged"))
+    text = ", ".join(f"{counts[kind]:,} {word}" for kind, word in words)
+    return f"{text}, {counts['error']:,} with errors" if counts["error"] else text

@@ -1,0 +1,142 @@
+"""import_centers and export_centers: the same code as the pages, for engineers."""
+
+import io
+import sys
+from types import SimpleNamespace
+
+import pytest
+from auditlog.models import LogEntry
+from django.core.management import CommandError, call_command, load_command_class
+
+from centers.models import Center, MeetingRoom
+from tests.factories_centers import CenterFactory, MeetingRoomFactory
+from tests.factories_people import AdministratorFactory, StaffFactory
+from tests.imports import csv_of
+
+pytestmark = pytest.mark.django_db
+
+ROW = {"name": "Old Market", "city": "Omaha", "time_zone": "America/Chicago"}
+
+
+@pytest.fixture
+def file(tmp_path):
+    path = tmp_path / "centers.csv"
+
+    def write(*rows):
+        path.write_bytes(csv_of(*rows))
+        return path
+
+    return write
+
+
+def refused(capsys, *words):
+    errors = io.StringIO()
+    with pytest.raises(CommandError) as error:
+        call_command("import_centers", *map(str, words), stdout=io.StringIO(), stderr=errors)
+    assert error.value.returncode == 1
+    return f"{errors.getvalue()}{error.value}"
+
+
+@pytest.mark.parametrize("name", ["import_centers", "export_centers"])
+def test_help_is_one_sentence(name):
+    text = load_command_class("centers", name).help
+
+    assert text.endswith(".")
+    assert ". " not in text
+    assert 60 < len(text) < 300
+
+
+def test_imports_and_is_safe_to_run_twice(run, file):
+    path = file(ROW)
+
+    assert run("import_centers", path) == "Imported centers: 1 new, 0 changed, 0 unchanged.\n"
+    assert run("import_centers", path) == "Imported centers: 0 new, 0 changed, 1 unchanged.\n"
+    assert Center.objects.count() == 1
+
+
+def test_a_dry_run_tells_and_writes_nothing(run, file):
+    said = run("import_centers", file(ROW), "--dry-run")
+
+    assert said == "Nothing was written: --dry-run. 1 new, 0 changed, 0 unchanged.\n"
+    assert not Center.objects.exists()
+
+
+def test_errors_are_told_by_row_and_column(capsys, file):
+    said = refused(capsys, file(ROW | {"rank": "1"}, ROW | {"name": "B", "rank": "first"}))
+
+    assert "Row 3, rank: Write a whole number, such as 12." in said
+    assert "Nothing was written. 1 new, 0 changed, 0 unchanged, 1 with errors." in said
+    assert not Center.objects.exists()
+
+
+def test_a_hundred_wrong_rows_are_told(capsys, file):
+    rows = [ROW | {"name": f"C{number}", "rank": "x"} for number in range(150)]
+
+    assert "and 50 more rows" in refused(capsys, file(*rows))
+
+
+def test_a_file_that_is_not_there_or_not_one(capsys, tmp_path):
+    assert "No such file" in refused(capsys, tmp_path / "none.csv")
+    (tmp_path / "wrong.csv").write_text("seats\n3\n")
+    assert "Unknown columns" in refused(capsys, tmp_path / "wrong.csv")
+
+
+def test_standard_input(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(csv_of(ROW))))
+
+    assert "1 new" in run("import_centers", "-")
+
+
+def test_other_kinds_of_rows(run, file):
+    room = MeetingRoomFactory()
+    path = file({"id": room.pk, "capacity": "5"})
+
+    assert "1 changed" in run("import_centers", path, "--what", "rooms")
+    assert MeetingRoom.objects.get().capacity == 5
+
+
+def test_progress_is_told(run, file):
+    rows = [ROW | {"name": f"C{number}"} for number in range(1200)]
+
+    assert "1,000 of 1,200 rows checked" in run("import_centers", file(*rows), "--dry-run")
+
+
+def test_somebody_does_it(run, file, capsys):
+    ann, bob = AdministratorFactory(), StaffFactory()
+    run("import_centers", file(ROW), "--as", ann.email.upper())
+
+    assert LogEntry.objects.filter(actor=ann, action=LogEntry.Action.CREATE).count() == 1
+    assert "may not import centers" in refused(capsys, file(ROW), "--as", bob.email)
+    assert "no member of staff" in refused(capsys, file(ROW), "--as", "nobody@example.com")
+
+
+def test_a_price_of_nothing_is_told(run, file):
+    path = file({"center_id": CenterFactory().pk, "name": "Free", "hourly": "0"})
+
+    assert "Row 2, hourly: This makes it free." in run("import_centers", path, "--what", "rates")
+
+
+@pytest.mark.parametrize("name", ["centers.csv", "centers.xlsx"])
+def test_an_export_can_be_imported(run, tmp_path, name):
+    CenterFactory(name="=1+1")
+    path = tmp_path / name
+
+    assert run("export_centers", path) == f"Exported 1 centers to {path}.\n"
+    assert "0 new, 0 changed, 1 unchanged" in run("import_centers", path)
+    assert [each.name for each in tmp_path.iterdir()] == [name]
+
+
+def test_an_export_to_standard_output(run):
+    center = CenterFactory()
+    lines = run("export_centers").splitlines()
+
+    assert lines[0].startswith("id,name,is_active,street1")
+    assert lines[1].startswith(f"{center.pk},{center.name},true")
+
+
+def test_an_export_that_cannot_be_written(tmp_path):
+    CenterFactory(promo_text="bell \x07")
+    for path in (tmp_path / "no/where.csv", tmp_path / "centers.xlsx"):
+        with pytest.raises(CommandError):
+            call_command("export_centers", str(path), stdout=io.StringIO())
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,271 @@
+"""Exporting tables of rows: guarded, scoped, streamed; an import takes them as they are."""
+
+import csv
+import datetime as dt
+import io
+from decimal import Decimal
+
+import openpyxl
+import pytest
+from django.db import connection
+from django.http import StreamingHttpResponse
+from django.test.utils import CaptureQueriesContext
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra.django import TestCase
+
+from centers.models import Center, MeetingRoom, Rate
+from roombook.imports import cells, files
+from roombook.imports.sheet import SHEETS
+from roombook.spreadsheets import FORMULA
+from tests.factories_centers import (
+    CenterFactory,
+    ClosureFactory,
+    MeetingRoomFactory,
+    NeighborhoodFactory,
+    RateFactory,
+    ResourceTypeFactory,
+    ServiceFactory,
+    open_all_week,
+)
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
+from tests.imports import counts
+from tests.office.test_import import LISTS
+
+pytestmark = pytest.mark.django_db
+
+NEW_YEAR = dt.datetime(2027, 1, 1, tzinfo=dt.UTC)
+
+
+@pytest.fixture
+def everything():
+    """One of all that can be exported, with what is hard to write."""
+    center = CenterFactory(
+        name="=cmd|'/c calc'!A1",
+        promo_text="  +1 555 \r\nsecond line, with a comma; and a semicolon ",
+        parking_information="'=1+1",
+        neighborhood=NeighborhoodFactory(name="Río, Norte"),
+        latitude=-33.8688197,
+        tax_rate=Decimal("8.875"),
+    )
+    open_all_week(center)
+    rate = RateFactory(center=center, name="@standard", hourly=Decimal("0.00"), half_day=None)
+    kind = ResourceTypeFactory(name='Board; "room"')
+    room = MeetingRoomFactory(center=center, rate=rate, resource_type=kind, name="#N/A")
+    ServiceFactory(center=center, name="-A'")
+    ClosureFactory(center=center, starts_at=NEW_YEAR, ends_at=NEW_YEAR + dt.timedelta(days=1))
+    ClosureFactory(
+        center=center, room=room, starts_at=NEW_YEAR, ends_at=NEW_YEAR + dt.timedelta(seconds=1)
+    )
+    code = PromoCodeFactory(valid_until=NEW_YEAR, meeting_from=NEW_YEAR.date())
+    code.centers.add(center)
+    code.room_types.add(kind)
+    AllowanceFactory(user=UserFactory()).centers.add(center)
+    return center
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_what_is_exported_can_be_imported_unchanged(everything, name):
+    text = "".join(SHEETS[name]().csv())
+    rows = text.count("\n") > 1
+
+    assert rows
+    assert set(counts(name, text.encode())) == {"unchanged"}
+    with SHEETS[name]().xlsx() as book:
+        assert set(counts(name, book.read())) == {"unchanged"}
+
+
+@pytest.mark.parametrize("name", SHEETS)
+def test_no_cell_is_run_as_a_formula(everything, name):
+    rows = list(csv.reader(io.StringIO("".join(SHEETS[name]().csv()))))
+    numbers = {"latitude", "longitude"}
+    for row in rows[1:]:
+        for column, cell in zip(rows[0], row, strict=True):
+            assert column in numbers or not FORMULA.match(cell) or cell.startswith("'")
+    with SHEETS[name]().xlsx() as book:
+        for row in openpyxl.load_workbook(book).active.iter_rows():
+            assert not any(cell.data_type == "f" for cell in row)
+
+
+# Text that a database and CSV can hold.
+texts = st.text(
+    st.characters(blacklist_categories=["Cs"], blacklist_characters="\x00"), max_size=40
+) | st.sampled_from(["=1+1", "'=1", "''+", "-5", "@x", "\t=1", " =1", "\r\n", "a\r\nb", '"', ";"])
+
+
+class RoundTrips(TestCase):
+    @settings(max_examples=150)
+    @given(name=texts.filter(lambda text: text.strip()), promo=texts, parking=texts)
+    def test_any_text_comes_back(self, name, promo, parking):
+        center = CenterFactory(name=name, promo_text=promo, parking_information=parking)
+        content = "".join(SHEETS["centers"]().csv()).encode()
+
+        assert counts("centers", content) == {"unchanged": 1}
+        Center.objects.filter(pk=center.pk).delete()
+
+    @settings(max_examples=100)
+    @given(prices=st.lists(st.none() | st.decimals(0, 10**9, places=2), min_size=3, max_size=3))
+    def test_any_price_comes_back(self, prices):
+        center = CenterFactory()
+        names = ("hourly", "half_day", "full_day")
+        RateFactory(center=center, **dict(zip(names, prices, strict=True)))
+        content = "".join(SHEETS["rates"]().csv()).encode()
+
+        assert set(counts("rates", content)) == {"unchanged"}
+        Rate.objects.all().delete()
+
+
+@given(st.lists(texts.map(cells.tidy).filter(bool).filter(lambda text: "\n" not in text)))
+def test_several_texts_in_one_cell(parts):
+    assert cells.parted(cells.joined(parts)) == parts
+
+
+@given(st.floats(-180, 180))
+def test_any_place_comes_back(number):
+    measure = cells.Measure()
+    text = measure.render(number)
+
+    assert measure.clean(text) == number
+
+
+@given(st.datetimes(dt.datetime(1000, 1, 1), timezones=st.just(dt.UTC)))  # noqa: DTZ001 (a bound)
+def test_any_moment_comes_back(moment):
+    kind = cells.Moment()
+
+    assert kind.clean(kind.render(moment)) == moment
+
+
+def test_text_that_no_workbook_holds_is_refused():
+    CenterFactory(promo_text="bell \x07")
+
+    with pytest.raises(files.BadFile, match="export CSV"):
+        SHEETS["centers"]().xlsx()
+
+
+def test_too_many_rows_for_a_workbook(monkeypatch):
+    CenterFactory.create_batch(3)
+    monkeypatch.setattr(files, "MAX_ROWS", 2)
+
+    with pytest.raises(files.BadFile, match="CSV"):
+        SHEETS["centers"]().xlsx()
+
+
+def test_queries_do_not_grow_with_rows():
+    def queries():
+        with CaptureQueriesContext(connection) as captured:
+            list(SHEETS["rooms"]().csv())
+        return len(captured)
+
+    MeetingRoomFactory()
+    one = queries()
+    MeetingRoomFactory.create_batch(20)
+
+    assert queries() == one
+
+
+# --- Pages --------------------------------------------------------------------------------------
+
+
+def downloaded(client, address):
+    answer = client.get(address)
+    assert answer.status_code == 200
+    assert answer.streaming
+    return b"".join(answer.streaming_content)
+
+
+def test_a_csv_is_streamed_with_the_mark_that_spreadsheets_know(client):
+    client.force_login(AdministratorFactory())
+    room = MeetingRoomFactory(name="Aspen")
+    answer = client.get("/admin/centers/meetingroom/export/?_export=csv")
+
+    assert isinstance(answer, StreamingHttpResponse)
+    assert answer["Content-Disposition"].startswith('attachment; filename="rooms-')
+    rows = list(csv.reader(io.StringIO(b"".join(answer.streaming_content).decode("utf-8-sig"))))
+    assert rows[0][:4] == ["id", "center_id", "center", "name"]
+    assert rows[1][:4] == [str(room.pk), str(room.center_id), room.center.name, "Aspen"]
+
+
+def test_a_workbook(client):
+    client.force_login(AdministratorFactory())
+    MeetingRoomFactory(name="Aspen", capacity=8)
+    content = downloaded(client, "/admin/centers/meetingroom/export/?_export=xlsx")
+
+    sheet = openpyxl.load_workbook(io.BytesIO(content)).active
+    header, row = sheet.iter_rows(values_only=True)
+    assert sheet.title == "rooms"
+    assert (row[header.index("capacity")], row[header.index("is_active")]) == (8, True)
+
+
+def test_what_the_list_shows_is_exported(client):
+    client.force_login(AdministratorFactory())
+    MeetingRoomFactory(name="Aspen")
+    MeetingRoomFactory(name="Birch", is_active=False)
+    address = "/admin/centers/meetingroom/export/?is_active__exact=1"
+
+    page = client.get(address).content.decode()
+    assert "by its search and filters" in page
+    assert "is_active__exact=1&amp;_export=csv" in page
+    content = downloaded(client, f"{address}&_export=csv")
+    assert b"Aspen" in content
+    assert b"Birch" not in content
+    content = downloaded(client, "/admin/centers/meetingroom/export/?q=birch&o=1&p=9&_export=csv")
+    assert b"Birch" in content
+    assert b"Aspen" not in content
+
+
+def test_filters_that_make_no_sense(client):
+    client.force_login(AdministratorFactory())
+    answer = client.get("/admin/centers/meetingroom/export/?is_active__exact=x&_export=csv")
+
+    assert answer.status_code == 302
+
+
+def test_the_list_leads_there(client, staff):
+    address = "/admin/centers/meetingroom/"
+    MeetingRoomFactory()
+    for role, may in (("Manager", True), ("Viewer", False)):
+        client.force_login(staff(role))
+        page = client.get(f"{address}?q=a").content.decode()
+        assert (f"{address}import/" in page) is may
+        assert (f"{address}export/?q=a" in page) is may
+
+
+@pytest.mark.parametrize(("page", "is_of_centers"), LISTS.items())
+def test_who_may_export(client, staff, page, is_of_centers):
+    center = CenterFactory()
+    address = f"/admin/{page}/export/"
+    may = {
+        staff("Manager"): True,
+        staff("Accountant"): True,
+        staff("Manager", center): is_of_centers,
+        staff("Accountant", center): is_of_centers,
+    }
+    for role in ("Viewer", "Desk"):
+        may |= {staff(role): False, staff(role, center): False}
+
+    for user, is_allowed in may.items():
+        client.force_login(user)
+        for query in ("", "?_export=csv", "?_export=xlsx"):
+            answer = client.get(address + query)
+            if answer.streaming:
+                b"".join(answer.streaming_content)
+            assert answer.status_code == (200 if is_allowed else 403), user
+
+
+@pytest.mark.parametrize("role", ["Manager", "Accountant"])
+def test_rows_of_other_centers_stay_in(client, staff, role):
+    mine, other = MeetingRoomFactory(name="Mine"), MeetingRoomFactory(name="Other")
+    client.force_login(staff(role, mine.center))
+
+    for page in ("meetingroom", "center", "rate"):
+        content = downloaded(client, f"/admin/centers/{page}/export/?_export=csv").decode()
+        assert mine.center.name in content
+        assert other.center.name not in content
+    assert MeetingRoom.objects.count() == 2
+
+
+def test_an_accountant_exports_and_does_not_import(client, staff):
+    client.force_login(staff("Accountant"))
+
+    assert b"import/" not in client.get("/admin/centers/center/export/").content
