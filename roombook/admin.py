@@ -19,6 +19,8 @@ from unfold.overrides import FORMFIELD_OVERRIDES_INLINE
 from unfold.views import ChangeList as UnfoldChangeList
 from unfold.widgets import BASE_INPUT_CLASSES
 
+from roombook.history_page import ShowsHistory
+
 HIGHEST_ID = 2**31 - 1
 
 
@@ -150,7 +152,7 @@ class ChangeList(UnfoldChangeList):
             self.full_result_count = self.result_count
 
 
-class ModelAdmin(FindsByTyping, unfold.ModelAdmin):
+class ModelAdmin(ShowsHistory, FindsByTyping, unfold.ModelAdmin):
     """A list and a page of the back office, for tables of any size."""
 
     formfield_overrides = BOXES
