@@ -6,10 +6,10 @@ there. To book for somebody who comes for the first time it takes their whole e-
 
 from typing import Any
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
-from accounts import roles
-from accounts.models import User
+from accounts import people, roles
+from accounts.models import User, canonical_email
 
 VIEW, ADD = "accounts.view_user", "accounts.add_user"
 BOOK = "reservations.add_reservation"
@@ -22,9 +22,26 @@ def known_to(staff: Any, path: str = "pk") -> Q:
         return Q()
     # Through the relation, since accounts do not import what is built upon them.
     reservations = User._meta.get_field("reservations").related_model
-    theirs = reservations._default_manager.filter(room__center__in=sorted(centers))  # type: ignore[union-attr]
+    theirs = reservations._default_manager.filter(room__center__in=sorted(centers))
     return Q(**{f"{path}__in": theirs.values("user")})
 
 
 def may_be_known(staff: Any, customer: User) -> bool:
     return User.objects.filter(known_to(staff), pk=customer.pk).exists()
+
+
+def findable(staff: Any, words: str) -> QuerySet[User]:
+    """Whom staff may choose to book for: their customers as they type, anyone by the address.
+
+    Who may book for nobody finds only those whom they may look at.
+    """
+    ids = people.beginning_with(words, among=known_to(staff))
+    if roles.may(staff, BOOK):
+        exact = User.objects.filter(email=canonical_email(words))
+        ids += exact.values_list("pk", flat=True)
+    return User.objects.filter(pk__in=ids, is_active=True).order_by("email")
+
+
+def found_among(rows: QuerySet[User], words: str) -> QuerySet[User]:
+    """Those of the rows that the words lead to."""
+    return rows.filter(pk__in=people.beginning_with(words, among=Q(pk__in=rows.values("pk"))))

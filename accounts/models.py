@@ -88,6 +88,10 @@ class User(AbstractBaseUser, PermissionsMixin):
             BeginsWith(column="first_name", name="user_first_name_begins"),
             BeginsWith(column="last_name", name="user_last_name_begins"),
             BeginsWith(column="company_name", name="user_company_name_begins"),
+            BeginsWith(column="phone_number", name="user_phone_number_begins"),
+            # The few that staff filter for, among a million.
+            models.Index(fields=["email"], condition=Q(is_staff=True), name="user_staff"),
+            models.Index(fields=["email"], condition=Q(is_active=False), name="user_switched_off"),
         ]
 
     def __str__(self) -> str:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from auditlog.models import LogEntry
+from auditlog.registry import auditlog
+from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.core.exceptions import FieldDoesNotExist
 from django.db import models
@@ -29,7 +31,8 @@ WORDS = {"None": EMPTY, "": EMPTY, "True": "yes", "False": "no"}
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """One field: `old` and `new`, or what became more and less of it."""
+    """One field: `old` and `new`, one alone where a row was made or deleted; or what became more
+    and less of it."""
 
     what: str
     old: str
@@ -42,7 +45,9 @@ class Part:
         if self.added or self.removed:
             steps = [self.added and f"added {self.added}", self.removed and f"took {self.removed}"]
             return f"{self.what}: {', '.join(filter(None, steps))}"
-        return f"{self.what}: {self.old} → {self.new}"
+        if self.old and self.new:
+            return f"{self.what}: {self.old} → {self.new}"
+        return f"{self.what}: {self.old or self.new}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +108,12 @@ def _parts(entry: LogEntry, names: "Names") -> Iterable[Part]:
             yield Part(label, "", "", objects if added else "", "" if added else objects)
         elif isinstance(values, Sequence) and len(values) == 2:
             old, new = (_value(field, value, names) for value in values)
-            # What a new row does not have needs no words.
-            if not (entry.action == LogEntry.Action.CREATE and new == EMPTY):
+            # What a row never had needs no words.
+            if entry.action == LogEntry.Action.CREATE:
+                old, new = "", new if new != EMPTY else ""
+            elif entry.action == LogEntry.Action.DELETE:
+                old, new = old if old != EMPTY else "", ""
+            if old or new:
                 yield Part(label, old, new)
 
 
@@ -167,3 +176,9 @@ def _name(row: Any) -> str:
     if isinstance(row, get_user_model()):
         return row.get_full_name() or f"account {row.pk}"
     return _short(str(row))
+
+
+def kinds() -> set[type[models.Model]]:
+    """The models whose history is kept; reservations write their own."""
+    kept = set(auditlog.get_models())
+    return kept | {apps.get_model("reservations", "Reservation")}

@@ -32,9 +32,11 @@ def keep(
     `leave_out` are columns that the service itself moves, `hide` those of which only the fact that
     they changed is kept, `many` are relations to many rows.
     """
+    columns = [field.name for field in model._meta.concrete_fields if not field.primary_key]
     auditlog.register(
         model,
-        exclude_fields=["id", *leave_out],
+        # Named one by one: auditlog would take relations from elsewhere for fields of the row.
+        include_fields=[name for name in columns if name not in set(leave_out)],
         mask_fields=list(hide),
         mask_callable="roombook.history.hidden",
         m2m_fields=set(many),
@@ -56,8 +58,8 @@ def before_save(
     auditlog would read the row again before each save: one question more for each checkout with a
     promo code, and for each sign-in.
     """
-    left_out = set(auditlog.get_model_fields(sender)["exclude_fields"])
-    if update_fields is not None and set(update_fields) <= left_out:
+    kept = auditlog.get_model_fields(sender)["include_fields"]
+    if update_fields is not None and not set(update_fields) & set(kept):
         return
     log_update(sender, instance, update_fields=update_fields, **kwargs)
 

@@ -3,4 +3,4 @@
 Status and money are never typed: buttons call the same functions as the API.
 """
 
-from reservations.admin import benefits, closures, reservation  # noqa: F401  (they register)
+from reservations.admin import benefits, closures, customers, reservation  # noqa: F401  (register)
