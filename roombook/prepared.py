@@ -9,10 +9,14 @@ in the place of each value. It runs once; each call of it then binds the values 
         return MeetingRoom.objects.bookable().filter(pk=number("room"))
 
     room_by_id(room=7)  # a list of rooms, as list(queryset) would be
+
+PostgreSQL keeps the plan, too: each connection prepares such a statement at its first use.
 """
 
 import functools
+import itertools
 import json
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
@@ -107,6 +111,15 @@ def prepared(write: Callable[..., "models.QuerySet[Any, Row]"]) -> Prepared[Row]
     return Prepared(write)
 
 
+NUMBERS = itertools.count(1)
+
+
+def numbered(sql: str) -> str:
+    """The statement with its places as PostgreSQL names them: `$1`, `$2`."""
+    places = itertools.count(1)
+    return re.sub("%[s%]", lambda match: "%" if match[0] == "%%" else f"${next(places)}", sql)
+
+
 class Statement:
     """The SQL of a queryset, the places of its values, and the way from rows to results."""
 
@@ -116,6 +129,8 @@ class Statement:
         self.locks = queryset.query.select_for_update
         compiler = queryset.query.get_compiler(using=self.using)
         self.sql, self.params = compiler.as_sql()
+        self.name = f"roombook_{next(NUMBERS)}"
+        self.places = f" ({', '.join(['%s'] * len(self.params))})" if self.params else ""
         columns = [column for column, *_ in compiler.select[: compiler.col_count]]
         self.converters = compiler.get_converters(columns)
         is_model = issubclass(queryset._iterable_class, django_query.ModelIterable)
@@ -130,11 +145,22 @@ class Statement:
             for each in self.params
         ]
         with connection.cursor() as cursor:
-            cursor.execute(self.sql, bound)
+            sql = self._known_as(connection, cursor) or self.sql
+            cursor.execute(sql, bound)
             rows = cursor.fetchall()
         if self.converters:
             rows = self._converted(rows, connection)
         return map(self.result, rows)
+
+    def _known_as(self, connection: Any, cursor: Any) -> str:
+        """What executes the statement as this connection's server has prepared it."""
+        prepared = getattr(connection, "prepared", None)
+        if prepared is None:
+            return ""
+        if self.name not in prepared:
+            cursor.execute(f"PREPARE {self.name} AS {numbered(self.sql)}")
+            prepared.add(self.name)
+        return f"EXECUTE {self.name}{self.places}"
 
     def _converted(self, rows: Iterable[Sequence[Any]], connection: Any) -> Iterator[list[Any]]:
         for row in rows:

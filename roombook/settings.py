@@ -106,6 +106,8 @@ PGBOUNCER = env.flag("PGBOUNCER", default=False)
 STATEMENT_TIMEOUT = env.number("STATEMENT_TIMEOUT", 30)
 
 if DATABASE["ENGINE"].endswith("postgresql"):
+    # Django's, which remembers prepared statements.
+    DATABASE["ENGINE"] = "roombook.postgresql"
     # A connection costs more than most requests: keep it, and test it before its next use.
     DATABASE.setdefault("CONN_MAX_AGE", 60)
     DATABASE.setdefault("CONN_HEALTH_CHECKS", True)

@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import ApiToken, User
 from centers.models import Center, MeetingRoom, OpeningHours, Service
-from roombook.prepared import moment, number, numbers, prepared, real, text, texts
+from roombook.prepared import moment, number, numbered, numbers, prepared, real, text, texts
 from tests import factories_centers as make
 from tests.factories_people import UserFactory, token_of
 
@@ -196,3 +196,81 @@ def test_a_prefetch_is_refused():
 
     with pytest.raises(AssertionError):
         with_rooms()
+
+
+# --- On PostgreSQL: kept by the server ------------------------------------------------------------
+
+
+@pytest.mark.postgres
+def test_a_connection_prepares_a_statement_once(rooms):
+    connection.prepared.clear()
+    connection.cursor().execute("DEALLOCATE ALL")
+    with CaptureQueriesContext(connection) as asked:
+        for seats in (5, 9):
+            assert larger_rooms(seats=seats)
+
+    sent = [each["sql"].split(" (")[0] for each in asked]
+    name = sent[0].split()[1]
+    assert sent[0].startswith("PREPARE")
+    assert sent[1:] == [f"EXECUTE {name}"] * 2
+
+
+@pytest.mark.postgres
+def test_no_statement_is_prepared_where_a_pooler_may_stand(rooms, monkeypatch):
+    monkeypatch.setattr(connection, "prepared", None)
+    with CaptureQueriesContext(connection) as asked:
+        assert len(larger_rooms(seats=5)) == 2
+
+    (sent,) = asked
+    assert sent["sql"].startswith("SELECT")
+
+
+@pytest.mark.parametrize(
+    ("sql", "told"),
+    [
+        ("SELECT 1", "SELECT 1"),
+        ("a = %s AND b LIKE '%%' || %s", "a = $1 AND b LIKE '%' || $2"),
+        ("'%%s' = %s", "'%s' = $1"),
+    ],
+)
+def test_places_as_postgresql_names_them(sql, told):
+    assert numbered(sql) == told
+
+
+# --- On PostgreSQL: whether a connection is alive -------------------------------------------------
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.postgres
+def test_a_busy_connection_is_asked_once_a_second():
+    connection.ensure_connection()
+    connection._seen_alive = 0.0
+
+    assert connection.is_usable()
+    asked = connection._seen_alive
+    assert asked
+    assert connection.is_usable()
+    assert connection._seen_alive == asked  # believed
+    connection._seen_alive -= 1.1
+    assert connection.is_usable()
+    assert connection._seen_alive >= asked  # asked again
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.postgres
+def test_a_connection_that_the_server_closed_is_never_believed():
+    connection.ensure_connection()
+    assert connection.is_usable()
+    another = connection.copy()
+    try:
+        with another.cursor() as cursor:
+            cursor.execute(
+                "SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid]
+            )
+    finally:
+        another.close()
+
+    assert not connection.is_usable()
+    connection.close()
+    assert User.objects.count() == 0
+    assert connection.prepared == set()
