@@ -26,7 +26,7 @@ class Rows(forms.ModelMultipleChoiceField):
     """Ids of rows; nonsense is told, and never reaches the database."""
 
     def clean(self, value: Any) -> Any:
-        ids = list(value or ())
+        ids = [each for each in value or () if each != ""]
         if len(ids) > MOST_CHOSEN:
             raise ValidationError(f"Choose at most {MOST_CHOSEN}.")
         for each in ids:
