@@ -50,6 +50,10 @@ PAGES = {
     "partners": "reservations/partner/",
     "mails": "accounts/outboxmessage/",
     "roles": "accounts/centerrole/",
+    "report-revenue": "reservations/reservation/reports/revenue/",
+    "report-utilization": "reservations/reservation/reports/utilization/",
+    "report-cancellations": "reservations/reservation/reports/cancellations/",
+    "report-discounts": "reservations/reservation/reports/discounts/",
 }
 LOOKS = {
     "desktop": (chromium.DESKTOP, "light"),

@@ -155,26 +155,24 @@ def test_requests_are_told_the_longest_waiting_first():
     assert page.more_requests is False
 
 
-FORM = r'<form method="post" action="([^"]+)" class="home-answer">(.*?)</form>'
-
-
-def test_a_request_is_answered_from_the_page(client, staff):
+@pytest.mark.parametrize(
+    ("step", "status"), [("approve", Status.CONFIRMED), ("decline", Status.DECLINED)]
+)
+def test_a_request_is_answered_from_the_page(client, staff, step, status):
+    """One click leads to what it would do, the next one does it."""
     request = requested(now=NOW, start=NOW + 2 * DAY)
     client.force_login(staff("Desk", request.room.center))
+    address = reverse("admin:reservations_reservation_step", args=[request.pk, step])
 
-    page = client.get("/admin/").content.decode()
-
-    form = re.search(
-        r'<form method="post" action="([^"]+)" class="home-answer">(.*?)</form>', page, re.S
-    )
-    address, inside = form.groups()
-    assert f'value="{request.pk}"' in inside
-    assert 'name="action" value="approve"' in inside
-    asked = {"action": "approve", "_selected_action": request.pk}
-    answer = client.post(address, {**asked, "confirmed": "1"}, follow=True)
-    assert answer.status_code == 200
+    assert f'href="{address}"' in client.get("/admin/").content.decode()
+    assert client.get(address).status_code == 200
     request.refresh_from_db()
-    assert request.status == Status.CONFIRMED
+    assert request.status == Status.PENDING
+    client.post(address, {"confirmed": "1"})
+
+    request.refresh_from_db()
+    assert request.status == status
+    assert "Nobody is waiting." in client.get("/admin/").content.decode()
 
 
 def test_who_may_not_answer_has_no_buttons(client, staff):
@@ -193,7 +191,7 @@ def test_more_requests_than_there_is_room_for_are_a_link_away(client):
 
     page = client.get("/admin/").content.decode()
 
-    assert page.count("home-answer") == 8
+    assert page.count('class="home-answer"') == 8
     assert "?status__exact=Pending" in page
 
 
