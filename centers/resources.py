@@ -374,12 +374,13 @@ class CenterSheet(ByRole):
             self.neighborhoods.setdefault(name, found)
 
     def key_of_row(self, row: Mapping[str, str]) -> Any:
-        country = places.country_code(row.get("country", "")) or row.get("country", "")
+        country = places.country_code(row.get("country", ""))
         state, _ = places.state_code_and_name(country, row.get("state", ""))
         return tuple(map(places.folded, (row.get("name", ""), row.get("city", ""), state)))
 
     def key_of(self, instance: Any) -> Any:
-        state, _ = places.state_code_and_name(instance.country, instance.state)
+        country = places.country_code(instance.country)
+        state, _ = places.state_code_and_name(country, instance.state)
         return tuple(map(places.folded, (instance.name, instance.city, state)))
 
     def keys_stored(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:

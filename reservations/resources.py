@@ -13,6 +13,7 @@ from accounts.models import User, canonical_email
 from centers.models import Center, ResourceType
 from centers.resources import types_by_name
 from reservations.models import Allowance, AllowanceEntry, PromoCode
+from roombook import history
 from roombook.imports import cells
 from roombook.imports.cells import Choice, Column, Kind
 from roombook.imports.files import Row
@@ -223,6 +224,13 @@ class AllowanceSheet(Benefit):
             most[allowance] = max(most.get(allowance, 0), -entered)
         for each in instances:
             each.used_most = most.get(each.pk, 0)
+
+    def looked_at(self, rows: Sequence[Any]) -> None:
+        history.looked_at_all(
+            {each.user_id: each.user for each in rows}.values(),
+            by=self.exporter,
+            note="Exported with their allowances.",
+        )
 
     def key_of_row(self, row: Mapping[str, str]) -> Any:
         account = self.accounts.get(canonical_email(row.get("account", "")))

@@ -111,6 +111,26 @@ def looked_at(row: Model, *, by: Any = None, note: str = "") -> None:
     _write(row, LogEntry.Action.ACCESS, {}, by, note)
 
 
+def looked_at_all(rows: Iterable[Model], *, by: Any, note: str) -> None:
+    """The same of many rows of one model, by one INSERT."""
+    from auditlog.models import LogEntry
+    from django.contrib.contenttypes.models import ContentType
+
+    LogEntry.objects.bulk_create(
+        LogEntry(
+            content_type=ContentType.objects.get_for_model(row),
+            object_pk=str(row.pk),
+            object_id=row.pk,
+            object_repr=name_of(row),
+            action=LogEntry.Action.ACCESS,
+            changes={},
+            actor=by,
+            additional_data={NOTE: note},
+        )
+        for row in rows
+    )
+
+
 def _write(row: Model, action: int, changes: dict[str, Any], by: Any, note: str) -> None:
     from auditlog.models import LogEntry
 

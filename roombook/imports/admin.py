@@ -282,6 +282,7 @@ class Pages:
                 known_by="id" if "id" in self.sheet.columns() else self.sheet.key[0],
             )
         sheet = self.sheet(allowed)
+        sheet.exporter = request.user
         try:
             rows = self._listed(request, sheet, params)
         except IncorrectLookupParameters:

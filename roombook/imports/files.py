@@ -24,7 +24,7 @@ from openpyxl.utils.exceptions import InvalidFileException
 MAX_BYTES = 10 * 1024 * 1024
 MAX_ROWS = 20_000
 # What a workbook holds unpacked: a few packed bytes may be gigabytes.
-MAX_UNPACKED = 200 * 1024 * 1024
+MAX_UNPACKED = 100 * 1024 * 1024
 # A spreadsheet's own bound.
 MAX_CELL = 32_767
 MAX_COLUMNS = 256
@@ -207,6 +207,8 @@ def _check_header(header: list[str]) -> None:
 
 
 def _row(number: int, header: list[str], line: Sequence[Any]) -> Row | None:
+    if len(line) > MAX_COLUMNS + 1:
+        raise BadFile(f"Row {number} has more cells than the header has columns.")
     cells: dict[str, str] = {}
     problems: dict[str, str] = {}
     is_empty = True

@@ -26,6 +26,8 @@ class Upload(models.Model):
 
     @classmethod
     def keep(cls, *, now: dt.datetime, **fields: Any) -> "Upload":
-        """Keep a file for a day; what nobody confirmed goes."""
-        cls.objects.filter(created_at__lt=now - KEPT).delete()
+        """Keep a file for a day, or until its owner sends another one for the same list."""
+        old = models.Q(created_at__lt=now - KEPT)
+        another = models.Q(user=fields["user"], sheet=fields["sheet"])
+        cls.objects.filter(old | another).delete()
         return cls.objects.create(created_at=now, **fields)

@@ -214,6 +214,8 @@ class Sheet(ModelResource):
         self.present: set[str] = set()
         self.changes: dict[str, tuple[str, str]] = {}
         self.before: dict[str, Any] = {}
+        # Who exports, if it is somebody.
+        self.exporter: Any = None
         self.rows_exported = 0
         # Told how many rows are out, for somebody who waits.
         self.on_export: Callable[[int], None] = lambda rows: None
@@ -635,7 +637,8 @@ class Sheet(ModelResource):
     def _make_sure(self, changed: Sequence[Checked]) -> None:
         """Lock the rows, in the order of their ids, and refuse if they are not as they were."""
         for batch in batches(sorted(changed, key=lambda row: row.instance.pk)):
-            locked = self._meta.model._base_manager.select_for_update()
+            # Not their keys: what refers to them is not kept waiting.
+            locked = self._meta.model._base_manager.select_for_update(no_key=True)
             stored = locked.filter(pk__in=[row.instance.pk for row in batch]).order_by("pk")
             found = {instance.pk: instance for instance in stored}
             self.attach(list(found.values()))
@@ -707,9 +710,14 @@ class Sheet(ModelResource):
         """Rows in batches, with all that their columns show."""
         for batch in batches(rows.iterator(chunk_size=BATCH)):
             self.attach(batch)
+            if self.exporter is not None:
+                self.looked_at(batch)
             yield from batch
             self.rows_exported += len(batch)
             self.on_export(self.rows_exported)
+
+    def looked_at(self, rows: Sequence[Any]) -> None:
+        """Write down whose personal data goes out."""
 
     def export_field(self, field: Any, instance: Any, **kwargs: Any) -> str:
         text = str(field.widget.render(field.get_value(instance), of=instance, sheet=self))

@@ -7,6 +7,7 @@ from decimal import Decimal
 
 import openpyxl
 import pytest
+from auditlog.models import LogEntry
 from django.db import connection
 from django.http import StreamingHttpResponse
 from django.test.utils import CaptureQueriesContext
@@ -269,3 +270,18 @@ def test_an_accountant_exports_and_does_not_import(client, staff):
     client.force_login(staff("Accountant"))
 
     assert b"import/" not in client.get("/admin/centers/center/export/").content
+
+
+def test_whose_address_goes_out_is_written_down(client):
+    ann, customer = AdministratorFactory(), UserFactory(email="someone@example.com")
+    AllowanceFactory.create_batch(2, user=customer)
+    client.force_login(ann)
+    LogEntry.objects.all().delete()
+
+    assert b"someone@example.com" in downloaded(
+        client, "/admin/reservations/allowance/export/?_export=csv"
+    )
+
+    entry = LogEntry.objects.get()
+    assert (entry.actor, entry.action) == (ann, LogEntry.Action.ACCESS)
+    assert (entry.object_id, "someone" in entry.object_repr) == (customer.pk, False)

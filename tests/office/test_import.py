@@ -1,6 +1,8 @@
 """Importing tables of rows: checked as a whole, previewed, written all or nothing."""
 
 import datetime as dt
+import io
+import zipfile
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
@@ -459,6 +461,7 @@ def refusal(content, name="centers"):
         (b"name,,city\nA,B,C\n", "Column 2"),
         (b"name,city\nA,B,C\n", "Row 2 has more"),
         (b"name,city\nA\n", "Row 2 has fewer"),
+        (b"name,city\n" + b"," * 5000, "Row 2 has more"),
         (b'name,city\n"A,B\n', "line"),
         (b'name,city\n"A"x,B\n', "line 2"),
         ("name\nZürich\n".encode("latin-1"), "UTF-8"),
@@ -539,19 +542,36 @@ def test_the_right_sheet_of_a_workbook():
 
 def test_a_sheet_that_lies_about_its_size():
     """Some programs write a dimension of one cell."""
-    import io
-    import zipfile
+    content = edited(
+        xlsx_of(["name", "time_zone"], ["A", "UTC"]),
+        lambda data: data.replace(b'ref="A1:B2"', b'ref="A1"'),
+    )
 
-    source = zipfile.ZipFile(io.BytesIO(xlsx_of(["name", "time_zone"], ["A", "UTC"])))
+    assert counts("centers", content) == {"new": 1}
+
+
+def edited(book, edit):
+    """The workbook with its sheet's XML changed."""
     out = io.BytesIO()
-    with zipfile.ZipFile(out, "w") as target:
+    with zipfile.ZipFile(io.BytesIO(book)) as source, zipfile.ZipFile(out, "w") as target:
         for entry in source.infolist():
             data = source.read(entry)
-            if entry.filename.endswith("sheet1.xml"):
-                data = data.replace(b'ref="A1:B2"', b'ref="A1"')
-            target.writestr(entry, data)
+            target.writestr(entry, edit(data) if entry.filename.endswith("sheet1.xml") else data)
+    return out.getvalue()
 
-    assert counts("centers", out.getvalue()) == {"new": 1}
+
+def test_a_workbook_with_entities_that_grow_is_damaged():
+    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">%s]>' % b"".join(
+        b'<!ENTITY %c "%s">' % (letter, b"&%c;" % (letter - 1) * 10) for letter in range(98, 110)
+    )
+    content = edited(
+        xlsx_of(["name"], ["A"]),
+        lambda data: data.replace(b"<worksheet", bomb + b"<worksheet", 1).replace(
+            b"<sheetData>", b"<sheetData><row><c><v>&m;</v></c></row>"
+        ),
+    )
+
+    assert "damaged" in refusal(content)
 
 
 # --- All or nothing -----------------------------------------------------------------------------
