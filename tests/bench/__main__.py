@@ -18,15 +18,18 @@ django.setup()
 from tests.bench import admin, servers  # noqa: E402 (they read models)
 from tests.bench.cases import PATHS, World  # noqa: E402
 from tests.bench.cluster import QUICK, ROOT, SETTINGS, Cluster  # noqa: E402
+from tests.bench.load import ask, drive, request  # noqa: E402
 from tests.bench.measure import Bench, Series, Size  # noqa: E402
-from tests.bench.servers import DatabaseCpu, Server  # noqa: E402
+from tests.bench.servers import DatabaseCpu  # noqa: E402
 from tests.pg_plugin import programs  # noqa: E402
 
 SMALL = 1000
 RESERVATIONS_A_CENTER = 10
 ABOUT_OPERATIONS = {"growth", "clients", "gthread"}
+# How often each kind of search is asked.
+SEARCHES = 20
 # Chapters that a quick run does without.
-SLOW = {*ABOUT_OPERATIONS, "admin"}
+SLOW = {*ABOUT_OPERATIONS, "searches", "admin"}
 
 
 def main(words: Sequence[str] | None = None) -> None:
@@ -52,7 +55,7 @@ def arguments(words: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--only",
         action="append",
-        choices=[*PATHS, "admin", "rivals", "growth", "clients", "gthread"],
+        choices=[*PATHS, "searches", "admin", "rivals", "growth", "clients", "gthread"],
         help="an operation, or a chapter; may be given again",
     )
     parser.add_argument("--quick", action="store_true", help="1,000 centers, short stretches")
@@ -118,6 +121,8 @@ def run(cluster: Cluster, folder: Path, told: argparse.Namespace) -> None:
             clients(run, bench)
         if run.wants("gthread"):
             gthread(run, bench)
+        if run.wants("searches"):
+            searches(bench)
         if run.wants("rivals"):
             rivals(bench)
         say(
@@ -125,7 +130,7 @@ def run(cluster: Cluster, folder: Path, told: argparse.Namespace) -> None:
             f" (raw {bench.raw.memory() / 1024:.0f} MB)."
         )
         if run.wants("admin"):
-            pages(run, bench.app)
+            pages(bench)
 
 
 def operations(run: Run, bench: Bench) -> dict[str, Series]:
@@ -201,6 +206,24 @@ def gthread(run: Run, bench: Bench) -> None:
             )
 
 
+def searches(bench: Bench) -> None:
+    say("\nSearches of all kinds, by one client. PG: milliseconds of the database's processor.\n")
+    say("| search | centers | p50 ms | slowest ms | PG CPU |\n|---|---|---|---|---|")
+    path, _ = PATHS["search"]
+    for name, body in bench.world.searches():
+        sent = request(path, body)
+        status, answer = ask(bench.app.port, sent)
+        before = bench.database.cpu()
+        outcome = drive(bench.app.port, iter([sent] * SEARCHES), 1)
+        series = Series()
+        series.add(outcome, 0, bench.database.cpu() - before)
+        say(
+            f"| {name} | {len(answer['Centers']) if status == 200 else status} |"
+            f" {series.percentile(0.5):.1f} | {series.percentile(1):.1f} |"
+            f" {series.each(series.database_cpu) * 1000:.1f} |"
+        )
+
+
 def rivals(bench: Bench) -> None:
     say("\nSixteen clients for one slot.\n")
     say("| server | slots | got by one | by none or several | slowest ms | deadlocks |")
@@ -214,10 +237,10 @@ def rivals(bench: Bench) -> None:
         )
 
 
-def pages(run: Run, server: Server) -> None:
+def pages(bench: Bench) -> None:
     say("\nPages of the back office, milliseconds.\n\n| page | status | first | then |")
     say("|---|---|---|---|")
-    for path, status, first, then in admin.pages(server):
+    for path, status, first, then in admin.pages(bench.app, bench.world):
         say(f"| `{path}` | {status} | {first:.0f} | {then:.0f} |")
 
 

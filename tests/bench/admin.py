@@ -8,23 +8,49 @@ from collections.abc import Iterator
 from urllib.parse import urlencode
 
 from reservations.generate.people import PASSWORD, administrator_of
+from reservations.office.books import REPORTS
+from tests.bench.cases import World
 from tests.bench.cluster import SEED
 from tests.bench.servers import HOST, Server
 
 TIMES = 5
-PAGES = (
-    "/admin/",
-    "/admin/reservations/reservation/",
-    "/admin/reservations/reservation/?q=garcia",
-    "/admin/reservations/reservation/?status__exact=Confirmed",
-    "/admin/centers/center/",
-    "/admin/centers/center/?q=denver",
-    "/admin/centers/meetingroom/",
-    "/admin/centers/rate/",
-    "/admin/accounts/user/",
-    "/admin/accounts/user/?q=garcia",
-    "/admin/payments/payment/",
+LISTS = (
+    "",
+    "reservations/reservation/",
+    "reservations/reservation/?q=garcia",
+    "reservations/reservation/?status__exact=Confirmed",
+    "centers/center/",
+    "centers/center/?q=denver",
+    "centers/meetingroom/",
+    "centers/rate/",
+    "centers/service/",
+    "accounts/user/",
+    "accounts/user/?q=garcia",
+    "payments/payment/",
+    "payments/refund/",
 )
+
+
+def addresses(world: World) -> list[str]:
+    """Lists, and what there is of a busy center, its busiest room and a booking of it."""
+    [[center, room, booking]] = world.rows(
+        """SELECT r.center_id, r.id, max(v.id) FROM reservations_reservation v
+             JOIN centers_meetingroom r ON r.id = v.room_id
+           WHERE v.start > now() AND v.status = 'Confirmed'
+           GROUP BY r.id ORDER BY count(*) DESC, r.id LIMIT 1"""
+    )
+    [[day]] = world.rows(
+        "SELECT start::date FROM reservations_reservation WHERE id = %s", (booking,)
+    )
+    of_one = (
+        f"reservations/reservation/timeline/?center={center}&date={day}",
+        f"reservations/reservation/timeline/week/?room={room}&date={day}",
+        f"reservations/reservation/{booking}/change/",
+        f"centers/center/{center}/change/",
+        f"accounts/user/{world.first_customer}/change/",
+    )
+    reports = (f"reservations/reservation/reports/{name}/" for name in REPORTS)
+    return [f"/admin/{path}" for path in (*LISTS, *of_one, *reports)]
 
 
 class Desk:
@@ -65,10 +91,10 @@ class Desk:
         return response.status, page
 
 
-def pages(server: Server) -> Iterator[tuple[str, int, float, float]]:
+def pages(server: Server, world: World) -> Iterator[tuple[str, int, float, float]]:
     """Each page: its address, status, milliseconds the first time and thereafter."""
     desk = Desk(server, administrator_of(SEED))
-    for path in PAGES:
+    for path in addresses(world):
         taken = []
         status = 0
         for _ in range(TIMES):
