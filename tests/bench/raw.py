@@ -872,9 +872,10 @@ def draft(cur: Any, user: User, data: Told, now: datetime) -> int:
              turnaround_minutes, occupied_from, occupied_until, status, holds_slot, hold_until,
              number_of_attendees, currency, total_cost, billable_hours, allowances_by_hand,
              is_live, uid, calendar_sequence, cancellation_notice_hours,
-             cancellation_grace_minutes, created_at, reduced_by)
+             cancellation_grace_minutes, created_at, reduced_by,
+             hours_override_reason)
            VALUES (%s, %s, %s, %s, %s, %s, %s, 'New', true, %s, %s, 'USD', %s, %s, false, false,
-             %s, 0, 24, 15, %s, 0) RETURNING id""",
+             %s, 0, 24, 15, %s, 0, '') RETURNING id""",
         (
             *(user.pk, room.pk, span.start, span.end, room.turnaround_minutes),
             *(span.start - margin, span.end + margin, now + HOLD, heads, quote.total),
