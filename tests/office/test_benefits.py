@@ -1,0 +1,243 @@
+"""What allowances, promo codes and partners came to, on their pages."""
+
+import datetime as dt
+from datetime import UTC, date, datetime
+from decimal import Decimal
+
+import pytest
+import time_machine
+from django.db.models import Q
+from django.urls import reverse
+
+from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode
+from reservations.office import benefits
+from reservations.status import Status
+from tests.centers.test_admin import errors_of
+from tests.centers.test_admin import form_of as fields_of
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import a_room
+from tests.office.counting import queries_of
+from tests.office.many import many
+
+pytestmark = pytest.mark.django_db
+
+TODAY = date(2027, 3, 10)
+NOW = datetime(2027, 3, 10, 12, tzinfo=UTC)
+THEN = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+@pytest.fixture
+def office(client):
+    client.force_login(AdministratorFactory())
+    return client
+
+
+def url(model, page, *args):
+    return reverse(f"admin:reservations_{model}_{page}", args=args)
+
+
+def form_of(page):
+    """What the browser would send: of a box for several rows with none chosen, nothing."""
+    fields = fields_of(page)
+    return {
+        name: value
+        for name, value in fields.items()
+        if value or name not in ("centers", "room_types")
+    }
+
+
+def text_of(page):
+    return " ".join(page.content.decode().split())
+
+
+def enter(allowance, hours, *, at=NOW, period=None, reservation=None):
+    AllowanceEntry.objects.create(
+        allowance=allowance,
+        hours=hours,
+        at=at,
+        period=period,
+        reservation=reservation,
+        reason="Test",
+    )
+
+
+# --- Allowances -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def reservation():
+    return many(a_room(), UserFactory(), 1, start=THEN)[0]
+
+
+def told(allowance):
+    return [
+        (f"{each.month:%Y-%m}", each.given, each.used, each.left, each.used_until_then)
+        for each in benefits.statement(allowance, TODAY)
+    ]
+
+
+def test_monthly_hours_lapse_with_their_month(reservation):
+    monthly = Allowance.objects.create(
+        user=reservation.user, description="Plan", kind=Allowance.Kind.MONTHLY, hours=10
+    )
+    enter(monthly, -4, period=date(2027, 1, 1), reservation=reservation)
+    enter(monthly, 1, period=date(2027, 1, 1), reservation=reservation)
+    enter(monthly, 5, period=date(2027, 2, 1))
+    enter(monthly, -2, period=date(2027, 4, 1), reservation=reservation)
+    assert told(monthly) == [
+        ("2027-04", 10, 2, 8, 5),
+        ("2027-03", 10, 0, 10, 3),
+        ("2027-02", 15, 0, 15, 3),
+        ("2027-01", 10, 3, 7, 3),
+    ]
+    assert benefits.hours_left([monthly], TODAY) == {monthly.pk: 10}
+
+
+def test_one_off_hours_are_carried_on(reservation):
+    gift = Allowance.objects.create(user=reservation.user, description="Gift", hours=10)
+    enter(gift, -4, at=datetime(2027, 1, 5, tzinfo=UTC), reservation=reservation)
+    enter(gift, -3, at=datetime(2027, 2, 5, tzinfo=UTC), reservation=reservation)
+    assert told(gift) == [
+        ("2027-03", 0, 0, 3, 7),
+        ("2027-02", 0, 3, 3, 7),
+        ("2027-01", 10, 4, 6, 4),
+    ]
+    assert benefits.hours_left([gift], TODAY) == {gift.pk: 3}
+
+
+def test_an_unused_allowance_tells_this_month():
+    fresh = Allowance.objects.create(user=UserFactory(), description="Fresh", hours=3)
+    assert told(fresh) == [("2027-03", 3, 0, 3, 0)]
+
+
+def test_the_page_of_an_allowance_shows_months_and_ledger(client, reservation):
+    gift = Allowance.objects.create(user=reservation.user, description="Gift", hours=10)
+    enter(gift, -4, at=datetime(2027, 1, 5, tzinfo=UTC), reservation=reservation)
+    with time_machine.travel(NOW, tick=False):
+        client.force_login(AdministratorFactory())
+        page = text_of(client.get(url("allowance", "change", gift.pk)))
+        listed = text_of(client.get(url("allowance", "changelist")))
+        assert client.get(url("allowance", "add")).status_code == 200
+    assert "January 2027" in page
+    assert f"Reservation {reservation.pk}</a>" in page
+    assert ">6</td>" in listed
+
+
+def test_an_allowance_is_not_cut_below_what_is_used(office, reservation):
+    gift = Allowance.objects.create(user=reservation.user, description="Gift", hours=10)
+    enter(gift, -4, reservation=reservation)
+    address = url("allowance", "change", gift.pk)
+    data = form_of(office.get(address))
+    assert set(errors_of(office.post(address, {**data, "hours": "3"}))) == {"hours"}
+    assert errors_of(office.post(address, {**data, "hours": "4"})) == {}
+
+
+# --- Promo codes and partners ---------------------------------------------------------------------
+
+
+def test_revenue_is_of_those_that_came_about(office):
+    promo = PromoCode.objects.create(code="SPRING", percent=10, max_uses=5, uses=2, budget=100)
+    PromoCode.objects.filter(pk=promo.pk).update(spent=Decimal("12.50"))
+    partner = Partner.objects.create(code="ACME", name="Acme")
+    room, user = a_room(), UserFactory()
+    for index, status in enumerate(Status):
+        start = THEN + index * dt.timedelta(days=1)
+        many(room, user, 2, start=start, status=status, promo_code=promo, partner=partner)
+    brought = benefits.brought_by("promo_code", [promo.pk], seen=Q())
+    assert brought == {promo.pk: benefits.Brought(6, Decimal("60.00"))}
+    for model, row in (("promocode", promo), ("partner", partner)):
+        for page in (url(model, "changelist"), url(model, "change", row.pk)):
+            assert "$60.00" in text_of(office.get(page))
+    page = text_of(office.get(url("promocode", "changelist")))
+    assert "2 of 5, 3 left" in page
+    assert "$12.50 of $100.00, $87.50 left" in page
+
+
+def test_other_currencies_are_not_added_up(office):
+    partner = Partner.objects.create(code="ACME", name="Acme")
+    rows = many(a_room(), UserFactory(), 2, start=THEN, partner=partner)
+    rows[0].currency = "EUR"
+    rows[0].save()
+    assert benefits.brought_by("partner", [partner.pk], seen=Q())[partner.pk].bookings == 1
+
+
+def test_figures_are_of_the_centers_that_one_sees(client, staff):
+    partner = Partner.objects.create(code="ACME", name="Acme")
+    mine, other = a_room(), a_room()
+    many(mine, UserFactory(), 1, start=THEN, partner=partner)
+    many(other, UserFactory(), 4, start=THEN, partner=partner)
+    client.force_login(staff("Manager", mine.center))
+    page = text_of(client.get(url("partner", "changelist")))
+    assert "$10.00" in page
+    assert "$50.00" not in page
+
+
+@pytest.mark.parametrize(
+    ("fields", "wrong"),
+    [
+        ({"percent": "10", "amount": "5"}, "percent"),
+        ({"percent": "101"}, "__all__"),
+        ({"percent": "0"}, "__all__"),
+        ({"percent": "ten"}, "percent"),
+        ({"percent": "10", "max_uses": "1"}, "max_uses"),
+        ({"percent": "10", "budget": "1"}, "budget"),
+        ({"percent": "10", "minimum_spend": "-1"}, "__all__"),
+        ({"percent": "10", "centers": "x"}, "centers"),
+        ({"code": "OTHER"}, "code"),
+        ({"code": ""}, "code"),
+    ],
+)
+def test_what_is_wrong_with_a_promo_code_is_told(office, fields, wrong):
+    PromoCode.objects.create(code="OTHER", percent=10)
+    promo = PromoCode.objects.create(code="SPRING", percent=10)
+    PromoCode.objects.filter(pk=promo.pk).update(uses=3, spent=Decimal(30))
+    address = url("promocode", "change", promo.pk)
+    refused = office.post(address, {**form_of(office.get(address)), **fields})
+    assert wrong in errors_of(refused)
+
+
+def test_uses_that_come_meanwhile_are_kept(office):
+    promo = PromoCode.objects.create(code="SPRING", percent=10, max_uses=9)
+    address = url("promocode", "change", promo.pk)
+    mine = form_of(office.get(address))
+    PromoCode.objects.filter(pk=promo.pk).update(uses=4, description="Theirs")
+    assert errors_of(office.post(address, {**mine, "max_uses": "5"})) == {}
+    promo.refresh_from_db()
+    assert (promo.uses, promo.max_uses, promo.description) == (4, 5, "Theirs")
+    assert set(errors_of(office.post(address, {**mine, "max_uses": "3"}))) == {"max_uses"}
+
+
+def test_lists_ask_as_often_for_2000_rows_as_for_20(office):
+    user = UserFactory()
+
+    def fill(first, last):
+        numbers = range(first, last)
+        PromoCode.objects.bulk_create(PromoCode(code=f"P{n}", percent=10) for n in numbers)
+        Partner.objects.bulk_create(Partner(code=f"A{n}", name=f"Partner {n}") for n in numbers)
+        Allowance.objects.bulk_create(
+            Allowance(user=user, description=f"Plan {n}", hours=3) for n in numbers
+        )
+
+    addresses = [url(model, "changelist") for model in ("promocode", "partner", "allowance")]
+    fill(0, 20)
+    few = {address: queries_of(office, address) for address in addresses}
+    fill(20, 2000)
+    assert {address: queries_of(office, address) for address in addresses} == few
+    assert max(few.values()) <= 14
+
+
+def test_the_ledger_asks_as_often_for_2000_entries_as_for_30(office):
+    gift = Allowance.objects.create(user=UserFactory(), description="Gift", hours=10)
+    rows = many(a_room(), gift.user, 30, start=THEN)
+
+    def fill(count):
+        AllowanceEntry.objects.bulk_create(
+            AllowanceEntry(allowance=gift, hours=1, at=NOW, reason="x", reservation=rows[n % 30])
+            for n in range(count)
+        )
+
+    address = url("allowance", "change", gift.pk)
+    fill(30)
+    few = queries_of(office, address)
+    fill(1970)
+    assert queries_of(office, address) == few
