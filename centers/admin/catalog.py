@@ -5,7 +5,7 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from accounts.scope import AtCenters
+from accounts.scope import AtCenters, OfAllCenters
 from centers import models
 from centers.admin.common import OF_CENTER, found_through_centers, preview
 from roombook.admin import ModelAdmin
@@ -38,14 +38,14 @@ class OpeningHoursAdmin(OfCenterAdmin):
 
 
 @admin.register(models.Neighborhood)
-class NeighborhoodAdmin(ModelAdmin):
+class NeighborhoodAdmin(OfAllCenters, ModelAdmin):
     list_display = ("name", "original_name", "city", "state")
     search_fields = ("name", "original_name", "city", "state")
     ordering = ("state", "city", "name", "pk")
 
 
 @admin.register(models.ResourceType)
-class ResourceTypeAdmin(ModelAdmin):
+class ResourceTypeAdmin(OfAllCenters, ModelAdmin):
     list_display = ("name", "is_service", "position", "internal")
     list_filter = ("is_service", "internal")
     search_fields = ("name",)

@@ -133,7 +133,7 @@ def home(user: User, *, now: dt.datetime) -> Home:
         zones = _zones(roles.scope(user, VIEW, ""))
         page.requests, page.more_requests = _requests(user, zones, now)
         page.days = [_today(user, zones, now), _tomorrow(user, zones, now)]
-    if roles.may(user, PAYMENTS) or roles.may(user, MAILS):
+    if roles.may(user, PAYMENTS) or roles.may_everywhere(user, MAILS):
         page.concerns = list(islice(_concerns(user, now), CONCERNS))
     if roles.may(user, SEE):
         _figures(page, user, now)
@@ -280,7 +280,7 @@ def _concerns(user: User, now: dt.datetime) -> Iterator[Concern]:
                 f"Reservation {dispute.payment.reservation_id}: {dispute.reason or dispute.status}",
                 reverse("admin:payments_dispute_change", args=[dispute.pk]),
             )
-    if roles.may(user, MAILS):
+    if roles.may_everywhere(user, MAILS):
         mails = attention.unsent_mails(now=now, since=now - LOOK_BACK)
         yield from _about_mails(list(mails.filter(known_to(user, "user"))[: MANY_MAILS + 1]))
 
