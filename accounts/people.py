@@ -1,54 +1,70 @@
-"""Finding accounts by what staff type of them."""
+"""Finding accounts by what staff type of them, among a million."""
+
+from collections.abc import Iterable
+from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
 
 from accounts.models import User, canonical_email
 
-# Of more than this nobody reads the list: they type another letter.
-MOST = 100
+# Up to so many are looked up first; where more begin so, it is better to look for their rows.
+MOST = 500
 EVERYBODY = Q()
 
 
-def beginning_with(words: str, *, by_address: bool = True, among: Q = EVERYBODY) -> list[int]:
-    """The ids of accounts of that address, or whose address, names or company begin so.
+def beginning_with(
+    words: str, *, by_address: bool = True, among: Q = EVERYBODY
+) -> Iterable[int] | QuerySet[Any, Any]:
+    """The accounts of that address, or whose address, names or company begin so: for `user__in`.
 
     Case does not matter; of two words the first is a first name and the other a last name, or the
-    other way round. At most MOST of those `among` whom one looks, by index (see the migrations).
+    other way round. Each way goes through an index (see the migrations). `by_address`: whether who
+    asks may know addresses and telephone numbers. `among`: those whom one looks for at all.
     """
     words = canonical_email(" ".join(words.split()))
-    if not words:
-        return []
-    if "@" in words:
-        rows = User.objects.filter(among)
-        exact = rows.filter(email=words).values_list("pk", flat=True)
-        begins = rows.filter(email__startswith=words).values_list("pk", flat=True)
-        return (list(exact) or list(begins[:MOST])) if by_address else []
-    first, _, last = words.partition(" ")
-    ways: list[Q] = [
-        Q(last_name_lower__startswith=words),
-        Q(company_name_lower__startswith=words),
-    ]
-    if last:
-        ways += [
-            Q(first_name_lower=first, last_name_lower__startswith=last),
-            Q(last_name_lower=first, first_name_lower__startswith=last),
-        ]
-    else:
-        ways.append(Q(first_name_lower__startswith=words))
-        if by_address:
-            ways.append(Q(email__startswith=words))
-    if by_address and not words[0].isalpha():
-        ways.append(Q(phone_number_lower__startswith=words))
-    found: dict[int, None] = {}
+    ways = list(_ways(words, by_address=by_address)) if words and "\x00" not in words else []
+    rows = _by_names().filter(among)
+    found: set[int] = set()
     # One question each: of conditions joined by OR the database may read the whole table.
     for way in ways:
-        ids = _with_lower_names().filter(among, way).values_list("pk", flat=True)[:MOST]
-        found |= dict.fromkeys(ids)
-    return list(found)[:MOST]
+        ids = list(rows.filter(way).values_list("pk", flat=True)[:MOST])
+        if len(ids) == MOST:
+            return rows.filter(_any(ways)).values("pk")
+        found.update(ids)
+        if ids and "@" in words:
+            break  # the very address: nobody else is meant
+    return sorted(found)
 
 
-def _with_lower_names() -> QuerySet[User]:
+def _ways(words: str, *, by_address: bool) -> Iterable[Q]:
+    if "@" in words:
+        if by_address:
+            yield Q(email=words)
+            yield Q(email__startswith=words)
+        return
+    first, _, last = words.partition(" ")
+    yield Q(last_name_lower__startswith=words)
+    yield Q(company_name_lower__startswith=words)
+    if last:
+        yield Q(first_name_lower=first, last_name_lower__startswith=last)
+        yield Q(last_name_lower=first, first_name_lower__startswith=last)
+    else:
+        yield Q(first_name_lower__startswith=words)
+        if by_address:
+            yield Q(email__startswith=words)
+    if by_address and not words[0].isalpha():
+        yield Q(phone_number_lower__startswith=words)
+
+
+def _any(ways: Iterable[Q]) -> Q:
+    every = Q()
+    for way in ways:
+        every |= way
+    return every
+
+
+def _by_names() -> QuerySet[User]:
     return User.objects.alias(
         first_name_lower=Lower("first_name"),
         last_name_lower=Lower("last_name"),

@@ -3,31 +3,127 @@
 Only refunds that the gateway refused are seen to here.
 """
 
+from datetime import timedelta
 from typing import Any
+from uuid import UUID
 
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
-from django.db.models import F, QuerySet
+from django.db.models import F, Q, QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 from django.utils import timezone
+from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter
 
-from accounts import roles
+from accounts import people, roles
 from accounts.scope import AtCenters, InlineAtCenter, OnlyEverywhere
-from payments import actions
+from payments import actions, gateways
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Dispute, IllegalMove, Payment, Refund, SavedCard
-from roombook.admin import ModelAdmin, ReadOnly, TabularInline
+from roombook.admin import ModelAdmin, ReadOnly, TabularInline, number
+from roombook.filters import ByTyping
+
+
+class FoundByMoney:
+    """A list of money that is found by what staff hold in their hands, each through an index.
+
+    `to_payment` leads from a row to its payment. Stands before ModelAdmin among the bases.
+    """
+
+    to_payment = ""
+
+    @admin.display(ordering="pk", description="no.")
+    def number(self, row: Any) -> int:
+        return int(row.pk)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet, search_term: str
+    ) -> tuple[QuerySet, bool]:
+        words = search_term.strip()
+        if not words:
+            return queryset, False
+        if (pk := number(words.removeprefix("#"))) is not None:
+            return queryset.filter(**{f"{self.to_payment}reservation": pk}), False
+        if (key := _uuid(words)) is not None:
+            by_key = Q(**{f"{self.to_payment}key": key})
+            if self.to_payment and hasattr(queryset.model, "key"):
+                by_key |= Q(key=key)
+            return queryset.filter(by_key), False
+        if references := list(
+            Payment.objects.filter(reference=words).values_list("pk", flat=True)[:MOST]
+        ):
+            return queryset.filter(**{f"{self.to_payment}pk__in": references}), False
+        if queryset.model is Dispute and queryset.filter(reference=words).exists():
+            return queryset.filter(reference=words), False
+        by_address = roles.may(request.user, "accounts.view_user")
+        customers = people.beginning_with(words, by_address=by_address)
+        return queryset.filter(**{f"{self.to_payment}reservation__user__in": customers}), False
+
+
+# Of one reference there is one payment a gateway.
+MOST = 10
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+class Made(DropdownFilter):
+    """By the day on which a row was made, in UTC as everything about money."""
+
+    title = "made (days in UTC)"
+    parameter_name = "made"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [
+            ("today", "Today"),
+            ("week", "Last 7 days"),
+            ("month", "This month"),
+            ("last-month", "Last month"),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        today = timezone.now().replace(hour=0, minute=0, second=0, microsecond=0)
+        first = today.replace(day=1)
+        spans = {
+            "today": (today, None),
+            "week": (today - timedelta(days=6), None),
+            "month": (first, None),
+            "last-month": ((first - timedelta(days=1)).replace(day=1), first),
+        }
+        since, until = spans.get(self.value() or "", (None, None))
+        if since is not None:
+            queryset = queryset.filter(created_at__gte=since)
+        return queryset.filter(created_at__lt=until) if until is not None else queryset
+
+
+class TakenBy(DropdownFilter):
+    """By gateway; those that there can be, not read from a million rows."""
+
+    title = "gateway"
+    parameter_name = "gateway"
+
+    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+        return [(name, name.capitalize()) for name in gateways.CLASSES]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        known = self.value() in gateways.CLASSES
+        return queryset.filter(gateway=self.value()) if known else queryset
 
 
 @admin.register(SavedCard)
 class SavedCardAdmin(ReadOnly, OnlyEverywhere, ModelAdmin):
     list_display = ("user", "brand", "last4", "expiry", "gateway", "created_at")
-    list_filter = ("brand", "gateway")
+    list_filter = (("brand", ChoicesDropdownFilter), TakenBy)
+    list_filter_submit = True
     list_select_related = ("user",)
-    search_fields = ("user__email", "last4", "first_name", "last_name")
-    ordering = ("-created_at", "pk")
+    search_fields = ("user__email",)
+    search_help_text = "E-mail or name of the account"
+    ordering = ("-pk",)
     fields = (
         "user",
         "brand",
@@ -40,6 +136,13 @@ class SavedCardAdmin(ReadOnly, OnlyEverywhere, ModelAdmin):
         "gateway",
         "created_at",
     )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[SavedCard], search_term: str
+    ) -> tuple[QuerySet[SavedCard], bool]:
+        if not search_term.strip():
+            return queryset, False
+        return queryset.filter(user__in=people.beginning_with(search_term)), False
 
     @admin.display(description="expires")
     def expiry(self, card: SavedCard) -> str:
@@ -61,24 +164,22 @@ class DisputeInline(ReadOnly, InlineAtCenter, TabularInline):
 
 
 @admin.register(Payment)
-class PaymentAdmin(ReadOnly, AtCenters, ModelAdmin):
+class PaymentAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
     center_path = "reservation__room__center"
     list_display = (
-        "key",
-        "reservation",
-        "amount",
-        "currency",
-        "state",
-        "card",
-        "gateway",
-        "is_live",
-        "created_at",
+        *("number", "reservation", "amount", "currency", "state", "card", "gateway"),
+        *("is_live", "created_at"),
     )
-    list_filter = ("state", "gateway", "is_live", "created_at")
+    list_filter = (
+        *(Made, ("state", ChoicesDropdownFilter), TakenBy, "is_live"),
+        ("reservation__room__center", ByTyping),
+    )
+    list_filter_submit = True
     list_select_related = ("reservation",)
-    search_fields = ("key", "reference", "card_last4", "reservation__user__email")
-    date_hierarchy = "created_at"
-    ordering = ("-created_at", "pk")
+    ordering = ("-created_at", "-pk")
+    # For the box alone: what is searched is said in FoundByMoney.
+    search_fields = ("key",)
+    search_help_text = "Reservation, key, gateway's reference, e-mail or name"
     inlines = (RefundInline, DisputeInline)
 
     @admin.display(description="card")
@@ -95,16 +196,21 @@ class OutsideForm(forms.Form):
 
 
 @admin.register(Refund)
-class RefundAdmin(ReadOnly, AtCenters, ModelAdmin):
+class RefundAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
     center_path = "payment__reservation__room__center"
     # Rows are read-only for everybody; who may change refunds may see to refused ones.
     action_permissions = {"settle": "payments.change_refund"}
-    list_display = ("key", "payment", "amount", "state", "reason", "created_at", "done_at")
-    list_filter = ("state", "created_at")
+    list_display = ("number", "payment", "amount", "state", "reason", "created_at", "done_at")
+    list_filter = (
+        *(Made, ("state", ChoicesDropdownFilter)),
+        ("payment__reservation__room__center", ByTyping),
+    )
+    list_filter_submit = True
     list_select_related = ("payment",)
-    search_fields = ("key", "payment__key", "reason", "payment__reservation__user__email")
-    date_hierarchy = "created_at"
-    ordering = ("-created_at", "pk")
+    ordering = ("-created_at", "-pk")
+    to_payment = "payment__"
+    search_fields = ("key",)
+    search_help_text = "Reservation, key, gateway's reference, e-mail or name"
     actions = ("try_again", "settle_outside")
 
     def has_settle_permission(self, request: HttpRequest) -> bool:
@@ -169,8 +275,9 @@ class RefundAdmin(ReadOnly, AtCenters, ModelAdmin):
 
 
 @admin.register(Dispute)
-class DisputeAdmin(ReadOnly, AtCenters, ModelAdmin):
-    """Customers who asked their bank for the money back; those to be answered come first."""
+class DisputeAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
+    """Customers who asked their bank for the money back; those to be answered come first, then the
+    latest that ended."""
 
     center_path = "payment__reservation__room__center"
 
@@ -178,11 +285,16 @@ class DisputeAdmin(ReadOnly, AtCenters, ModelAdmin):
         *("payment", "reservation", "amount", "currency", "reason", "status"),
         *("respond_by", "opened_at", "closed_at"),
     )
-    list_filter = (("closed_at", admin.EmptyFieldListFilter), "status", "opened_at")
+    list_filter = (
+        ("closed_at", admin.EmptyFieldListFilter),
+        ("payment__reservation__room__center", ByTyping),
+    )
+    list_filter_submit = True
     list_select_related = ("payment__reservation",)
-    search_fields = ("reference", "payment__key", "payment__reservation__user__email")
-    date_hierarchy = "opened_at"
-    ordering = (F("closed_at").asc(nulls_first=True), "respond_by", "pk")
+    ordering = (F("closed_at").desc(nulls_first=True), "respond_by", "pk")
+    to_payment = "payment__"
+    search_fields = ("reference",)
+    search_help_text = "Reservation, key, gateway's reference, e-mail or name"
 
     @admin.display
     def reservation(self, dispute: Dispute) -> str:

@@ -185,6 +185,11 @@ class Payment(models.Model):
                 condition=Q(state__in=["started", "authorized"]),
                 name="payment_unsettled",
             ),
+            # The back office's list, and what a gateway's dashboard calls a payment.
+            models.Index(fields=["-created_at", "-id"], name="payment_by_time"),
+            models.Index(
+                fields=["reference"], condition=~Q(reference=""), name="payment_by_reference"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -251,6 +256,10 @@ class Refund(models.Model):
                 name="refund_done_has_its_time",
             ),
         ]
+        indexes = [
+            models.Index(fields=["-created_at", "-id"], name="refund_by_time"),
+            models.Index(fields=["state", "-created_at"], name="refund_by_state"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.amount} of payment {self.payment_id} ({self.state})"
@@ -278,6 +287,12 @@ class Dispute(models.Model):
     opened_at = models.DateTimeField(editable=False)
     respond_by = models.DateTimeField("answer until", null=True, blank=True)
     closed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes = [
+            # Open ones first: PostgreSQL has nothing before everything where it counts down.
+            models.Index(fields=["-closed_at", "respond_by", "id"], name="dispute_open_first"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.amount} {self.currency} ({self.status})"

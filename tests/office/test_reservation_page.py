@@ -7,14 +7,13 @@ from html import unescape
 
 import pytest
 import time_machine
-from auditlog.models import LogEntry
 from django.contrib import admin
 from django.contrib.messages import get_messages
 from django.urls import reverse
 
 from accounts.outbox import OutboxMessage
 from payments.models import Refund
-from reservations import adjusting, approval, checkout, mail
+from reservations import adjusting, approval, checkout, history, mail
 from reservations.actions import apply_promo_code
 from reservations.models import PriceAdjustment, Reservation
 from reservations.office.steps import STEPS
@@ -190,7 +189,7 @@ def test_what_is_not_offered_is_refused_when_forced(office, status, name):
     assert level == "error"
     assert "Nothing was done." in text
     assert Reservation.objects.filter(pk=row.pk).values().get() == before
-    assert not LogEntry.objects.filter(object_id=row.pk).exists()
+    assert not history.of(row).exists()
 
 
 # --- Each step ----------------------------------------------------------------------------------
@@ -206,7 +205,7 @@ def test_approving_shows_what_is_charged_and_does_nothing_until_confirmed(office
     done = confirm(office, reservation, "approve")
     assert messages_of(done) == [("success", f"{reservation}: Approved.")]
     assert status_of(reservation) == Status.CONFIRMED
-    assert LogEntry.objects.latest("pk").actor.get_full_name() == "Root Boss"
+    assert history.of(reservation)[0].actor.get_full_name() == "Root Boss"
 
 
 def test_approving_tells_why_it_cannot_be(office):
@@ -407,7 +406,7 @@ def test_the_last_mail_is_sent_again(office):
 
     assert reservation.user.email in shown
     assert OutboxMessage.objects.about(mail.matter(reservation)).count() == 2
-    assert LogEntry.objects.latest("pk").changes == {"mail": [None, "confirmed, sent again"]}
+    assert history.of(reservation)[0].changes == {"mail": [None, "confirmed, sent again"]}
 
 
 # --- Who ----------------------------------------------------------------------------------------
@@ -638,16 +637,16 @@ def test_each_way_into_the_list_goes_by_an_index(office):
     """On a table too small for it to pay, so that sequential reading is made dear."""
     from django.db import connection
 
-    from accounts.people import _with_lower_names
+    from accounts.people import _by_names
 
     many(a_room(), UserFactory(), 50, start=NOW)
     ways = {
         "reservation_by_start": Reservation.objects.order_by("-start", "-pk")[:50],
         "reservation_by_user": Reservation.objects.filter(user__in=[1, 2, 3]),
         "reservation_by_status": Reservation.objects.filter(status="Pending").order_by("start"),
-        "user_last_name_begins": _with_lower_names().filter(last_name_lower__startswith="hop"),
-        "user_first_name_begins": _with_lower_names().filter(first_name_lower__startswith="g"),
-        "user_company_name_begins": _with_lower_names().filter(company_name_lower__startswith="na"),
+        "user_last_name_begins": _by_names().filter(last_name_lower__startswith="hop"),
+        "user_first_name_begins": _by_names().filter(first_name_lower__startswith="g"),
+        "user_company_name_begins": _by_names().filter(company_name_lower__startswith="na"),
     }
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")

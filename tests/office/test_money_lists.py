@@ -1,0 +1,215 @@
+"""The lists of payments, refunds and disputes, also where there are many of them."""
+
+import datetime as dt
+from decimal import Decimal
+from uuid import uuid4
+
+import pytest
+import time_machine
+from django.db import connection
+from django.db.models import F
+from django.urls import reverse
+
+from payments.models import Dispute, Payment, Refund
+from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory
+from tests.factories_reservations import NOW, ReservationFactory, a_room, booked
+from tests.office.counting import queries_of
+
+pytestmark = pytest.mark.django_db
+
+DAY = dt.timedelta(days=1)
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel(NOW, tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def office(client):
+    client.force_login(AdministratorFactory())
+    return client
+
+
+def page(name):
+    return reverse(f"admin:payments_{name}_changelist")
+
+
+def listed(office, name, **query):
+    response = office.get(page(name), query)
+    assert response.status_code == 200
+    return [row.pk for row in response.context["cl"].result_list]
+
+
+def paid(reservation, *, state="captured", at=NOW, reference="", **fields):
+    return Payment.objects.create(
+        reservation=reservation,
+        key=uuid4(),
+        gateway="sandbox",
+        amount=Decimal(50),
+        currency="USD",
+        state=state,
+        reference=reference,
+        lease_until=at,
+        created_at=at,
+        authorized_at=at,
+        captured_at=at,
+        **fields,
+    )
+
+
+def given_back(payment, *, state="done", at=NOW):
+    return Refund.objects.create(
+        payment=payment, amount=Decimal(5), state=state, created_at=at, done_at=at
+    )
+
+
+def disputed(payment, number, *, closed_at=None):
+    return Dispute.objects.create(
+        payment=payment,
+        reference=f"dp_{number}",
+        amount=Decimal(50),
+        currency="USD",
+        status="lost" if closed_at else "needs_response",
+        opened_at=NOW - DAY,
+        respond_by=NOW + DAY,
+        closed_at=closed_at,
+    )
+
+
+@pytest.fixture
+def grace():
+    return UserFactory(
+        email="grace@navy.example", first_name="Grace", last_name="Hopper", company_name="Navy"
+    )
+
+
+@pytest.fixture
+def hers(grace):
+    payment = paid(ReservationFactory(user=grace), reference="pi_123")
+    return payment, given_back(payment), disputed(payment, 1)
+
+
+@pytest.mark.parametrize(
+    "words", ["grace@navy.example", "Hopper", "gra", "navy", "pi_123", "RESERVATION", "KEY"]
+)
+def test_money_is_found_by_what_staff_hold_in_their_hands(office, hers, words):
+    payment, refund, dispute = hers
+    other = paid(ReservationFactory())
+    given_back(other), disputed(other, 2)
+    given = {"RESERVATION": str(payment.reservation_id), "KEY": str(payment.key)}
+    words = given.get(words, words)
+
+    assert listed(office, "payment", q=words) == [payment.pk]
+    assert listed(office, "refund", q=words) == [refund.pk]
+    assert listed(office, "dispute", q=words) == [dispute.pk]
+
+
+def test_a_refund_and_a_dispute_are_found_by_their_own_key_and_reference(office, hers):
+    _, refund, dispute = hers
+
+    assert listed(office, "refund", q=str(refund.key)) == [refund.pk]
+    assert listed(office, "dispute", q="dp_1") == [dispute.pk]
+
+
+@pytest.mark.parametrize("words", ["²", "%", "9" * 40, "'; --", "a@b@c", "nobody"])
+@pytest.mark.parametrize("name", ["payment", "refund", "dispute", "savedcard"])
+def test_nonsense_finds_nothing(office, hers, name, words):
+    assert listed(office, name, q=words) == []
+
+
+def test_cards_are_found_by_their_account(office, grace):
+    card = SavedCardFactory(user=grace)
+    SavedCardFactory()
+
+    assert listed(office, "savedcard", q="grace hop") == [card.pk]
+
+
+def test_lists_are_cut_to_times_states_gateways_and_centers(office):
+    room = a_room()
+    ours = paid(ReservationFactory(room=room))
+    last_month = paid(ReservationFactory(), state="voided", at=NOW - 5 * DAY)
+
+    assert listed(office, "payment", made="today") == [ours.pk]
+    assert listed(office, "payment", made="week") == [ours.pk, last_month.pk]
+    assert listed(office, "payment", made="month") == [ours.pk]
+    assert listed(office, "payment", made="last-month") == [last_month.pk]
+    assert listed(office, "payment", made="ever") == [ours.pk, last_month.pk]
+    assert listed(office, "payment", state__exact="voided") == [last_month.pk]
+    assert listed(office, "payment", gateway="stripe") == []
+    center = {"reservation__room__center__id__exact": room.center_id}
+    assert listed(office, "payment", **center) == [ours.pk]
+
+
+def test_disputes_to_be_answered_come_first(office):
+    payment = paid(ReservationFactory())
+    old = disputed(payment, 1, closed_at=NOW - 2 * DAY)
+    recent = disputed(payment, 2, closed_at=NOW - DAY)
+    open_one = disputed(payment, 3)
+
+    assert listed(office, "dispute") == [open_one.pk, recent.pk, old.pk]
+
+
+@pytest.mark.parametrize("name", ["payment", "refund", "dispute"])
+@pytest.mark.parametrize("query", ["", "?q=ada", "?made=month"])
+def test_the_lists_ask_as_often_for_2000_as_for_20(office, name, query):
+    reservation = booked()
+
+    def add(count):
+        closed = "voided"  # of open ones a reservation has one
+        rows = Payment.objects.bulk_create(
+            Payment(
+                reservation=reservation,
+                gateway="sandbox",
+                amount=1,
+                currency="USD",
+                state=closed,
+                lease_until=NOW,
+                created_at=NOW,
+            )
+            for _ in range(count)
+        )
+        Refund.objects.bulk_create(Refund(payment=row, amount=1, created_at=NOW) for row in rows)
+        Dispute.objects.bulk_create(
+            Dispute(payment=row, reference=str(row.key), amount=1, currency="USD", opened_at=NOW)
+            for row in rows
+        )
+
+    add(20)
+    few = queries_of(office, page(name) + query)
+    add(1_980)
+
+    assert queries_of(office, page(name) + query) == few
+
+
+@pytest.mark.parametrize("name", ["payment", "refund", "dispute"])
+def test_nothing_is_counted_to_its_end_or_read_for_a_filter(
+    office, hers, name, django_assert_max_num_queries
+):
+    with django_assert_max_num_queries(14) as asked:
+        office.get(page(name))
+
+    for sql in (each["sql"] for each in asked.captured_queries):
+        assert "DISTINCT" not in sql
+        if "COUNT(" in sql:
+            assert "LIMIT 5000" in sql
+
+
+@pytest.mark.postgres
+def test_each_list_goes_by_an_index(hers):
+    """On tables too small for it to pay, so that reading and sorting all is made dear."""
+    ways = {
+        "payment_by_time": Payment.objects.order_by("-created_at", "-pk")[:50],
+        "payment_by_reference": Payment.objects.filter(reference="pi_123"),
+        "refund_by_time": Refund.objects.order_by("-created_at", "-pk")[:50],
+        "refund_by_state": Refund.objects.filter(state="refused").order_by("-created_at"),
+        "dispute_open_first": Dispute.objects.order_by(
+            F("closed_at").desc(nulls_first=True), "respond_by", "pk"
+        )[:50],
+    }
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("SET LOCAL enable_sort = off")
+    for index, rows in ways.items():
+        assert index in rows.explain(), rows.explain()
