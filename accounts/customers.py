@@ -35,11 +35,10 @@ def findable(staff: Any, words: str) -> QuerySet[User]:
 
     Who may book for nobody finds only those whom they may look at.
     """
-    ids = people.beginning_with(words, among=known_to(staff))
+    who = Q(pk__in=people.beginning_with(words, among=known_to(staff)))
     if roles.may(staff, BOOK):
-        exact = User.objects.filter(email=canonical_email(words))
-        ids += exact.values_list("pk", flat=True)
-    return User.objects.filter(pk__in=ids, is_active=True).order_by("email")
+        who |= Q(email=canonical_email(words))
+    return User.objects.filter(who, is_active=True).order_by("email")
 
 
 def found_among(rows: QuerySet[User], words: str) -> QuerySet[User]:
