@@ -15,6 +15,7 @@ from accounts import roles
 from accounts.models import User
 from centers.models import Center, MeetingRoom
 from reservations import actions, drafting
+from reservations.availability import Availability
 from reservations.drafting import Preview
 from reservations.models import Reservation
 from reservations.office.draft_forms import (
@@ -25,6 +26,7 @@ from reservations.office.draft_forms import (
     Typed,
     centers_to_book,
 )
+from reservations.office.steps import told
 from reservations.office.timeline import clock
 from roombook import money
 from roombook.admin import number
@@ -201,8 +203,7 @@ def _told(typed: Typed, seen: Preview | None, center: Center) -> dict[str, Any]:
     return {
         "preview": seen,
         "center": center,
-        # Some reasons have no more to say to staff than to customers.
-        "reasons": [" ".join({each.message: 1, each.detail: 1}) for each in seen.reasons],
+        "reasons": told(Availability(seen.reasons)),
         "problems": list(seen.problems.values()),
         "could_be_overridden": any(each.code == "closed" for each in seen.reasons),
         "is_overridden": seen.is_outside_hours

@@ -8,9 +8,8 @@ from django.urls import reverse
 
 from centers.models import Closure
 from reservations import approval
-from reservations.models import Reservation
 from reservations.status import Status
-from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import (
     HOUR,
     NOW,
@@ -48,22 +47,6 @@ def messages_of(response):
     return [(each.level_tag, str(each)) for each in response.context["messages"]]
 
 
-def new_draft(user, room, /, start="2027-03-03 09:00", end="2027-03-03 12:00", **changed):
-    (start_day, start_time), (end_day, end_time) = start.split(), end.split()
-    return {
-        "user": user.pk,
-        "room": room.pk,
-        "number_of_attendees": "",
-        "start_0": start_day,
-        "start_1": start_time,
-        "end_0": end_day,
-        "end_1": end_time,
-        "extras-TOTAL_FORMS": 0,
-        "extras-INITIAL_FORMS": 0,
-        **changed,
-    }
-
-
 # --- Addresses and forms with nonsense in them --------------------------------------------------
 
 
@@ -72,44 +55,6 @@ def test_an_address_of_no_reservation_leads_home(office, pk):
     response = office.get(f"/admin/reservations/reservation/{pk}/change/")
 
     assert response.status_code == 302
-
-
-@pytest.mark.parametrize(
-    "query",
-    [
-        *({"user": "abc", "room": "1"}, {"user": "9" * 5000}, {"room": "²"}, {"start": "zzz"}),
-        *({"start": "2027-13-01 09:00"}, {"end": "2027-03-03T09:00:00Z"}),
-        {"number_of_attendees": "many"},
-    ],
-)
-def test_what_an_address_cannot_fill_in_is_left_out(office, query):
-    assert office.get(ADD, query).status_code == 200
-
-
-def test_an_address_can_fill_a_draft_in(office):
-    user, room = UserFactory(), a_room()
-
-    page = office.get(ADD, {"user": user.pk, "room": room.pk, "start": "2027-03-03T09:00"})
-
-    html = page.content.decode()
-    assert user.email in html
-    assert 'value="2027-03-03"' in html
-    assert 'value="09:00:00"' in html
-
-
-@pytest.mark.parametrize(
-    "changed",
-    [
-        *({"user": "abc"}, {"room": "²"}, {"user": "9" * 30}),
-        *({"end_0": "9999-12-31"}, {"start_0": "0001-01-01"}, {"start_0": "x"}),
-        {"extras-TOTAL_FORMS": 1, "extras-0-service": "abc"},
-    ],
-)
-def test_a_draft_of_nonsense_is_refused_on_its_page(office, changed):
-    response = office.post(ADD, new_draft(UserFactory(), a_room(), **changed))
-
-    assert response.status_code == 200
-    assert not Reservation.objects.exists()
 
 
 @pytest.mark.parametrize(
@@ -124,19 +69,6 @@ def test_a_box_that_finds_by_typing_takes_no_words_for_an_id(office, page, name)
 
     assert office.get(address, {name: "abc"}).status_code == 200
     assert office.post(address, {name: "abc"}).status_code == 200
-
-
-def test_a_draft_is_on_the_centers_clock(office):
-    office.post(ADD, new_draft(UserFactory(), a_room()))
-
-    assert Reservation.objects.get().start == START
-
-
-def test_why_a_draft_is_refused_is_told_once(office):
-    response = office.post(ADD, new_draft(UserFactory(), a_room(), end="2027-03-03 09:15"))
-
-    sentence = "The shortest booking of this room is 30 minutes."
-    assert response.content.decode().count(sentence) == 1
 
 
 # --- Clocks -------------------------------------------------------------------------------------

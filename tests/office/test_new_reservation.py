@@ -1,0 +1,432 @@
+"""A new reservation by staff, by the browser's own road (issue 3.4)."""
+
+import re
+from html import unescape
+
+import pytest
+import time_machine
+from django.urls import reverse
+
+from accounts.models import User
+from accounts.outbox import OutboxMessage
+from centers.models import Closure
+from reservations.models import Reservation
+from tests.factories_centers import MeetingRoomFactory, ServiceFactory
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    NOW,
+    START,
+    AllowanceFactory,
+    ReservationFactory,
+    a_room,
+    draft,
+)
+from tests.office.counting import queries_of
+from tests.office.many import many
+
+pytestmark = pytest.mark.django_db
+
+ADD = reverse("admin:reservations_reservation_add")
+PREVIEW = reverse("admin:reservations_draft_preview")
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel(NOW, tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def room():
+    return a_room()
+
+
+@pytest.fixture
+def user():
+    return UserFactory(email="ada@example.com")
+
+
+@pytest.fixture
+def office(client):
+    client.force_login(AdministratorFactory())
+    return client
+
+
+def typed(room, user=None, /, start="2027-03-03 09:00", end="2027-03-03 12:00", **changed):
+    (start_day, start_time), (end_day, end_time) = start.split(), end.split()
+    return {
+        "center": room.center_id,
+        "user": user.pk if user else "",
+        "email": "",
+        "room": room.pk,
+        "start_0": start_day,
+        "start_1": start_time,
+        "end_0": end_day,
+        "end_1": end_time,
+        "number_of_attendees": "",
+        "attendees": "",
+        **changed,
+    }
+
+
+def words(answer):
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", answer.text)))
+
+
+# Making one
+
+
+def test_a_draft_is_made_on_the_centers_clock_and_held(office, room, user):
+    answer = office.post(ADD, typed(room, user), follow=True)
+    made = Reservation.objects.get()
+    assert (made.user, made.room, made.start, made.end) == (user, room, START, START + 3 * HOUR)
+    assert made.created_by.is_superuser
+    page = reverse("admin:reservations_reservation_change", args=[made.pk])
+    assert answer.redirect_chain == [(page, 302)]
+    assert f"{made} is held until Tue 2 Mar, 09:00." in words(answer)
+
+
+def test_services_and_people_come_along(office, room, user):
+    coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
+    beamer = ServiceFactory(center=room.center, name="Beamer", needs_duration=True)
+    ServiceFactory(center=room.center, name="Flip chart")
+    fields = {
+        f"service-{coffee.pk}-chosen": "on",
+        f"service-{coffee.pk}-quantity": "4",
+        f"service-{beamer.pk}-chosen": "on",
+        f"service-{beamer.pk}-duration_hours": "1.5",
+        "number_of_attendees": "6",
+        "attendees": "Grace Hopper <grace@example.com>\n\nLi Wu, li@example.com\n"
+        "Mr. X\ny@example.com",
+    }
+    office.post(ADD, typed(room, user, **fields))
+    made = Reservation.objects.get()
+    chosen = made.chosen_services.order_by("service__name")
+    assert [(str(each), each.duration_hours, each.quantity) for each in chosen] == [
+        ("Beamer", 1.5, None),
+        ("Coffee", None, 4),
+    ]
+    assert made.number_of_attendees == 6
+    assert [
+        (each.name, each.email_address) for each in made.attendees.filter(is_creator=False)
+    ] == [
+        ("Grace Hopper", "grace@example.com"),
+        ("Li Wu", "li@example.com"),
+        ("Mr. X", ""),
+        ("", "y@example.com"),
+    ]
+
+
+def test_sent_twice_only_one_of_them_holds(office, room, user):
+    for _ in range(2):
+        assert office.post(ADD, typed(room, user)).status_code == 302
+    held = Reservation.objects.values_list("holds_slot", flat=True)
+    assert sorted(held) == [False, True]
+
+
+def test_an_address_fills_a_draft_in(office, room, user):
+    query = {"user": user.pk, "room": room.pk, "start": "2027-03-03T09:00"}
+    text = office.get(ADD, query).text
+    assert user.email in text
+    assert text.count('value="2027-03-03"') == 2
+    assert 'value="09:00:00"' in text
+    assert 'value="10:00:00"' in text
+    assert f'<option value="{room.pk}" selected>Boardroom (8 people, $25.00/hour)</option>' in text
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *({"user": "abc", "room": "1"}, {"user": "9" * 5000}, {"room": "²"}, {"start": "zzz"}),
+        *({"start": "2027-13-01 09:00"}, {"end": "2027-03-03T09:00:00Z"}),
+        {"number_of_attendees": "many"},
+    ],
+)
+def test_what_an_address_cannot_fill_in_is_left_out(office, room, query):
+    assert office.get(ADD, query).status_code == 200
+    assert office.get(ADD, {"center": room.center_id, **query}).status_code == 200
+
+
+def test_where_there_are_several_centers_it_asks_for_one(office, room):
+    a_room()
+    answer = office.get(ADD)
+    assert "At which center?" in answer.text
+    # None is listed: they are found by typing.
+    assert room.center.name not in answer.text
+
+
+def test_who_has_one_center_is_not_asked(client, staff, room):
+    a_room()
+    client.force_login(staff("Desk", room.center))
+    assert "Boardroom" in client.get(ADD).text
+
+
+# The customer
+
+
+def test_a_customer_is_found_by_their_whole_address_in_any_case(client, staff, room, user):
+    client.force_login(staff("Desk", room.center))
+    client.post(ADD, typed(room, email=" ADA@example.com"))
+    assert Reservation.objects.get().user == user
+
+
+def test_a_customer_of_another_center_is_not_chosen_by_number(client, staff, room, user):
+    draft(user, a_room())
+    client.force_login(staff("Desk", room.center))
+    answer = client.post(ADD, typed(room, user))
+    assert "That is no customer of yours: type their e-mail." in words(answer)
+    assert "Lovelace" not in answer.text
+    assert Reservation.objects.count() == 1
+
+
+def test_a_customer_of_theirs_is(client, staff, room, user):
+    draft(user, room, start=START + 24 * HOUR)
+    client.force_login(staff("Desk", room.center))
+    client.post(ADD, typed(room, user))
+    assert Reservation.objects.filter(user=user, start=START).exists()
+
+
+NEW = {"email": "New@Example.com", "first_name": "Grace", "last_name": "Hopper"}
+
+
+def test_a_new_customer_is_made_with_the_draft(client, staff, room):
+    client.force_login(staff("Desk", room.center))
+    client.post(ADD, typed(room, **NEW, company_name="Navy"))
+    made = Reservation.objects.get().user
+    assert (made.email, made.get_full_name()) == ("new@example.com", "Grace Hopper")
+    assert made.company_name == "Navy"
+    assert not made.has_usable_password()
+    assert not made.is_staff
+    assert not OutboxMessage.objects.exists()
+
+
+def test_where_the_draft_is_refused_no_account_is_made(office, room):
+    ReservationFactory(room=room)
+    answer = office.post(ADD, typed(room, **NEW))
+    assert "The room cannot be had at that time." in words(answer)
+    assert not User.objects.filter(email="new@example.com").exists()
+    # What was typed is still there.
+    assert 'value="Grace"' in answer.text
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({}, "Choose a customer, or type an e-mail address."),
+        ({"email": "ada@example.com", "first_name": "Ada"}, "To book for it, leave the names"),
+        ({"email": "new@example.com"}, "To make one, type both names."),
+        ({"email": "new@example.com", "first_name": "Grace"}, "To make one, type both names."),
+        ({"first_name": "Grace"}, "An e-mail address is needed."),
+        ({**NEW, "email": "nobody"}, "Enter a valid email address."),
+        ({**NEW, "last_name": "4242 4242 4242 4242"}, "This looks like a card number"),
+        ({"email": "gone@example.com"}, "is switched off."),
+        ({**NEW, "company_name": "x" * 256}, "at most 255 characters"),
+        ({**NEW, "first_name": "\0"}, "Null characters are not allowed."),
+    ],
+)
+def test_what_is_wrong_with_the_customer_is_told(office, room, user, changed, told):
+    UserFactory(email="gone@example.com", is_active=False)
+    answer = office.post(ADD, typed(room, **changed))
+    assert answer.status_code == 200
+    assert told in words(answer)
+    assert not Reservation.objects.exists()
+
+
+def test_a_customer_is_chosen_or_typed_not_both(office, room, user):
+    answer = office.post(ADD, typed(room, user, **NEW))
+    assert "Choose a customer or type one, not both." in words(answer)
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        *({"user": "abc"}, {"room": "²"}, {"user": "9" * 30}, {"room": "0"}, {"room": ""}),
+        *({"end_0": "9999-12-31"}, {"start_0": "0001-01-01"}, {"start_0": "x"}),
+        *({"end_1": "25:00"}, {"number_of_attendees": "-1"}, {"number_of_attendees": "9" * 30}),
+        *({"attendees": "x" * 300}, {"attendees": "a@b"}, {"attendees": "x" * 30_000}),
+        {"attendees": "4242 4242 4242 4242"},
+    ],
+)
+def test_nonsense_is_refused_on_the_page(office, room, user, changed):
+    for address in (ADD, PREVIEW):
+        assert office.post(address, typed(room, user, **changed)).status_code == 200
+    assert not Reservation.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("changed", "told"),
+    [
+        ({"chosen": "on", "quantity": "x"}, "Enter a whole number."),
+        ({"chosen": "on", "quantity": "9" * 20}, "less than or equal to 1000"),
+        ({"chosen": "on"}, "This service needs a quantity of 1 or more."),
+    ],
+)
+def test_what_is_wrong_with_a_service_is_told_beside_it(office, room, user, changed, told):
+    coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
+    fields = {f"service-{coffee.pk}-{name}": value for name, value in changed.items()}
+    assert told in words(office.post(ADD, typed(room, user, **fields)))
+    assert not Reservation.objects.exists()
+
+
+def test_a_room_of_another_center_is_refused(office, room, user):
+    other = a_room()
+    answer = office.post(ADD, typed(room, user, room=other.pk))
+    assert "This center has no such room." in words(answer)
+    assert not Reservation.objects.exists()
+
+
+def test_an_overlap_is_refused_with_all_its_reasons_once(office, room, user):
+    rival = ReservationFactory(room=room)
+    Closure.objects.create(center=room.center, starts_at=START, ends_at=START + HOUR)
+    text = words(office.post(ADD, typed(room, user, end="2027-03-03 12:05")))
+    assert text.count("The room is already taken at that time.") == 1
+    assert f"Reservation {rival.pk} (Confirmed), 2027-03-03 09:00 to 2027-03-03 12:00" in text
+    assert "The room is closed at that time. Closed: 2027-03-03 09:00" in text
+    assert "15-minute step" in text
+    assert Reservation.objects.count() == 1
+
+
+def test_a_time_that_the_clock_skips_is_told_at_its_box(office, room, user):
+    answer = office.post(ADD, typed(room, user, start="2027-03-14 02:30", end="2027-03-14 09:00"))
+    assert "The clock skips this time at the center." in words(answer)
+
+
+@pytest.mark.parametrize("role", ["Viewer", "Accountant"])
+def test_who_may_not_add_is_refused(client, staff, room, user, role):
+    client.force_login(staff(role, room.center))
+    assert client.get(ADD).status_code == 403
+    for address in (ADD, PREVIEW):
+        assert client.post(address, typed(room, user)).status_code == 403
+    assert not Reservation.objects.exists()
+
+
+def test_other_centers_are_not_found(client, staff, room, user):
+    other = a_room()
+    client.force_login(staff("Desk", other.center))
+    for address in (ADD, PREVIEW):
+        assert client.post(address, typed(room, user)).status_code == 404
+        assert client.post(address, typed(room, user, center="")).status_code == 404
+    assert client.get(ADD, {"center": room.center_id}).status_code == 404
+    assert client.get(ADD, {"room": room.pk}).status_code == 404
+    # Nor is a room of theirs smuggled in by the center that may be chosen.
+    answer = client.post(ADD, typed(room, user, center=other.center_id, email=user.email))
+    assert answer.status_code == 200
+    assert not Reservation.objects.exists()
+
+
+def test_nobody_comes_in_from_the_street(client, room, user):
+    for address in (ADD, PREVIEW):
+        assert client.post(address, typed(room, user)).status_code == 302
+    assert not Reservation.objects.exists()
+
+
+def test_the_preview_takes_posts_only(office, room):
+    assert office.get(PREVIEW, typed(room)).status_code == 404
+
+
+# Outside opening hours
+
+EVENING = {"start": "2027-03-03 19:00", "end": "2027-03-03 21:00"}
+
+
+def test_a_manager_gives_a_reason_and_it_stays(client, staff, room, user):
+    client.force_login(staff("Manager", room.center))
+    fields = typed(room, **EVENING, email=user.email)
+    assert "You may book it outside opening hours" in words(client.post(PREVIEW, fields))
+    fields["hours_override_reason"] = "The mayor comes"
+    assert "✓ Free, outside opening hours" in words(client.post(PREVIEW, fields))
+    client.post(ADD, fields)
+    made = Reservation.objects.get()
+    assert made.hours_override_reason == "The mayor comes"
+    page = reverse("admin:reservations_reservation_change", args=[made.pk])
+    assert "The mayor comes" in client.get(page).text
+
+
+def test_desk_has_no_box_for_it_and_a_forced_reason_counts_for_nothing(client, staff, room, user):
+    client.force_login(staff("Desk", room.center))
+    assert "hours_override_reason" not in client.get(ADD).text
+    fields = typed(room, **EVENING, email=user.email, hours_override_reason="Please")
+    text = words(client.post(ADD, fields))
+    assert "The center is closed at that time." in text
+    assert "A manager of this center may book it" in text
+    assert not Reservation.objects.exists()
+
+
+def test_a_reason_overrides_no_other_booking(client, staff, room, user):
+    ReservationFactory(room=room, start=START + 10 * HOUR, end=START + 12 * HOUR)
+    client.force_login(staff("Manager", room.center))
+    fields = typed(room, **EVENING, email=user.email, hours_override_reason="The mayor comes")
+    assert "The room is already taken at that time." in words(client.post(ADD, fields))
+    assert Reservation.objects.count() == 1
+
+
+# While one types
+
+
+def test_without_a_customer_the_list_price_is_shown(office, room):
+    text = words(office.post(PREVIEW, typed(room)))
+    assert "✓ Free" in text
+    assert "List price" in text
+    assert "Boardroom, 3 hours" in text
+    assert "Total $75.00" in text
+    assert "Before the included hours of a customer" in text
+
+
+def test_with_a_customer_their_included_hours_come_off_and_nothing_is_written(office, room, user):
+    AllowanceFactory(user=user, hours=2)
+    text = words(office.post(PREVIEW, typed(room, user)))
+    assert "Price for Ada Lovelace" in text
+    assert "Total $25.00" in text
+    assert not Reservation.objects.exists()
+    office.post(ADD, typed(room, user))
+    assert Reservation.objects.get().total_cost == 25
+
+
+def test_services_are_in_the_price(office, room):
+    coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
+    fields = {f"service-{coffee.pk}-chosen": "on", f"service-{coffee.pk}-quantity": "2"}
+    text = words(office.post(PREVIEW, typed(room, **fields)))
+    assert "Coffee" in text
+    assert "Total $105.00" in text
+
+
+def test_a_room_without_a_price_says_so(office, room):
+    type(room).objects.filter(pk=room.pk).update(rate=None)
+    assert "no price yet" in words(office.post(PREVIEW, typed(room)))
+
+
+def test_before_room_and_time_are_told_there_is_nothing_to_say(office, room):
+    assert "Choose a room and its times." in words(office.post(PREVIEW, typed(room, room="")))
+
+
+def test_an_end_before_its_start_is_told(office, room):
+    text = words(office.post(PREVIEW, typed(room, end="2027-03-03 08:00")))
+    assert "The end must be after the start." in text
+
+
+def test_without_script_it_is_checked_by_a_button(office, room, user):
+    answer = office.post(ADD, typed(room, user, check="1"))
+    assert "✓ Free" in words(answer)
+    assert not Reservation.objects.exists()
+
+
+def test_too_many_people_are_told_in_the_preview(office, room, user):
+    text = words(office.post(PREVIEW, typed(room, user, number_of_attendees="9")))
+    assert "The room holds 8 people." in text
+
+
+# How much is asked
+
+
+def test_the_page_takes_as_many_queries_for_many_rooms_and_bookings(office, room):
+    address = f"{ADD}?room={room.pk}&start=2027-03-03T09:00"
+    few = queries_of(office, address)
+    for number in range(20):
+        MeetingRoomFactory(center=room.center, name=f"Room {number}")
+        ServiceFactory(center=room.center)
+    many(room, UserFactory(), 200, start=START)
+    assert queries_of(office, address) == few
