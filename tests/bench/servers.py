@@ -87,7 +87,7 @@ def roombook(database: str, folder: Path, workers: int, *, threads: int = 0) -> 
 
 
 def raw(database: str, folder: Path, workers: int) -> Server:
-    words = ("-k", "sync", "-w", str(workers), "tests.bench.raw")
+    words = ("-k", "sync", "-w", str(workers), "tests.bench.raw.wsgi")
     return Server("raw", database, folder, *words)
 
 

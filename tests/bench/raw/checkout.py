@@ -1,0 +1,247 @@
+"""Paying for a draft: the same five transactions."""
+
+import json
+import uuid
+from datetime import datetime, timedelta
+from decimal import Decimal
+from types import SimpleNamespace
+from typing import Any
+
+from centers.span import Span
+from reservations import confirmation
+from roombook import money
+from tests.bench.raw.database import (
+    Refused,
+    Row,
+    Told,
+    User,
+    cursor,
+    many,
+    rows,
+    signed_in,
+    transaction,
+)
+from tests.bench.raw.reservations import make_way, offers_for
+from tests.bench.raw.rooms import Room, is_free, room_of
+
+MAIL = (
+    "<!DOCTYPE html><html><head><title>Your room is booked</title></head><body>{text}"
+    + "<p style='margin:0;padding:0'>&nbsp;</p>" * 100
+    + "</body></html>"
+)
+
+
+CALENDAR = (
+    "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nMETHOD:REQUEST\r\nBEGIN:VEVENT\r\nUID:{uid}\r\n"
+    "DTSTART:{start:%Y%m%dT%H%M%SZ}\r\nDTEND:{end:%Y%m%dT%H%M%SZ}\r\nSUMMARY:{text}\r\n"
+    "END:VEVENT\r\nEND:VCALENDAR\r\n"
+)
+
+
+AUDIT = (
+    "INSERT INTO auditlog_logentry (content_type_id, object_pk, object_id, object_repr, action,"
+    " changes_text, changes, actor_id, actor_email, timestamp) VALUES"
+    " ((SELECT id FROM django_content_type WHERE app_label = 'reservations'"
+    " AND model = 'reservation'), %s, %s, %s, 1, '', %s, %s, %s, %s)"
+)
+
+
+def checkout(data: Told, root: str, now: datetime) -> Told:
+    """The same five transactions: take the slot, authorize, book, capture, write that down."""
+    cur = cursor()
+    user = signed_in(cur, data, now)
+    pk = data["ReservationId"]
+    found = rows(
+        cur,
+        """SELECT v.status, s.reference, s.exp_year, s.exp_month, x.outcome, x.brand, x.last4
+           FROM reservations_reservation v
+             LEFT JOIN payments_savedcard s ON s.user_id = v.user_id
+             LEFT JOIN payments_sandboxcard x ON x.reference = s.reference
+           WHERE v.id = %s AND v.user_id = %s""",
+        (pk, user.pk),
+    )
+    if not found:
+        raise Refused("404 Not Found", "NotFound")
+    status, reference, year, month, outcome, brand, last4 = found[0]
+    if status != "New":
+        raise Refused("409 Conflict", "ReservationNotOpen")
+    if reference is None or (year, month) < (now.year, now.month) or outcome != "succeeds":
+        raise Refused("402 Payment Required", "CardDeclined")
+    key = uuid.uuid4()
+    with transaction() as cur:
+        payment, amount = begin(cur, user, pk, key, now)
+    with transaction() as cur:
+        cur.execute(
+            """INSERT INTO payments_sandboxpayment (key, state, amount, currency, refunded, brand,
+                 last4, message, description, captures, created_at)
+               VALUES (%s, 'authorized', %s, 'USD', 0, %s, %s, '', %s, 0, %s)""",
+            (key, amount, brand, last4, f"Reservation {pk}", now),
+        )
+    with transaction() as cur:
+        status, text = book(cur, user, pk, payment, (key, amount, brand, last4), now)
+    if status == "Confirmed":
+        with transaction() as cur:
+            cur.execute("SELECT FROM payments_sandboxpayment WHERE key = %s FOR UPDATE", (key,))
+            cur.execute(
+                "UPDATE payments_sandboxpayment SET state = 'captured', captures = 1"
+                " WHERE key = %s AND state = 'authorized'",
+                (key,),
+            )
+        with transaction() as cur:
+            cur.execute("SELECT FROM payments_payment WHERE id = %s FOR UPDATE", (payment,))
+            cur.execute(
+                "UPDATE payments_payment SET state = 'captured', captured_at = %s"
+                " WHERE id = %s AND state = 'authorized'",
+                (now, payment),
+            )
+    return {"ConfirmationMessage": text, "IsLive": False, "Status": status}
+
+
+def lock_reservation(cur: Any, pk: int) -> tuple[Room, Row]:
+    [(room_id,)] = rows(cur, "SELECT room_id FROM reservations_reservation WHERE id = %s", (pk,))
+    room = room_of(cur, room_id, lock=True)
+    [row] = rows(
+        cur,
+        """SELECT status, start, "end", total_cost, uid, calendar_sequence
+           FROM reservations_reservation WHERE id = %s FOR NO KEY UPDATE""",
+        (pk,),
+    )
+    return room, row
+
+
+def begin(cur: Any, user: User, pk: int, key: uuid.UUID, now: datetime) -> tuple[int, Decimal]:
+    room, (status, start, end, amount, *_) = lock_reservation(cur, pk)
+    if status != "New" or start <= now:
+        raise Refused("409 Conflict", "ReservationNotOpen")
+    span = Span(start, end)
+    make_way(cur, room, span, user=user, now=now, but=pk)
+    if not is_free(cur, room, span, user=user, now=now, but=pk):
+        raise Refused("409 Conflict", "SlotUnavailable")
+    [(uses, promotions)] = rows(
+        cur,
+        """SELECT (SELECT json_agg(json_build_array(allowance_id, hours))
+                   FROM reservations_allowanceuse WHERE reservation_id = %s AND hours > 0),
+                  (SELECT count(*) FROM reservations_lineitem
+                   WHERE reservation_id = %s AND type = 'Promotion')""",
+        (pk, pk),
+    )
+    if promotions:
+        raise Refused("501 Not Implemented", "PromoCode")
+    if uses:
+        take_hours(cur, user, room, span, pk, uses, now)
+    cur.execute(
+        """INSERT INTO accounts_attemptwindow (scope, key, count, since)
+           VALUES ('card-declined', %s, 1, %s) ON CONFLICT (scope, key) DO UPDATE
+           SET count = accounts_attemptwindow.count + 1""",
+        (str(user.pk), now),
+    )
+    cur.execute(
+        """UPDATE reservations_reservation SET status = 'Processing', holds_slot = true,
+             hold_until = NULL WHERE id = %s""",
+        (pk,),
+    )
+    audit(cur, user, pk, ["New", "Processing"], now)
+    [(payment,)] = rows(
+        cur,
+        """INSERT INTO payments_payment (reservation_id, key, gateway, is_live, amount, currency,
+             state, reference, card_brand, card_last4, message, lease_until, is_called_off,
+             created_at)
+           VALUES (%s, %s, 'sandbox', false, %s, 'USD', 'started', '', '', '', '', %s, false, %s)
+           RETURNING id""",
+        (pk, key, amount, now + timedelta(seconds=60), now),
+    )
+    return payment, amount
+
+
+def take_hours(
+    cur: Any, user: User, room: Room, span: Span, pk: int, uses: list[list[int]], now: datetime
+) -> None:
+    cur.execute(
+        "SELECT FROM reservations_allowance WHERE id = ANY (%s) ORDER BY id FOR NO KEY UPDATE",
+        ([allowance for allowance, _ in uses],),
+    )
+    day = span.start.astimezone(room.zone).date()
+    offers = {each.allowance.pk: each for each in offers_for(cur, user.pk, room, day)}
+    for allowance, count in uses:
+        if allowance not in offers or offers[allowance].hours_left < count:
+            raise Refused("409 Conflict", "AllowanceExhausted")
+    many(
+        cur,
+        "reservations_allowanceentry (allowance_id, reservation_id, period, hours, reason, at)",
+        [
+            (*(allowance, pk, offers[allowance].period, -count, f"Used for reservation {pk}"), now)
+            for allowance, count in uses
+        ],
+    )
+
+
+def book(
+    cur: Any,
+    user: User,
+    pk: int,
+    payment: int,
+    paid: tuple[uuid.UUID, Decimal, str, str],
+    now: datetime,
+) -> tuple[str, str]:
+    key, amount, brand, last4 = paid
+    room, (status, start, end, _, uid, sequence) = lock_reservation(cur, pk)
+    cur.execute("SELECT state FROM payments_payment WHERE id = %s FOR UPDATE", (payment,))
+    if cur.fetchone() != ("started",) or status != "Processing":
+        raise Refused("409 Conflict", "ReservationNotOpen")
+    cur.execute(
+        """UPDATE payments_payment SET state = 'authorized', reference = %s, card_brand = %s,
+             card_last4 = %s, authorized_at = %s WHERE id = %s""",
+        (f"pay_{key.hex}", brand, last4, now, payment),
+    )
+    status = "Confirmed" if room.is_live_inventory else "Pending"
+    cur.execute(
+        """UPDATE reservations_reservation SET status = %s, booked_at = %s, is_live = false,
+             calendar_sequence = %s WHERE id = %s""",
+        (status, now, sequence + (status == "Confirmed"), pk),
+    )
+    audit(cur, user, pk, ["Processing", status], now)
+    [(center,)] = rows(cur, "SELECT name FROM centers_center WHERE id = %s", (room.center_id,))
+    row = SimpleNamespace(
+        pk=pk,
+        start=start,
+        end=end,
+        reduced_by=None,
+        room=SimpleNamespace(name=room.name, center=SimpleNamespace(name=center, zone=room.zone)),
+    )
+    what = confirmation.what(row)
+    charged = SimpleNamespace(amount=amount, card_brand=brand, card_last4=last4)
+    if status == "Confirmed":
+        text = f"You have booked {what} (reservation {pk}). {confirmation.paid(row, charged)}"
+    else:
+        text = f"Your request for {what} is with the center (reservation {pk})."
+        text += f" {money.display(amount)} is reserved on {confirmation.card(charged)} and charged"
+        text += " only when the center agrees."
+    lines = rows(
+        cur,
+        "SELECT description, amount FROM reservations_lineitem WHERE reservation_id = %s",
+        (pk,),
+    )
+    bill = "\n".join(f"{description}: {line}" for description, line in lines)
+    calendar = CALENDAR.format(uid=uid, start=start, end=end, text=text)
+    cur.execute(
+        """INSERT INTO accounts_outboxmessage (key, user_id, "to", kind, about, subject, text,
+             html, calendar, calendar_method, state, attempts, created_at, next_attempt_at,
+             last_error)
+           VALUES (%s, %s, %s, 'confirmed', %s, %s, %s, %s, %s, %s, 'waiting', 0, %s, %s, '')""",
+        (
+            *(uuid.uuid4(), user.pk, user.email, f"reservation {pk}", text[:200]),
+            *(f"{text}\n\n{bill}", MAIL.format(text=text), calendar, "REQUEST", now, now),
+        ),
+    )
+    cur.execute(
+        "UPDATE accounts_attemptwindow SET count = count - 1 WHERE count > 0 AND key = %s"
+        " AND scope = 'card-declined'",
+        (str(user.pk),),
+    )
+    return status, text
+
+
+def audit(cur: Any, user: User, pk: int, change: list[str], now: datetime) -> None:
+    changes = json.dumps({"status": change})
+    repr_ = f"Reservation {pk}"
+    cur.execute(AUDIT, (str(pk), pk, repr_, changes, user.pk, user.email, now))

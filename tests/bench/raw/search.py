@@ -1,0 +1,92 @@
+"""Centers around a place."""
+
+from datetime import datetime
+
+from centers import geo
+from tests.bench.raw.database import Row, Told, cursor, rows, signed_in
+from tests.bench.raw.told import CENTER, FAVORITE, USABLE, CenterParts, told
+
+
+def search(data: Told, root: str, now: datetime) -> Told:
+    cur = cursor()
+    user = signed_in(cur, data, now)
+    place = geo.Place(data["Latitude"], data["Longitude"])
+    miles = data.get("RadiusInMiles", 25)
+    box = geo.box_around(place, miles)
+    x, y, z = place.vector
+    chord = "((c.x - %s) * (c.x - %s) + (c.y - %s) * (c.y - %s) + (c.z - %s) * (c.z - %s))"
+    vector = (x, x, y, y, z, z)
+    longitudes = " OR ".join(["c.longitude BETWEEN %s AND %s"] * len(box.longitudes))
+    found = rows(
+        cur,
+        f"""SELECT {CENTER}, {FAVORITE}, {chord} AS chord, c.neighborhood_id
+            FROM centers_center c
+            WHERE c.is_active AND c.latitude BETWEEN %s AND %s AND ({longitudes})
+              AND {chord} <= %s AND EXISTS
+                (SELECT FROM centers_meetingroom r JOIN centers_rate t ON t.id = r.rate_id
+                 WHERE r.center_id = c.id AND r.is_active AND {USABLE})
+            ORDER BY chord, c.rank, c.name_folded, c.id""",
+        (
+            *(user.pk, *vector, box.south, box.north),
+            *(degrees for bounds in box.longitudes for degrees in bounds),
+            *(*vector, geo.squared_chord(miles)),
+        ),
+    )
+    ids = [row[0] for row in found]
+    parts = CenterParts(cur, ids[:50], root)
+    centers = [
+        parts.told(row, favorite=row[17], distance=round(geo.miles_of(row[18]), 2))
+        for row in found[:50]
+    ]
+    types = rows(
+        cur,
+        f"""SELECT id, name, is_service, position FROM centers_resourcetype
+            WHERE NOT internal AND id IN
+              (SELECT r.resource_type_id FROM centers_meetingroom r
+                 JOIN centers_rate t ON t.id = r.rate_id
+               WHERE r.center_id = ANY (%s) AND r.is_active AND {USABLE}
+               UNION SELECT resource_type_id FROM centers_service
+               WHERE center_id = ANY (%s) AND is_active)
+            ORDER BY position, name, id""",
+        (ids, ids),
+    )
+    neighborhoods = rows(
+        cur,
+        """SELECT id, original_name, name, city, state, custom_title, landing_page_content,
+                  coworking_landing_page_content
+           FROM centers_neighborhood WHERE id = ANY (%s) ORDER BY name, id""",
+        ([pk for pk in {row[19] for row in found} if pk is not None],),
+    )
+    return {
+        "Centers": centers,
+        "FilterOptions": {
+            "RoomTypes": [type_told(row) for row in types if not row[2]],
+            "Services": [type_told(row) for row in types if row[2]],
+            "Neighborhoods": [
+                told(
+                    dict(
+                        zip(
+                            (
+                                *("Id", "OriginalName", "Name", "City", "State", "CustomTitle"),
+                                *("LandingPageContent", "CoworkingLandingPageContent"),
+                            ),
+                            row,
+                            strict=True,
+                        )
+                    )
+                )
+                for row in neighborhoods
+            ],
+        },
+    }
+
+
+def type_told(row: Row) -> Told:
+    pk, name, is_service, position = row
+    return {
+        "Id": pk,
+        "Name": name,
+        "IsService": is_service,
+        "Position": position,
+        "Internal": False,
+    }

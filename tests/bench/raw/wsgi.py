@@ -1,0 +1,44 @@
+"""The server: one function, no middleware."""
+
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import django
+
+# Prices and words for money read settings, and types of models.
+django.setup()
+
+from tests.bench.raw.checkout import checkout  # noqa: E402
+from tests.bench.raw.database import Refused, Told  # noqa: E402
+from tests.bench.raw.reservations import create, get_reservation  # noqa: E402
+from tests.bench.raw.rooms import check_availability, cost  # noqa: E402
+from tests.bench.raw.search import search  # noqa: E402
+
+OPERATIONS: dict[str, Callable[[Told, str, datetime], Told]] = {
+    "/api/meeting-rooms/check-availability": check_availability,
+    "/api/account/reservation": get_reservation,
+    "/api/reservations/cost": cost,
+    "/api/locations/search": search,
+    "/api/reservations/create": create,
+    "/api/reservations/checkout": checkout,
+}
+
+
+def application(environ: Told, start_response: Callable[..., Any]) -> list[bytes]:
+    status = "200 OK"
+    try:
+        body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
+        root = f"http://{environ['HTTP_HOST']}/media/"
+        operation = OPERATIONS[environ["PATH_INFO"]]
+        answer = {"Success": True, **operation(json.loads(body), root, datetime.now(UTC))}
+    except Refused as refusal:
+        status = refusal.status
+        answer = {"Success": False, "Error": {"Summary": refusal.code}}
+    written = json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode()
+    start_response(
+        status,
+        [("Content-Type", "application/json"), ("Content-Length", str(len(written)))],
+    )
+    return [written]
