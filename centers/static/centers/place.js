@@ -36,12 +36,18 @@ document.addEventListener("DOMContentLoaded", () => {
     }
   };
 
-  const soon = (event) => {
-    // Maps give both in one: 39.7433, -104.9903.
-    const both = event.target === latitude && latitude.value.match(/^\s*(-?[\d.]+)\s*[,;\s]\s*(-?[\d.]+)\s*$/);
-    if (both) [latitude.value, longitude.value] = both.slice(1);
+  const soon = () => {
     clearTimeout(timer);
     if (latitude.value && longitude.value) timer = setTimeout(ask, 300);
   };
   for (const input of [latitude, longitude]) input.addEventListener("input", soon);
+
+  // Maps give both in one: 39.7433, -104.9903.
+  latitude.addEventListener("paste", (event) => {
+    const both = event.clipboardData.getData("text").match(/^\s*(-?[\d.]+)[,;\s]+(-?[\d.]+)\s*$/);
+    if (!both) return;
+    event.preventDefault();
+    [latitude.value, longitude.value] = both.slice(1);
+    soon();
+  });
 });
