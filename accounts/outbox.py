@@ -118,6 +118,12 @@ class OutboxMessage(models.Model):
                 name="outbox_message_due",
             ),
             models.Index(fields=["about"], name="outbox_message_by_its_matter"),
+            # The few that a person has to see to.
+            models.Index(
+                fields=["created_at"],
+                condition=Q(state="given up"),
+                name="outbox_message_given_up",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -124,7 +124,9 @@ if DATABASE["ENGINE"].endswith("postgresql"):
         DATABASE["OPTIONS"].setdefault(
             "options",
             f"-c lock_timeout=4s -c statement_timeout={STATEMENT_TIMEOUT}s"
-            " -c idle_in_transaction_session_timeout=60s",
+            " -c idle_in_transaction_session_timeout=60s"
+            # To compile a question takes longer than to answer ours.
+            " -c jit=off",
         )
 else:
     DATABASE["NAME"] = BASE_DIR / DATABASE["NAME"]

@@ -101,6 +101,7 @@ def test_postgres_connections_are_kept_tested_and_bounded():
     assert database["OPTIONS"]["connect_timeout"] == 2
     assert "lock_timeout=4s" in database["OPTIONS"]["options"]
     assert "statement_timeout=30s" in database["OPTIONS"]["options"]
+    assert "jit=off" in database["OPTIONS"]["options"]
 
 
 def test_postgres_may_be_several_hosts():

@@ -158,6 +158,12 @@ class Reservation(models.Model):
             models.Index(fields=["status", "start"], name="reservation_by_status"),
             # The back office's list, and the days of all centers.
             models.Index(fields=["-start", "-id"], name="reservation_by_start"),
+            # The few of which `reconcile_payments` asks whether the difference went back.
+            models.Index(
+                fields=["start"],
+                condition=Q(reduced_by__gt=0),
+                name="reservation_became_cheaper",
+            ),
         ]
 
     def __str__(self) -> str:

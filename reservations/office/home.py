@@ -48,6 +48,8 @@ CONCERNS = 10
 # More mails than these are one line.
 MAILS_SHOWN = 3
 MANY_MAILS = 100
+# Of more centers than these the figures are for the reports: they would keep the page waiting.
+MOST_CENTERS = 1_000
 # Money of meetings longer ago is found by reconcile_payments, which looks at all of it.
 LOOK_BACK = dt.timedelta(days=31)
 
@@ -117,7 +119,7 @@ class Home:
     week: Chart | None = None
     week_title: str = ""
     week_share: str = ""
-    week_note: str = ""
+    note: str = ""
     month: Comparison | None = None
 
 
@@ -319,6 +321,10 @@ def _figures(page: Home, user: User, now: dt.datetime) -> None:
     zones = _zones(roles.scope(user, SEE, ""))
     if not zones:
         return
+    mine = Center.objects.filter(roles.scope(user, SEE, ""))
+    if mine[: MOST_CENTERS + 1].count() > MOST_CENTERS:
+        page.note = "These are too many centers for this page. The reports have the figures."
+        return
     # A day that has come at every center.
     today = min(now.astimezone(places.time_zone(zone)).date() for zone in zones)
     page.month = _month(centers, today)
@@ -328,7 +334,7 @@ def _figures(page: Home, user: User, now: dt.datetime) -> None:
     try:
         found = utilization.report(Selection(week, centers))
     except TooMuch:
-        page.week_note = "These are too many rooms for this page. See the reports, by center."
+        page.note = "These are too many rooms for this page. The reports have the figures."
         return
     share = found.total.share
     page.week_share = "-" if share is None else percent(share)

@@ -7,6 +7,7 @@ from urllib.parse import urlencode
 
 from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied
+from django.db import OperationalError
 from django.http import (
     Http404,
     HttpRequest,
@@ -29,6 +30,7 @@ from reservations.office.tables import Book, as_csv, as_xlsx
 XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 # What of an address is the file that is wanted, and not the selection.
 OF_FILES = ("format", "table")
+TOO_LONG = "This takes too long for one report. Choose fewer days, or some centers."
 
 
 class ReportPages:
@@ -66,6 +68,11 @@ class ReportPages:
                 report = make(filters.selection)
             except TooMuch as error:
                 filters.add_error(None, str(error))
+            except OperationalError as error:
+                # The database lets no question keep it busy for long (STATEMENT_TIMEOUT).
+                if "statement timeout" not in str(error):
+                    raise
+                filters.add_error(None, TOO_LONG)
         if report is not None and (wanted := request.GET.get("format")):
             book = Book(title, [*filters.about, ("What is counted", report.what)], report.tables)
             answer = _file(book, wanted, request.GET.get("table"), name, now)

@@ -24,7 +24,7 @@ none ("direct"). So the sums by center, by month and by source are the same tota
 
 import datetime as dt
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -76,10 +76,11 @@ class Takings:
 
     def __add__(self, other: "Takings") -> "Takings":
         return Takings(
-            **{
-                each.name: getattr(self, each.name) + getattr(other, each.name)
-                for each in fields(self)
-            }
+            bookings=self.bookings + other.bookings,
+            billed=self.billed + other.billed,
+            refunded=self.refunded + other.refunded,
+            fees=self.fees + other.fees,
+            tax=self.tax + other.tax,
         )
 
 

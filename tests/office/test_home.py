@@ -371,7 +371,18 @@ def test_too_many_rooms_for_the_page_are_told(monkeypatch):
     page = seen(AdministratorFactory())
 
     assert page.week is None
-    assert page.week_note.startswith("These are too many rooms")
+    assert page.note.startswith("These are too many rooms")
+
+
+def test_of_too_many_centers_the_reports_have_the_figures(monkeypatch, client):
+    a_room()
+    monkeypatch.setattr("reservations.office.home.MOST_CENTERS", 0)
+    client.force_login(AdministratorFactory())
+
+    answer = client.get("/admin/")
+
+    assert answer.context["home"].month is answer.context["home"].week is None
+    assert "too many centers" in answer.content.decode()
 
 
 # --- Who sees what ------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ from urllib.parse import urlencode
 
 import pytest
 import time_machine
+from django.db import OperationalError
 from openpyxl import load_workbook
 
 from centers.models import Center
@@ -194,6 +195,18 @@ def test_too_much_is_said_on_the_page(boss, monkeypatch):
         answer = boss.get(address(name, format="csv", table="center"))
         assert answer.status_code == 400
         assert "Choose" in answer.content.decode()
+
+
+def test_what_takes_too_long_is_said_on_the_page(boss, monkeypatch):
+    def tired(_):
+        raise OperationalError("canceling statement due to statement timeout")
+
+    monkeypatch.setitem(REPORTS, "revenue", ("Revenue", tired))
+
+    answer = boss.get(address())
+
+    assert answer.status_code == 400
+    assert "This takes too long" in answer.content.decode()
 
 
 def test_a_long_table_is_cut_on_the_page_and_whole_in_the_files(boss):
