@@ -31,14 +31,12 @@ def may_be_known(staff: Any, customer: User) -> bool:
 
 
 def findable(staff: Any, words: str) -> QuerySet[User]:
-    """Whom staff may choose to book for: their customers as they type, anyone by the address.
-
-    Who may book for nobody finds only those whom they may look at.
-    """
-    who = Q(pk__in=people.beginning_with(words, among=known_to(staff)))
+    """Whom staff may choose to book for: their customers as they type, anyone by the address."""
+    ids = people.beginning_with(words, among=known_to(staff))
     if roles.may(staff, BOOK):
-        who |= Q(email=canonical_email(words))
-    return User.objects.filter(who, is_active=True).order_by("email")
+        exact = User.objects.filter(email=canonical_email(words))
+        ids += exact.values_list("pk", flat=True)
+    return User.objects.filter(pk__in=ids, is_active=True).order_by("email")
 
 
 def found_among(rows: QuerySet[User], words: str) -> QuerySet[User]:

@@ -89,10 +89,6 @@ class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, Mode
     ) -> tuple[Any, bool]:
         if not search_term.strip():
             return queryset, False
-        match = request.resolver_match
-        if match and match.url_name == "autocomplete":
-            # A box in which somebody is chosen to book for.
-            return customers.findable(request.user, search_term), False
         return customers.found_among(queryset, search_term), False
 
     def read_page(self, request: HttpRequest, rows: list[Any]) -> None:
