@@ -12,7 +12,7 @@ from reservations.office.charts import Chart, HeatMap
 from reservations.office.discounts import Cost
 from reservations.office.outcomes import Outcomes
 from reservations.office.revenue import Takings
-from reservations.office.selection import Selection
+from reservations.office.selection import MOST_CENTERS, Selection
 from reservations.office.tables import (
     COUNT,
     HOURS,
@@ -82,16 +82,7 @@ def revenue_of(selection: Selection) -> Report:
                 [[month, *_takings(each)] for month, each in found.by_month.items()],
                 ["Total", *_takings(total)],
             ),
-            Table(
-                "center",
-                "By center",
-                [Column("Center"), *TAKINGS],
-                [
-                    [found.names[pk], *_takings(each)]
-                    for pk, each in _by_size(found.by_center, lambda each: each.revenue)
-                ],
-                ["Total", *_takings(total)],
-            ),
+            _by_center(found, TAKINGS, _takings, lambda each: each.revenue),
             Table(
                 "source",
                 "By source",
@@ -254,18 +245,7 @@ def outcomes_of(selection: Selection) -> Report:
                 [[month, *_outcomes(each)] for month, each in found.by_month.items()],
                 ["Total", *_outcomes(total)],
             ),
-            Table(
-                "center",
-                "By center",
-                [Column("Center"), *OUTCOMES],
-                [
-                    [found.names[pk], *_outcomes(each)]
-                    for pk, each in _by_size(
-                        found.by_center, lambda each: each.cancelled + each.missed
-                    )
-                ],
-                ["Total", *_outcomes(total)],
-            ),
+            _by_center(found, OUTCOMES, _outcomes, lambda each: each.cancelled + each.missed),
         ],
         what=(
             "Reservations that were checked out and were to begin in the period; drafts that were"
@@ -352,16 +332,7 @@ def discounts_of(selection: Selection) -> Report:
                     total.allowances,
                 ],
             ),
-            Table(
-                "center",
-                "By center",
-                [Column("Center"), *COST],
-                [
-                    [found.names[pk], *_cost(each)]
-                    for pk, each in _by_size(found.by_center, lambda each: each.total)
-                ],
-                ["Total", *_cost(total)],
-            ),
+            _by_center(found, COST, _cost, lambda each: each.total),
             Table(
                 "month",
                 "By month",
@@ -397,6 +368,26 @@ def _monthly(
             ],
         )
     ]
+
+
+def _by_center(
+    found: Any,
+    columns: Sequence[Column],
+    told: Callable[[Any], list[Any]],
+    size: Callable[[Any], Any],
+) -> Table:
+    """A line a center, or, of very many, why not."""
+    note = ""
+    if found.by_center is None:
+        note = f"These are more than {MOST_CENTERS:,} centers: choose some to see a line of each."
+    return Table(
+        "center",
+        "By center",
+        [Column("Center"), *columns],
+        [[found.names[pk], *told(each)] for pk, each in _by_size(found.by_center or {}, size)],
+        ["Total", *told(found.total)],
+        note=note,
+    )
 
 
 def _by_size(sums: Mapping[Any, Any], size: Callable[[Any], Any]) -> list[tuple[Any, Any]]:

@@ -68,10 +68,11 @@ class AllowanceCost:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Centers and months add up to the total; codes to its promotions, allowances likewise."""
+    """Centers (None: there are too many) and months add up to the total; codes to its promotions,
+    allowances likewise."""
 
     total: Cost
-    by_center: dict[int, Cost]
+    by_center: dict[int, Cost] | None
     by_month: dict[dt.date, Cost]
     codes: list[CodeCost]
     allowances: list[AllowanceCost]
@@ -79,25 +80,28 @@ class Report:
 
 
 def report(selection: Selection) -> Report:
-    """The cost of what was given away, in five questions. Raises TooMuch."""
+    """The cost of what was given away, in six questions. Raises TooMuch."""
     zones = selection.zones()
     months = selection.period.months()
     total = NOTHING
     by_center: dict[int, Cost] = {}
     by_month = dict.fromkeys(months, NOTHING)
-    for row in pieces(_by_center_and_month(selection, zones)):
+    tells_centers = selection.tells_centers()
+    by = ("at", "month") if tells_centers else ("month",)
+    for row in pieces(_by_center_and_month(selection, zones, by)):
         cost = Cost(**{name: -amount(row[name]) for name in SUMS})
         total += cost
-        by_center[row["at"]] = by_center.get(row["at"], NOTHING) + cost
+        center = row.get("at", 0)
+        by_center[center] = by_center.get(center, NOTHING) + cost
         by_month[months[row["month"]]] += cost
-    names = Center.objects.filter(pk__in=by_center).values_list("pk", "name")
+    names = Center.objects.filter(pk__in=by_center if tells_centers else ())
     return Report(
         total,
-        by_center,
+        by_center if tells_centers else None,
         by_month,
         [_code(row) for row in pieces(_by_code(selection, zones))],
         [_allowance(row) for row in pieces(_by_description(selection, zones))],
-        dict(names),
+        dict(names.values_list("pk", "name")),
     )
 
 
@@ -121,7 +125,9 @@ SUMS: dict[str, Any] = {
 }
 
 
-def _by_center_and_month(selection: Selection, zones: list[str]) -> QuerySet[Any]:
+def _by_center_and_month(
+    selection: Selection, zones: list[str], by: tuple[str, ...]
+) -> QuerySet[Any]:
     types = (LineItemType.PROMOTION, LineItemType.ALLOWANCE, LineItemType.ADJUSTMENT)
     return (
         _lines(selection, zones, *types)
@@ -129,7 +135,7 @@ def _by_center_and_month(selection: Selection, zones: list[str]) -> QuerySet[Any
             at=F("reservation__room__center"),
             month=month_number(selection.period, zones, path="reservation__"),
         )
-        .values("at", "month")
+        .values(*by)
         .annotate(**SUMS)
     )
 

@@ -76,17 +76,18 @@ COUNTS: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """By center and by month; both add up to the total."""
+    """By center (None: there are too many) and by month; both add up to the total."""
 
     total: Outcomes
-    by_center: dict[int, Outcomes]
+    by_center: dict[int, Outcomes] | None
     by_month: dict[dt.date, Outcomes]
     names: dict[int, str]
 
 
 def report(selection: Selection) -> Report:
-    """The outcomes of the selection, in three questions. Raises TooMuch."""
+    """The outcomes of the selection, in four questions. Raises TooMuch."""
     zones = selection.zones()
+    tells_centers = selection.tells_centers()
     rows = (
         Reservation.objects.filter(
             selection.starting(zones),
@@ -95,7 +96,7 @@ def report(selection: Selection) -> Report:
         )
         .order_by()
         .annotate(at=F("room__center"), month=month_number(selection.period, zones))
-        .values("at", "month")
+        .values(*(("at", "month") if tells_centers else ("month",)))
         .annotate(**COUNTS)
     )
     months = selection.period.months()
@@ -103,10 +104,12 @@ def report(selection: Selection) -> Report:
     by_center: dict[int, Outcomes] = {}
     by_month = dict.fromkeys(months, NONE)
     for row in pieces(rows):
-        center, month = row.pop("at"), months[row.pop("month")]
+        center, month = row.pop("at", 0), months[row.pop("month")]
         outcomes = Outcomes(**{**row, "lost": amount(row["lost"])})
         total += outcomes
         by_center[center] = by_center.get(center, NONE) + outcomes
         by_month[month] += outcomes
+    if not tells_centers:
+        return Report(total, None, by_month, {})
     names = Center.objects.filter(pk__in=by_center).values_list("pk", "name")
     return Report(total, by_center, by_month, dict(names))

@@ -104,9 +104,9 @@ DIRECT = Source("Direct")
 
 @dataclass(frozen=True, slots=True)
 class Earned:
-    """The takings of one center, in one month, from one source."""
+    """The takings of one center, in one month, from one source; of many centers, of them all."""
 
-    center: int
+    center: int | None
     month: dt.date
     source: Source
     takings: Takings
@@ -114,10 +114,11 @@ class Earned:
 
 @dataclass(frozen=True, slots=True)
 class Revenue:
-    """A report; each of the three tables adds up to the total."""
+    """A report; each of the three tables adds up to the total. Of very many centers there is no
+    line each: then `by_center` is None."""
 
     total: Takings
-    by_center: dict[int, Takings]
+    by_center: dict[int, Takings] | None
     by_month: dict[dt.date, Takings]
     by_source: dict[Source, Takings]
     names: dict[int, str]
@@ -125,11 +126,12 @@ class Revenue:
 
 def report(selection: Selection) -> Revenue:
     """The revenue of the selection. Raises TooMuch where it falls into too many pieces."""
-    rows = list(earned(selection))
+    tells_centers = selection.tells_centers()
+    rows = list(earned(selection, by_center=tells_centers))
     by_month = dict.fromkeys(selection.period.months(), NOTHING)
     by_month.update(summed(rows, lambda row: row.month))
-    by_center = summed(rows, lambda row: row.center)
-    names = Center.objects.filter(pk__in=by_center).values_list("pk", "name")
+    by_center = summed(rows, lambda row: row.center) if tells_centers else None
+    names = Center.objects.filter(pk__in=by_center or ()).values_list("pk", "name")
     return Revenue(
         total=sum((row.takings for row in rows), NOTHING),
         by_center=by_center,
@@ -160,20 +162,25 @@ def total(selection: Selection) -> Takings:
     return sum(found, NOTHING)
 
 
-def earned(selection: Selection) -> Iterable[Earned]:
+def earned(selection: Selection, *, by_center: bool = True) -> Iterable[Earned]:
     """The takings in as small pieces as the database makes of them, in no order.
 
     Three questions: the bills, their tax, and the few that were refunded or cancelled.
     """
     zones = selection.zones()
+    by = (
+        ("at", "month", "by_partner", "by_code")
+        if by_center
+        else ("month", "by_partner", "by_code")
+    )
     sums_of: dict[tuple[Any, ...], Takings] = {}
     for rows, sums, path in (
         (_bills(selection, zones), BILLS, ""),
         (_taxes(selection, zones), TAXES, "reservation__"),
         (_exceptions(selection, zones), EXCEPTIONS, ""),
     ):
-        for row in _grouped(rows, sums, path, selection, zones):
-            key = (row["at"], row["month"], row["by_partner"], row["by_code"])
+        for row in _grouped(rows, sums, path, selection, zones, by):
+            key = (row.get("at"), row["month"], row["by_partner"], row["by_code"])
             sums_of[key] = sums_of.get(key, NOTHING) + _takings(row)
     months = selection.period.months()
     sources = _sources(sums_of)
@@ -184,7 +191,12 @@ def earned(selection: Selection) -> Iterable[Earned]:
 
 
 def _grouped(
-    rows: QuerySet[Any], sums: dict[str, Any], path: str, selection: Selection, zones: list[str]
+    rows: QuerySet[Any],
+    sums: dict[str, Any],
+    path: str,
+    selection: Selection,
+    zones: list[str],
+    by: tuple[str, ...],
 ) -> list[dict[str, Any]]:
     return pieces(
         rows.order_by()
@@ -194,7 +206,7 @@ def _grouped(
             by_partner=F(f"{path}partner"),
             by_code=F(f"{path}promo_code"),
         )
-        .values("at", "month", "by_partner", "by_code")
+        .values(*by)
         .annotate(**sums)
     )
 

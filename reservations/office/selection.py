@@ -9,6 +9,8 @@ from django.db.models import Q, QuerySet
 from centers.models import Center
 from reservations.office.periods import Period, starting_in
 
+# Of more centers than these, sums are told together and not each by itself.
+MOST_CENTERS = 2_000
 # So many pieces of a sum (a center in a month, ...) are read for a report at most.
 MOST_PIECES = 100_000
 
@@ -35,6 +37,12 @@ class Selection:
         if self.room_types is not None:
             chosen &= Q(**{f"{path}resource_type__in": sorted(self.room_types)})
         return chosen
+
+    def tells_centers(self) -> bool:
+        """Whether these are few enough for a line each."""
+        if self.centers is not None:
+            return len(self.centers) <= MOST_CENTERS
+        return Center.objects.all()[: MOST_CENTERS + 1].count() <= MOST_CENTERS
 
     def zones(self) -> list[str]:
         """The time zones of the centers."""

@@ -197,6 +197,23 @@ def test_too_much_is_said_on_the_page(boss, monkeypatch):
         assert "Choose" in answer.content.decode()
 
 
+@pytest.mark.parametrize("name", ["revenue", "cancellations", "discounts"])
+def test_of_very_many_centers_the_sums_are_told_and_no_line_each(boss, name, monkeypatch):
+    for _ in range(2):
+        sold(a_room(), promo_code=PromoCodeFactory())
+    each = boss.get(address(name)).context["report"]
+    monkeypatch.setattr(selection, "MOST_CENTERS", 1)
+
+    answer = boss.get(address(name))
+
+    together = answer.context["report"]
+    assert together.figures == each.figures
+    tables = {table.key: table for table in together.tables}
+    assert tables["center"].rows == []
+    assert "choose some to see a line of each" in answer.content.decode()
+    assert tables["month"].rows == next(t.rows for t in each.tables if t.key == "month")
+
+
 def test_what_takes_too_long_is_said_on_the_page(boss, monkeypatch):
     def tired(_):
         raise OperationalError("canceling statement due to statement timeout")
