@@ -28,6 +28,8 @@ START_SECONDS = 60
 # the list of that name shows first.
 PAGES = {
     "today": "",
+    "timeline": "reservations/reservation/timeline/",
+    "reports": "reservations/reservation/reports/",
     "reservations": "reservations/reservation/",
     "reservation": "reservations/reservation/*",
     "new-reservation": "reservations/reservation/add/",
