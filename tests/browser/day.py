@@ -1,0 +1,86 @@
+"""What a day at the demo's center begins with, made as customers make it."""
+
+import datetime as dt
+import json
+from urllib.request import Request, urlopen
+
+from django.utils import timezone
+
+from accounts.models import User
+from centers.models import MeetingRoom
+from reservations import availability
+from reservations.actions import create_draft
+from reservations.booking_span import span_at
+from reservations.checkout import Means, check_out
+from reservations.demo.people import DEMO, GUEST, PASSWORD, ROLES_AT, card_of
+from reservations.models import Reservation
+
+CENTER = ROLES_AT
+
+
+def room(name: str) -> MeetingRoom:
+    return MeetingRoom.objects.select_related("center").get(name=name, center__name=CENTER)
+
+
+def open_day(room: MeetingRoom, *, hours: tuple[int, int] = (9, 17)) -> dt.date:
+    """A day, a week from now or later, on which the room is free for all of these hours."""
+    now = timezone.now()
+    day = now.astimezone(room.center.zone).date() + dt.timedelta(days=7)
+    while not availability.of(room, _span(room, day, *hours), now=now).is_free:
+        day += dt.timedelta(days=1)
+    return day
+
+
+def request_for(room: MeetingRoom, day: dt.date, hour: int) -> Reservation:
+    """A paid request of the demo customer that waits for the center's answer."""
+    MeetingRoom.objects.filter(pk=room.pk).update(is_live_inventory=False)
+    span = _span(room, day, hour, hour + 2)
+    user, now = User.objects.get(email=DEMO), timezone.now()
+    made = create_draft(user, room_id=room.pk, start=span.start, end=span.end, now=now)
+    return check_out(made.pk, user=user, means=Means(use_saved=True), now=now)
+
+
+def _span(room: MeetingRoom, day: dt.date, first: int, last: int):
+    return span_at(
+        room.center,
+        dt.datetime(day.year, day.month, day.day, first),  # noqa: DTZ001 (the center's clock)
+        dt.datetime(day.year, day.month, day.day, last),  # noqa: DTZ001
+    )
+
+
+class Phone:
+    """The client app of the second customer, over HTTP."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.token = self.call("sign-in", EmailAddress=GUEST, Password=PASSWORD)["Token"]
+
+    def call(self, operation: str, **fields: object) -> dict:
+        body = json.dumps(fields).encode()
+        request = Request(
+            f"{self.host}/api/{operation}", body, {"Content-Type": "application/json"}
+        )
+        with urlopen(request, timeout=30) as answer:
+            return json.load(answer)
+
+    def pay(self, reservation_id: int) -> dict:
+        card = card_of(User.objects.get(email=GUEST), timezone.now())
+        return self.call(
+            "reservations/checkout",
+            Token=self.token,
+            ReservationId=reservation_id,
+            PaymentInfo={
+                "FirstName": card["first_name"],
+                "LastName": card["last_name"],
+                "CreditCardNumber": card["credit_card_number"],
+                "SecurityCode": card["security_code"],
+                "ExpirationDate": card["expiration_date"].isoformat(),
+                "BillingAddress": {
+                    "Street1": "88 Harbour Road",
+                    "City": "Denver",
+                    "State": "CO",
+                    "PostalCode": "80205",
+                    "Country": "US",
+                },
+            },
+        )

@@ -1,0 +1,120 @@
+"""A day at a center, in a browser: each role does what it is there for, and no more."""
+
+import re
+
+from playwright.sync_api import Page, expect
+
+from reservations.models import Reservation
+from reservations.status import Status
+from tests.browser.day import Phone, open_day, request_for, room
+
+
+def status_of(reservation_id: int) -> str:
+    return Reservation.objects.get(pk=reservation_id).status
+
+
+def confirm(page: Page, word: str) -> None:
+    page.locator("#effect").get_by_role("button", name=word, exact=True).click()
+
+
+def test_the_desk_answers_requests_from_the_front_page(desk):
+    boardroom = room("Boardroom")
+    day = open_day(boardroom)
+    first, second = request_for(boardroom, day, 9), request_for(boardroom, day, 13)
+    page = desk("desk")
+
+    page.get_by_role("link", name=f"Approve reservation {first.pk}").click()
+    expect(page.locator("#effect")).to_contain_text("Approve this request?")
+    expect(page.locator("#effect")).to_contain_text(f"${first.total_cost}")
+    assert status_of(first.pk) == Status.PENDING
+    confirm(page, "Approve")
+    expect(page.locator(".reservation-head")).to_contain_text("Confirmed")
+
+    page.goto(page.url.split("/admin/")[0] + "/admin/")
+    page.get_by_role("link", name=f"Decline reservation {second.pk}").click()
+    confirm(page, "Decline")
+    expect(page.locator(".reservation-head")).to_contain_text("Declined")
+
+    assert (status_of(first.pk), status_of(second.pk)) == (Status.CONFIRMED, Status.DECLINED)
+    assert {each.payments.get().state for each in (first, second)} == {"captured", "voided"}
+
+
+def test_a_draft_from_the_timeline_is_paid_by_phone_and_cancelled_with_its_refund(
+    desk, live_server
+):
+    aspen = room("Aspen")
+    day = open_day(aspen)
+    page = desk("desk")
+
+    page.goto(f"{live_server.url}/admin/reservations/reservation/timeline/")
+    page.fill("input[type=date]", f"{day}")
+    page.get_by_role("button", name="Show").click()
+    page.get_by_role("region").get_by_role(
+        "link", name=re.compile(r"Aspen, .*, 10:00")
+    ).first.click()
+    page.get_by_text("Somebody new, or by e-mail address").click()
+    page.fill("input[name=email]", "guest@roombook.example")
+    expect(page.locator("#draft-preview")).to_contain_text("Free")
+    expect(page.locator("#draft-preview tfoot")).to_contain_text("$")
+    total = page.locator("#draft-preview tfoot .number").inner_text()
+    page.get_by_role("button", name="Hold the room").click()
+    expect(page.locator(".reservation-head")).to_contain_text("New")
+
+    made = Reservation.objects.latest("pk")
+    assert (made.room, made.status, f"${made.total_cost}") == (aspen, Status.NEW, total)
+    assert made.start.astimezone(aspen.center.zone).hour == 10
+    assert made.created_by.email == "desk@roombook.example"
+    assert Phone(live_server.url).pay(made.pk)["Status"] == "Confirmed"
+
+    page.reload()
+    expect(page.locator(".reservation-head")).to_contain_text("Confirmed")
+    page.get_by_role("link", name="Cancel").click()
+    expect(page.locator("#effect")).to_contain_text(total)
+    assert status_of(made.pk) == Status.CONFIRMED
+    confirm(page, "Cancel the reservation")
+    expect(page.locator(".reservation-head")).to_contain_text("Cancelled")
+    assert made.payments.get().refunds.get().amount == made.total_cost
+
+
+def test_a_manager_changes_a_rate_and_the_examples_follow(desk, live_server):
+    rate = room("Boardroom").rate
+    page = desk("manager")
+
+    page.goto(f"{live_server.url}/admin/centers/rate/{rate.pk}/change/")
+    examples = page.locator("table", has_text="2.5 hours")
+    expect(examples).to_contain_text(f"${rate.hourly * 5 / 2:.2f}")
+    page.fill("#id_hourly", "50.00")
+    page.fill("#id_half_day", "")
+    page.fill("#id_full_day", "")
+
+    expect(page.locator("table", has_text="2.5 hours")).to_contain_text("$125.00")
+    rate.refresh_from_db()
+    assert rate.hourly != 50
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.wait_for_url("**/admin/centers/rate/")
+    rate.refresh_from_db()
+    assert (rate.hourly, rate.half_day) == (50, None)
+
+
+def test_a_viewer_is_refused_all_of_it(desk, live_server):
+    boardroom = room("Boardroom")
+    waiting = request_for(boardroom, open_day(boardroom), 9)
+    page = desk("viewer")
+    office = f"{live_server.url}/admin"
+    reservation = f"{office}/reservations/reservation/{waiting.pk}"
+
+    assert page.get_by_role("link", name=f"Approve reservation {waiting.pk}").count() == 0
+    page.goto(f"{reservation}/change/")
+    assert page.get_by_role("link", name="Cancel").count() == 0
+    token = next(c["value"] for c in page.context.cookies() if c["name"] == "csrftoken")
+    for address in (
+        *(f"{reservation}/step/{name}/" for name in ("approve", "decline", "cancel", "move")),
+        f"{office}/reservations/reservation/add/",
+        f"{office}/centers/rate/add/",
+        f"{office}/reservations/reservation/reports/revenue/",
+        f"{office}/accounts/user/",
+    ):
+        assert page.request.get(address).status == 403, address
+        sent = page.request.post(address, form={"confirmed": "yes"}, headers={"X-CSRFToken": token})
+        assert sent.status == 403, address
+    assert status_of(waiting.pk) == Status.PENDING
