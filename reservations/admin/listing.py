@@ -24,7 +24,7 @@ from roombook.filters import ByTyping
 class ReservationList:
     """The part of the ModelAdmin that makes the list. Stands before ModelAdmin among the bases."""
 
-    list_display = ("number", "state", "when", "place", "customer", "total", "hold")
+    list_display = ("number", "state", "when", "place", "customer", "total")
     list_display_links = ("number", "when")
     list_filter = (
         When,
@@ -54,26 +54,42 @@ class ReservationList:
 
     # Columns
 
-    @admin.display(ordering="pk", description="no.")
+    class Media:
+        css = {"all": ("reservations/reservation.css",)}
+
+    @admin.display(description="no.")
     def number(self, reservation: Reservation) -> int:
         return reservation.pk
 
-    @admin.display(ordering="status", description="status")
+    @admin.display(description="status")
     def state(self, reservation: Reservation) -> str:
-        return badge(reservation)
+        """The status, and of a draft until when its room is kept."""
+        if not reservation.is_new:
+            return badge(reservation)
+        held = "hold lapsed"
+        if reservation.is_held_at(timezone.now()) and reservation.hold_until is not None:
+            zone = reservation.room.center.zone
+            held = f"until {reservation.hold_until.astimezone(zone):%a %H:%M}"
+        return format_html('{}<br><small class="office-quiet">{}</small>', badge(reservation), held)
 
     @admin.display(ordering="start", description="center time")
     def when(self, reservation: Reservation) -> str:
         zone = reservation.room.center.zone
         start, end = reservation.start.astimezone(zone), reservation.end.astimezone(zone)
         until = f"{end:%H:%M}" if end.date() == start.date() else f"{end:%Y-%m-%d %H:%M}"
-        return format_html("{}<br>{}", f"{start:%a %Y-%m-%d}", f"{start:%H:%M} - {until}")
+        return format_html(
+            '<span class="list-line">{}</span><br><span class="list-line">{}</span>',
+            f"{start:%a %Y-%m-%d}",
+            f"{start:%H:%M} - {until}",
+        )
 
     @admin.display(description="room")
     def place(self, reservation: Reservation) -> str:
         room = reservation.room
         return format_html(
-            '{}<br><small class="office-quiet">{}</small>', room.name, room.center.name
+            '<span class="list-line">{}</span><br><small class="office-quiet list-line">{}</small>',
+            room.name,
+            room.center.name,
         )
 
     @admin.display(description="customer")
@@ -81,22 +97,14 @@ class ReservationList:
         user = reservation.user
         about = user.company_name or ""
         return format_html(
-            '{}<br><small class="office-quiet">{}</small>', user.get_full_name(), about
+            '<span class="list-line">{}</span><br><small class="office-quiet list-line">{}</small>',
+            user.get_full_name(),
+            about,
         )
 
     @admin.display(ordering="total_cost")
     def total(self, reservation: Reservation) -> str:
         return money.display(reservation.total_cost)
-
-    @admin.display(description="held until")
-    def hold(self, reservation: Reservation) -> str:
-        """Of a draft: until when its room is kept."""
-        if not reservation.is_new:
-            return ""
-        if not reservation.is_held_at(timezone.now()) or reservation.hold_until is None:
-            return "lapsed"
-        zone = reservation.room.center.zone
-        return f"{reservation.hold_until.astimezone(zone):%a %H:%M}"
 
 
 def badge(reservation: Reservation) -> str:
