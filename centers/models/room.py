@@ -162,6 +162,11 @@ class MeetingRoom(models.Model):
             kwargs["update_fields"] = {*kwargs["update_fields"], *changed}
         super().save(*args, **kwargs)
 
+    @property
+    def full_name(self) -> str:
+        """With its center, whose row is at hand: many centers have a room of the same name."""
+        return f"{self.name}, {self.center.name}"
+
     def clean(self) -> None:
         problems = {}
         if self.rate and self.center_id and self.rate.center_id != self.center_id:

@@ -23,6 +23,9 @@ ADJUST = "reservations.adjust_price"
 class StepForm(forms.Form):
     """What a step asks of whom takes it; nothing, mostly."""
 
+    # Whether what is filled in beforehand is worth being judged at once.
+    is_complete = False
+
     def __init__(
         self, *args: Any, reservation: Reservation, user: User, now: dt.datetime, **kwargs: Any
     ) -> None:
@@ -34,10 +37,15 @@ class StepForm(forms.Form):
         """Fill in what is known."""
 
 
+class RoomField(forms.ModelChoiceField):
+    def label_from_instance(self, obj: Any) -> str:
+        return str(obj.full_name)
+
+
 class MoveForm(StepForm):
     """Another room, another time, or both."""
 
-    room = forms.ModelChoiceField(
+    room = RoomField(
         MeetingRoom.objects.select_related("center"), widget=search_box(Reservation, "room")
     )
     start = LocalTimeField(help_text="On the clock of the center it moves to.")
@@ -103,6 +111,8 @@ class AdjustForm(StepForm):
 
 class HoldForm(StepForm):
     """Until when."""
+
+    is_complete = True
 
     until = LocalTimeField(label="Hold until", help_text="On the center's clock.")
 

@@ -202,6 +202,14 @@ def test_nothing_is_counted_to_its_end_or_read_for_a_filter(
             assert "LIMIT 5000" in sql
 
 
+@pytest.mark.parametrize(
+    ("name", "columns"),
+    [("payment", {"created_at"}), ("refund", {"created_at"}), ("dispute", set())],
+)
+def test_nobody_is_invited_to_sort_by_what_has_no_index(office, name, columns):
+    assert set(office.get(page(name)).context["cl"].sortable_by) == columns
+
+
 @pytest.mark.postgres
 def test_each_list_goes_by_an_index(hers):
     """On tables too small for it to pay, so that reading and sorting all is made dear."""

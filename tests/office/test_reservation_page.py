@@ -325,6 +325,27 @@ def test_a_move_is_shown_while_one_types(office):
     assert 'name="csrfmiddlewaretoken"' in html
 
 
+def test_rooms_to_move_to_are_told_with_their_centers(office, django_assert_max_num_queries):
+    reservation = booked()
+    for _ in range(5):
+        MeetingRoomFactory(name="Boardroom")
+    box = reverse("admin:autocomplete")
+    query = {
+        "app_label": "reservations",
+        "model_name": "reservation",
+        "field_name": "room",
+        "term": "board",
+    }
+    office.get(box, query)
+
+    with django_assert_max_num_queries(6):  # however many rooms there are
+        told = [each["text"] for each in office.get(box, query).json()["results"]]
+
+    assert len(told) == 6
+    assert "Boardroom, Glenarm" in told
+    assert "Boardroom, Glenarm" in words(office.get(step_of(reservation, "move")))
+
+
 @pytest.mark.parametrize(
     "typed",
     [
@@ -630,6 +651,10 @@ def test_nothing_is_counted_to_its_end_or_read_for_a_filter(office, django_asser
         assert "DISTINCT" not in sql
         if "COUNT(" in sql:
             assert "LIMIT 5000" in sql
+
+
+def test_nobody_is_invited_to_sort_by_what_has_no_index(office):
+    assert office.get(LIST).context["cl"].sortable_by == ("when",)
 
 
 @pytest.mark.postgres
