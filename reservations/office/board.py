@@ -350,6 +350,7 @@ def _offers(
             else room.minimum_minutes
         ),
     )
+    page = reverse("admin:reservations_reservation_add")
     closed = timeline.gaps(axis.span, opened)
     if facts.center.is_after_hours_support_enabled:
         opened, closed = [axis.span], []
@@ -369,12 +370,7 @@ def _offers(
             time = timeline.told(slot.proposed, axis)
             label = f"New draft: {room.name}, {axis.day:%a} {axis.day.day} {axis.day:%b}, {time}"
             yield Offer(
-                href=_address(
-                    "reservations_reservation_add",
-                    room=room.pk,
-                    start=f"{start:%Y-%m-%dT%H:%M}",
-                    end=f"{end:%Y-%m-%dT%H:%M}",
-                ),
+                href=f"{page}?room={room.pk}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
                 style=_style(box),
                 label=f"{label} (closed then)" if is_closed else label,
                 time=f"{start:%H:%M}",

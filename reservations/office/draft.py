@@ -6,12 +6,12 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect
+from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 
-from accounts import roles
+from accounts import customers, roles
 from accounts.models import User
 from centers.models import Center, MeetingRoom
 from reservations import actions, drafting
@@ -25,12 +25,15 @@ from reservations.office.draft_forms import (
     ServiceForm,
     Typed,
     centers_to_book,
+    customer_label,
 )
 from reservations.office.steps import told
 from reservations.office.timeline import clock
 from roombook import money
 from roombook.admin import number
 from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
+
+MOST_OFFERED = 20
 
 
 class DraftPages:
@@ -43,6 +46,7 @@ class DraftPages:
         view = self.site.admin_view
         return [
             path("add/", view(self.add), name="reservations_reservation_add"),
+            path("add/customers/", view(self.customers), name="reservations_draft_customers"),
             path("add/preview/", view(self.preview), name="reservations_draft_preview"),
         ]
 
@@ -90,6 +94,13 @@ class DraftPages:
         context = _told(typed, _seen(typed, now), center)
         return TemplateResponse(request, "office/draft_preview.html", context)
 
+    def customers(self, request: HttpRequest) -> HttpResponse:
+        """Whom the box of customers offers for what is typed into it."""
+        words = request.GET.get("term", "")
+        found = customers.findable(_staff(request), words)[:MOST_OFFERED] if words.strip() else []
+        results = [{"id": each.email, "text": customer_label(each)} for each in found]
+        return JsonResponse({"results": results, "pagination": {"more": False}})
+
     def _ask_for_center(self, request: HttpRequest, staff: User) -> HttpResponse:
         form = CenterForm(self.site, staff)
         context = {
@@ -104,8 +115,8 @@ class DraftPages:
     def _typed(self, request: HttpRequest, center: Center, staff: User, now: dt.datetime) -> Typed:
         posted = request.POST if request.method == "POST" else None
         local = now.astimezone(center.zone)
-        initial = DraftForm.initial_from(request.GET.dict(), staff=staff, now=local)
-        form = DraftForm(center, staff, self.site, posted, initial)
+        initial = DraftForm.initial_from(request.GET.dict(), now=local)
+        form = DraftForm(center, staff, posted, initial)
         offered = center.services.filter(is_active=True).select_related("rate")
         return Typed(form, [ServiceForm(service, posted) for service in offered])
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
+from django.contrib import admin
 from django.contrib.admin import AdminSite
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
+from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from unfold.widgets import (
     UnfoldAdminIntegerFieldWidget,
@@ -46,15 +48,74 @@ class CenterForm(forms.Form):
         field.widget.choices = field.choices
 
 
-class CustomerField(forms.ModelChoiceField):
-    """A customer by id; nonsense is told, and never reaches the database."""
+def customer_label(customer: User) -> str:
+    parts = (customer.get_full_name(), customer.email, customer.company_name)
+    return ", ".join(part for part in parts if part)
 
-    def to_python(self, value: Any) -> Any:
-        if value in self.empty_values:
+
+class CustomerBox(forms.Select):
+    """Finds customers by typing. Its values are addresses: who has the whole of one may book."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                "class": "admin-autocomplete",
+                "data-ajax--cache": "true",
+                "data-ajax--delay": 250,
+                "data-ajax--type": "GET",
+                "data-theme": "admin-autocomplete",
+                "data-allow-clear": "true",
+                "data-placeholder": "",
+                # What the theme's script asks of every such box.
+                "data-app-label": "accounts",
+                "data-model-name": "user",
+                "data-field-name": "user",
+            }
+        )
+
+    @property
+    def media(self) -> forms.Media:
+        return SearchBox(Reservation._meta.get_field("user"), admin.site).media
+
+    def build_attrs(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
+        address = reverse("admin:reservations_draft_customers")
+        return {**super().build_attrs(*args, **kwargs), "data-ajax--url": address}
+
+
+class CustomerField(forms.CharField):
+    """A customer by their whole address, or by number where they are one of those known."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            label="Customer",
+            required=False,
+            max_length=LONGEST_EMAIL,
+            widget=CustomerBox(),
+            help_text="How a name, a company or an e-mail address begins.",
+        )
+        self.staff: User | None = None
+
+    def customer(self, value: Any) -> User | None:
+        rows = User.objects.filter(is_active=True)
+        if "@" in str(value):
+            return rows.filter(email=canonical_email(str(value))).first()
+        pk = number(str(value))
+        return rows.filter(customers.known_to(self.staff), pk=pk or 0).first()
+
+    def clean(self, value: Any) -> Any:
+        text = super().clean(value)
+        if not text:
             return None
-        if number(str(value)) is None:
-            raise ValidationError("That is no customer.")
-        return super().to_python(value)
+        customer = self.customer(text)
+        if customer is None:
+            raise ValidationError("That is no customer of yours: type their e-mail address.")
+        self.show(customer)
+        return customer
+
+    def show(self, customer: User) -> None:
+        """Let the box show who is chosen."""
+        label = customer_label(customer)
+        self.widget.choices = [("", ""), (customer.email, label), (str(customer.pk), label)]
 
 
 class RoomField(forms.ModelChoiceField):
@@ -80,12 +141,7 @@ def _text(label: str, most: int, **attrs: Any) -> forms.CharField:
 class DraftForm(forms.Form):
     """A new reservation at a center, on its clock; for a customer found, or made on the spot."""
 
-    user = CustomerField(
-        User.objects.none(),
-        label="Customer",
-        required=False,
-        error_messages={"invalid_choice": "That is no customer of yours: type their e-mail."},
-    )
+    user = CustomerField()
     email = _text("E-mail address", LONGEST_EMAIL, inputmode="email")
     first_name = _text("First name", LONGEST_NAME)
     last_name = _text("Last name", LONGEST_NAME)
@@ -117,7 +173,6 @@ class DraftForm(forms.Form):
         self,
         center: Center,
         staff: User,
-        site: AdminSite,
         data: Any = None,
         initial: Mapping[str, Any] | None = None,
     ) -> None:
@@ -125,9 +180,11 @@ class DraftForm(forms.Form):
         self.may_add_customers = roles.may(staff, customers.ADD, center.pk)
         self.may_override_hours = roles.may(staff, OVERRIDE_HOURS, center.pk)
         user: Any = self.fields["user"]
-        user.queryset = User.objects.filter(customers.known_to(staff), is_active=True)
-        user.widget = SearchBox(Reservation._meta.get_field("user"), site)
-        user.widget.choices = user.choices
+        user.staff = staff
+        chosen = user.customer(number(str(self.initial.get("user"))))
+        self.initial["user"] = chosen.email if chosen else None
+        if chosen:
+            user.show(chosen)
         room: Any = self.fields["room"]
         room.queryset = center.rooms.select_related("rate", "center").order_by("name", "pk")
         if not self.may_override_hours:
@@ -182,17 +239,14 @@ class DraftForm(forms.Form):
             self.new_customer = {"email": email, **names}
 
     @staticmethod
-    def initial_from(query: Mapping[str, str], *, staff: User, now: dt.datetime) -> dict[str, Any]:
+    def initial_from(query: Mapping[str, str], *, now: dt.datetime) -> dict[str, Any]:
         """What an address may fill in beforehand; what cannot be read is left out.
 
         Without a time the next full hour. `now` is on the center's clock.
         """
         initial: dict[str, Any] = {
-            name: number(query.get(name)) for name in ("room", "number_of_attendees")
+            name: number(query.get(name)) for name in ("user", "room", "number_of_attendees")
         }
-        user = number(query.get("user"))
-        known = User.objects.filter(customers.known_to(staff), pk=user or 0, is_active=True)
-        initial["user"] = user if user and known.exists() else None
         initial["start"] = _moment(query.get("start")) or _next_hour(now)
         initial["end"] = _moment(query.get("end"))
         if initial["end"] is None:

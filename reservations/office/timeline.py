@@ -7,6 +7,7 @@ the 23 or 25 hours of a day on which the clock changes, and an hour that comes t
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from functools import lru_cache
 from itertools import pairwise
 
 from centers.span import Span, midnight
@@ -63,22 +64,23 @@ class Axis:
         """The full hours of the clock, in the order in which they come."""
         return [
             Tick(at, self.left_of(at), f"{at.astimezone(self.zone):%H:%M}", which_of(at, self.zone))
-            for at in self._full_hours()
+            for at in _full_hours(self.span, self.zone)
         ]
-
-    def _full_hours(self) -> Iterator[datetime]:
-        at = self.span.start
-        while at < self.span.end:
-            if not at.astimezone(self.zone).minute:
-                yield at
-            at += QUARTER
 
     def cut(self, spans: Iterable[Span]) -> Iterator[Span]:
         """The spans, cut wherever an hour begins."""
-        hours = list(self._full_hours())
+        hours = _full_hours(self.span, self.zone)
         for span in spans:
             cuts = [span.start, *(at for at in hours if span.start < at < span.end), span.end]
             yield from (Span(*pair) for pair in pairwise(cuts))
+
+
+# Asked for every row of a board.
+@lru_cache(maxsize=64)
+def _full_hours(span: Span, zone: tzinfo) -> tuple[datetime, ...]:
+    quarters = range(span.duration // QUARTER + 1)
+    moments = (span.start + number * QUARTER for number in quarters)
+    return tuple(at for at in moments if at < span.end and not at.astimezone(zone).minute)
 
 
 def axis_of(day: date, zone: tzinfo, hours: tuple[int, int] = (0, HOURS_OF_A_DAY)) -> Axis | None:

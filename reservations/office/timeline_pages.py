@@ -84,7 +84,12 @@ class TimelinePages:
         """A room on the days of a week, from Monday on."""
         pk = number(request.GET.get("room"))
         theirs = MeetingRoom.objects.filter(roles.scope(request.user, SEEN_BY, "center"))
-        room = theirs.select_related("center").filter(pk=pk or 0).first()
+        room = (
+            theirs.select_related("center")
+            .prefetch_related("center__opening_hours")
+            .filter(pk=pk or 0)
+            .first()
+        )
         if room is None:
             raise Http404("There is no such room among yours.")
         center = room.center

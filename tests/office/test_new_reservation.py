@@ -29,6 +29,7 @@ pytestmark = pytest.mark.django_db
 
 ADD = reverse("admin:reservations_reservation_add")
 PREVIEW = reverse("admin:reservations_draft_preview")
+CUSTOMERS = reverse("admin:reservations_draft_customers")
 
 
 @pytest.fixture(autouse=True)
@@ -53,11 +54,11 @@ def office(client):
     return client
 
 
-def typed(room, user=None, /, start="2027-03-03 09:00", end="2027-03-03 12:00", **changed):
+def typed(room, who=None, /, start="2027-03-03 09:00", end="2027-03-03 12:00", **changed):
     (start_day, start_time), (end_day, end_time) = start.split(), end.split()
     return {
         "center": room.center_id,
-        "user": user.pk if user else "",
+        "user": who.pk if who else "",
         "email": "",
         "room": room.pk,
         "start_0": start_day,
@@ -128,7 +129,7 @@ def test_sent_twice_only_one_of_them_holds(office, room, user):
 def test_an_address_fills_a_draft_in(office, room, user):
     query = {"user": user.pk, "room": room.pk, "start": "2027-03-03T09:00"}
     text = office.get(ADD, query).text
-    assert user.email in text
+    assert '<option value="ada@example.com" selected>Ada Lovelace, ada@example.com' in text
     assert text.count('value="2027-03-03"') == 2
     assert 'value="09:00:00"' in text
     assert 'value="10:00:00"' in text
@@ -175,9 +176,38 @@ def test_a_customer_of_another_center_is_not_chosen_by_number(client, staff, roo
     draft(user, a_room())
     client.force_login(staff("Desk", room.center))
     answer = client.post(ADD, typed(room, user))
-    assert "That is no customer of yours: type their e-mail." in words(answer)
+    assert "That is no customer of yours: type their e-mail address." in words(answer)
     assert "Lovelace" not in answer.text
     assert Reservation.objects.count() == 1
+
+
+def offered(client, term):
+    return client.get(CUSTOMERS, {"term": term}).json()["results"]
+
+
+def test_the_box_finds_by_name_company_and_address(office, user):
+    names = {"first_name": "Augusta", "last_name": "Byron", "company_name": "Analytical Engines"}
+    User.objects.filter(pk=user.pk).update(**names)
+    told = [{"id": "ada@example.com", "text": "Augusta Byron, ada@example.com, Analytical Engines"}]
+    for words in ("byr", "Augusta B", "ada@", "analyt"):
+        assert offered(office, words) == told
+    for words in ("", " ", "zzz", "\0", "%", "'"):
+        assert offered(office, words) == []
+
+
+def test_of_strangers_it_finds_only_the_whole_address(client, staff, room, user):
+    draft(user, a_room())
+    client.force_login(staff("Desk", room.center))
+    assert offered(client, "lovel") == offered(client, "ada@example") == []
+    [found] = offered(client, "ADA@example.com")
+    client.post(ADD, typed(room, user=found["id"]))
+    assert Reservation.objects.filter(room=room).get().user == user
+
+
+@pytest.mark.parametrize("role", ["Viewer", "Accountant"])
+def test_who_may_not_book_finds_nobody(client, staff, room, role):
+    client.force_login(staff(role, room.center))
+    assert client.get(CUSTOMERS, {"term": "ada"}).status_code == 403
 
 
 def test_a_customer_of_theirs_is(client, staff, room, user):
@@ -208,6 +238,12 @@ def test_where_the_draft_is_refused_no_account_is_made(office, room):
     assert not User.objects.filter(email="new@example.com").exists()
     # What was typed is still there.
     assert 'value="Grace"' in answer.text
+
+
+def test_the_chosen_customer_stays_chosen(office, room, user):
+    ReservationFactory(room=room)
+    answer = office.post(ADD, typed(room, user=user.email))
+    assert '<option value="ada@example.com" selected>' in answer.text
 
 
 @pytest.mark.parametrize(

@@ -224,7 +224,7 @@ def test_free_time_leads_to_a_draft_with_room_and_time_filled_in(office, room):
     ReservationFactory(room=room)
     answer = office.get(DAY, day_of(room))
     first, second, *_ = [offer for offer in offers(answer) if not offer.is_closed]
-    assert first.href == (f"{ADD}?room={room.pk}&start=2027-03-03T08%3A00&end=2027-03-03T09%3A00")
+    assert first.href == (f"{ADD}?room={room.pk}&start=2027-03-03T08:00&end=2027-03-03T09:00")
     assert first.label == "New draft: Boardroom, Wed 3 Mar, 08:00 - 09:00"
     # After the booking.
     assert second.label.endswith("12:00 - 13:00")
