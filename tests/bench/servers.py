@@ -81,7 +81,8 @@ class Server:
 
 def roombook(database: str, folder: Path, workers: int, *, threads: int = 0) -> Server:
     """As deploy/ has it; without threads, with as many sync workers."""
-    kind = ("-k", "gthread", "--threads", str(threads)) if threads else ("-k", "sync")
+    # With threads gunicorn would quietly take gthread for sync.
+    kind = ("-k", "gthread" if threads else "sync", "--threads", str(threads or 1))
     words = ("-c", "deploy/gunicorn.conf.py", *kind, "-w", str(workers), "roombook.wsgi")
     return Server(f"roombook{threads or ''}", database, folder, *words)
 
