@@ -39,6 +39,8 @@ class RateAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, ModelAdmin):
     search_help_text = "Name of the rate, or name, address, neighborhood of its center."
     ordering = OF_CENTER
     sortable_by = ()
+    # Rows of boxes take their time to draw.
+    list_per_page = 25
     autocomplete_fields = ("center",)
     compressed_fields = False
     change_form_outer_after_template = "centers/rate_examples.html"

@@ -36,6 +36,8 @@ class MeetingRoomAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, OwnRates,
     search_help_text = "Name of the room, or name, address, neighborhood of its center, or both."
     ordering = OF_CENTER
     sortable_by = ()
+    # Rows of boxes take their time to draw.
+    list_per_page = 25
     autocomplete_fields = ("center", "resource_type")
     readonly_fields = ("shown",)
     actions = ("take_out_of_service", "put_back_into_service")
@@ -115,6 +117,8 @@ class ServiceAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, OwnRates, Mod
     search_help_text = "Name of the service, or name, address, neighborhood of its center, or both."
     ordering = OF_CENTER
     sortable_by = ()
+    # Rows of boxes take their time to draw.
+    list_per_page = 25
     autocomplete_fields = ("center", "resource_type")
     fieldsets = (
         (
