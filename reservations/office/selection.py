@@ -11,6 +11,8 @@ from reservations.office.periods import Period, starting_in
 
 # Of more centers than these, sums are told together and not each by itself.
 MOST_CENTERS = 2_000
+# And no more days of theirs are added up at once.
+MOST_DAYS_OF_MANY = 100
 # So many pieces of a sum (a center in a month, ...) are read for a report at most.
 MOST_PIECES = 100_000
 
@@ -39,10 +41,18 @@ class Selection:
         return chosen
 
     def tells_centers(self) -> bool:
-        """Whether these are few enough for a line each."""
+        """Whether these are few enough for a line each. Raises TooMuch where they are not, and the
+        period is long."""
         if self.centers is not None:
-            return len(self.centers) <= MOST_CENTERS
-        return Center.objects.all()[: MOST_CENTERS + 1].count() <= MOST_CENTERS
+            number = len(self.centers)
+        else:
+            number = Center.objects.all()[: MOST_CENTERS + 1].count()
+        if number > MOST_CENTERS and self.period.length > MOST_DAYS_OF_MANY:
+            raise TooMuch(
+                f"These are more than {MOST_CENTERS:,} centers. Choose some of them, or at most"
+                f" {MOST_DAYS_OF_MANY} days."
+            )
+        return number <= MOST_CENTERS
 
     def zones(self) -> list[str]:
         """The time zones of the centers."""

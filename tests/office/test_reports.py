@@ -212,6 +212,9 @@ def test_of_very_many_centers_the_sums_are_told_and_no_line_each(boss, name, mon
     assert tables["center"].rows == []
     assert "choose some to see a line of each" in answer.content.decode()
     assert tables["month"].rows == next(t.rows for t in each.tables if t.key == "month")
+    long = boss.get(address(name, since="2027-01-01", until="2027-12-31"))
+    assert long.status_code == 400
+    assert "or at most 100 days" in long.content.decode()
 
 
 def test_what_takes_too_long_is_said_on_the_page(boss, monkeypatch):
