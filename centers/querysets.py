@@ -1,11 +1,10 @@
 """What can be asked about centers, rooms and rates; each method reads as a part of a sentence."""
 
-from collections.abc import Collection, Iterable
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from django.db import models
 from django.db.models import (
-    Case,
     Count,
     Exists,
     ExpressionWrapper,
@@ -13,8 +12,6 @@ from django.db.models import (
     OuterRef,
     Prefetch,
     Q,
-    Value,
-    When,
 )
 
 from centers import geo
@@ -22,7 +19,7 @@ from roombook import places
 
 if TYPE_CHECKING:
     from centers.models import Center, MeetingRoom  # noqa: F401 (a base class names it)
-    from centers.search import Filters
+    from centers.search import Filters, FiltersToCome
 
 # A rate with at least one price that it can be billed by (centers.rates.is_usable, as a query).
 USABLE_RATE = Q(rate__is_flat_rate=True, rate__flat_rate__isnull=False) | Q(
@@ -48,7 +45,7 @@ class MeetingRoomQuerySet(models.QuerySet["MeetingRoom"]):
         """With all that the evaluator of availability asks: also rooms that it will refuse."""
         return self.select_related("center", "rate", "resource_type")
 
-    def wanted(self, filters: "Filters") -> Self:
+    def wanted(self, filters: "Filters | FiltersToCome") -> Self:
         """Rooms that meet all the room filters."""
         rooms = self
         if filters.capacity_low is not None:
@@ -56,10 +53,26 @@ class MeetingRoomQuerySet(models.QuerySet["MeetingRoom"]):
         if filters.capacity_high is not None:
             rooms = rooms.filter(capacity__lte=filters.capacity_high)
         if filters.resource_type_ids:
-            rooms = rooms.filter(resource_type__in=filters.resource_type_ids)
+            rooms = rooms.filter(resource_type__any_of=filters.resource_type_ids)
         if filters.only_realtime:
             rooms = rooms.filter(is_live_inventory=True)
         return rooms
+
+
+class Circle(NamedTuple):
+    """A circle on the globe as a query asks for it: its box, its middle, its radius."""
+
+    south: float
+    north: float
+    longitudes: Sequence[tuple[float, float]]
+    vector: geo.Vector
+    squared_chord: float
+
+    @classmethod
+    def around(cls, place: geo.Place, miles: float) -> "Circle":
+        box = geo.box_around(place, miles)
+        chord = geo.squared_chord(miles)
+        return cls(box.south, box.north, box.longitudes, place.vector, chord)
 
 
 class CenterQuerySet(models.QuerySet["Center"]):
@@ -74,15 +87,14 @@ class CenterQuerySet(models.QuerySet["Center"]):
         rooms = MeetingRoom.objects.on_offer().filter(center=OuterRef("pk"))
         return self.filter(Exists(rooms), is_active=True)
 
-    def within(self, place: geo.Place, miles: float) -> Self:
+    def within(self, circle: "Circle") -> Self:
         """Centers in a circle. The box is for the index; the chord decides."""
-        box = geo.box_around(place, miles)
         longitudes = Q()
-        for bounds in box.longitudes:
+        for bounds in circle.longitudes:
             longitudes |= Q(longitude__range=bounds)
-        boxed = self.filter(longitudes, latitude__range=(box.south, box.north))
-        return boxed.alias(circle=_squared_chord_to(place)).filter(
-            circle__lte=geo.squared_chord(miles)
+        boxed = self.filter(longitudes, latitude__range=(circle.south, circle.north))
+        return boxed.alias(circle=_squared_chord_to(circle.vector)).filter(
+            circle__lte=circle.squared_chord
         )
 
     def containing(self, words: Iterable[str]) -> Self:
@@ -91,6 +103,21 @@ class CenterQuerySet(models.QuerySet["Center"]):
         for word in words:
             centers = centers.filter(search_text__contains=word)
         return centers
+
+    def called(self, names: Any) -> Self:
+        """Centers whose city, postal code or name is one of these."""
+        return self.filter(self._called(names))
+
+    def not_called(self, names: Any) -> Self:
+        return self.exclude(self._called(names))
+
+    @staticmethod
+    def _called(names: Any) -> Q:
+        return (
+            Q(city_folded__any_of=names)
+            | Q(postal_code_folded__any_of=names)
+            | Q(name_folded__any_of=names)
+        )
 
     def in_city(self, city: str) -> Self:
         return self.filter(city_folded=places.folded(city))
@@ -115,53 +142,46 @@ class CenterQuerySet(models.QuerySet["Center"]):
     def in_postal_code(self, postal_code: str) -> Self:
         return self.filter(postal_code_folded=places.folded(postal_code))
 
-    def meeting(self, filters: "Filters") -> Self:
+    def meeting(self, filters: "Filters | FiltersToCome") -> Self:
         """Centers that meet the filters; the room filters are met by one and the same room."""
         from centers.models import MeetingRoom, Service
 
-        rooms = MeetingRoom.objects.on_offer().wanted(filters)
-        centers = self.filter(Exists(rooms.filter(center=OuterRef("pk"))))
+        centers = self
+        on_capacity = filters.capacity_low is not None or filters.capacity_high is not None
+        if on_capacity or filters.resource_type_ids or filters.only_realtime:
+            rooms = MeetingRoom.objects.on_offer().wanted(filters)
+            centers = centers.filter(Exists(rooms.filter(center=OuterRef("pk"))))
         if filters.service_ids:
             offered = (
                 Service.objects.filter(
                     center=OuterRef("pk"),
                     is_active=True,
-                    resource_type__in=filters.service_ids,
+                    resource_type__any_of=filters.service_ids,
                     resource_type__is_service=True,
                 )
                 .order_by()
                 .values("center")
                 .annotate(kinds=Count("resource_type", distinct=True))
-                .filter(kinds=len(filters.service_ids))
+                .filter(kinds=filters.service_count)
             )
             centers = centers.filter(Exists(offered))
         if filters.neighborhood_ids:
-            centers = centers.filter(neighborhood__in=filters.neighborhood_ids)
+            centers = centers.filter(neighborhood__any_of=filters.neighborhood_ids)
         if filters.only_after_hours:
             centers = centers.filter(is_after_hours_support_enabled=True)
         return centers
 
     # In which order
 
-    def by_distance(self, place: geo.Place) -> Self:
+    def by_distance(self, vector: geo.Vector) -> Self:
         """Nearest first; those without a place on the map last. Annotates `squared_chord`."""
-        return self.annotate(squared_chord=_squared_chord_to(place)).order_by(
+        return self.annotate(squared_chord=_squared_chord_to(vector)).order_by(
             F("squared_chord").asc(nulls_last=True), "rank", "name_folded", "pk"
         )
 
-    def by_rank(self, exactly: Collection[str] = ()) -> Self:
-        """Those first whose city, postal code or name is one of these; then by the staff's rank."""
-        order = ["rank", "name_folded", "pk"]
-        if not exactly:
-            return self.order_by(*order)
-        exact = (
-            Q(city_folded__in=exactly)
-            | Q(postal_code_folded__in=exactly)
-            | Q(name_folded__in=exactly)
-        )
-        return self.alias(inexact=Case(When(exact, then=Value(0)), default=Value(1))).order_by(
-            "inexact", *order
-        )
+    def by_rank(self) -> Self:
+        """The staff's rank first, in the order of an index."""
+        return self.order_by("rank", "name_folded", "pk")
 
     # With what
 
@@ -180,14 +200,14 @@ class CenterQuerySet(models.QuerySet["Center"]):
         )
 
     def for_user(self, user: Any) -> Self:
-        """With `is_favorite`, as this account has it."""
+        """With `is_favorite`, as this account (or the one of this number) has it."""
         from centers.models import Favorite
 
-        mine = Favorite.objects.filter(user=user.pk, center=OuterRef("pk"))
+        mine = Favorite.objects.filter(user=getattr(user, "pk", user), center=OuterRef("pk"))
         return self.annotate(is_favorite=Exists(mine))
 
 
-def _squared_chord_to(place: geo.Place) -> Any:
+def _squared_chord_to(vector: geo.Vector) -> Any:
     # Products, not POWER: SQLite would call Python for each row.
-    x, y, z = (F(name) - value for name, value in zip("xyz", place.vector, strict=True))
+    x, y, z = (F(name) - value for name, value in zip("xyz", vector, strict=True))
     return ExpressionWrapper(x * x + y * y + z * z, output_field=models.FloatField())

@@ -1,20 +1,24 @@
 """Finding centers: around a place, by words, in a city, state or country (B9, B10)."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from django.conf import settings
+from django.db.models import Exists, FloatField, OuterRef, Q, Value
 
 from centers import geo
 from centers.models import Center, MeetingRoom, Neighborhood, ResourceType, Service
-from centers.querysets import CenterQuerySet
+from centers.querysets import CenterQuerySet, Circle
 from centers.shown import CENTER_COLUMNS, CenterRow, ShownCenter, ShownRoom, furnished
 from roombook import places
 from roombook.errors import InvalidRequest
+from roombook.prepared import number, numbers, prepared, real, text, texts, written_once
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from accounts.models import User
 
 DEFAULT_RADIUS_MILES = 25
@@ -48,6 +52,18 @@ class Filters:
         if low is not None and high is not None and low > high:
             raise InvalidRequest({"filters.capacity_low": "This is above CapacityHigh."})
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Which filters there are; a capacity of 0 is one, an empty list or false is none."""
+        wishes = ((name, getattr(self, name)) for name in FILTER_PARAMS)
+        return tuple(
+            name for name, wish in wishes if not (wish is None or wish is False or wish == NOBODY)
+        )
+
+    @property
+    def service_count(self) -> int:
+        return len(self.service_ids)
+
     def want(self, room: ShownRoom) -> bool:
         """Whether one room meets all the room filters (MeetingRoom.objects.wanted, in memory)."""
         low, high = self.capacity_low, self.capacity_high
@@ -62,13 +78,34 @@ class Filters:
 NO_FILTERS = Filters()
 
 
+class ShownType(NamedTuple):
+    """A kind of room or of service."""
+
+    id: int
+    name: str
+    is_service: bool
+    position: int
+    internal: bool
+
+
+class ShownNeighborhood(NamedTuple):
+    id: int
+    original_name: str
+    name: str
+    city: str
+    state: str
+    custom_title: str
+    landing_page_content: str
+    coworking_landing_page_content: str
+
+
 @dataclass(frozen=True, slots=True)
 class FilterOptions:
     """The filters on offer."""
 
-    room_types: Sequence[ResourceType]
-    services: Sequence[ResourceType]
-    neighborhoods: Sequence[Neighborhood]
+    room_types: Sequence[ShownType]
+    services: Sequence[ShownType]
+    neighborhoods: Sequence[ShownNeighborhood]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,14 +132,32 @@ def search_locations(
     words = words_of(query)
     if len(words) > MAX_WORDS:
         raise InvalidRequest({"query": f"A query has at most {MAX_WORDS} words."})
-    matching = Center.objects.listed().containing(words)
-    if place is None:
-        return _found(user, matching, matching.by_rank(runs_of(words)), filters)
     if radius_in_miles is None and not words:
         radius_in_miles = DEFAULT_RADIUS_MILES
-    if radius_in_miles is not None:
-        matching = matching.within(place, radius_in_miles)
-    return _found(user, matching, matching.by_distance(place), filters, place)
+    circle = Circle.around(place, radius_in_miles) if place and radius_in_miles else None
+    how = How(
+        limit=settings.SEARCH_MAX_RESULTS,
+        words=len(words),
+        has_place=place is not None,
+        ranges=len(circle.longitudes) if circle else 0,
+        filters=filters.names,
+    )
+    asked = {
+        **{f"word{index}": word for index, word in enumerate(words)},
+        "names": runs_of(words),
+        **(place.vector._asdict() if place else {}),
+        **(_bounds(circle) if circle else {}),
+        **{name: getattr(filters, name) for name in FILTER_PARAMS},
+        "service_count": filters.service_count,
+        "user": user.pk,
+    }
+    return _found(
+        _first(how, asked, place, radius_in_miles),
+        filters,
+        how,
+        types=lambda: types_matching(how, **asked),
+        neighborhoods=lambda: neighborhoods_matching(how, **asked),
+    )
 
 
 def city_centers(
@@ -121,7 +176,14 @@ def city_centers(
         matching = _in_area(matching, area_type, area)
     if city_name:
         matching = matching.in_city(city_name)
-    return _found(user, matching, matching.by_rank(), filters)
+    how = How(limit=settings.SEARCH_MAX_RESULTS, filters=filters.names)
+    return _found(
+        list(_page(matching.meeting(filters).by_rank(), user.pk, how)),
+        filters,
+        how,
+        types=lambda: list(types_of(matching)),
+        neighborhoods=lambda: list(neighborhoods_of(matching)),
+    )
 
 
 def words_of(query: str) -> list[str]:
@@ -152,41 +214,215 @@ def _in_area(centers: CenterQuerySet, area_type: AreaType, area: str) -> CenterQ
             return centers.in_postal_code(area)
 
 
+# --- What is found -------------------------------------------------------------------------------
+
+
+class How(NamedTuple):
+    """What the words of a search's statements depend on; all the rest is bound to them."""
+
+    limit: int
+    words: int = 0
+    has_place: bool = False
+    ranges: int = 0  # of longitudes, around the circle; none without one
+    filters: tuple[str, ...] = ()
+
+    @property
+    def is_circle_alone(self) -> bool:
+        return bool(self.ranges) and not self.words and not self.filters
+
+
+# A large circle is asked from its middle outwards: where the nearest fill a page, they are all that
+# a page shows, and the many behind them need not be sorted.
+SMALLER_CIRCLES = (25, 100)
+
+
+def _first(
+    how: How, asked: dict[str, Any], place: geo.Place | None, miles: int | None
+) -> Sequence[Any]:
+    """The rows of the first page, in their order."""
+    if place is None:
+        exact = page_called(how, **asked) if how.words else []
+        if len(exact) == how.limit:
+            return exact
+        return [*exact, *page(how, **asked)][: how.limit]
+    rows: Sequence[Any] = ()
+    for smaller in SMALLER_CIRCLES:
+        if miles is None or smaller * 4 > miles:
+            break
+        circle = Circle.around(place, smaller)
+        rows = page_of(how._replace(ranges=len(circle.longitudes)), {**asked, **_bounds(circle)})
+        if len(rows) >= how.limit:
+            return rows
+    return page_of(how, asked)
+
+
+def page_of(how: How, asked: dict[str, Any]) -> Sequence[Any]:
+    return (page_around if how.is_circle_alone else page)(how, **asked)
+
+
 def _found(
-    user: "User",
-    matching: CenterQuerySet,
-    ordered: CenterQuerySet,
+    page: Sequence[Any],
     filters: Filters,
-    place: geo.Place | None = None,
+    how: How,
+    *,
+    types: Callable[[], Sequence[Any]],
+    neighborhoods: Callable[[], Sequence[Any]],
 ) -> Found:
-    columns = [*CENTER_COLUMNS, *(["squared_chord"] if place else [])]
-    rows = ordered.meeting(filters).for_user(user).values_list(*columns)
+    """The centers of these rows, and the filters on offer among all that match before filters.
+
+    Where no filter and no limit left one out, the matching centers are these, and their rows tell
+    the options; else `types` and `neighborhoods` ask for them.
+    """
     centers = []
-    for row in rows[: settings.SEARCH_MAX_RESULTS]:
-        center = ShownCenter(CenterRow._make(row[: len(CENTER_COLUMNS)]))
-        if place is not None and row[-1] is not None:
-            center.distance_from_query = round(geo.miles_of(row[-1]), 2)
+    for *row, squared_chord in page:
+        center = ShownCenter(CenterRow._make(row))
+        if squared_chord is not None:
+            center.distance_from_query = round(geo.miles_of(squared_chord), 2)
         centers.append(center)
-    for center in furnished(centers):
+    furnished(centers)
+    if how.filters or len(centers) >= how.limit:
+        options = _options(types(), neighborhoods())
+    else:
+        options = _options(
+            types_by_id(types=_kinds(centers)),
+            neighborhoods_by_id(
+                neighborhoods=list({each.row.neighborhood_id for each in centers} - {None})
+            ),
+        )
+    for center in centers:
         center.meeting_rooms = [room for room in center.rooms_on_offer if filters.want(room)]
-    return Found(centers, options_of(matching))
+    return Found(centers, options)
 
 
-def options_of(matching: CenterQuerySet) -> FilterOptions:
-    """The room types, services and neighborhoods of all matching centers, whatever the filters:
-    so that a choice can be undone. Internal types are for staff."""
-    ids = matching.order_by().values("pk")
-    rooms = MeetingRoom.objects.on_offer().filter(center__in=ids)
-    services = Service.objects.filter(is_active=True, center__in=ids)
-    types = ResourceType.objects.filter(internal=False).order_by("position", "name", "pk")
+def _kinds(centers: Iterable[ShownCenter]) -> list[int]:
+    rooms = {room.resource_type_id for each in centers for room in each.rooms_on_offer}
+    return list(rooms.union(s.resource_type_id for c in centers for s in c.services_on_offer))
+
+
+def _options(types: Iterable[Any], neighborhoods: Iterable[Any]) -> FilterOptions:
+    kinds = [ShownType._make(row) for row in types]
     return FilterOptions(
-        room_types=list(types.filter(is_service=False, pk__in=rooms.values("resource_type"))),
-        services=list(
-            types.filter(is_service=True, pk__in=services.order_by().values("resource_type"))
-        ),
-        neighborhoods=list(
-            Neighborhood.objects.filter(pk__in=matching.order_by().values("neighborhood")).order_by(
-                "name", "pk"
-            )
-        ),
+        room_types=[kind for kind in kinds if not kind.is_service],
+        services=[kind for kind in kinds if kind.is_service],
+        neighborhoods=[ShownNeighborhood._make(row) for row in neighborhoods],
     )
+
+
+# --- The questions -------------------------------------------------------------------------------
+
+NOBODY: frozenset[int] = frozenset()
+FILTER_PARAMS: dict[str, Any] = {
+    "capacity_low": number("capacity_low"),
+    "capacity_high": number("capacity_high"),
+    "resource_type_ids": numbers("resource_type_ids"),
+    "service_ids": numbers("service_ids"),
+    "neighborhood_ids": numbers("neighborhood_ids"),
+    "only_after_hours": True,
+    "only_realtime": True,
+}
+
+
+class FiltersToCome:
+    """Filters of which it is known which there are, but not yet their values."""
+
+    capacity_low = capacity_high = None
+    resource_type_ids = service_ids = neighborhood_ids = ()
+    only_after_hours = only_realtime = False
+    service_count = number("service_count")
+
+    def __init__(self, names: Sequence[str]) -> None:
+        vars(self).update({name: FILTER_PARAMS[name] for name in names})
+
+
+VECTOR = geo.Vector(real("x"), real("y"), real("z"))
+
+
+def _bounds(circle: Circle) -> dict[str, float]:
+    bounds = {"south": circle.south, "north": circle.north, "chord": circle.squared_chord}
+    for index, (west, east) in enumerate(circle.longitudes):
+        bounds |= {f"west{index}": west, f"east{index}": east}
+    return bounds
+
+
+def _matching(how: How) -> CenterQuerySet:
+    """What matches place and words."""
+    found = Center.objects.listed().containing([text(f"word{n}") for n in range(how.words)])
+    if how.ranges:
+        ranges = [(real(f"west{n}"), real(f"east{n}")) for n in range(how.ranges)]
+        found = found.within(Circle(real("south"), real("north"), ranges, VECTOR, real("chord")))
+    return found
+
+
+def _page(centers: CenterQuerySet, user: Any, how: How) -> "QuerySet[Any, Any]":
+    """The rows that `_found` takes."""
+    if not how.has_place:
+        unmeasured: Any = Value(None, output_field=FloatField())
+        centers = centers.annotate(squared_chord=unmeasured)  # type: ignore[no-redef]
+    columns = (*CENTER_COLUMNS, "squared_chord")
+    return centers.for_user(user).values_list(*columns)[: how.limit]
+
+
+def _first_page(how: How) -> "QuerySet[Any, Any]":
+    matching = _matching(how).meeting(FiltersToCome(how.filters))
+    if how.has_place:
+        ordered = matching.by_distance(VECTOR)
+    else:
+        ordered = (matching.not_called(texts("names")) if how.words else matching).by_rank()
+    return _page(ordered, number("user"), how)
+
+
+@written_once
+def page_called(how: How) -> "QuerySet[Any, Any]":
+    """Those that come first where there is no place: their city, code or name is what is asked."""
+    matching = _matching(how).meeting(FiltersToCome(how.filters)).called(texts("names"))
+    return _page(matching.by_rank(), number("user"), how)
+
+
+page = written_once(_first_page)
+# Around a place alone one plan is right for all.
+page_around = prepared(_first_page)
+
+
+def types_of(matching: CenterQuerySet) -> "QuerySet[Any, Any]":
+    """The kinds of rooms and services of these centers; internal ones are for staff.
+
+    Asked kind by kind, so that the first room of a kind is enough.
+    """
+    ids = matching.order_by().values("pk")
+    rooms = MeetingRoom.objects.on_offer().filter(resource_type=OuterRef("pk"), center__in=ids)
+    services = Service.objects.filter(
+        is_active=True, resource_type=OuterRef("pk"), center__in=ids
+    ).order_by()
+    types = ResourceType.objects.filter(
+        Q(Q(is_service=False), Exists(rooms)) | Q(Q(is_service=True), Exists(services)),
+        internal=False,
+    )
+    return types.order_by("position", "name", "pk").values_list(*ShownType._fields)
+
+
+def neighborhoods_of(matching: CenterQuerySet) -> "QuerySet[Any, Any]":
+    ids = matching.order_by().values("neighborhood")
+    rows = Neighborhood.objects.filter(pk__in=ids)
+    return rows.order_by("name", "pk").values_list(*ShownNeighborhood._fields)
+
+
+@written_once
+def types_matching(how: How) -> "QuerySet[Any, Any]":
+    return types_of(_matching(how))
+
+
+@written_once
+def neighborhoods_matching(how: How) -> "QuerySet[Any, Any]":
+    return neighborhoods_of(_matching(how))
+
+
+@prepared
+def types_by_id() -> "QuerySet[Any, Any]":
+    rows = ResourceType.objects.filter(pk__any_of=numbers("types"), internal=False)
+    return rows.order_by("position", "name", "pk").values_list(*ShownType._fields)
+
+
+@prepared
+def neighborhoods_by_id() -> "QuerySet[Any, Any]":
+    rows = Neighborhood.objects.filter(pk__any_of=numbers("neighborhoods"))
+    return rows.order_by("name", "pk").values_list(*ShownNeighborhood._fields)

@@ -40,6 +40,7 @@ class ShownRate(NamedTuple):
 class ShownService(NamedTuple):
     id: int
     center_id: int
+    resource_type_id: int
     name: str
     description: str
     bill_at_center: bool
@@ -113,6 +114,7 @@ class CenterRow(NamedTuple):
     parking_information: str
     is_new_location: bool
     is_new_low_price: bool
+    neighborhood_id: int | None
     is_favorite: bool
 
 

@@ -39,6 +39,9 @@ class Param(Expression):
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
         return "%s", (self,)
 
+    def get_group_by_cols(self) -> list[Any]:
+        return []
+
     def bound(self, value: Any, connection: Any) -> Any:
         """The value as this database's driver takes it."""
         prepare = self.output_field.get_db_prep_value
@@ -77,14 +80,18 @@ def texts(name: str) -> Any:
 @Field.register_lookup
 @ForeignObject.register_lookup
 class AnyOf(Lookup):
-    """Equal to one of `numbers` or `texts`: like `__in`, but one statement however many."""
+    """Equal to one of `numbers`, `texts` or a list: `__in`, in the same words however many."""
 
     lookup_name = "any_of"
     prepare_rhs = False
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
         left, params = self.process_lhs(compiler, connection)
-        right, more = self.process_rhs(compiler, connection)
+        if isinstance(self.rhs, Param):
+            right, more = self.process_rhs(compiler, connection)
+        else:
+            many = Param("", self.lhs.output_field, many=True)
+            right, more = "%s", (many.bound(self.rhs, connection),)
         is_postgresql = connection.vendor == "postgresql"
         how = "= ANY(%s)" if is_postgresql else "IN (SELECT value FROM json_each(%s))"
         return f"{left} {how % right}", (*params, *more)
@@ -99,16 +106,25 @@ class Prepared(Generic[Row]):
 
     LIMIT = 256
 
-    def __init__(self, write: Callable[..., "models.QuerySet[Any, Row]"]) -> None:
+    def __init__(
+        self, write: Callable[..., "models.QuerySet[Any, Row]"], *, keeps_plan: bool
+    ) -> None:
         functools.update_wrapper(self, write)
-        self._statement = functools.lru_cache(self.LIMIT)(lambda *how: Statement(write(*how)))
+        self._statement = functools.lru_cache(self.LIMIT)(
+            lambda *how: Statement(write(*how), keeps_plan=keeps_plan)
+        )
 
     def __call__(self, *how: Any, **values: Any) -> list[Row]:
         return list(self._statement(*how).ask(values))
 
 
 def prepared(write: Callable[..., "models.QuerySet[Any, Row]"]) -> Prepared[Row]:
-    return Prepared(write)
+    return Prepared(write, keeps_plan=True)
+
+
+def written_once(write: Callable[..., "models.QuerySet[Any, Row]"]) -> Prepared[Row]:
+    """`prepared`, but planned anew each time: where the best plan depends on the values."""
+    return Prepared(write, keeps_plan=False)
 
 
 NUMBERS = itertools.count(1)
@@ -123,8 +139,9 @@ def numbered(sql: str) -> str:
 class Statement:
     """The SQL of a queryset, the places of its values, and the way from rows to results."""
 
-    def __init__(self, queryset: Any) -> None:
+    def __init__(self, queryset: Any, *, keeps_plan: bool) -> None:
         assert not queryset._prefetch_related_lookups, "prefetches are questions of their own"
+        self.keeps_plan = keeps_plan
         self.using = queryset.db
         self.locks = queryset.query.select_for_update
         compiler = queryset.query.get_compiler(using=self.using)
@@ -155,7 +172,7 @@ class Statement:
     def _known_as(self, connection: Any, cursor: Any) -> str:
         """What executes the statement as this connection's server has prepared it."""
         prepared = getattr(connection, "prepared", None)
-        if prepared is None:
+        if prepared is None or not self.keeps_plan:
             return ""
         if self.name not in prepared:
             cursor.execute(f"PREPARE {self.name} AS {numbered(self.sql)}")

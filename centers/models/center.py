@@ -98,6 +98,9 @@ class Center(Address):
         indexes = [
             models.Index(fields=["latitude", "longitude"], name="center_place"),
             models.Index(fields=["city_folded"], name="center_city"),
+            models.Index(fields=["postal_code_folded"], name="center_postal_code"),
+            models.Index(fields=["name_folded"], name="center_name"),
+            models.Index(fields=["rank", "name_folded", "id"], name="center_rank"),
             # The order in which staff list centers, and customers where nothing else decides.
             models.Index(fields=["rank", "name_folded", "id"], name="center_by_rank"),
             PostgresGinIndex(

@@ -8,6 +8,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from centers.models import Center
+from centers.querysets import Circle
 from tests.factories_centers import (
     CenterFactory,
     CenterImageFactory,
@@ -761,7 +762,7 @@ def test_the_number_of_queries_does_not_grow_with_the_number_of_centers(search):
         ) as queries:
             body = search(**DENVER, Query="denver", Filters={"CapacityLow": 2}).json()
         counts.append((len(body["Centers"]), len(queries)))
-    assert counts == [(1, 10), (20, 10)]
+    assert counts == [(1, 9), (20, 9)]
 
 
 def test_needs_a_token(client):
@@ -806,7 +807,37 @@ def transactional_places():
             rows.append(row)
         Center.objects.all().delete()
         Center.objects.bulk_create(rows)
-        found = Center.objects.within(here, radius).by_distance(here)
+        found = Center.objects.within(Circle.around(here, radius)).by_distance(here.vector)
         return [int(center.name) for center in found]
 
     return ask
+
+
+def test_no_room_seats_nobody(names):
+    center_with_room()
+    assert names(Filters={"CapacityHigh": 0}) == []
+    assert names(**DENVER, RadiusInMiles=500, Filters={"CapacityHigh": 0}) == []
+
+
+def test_a_large_circle_is_asked_from_its_middle(names, settings):
+    """The nearest fill the page, whether the smaller circles hold enough or not."""
+    for miles in (0, 10, 60, 130, 300, 450):
+        center_with_room(name=f"At {miles}", latitude=39.7392 - miles / 69.1, longitude=-104.9903)
+    expected = [f"At {miles}" for miles in (0, 10, 60, 130, 300, 450)]
+    for limit in range(1, 7):
+        settings.SEARCH_MAX_RESULTS = limit
+        assert names(**DENVER, RadiusInMiles=500) == expected[:limit]
+        assert names(**DENVER, RadiusInMiles=100) == expected[:3][:limit]
+
+
+def test_options_are_the_same_whether_the_page_is_full_or_not(search, settings):
+    for _ in range(3):
+        center = center_with_room(neighborhood=NeighborhoodFactory())
+        ServiceFactory(center=center)
+    options = search(**DENVER).json()["FilterOptions"]
+    assert len(options["RoomTypes"]) == len(options["Services"]) == 3
+    assert len(options["Neighborhoods"]) == 3
+
+    settings.SEARCH_MAX_RESULTS = 1
+    assert search(**DENVER).json()["FilterOptions"] == options
+    assert search(**DENVER, Filters={"CapacityLow": 99}).json()["FilterOptions"] == options

@@ -1,0 +1,144 @@
+"""How the databases go about the hot questions: by index. The shape of the plans, never a time."""
+
+import re
+
+import pytest
+import time_machine
+from django.db import connection
+
+from centers import search
+from centers.geo import Place
+from centers.models import Center, MeetingRoom
+from tests import factories_centers as make
+from tests.factories_people import UserFactory
+from tests.world import NOW, World
+
+pytestmark = pytest.mark.django_db
+
+IS_POSTGRES = connection.vendor == "postgresql"
+CENTERS = 3000
+DENVER = Place(39.7392, -104.9903)
+# Tables that grow with the business. The others are a page long.
+LARGE = re.compile(
+    "(accounts_(apitoken|user|outboxmessage|attemptwindow)"
+    "|centers_(center|meetingroom|rate|service|openinghours|closure|centerimage|landmark|favorite)"
+    "|reservations_(reservation|lineitem|attendee|chosenservice|allowance|allowanceuse"
+    "|allowanceentry|priceadjustment|promoredemption)"
+    "|payments_(payment|refund|savedcard))$"
+)
+
+
+def plans(work):
+    """The plan of each statement that the work sends, marks of transactions left out."""
+    found = []
+
+    def explain(execute, sql, params, many, context):
+        result = execute(sql, params, many, context)
+        if sql.startswith(("SELECT", "UPDATE", "DELETE")):
+            how = "EXPLAIN " if IS_POSTGRES else "EXPLAIN QUERY PLAN "
+            with connection.cursor() as cursor:
+                # Past the wrapper, which would explain this, too.
+                cursor.cursor.execute(how + sql, params)
+                found.append((sql, "\n".join(str(row[-1]) for row in cursor.fetchall())))
+        return result
+
+    with connection.execute_wrapper(explain):
+        work()
+    return found
+
+
+@pytest.fixture
+def as_written(monkeypatch):
+    """Statements by their words, not by the name under which PostgreSQL keeps them."""
+    if IS_POSTGRES:
+        monkeypatch.setattr(connection, "prepared", None)
+
+
+@pytest.fixture
+def no_scans(as_written):
+    """A scan of a whole table is the last resort: where one is left, an index is missing."""
+    if IS_POSTGRES:
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL enable_seqscan = off")
+
+
+@pytest.fixture
+def many_centers(as_written):
+    model = make.center_with_room(name="Model")
+    rate, kind = model.rates.get(), model.rooms.get().resource_type
+    centers = []
+    for number in range(CENTERS):
+        center = make.CenterFactory.build(
+            name=f"Center {number}",
+            city=f"City {number % 97}",
+            latitude=number * 7919 % 17900 / 100 - 89.5,
+            longitude=number * 104729 % 35900 / 100 - 179.5,
+        )
+        center.derive()
+        centers.append(center)
+    centers = Center.objects.bulk_create(centers)
+    MeetingRoom.objects.bulk_create(
+        MeetingRoom(center=center, name="Room", capacity=8, rate=rate, resource_type=kind)
+        for center in centers
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+
+def scans(plan):
+    """The large tables that a plan reads whole."""
+    pattern = r"Seq Scan on (\w+)" if IS_POSTGRES else r"SCAN (\w+)(?! USING)"
+    return [table for table in re.findall(pattern, plan) if LARGE.match(table)]
+
+
+@pytest.mark.parametrize(
+    ("asked", "index"),
+    [
+        ({}, "center_rank"),
+        ({"place": DENVER, "radius_in_miles": 1}, "center_place"),
+        ({"place": DENVER}, "center_place"),
+        ({"place": DENVER, "radius_in_miles": 500}, "center_place"),
+        ({"place": Place(-17.7, 179.9), "radius_in_miles": 500}, "center_place"),
+        ({"place": Place(89.9, 10), "radius_in_miles": 500}, "center_place"),
+        ({"place": DENVER, "radius_in_miles": 25, "query": "center 12"}, "center_place"),
+        (
+            {"place": DENVER, "filters": search.Filters(capacity_low=4, only_realtime=True)},
+            "center_place",
+        ),
+        ({"filters": search.Filters(capacity_low=4, only_realtime=True)}, "center_rank"),
+    ],
+)
+def test_centers_are_found_by_index(many_centers, asked, index):
+    told = plans(lambda: search.search_locations(UserFactory(), **asked))
+    first = [plan for sql, plan in told if "squared_chord" in sql]
+
+    assert first
+    for plan in first:
+        assert index in plan, plan
+        assert "centers_center" not in scans(plan), plan
+
+
+@pytest.mark.postgres
+def test_words_are_found_by_index(many_centers, no_scans):
+    told = plans(lambda: search.search_locations(UserFactory(), query="center 1234"))
+    called, rest = [plan for sql, plan in told if "squared_chord" in sql]
+
+    assert "center_search_text" in called or "center_city" in called
+    assert "center_search_text" in rest or "center_rank" in rest
+
+
+@pytest.mark.parametrize(
+    "operation",
+    [
+        *("Search locations", "Check room availability", "Reservation cost", "Get reservation"),
+        *("Create reservation", "Checkout", "List reservations"),
+    ],
+)
+def test_no_hot_operation_reads_a_large_table_whole(client, no_scans, operation):
+    with time_machine.travel(NOW, tick=False):
+        world = World(client)
+        told = plans(lambda: world.call(operation))
+
+    assert told
+    for sql, plan in told:
+        assert not scans(plan), f"{sql}\n{plan}"
