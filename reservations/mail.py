@@ -218,6 +218,8 @@ def price_changed(
             subject="Price changed",
             paragraphs=[f"The reason: {one_line(reason)}.", _goes_back(reservation, refund)],
             with_bill=True,
+            # So that the last mail tells all, whoever asks for it once more.
+            meeting=(MeetingStatus.CONFIRMED if reservation.status == Status.CONFIRMED else None),
             now=now,
         )
 

@@ -72,7 +72,7 @@ class ReservationActions:
     def _act_on(self, request: HttpRequest, step: Step, reservation: Reservation) -> None:
         """What cannot be done is told, and stops nobody else."""
         if problem := _why_not(step, reservation, staff(request)):
-            messages.error(request, f"{reservation}: {problem}")
+            messages.error(request, f"{reservation}: {problem} Nothing was done.")
             return
         try:
             done = step.act(reservation, {}, agreed=None, by=staff(request), now=timezone.now())
@@ -107,5 +107,5 @@ def _why_not(step: Step, reservation: Reservation, by: User) -> str:
         return "You may not do that at this center."
     if not step.is_offered(reservation, now=timezone.now()):
         label = Status(reservation.status).label
-        return f"That cannot be done: it is {label}. Nothing was done."
+        return f"It is {label}: that cannot be done."
     return ""

@@ -494,7 +494,7 @@ def test_actions_of_the_list_show_what_each_comes_to(office):
     page = act(office, "approve", pending, confirmed)
 
     assert "$75.00 from Visa" in words(page)
-    assert "it is Confirmed" in words(page)
+    assert "It is Confirmed: that cannot be done." in words(page)
     assert page.context["possible"] == 1
     assert status_of(pending) == Status.PENDING
 
