@@ -667,7 +667,7 @@ def test_each_way_into_the_list_goes_by_an_index(office):
     many(a_room(), UserFactory(), 50, start=NOW)
     ways = {
         "reservation_by_start": Reservation.objects.order_by("-start", "-pk")[:50],
-        "reservation_by_user": Reservation.objects.filter(user__in=[1, 2, 3]),
+        "Index Cond: (user_id": Reservation.objects.filter(user__in=[1, 2, 3]),
         "reservation_by_status": Reservation.objects.filter(status="Pending").order_by("start"),
         "user_last_name_begins": _by_names().filter(last_name_lower__startswith="hop"),
         "user_first_name_begins": _by_names().filter(first_name_lower__startswith="g"),
