@@ -181,7 +181,9 @@ class Pages:
             yield {"done": done, "of": of, "what": "rows checked"}
 
     def _preview(self, request: HttpRequest, upload: Upload, plan: Plan, *, why: str = "") -> str:
-        columns = [name for name in plan.columns if name != "id"]
+        new = plan.of(Checked.NEW)[:SHOWN]
+        # Those in which one of these rows says something.
+        columns = [name for name in plan.columns if any(row.now(name) for row in new)]
         return self._fragment(
             request,
             "preview",
@@ -193,8 +195,7 @@ class Pages:
             errors=plan.of(Checked.ERROR)[:SHOWN],
             changed=plan.of(Checked.CHANGED)[:SHOWN],
             new=[
-                {"number": row.number, "cells": [row.now(name) for name in columns]}
-                for row in plan.of(Checked.NEW)[:SHOWN]
+                {"number": row.number, "cells": [row.now(name) for name in columns]} for row in new
             ],
             new_columns=columns,
             noted=[row for row in plan.rows if row.notes][:SHOWN],

@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 from auditlog.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
-from django.db import IntegrityError, OperationalError, models
+from django.db import IntegrityError, OperationalError, connection, models
 from import_export.resources import ModelResource
 from import_export.results import RowResult
 
@@ -214,6 +214,8 @@ class Sheet(ModelResource):
         self.present: set[str] = set()
         self.changes: dict[str, tuple[str, str]] = {}
         self.before: dict[str, Any] = {}
+        concrete = self._meta.model._meta.concrete_fields
+        self.model_fields = {each.name: each for each in concrete}
         # Who exports, if it is somebody.
         self.exporter: Any = None
         self.rows_exported = 0
@@ -518,8 +520,7 @@ class Sheet(ModelResource):
             raise ValidationError(errors)
 
     def _model_field(self, attribute: str) -> Any:
-        fields = {each.name: each for each in self._meta.model._meta.concrete_fields}
-        return fields.get(attribute)
+        return self.model_fields.get(attribute)
 
     def _judged(self, instance: Any) -> dict[str, Any]:
         errors: dict[str, Any] = {}
@@ -612,7 +613,9 @@ class Sheet(ModelResource):
     def _write(
         self, plan: Plan, new: Sequence[Checked], changed: Sequence[Checked], origin: Origin
     ) -> None:
+        self._take_turns()
         self._make_sure(changed)
+        self._make_sure_of_new(new)
         for batch in batches(new):
             instances = [row.instance for row in batch]
             for instance in instances:
@@ -653,6 +656,26 @@ class Sheet(ModelResource):
                         f"Row {row.number} ({row.name}) was changed by somebody in the meantime:"
                         " check the file again."
                     )
+
+    def _take_turns(self) -> None:
+        """One import of a kind at a time: the second sees what the first one added."""
+        # On SQLite whoever writes is alone anyway.
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute(
+                    "SELECT pg_advisory_xact_lock(hashtext(%s))", [f"import {self.name}"]
+                )
+
+    def _make_sure_of_new(self, new: Sequence[Checked]) -> None:
+        """Refuse to add what somebody added meanwhile; not every key is unique by itself."""
+        keys = {self.key_of(row.instance): row for row in new}
+        for key, pk in self.keys_stored(keys) if keys else ():
+            if key in keys and pk not in self.by_key.get(key, ()):
+                row = keys[key]
+                raise Refused(
+                    f"Row {row.number} ({row.name}) was added by somebody in the meantime:"
+                    " check the file again."
+                )
 
     @property
     def _compared_under_lock(self) -> set[str]:

@@ -2,13 +2,14 @@
 
 import datetime as dt
 import io
+import threading
 import zipfile
 from decimal import Decimal
 from zoneinfo import ZoneInfo
 
 import pytest
 from auditlog.models import LogEntry
-from django.db import connection
+from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from centers.models import Center, Closure, MeetingRoom, OpeningHours, Rate, ResourceType, Service
@@ -615,16 +616,65 @@ def test_hours_that_changed_meanwhile():
         sheet.write(plan, Origin(file="x.csv", at=NOON))
 
 
+@pytest.mark.parametrize("name", ["centers", "closures"])
+def test_the_same_file_twice_at_once_adds_its_rows_once(name):
+    content = csv_of({"centers": OMAHA}.get(name) or closure(CenterFactory()))
+    sheet, plan = check(name, content)
+    other, same = check(name, content)
+    sheet.write(plan, Origin(file="x.csv", at=NOON))
+
+    with pytest.raises(Refused, match="was added by somebody"):
+        other.write(same, Origin(file="x.csv", at=NOON))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_at_once_on_two_connections():
+    content = csv_of(*({**OMAHA, "name": f"C{number}"} for number in range(50)))
+    CenterFactory()
+    both = [check("centers", content) for _ in range(2)]
+    together, answers = threading.Barrier(2), []
+
+    def write(sheet, plan):
+        together.wait()
+        try:
+            sheet.write(plan, Origin(file="x.csv", at=NOON))
+            answers.append("written")
+        except Refused:
+            answers.append("refused")
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=write, args=each) for each in both]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert sorted(answers) == ["refused", "written"]
+    assert Center.objects.filter(city="Omaha").count() == 50
+
+
 @pytest.mark.django_db(transaction=True)
 def test_a_name_that_was_taken_meanwhile():
     center = CenterFactory()
     sheet, plan = check("rooms", csv_of(room(center, name="First"), room(center)))
     MeetingRoomFactory(center=center, name="Aspen")
 
-    with pytest.raises(Refused, match="check the file again"):
+    with pytest.raises(Refused, match=r"Row 3 .* was added"):
         sheet.write(plan, Origin(file="x.csv", at=NOON))
 
     assert not MeetingRoom.objects.filter(name="First").exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_what_only_the_database_sees_is_told_in_words(monkeypatch):
+    center = CenterFactory()
+    sheet, plan = check("rooms", csv_of(room(center)))
+    MeetingRoomFactory(center=center, name="Aspen")
+    monkeypatch.setattr(sheet, "_make_sure_of_new", lambda new: None)
+
+    with pytest.raises(Refused, match="refused a row"):
+        sheet.write(plan, Origin(file="x.csv", at=NOON))
 
 
 # --- History ------------------------------------------------------------------------------------
