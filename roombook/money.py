@@ -8,7 +8,7 @@ from decimal import ROUND_HALF_UP, Decimal
 from functools import lru_cache
 from typing import Any
 
-from babel.numbers import format_currency, get_currency_precision
+from babel.numbers import format_compact_currency, format_currency, get_currency_precision
 from django.conf import settings
 from django.db import models
 
@@ -42,6 +42,15 @@ def rounded(amount: Decimal | int, currency: str | None = None) -> Decimal:
 def display(amount: Decimal | int) -> str:
     """The amount as people of the service's locale write it: `$175.00`, `-$20.00`."""
     return _written(rounded(amount), settings.CURRENCY, settings.LOCALE)
+
+
+def short(amount: Decimal | int) -> str:
+    """About the amount, where there is little room: `$59.3K`."""
+    return str(
+        format_compact_currency(
+            rounded(amount), settings.CURRENCY, locale=settings.LOCALE, fraction_digits=1
+        )
+    )
 
 
 # A search tells the same few prices over and over.

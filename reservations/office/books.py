@@ -200,11 +200,11 @@ def _hours(seconds: int) -> float:
 OUTCOMES = (
     Column("Kept", COUNT),
     Column("Cancelled", COUNT),
-    Column("Cancelled, share", SHARE),
-    Column("within 24 hours", COUNT),
+    Column("Cancelled, %", SHARE),
+    Column("Late", COUNT),
     Column("Worth", MONEY),
     Column("No-shows", COUNT),
-    Column("No-shows, share", SHARE),
+    Column("No-shows, %", SHARE),
     Column("Declined", COUNT),
     Column("Not answered", COUNT),
 )
@@ -218,7 +218,7 @@ def outcomes_of(selection: Selection) -> Report:
             Figure(
                 "Cancelled", f"{total.cancelled:,}", _of("of the bookings", total.cancelled_share)
             ),
-            Figure("within 24 hours", f"{total.late:,}", "of the start, or after it"),
+            Figure("Cancelled late", f"{total.late:,}", "within 24 hours of the start"),
             Figure("Worth", money.display(total.lost), "the bills of what was cancelled"),
             Figure("No-shows", f"{total.missed:,}", _of("of the meetings", total.missed_share)),
             Figure("Declined", f"{total.declined:,}", f"{total.lapsed:,} not answered in time"),
@@ -250,7 +250,7 @@ def outcomes_of(selection: Selection) -> Report:
         what=(
             "Reservations that were checked out and were to begin in the period; drafts that were"
             " dropped are none. Kept are Confirmed, Completed and NoShow. The share of no-shows is"
-            " of the meetings that are over."
+            " of the meetings that are over. Late is less than 24 hours before the start."
         ),
     )
 
@@ -363,7 +363,12 @@ def _monthly(
         charts.chart(
             title,
             [
-                (f"{month:%b %y}", float(sum_of(each)), money.display(sum_of(each)), "")
+                (
+                    f"{month:%b %y}",
+                    float(sum_of(each)),
+                    money.short(sum_of(each)),
+                    money.display(sum_of(each)),
+                )
                 for month, each in months.items()
             ],
         )

@@ -44,7 +44,7 @@ class Kind:
             case "count":
                 return f"{value:,}"
             case "month":
-                return f"{value:%B %Y}"
+                return f"{value:%b %Y}"
             case _:
                 return str(value)
 
