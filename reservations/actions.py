@@ -92,7 +92,7 @@ def create_draft(
         for extra in wanted
     )
     Attendee.objects.bulk_create(Attendee(reservation=reservation, **guest) for guest in guests)
-    billing.reprice(reservation)
+    billing.first_price(reservation, wanted)
     changes = {"hours_override_reason": ("", override)}
     history.record(reservation, changes, by=created_by, now=now)
     return reservation

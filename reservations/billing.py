@@ -76,6 +76,21 @@ def reprice(reservation: Reservation, *, offers: list[Offer] | None = None) -> Q
             reservation.promo_code, base=quote.promotion_base, discount=quote.promotion_discount
         )
     reservation.line_items.all().delete()
+    reservation.allowance_uses.all().delete()
+    _write_down(reservation, quote)
+    return quote
+
+
+def first_price(reservation: Reservation, extras: list[Extra]) -> Quote:
+    """`reprice` for a reservation just made, with these extras and no promo code: there is no
+    older bill to take away, and nothing to ask that the caller knows."""
+    offers = _automatic(allowances.valid_for(reservation.user, reservation.room, reservation.span))
+    quote = pricing.quote(reservation.room, reservation.span, extras=extras, offers=offers)
+    _write_down(reservation, quote)
+    return quote
+
+
+def _write_down(reservation: Reservation, quote: Quote) -> None:
     LineItem.objects.bulk_create(
         LineItem(
             reservation=reservation,
@@ -90,7 +105,6 @@ def reprice(reservation: Reservation, *, offers: list[Offer] | None = None) -> Q
         )
         for position, line in enumerate(quote.lines, start=1)
     )
-    reservation.allowance_uses.all().delete()
     AllowanceUse.objects.bulk_create(
         AllowanceUse(
             reservation=reservation,
@@ -104,7 +118,6 @@ def reprice(reservation: Reservation, *, offers: list[Offer] | None = None) -> Q
     reservation.total_cost = quote.total
     reservation.billable_hours = quote.room.billable_hours
     reservation.save(update_fields=["total_cost", "billable_hours"])
-    return quote
 
 
 def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str) -> None:

@@ -10,22 +10,27 @@ from typing import TYPE_CHECKING
 from centers.models import MeetingRoom
 from reservations.models import Reservation
 from roombook.errors import NotFound
+from roombook.prepared import number, prepared
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from accounts.models import User
 
 
 def lock_room(room_id: int) -> MeetingRoom:
     """The room, its center and its rate; nobody else takes or frees a slot of it until commit."""
-    try:
-        # NO KEY: a plain FOR UPDATE would also stop every insert that merely refers to the room.
-        return (
-            MeetingRoom.objects.select_related("center", "rate")
-            .select_for_update(no_key=True, of=("self",))
-            .get(pk=room_id)
-        )
-    except MeetingRoom.DoesNotExist:
-        raise NotFound from None
+    found = room_locked(room=room_id)
+    if not found:
+        raise NotFound
+    return found[0]
+
+
+@prepared
+def room_locked() -> "QuerySet[MeetingRoom]":
+    # NO KEY: a plain FOR UPDATE would also stop every insert that merely refers to the room.
+    rows = MeetingRoom.objects.select_related("center", "rate").filter(pk=number("room"))
+    return rows.select_for_update(no_key=True, of=("self",))
 
 
 def lock_reservation(reservation_id: int, *, of_user: "User | None" = None) -> Reservation:

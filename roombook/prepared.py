@@ -175,7 +175,9 @@ class Statement:
         if prepared is None or not self.keeps_plan:
             return ""
         if self.name not in prepared:
-            cursor.execute(f"PREPARE {self.name} AS {numbered(self.sql)}")
+            # Past the log of statements: it is no question, and comes once a connection.
+            with connection.wrap_database_errors:
+                cursor.cursor.execute(f"PREPARE {self.name} AS {numbered(self.sql)}")
             prepared.add(self.name)
         return f"EXECUTE {self.name}{self.places}"
 

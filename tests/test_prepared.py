@@ -203,16 +203,19 @@ def test_a_prefetch_is_refused():
 
 @pytest.mark.postgres
 def test_a_connection_prepares_a_statement_once(rooms):
-    connection.prepared.clear()
-    connection.cursor().execute("DEALLOCATE ALL")
+    with connection.cursor() as cursor:
+        connection.prepared.clear()
+        cursor.execute("DEALLOCATE ALL")
     with CaptureQueriesContext(connection) as asked:
         for seats in (5, 9):
             assert larger_rooms(seats=seats)
 
     sent = [each["sql"].split(" (")[0] for each in asked]
-    name = sent[0].split()[1]
-    assert sent[0].startswith("PREPARE")
-    assert sent[1:] == [f"EXECUTE {name}"] * 2
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT name FROM pg_prepared_statements")
+        [[name]] = cursor.fetchall()
+    assert connection.prepared == {name}
+    assert sent == [f"EXECUTE {name}"] * 2
 
 
 @pytest.mark.postgres
