@@ -5,7 +5,6 @@ hand, once looked at.
 """
 
 import os
-import re
 import socket
 import subprocess
 import sys
@@ -13,6 +12,7 @@ import tempfile
 import time
 from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urljoin
 from urllib.request import urlopen
 
 from playwright.sync_api import Browser, Page
@@ -24,38 +24,44 @@ FOLDER = ROOT / "screenshots"
 EMAIL, PASSWORD = "staff@roombook.example", "quiet-harbour-42"
 START_SECONDS = 60
 
-# Each page by the address under /admin/; an address that ends in "*" is followed to the page that
-# the list of that name shows first.
-PAGES = {
-    "today": "",
-    "timeline": "reservations/reservation/timeline/",
-    "reports": "reservations/reservation/reports/",
-    "reservations": "reservations/reservation/",
-    "reservation": "reservations/reservation/*",
-    "new-reservation": "reservations/reservation/add/",
-    "centers": "centers/center/",
-    "center": "centers/center/*",
-    "rooms": "centers/meetingroom/",
-    "room": "centers/meetingroom/*",
-    "rates": "centers/rate/",
-    "rate": "centers/rate/*",
-    "services": "centers/service/",
-    "closures": "centers/closure/",
-    "customers": "accounts/user/",
-    "customer": "accounts/user/*",
-    "payments": "payments/payment/",
-    "payment": "payments/payment/*",
-    "promo-codes": "reservations/promocode/",
-    "promo-code": "reservations/promocode/*",
-    "allowances": "reservations/allowance/",
-    "allowance": "reservations/allowance/*",
-    "partners": "reservations/partner/",
-    "mails": "accounts/outboxmessage/",
-    "roles": "accounts/centerrole/",
-    "report-revenue": "reservations/reservation/reports/revenue/",
-    "report-utilization": "reservations/reservation/reports/utilization/",
-    "report-cancellations": "reservations/reservation/reports/cancellations/",
-    "report-discounts": "reservations/reservation/reports/discounts/",
+# A page by its address under /admin/, and the links that are followed from there, each the first of
+# its kind.
+RESERVATIONS = "reservations/reservation/"
+CONFIRMED = f"{RESERVATIONS}?status__exact=Confirmed"
+ROW = "#result_list a[href*='/change/']"
+PAGES: dict[str, tuple[str, ...]] = {
+    "today": ("",),
+    "timeline": (f"{RESERVATIONS}timeline/",),
+    "week": (f"{RESERVATIONS}timeline/", ".timeline-row a"),
+    "reservations": (RESERVATIONS,),
+    "reservation": (CONFIRMED, ROW),
+    "cancel": (CONFIRMED, ROW, "a[href$='/step/cancel/']"),
+    "move": (CONFIRMED, ROW, "a[href$='/step/move/']"),
+    "new-reservation": (f"{RESERVATIONS}timeline/", "a.timeline-offer"),
+    "revenue": (f"{RESERVATIONS}reports/revenue/",),
+    "utilization": (f"{RESERVATIONS}reports/utilization/",),
+    "customers": ("accounts/user/",),
+    "customer": ("accounts/user/", ROW),
+    "centers": ("centers/center/",),
+    "center": ("centers/center/", ROW),
+    "hours": ("centers/center/", ROW, "text=Opening hours"),
+    "rooms": ("centers/meetingroom/",),
+    "room": ("centers/meetingroom/", ROW),
+    "rates": ("centers/rate/",),
+    "rate": ("centers/rate/", ROW),
+    "services": ("centers/service/",),
+    "closures": ("centers/closure/",),
+    "holidays": ("centers/closure/holidays/",),
+    "payments": ("payments/payment/",),
+    "payment": ("payments/payment/", ROW),
+    "promo-codes": ("reservations/promocode/",),
+    "promo-code": ("reservations/promocode/", ROW),
+    "allowances": ("reservations/allowance/",),
+    "allowance": ("reservations/allowance/", ROW),
+    "partners": ("reservations/partner/",),
+    "mails": ("accounts/outboxmessage/",),
+    "roles": ("accounts/centerrole/",),
+    "history": ("auditlog/logentry/",),
 }
 LOOKS = {
     "desktop": (chromium.DESKTOP, "light"),
@@ -103,6 +109,8 @@ def start(folder: Path) -> Server:
     manage = [sys.executable, "manage.py"]
     for command in (["migrate", "--verbosity=0"], ["seed_demo", "--verbosity=0"]):
         subprocess.run([*manage, *command], cwd=ROOT, env=environment, check=True)
+    busy = [sys.executable, "-m", "tests.browser.busy_days"]
+    subprocess.run(busy, cwd=ROOT, env=environment, check=True)
     process = subprocess.Popen(
         [*manage, "runserver", f"127.0.0.1:{port}", "--noreload"],
         cwd=ROOT,
@@ -133,8 +141,8 @@ def take(browser: Browser, host: str, look: str) -> list[str]:
     page.goto(f"{host}/admin/login/")
     page.screenshot(path=folder / "sign-in.png")
     chromium.sign_in(page, host, EMAIL, PASSWORD)
-    for name, address in PAGES.items():
-        open_page(page, f"{host}/admin/", address)
+    for name, (address, *links) in PAGES.items():
+        open_page(page, f"{host}/admin/", address, *links)
         page.wait_for_load_state("networkidle")
         page.screenshot(path=folder / f"{name}.png")
         print(f"{look}/{name}.png")
@@ -142,22 +150,15 @@ def take(browser: Browser, host: str, look: str) -> list[str]:
     return [f"{look}: {complaint}" for complaint in watch.complaints]
 
 
-def open_page(page: Page, admin: str, address: str) -> None:
-    if not address.endswith("*"):
-        page.goto(admin + address)
-        return
-    page.goto(admin + address.removesuffix("*"))
-    pages = re.compile(rf"/{re.escape(address.removesuffix('*'))}\d+/change/")
-    page.goto(admin.removesuffix("/admin/") + first(page, pages))
-
-
-def first(page: Page, pages: re.Pattern[str]) -> str:
-    links = page.locator("#result_list a").evaluate_all(
-        "links => links.map(link => link.getAttribute('href'))"
-    )
-    found = next((link for link in links if pages.search(link)), None)
-    assert found, f"no link to {pages.pattern} on {page.url}"
-    return found
+def open_page(page: Page, admin: str, address: str, *links: str) -> None:
+    page.goto(admin + address)
+    for link in links:
+        found = page.locator(link).first
+        target = found.get_attribute("href")
+        if target is None or target.startswith("#"):
+            found.click()
+        else:
+            page.goto(urljoin(page.url, target))
 
 
 if __name__ == "__main__":
