@@ -1,5 +1,6 @@
 """The back office as a site: its front page, its side bar, who may come in."""
 
+from functools import partial
 from typing import Any
 
 from django.contrib.admin.apps import AdminConfig
@@ -8,6 +9,7 @@ from django.db.models import Model, QuerySet
 from django.http import HttpRequest, HttpResponse, HttpResponseNotFound
 from django.http.response import HttpResponseBase
 from django.templatetags.static import static
+from django.urls import reverse
 from unfold.sites import UnfoldAdminSite
 
 
@@ -43,6 +45,23 @@ class BackOffice(UnfoldAdminSite):
     ) -> HttpResponse:
         """The theme's own search stumbles over what is not a number; each list has its own."""
         return HttpResponseNotFound()
+
+    def password_change(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        """The theme's page, with the limit of failed sign-ins on what is typed as old password."""
+        from django.contrib.auth.views import PasswordChangeView
+
+        from accounts.forms import OwnPasswordForm
+        from roombook.middleware import client_address
+
+        request.current_app = self.name  # type: ignore[attr-defined]
+        view = PasswordChangeView.as_view(
+            form_class=partial(OwnPasswordForm, network_address=client_address(request)),
+            success_url=reverse(f"{self.name}:password_change_done"),
+            extra_context={**self.each_context(request), **(extra_context or {})},
+        )
+        return view(request)
 
 
 # Files of ours on every page; settings.UNFOLD names these.

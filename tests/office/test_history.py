@@ -1,0 +1,286 @@
+"""The history: who changed what, when, from what to what, in words (B18)."""
+
+import datetime as dt
+
+import pytest
+from auditlog.models import LogEntry
+from django.contrib import admin
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.urls import reverse
+
+from accounts import actions
+from accounts.models import CenterRole, User
+from reservations.models import Allowance, PromoCode
+from roombook import changes, history
+from tests import factories_centers as make
+from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory, token_of
+from tests.http import post
+from tests.office.counting import queries_of
+from tests.world import NOW
+
+pytestmark = pytest.mark.django_db
+
+LOG = reverse("admin:auditlog_logentry_changelist")
+
+
+@pytest.fixture
+def root(client):
+    user = AdministratorFactory(first_name="Rita", last_name="Root")
+    client.force_login(user)
+    return user
+
+
+def lines_of(row):
+    entries = LogEntry.objects.filter(
+        content_type__app_label=row._meta.app_label,
+        content_type__model=row._meta.model_name,
+        object_id=row.pk,
+    )
+    return [
+        (line.who, line.action, line.words)
+        for line in changes.told(entries.select_related("actor").order_by("pk"))
+    ]
+
+
+def page_of(client, row):
+    opts = row._meta
+    return client.get(
+        reverse(f"admin:{opts.app_label}_{opts.model_name}_history", args=[row.pk])
+    ).content.decode()
+
+
+# --- What is kept -----------------------------------------------------------------------------
+
+
+def test_every_model_that_staff_edit_is_kept():
+    """What has a page of its own has a history; the rest is read-only, or money's own ledger."""
+    elsewhere = {
+        *("Reservation", "Payment", "Refund", "Dispute", "SavedCard", "OutboxMessage"),
+        *("LogEntry", "Favorite"),
+    }
+    edited = {model for model in admin.site._registry if model.__name__ not in elsewhere}
+
+    assert edited <= changes.kinds()
+
+
+def test_a_change_is_told_with_who_and_from_what_to_what(client, root):
+    rate = make.RateFactory(name="By the hour", hourly="25.00")
+    other = make.RateFactory(center=rate.center, name="Evening")
+    room = make.MeetingRoomFactory(center=rate.center, rate=rate)
+    fields = {
+        "center": room.center_id,
+        "name": "Elm",
+        "resource_type": room.resource_type_id,
+        "capacity": 12,
+        "rate": other.pk,
+        "is_active": "on",
+        "turnaround_minutes": room.turnaround_minutes,
+    }
+
+    answer = client.post(reverse("admin:centers_meetingroom_change", args=[room.pk]), fields)
+
+    assert answer.status_code == 302
+    who, action, words = lines_of(room)[-1]
+    assert (who, action) == ("Rita Root", "Changed")
+    assert "Capacity: 8 → 12" in words
+    assert f"Name: {room.name} → Elm" in words
+    assert f"Rate: {rate} → {other}" in words
+    page = page_of(client, room)
+    assert "Rita Root" in page
+    assert "<del>8</del> → 12" in page
+
+
+def test_what_was_made_and_deleted_is_told_without_what_it_never_had(root):
+    landmark = make.LandmarkFactory(name="Station", description="")
+    pk = landmark.pk
+    landmark.delete()
+
+    landmark.pk = pk
+    (_, made, words), (_, deleted, gone) = lines_of(landmark)
+    assert (made, deleted) == ("Made", "Deleted")
+    assert words == f"Center: {landmark.center}; Name: Station"
+    assert "Name: Station" in gone
+
+
+def test_relations_to_many_are_told_by_name(root):
+    promo = PromoCode.objects.create(code="SPRING", percent=10)
+    center = make.CenterFactory(name="Glenarm")
+    promo.centers.add(center)
+    promo.centers.remove(center)
+
+    assert [words for _, _, words in lines_of(promo)][1:] == [
+        "Centers: added Glenarm",
+        "Centers: took Glenarm",
+    ]
+
+
+def test_a_command_has_no_author():
+    center = make.CenterFactory(name="Glenarm")
+
+    assert lines_of(center)[0][0] == "the service"
+
+
+def test_columns_that_the_service_moves_are_left_out():
+    promo = PromoCode.objects.create(code="SPRING", percent=10)
+    promo.uses = 1
+    with CaptureQueriesContext(connection) as queries:
+        promo.save(update_fields=["uses"])
+
+    assert len(lines_of(promo)) == 1
+    assert len(queries) == 1
+
+
+def test_signing_in_costs_the_history_nothing(client):
+    ada = UserFactory()
+    before = LogEntry.objects.count()
+    with CaptureQueriesContext(connection) as queries:
+        actions.sign_in(email=ada.email, password="quiet-harbour-42", network_address="", now=NOW)
+
+    assert LogEntry.objects.count() == before
+    assert not [each for each in queries if "auditlog" in each["sql"]]
+
+
+# --- What is not kept -------------------------------------------------------------------------
+
+
+def test_personal_data_is_told_as_changed_and_never_as_what_it_was():
+    ada = UserFactory(email="ada@example.com", phone_number="+1 555 0100", company_name="")
+    ada.email, ada.phone_number, ada.is_active = "countess@example.com", "+1 555 0199", False
+    ada.save()
+    ada.set_password("noisy-harbour-43")
+    ada.save()
+    allowance = Allowance.objects.create(user=ada, description="Hours", hours=1)
+
+    for entry in LogEntry.objects.all():
+        told = f"{entry.object_repr} {entry.changes} {entry.actor_email}"
+        for secret in ("@example.com", "555", "Lovelace", "argon2", "md5"):
+            assert secret not in told, told
+    changed = lines_of(ada)[1][2]
+    assert "E-mail address: not kept → not kept" in changed
+    assert "Active: yes → no" in changed
+    assert lines_of(allowance)[0][2].startswith("User: Ada Lovelace")
+
+
+def test_a_customer_who_changes_the_profile_is_its_author(client):
+    ada = UserFactory()
+    body = {"Token": token_of(ada), "NewPhoneNumber": "+1 555 0123", "NewLastName": "Lovelace"}
+
+    assert post(client, "/api/account/update-info", body).status_code == 200
+
+    who, action, words = lines_of(ada)[-1]
+    assert (who, action) == ("Ada Lovelace (customer)", "Changed")
+    assert words == "Phone number: nothing → not kept"
+
+
+# --- Looking at customers ---------------------------------------------------------------------
+
+
+def looks():
+    return [
+        (entry.actor, entry.object_id)
+        for entry in LogEntry.objects.filter(action=LogEntry.Action.ACCESS)
+    ]
+
+
+def test_a_look_at_a_customer_is_written_down_once(client, root):
+    ada = UserFactory()
+    page = reverse("admin:accounts_user_change", args=[ada.pk])
+
+    client.get(page)
+    client.post(page, {})
+
+    assert looks() == [(root, ada.pk)]
+
+
+def test_no_look_is_written_down_where_nothing_was_shown(client, groups, world):
+    clerk = StaffFactory()
+    CenterRole.objects.create(user=clerk, center=world.center, group=groups["Desk"])
+    client.force_login(clerk)
+
+    client.get(reverse("admin:accounts_user_change", args=[world.bob.pk]))
+    client.get(reverse("admin:accounts_user_changelist"))
+    client.get(reverse("admin:accounts_user_history", args=[world.ada.pk]))
+
+    assert looks() == []
+
+
+@pytest.mark.parametrize(("role", "status"), [("Accountant", 200), ("Manager", 403), ("Desk", 403)])
+def test_who_looked_is_told_to_accountants_and_not_to_those_who_look(
+    client, staff, world, role, status
+):
+    looker = StaffFactory(first_name="Lou", last_name="Keen")
+    history.looked_at(world.ada, by=looker)
+    client.force_login(staff(role))
+
+    listed = client.get(LOG)
+
+    assert listed.status_code == status
+    assert ("Lou Keen" in listed.content.decode()) == (status == 200)
+    assert "Lou Keen" not in page_of(client, world.ada)
+
+
+# --- The list of everything -------------------------------------------------------------------
+
+
+def test_the_list_is_found_through_by_number_and_by_author(client, root):
+    center = make.CenterFactory(name="Glenarm")
+    other = StaffFactory(email="sam@example.com")
+    history.record(center, {"name": ("Old", "Glenarm")}, by=other)
+
+    for asked in ({"q": "sam@example.com"}, {"q": f"#{center.pk}", "what": "centers.center"}):
+        page = client.get(LOG, asked)
+        assert page.status_code == 200
+        assert "Name: Old → Glenarm" in page.content.decode()
+    assert "Old → Glenarm" not in client.get(LOG, {"q": "root@example.com"}).content.decode()
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"q": "' OR 1=1 --"},
+        {"q": "9" * 40},
+        {"what": "nonsense.model"},
+        {"action__exact": "99"},
+        {"timestamp_from": "yesterday", "timestamp_to": "0"},
+        {"actor": "x"},
+        {"actor__id__exact": "9" * 30},
+        {"p": "-1"},
+    ],
+)
+def test_nonsense_in_the_address_of_the_list_is_no_crash(client, root, asked):
+    assert client.get(LOG, asked).status_code in (200, 302)
+
+
+def test_nobody_writes_the_history(client, root):
+    make.CenterFactory()
+    entry = LogEntry.objects.first()
+    for page, args in (("add", []), ("change", [entry.pk]), ("delete", [entry.pk])):
+        address = reverse(f"admin:auditlog_logentry_{page}", args=args)
+        assert client.post(address, {"post": "yes"}).status_code == 403
+
+
+def test_lists_and_histories_take_as_many_questions_for_2000_rows_as_for_20(client, root):
+    center = make.CenterFactory(name="Glenarm")
+    rates = [make.RateFactory(center=center) for _ in range(10)]
+    room = make.MeetingRoomFactory(center=center, rate=rates[0])
+
+    def fill(count):
+        for number in range(20):
+            history.record(room, {"rate": (rates[number % 10].pk, rates[number % 7].pk)}, by=root)
+        entry = LogEntry.objects.filter(object_repr=str(room)).latest("pk")
+        for _ in range(count - 20):
+            entry.pk = None
+            entry.timestamp += dt.timedelta(seconds=1)
+            entries.append(LogEntry(**{f.attname: getattr(entry, f.attname) for f in fields}))
+        LogEntry.objects.bulk_create(entries)
+
+    fields = [field for field in LogEntry._meta.concrete_fields if not field.primary_key]
+    entries: list[LogEntry] = []
+    addresses = (LOG, reverse("admin:centers_meetingroom_history", args=[room.pk]))
+    fill(20)
+    few = [queries_of(client, address) for address in addresses]
+    fill(2000)
+
+    assert [queries_of(client, address) for address in addresses] == few
+    assert User.objects.count() == 1

@@ -1,0 +1,131 @@
+"""The door of the back office: limited, silent about who exists, and strict about scripts."""
+
+import pytest
+from django.urls import reverse
+
+from tests.factories_people import PASSWORD, AdministratorFactory, StaffFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+LOGIN = reverse("admin:login")
+
+
+def sign_in(client, email, password):
+    return client.post(LOGIN, {"username": email, "password": password})
+
+
+def told(response):
+    """The errors of the form, as the page shows them."""
+    errors = [str(each) for each in response.context["form"].non_field_errors()]
+    assert all(each in response.content.decode() for each in errors)
+    return errors
+
+
+def test_what_is_refused_does_not_tell_who_has_an_account(client):
+    StaffFactory(email="staff@example.com")
+    StaffFactory(email="gone@example.com", is_active=False)
+
+    answers = {
+        email: told(sign_in(client, email, password))
+        for email, password in (
+            ("staff@example.com", "wrong"),
+            ("nobody@example.com", "wrong"),
+            ("gone@example.com", PASSWORD),
+        )
+    }
+
+    assert len({tuple(each) for each in answers.values()}) == 1, answers
+
+
+def test_the_sixth_guess_is_refused_in_words(client):
+    StaffFactory(email="staff@example.com")
+    for _ in range(5):
+        sign_in(client, "staff@example.com", "wrong")
+
+    assert "Too many tries" in told(sign_in(client, "staff@example.com", PASSWORD))[0]
+    assert "_auth_user_id" not in client.session
+
+
+def test_customers_stay_outside_though_their_password_is_right(client):
+    UserFactory(email="ada@example.com")
+
+    assert sign_in(client, "ada@example.com", PASSWORD).status_code == 200
+    assert client.get(reverse("admin:index")).status_code == 302
+
+
+def test_the_session_is_kept_from_scripts_and_other_sites(client, settings):
+    settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
+    StaffFactory(email="staff@example.com")
+    client.get(LOGIN)
+    sign_in(client, "staff@example.com", PASSWORD)
+
+    for name in ("sessionid", "csrftoken"):
+        cookie = client.cookies[name]
+        assert cookie["httponly"], name
+        assert cookie["samesite"] == "Lax", name
+        assert cookie["secure"], name
+
+
+def test_the_own_password_is_changed_in_the_theme(client):
+    user = StaffFactory()
+    client.force_login(user)
+    address = reverse("admin:password_change")
+    page = client.get(address)
+    new = "stormy-lighthouse-7"
+
+    done = client.post(
+        address, {"old_password": PASSWORD, "new_password1": new, "new_password2": new}
+    )
+
+    assert b"old_password" in page.content
+    assert done.url == reverse("admin:password_change_done")
+    assert client.get(done.url).status_code == 200
+    user.refresh_from_db()
+    assert user.check_password(new)
+
+
+def test_an_unlocked_desk_is_no_place_to_guess_the_password(client):
+    user = StaffFactory()
+    client.force_login(user)
+    guess = {"new_password1": "stormy-lighthouse-7", "new_password2": "stormy-lighthouse-7"}
+    for _ in range(5):
+        client.post(reverse("admin:password_change"), {"old_password": "wrong", **guess})
+
+    response = client.post(reverse("admin:password_change"), {"old_password": PASSWORD, **guess})
+
+    assert response.status_code == 200
+    assert "Too many tries" in response.content.decode()
+    user.refresh_from_db()
+    assert user.check_password(PASSWORD)
+
+
+# --- Content security -------------------------------------------------------------------------
+
+
+def policy_of(response):
+    parts = response["Content-Security-Policy"].split("; ")
+    return {name: set(rest) for name, *rest in (each.split() for each in parts)}
+
+
+@pytest.mark.parametrize("address", ["/healthz", "/admin-not/", "/api/sign-in"])
+def test_outside_the_back_office_nothing_but_our_own_files_runs(client, address):
+    policy = policy_of(client.get(address))
+
+    assert policy["script-src"] == policy["style-src"] == {"'self'"}
+    assert policy["default-src"] == {"'none'"}
+    assert policy["frame-ancestors"] == {"'none'"}
+
+
+@pytest.mark.parametrize("page", ["login", "index", "auditlog_logentry_changelist"])
+def test_in_the_back_office_no_script_stands_in_a_page_or_comes_from_elsewhere(client, page):
+    if page != "login":
+        client.force_login(AdministratorFactory())
+    response = client.get(reverse(f"admin:{page}"))
+    policy = policy_of(response)
+
+    assert response.status_code == 200
+    # The theme's Alpine evaluates the attributes of its pages.
+    assert policy["script-src"] == {"'self'", "'unsafe-eval'"}
+    assert policy["style-src"] == {"'self'", "'unsafe-inline'"}
+    assert policy["connect-src"] == policy["form-action"] == {"'self'"}
+    assert policy["base-uri"] == policy["frame-ancestors"] == {"'none'"}
