@@ -15,9 +15,12 @@ VIEW, ADD = "accounts.view_user", "accounts.add_user"
 BOOK = "reservations.add_reservation"
 
 
-def known_to(staff: Any, path: str = "pk") -> Q:
-    """The accounts that staff may look at; `path` leads from a row to an account."""
-    centers = roles.centers_of(staff, VIEW)
+def known_to(staff: Any, path: str = "pk", *, permission: str = VIEW) -> Q:
+    """The accounts that staff may look at; `path` leads from a row to an account.
+
+    With another permission: those of the customers of the centers where they have that one.
+    """
+    centers = roles.centers_of(staff, permission)
     if centers is None:
         return Q()
     # Through the relation, since accounts do not import what is built upon them.
@@ -32,12 +35,11 @@ def may_be_known(staff: Any, customer: User) -> bool:
 
 def findable(staff: Any, words: str) -> QuerySet[User]:
     """Whom staff may choose to book for: their customers as they type, anyone by the address."""
-    ids = people.beginning_with(words, among=known_to(staff))
+    found = Q(pk__in=people.beginning_with(words, among=known_to(staff)))
     # PostgreSQL takes no NUL, and no address has one.
-    if roles.may(staff, BOOK) and "\x00" not in words:
-        exact = User.objects.filter(email=canonical_email(words))
-        ids += exact.values_list("pk", flat=True)
-    return User.objects.filter(pk__in=ids, is_active=True).order_by("email")
+    if "@" in words and "\x00" not in words and roles.may(staff, BOOK):
+        found |= Q(email=canonical_email(words))
+    return User.objects.filter(found, is_active=True).order_by("email")
 
 
 def found_among(rows: QuerySet[User], words: str) -> QuerySet[User]:

@@ -55,13 +55,14 @@ class BackOffice(UnfoldAdminSite):
         from accounts.forms import OwnPasswordForm
         from roombook.middleware import client_address
 
-        request.current_app = self.name  # type: ignore[attr-defined]
+        request.current_app = self.name
         view = PasswordChangeView.as_view(
             form_class=partial(OwnPasswordForm, network_address=client_address(request)),
             success_url=reverse(f"{self.name}:password_change_done"),
             extra_context={**self.each_context(request), **(extra_context or {})},
         )
-        return view(request)
+        response: HttpResponse = view(request)  # type: ignore[assignment]
+        return response
 
 
 # Files of ours on every page; settings.UNFOLD names these.

@@ -11,12 +11,13 @@ from django.template.loader import render_to_string
 from django.urls import NoReverseMatch, reverse
 from django.utils.html import format_html
 from django.utils.safestring import mark_safe
-from unfold.contrib.filters.admin import AutocompleteSelectFilter, RangeDateFilter
+from unfold.contrib.filters.admin import RangeDateFilter
 
 from accounts.models import User, canonical_email
 from accounts.scope import OnlyEverywhere
 from roombook import changes
 from roombook.admin import ModelAdmin, ReadOnly, ReadsPage, number
+from roombook.filters import ByTyping
 
 LONGEST = 160
 
@@ -49,7 +50,7 @@ class LogEntryAdmin(ReadOnly, OnlyEverywhere, ReadsPage, ModelAdmin):
     list_filter = (
         Kind,
         "action",
-        ("actor", AutocompleteSelectFilter),
+        ("actor", ByTyping),
         ("timestamp", RangeDateFilter),
     )
     list_filter_submit = True

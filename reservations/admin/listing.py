@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from accounts import people, roles
+from accounts import customers, people, roles
 from reservations.admin.when import When
 from reservations.models import Reservation
 from reservations.status import Status
@@ -51,8 +51,12 @@ class ReservationList:
             return queryset, False
         if (pk := number(words.removeprefix("#"))) is not None:
             return queryset.filter(pk=pk), False
-        by_address = roles.may(request.user, "accounts.view_user")
-        return queryset.filter(user__in=people.beginning_with(words, by_address=by_address)), False
+        found = people.beginning_with(
+            words,
+            by_address=roles.may(request.user, customers.VIEW),
+            among=customers.known_to(request.user, permission="reservations.view_reservation"),
+        )
+        return queryset.filter(user__in=found), False
 
     # Columns
 

