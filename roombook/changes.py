@@ -99,7 +99,10 @@ def _note(entry: LogEntry) -> str:
 
 def _parts(entry: LogEntry, names: "Names") -> Iterable[Part]:
     model = entry.content_type.model_class()
-    for name, values in (entry.changes or {}).items():
+    # In the order of the form: a database keeps them in one of its own.
+    order = {field.name: place for place, field in enumerate(model._meta.fields)} if model else {}
+    found = sorted((entry.changes or {}).items(), key=lambda each: order.get(each[0], len(order)))
+    for name, values in found:
         field = _field(model, name)
         label = capfirst(str(getattr(field, "verbose_name", "") or name.replace("_", " ")))
         if isinstance(values, dict):
