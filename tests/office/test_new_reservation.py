@@ -195,6 +195,12 @@ def test_the_box_finds_by_name_company_and_address(office, user):
         assert offered(office, words) == []
 
 
+def test_the_box_bears_a_name_that_very_many_have(office, monkeypatch):
+    monkeypatch.setattr("accounts.people.MOST", 3)
+    UserFactory.create_batch(5, last_name="Smith")
+    assert len(offered(office, "smith")) == 5
+
+
 def test_of_strangers_it_finds_only_the_whole_address(client, staff, room, user):
     draft(user, a_room())
     client.force_login(staff("Desk", room.center))
