@@ -37,7 +37,10 @@ PAGES: dict[str, tuple[str, ...]] = {
     "reservation": (CONFIRMED, ROW),
     "cancel": (CONFIRMED, ROW, "a[href$='/step/cancel/']"),
     "move": (CONFIRMED, ROW, "a[href$='/step/move/']"),
-    "new-reservation": (f"{RESERVATIONS}timeline/", "a.timeline-offer"),
+    "new-reservation": (
+        f"{RESERVATIONS}timeline/",
+        "a.timeline-offer:not(.timeline-offer--closed)",
+    ),
     "revenue": (f"{RESERVATIONS}reports/revenue/",),
     "utilization": (f"{RESERVATIONS}reports/utilization/",),
     "customers": ("accounts/user/",),
