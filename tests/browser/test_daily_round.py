@@ -1,12 +1,14 @@
 """A day at a center, in a browser: each role does what it is there for, and no more."""
 
 import re
+from decimal import Decimal
 
 from playwright.sync_api import Page, expect
 
+from centers.models import Rate
 from reservations.models import Reservation
 from reservations.status import Status
-from tests.browser.day import Phone, open_day, request_for, room
+from tests.browser.day import CENTER, Phone, open_day, request_for, room
 
 
 def status_of(reservation_id: int) -> str:
@@ -96,6 +98,34 @@ def test_a_manager_changes_a_rate_and_the_examples_follow(desk, live_server):
     assert (rate.hourly, rate.half_day) == (50, None)
 
 
+def test_a_manager_imports_nothing_of_a_file_with_one_bad_row(desk, live_server):
+    rates = Rate.objects.filter(center__name=CENTER).order_by("pk")[:2]
+    before = {rate.pk: rate.hourly for rate in rates}
+    good, bad = (f"{rate.pk},{CENTER},{rate.name}" for rate in rates)
+    page = desk("manager")
+
+    def send(*rows: str) -> None:
+        page.goto(f"{live_server.url}/admin/centers/rate/")
+        page.get_by_role("link", name="Import").click()
+        text = "\n".join(["id,center,name,hourly", *rows])
+        page.set_input_files(
+            "input[type=file]",
+            {"name": "rates.csv", "mimeType": "text/csv", "buffer": text.encode()},
+        )
+        page.get_by_role("button", name="Check the file").click()
+
+    send(f"{good},31.00", f"{bad},12.345")
+    expect(page.get_by_role("row", name="3 hourly At most 2 places")).to_be_visible()
+    expect(page.get_by_text("Nothing can be imported while a row has an error")).to_be_visible()
+    assert page.get_by_role("button", name=re.compile("^Import:")).count() == 0
+    assert {rate.pk: rate.hourly for rate in Rate.objects.filter(pk__in=before)} == before
+
+    send(f"{good},31.00", f"{bad},12.34")
+    page.get_by_role("button", name=re.compile("^Import: 0 new, 2 changed")).click()
+    expect(page.get_by_text("Imported: 0 new, 2 changed")).to_be_visible()
+    assert [Rate.objects.get(pk=pk).hourly for pk in before] == [31, Decimal("12.34")]
+
+
 def test_a_viewer_is_refused_all_of_it(desk, live_server):
     boardroom = room("Boardroom")
     waiting = request_for(boardroom, open_day(boardroom), 9)
@@ -110,7 +140,7 @@ def test_a_viewer_is_refused_all_of_it(desk, live_server):
     for address in (
         *(f"{reservation}/step/{name}/" for name in ("approve", "decline", "cancel", "move")),
         f"{office}/reservations/reservation/add/",
-        f"{office}/centers/rate/add/",
+        *(f"{office}/centers/rate/{name}/" for name in ("add", "import", "export")),
         f"{office}/reservations/reservation/reports/revenue/",
         f"{office}/accounts/user/",
     ):
