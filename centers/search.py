@@ -155,6 +155,7 @@ def search_locations(
         _first(how, asked, place, radius_in_miles),
         filters,
         how,
+        matched=lambda: some_matching(how, **asked),
         types=lambda: types_matching(how, **asked),
         neighborhoods=lambda: neighborhoods_matching(how, **asked),
     )
@@ -181,6 +182,7 @@ def city_centers(
         list(_page(matching.meeting(filters).by_rank(), user.pk, how)),
         filters,
         how,
+        matched=lambda: list(some_of(matching)),
         types=lambda: list(types_of(matching)),
         neighborhoods=lambda: list(neighborhoods_of(matching)),
     )
@@ -226,10 +228,6 @@ class How(NamedTuple):
     ranges: int = 0  # of longitudes, around the circle; none without one
     filters: tuple[str, ...] = ()
 
-    @property
-    def is_circle_alone(self) -> bool:
-        return bool(self.ranges) and not self.words and not self.filters
-
 
 # A large circle is asked from its middle outwards: where the nearest fill a page, they are all that
 # a page shows, and the many behind them need not be sorted.
@@ -250,14 +248,10 @@ def _first(
         if miles is None or smaller * 4 > miles:
             break
         circle = Circle.around(place, smaller)
-        rows = page_of(how._replace(ranges=len(circle.longitudes)), {**asked, **_bounds(circle)})
+        rows = page(how._replace(ranges=len(circle.longitudes)), **{**asked, **_bounds(circle)})
         if len(rows) >= how.limit:
             return rows
-    return page_of(how, asked)
-
-
-def page_of(how: How, asked: dict[str, Any]) -> Sequence[Any]:
-    return (page_around if how.is_circle_alone else page)(how, **asked)
+    return page(how, **asked)
 
 
 def _found(
@@ -265,13 +259,15 @@ def _found(
     filters: Filters,
     how: How,
     *,
+    matched: Callable[[], Sequence[Any]],
     types: Callable[[], Sequence[Any]],
     neighborhoods: Callable[[], Sequence[Any]],
 ) -> Found:
     """The centers of these rows, and the filters on offer among all that match before filters.
 
     Where no filter and no limit left one out, the matching centers are these, and their rows tell
-    the options; else `types` and `neighborhoods` ask for them.
+    the options. Else those of a FEW are asked for by their ids (`matched`), those of more by what
+    they match (`types`, `neighborhoods`): among many centers each kind is met soon.
     """
     centers = []
     for *row, squared_chord in page:
@@ -280,23 +276,29 @@ def _found(
             center.distance_from_query = round(geo.miles_of(squared_chord), 2)
         centers.append(center)
     furnished(centers)
-    if how.filters or len(centers) >= how.limit:
-        options = _options(types(), neighborhoods())
+    if not how.filters and len(centers) < how.limit:
+        around = {center.row.neighborhood_id for center in centers}
+        options = _options_by_id(_kinds(centers), around)
+    elif len(few := matched()) <= FEW:
+        kinds = {kind for (kind,) in kinds_among(centers=[pk for pk, _ in few])}
+        options = _options_by_id(kinds, {neighborhood for _, neighborhood in few})
     else:
-        options = _options(
-            types_by_id(types=_kinds(centers)),
-            neighborhoods_by_id(
-                neighborhoods=list({each.row.neighborhood_id for each in centers} - {None})
-            ),
-        )
+        options = _options(types(), neighborhoods())
     for center in centers:
         center.meeting_rooms = [room for room in center.rooms_on_offer if filters.want(room)]
     return Found(centers, options)
 
 
-def _kinds(centers: Iterable[ShownCenter]) -> list[int]:
+def _kinds(centers: Iterable[ShownCenter]) -> set[int]:
     rooms = {room.resource_type_id for each in centers for room in each.rooms_on_offer}
-    return list(rooms.union(s.resource_type_id for c in centers for s in c.services_on_offer))
+    return rooms.union(s.resource_type_id for c in centers for s in c.services_on_offer)
+
+
+def _options_by_id(kinds: Iterable[int], neighborhoods: set[int | None]) -> FilterOptions:
+    return _options(
+        types_by_id(types=list(kinds)),
+        neighborhoods_by_id(neighborhoods=[pk for pk in neighborhoods if pk is not None]),
+    )
 
 
 def _options(types: Iterable[Any], neighborhoods: Iterable[Any]) -> FilterOptions:
@@ -362,7 +364,9 @@ def _page(centers: CenterQuerySet, user: Any, how: How) -> "QuerySet[Any, Any]":
     return centers.for_user(user).values_list(*columns)[: how.limit]
 
 
-def _first_page(how: How) -> "QuerySet[Any, Any]":
+# Planned each time: a plan for any circle would read all rooms for the few of a small one.
+@written_once
+def page(how: How) -> "QuerySet[Any, Any]":
     matching = _matching(how).meeting(FiltersToCome(how.filters))
     if how.has_place:
         ordered = matching.by_distance(VECTOR)
@@ -376,11 +380,6 @@ def page_called(how: How) -> "QuerySet[Any, Any]":
     """Those that come first where there is no place: their city, code or name is what is asked."""
     matching = _matching(how).meeting(FiltersToCome(how.filters)).called(texts("names"))
     return _page(matching.by_rank(), number("user"), how)
-
-
-page = written_once(_first_page)
-# Around a place alone one plan is right for all.
-page_around = prepared(_first_page)
 
 
 def types_of(matching: CenterQuerySet) -> "QuerySet[Any, Any]":
@@ -404,6 +403,29 @@ def neighborhoods_of(matching: CenterQuerySet) -> "QuerySet[Any, Any]":
     ids = matching.order_by().values("neighborhood")
     rows = Neighborhood.objects.filter(pk__in=ids)
     return rows.order_by("name", "pk").values_list(*ShownNeighborhood._fields)
+
+
+# So many centers are asked about by their ids.
+FEW = 500
+
+
+def some_of(matching: CenterQuerySet) -> "QuerySet[Any, Any]":
+    """Matching centers with their neighborhoods, one more than a FEW at most."""
+    return matching.order_by().values_list("pk", "neighborhood_id")[: FEW + 1]
+
+
+@written_once
+def some_matching(how: How) -> "QuerySet[Any, Any]":
+    return some_of(_matching(how))
+
+
+@written_once
+def kinds_among() -> "QuerySet[Any, Any]":
+    """The kinds of rooms and services that these centers have."""
+    rooms = MeetingRoom.objects.on_offer().filter(center__any_of=numbers("centers"))
+    services = Service.objects.filter(is_active=True, center__any_of=numbers("centers"))
+    kinds = services.order_by().values_list("resource_type_id")
+    return rooms.values_list("resource_type_id").union(kinds)
 
 
 @written_once

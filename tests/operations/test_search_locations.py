@@ -762,7 +762,7 @@ def test_the_number_of_queries_does_not_grow_with_the_number_of_centers(search):
         ) as queries:
             body = search(**DENVER, Query="denver", Filters={"CapacityLow": 2}).json()
         counts.append((len(body["Centers"]), len(queries)))
-    assert counts == [(1, 9), (20, 9)]
+    assert counts == [(1, 11), (20, 11)]
 
 
 def test_needs_a_token(client):
