@@ -17,4 +17,4 @@ def bookable_room(room_id: int, *, center_id: int | None = None) -> MeetingRoom:
 
 @prepared
 def room_with_center() -> QuerySet[MeetingRoom]:
-    return MeetingRoom.objects.bookable().filter(pk=number("room"))
+    return MeetingRoom.objects.select_related("center", "rate").filter(pk=number("room"))

@@ -10,6 +10,7 @@ from rest_framework.request import Request
 
 from roombook.api.serializers import TextField
 
+VERSION = TextField()
 DOTTED_NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 
@@ -27,7 +28,7 @@ def judge(request: Request) -> None:
     if sent is None:
         return
     try:
-        version = TextField().run_validation(sent)
+        version = VERSION.run_validation(sent)
     except ValidationError as error:
         raise ValidationError({"AppVersion": error.detail}) from error
     # For the log line of this request.

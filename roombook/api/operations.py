@@ -1,10 +1,12 @@
 """One class per operation: what comes in, what goes out, and one call into the domain."""
 
+from functools import cache
 from typing import Any, ClassVar
 
 from django.http import HttpRequest
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import MethodNotAllowed
+from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -14,6 +16,11 @@ from roombook.api import app_version, envelope, negotiation
 from roombook.api.parsers import BoundedRequest
 from roombook.api.serializers import ContractSerializer
 from roombook.errors import NotSignedIn
+
+
+@cache
+def made_once(classes: tuple[type[Any], ...]) -> list[Any]:
+    return [each() for each in classes]
 
 
 class NoFields(ContractSerializer):
@@ -65,6 +72,14 @@ class Operation(APIView):
             negotiator=self.get_content_negotiator(),
             parser_context=self.get_parser_context(request),
         )
+
+    # Parsers, renderers and negotiator keep nothing of a request: made once, not for each.
+
+    def get_parsers(self) -> list[BaseParser]:
+        return made_once(tuple(self.parser_classes))
+
+    def get_renderers(self) -> list[BaseRenderer]:
+        return made_once(tuple(self.renderer_classes))
 
     def get_authenticators(self) -> list[BaseAuthentication]:
         return super().get_authenticators() if self.signed_in else []
