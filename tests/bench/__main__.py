@@ -3,6 +3,7 @@
 import argparse
 import os
 import platform
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
@@ -40,6 +41,8 @@ SLOW = {*ABOUT_OPERATIONS, "searches", "admin"}
 
 def main(words: Sequence[str] | None = None) -> None:
     told = arguments(words)
+    # Ended from outside, it ends what it started.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended."))
     bin_folder = programs()
     if bin_folder is None:
         sys.exit("make bench needs PostgreSQL's programs on this machine.")
