@@ -3,6 +3,9 @@
 A draft is priced anew with it. A booking that is paid, before and after its meeting, can only
 become cheaper (see differences.py): its bill is not priced anew, the adjustment is a line more, and
 the tax follows in proportion.
+
+What is kept of an adjustment is what it really took off, not what was typed: all of them add up to
+what the bill shows, and the next pricing, in a dearer room maybe, takes off no more than that.
 """
 
 import datetime as dt
@@ -16,7 +19,7 @@ from payments.models import Payment
 from reservations import billing, checkout, differences, history, mail
 from reservations.cancellation import settle_capture
 from reservations.locks import lock_reservation
-from reservations.models import LineItem, PriceAdjustment, Reservation
+from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation
 from reservations.status import Status
 from roombook import money
 from roombook.errors import InvalidRequest, ReservationNotOpen
@@ -25,6 +28,7 @@ from roombook.transactions import in_transaction
 if TYPE_CHECKING:
     from accounts.models import User
 
+ADJUST = "reservations.adjust_price"
 ADJUSTABLE = frozenset({Status.NEW, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
 
 
@@ -62,17 +66,20 @@ def adjust_price(
     *,
     amount: Decimal,
     reason: str,
+    was: Decimal | None = None,
     agreed: Decimal | None = None,
     by: "User",
     now: dt.datetime,
 ) -> Adjusted:
     """Add to a price or take off it; what a paid booking becomes cheaper by is refunded.
 
-    `agreed` is the new total that whoever decided has seen: at another one nothing is done.
+    `was` and `agreed` are the old total and the new one that whoever decided has seen: at others
+    nothing is done. A new total alone may be the same twice, where it is nothing; with the old one,
+    what is confirmed twice is done once.
     """
     settle_capture(reservation_id, now=now)
     adjusted, payment = _adjust(
-        reservation_id, amount=amount, reason=reason, agreed=agreed, by=by, now=now
+        reservation_id, amount=amount, reason=reason, was=was, agreed=agreed, by=by, now=now
     )
     if payment is not None:
         checkout.pay_dues(payment, now=now)
@@ -85,13 +92,19 @@ def _adjust(
     *,
     amount: Decimal,
     reason: str,
+    was: Decimal | None,
     agreed: Decimal | None,
     by: "User",
     now: dt.datetime,
 ) -> tuple[Adjusted, Payment | None]:
     reservation = lock_reservation(reservation_id)
     old_total = reservation.total_cost
-    _write(reservation, amount=amount, reason=reason, by=by, now=now)
+    if was is not None and old_total != was:
+        raise ReservationNotOpen(
+            f"The price has changed since it was shown: it is {money.display(old_total)} now."
+            " Nothing was done. Please look again."
+        )
+    adjustment = _write(reservation, amount=amount, reason=reason, by=by, now=now)
     if agreed is not None and reservation.total_cost != agreed:
         raise ReservationNotOpen(
             f"The price has changed: it would be {money.display(reservation.total_cost)} now."
@@ -104,7 +117,7 @@ def _adjust(
         )
     changes = {
         "total_cost": (old_total, reservation.total_cost),
-        "adjustment": (None, f"{money.display(amount)}: {reason}"),
+        "adjustment": (None, f"{money.display(adjustment.amount)}: {reason}"),
         "refund": (None, refund or None),
     }
     history.record(reservation, changes, by=by, now=now)
@@ -115,7 +128,7 @@ def _adjust(
 
 def _write(
     reservation: Reservation, *, amount: Decimal, reason: str, by: "User", now: dt.datetime
-) -> None:
+) -> PriceAdjustment:
     """Write the adjustment down and into the bill, or raise. The caller holds the lock."""
     if not adjustable(reservation):
         raise ReservationNotOpen(
@@ -128,16 +141,22 @@ def _write(
     if money.rounded(amount) != amount:
         raise InvalidRequest({"amount": "That is less than the smallest coin."})
     old_total = reservation.total_cost
-    PriceAdjustment.objects.create(
+    adjustment = PriceAdjustment.objects.create(
         reservation=reservation, amount=amount, reason=reason, by=by, at=now
     )
     if reservation.is_new:
-        billing.reprice(reservation)
-        return
-    billing.append_adjustment(reservation, amount=amount, reason=reason)
-    differences.require_payable(reservation, old_total=old_total)
-    if reservation.total_cost == old_total:
+        lines = billing.reprice(reservation).lines
+        # Adjustments are priced in the order they were made in, so that this one's line is last.
+        applied = [line.total for line in lines if line.type == LineItemType.ADJUSTMENT][-1]
+    else:
+        applied = billing.append_adjustment(reservation, amount=amount, reason=reason)
+        differences.require_payable(reservation, old_total=old_total)
+    # The line is asked, not the total: a draft's may change by today's rates at the same time.
+    if not applied:
         raise ReservationNotOpen("There is nothing left to take off.")
+    adjustment.amount = applied
+    adjustment.save(update_fields=["amount"])
+    return adjustment
 
 
 def _told(reservation: Reservation, old_total: Decimal, refund: Decimal) -> Adjusted:

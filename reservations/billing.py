@@ -120,10 +120,11 @@ def _write_down(reservation: Reservation, quote: Quote) -> None:
     reservation.save(update_fields=["total_cost", "billable_hours"])
 
 
-def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str) -> None:
+def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str) -> Decimal:
     """Write an adjustment into a bill that stays as it was otherwise; tax follows in proportion.
 
-    The caller holds the reservation's lock. Nothing goes below zero.
+    The caller holds the reservation's lock. Nothing goes below zero: what was really taken off is
+    answered.
     """
     lines = list(reservation.line_items.order_by("position"))
     taxes = [line for line in lines if line.type == LineItemType.TAX]
@@ -149,6 +150,7 @@ def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str)
         untaxed + adjustment.total + sum((tax.total for tax in taxes), money.zero)
     )
     reservation.save(update_fields=["total_cost"])
+    return off
 
 
 def take_benefits(reservation: Reservation, *, keeps_promo: bool = False, now: dt.datetime) -> None:

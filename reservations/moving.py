@@ -8,6 +8,7 @@ the new time, and it is priced anew by today's rates. What that means for the mo
 * What is Confirmed never costs its customer more by a move: see differences.py. What is cheaper is
   refunded; what is dearer is refused, or the difference is waived, by an adjustment on the bill
   with its reason. A waiver is good for that move alone: the next one prices the booking without it.
+  It costs the center that it moves to, so that who waives may adjust prices there and where it was.
 * A request (Pending) moves at the same price only: gateways take what was reserved.
 * While a payment is under way, and once the meeting has begun, nothing is moved.
 
@@ -23,10 +24,12 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 from django.db import transaction
 
+from accounts import roles
 from centers.models import MeetingRoom
 from payments.models import Payment
 from reservations import availability, billing, checkout, differences, history, mail, promos
 from reservations.actions import make_way
+from reservations.adjusting import ADJUST
 from reservations.availability import Reason
 from reservations.booking_span import span_at
 from reservations.cancellation import settle_capture
@@ -79,6 +82,14 @@ class Move:
 def movable(reservation: Reservation, *, now: dt.datetime) -> bool:
     """Whether a move may be thought of at all."""
     return reservation.status in MOVABLE and reservation.start > now
+
+
+def why_no_waiver(user: "User", *rooms: MeetingRoom) -> str:
+    """Why they cannot waive the difference between these rooms; empty where they can."""
+    for room in rooms:
+        if not roles.may(user, ADJUST, room.center_id):
+            return f"Only who may adjust prices at {room.center.name} can waive the difference."
+    return ""
 
 
 @in_transaction
@@ -302,6 +313,8 @@ def _relocate(
 ) -> tuple[Quote, Decimal]:
     """Put it there and price it anew; says what was waived. The caller holds all locks of rooms."""
     is_booked = not reservation.is_new
+    if is_booked and waiver and (refusal := why_no_waiver(by, reservation.room, place.room)):
+        raise InvalidRequest({"waiver": refusal})
     keeps_promo = _give_back(reservation, now=now) if is_booked else False
     old_total = reservation.total_cost
     _place(reservation, place, now=now)

@@ -75,7 +75,9 @@ class ReservationActions:
             messages.error(request, f"{reservation}: {problem} Nothing was done.")
             return
         try:
-            done = step.act(reservation, {}, agreed=None, by=staff(request), now=timezone.now())
+            done = step.act(
+                reservation, {}, was=None, agreed=None, by=staff(request), now=timezone.now()
+            )
         except DomainError as error:
             messages.error(request, f"{reservation}: {words(error)}")
         else:

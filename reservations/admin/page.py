@@ -104,7 +104,8 @@ class ReservationPage:
             done = step.act(
                 reservation,
                 typed,
-                agreed=_agreed(request),
+                was=_shown(request, "was"),
+                agreed=_shown(request, "agreed"),
                 by=staff(request),
                 now=timezone.now(),
             )
@@ -185,12 +186,13 @@ def _sent(form: StepForm) -> list[tuple[str, str]]:
     return [(name, form.data[name]) for name in names if name in form.data]
 
 
-def _agreed(request: HttpRequest) -> Decimal | None:
-    """The sum that the page showed; nonsense is none that could come true."""
-    text = request.POST.get("agreed")
+def _shown(request: HttpRequest, name: str) -> Decimal | None:
+    """A sum that the page showed; nonsense is none that could come true."""
+    text = request.POST.get(name)
     if text is None:
         return None
     try:
-        return Decimal(text)
+        shown = Decimal(text)
     except InvalidOperation:
         return Decimal(-1)
+    return shown if shown.is_finite() else Decimal(-1)

@@ -11,13 +11,13 @@ from accounts import roles
 from accounts.models import User
 from centers.hours import SkippedLocalTime, localize
 from centers.models import MeetingRoom
-from reservations import actions
+from reservations import actions, moving
+from reservations.adjusting import ADJUST
 from reservations.forms import HIGHEST_ADJUSTMENT, LocalTimeField, search_box
 from reservations.models import PriceAdjustment, Reservation
 from roombook import money
 
 CHANGE = "reservations.change_reservation"
-ADJUST = "reservations.adjust_price"
 
 
 class StepForm(forms.Form):
@@ -67,7 +67,8 @@ class MoveForm(StepForm):
             "end": row.end.astimezone(zone).replace(tzinfo=None),
             **self.initial,
         }
-        if row.is_new or not roles.may(self.user, ADJUST, row.room.center_id):
+        # Whether they may at both centers is judged once it is known to which it moves.
+        if row.is_new or not roles.may(self.user, ADJUST):
             del self.fields["waiver"]
 
     def clean_room(self) -> MeetingRoom:
@@ -75,6 +76,15 @@ class MoveForm(StepForm):
         if not roles.may(self.user, CHANGE, room.center_id):
             raise forms.ValidationError("That center is not one of yours.")
         return room
+
+    def clean_waiver(self) -> str:
+        waiver: str = self.cleaned_data["waiver"]
+        room = self.cleaned_data.get("room")
+        if waiver and room:
+            refusal = moving.why_no_waiver(self.user, self.reservation.room, room)
+            if refusal:
+                raise forms.ValidationError(refusal)
+        return waiver
 
 
 class AdjustForm(StepForm):

@@ -26,11 +26,12 @@ from reservations import (
     mail,
     moving,
 )
+from reservations.adjusting import ADJUST
 from reservations.confirmation import card
 from reservations.locks import lock_reservation
 from reservations.models import Reservation
 from reservations.office.bills import Row, compared, signed
-from reservations.office.step_forms import ADJUST, CHANGE, AdjustForm, HoldForm, MoveForm, StepForm
+from reservations.office.step_forms import CHANGE, AdjustForm, HoldForm, MoveForm, StepForm
 from reservations.status import Status, may_move
 from roombook import money
 from roombook.errors import DomainError, InvalidRequest, ReservationNotOpen
@@ -51,8 +52,10 @@ class Effect:
     change: str = ""
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    # What was shown, as the step is to do it: sent along with the confirmation.
+    # What was shown, as the step is to do it, and what it would change: sent along with the
+    # confirmation.
     agreed: Decimal | None = None
+    was: Decimal | None = None
 
 
 class Step:
@@ -85,6 +88,7 @@ class Step:
         reservation: Reservation,
         typed: Mapping[str, Any],
         *,
+        was: Decimal | None,
         agreed: Decimal | None,
         by: "User",
         now: dt.datetime,
@@ -135,6 +139,7 @@ class Approve(Step):
         reservation: Reservation,
         typed: Mapping[str, Any],
         *,
+        was: Decimal | None,
         agreed: Decimal | None,
         by: "User",
         now: dt.datetime,
@@ -174,6 +179,7 @@ class Decline(Step):
         reservation: Reservation,
         typed: Mapping[str, Any],
         *,
+        was: Decimal | None,
         agreed: Decimal | None,
         by: "User",
         now: dt.datetime,
@@ -215,6 +221,7 @@ class Cancel(Step):
         reservation: Reservation,
         typed: Mapping[str, Any],
         *,
+        was: Decimal | None,
         agreed: Decimal | None,
         by: "User",
         now: dt.datetime,
@@ -250,6 +257,7 @@ class NoShow(Step):
         reservation: Reservation,
         typed: Mapping[str, Any],
         *,
+        was: Decimal | None,
         agreed: Decimal | None,
         by: "User",
         now: dt.datetime,
@@ -282,8 +290,8 @@ class Move(Step):
             problems=list(would.problems),
             agreed=would.new_total,
         )
-        if would.could_be_waived and not roles.may(by, ADJUST, new.room.center_id):
-            effect.notes.append("Who may adjust prices can waive the difference.")
+        if would.could_be_waived and (refusal := moving.why_no_waiver(by, old.room, new.room)):
+            effect.notes.append(refusal)
         if not would.new_lines:
             return effect
         _compare(effect, would.old_lines, would.new_lines, would.old_total, would.new_total)
@@ -305,6 +313,7 @@ class Move(Step):
         reservation: Reservation,
         typed: Mapping[str, Any],
         *,
+        was: Decimal | None,
         agreed: Decimal | None,
         by: "User",
         now: dt.datetime,
@@ -339,7 +348,7 @@ class Adjust(Step):
         would = adjusting.preview(
             reservation.pk, amount=typed["amount"], reason=typed["reason"], by=by, now=now
         )
-        effect = Effect(agreed=would.new_total)
+        effect = Effect(agreed=would.new_total, was=would.old_total)
         _compare(effect, old_lines, would.lines, would.old_total, would.new_total)
         if not reservation.is_new:
             effect.facts.append(("Is refunded", _or_nothing(would.refund)))
@@ -351,6 +360,7 @@ class Adjust(Step):
         reservation: Reservation,
         typed: Mapping[str, Any],
         *,
+        was: Decimal | None,
         agreed: Decimal | None,
         by: "User",
         now: dt.datetime,
@@ -359,6 +369,7 @@ class Adjust(Step):
             reservation.pk,
             amount=typed["amount"],
             reason=typed["reason"],
+            was=was,
             agreed=agreed,
             by=by,
             now=now,
@@ -410,6 +421,7 @@ class ExtendHold(Step):
         reservation: Reservation,
         typed: Mapping[str, Any],
         *,
+        was: Decimal | None,
         agreed: Decimal | None,
         by: "User",
         now: dt.datetime,
@@ -454,6 +466,7 @@ class Resend(Step):
         reservation: Reservation,
         typed: Mapping[str, Any],
         *,
+        was: Decimal | None,
         agreed: Decimal | None,
         by: "User",
         now: dt.datetime,

@@ -11,6 +11,7 @@ from django.contrib import admin
 from django.contrib.messages import get_messages
 from django.urls import reverse
 
+from accounts.models import CenterRole
 from accounts.outbox import OutboxMessage
 from payments.models import Refund
 from reservations import adjusting, approval, checkout, history, mail
@@ -310,6 +311,39 @@ def test_only_who_adjusts_prices_may_waive(client, staff):
     assert "waiver" not in client.get(step_of(reservation, "move")).context["form"].fields
 
 
+@pytest.mark.parametrize("manages", ["old", "new"])
+def test_a_waiver_needs_the_permission_at_both_centers(client, staff, groups, manages):
+    reservation, dear = booked(), at_rate(a_room(name="Theirs"), 40)
+    dear.center.name = "Far away"
+    dear.center.save()
+    centers = {"old": reservation.room.center, "new": dear.center}
+    someone = staff("Desk", *centers.values())
+    role = CenterRole.objects.create(user=someone, center=centers[manages], group=groups["Manager"])
+    client.force_login(someone)
+    typed = to(dear, waiver="Leak")
+
+    noted = client.post(step_of(reservation, "move"), to(dear))
+    pages = [
+        client.post(step_of(reservation, "move"), typed),
+        confirm(client, reservation, "move", **typed, agreed="75.00"),
+    ]
+
+    [lacking] = [center.name for name, center in centers.items() if name != manages]
+    told = f"Only who may adjust prices at {lacking} can waive the difference."
+    assert told in words(noted)
+    for page in pages:
+        assert page.context["form"].errors == {"waiver": [told]}
+        assert told in words(page)
+    assert Reservation.objects.get().room == reservation.room
+
+    role.delete()
+    for center in centers.values():
+        CenterRole.objects.create(user=someone, center=center, group=groups["Manager"])
+    confirm(client, reservation, "move", **typed, agreed="75.00")
+    reservation.refresh_from_db()
+    assert (reservation.room, reservation.total_cost) == (dear, 75)
+
+
 def test_a_move_is_shown_while_one_types(office):
     reservation = booked()
 
@@ -378,6 +412,51 @@ def test_the_price_of_a_draft_is_adjusted(office):
     reservation.refresh_from_db()
     assert reservation.total_cost == 70
     assert PriceAdjustment.objects.get().by.get_full_name() == "Root Boss"
+
+
+@pytest.mark.parametrize("make", [draft, booked])
+@pytest.mark.parametrize("amount", ["-50", "-1000"])
+def test_an_adjustment_that_is_confirmed_twice_is_done_once(office, make, amount):
+    reservation = make()
+    typed = {"amount": amount, "reason": "Kind"}
+    shown = office.post(step_of(reservation, "adjust"), typed)
+    sums = dict(re.findall(r'name="(was|agreed)" value="([^"]+)"', shown.content.decode()))
+    assert sums["was"] == "75.00"
+
+    first, second = (confirm(office, reservation, "adjust", **typed, **sums) for _ in range(2))
+
+    assert messages_of(first)[0][0] == "success"
+    level, text = messages_of(second)[-1]
+    assert level == "error"
+    assert "The price has changed" in text
+    assert "Nothing was done" in text
+    assert PriceAdjustment.objects.count() == 1
+    reservation.refresh_from_db()
+    assert reservation.total_cost == max(75 + int(amount), 0)
+
+
+@pytest.mark.parametrize("name", ["was", "agreed"])
+@pytest.mark.parametrize("text", ["", "x", "NaN", "sNaN", "-Infinity", "1e999"])
+def test_a_sum_of_nonsense_is_none_that_was_shown(office, name, text):
+    reservation = draft()
+
+    done = confirm(office, reservation, "adjust", amount="-5", reason="Kind", **{name: text})
+
+    assert "The price has changed" in messages_of(done)[0][1]
+    assert not PriceAdjustment.objects.exists()
+
+
+def test_there_is_nothing_to_take_off_what_is_free(office):
+    reservation = draft()
+    confirm(office, reservation, "adjust", amount="-1000", reason="Kind")
+
+    shown = office.post(step_of(reservation, "adjust"), {"amount": "-50", "reason": "Kind"})
+    forced = confirm(office, reservation, "adjust", amount="-50", reason="Kind")
+
+    assert "nothing left to take off" in words(shown)
+    assert 'name="confirmed"' not in shown.content.decode()
+    assert messages_of(forced)[-1][0] == "error"
+    assert PriceAdjustment.objects.get().amount == -75
 
 
 @pytest.mark.parametrize(

@@ -6,13 +6,24 @@ from decimal import Decimal
 from threading import Barrier
 
 import pytest
+from django.contrib.auth.models import Group
 from django.db import connection
 from icalendar import Calendar
 
+from accounts.models import CenterRole, User
 from accounts.outbox import OutboxMessage
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import PaymentState, Refund, RefundState
-from reservations import adjusting, approval, cancellation, checkout, integrity, mail, moving
+from reservations import (
+    adjusting,
+    approval,
+    cancellation,
+    checkout,
+    history,
+    integrity,
+    mail,
+    moving,
+)
 from reservations.actions import apply_promo_code, extend_hold
 from reservations.integrity.money import reductions_unmet
 from reservations.models import LineItemType, Reservation
@@ -58,6 +69,22 @@ def _books_agree(request):
 @pytest.fixture
 def clerk():
     return StaffFactory()
+
+
+@pytest.fixture
+def manager():
+    """Who may adjust prices everywhere."""
+    return with_role("Manager")
+
+
+def with_role(role, *centers):
+    """Staff with a role at these centers, or at all."""
+    user, group = StaffFactory(), Group.objects.get(name=role)
+    if not centers:
+        user.groups.add(group)
+    for center in centers:
+        CenterRole.objects.create(user=user, center=center, group=group)
+    return User.objects.get(pk=user.pk)
 
 
 def beside(room, **fields):
@@ -172,12 +199,12 @@ def test_a_dearer_place_is_refused_and_nothing_is_changed(clerk):
     assert OutboxMessage.objects.filter(kind="moved").count() == 0
 
 
-def test_the_difference_can_be_waived_with_a_reason(clerk):
+def test_the_difference_can_be_waived_with_a_reason(manager):
     reservation = booked()
     dear = at_rate(reservation.room, 40)
 
-    would = previewed(reservation, clerk, room=dear, waiver="Their room leaks")
-    done = moved(reservation, clerk, room=dear, waiver="Their room leaks", agreed=Decimal(75))
+    would = previewed(reservation, manager, room=dear, waiver="Their room leaks")
+    done = moved(reservation, manager, room=dear, waiver="Their room leaks", agreed=Decimal(75))
 
     assert (would.waived, would.new_total, would.problems) == (45, 75, ())
     assert (done.waived, done.new_total, done.refund) == (45, 75, 0)
@@ -185,27 +212,45 @@ def test_the_difference_can_be_waived_with_a_reason(clerk):
     assert (line.total, line.description) == (-45, "Adjustment: Their room leaks")
 
 
-def test_a_waiver_is_good_for_its_move_alone(clerk):
+def test_a_waiver_is_good_for_its_move_alone(manager):
     """Else moving there and back would give money away."""
     reservation = booked()
     home = reservation.room
-    moved(reservation, clerk, room=at_rate(home, 40), waiver="Leak")
+    moved(reservation, manager, room=at_rate(home, 40), waiver="Leak")
 
-    done = moved(reservation, clerk, room=home)
+    done = moved(reservation, manager, room=home)
 
     assert (done.new_total, done.refund) == (75, 0)
     assert not reservation.price_adjustments.exists()
 
 
+@pytest.mark.parametrize("missing", ["the old center", "the new center", "both"])
+def test_who_waives_may_adjust_prices_where_it_was_and_where_it_goes(missing):
+    """The new center loses the money; the old one's customer is given it."""
+    reservation, dear = booked(), at_rate(a_room(), 40)
+    old, new = reservation.room.center, dear.center
+    centers = {"the old center": [new], "the new center": [old], "both": [a_room().center]}
+    someone = with_role("Manager", *centers[missing])
+    before = snapshot(reservation)
+
+    for attempt in (previewed, moved):
+        with pytest.raises(InvalidRequest) as refused:
+            attempt(reservation, someone, room=dear, waiver="Leak")
+        assert "can waive the difference" in refused.value.fields["waiver"]
+    assert snapshot(reservation) == before
+
+    assert moved(reservation, with_role("Manager", old, new), room=dear, waiver="Leak").waived == 45
+
+
 @pytest.mark.parametrize("rate", ["0", "8.625", "19", "7.77"])
 @pytest.mark.parametrize("hourly", ["25.01", "40", "99.99"])
-def test_a_waiver_with_tax_comes_to_the_old_total_or_gives_the_rest_back(clerk, rate, hourly):
+def test_a_waiver_with_tax_comes_to_the_old_total_or_gives_the_rest_back(manager, rate, hourly):
     reservation = booked()
     dear = at_rate(a_room(), hourly)
     dear.center.tax_rate = Decimal(rate)
     dear.center.save()
 
-    done = moved(reservation, clerk, room=dear, waiver="Leak")
+    done = moved(reservation, manager, room=dear, waiver="Leak")
 
     assert Decimal(74) < done.new_total <= 75
     assert done.refund == 75 - done.new_total
@@ -378,10 +423,10 @@ def test_a_request_does_not_become_cheaper_before_it_is_approved(clerk):
     assert net() == 45
 
 
-def test_a_request_moves_to_a_dearer_room_where_the_difference_is_waived(clerk):
+def test_a_request_moves_to_a_dearer_room_where_the_difference_is_waived(manager):
     reservation = requested()
 
-    moved(reservation, clerk, room=at_rate(reservation.room, 40), waiver="Leak")
+    moved(reservation, manager, room=at_rate(reservation.room, 40), waiver="Leak")
 
     approval.approve(reservation.pk, now=NOW)
     assert net() == 75
@@ -659,6 +704,80 @@ def test_an_adjustment_of_a_moved_booking_stays_on_its_bill(clerk):
 
     reservation.refresh_from_db()
     assert (reservation.total_cost, net()) == (70, 70)
+
+
+def kept(reservation):
+    """What is kept of its adjustments, which add up to what its bill shows."""
+    amounts = [each.amount for each in reservation.price_adjustments.order_by("pk")]
+    lines = reservation.line_items.filter(type=LineItemType.ADJUSTMENT)
+    assert sum(amounts) == sum(line.total for line in lines)
+    return amounts
+
+
+def test_an_adjustment_is_kept_as_it_was_applied_and_a_move_takes_off_no_more(clerk):
+    room = a_room()
+    room.center.tax_rate = Decimal("8.82")
+    room.center.save()
+    room.rate = at_rate(room, "16.67").rate  # 3 hours with tax: 54.42
+    room.save()
+    reservation = booked(room=room)
+    assert reservation.total_cost == Decimal("54.42")
+
+    done = adjusted(reservation, clerk, -1000)
+
+    assert (done.new_total, done.refund) == (0, Decimal("54.42"))
+    assert kept(reservation) == [Decimal("-50.01")]
+    assert history.of(reservation)[0].changes["adjustment"] == [None, "-$50.01: Projector broke"]
+    would = previewed(reservation, clerk, room=at_rate(room, 40))
+    assert would.new_total == Decimal("76.16")  # 120 - 50.01 and tax
+    assert would.could_be_waived
+
+
+@pytest.mark.parametrize("make", [booked, draft])
+def test_adjustments_add_up_to_what_the_bill_shows(clerk, make):
+    reservation = make()
+
+    adjusted(reservation, clerk, -25)
+    adjusted(reservation, clerk, -1000)
+
+    assert kept(reservation) == [-25, -50]
+
+
+def test_a_draft_that_moves_to_a_dearer_room_pays_what_was_not_taken_off(clerk):
+    reservation = draft()
+    adjusted(reservation, clerk, -1000)
+
+    done = moved(reservation, clerk, room=at_rate(reservation.room, 40))
+
+    assert done.new_total == 45
+    assert kept(reservation) == [-75]
+
+
+def test_nothing_is_taken_off_a_draft_that_costs_nothing(clerk):
+    reservation = draft()
+    adjusted(reservation, clerk, -1000)
+
+    for attempt in (adjusted, lambda *how: adjusted(*how, agreed=Decimal(0))):
+        with pytest.raises(ReservationNotOpen, match="nothing left"):
+            attempt(reservation, clerk, -50)
+
+    assert kept(reservation) == [-75]
+    assert adjusted(reservation, clerk, 5).new_total == 5  # up is possible still
+
+
+def test_what_is_confirmed_twice_is_adjusted_once(clerk):
+    """Also where the new total is the one that was seen, and there is something to take off."""
+    reservation = draft()
+    seen = {"was": Decimal(75), "agreed": Decimal(0)}
+    adjusted(reservation, clerk, -1000, **seen)
+    adjusted(reservation, clerk, 7)
+    before = snapshot(reservation)
+
+    with pytest.raises(ReservationNotOpen, match=r"since it was shown: it is \$7.00"):
+        adjusted(reservation, clerk, -1000, **seen)
+
+    assert snapshot(reservation) == before
+    assert kept(reservation) == [-75, 7]
 
 
 # --- Holds --------------------------------------------------------------------------------------
