@@ -20,10 +20,12 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Generic, TypeVar
 
-from django.db import connections, models
+from django.db import DatabaseError, connections, models
 from django.db.models import Expression, Field, ForeignObject, Lookup
 from django.db.models import query as django_query
 from django.db.transaction import TransactionManagementError
+
+from roombook.transactions import TryAgain
 
 Row = TypeVar("Row")
 
@@ -128,6 +130,9 @@ def written_once(write: Callable[..., "models.QuerySet[Any, Row]"]) -> Prepared[
 
 
 NUMBERS = itertools.count(1)
+# feature_not_supported: a migration changed the type of a column that a kept plan answers with.
+# invalid_sql_statement_name: the server has forgotten it, such as after DEALLOCATE ALL.
+OUTDATED = {"0A000", "26000"}
 
 
 def numbered(sql: str) -> str:
@@ -137,7 +142,10 @@ def numbered(sql: str) -> str:
 
 
 class Statement:
-    """The SQL of a queryset, the places of its values, and the way from rows to results."""
+    """The SQL of a queryset, the places of its values, and the way from rows to results.
+
+    It asks the database that the queryset chose when it was written, in each process once.
+    """
 
     def __init__(self, queryset: Any, *, keeps_plan: bool) -> None:
         assert not queryset._prefetch_related_lookups, "prefetches are questions of their own"
@@ -162,8 +170,18 @@ class Statement:
             for each in self.params
         ]
         with connection.cursor() as cursor:
-            sql = self._known_as(connection, cursor) or self.sql
-            cursor.execute(sql, bound)
+            known = self._known_as(connection, cursor)
+            try:
+                cursor.execute(known or self.sql, bound)
+            except DatabaseError as error:
+                if not known or getattr(error.__cause__, "pgcode", None) not in OUTDATED:
+                    raise
+                # Nothing is prepared on this connection any more; it ends with the request.
+                connection.prepared = None
+                connection.close_at = 0.0
+                if connection.in_atomic_block:
+                    raise TryAgain from error
+                cursor.execute(self.sql, bound)
             rows = cursor.fetchall()
         if self.converters:
             rows = self._converted(rows, connection)

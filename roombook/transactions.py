@@ -16,6 +16,10 @@ TRIES = 4
 TRANSIENT = {"40001", "40P01"}
 
 
+class TryAgain(OperationalError):
+    """What failed for a reason that is gone by now, and would do in a transaction of its own."""
+
+
 def in_transaction(function: Callable[P, R]) -> Callable[P, R]:
     """Run the function in a transaction, and again when the database says that it only lost a race.
 
@@ -40,4 +44,4 @@ def in_transaction(function: Callable[P, R]) -> Callable[P, R]:
 
 def is_transient(error: OperationalError) -> bool:
     """Whether the database only asked for another try."""
-    return getattr(error.__cause__, "pgcode", None) in TRANSIENT
+    return isinstance(error, TryAgain) or getattr(error.__cause__, "pgcode", None) in TRANSIENT

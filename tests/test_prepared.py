@@ -11,6 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import ApiToken, User
 from centers.models import Center, MeetingRoom, OpeningHours, Service
 from roombook.prepared import moment, number, numbered, numbers, prepared, real, text, texts
+from roombook.transactions import in_transaction
 from tests import factories_centers as make
 from tests.factories_people import UserFactory, token_of
 
@@ -277,3 +278,51 @@ def test_a_connection_that_the_server_closed_is_never_believed():
     connection.close()
     assert User.objects.count() == 0
     assert connection.prepared == set()
+
+
+def alter(kind):
+    with connection.cursor() as cursor:
+        cursor.execute(f"ALTER TABLE centers_meetingroom ALTER capacity TYPE {kind}")
+
+
+@pytest.fixture
+def widened():
+    """A migration that changes a column's type while plans with it are kept."""
+    yield lambda: alter("bigint")
+    alter("integer")
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_a_migration_that_changes_a_column_makes_no_kept_plan_fail(rooms, widened):
+    assert len(larger_rooms(seats=8)) == 2
+    widened()
+
+    assert len(larger_rooms(seats=8)) == 2
+    assert larger_rooms(seats=12) == [rooms[2]]
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_within_a_transaction_the_whole_of_it_is_done_again(rooms, widened):
+    larger_rooms(seats=8)
+    widened()
+    tries = []
+
+    @in_transaction
+    def read():
+        tries.append(1)
+        return larger_rooms(seats=8)
+
+    assert len(read()) == 2
+    assert len(tries) == 2
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_a_statement_that_the_server_has_forgotten_is_asked_in_full(rooms):
+    larger_rooms(seats=8)
+    with connection.cursor() as cursor:
+        cursor.execute("DEALLOCATE ALL")
+
+    assert len(larger_rooms(seats=8)) == 2
