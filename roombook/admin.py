@@ -8,6 +8,7 @@ from django import forms
 from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
+from django.core.exceptions import ValidationError
 from django.core.paginator import Paginator
 from django.db import connection, models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
@@ -53,6 +54,26 @@ class SearchBoxes(OnlyIds, AutocompleteSelectMultiple):
     """A box for several rows."""
 
 
+class ChosenRows(forms.ModelMultipleChoiceField):
+    """Ids of rows; nonsense is told, and never reaches the database.
+
+    Django asks it for numbers that no column holds, and crashes (a single row it asks for safely).
+    """
+
+    def __init__(self, queryset: Any, *, most: int | None = None, **kwargs: Any) -> None:
+        super().__init__(queryset, **kwargs)
+        self.most = most
+
+    def clean(self, value: Any) -> Any:
+        ids = [each for each in self.prepare_value(value or ()) if each != ""]
+        if self.most is not None and len(ids) > self.most:
+            raise ValidationError(f"Choose at most {self.most}.")
+        for each in ids:
+            if number(str(each)) is None:
+                raise ValidationError(f"“{str(each)[:40]}” is no choice.")
+        return super().clean(ids)
+
+
 class FindsByTyping:
     """`autocomplete_fields` that take any nonsense that is sent to them."""
 
@@ -67,7 +88,8 @@ class FindsByTyping:
         self, db_field: models.ManyToManyField, request: HttpRequest, **kwargs: Any
     ) -> forms.ModelMultipleChoiceField | None:
         return super().formfield_for_manytomany(  # type: ignore[misc]
-            db_field, request, **self._box(SearchBoxes, db_field, request), **kwargs
+            *(db_field, request),
+            **{"form_class": ChosenRows, **self._box(SearchBoxes, db_field, request), **kwargs},
         )
 
     def _box(self, box: type, db_field: models.Field, request: HttpRequest) -> dict[str, Any]:
@@ -160,21 +182,49 @@ class ModelAdmin(ShowsHistory, FindsByTyping, unfold.ModelAdmin):
     paginator = CappedPaginator
     list_per_page = 50
     list_max_show_all = 0
+    # Rows that one action takes: it goes through them one by one.
+    most_at_once = 100
 
     def response_action(
         self, request: HttpRequest, queryset: models.QuerySet
     ) -> HttpResponse | None:
-        """Rows are ticked by their ids; Django would ask the database for words too, and crash."""
-        lowest, highest = connection.ops.integer_field_range(self.opts.pk.get_internal_type())
-        for each in request.POST.getlist(ACTION_CHECKBOX_NAME):
-            digits = each.isascii() and each.isdigit() and len(each) <= len(str(highest))
-            if not (digits and lowest <= int(each) <= highest):
-                messages.error(request, "What was ticked is no row of this list. Nothing was done.")
-                return HttpResponseRedirect(request.get_full_path())
+        """An action acts on rows of the list, on not too many, and on those only that it showed."""
+        ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
+        if not self._are_ids(ticked):
+            return _nothing_done(request, "What was ticked is no row of this list.")
+        # Confirmed (Django's own page sends `post`) is what was shown, and that is ticked: "all" of
+        # the list may be other rows by now.
+        if "confirmed" in request.POST or "post" in request.POST:
+            queryset = queryset.filter(pk__in=ticked)
+        # As Django reads it.
+        is_all = forms.BooleanField().to_python(request.POST.get("select_across"))
+        most = self.most_at_once
+        if (queryset.order_by()[: most + 1].count() if is_all else len(ticked)) > most:
+            return _nothing_done(
+                request,
+                f"More than {most} rows are too many for one go: search or filter the list for"
+                " fewer, or go page by page.",
+            )
         return super().response_action(request, queryset)
+
+    def _are_ids(self, ticked: list[str]) -> bool:
+        """Django would ask the database for words too, and crash."""
+        lowest, highest = connection.ops.integer_field_range(self.opts.pk.get_internal_type())
+        return all(
+            each.isascii()
+            and each.isdigit()
+            and len(each) <= len(str(highest))
+            and lowest <= int(each) <= highest
+            for each in ticked
+        )
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
         return ChangeList
+
+
+def _nothing_done(request: HttpRequest, why: str) -> HttpResponse:
+    messages.error(request, f"{why} Nothing was done.")
+    return HttpResponseRedirect(request.get_full_path())
 
 
 class ReadsPage:

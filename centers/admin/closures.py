@@ -25,7 +25,14 @@ from centers import holidays, models, resources
 from centers.admin.common import found_through_centers, zone_of_center
 from centers.holidays import State
 from centers.signals import closure_saved
-from roombook.admin import CenterClock, ModelAdmin, SavesWhatChanged, SearchBoxes, number
+from roombook.admin import (
+    CenterClock,
+    ChosenRows,
+    ModelAdmin,
+    SavesWhatChanged,
+    SearchBoxes,
+    number,
+)
 from roombook.editing import TypedOnly
 from roombook.imports.admin import ImportsAndExports
 
@@ -149,7 +156,7 @@ class ClosureAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, CenterClock, 
 class HolidaysForm(forms.Form):
     """Centers, and days on which they are closed: as lines, which calendars are turned into."""
 
-    centers = forms.ModelMultipleChoiceField(
+    centers = ChosenRows(
         models.Center.objects.none(), help_text="On whose clocks the days begin and end."
     )
     year = forms.IntegerField(

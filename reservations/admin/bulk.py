@@ -12,9 +12,9 @@ from django.utils import timezone
 
 from accounts.models import User
 from reservations import confirmation
-from reservations.admin.page import page_of, staff
+from reservations.admin.page import page_of, shown_sum, staff
 from reservations.models import Reservation
-from reservations.office.steps import STEPS, Step, words
+from reservations.office.steps import STEPS, Effect, Step, words
 from reservations.status import Status
 from roombook.errors import DomainError
 
@@ -76,7 +76,12 @@ class ReservationActions:
             return
         try:
             done = step.act(
-                reservation, {}, was=None, agreed=None, by=staff(request), now=timezone.now()
+                reservation,
+                {},
+                was=None,
+                agreed=shown_sum(request, f"agreed_{reservation.pk}"),
+                by=staff(request),
+                now=timezone.now(),
             )
         except DomainError as error:
             messages.error(request, f"{reservation}: {words(error)}")
@@ -85,7 +90,7 @@ class ReservationActions:
 
 
 def _preview(step: Step, reservation: Reservation, by: User) -> dict[str, Any]:
-    facts: list[tuple[str, str]] = []
+    effect = Effect()
     problems = [problem] if (problem := _why_not(step, reservation, by)) else []
     if not problems:
         try:
@@ -93,12 +98,13 @@ def _preview(step: Step, reservation: Reservation, by: User) -> dict[str, Any]:
         except DomainError as error:
             problems = [words(error)]
         else:
-            facts, problems = effect.facts, effect.problems
+            problems = effect.problems
     return {
         "reservation": reservation,
         "address": page_of(reservation),
         "what": confirmation.what(reservation),
-        "facts": facts,
+        "facts": effect.facts,
+        "agreed": effect.agreed,
         "problems": problems,
     }
 

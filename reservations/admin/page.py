@@ -104,8 +104,8 @@ class ReservationPage:
             done = step.act(
                 reservation,
                 typed,
-                was=_shown(request, "was"),
-                agreed=_shown(request, "agreed"),
+                was=shown_sum(request, "was"),
+                agreed=shown_sum(request, "agreed"),
                 by=staff(request),
                 now=timezone.now(),
             )
@@ -153,6 +153,19 @@ def staff(request: HttpRequest) -> User:
     return request.user
 
 
+def shown_sum(request: HttpRequest, name: str) -> Decimal | None:
+    """A sum that the page showed; nonsense is none that could come true."""
+    text = request.POST.get(name)
+    if text is None:
+        return None
+    try:
+        shown = Decimal(text)
+    except InvalidOperation:
+        return Decimal(-1)
+    # One kind of "not a number" cannot even be compared.
+    return shown if shown.is_finite() else Decimal(-1)
+
+
 def _typed(form: StepForm, request: HttpRequest) -> dict[str, Any] | None:
     """What was typed, None where that is not all or not right. A step that asks for nothing is
     judged at once."""
@@ -184,15 +197,3 @@ def _sent(form: StepForm) -> list[tuple[str, str]]:
         )
     )
     return [(name, form.data[name]) for name in names if name in form.data]
-
-
-def _shown(request: HttpRequest, name: str) -> Decimal | None:
-    """A sum that the page showed; nonsense is none that could come true."""
-    text = request.POST.get(name)
-    if text is None:
-        return None
-    try:
-        shown = Decimal(text)
-    except InvalidOperation:
-        return Decimal(-1)
-    return shown if shown.is_finite() else Decimal(-1)

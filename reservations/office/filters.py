@@ -5,7 +5,6 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.core.exceptions import ValidationError
 from django.http import QueryDict
 
 from accounts import roles
@@ -13,26 +12,13 @@ from accounts.models import User
 from centers.models import Center, MeetingRoom, ResourceType
 from reservations.office.periods import DAY, Period
 from reservations.office.selection import Selection
-from roombook.admin import DateInput, SearchBoxes, number
+from roombook.admin import ChosenRows, DateInput, SearchBoxes
 
 SEE = "reservations.see_reports"
 # Longer periods are asked for in parts, so that one report stays a matter of seconds.
 MOST_DAYS = 400
 MOST_CHOSEN = 200
 YEARS = range(2000, 2101)
-
-
-class Rows(forms.ModelMultipleChoiceField):
-    """Ids of rows; nonsense is told, and never reaches the database."""
-
-    def clean(self, value: Any) -> Any:
-        ids = [each for each in value or () if each != ""]
-        if len(ids) > MOST_CHOSEN:
-            raise ValidationError(f"Choose at most {MOST_CHOSEN}.")
-        for each in ids:
-            if number(str(each)) is None:
-                raise ValidationError(f"“{str(each)[:40]}” is no choice.")
-        return super().clean(ids)
 
 
 class Day(DateInput):
@@ -55,16 +41,18 @@ class Filters(forms.Form):
 
     since = forms.DateField(label="From", widget=Day)
     until = forms.DateField(label="To", widget=Day)
-    center = Rows(
+    center = ChosenRows(
         Center.objects.none(),
+        most=MOST_CHOSEN,
         required=False,
         label="Centers",
         error_messages={
             "invalid_choice": "There is no center %(value)s whose reports you may see."
         },
     )
-    type = Rows(
+    type = ChosenRows(
         ResourceType.objects.filter(is_service=False).order_by("position", "name"),
+        most=MOST_CHOSEN,
         required=False,
         label="Room types",
         error_messages={"invalid_choice": "There is no room type %(value)s."},

@@ -132,6 +132,22 @@ def test_an_allowance_is_not_cut_below_what_is_used(office, reservation):
     assert errors_of(office.post(address, {**data, "hours": "4"})) == {}
 
 
+@pytest.mark.parametrize("pk", ["3000000000", "9" * 39, "9" * 5000, "-1", "²", "x"])
+def test_a_box_of_rows_refuses_ids_that_no_row_can_have(office, pk):
+    gift = Allowance.objects.create(user=UserFactory(), description="Gift", hours=10)
+    promo = PromoCode.objects.create(code="SPRING", percent=10)
+    for model, row in (("allowance", gift), ("promocode", promo)):
+        address = url(model, "change", row.pk)
+        data = form_of(office.get(address))
+        for box in ("centers", "room_types"):
+            wrong = errors_of(office.post(address, {**data, box: [pk]}))
+            assert set(wrong) == {box}
+            assert "is no choice" in str(wrong)
+    # A box for one row is safe by Django's own means.
+    new = {**form_of(office.get(url("allowance", "add"))), "description": "Gift", "hours": "1"}
+    assert "user" in errors_of(office.post(url("allowance", "add"), {**new, "user": pk}))
+
+
 # --- Promo codes and partners ---------------------------------------------------------------------
 
 

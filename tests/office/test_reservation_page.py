@@ -9,6 +9,8 @@ import pytest
 import time_machine
 from django.contrib import admin
 from django.contrib.messages import get_messages
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.models import CenterRole
@@ -16,9 +18,10 @@ from accounts.outbox import OutboxMessage
 from payments.models import Refund
 from reservations import adjusting, approval, checkout, history, mail
 from reservations.actions import apply_promo_code
-from reservations.models import PriceAdjustment, Reservation
+from reservations.models import Partner, PriceAdjustment, Reservation
 from reservations.office.steps import STEPS
 from reservations.status import Status
+from roombook.admin import ModelAdmin
 from tests.factories_centers import MeetingRoomFactory, RateFactory
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
@@ -617,6 +620,93 @@ def test_what_is_ticked_is_a_number(office, name, ticked):
 
     assert response.status_code == 302
     assert "Nothing was done" in messages_of(response)[0][1]
+
+
+def agreed_on(page):
+    return dict(re.findall(r'name="(agreed_\d+)" value="([^"]*)"', page.content.decode()))
+
+
+def test_cancelling_several_gives_back_what_was_shown(office):
+    first, second = booked(), booked()
+    shown = agreed_on(act(office, "cancel", first, second))
+    assert shown == {f"agreed_{each.pk}": "75.00" for each in (first, second)}
+
+    act(office, "cancel", first, second, confirmed="yes", **shown)
+
+    assert status_of(first) == status_of(second) == Status.CANCELLED
+
+
+def test_of_several_that_are_cancelled_none_gives_back_another_sum_than_was_shown(office, clock):
+    late, early = booked(), booked(start=START + 7 * DAY)
+    shown = agreed_on(act(office, "cancel", late, early))
+    clock.move_to(START - HOUR)
+    office.force_login(AdministratorFactory())
+
+    done = act(office, "cancel", late, early, confirmed="yes", **shown)
+
+    assert [level for level, _ in messages_of(done)] == ["error", "success"]
+    assert "The refund is another one by now. Nothing was done." in messages_of(done)[0][1]
+    assert status_of(late) == Status.CONFIRMED
+    assert status_of(early) == Status.CANCELLED
+
+
+@pytest.mark.parametrize("sum_", ["", "x", "NaN", "sNaN", "Infinity", "1e999999"])
+def test_nonsense_is_no_sum_that_was_shown(office, sum_):
+    reservation = booked()
+    act(office, "cancel", reservation, confirmed="yes", **{f"agreed_{reservation.pk}": sum_})
+    confirm(office, reservation, "cancel", agreed=sum_)
+    assert status_of(reservation) == Status.CONFIRMED
+
+
+def test_all_of_the_list_are_taken_up_to_a_hundred(office):
+    rows = many(a_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
+    with CaptureQueriesContext(connection) as queries:
+        refused = act(office, "cancel", rows[0], select_across="1")
+    assert "too many for one go: search or filter" in messages_of(refused)[0][1]
+    assert len(queries) < 15
+    Reservation.objects.filter(pk=rows[-1].pk).delete()
+    assert act(office, "cancel", rows[0], select_across="1").context["possible"] == 100
+
+
+def test_no_more_than_a_hundred_are_ticked(office):
+    rows = many(a_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
+    done = act(office, "cancel", *rows, confirmed="yes")
+    assert "Nothing was done." in messages_of(done)[0][1]
+    assert not Reservation.objects.filter(status=Status.CANCELLED).exists()
+
+
+def test_only_what_was_shown_is_done_not_all_of_the_list(office):
+    shown, other = booked(), booked()
+    act(office, "cancel", shown, select_across="1", confirmed="yes")
+    assert status_of(shown) == Status.CANCELLED
+    assert status_of(other) == Status.CONFIRMED
+
+
+def test_only_what_was_shown_is_deleted_not_all_of_the_list(office):
+    shown, other = PartnerFactory(), PartnerFactory()
+    address = reverse("admin:reservations_partner_changelist")
+    data = {"action": "delete_selected", "_selected_action": [shown.pk], "select_across": "1"}
+    office.post(address, {**data, "post": "yes"})
+    assert list(Partner.objects.all()) == [other]
+
+
+@pytest.mark.parametrize(
+    ("model", "action"),
+    [
+        ("accounts.user", "sign_out_all_devices"),
+        ("accounts.outboxmessage", "send_again"),
+        ("centers.meetingroom", "take_out_of_service"),
+        ("payments.refund", "try_again"),
+        ("payments.refund", "settle_outside"),
+        ("reservations.partner", "delete_selected"),
+    ],
+)
+def test_every_list_bounds_what_one_action_takes(office, monkeypatch, model, action):
+    monkeypatch.setattr(ModelAdmin, "most_at_once", -1)
+    address = reverse(f"admin:{model.replace('.', '_')}_changelist")
+    for is_all in ("0", "1"):
+        data = {"action": action, "_selected_action": ["1"], "select_across": is_all}
+        assert "too many for one go" in messages_of(office.post(address, data))[0][1]
 
 
 # --- The list -----------------------------------------------------------------------------------
