@@ -16,10 +16,6 @@ class Migration(migrations.Migration):
 
     operations = [
         migrations.AddIndex(
-            model_name="center",
-            index=models.Index(fields=["rank", "name_folded", "id"], name="center_by_rank"),
-        ),
-        migrations.AddIndex(
             model_name="closure",
             index=models.Index(fields=["starts_at", "id"], name="closure_by_start"),
         ),

@@ -100,9 +100,8 @@ class Center(Address):
             models.Index(fields=["city_folded"], name="center_city"),
             models.Index(fields=["postal_code_folded"], name="center_postal_code"),
             models.Index(fields=["name_folded"], name="center_name"),
-            models.Index(fields=["rank", "name_folded", "id"], name="center_rank"),
             # The order in which staff list centers, and customers where nothing else decides.
-            models.Index(fields=["rank", "name_folded", "id"], name="center_by_rank"),
+            models.Index(fields=["rank", "name_folded", "id"], name="center_rank"),
             PostgresGinIndex(
                 fields=["search_text"], opclasses=["gin_trgm_ops"], name="center_search_text"
             ),
