@@ -41,6 +41,8 @@ from roombook.transactions import in_transaction
 # Rows that are read, written and told of at a time.
 BATCH = 500
 STEP = 200
+# How like a column's name another must be to be offered instead: a slip of the hand, no other word.
+ALIKE = 0.8
 
 # Of which centers; None is every one.
 Centers = set[int] | None
@@ -333,7 +335,7 @@ class Sheet(ModelResource):
         if unknown:
             told = []
             for name in unknown:
-                like = difflib.get_close_matches(name, known, 1)
+                like = difflib.get_close_matches(name, known, 1, ALIKE)
                 told.append(f'"{name}"' + (f' (is it "{like[0]}"?)' if like else ""))
             text = f"Unknown columns: {', '.join(told)}."
             alike = [each for each in others if set(table.columns) <= set(each.columns())]

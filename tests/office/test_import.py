@@ -247,8 +247,9 @@ def test_every_check_of_the_database_is_judged_before():
     from roombook.imports import constraints
 
     models = (Center, Rate, MeetingRoom, Service, Closure, PromoCode, Allowance)
-    for model in models:
-        list(constraints.violated(model()))
+    failed = [check.name for model in models for check, _ in constraints.violated(model())]
+
+    assert failed == ["center_has_a_time_zone", "promo_code_is_percent_or_amount"]
 
 
 def test_rows_of_one_key_are_refused():
@@ -875,6 +876,21 @@ def test_a_file_that_cannot_be_taken_is_told_on_the_page(rooms_page):
     rooms_page.send(b"name,seats\nA,3\n")
 
     assert "Unknown columns" in rooms_page.preview()
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("capcity", 'Unknown columns: "capcity" (is it "capacity"?).'),
+        ("max_minutes", 'Unknown columns: "max_minutes" (is it "maximum_minutes"?).'),
+        ("city", 'Unknown columns: "city".'),
+    ],
+)
+def test_an_unknown_column_is_asked_about_where_only_the_hand_slipped(name, words):
+    with pytest.raises(BadFile) as bad:
+        check("rooms", csv_of({"name": "A", name: "3"}))
+
+    assert str(bad.value).startswith(words)
 
 
 def test_no_file_and_an_empty_one(rooms_page):
