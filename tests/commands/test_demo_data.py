@@ -7,6 +7,7 @@ import re
 import pytest
 from django.apps import apps
 from django.contrib.auth.models import Permission
+from django.core.exceptions import ValidationError
 from django.utils import timezone
 
 from accounts.models import CenterRole, User
@@ -86,11 +87,20 @@ def test_centers_are_in_many_places_at_their_true_time_zones(seeded):
         center.full_clean()
 
 
+def wrong_with(row):
+    try:
+        row.full_clean()
+    except ValidationError as wrong:
+        return wrong.message_dict
+    return {}
+
+
 def test_every_row_is_one_that_the_back_office_would_accept(seeded):
     models = (*(ResourceType, Rate, Service, OpeningHours, Closure, Landmark, Neighborhood),)
-    for model in models:
-        for row in model.objects.all():
-            row.full_clean()
+    rows = [row for model in models for row in model.objects.all()]
+
+    assert {type(row) for row in rows} == set(models)
+    assert [(row, wrong) for row in rows if (wrong := wrong_with(row))] == []
 
 
 def test_every_center_is_found_and_every_room_is_priced(seeded, client):

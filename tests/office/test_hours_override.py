@@ -1,4 +1,4 @@
-"""A manager books a room at a time at which its center is closed (issue 3.4)."""
+"""A manager books a room while its center is closed, with a reason (office.md, New reservation)."""
 
 import datetime as dt
 
