@@ -257,10 +257,15 @@ def _rivals(
             "held",
             "The room is already taken at that time.",
             f"Reservation {rival.pk} ({rival.get_status_display()}), {_local(rival.start, room)}"
-            f" to {_local(rival.end, room)}, {rival.turnaround_minutes} minutes of turnaround",
+            f" to {_local(rival.end, room)}{_turnaround(rival)}",
         )
         for rival in rivals.order_by("start", "pk")
     ]
+
+
+def _turnaround(rival: Reservation) -> str:
+    minutes = rival.turnaround_minutes
+    return f", {minutes} minutes of turnaround" if minutes else ""
 
 
 def _or_default(override: int | None, default: int) -> int:

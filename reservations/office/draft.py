@@ -3,6 +3,7 @@
 import datetime as dt
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.core.exceptions import PermissionDenied
@@ -76,6 +77,7 @@ class DraftPages:
             "center": center,
             "form": typed.form,
             "services": typed.services,
+            "hold_hours": settings.HOLD_HOURS_STAFF,
             "media": typed.form.media,
             "has_errors": request.method == "POST" and "check" not in request.POST,
             **_told(typed, seen, center),

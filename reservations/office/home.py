@@ -116,11 +116,17 @@ class Home:
     more_requests: bool = False
     days: list[Day] = field(default_factory=list)
     concerns: list[Concern] | None = None
+    all_well: str = ""
     week: Chart | None = None
     week_title: str = ""
     week_share: str = ""
     note: str = ""
     month: Comparison | None = None
+
+    @property
+    def may_answer(self) -> bool:
+        """Whether any of the requests is theirs to answer."""
+        return any(each.may_answer for each in self.requests or ())
 
 
 def dashboard(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
@@ -137,6 +143,7 @@ def home(user: User, *, now: dt.datetime) -> Home:
         page.days = [_today(user, zones, now), _tomorrow(user, zones, now)]
     if roles.may(user, PAYMENTS) or roles.may_everywhere(user, MAILS):
         page.concerns = list(islice(_concerns(user, now), CONCERNS))
+        page.all_well = _all_well(user)
     if roles.may(user, SEE):
         _figures(page, user, now)
     return page
@@ -285,6 +292,16 @@ def _concerns(user: User, now: dt.datetime) -> Iterator[Concern]:
     if roles.may_everywhere(user, MAILS):
         mails = attention.unsent_mails(now=now, since=now - LOOK_BACK)
         yield from _about_mails(list(mails.filter(known_to(user, "user"))[: MANY_MAILS + 1]))
+
+
+def _all_well(user: User) -> str:
+    """What is said where nothing was found: only of what was looked at."""
+    looked_at = []
+    if roles.may(user, PAYMENTS):
+        looked_at.append("payments")
+    if roles.may_everywhere(user, MAILS):
+        looked_at.append("mails")
+    return f"{' and '.join(looked_at).capitalize()} are as they should be."
 
 
 def _about_mails(mails: list[OutboxMessage]) -> Iterator[Concern]:

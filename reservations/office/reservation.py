@@ -55,6 +55,7 @@ def context(reservation: Reservation, user: "User", *, now: dt.datetime) -> dict
 
     sees_people = may("accounts.view_user")
     sees_money = may("payments.view_payment")
+    payments = _payments(reservation) if sees_money else []
     return {
         "reservation": reservation,
         "status": Status(reservation.status).label,
@@ -73,7 +74,8 @@ def context(reservation: Reservation, user: "User", *, now: dt.datetime) -> dict
         "sees_attendees": may("reservations.view_attendee"),
         "attendees": list(reservation.attendees.order_by("-is_creator", "pk")[:MOST_TOLD]),
         "sees_money": sees_money,
-        "payments": _payments(reservation) if sees_money else [],
+        "payments": payments,
+        "is_test_money": bool(payments) and not any(each.is_live for each in payments),
         "mails": list(OutboxMessage.objects.about(mail.matter(reservation))[:MOST_TOLD]),
         "history": list(_history(reservation, sees_people=sees_people)),
     }
@@ -121,7 +123,6 @@ def _terms(reservation: Reservation) -> Iterator[Fact]:
         yield Fact("Cancelled", mail.moment(reservation, reservation.cancelled_at))
     if reservation.partner is not None:
         yield Fact("Brought by", str(reservation.partner))
-    yield Fact("Real booking", "yes" if reservation.is_live else "no (test, or to be agreed to)")
 
 
 def _benefits(reservation: Reservation) -> Iterator[Fact]:

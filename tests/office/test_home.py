@@ -183,6 +183,7 @@ def test_who_may_not_answer_has_no_buttons(client, staff):
 
     assert "Requests waiting" in page
     assert "home-answer" not in page
+    assert ">Answer</span>" not in page
 
 
 def test_more_requests_than_there_is_room_for_are_a_link_away(client):
@@ -316,6 +317,18 @@ def test_mails_that_were_not_sent():
         ("Mail not sent: confirmed", "reservation 0"),
         ("Mail not sent: confirmed", "reservation 0. no such user"),
     ]
+
+
+def test_only_what_was_looked_at_is_said_to_be_well(client, staff):
+    unsent(1)
+    client.force_login(staff("Desk", a_room().center))
+
+    page = client.get("/admin/").text
+
+    assert "Payments are as they should be." in page
+    OutboxMessage.objects.all().delete()
+    client.force_login(AdministratorFactory())
+    assert "Payments and mails are as they should be." in client.get("/admin/").text
 
 
 def test_many_mails_are_one_line():

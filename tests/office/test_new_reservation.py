@@ -372,13 +372,24 @@ def test_the_preview_takes_posts_only(office, room):
 
 # Outside opening hours
 
+
+def test_the_page_tells_how_long_the_room_is_held(office, room, settings):
+    settings.HOLD_HOURS_STAFF = 30
+    page = office.get(f"{ADD}?room={room.pk}")
+    assert "Holds the room for 30 hours; the customer pays in their app." in words(page)
+
+
 EVENING = {"start": "2027-03-03 19:00", "end": "2027-03-03 21:00"}
 
 
 def test_a_manager_gives_a_reason_and_it_stays(client, staff, room, user):
     client.force_login(staff("Manager", room.center))
     fields = typed(room, **EVENING, email=user.email)
-    assert "You may book it outside opening hours" in words(client.post(PREVIEW, fields))
+    preview = words(client.post(PREVIEW, fields))
+    assert "✕ Not available" in preview
+    assert "You may book it outside opening hours" in preview
+    checked = client.post(ADD, {**fields, "check": "1"}).text
+    assert '<details class="draft-more" open>\n        <summary>Book outside' in checked
     fields["hours_override_reason"] = "The mayor comes"
     assert "✓ Free, outside opening hours" in words(client.post(PREVIEW, fields))
     client.post(ADD, fields)

@@ -133,6 +133,15 @@ def test_the_page_tells_what_was_booked_paid_mailed_and_done(office):
         assert told in page, told
 
 
+def test_a_payment_of_no_real_money_is_told(office):
+    reservation = booked()
+    assert "Test payment: no money moved." in words(office.get(page_of(reservation)))
+
+    reservation.payments.update(is_live=True)
+    assert "Test payment" not in words(office.get(page_of(reservation)))
+    assert "Test payment" not in words(office.get(page_of(draft())))
+
+
 def test_nothing_is_typed_on_the_page(office):
     reservation = draft()
     _, main = office.get(page_of(reservation)).content.decode().split('class="reservation"')
