@@ -17,7 +17,7 @@ PRODUCTION = ENV_FILE=/dev/null DEBUG=false ALLOWED_HOSTS=rooms.example.com PAYM
 	DEFAULT_FROM_EMAIL=rooms@example.com \
 	SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')"
 
-.PHONY: help env run test faults screenshots lint types settings check fmt lock clean
+.PHONY: help env run test faults screenshots bench lint types settings check fmt lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -34,7 +34,7 @@ env: .venv/.stamp  ## Build the environment in .venv, or bring it up to date
 		rm -rf .venv; \
 		$(PYTHON) -m venv .venv >/dev/null 2>&1 || { \
 			: "Debian without python3-venv: virtualenv brings its own pip, installed beside"; \
-			rm -rf .bench .venv .venv-boot; \
+			rm -rf .venv .venv-boot; \
 			$(PYTHON) -m pip install --quiet --disable-pip-version-check --target .venv-boot virtualenv \
 			&& PYTHONPATH=.venv-boot $(PYTHON) -m virtualenv --quiet .venv && rm -rf .venv-boot; }; }
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
@@ -99,6 +99,6 @@ lock: .venv/.stamp  ## Compile requirements.txt from pyproject.toml
 	PYTHONPATH="$$uv" $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--group dev --custom-compile-command "make lock" pyproject.toml -o requirements.txt
 
-clean:  ## Remove the environment and what tools left; data and .env stay
-	rm -rf .bench .venv .venv-boot .coverage* .hypothesis .*_cache staticfiles
+clean:  ## Remove the environment and what tools left; data (.bench too) and .env stay
+	rm -rf .venv .venv-boot .coverage* .hypothesis .*_cache staticfiles
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
