@@ -202,6 +202,23 @@ def test_elsewhere_django_shows_its_pages(client, name, status):
     assert response["Content-Type"].startswith("text/html")
 
 
+def test_the_pages_of_errors_have_words_and_a_way_back(client):
+    client.raise_request_exception = False
+    back = '<a href="/admin/">To the front page</a>'
+
+    for name, told in (
+        ("denied", "Your role does not reach here"),
+        ("crash", "Something went wrong on our side"),
+    ):
+        page = client.get(f"/page/{name}").text
+        assert told in page, name
+        assert back in page, name
+    # The back office is nobody else's way back.
+    elsewhere = client.get("/page/http404").text
+    assert "There is no such page" in elsewhere
+    assert back not in elsewhere
+
+
 def test_an_unknown_host_gets_the_envelope(post, settings):
     settings.ALLOWED_HOSTS = ["rooms.example.com"]
     settings.PUBLIC_URL = ""
