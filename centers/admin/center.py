@@ -12,7 +12,7 @@ from django.urls import URLPattern, path, reverse
 
 from accounts.scope import AtCenters
 from centers import forms, hours, models, resources
-from centers.admin.common import zone_of_center
+from centers.admin.common import OnTimeline, zone_of_center
 from centers.admin.inlines import (
     CenterImageInline,
     ClosureInline,
@@ -30,13 +30,14 @@ from roombook.imports.admin import ImportsAndExports
 
 @admin.register(models.Center)
 class CenterAdmin(
-    ImportsAndExports, AtCenters, SavesWhatChanged, ReadsPage, CenterClock, ModelAdmin
+    ImportsAndExports, AtCenters, OnTimeline, SavesWhatChanged, ReadsPage, CenterClock, ModelAdmin
 ):
     """A center with all that belongs to it; rooms, services, closures come after its first save."""
 
     sheet = resources.CenterSheet
     form = forms.CenterForm
     center_path = ""
+    timeline_label = "Timeline"
     list_display = ("name", "city", "state", "country", "room_count", "is_active", "rank")
     list_filter = (
         *("is_active", "is_after_hours_support_enabled", "is_new_location", "is_new_low_price"),
@@ -130,6 +131,12 @@ class CenterAdmin(
     def get_inlines(self, request: HttpRequest, obj: Model | None) -> list[type]:
         after_first_save = {MeetingRoomInline, ServiceInline, ClosureInline}
         return [each for each in self.inlines if obj or each not in after_first_save]
+
+    def timeline_address(self, obj: Any) -> str:
+        return f"{reverse('admin:reservations_timeline')}?center={obj.pk}"
+
+    def center_of(self, obj: Any) -> int:
+        return obj.pk
 
     def zone_of(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
         return zone_of_center(object_id)

@@ -7,13 +7,17 @@ from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
 from django.db.models import ForeignKey, Q, QuerySet
 from django.db.models.fields.files import FieldFile
 from django.forms import ModelChoiceField
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 
+from accounts import roles
 from centers import models
 from centers.search import words_of
 from roombook.admin import CappedPaginator, number
 from roombook.editing import ListedOnce
+
+# Who may see these may see the timeline.
+BOOKINGS = "reservations.view_reservation"
 
 # Rows of one center stand together, and an index has them in this order.
 OF_CENTER = ("center_id", "name", "pk")
@@ -97,6 +101,30 @@ class OfTheCenter:
             # What can be chosen has a tab or a list of its own.
             field.widget = field.widget.widget
         return field
+
+
+class OnTimeline:
+    """A ModelAdmin of what the timeline shows: its page leads there whoever may see bookings."""
+
+    change_form_template = "centers/on_timeline.html"
+    timeline_label: str
+
+    def timeline_address(self, obj: Any) -> str:
+        raise NotImplementedError
+
+    def center_of(self, obj: Any) -> int:
+        raise NotImplementedError
+
+    def render_change_form(
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        obj = kwargs.get("obj")
+        if obj is not None and roles.may(request.user, BOOKINGS, self.center_of(obj)):
+            context["timeline_label"] = self.timeline_label
+            context["timeline_address"] = self.timeline_address(obj)
+        return super().render_change_form(  # type: ignore[misc]
+            request, context, *args, **kwargs
+        )
 
 
 class OwnRates:

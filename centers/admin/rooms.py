@@ -5,22 +5,26 @@ from typing import Any
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
+from django.urls import reverse
 
 from accounts.scope import AtCenters
 from centers import models, resources
-from centers.admin.common import OF_CENTER, OwnRates, found_through_centers, preview
+from centers.admin.common import OF_CENTER, OnTimeline, OwnRates, found_through_centers, preview
 from roombook.admin import ModelAdmin, SavesWhatChanged
 from roombook.editing import TypedOnly
 from roombook.imports.admin import ImportsAndExports
 
 
 @admin.register(models.MeetingRoom)
-class MeetingRoomAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, OwnRates, ModelAdmin):
+class MeetingRoomAdmin(
+    ImportsAndExports, AtCenters, OnTimeline, SavesWhatChanged, OwnRates, ModelAdmin
+):
     """Rooms, also edited in their list."""
 
     sheet = resources.RoomSheet
     form = TypedOnly
     rows_of_center = "rooms"
+    timeline_label = "Week"
     list_display = (
         *("name", "center", "resource_type", "capacity", "price"),
         *("is_live_inventory", "is_active", "is_blocked"),
@@ -72,6 +76,12 @@ class MeetingRoomAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, OwnRates,
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
         return super().get_changelist_form(request, form=TypedOnly, **kwargs)
+
+    def timeline_address(self, obj: models.MeetingRoom) -> str:
+        return f"{reverse('admin:reservations_room_week')}?room={obj.pk}"
+
+    def center_of(self, obj: models.MeetingRoom) -> int:
+        return obj.center_id
 
     @admin.display(description="price", empty_value="no price: not shown")
     def price(self, room: models.MeetingRoom) -> str | None:

@@ -153,7 +153,7 @@ def of_day(
         Row(
             title=room.name,
             href=_address("reservations_room_week", room=room.pk, date=day),
-            opens=f"{room.name}: the week",
+            opens=f"Week of {room.name}",
             about=f"{room.capacity} people",
             note=_note(room),
             now=_line(axis, now),

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlencode
 
 from auditlog.models import LogEntry
 from django.urls import reverse
@@ -35,6 +36,7 @@ class Fact:
     label: str
     text: str
     address: str = ""
+    leads_to: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +88,7 @@ def context(reservation: Reservation, user: "User", *, now: dt.datetime) -> dict
 
 def _facts(reservation: Reservation, now: dt.datetime, *, sees_people: bool) -> Iterator[Fact]:
     user, room = reservation.user, reservation.room
-    yield Fact("When", mail.when(reservation))
+    yield Fact("When", mail.when(reservation), _day(reservation), "This day on the timeline")
     yield Fact("Room", room.name, _page("centers_meetingroom", room.pk))
     yield Fact("Center", str(room.center), _page("centers_center", room.center_id))
     name = user.get_full_name() or (user.email if sees_people else f"Account {user.pk}")
@@ -199,6 +201,13 @@ def _told(reservation: Reservation, name: str, value: str | None) -> str:
     if name == "status" and value in Status:
         return Status(value).label
     return value
+
+
+def _day(reservation: Reservation) -> str:
+    """Its day on the timeline of its center."""
+    center = reservation.room.center
+    place = {"center": center.pk, "date": reservation.start.astimezone(center.zone).date()}
+    return f"{reverse('admin:reservations_timeline')}?{urlencode(place)}"
 
 
 def _page(name: str, pk: int) -> str:

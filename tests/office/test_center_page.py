@@ -7,7 +7,7 @@ from decimal import Decimal
 import pytest
 import time_machine
 from django.apps import apps
-from django.contrib.auth.models import Group
+from django.contrib.auth.models import Group, Permission
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 
@@ -27,7 +27,7 @@ from tests.factories_centers import (
     ServiceFactory,
     center_with_room,
 )
-from tests.factories_people import AdministratorFactory
+from tests.factories_people import AdministratorFactory, UserFactory
 from tests.office.counting import queries_of
 
 pytestmark = pytest.mark.django_db
@@ -50,6 +50,33 @@ def edit(office, center, changes):
     """Open the page of a center, type these, save."""
     address = url("center", "change", center.pk)
     return office.post(address, {**form_of(office.get(address)), **changes})
+
+
+# --- The way to the timeline ----------------------------------------------------------------------
+
+
+def test_a_center_leads_to_its_timeline_and_a_room_to_its_week(client, staff):
+    center = center_with_room()
+    room = center.rooms.get()
+    day = f"{reverse('admin:reservations_timeline')}?center={center.pk}"
+    week = f"{reverse('admin:reservations_room_week')}?room={room.pk}"
+    client.force_login(staff("Viewer", center))
+
+    assert f'href="{day}"' in client.get(url("center", "change", center.pk)).text
+    assert f'href="{week}"' in client.get(url("meetingroom", "change", room.pk)).text
+    assert client.get(day).status_code == client.get(week).status_code == 200
+
+
+def test_who_sees_no_bookings_is_not_led_to_them(client):
+    center = center_with_room()
+    builder = UserFactory(is_staff=True)
+    builder.user_permissions.add(Permission.objects.get(codename="view_center"))
+    client.force_login(builder)
+
+    answer = client.get(url("center", "change", center.pk))
+
+    assert answer.status_code == 200
+    assert "timeline_address" not in answer.context
 
 
 # --- The place ------------------------------------------------------------------------------------

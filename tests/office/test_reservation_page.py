@@ -133,6 +133,17 @@ def test_the_page_tells_what_was_booked_paid_mailed_and_done(office):
         assert told in page, told
 
 
+def test_its_time_leads_to_the_day_of_its_center(office):
+    # The evening before, by the clock in Denver.
+    late = START.replace(hour=3)
+    reservation = ReservationFactory(room=a_room(), start=late, end=late + HOUR)
+    day = f"{reverse('admin:reservations_timeline')}?center={reservation.room.center_id}"
+
+    page = unescape(office.get(page_of(reservation)).text)
+
+    assert f'href="{day}&date=2027-03-02" title="This day on the timeline"' in page
+
+
 def test_a_payment_of_no_real_money_is_told(office):
     reservation = booked()
     assert "Test payment: no money moved." in words(office.get(page_of(reservation)))
@@ -158,7 +169,9 @@ def test_an_address_of_no_reservation_leads_home(office, pk):
 
 
 def test_a_step_that_there_is_not_is_not_found(office):
-    assert office.get(step_of(draft(), "teleport")).status_code == 404
+    answer = office.get(step_of(draft(), "teleport"))
+    assert answer.status_code == 404
+    assert '<a href="/admin/">To the front page</a>' in answer.text
 
 
 def test_the_page_asks_as_often_however_much_there_is(office):
