@@ -8,6 +8,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from accounts.models import ApiToken
+from centers.views import SearchLocations
 from reservations.models import Reservation
 from roombook.api import contract
 from roombook.management.commands import check_contract
@@ -119,7 +120,7 @@ def test_a_difference_is_told_and_fails(service, check, capsys, path, change, li
 
 
 def test_an_unexpected_refusal_is_a_difference(world, service, check, capsys, monkeypatch):
-    monkeypatch.setattr(world.room.__class__, "lowest_rate", property(lambda self: 1 / 0))
+    monkeypatch.setattr(SearchLocations, "perform", lambda *_, **__: 1 / 0)
     world.client.raise_request_exception = False
 
     with pytest.raises(CommandError):
