@@ -17,7 +17,7 @@ PRODUCTION = ENV_FILE=/dev/null DEBUG=false ALLOWED_HOSTS=rooms.example.com PAYM
 	DEFAULT_FROM_EMAIL=rooms@example.com \
 	SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')"
 
-.PHONY: help env run test faults screenshots bench lint types settings check fmt lock clean
+.PHONY: help env run test coverage faults screenshots bench lint types settings check fmt lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
@@ -50,14 +50,17 @@ run: .venv/.stamp .env  ## Serve on 127.0.0.1:8000 with demo data (PORT=, DATABA
 	@exec $(PY) manage.py serve
 
 test: .venv/.stamp  ## Run all tests, on PostgreSQL and SQLite if this machine has both (ARGS=)
-	@rm -f .coverage; failed=; \
+	@failed=; \
 	for db in $$($(PY) -m tests.pg_plugin); do \
 		echo "== tests on $$db =="; \
-		TEST_DB=$$db $(PY) -m pytest -n auto --maxprocesses 4 --cov --cov-append --cov-report= $(ARGS) \
+		TEST_DB=$$db $(PY) -m pytest -n auto --maxprocesses 4 $(ARGS) \
 			|| failed="$$failed $$db"; \
 	done; \
-	$(PY) -m coverage report; \
 	test -z "$$failed" || { echo "Tests failed on:$$failed" >&2; exit 1; }
+
+coverage: .venv/.stamp  ## Run all tests as `make test` does, and report which lines none of them reaches
+	@rm -f .coverage; $(MAKE) --no-print-directory test ARGS="--cov --cov-append --cov-report= $(ARGS)"; \
+	status=$$?; $(PY) -m coverage report; exit $$status
 
 # One after the other and with the machine to themselves: they measure. About ten minutes.
 faults: .venv/.stamp  ## Break things on purpose for longer than `make test` does, and print figures (ARGS=)

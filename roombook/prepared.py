@@ -162,7 +162,7 @@ class Statement:
         self.result: Callable[[Any], Any] = self._maker(compiler) if is_model else tuple
 
     def ask(self, values: dict[str, Any]) -> Iterable[Any]:
-        connection = connections[self.using]
+        connection: Any = connections[self.using]
         if self.locks and not connection.in_atomic_block:
             raise TransactionManagementError("A lock outside of a transaction holds nothing.")
         bound = [

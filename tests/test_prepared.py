@@ -286,7 +286,14 @@ def alter(kind):
 
 
 @pytest.fixture
-def widened():
+def _ends():
+    """A connection that prepares nothing any more ends with its request; here with its test."""
+    yield
+    connection.close()
+
+
+@pytest.fixture
+def widened(_ends):
     """A migration that changes a column's type while plans with it are kept."""
     yield lambda: alter("bigint")
     alter("integer")
@@ -319,6 +326,7 @@ def test_within_a_transaction_the_whole_of_it_is_done_again(rooms, widened):
 
 
 @pytest.mark.postgres
+@pytest.mark.usefixtures("_ends")
 @pytest.mark.django_db(transaction=True)
 def test_a_statement_that_the_server_has_forgotten_is_asked_in_full(rooms):
     larger_rooms(seats=8)
