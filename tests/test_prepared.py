@@ -205,7 +205,7 @@ def test_a_prefetch_is_refused():
 @pytest.mark.postgres
 def test_a_connection_prepares_a_statement_once(rooms):
     with connection.cursor() as cursor:
-        connection.prepared.clear()
+        connection.prepared = set()
         cursor.execute("DEALLOCATE ALL")
     with CaptureQueriesContext(connection) as asked:
         for seats in (5, 9):

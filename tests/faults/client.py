@@ -65,6 +65,8 @@ class Desk:
         data = urlencode(
             {
                 "action": action,
+                # The page before it has shown what it would do.
+                "confirmed": "yes",
                 "_selected_action": reservation_id,
                 "csrfmiddlewaretoken": csrf,
                 **more,
