@@ -42,6 +42,6 @@ def findable(staff: Any, words: str) -> QuerySet[User]:
     return User.objects.filter(found, is_active=True).order_by("email")
 
 
-def found_among(rows: QuerySet[User], words: str) -> QuerySet[User]:
-    """Those of the rows that the words lead to."""
-    return rows.filter(pk__in=people.beginning_with(words, among=Q(pk__in=rows.values("pk"))))
+def found_among(rows: QuerySet[User], words: str, *, staff: Any) -> QuerySet[User]:
+    """Those of the rows that the words lead to, among those whom staff may know at all."""
+    return rows.filter(pk__in=people.beginning_with(words, among=known_to(staff)))

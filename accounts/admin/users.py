@@ -89,7 +89,8 @@ class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, Mode
     ) -> tuple[Any, bool]:
         if not search_term.strip():
             return queryset, False
-        return customers.found_among(queryset, search_term), False
+        found = customers.found_among(queryset, search_term, staff=request.user)
+        return found, False
 
     def read_page(self, request: HttpRequest, rows: list[Any]) -> None:
         alive = ApiToken.objects.alive(timezone.now()).filter(user__in=rows)

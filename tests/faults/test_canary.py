@@ -214,4 +214,5 @@ def test_no_card_is_written_down_anywhere(place, tmp_path, all_is_well):
     planted = hits([written, *files()], tmp_path)
     row.control = len(planted)
     assert len(planted) >= (3 if cluster else 2)
-    assert codes_in(written.read_text()) == [AMEX_CODE]
+    # It stands in its history as well.
+    assert set(codes_in(written.read_text())) == {AMEX_CODE}
