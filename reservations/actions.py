@@ -215,16 +215,9 @@ def extend_hold(
             {"until": "It is held until then already." if held else "In the past."}
         )
     if held is None:
-        room, span, user = reservation.room, reservation.span, reservation.user
-        make_way(room, span, user=user, now=now, but=reservation)
-        availability.of(
-            room,
-            span,
-            now=now,
-            for_user=user,
-            ignoring=reservation,
-            outside_hours=reservation.is_outside_hours,
-        ).require()
+        user = reservation.user
+        make_way(reservation.room, reservation.span, user=user, now=now, but=reservation)
+        availability.of_reservation(reservation, now=now, for_user=user).require()
     reservation.holds_slot, reservation.hold_until = True, until
     # Its customer is told again before it lapses.
     reservation.reminded_at = None

@@ -148,13 +148,7 @@ def _approve(
         billing.give_back_benefits(reservation, now=now)
         mail.money_lapsed(reservation, now=now)
         return reservation, payment
-    availability.of(
-        reservation.room,
-        reservation.span,
-        now=now,
-        ignoring=reservation,
-        outside_hours=reservation.is_outside_hours,
-    ).require()
+    availability.of_reservation(reservation, now=now).require()
     reservation.move_to(Status.CONFIRMED, by=by, now=now)
     mail.answered(reservation, now=now)
     return reservation, payment

@@ -79,6 +79,20 @@ def of(
     )
 
 
+def of_reservation(
+    reservation: Reservation, *, now: dt.datetime, for_user: "User | None" = None
+) -> Availability:
+    """`of` for a reservation that is there already: itself and its own override count for it."""
+    return of(
+        reservation.room,
+        reservation.span,
+        now=now,
+        for_user=for_user,
+        ignoring=reservation,
+        outside_hours=reservation.is_outside_hours,
+    )
+
+
 def _is_open_and_free(
     room: MeetingRoom,
     span: Span,

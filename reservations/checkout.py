@@ -198,16 +198,9 @@ def _take(reservation: Reservation, *, partner: Partner | None, now: dt.datetime
         raise ReservationNotOpen
     if reservation.start <= now:
         raise ReservationNotOpen("This reservation's time has passed.")
-    user, room = reservation.user, reservation.room
-    make_way(room, reservation.span, user=user, now=now, but=reservation)
-    availability.of(
-        room,
-        reservation.span,
-        now=now,
-        for_user=user,
-        ignoring=reservation,
-        outside_hours=reservation.is_outside_hours,
-    ).require()
+    user = reservation.user
+    make_way(reservation.room, reservation.span, user=user, now=now, but=reservation)
+    availability.of_reservation(reservation, now=now, for_user=user).require()
     billing.take_benefits(reservation, now=now)
     if partner is not None:
         reservation.partner = partner

@@ -110,13 +110,7 @@ class Approve(Step):
     def effect(
         self, reservation: Reservation, typed: Mapping[str, Any], *, by: "User", now: dt.datetime
     ) -> Effect:
-        answer = availability.of(
-            reservation.room,
-            reservation.span,
-            now=now,
-            ignoring=reservation,
-            outside_hours=reservation.is_outside_hours,
-        )
+        answer = availability.of_reservation(reservation, now=now)
         payment = _reserved(reservation)
         effect = Effect(problems=told(answer), facts=[("Becomes", "Confirmed")])
         if payment is not None:
@@ -397,13 +391,7 @@ class ExtendHold(Step):
                 effect.problems.append("It is held until then already.")
         else:
             effect.facts.append(("Held until", "not held: it lapsed"))
-            answer = availability.of(
-                *(reservation.room, reservation.span),
-                now=now,
-                for_user=reservation.user,
-                ignoring=reservation,
-                outside_hours=reservation.is_outside_hours,
-            )
+            answer = availability.of_reservation(reservation, now=now, for_user=reservation.user)
             effect.problems += told(answer)
         effect.facts.append(("Then held until", mail.moment(reservation, until)))
         if until > actions.longest_hold(reservation, now=now):
