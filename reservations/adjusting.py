@@ -99,17 +99,9 @@ def _adjust(
 ) -> tuple[Adjusted, Payment | None]:
     reservation = lock_reservation(reservation_id)
     old_total = reservation.total_cost
-    if was is not None and old_total != was:
-        raise ReservationNotOpen(
-            f"The price has changed since it was shown: it is {money.display(old_total)} now."
-            " Nothing was done. Please look again."
-        )
+    differences.require_as_shown("price", old_total, shown=was)
     adjustment = _write(reservation, amount=amount, reason=reason, by=by, now=now)
-    if agreed is not None and reservation.total_cost != agreed:
-        raise ReservationNotOpen(
-            f"The price has changed: it would be {money.display(reservation.total_cost)} now."
-            " Nothing was done. Please look again."
-        )
+    differences.require_as_shown("new price", reservation.total_cost, shown=agreed)
     refund, payment = money.zero, None
     if not reservation.is_new:
         refund, payment = differences.give_back(

@@ -31,6 +31,11 @@ class Reason:
     message: str
     detail: str
 
+    @property
+    def in_full(self) -> str:
+        """What staff read; some reasons have no more to say to them than to customers."""
+        return " ".join({self.message: 1, self.detail: 1})
+
 
 @dataclass(frozen=True, slots=True)
 class Availability:
@@ -39,6 +44,11 @@ class Availability:
     @property
     def is_free(self) -> bool:
         return not self.reasons
+
+    @property
+    def in_full(self) -> tuple[str, ...]:
+        """Every reason as staff read it."""
+        return tuple(each.in_full for each in self.reasons)
 
     def require(self) -> None:
         """Raise the refusal that a customer may read, unless the room is free."""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from payments import actions as payments
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Payment, PaymentState
-from reservations import billing, checkout, mail
+from reservations import billing, checkout, differences, mail
 from reservations.locks import lock_reservation
 from reservations.models import Reservation
 from reservations.status import Status, may_move
@@ -54,17 +54,21 @@ def cancel(
     *,
     user: "User | None" = None,
     by: "User | None" = None,
+    agreed: Decimal | None = None,
     now: dt.datetime,
 ) -> Cancellation:
     """Cancel a reservation (staff: any, customers: their own) and pay back what its policy says.
 
     `user` is the customer, where it is theirs to cancel; `by` the member of staff, where one does.
+    `agreed` is the refund that whoever decided has seen: at another one nothing is done.
     Cancelling again gives the same answer. Raises ReservationNotOpen where it is too late, and
     ServiceUnavailable where the payment is not settled yet and the gateway cannot be asked.
     """
     checkout.settle_left_behind(reservation_id, user=user, now=now)
     settle_capture(reservation_id, user=user, now=now)
-    cancellation, payment = _cancel(reservation_id, user=user, by=by or user, now=now)
+    cancellation, payment = _cancel(
+        reservation_id, user=user, by=by or user, agreed=agreed, now=now
+    )
     if payment is not None:
         checkout.pay_dues(payment, now=now)
     return cancellation
@@ -72,13 +76,19 @@ def cancel(
 
 @in_transaction
 def _cancel(
-    reservation_id: int, *, user: "User | None", by: "User | None", now: dt.datetime
+    reservation_id: int,
+    *,
+    user: "User | None",
+    by: "User | None",
+    agreed: Decimal | None,
+    now: dt.datetime,
 ) -> tuple[Cancellation, Payment | None]:
     reservation = lock_reservation(reservation_id, of_user=user)
     if reservation.status == Status.CANCELLED:
         return _done(reservation), None
     _require_cancellable(reservation, now)
     terms = terms_of(reservation, now=now)
+    differences.require_as_shown("refund", terms.refund, shown=agreed)
     payment = open_payment_of(reservation)
     was_confirmed = reservation.status == Status.CONFIRMED
     if was_confirmed and payment is not None and payment.state == PaymentState.AUTHORIZED:

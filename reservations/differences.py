@@ -40,6 +40,18 @@ def require_payable(reservation: Reservation, *, old_total: Decimal) -> None:
         raise ReservationNotOpen(NOT_CHEAPER_YET.format(money.display(-difference)))
 
 
+def require_as_shown(what: str, amount: Decimal, *, shown: Decimal | None) -> None:
+    """Raise where a sum is another one by now than whoever decided has seen; None: they saw none.
+
+    What is confirmed twice is so done once, and what was shown is done or nothing is.
+    """
+    if shown is not None and amount != shown:
+        raise ReservationNotOpen(
+            f"The {what} has changed: it is {money.display(amount)} now. Nothing was done."
+            " Please look again."
+        )
+
+
 def give_back(
     reservation: Reservation, *, old_total: Decimal, reason: str, now: dt.datetime
 ) -> tuple[Decimal, Payment | None]:

@@ -14,14 +14,18 @@ from django.conf import settings
 from accounts.mail import rendered
 from accounts.outbox import OutboxMessage, State, one_line, without_harm
 from payments.models import Payment
-from reservations import calendar
+from reservations import calendar, history
 from reservations.calendar import MeetingStatus
 from reservations.confirmation import PAID, card, hour, paid, what
+from reservations.locks import lock_reservation
 from reservations.models import Reservation
 from reservations.status import Status
 from roombook import money
+from roombook.errors import ReservationNotOpen
+from roombook.transactions import in_transaction
 
 if TYPE_CHECKING:
+    from accounts.models import User
     from centers.models import Center
     from reservations.cancellation import Terms
     from reservations.moving import Place
@@ -252,19 +256,24 @@ def last_about(reservation: Reservation) -> OutboxMessage | None:
     return OutboxMessage.objects.about(matter(reservation)).last()
 
 
-def resend(reservation: Reservation, *, now: dt.datetime) -> OutboxMessage | None:
+@in_transaction
+def resend(reservation_id: int, *, by: "User", now: dt.datetime) -> OutboxMessage:
     """Let the last mail about it go out once more, to the address that its customer has now.
 
-    None where it is waiting to be sent anyway, or there is none. Its calendar file is the very
-    same: calendars that have it already change nothing.
+    Raises ReservationNotOpen where it is waiting to be sent anyway, or there is none. Its calendar
+    file is the very same: calendars that have it already change nothing.
     """
+    reservation = lock_reservation(reservation_id)
     message = last_about(reservation)
     if message is None:
-        return None
+        raise ReservationNotOpen("No mail was written about it yet.")
     message.to = reservation.user.email
     if message.state == State.GIVEN_UP:
         message.save(update_fields=["to"])
-    return message if message.send_again(now=now) else None
+    if not message.send_again(now=now):
+        raise ReservationNotOpen("It is waiting to be sent anyway.")
+    history.record(reservation, {"mail": (None, f"{message.kind}, sent again")}, by=by, now=now)
+    return message
 
 
 # --- Their parts ---------------------------------------------------------------------------------

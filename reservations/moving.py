@@ -30,7 +30,7 @@ from payments.models import Payment
 from reservations import availability, billing, checkout, differences, history, mail, promos
 from reservations.actions import make_way
 from reservations.adjusting import ADJUST
-from reservations.availability import Reason
+from reservations.availability import Availability
 from reservations.booking_span import span_at
 from reservations.cancellation import settle_capture
 from reservations.locks import lock_for_move
@@ -38,7 +38,7 @@ from reservations.models import LineItem, LineItemType, PriceAdjustment, Reserva
 from reservations.pricing import Line, Quote
 from reservations.status import Status
 from roombook import money
-from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
+from roombook.errors import InvalidRequest, ReservationNotOpen
 from roombook.transactions import in_transaction
 
 if TYPE_CHECKING:
@@ -109,10 +109,10 @@ def preview(
     """
     reservation, room = lock_for_move(reservation_id, room_id)
     place = _judged(reservation, room, start, end, now)
-    reasons = _reasons(reservation, place, now)
+    answer = _availability(reservation, place, now)
     old_lines = tuple(reservation.line_items.order_by("position"))
     old_total, old = reservation.total_cost, _place_of(reservation)
-    if reasons:
+    if not answer.is_free:
         transaction.set_rollback(True)
         return Move(
             reservation=reservation,
@@ -124,8 +124,7 @@ def preview(
             new_total=old_total,
             waived=money.zero,
             refund=money.zero,
-            # Some reasons have no more to say to staff than to customers.
-            problems=tuple(" ".join({each.message: 1, each.detail: 1}) for each in reasons),
+            problems=answer.in_full,
         )
     quote, waived = _relocate(reservation, place, waiver=waiver, by=by, now=now)
     problems: tuple[str, ...] = ()
@@ -203,8 +202,7 @@ def _move(
 ) -> tuple[Move, Payment | None]:
     reservation, room = lock_for_move(reservation_id, room_id)
     place = _judged(reservation, room, start, end, now)
-    if reasons := _reasons(reservation, place, now):
-        raise SlotUnavailable(reasons[0].message)
+    _availability(reservation, place, now).require()
     old_lines = tuple(reservation.line_items.order_by("position"))
     old_total, old, held_until = (
         reservation.total_cost,
@@ -213,11 +211,7 @@ def _move(
     )
     override = reservation.hours_override_reason
     quote, waived = _relocate(reservation, place, waiver=waiver, by=by, now=now)
-    if agreed is not None and reservation.total_cost != agreed:
-        raise ReservationNotOpen(
-            f"The price has changed: it is {money.display(reservation.total_cost)} now."
-            " Nothing was done. Please look again."
-        )
+    differences.require_as_shown("price", reservation.total_cost, shown=agreed)
     refund, payment = money.zero, None
     if not reservation.is_new:
         differences.require_payable(reservation, old_total=old_total)
@@ -290,11 +284,11 @@ def _judged(
     return Place(room, span.start, span.end)
 
 
-def _reasons(reservation: Reservation, place: Place, now: dt.datetime) -> tuple[Reason, ...]:
-    """Why it cannot go there, all of it; the customer's own drafts and lapsed holds give way."""
+def _availability(reservation: Reservation, place: Place, now: dt.datetime) -> Availability:
+    """Whether it can go there; the customer's own drafts and lapsed holds give way."""
     span = span_at(place.room.center, place.start, place.end)
     make_way(place.room, span, user=reservation.user, now=now, but=reservation)
-    answer = availability.of(
+    return availability.of(
         place.room,
         span,
         now=now,
@@ -302,7 +296,6 @@ def _reasons(reservation: Reservation, place: Place, now: dt.datetime) -> tuple[
         ignoring=reservation,
         outside_hours=reservation.is_outside_hours and _keeps_its_time(reservation, place),
     )
-    return answer.reasons
 
 
 # --- The move itself -----------------------------------------------------------------------------

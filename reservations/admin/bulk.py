@@ -14,7 +14,8 @@ from accounts.models import User
 from reservations import confirmation
 from reservations.admin.page import page_of, shown_sum, staff
 from reservations.models import Reservation
-from reservations.office.steps import STEPS, Effect, Step, words
+from reservations.office.steps import STEPS
+from reservations.office.steps.step import Asked, Effect, Step, words
 from reservations.status import Status
 from roombook.errors import DomainError
 
@@ -74,15 +75,14 @@ class ReservationActions:
         if problem := _why_not(step, reservation, staff(request)):
             messages.error(request, f"{reservation}: {problem} Nothing was done.")
             return
+        asked = Asked(
+            reservation,
+            by=staff(request),
+            now=timezone.now(),
+            agreed=shown_sum(request, f"agreed_{reservation.pk}"),
+        )
         try:
-            done = step.act(
-                reservation,
-                {},
-                was=None,
-                agreed=shown_sum(request, f"agreed_{reservation.pk}"),
-                by=staff(request),
-                now=timezone.now(),
-            )
+            done = step.act(asked)
         except DomainError as error:
             messages.error(request, f"{reservation}: {words(error)}")
         else:
@@ -90,22 +90,17 @@ class ReservationActions:
 
 
 def _preview(step: Step, reservation: Reservation, by: User) -> dict[str, Any]:
-    effect = Effect()
-    problems = [problem] if (problem := _why_not(step, reservation, by)) else []
-    if not problems:
-        try:
-            effect = step.effect(reservation, {}, by=by, now=timezone.now())
-        except DomainError as error:
-            problems = [words(error)]
-        else:
-            problems = effect.problems
+    if problem := _why_not(step, reservation, by):
+        effect = Effect(problems=[problem])
+    else:
+        effect = step.shown(Asked(reservation, by=by, now=timezone.now()))
     return {
         "reservation": reservation,
         "address": page_of(reservation),
         "what": confirmation.what(reservation),
         "facts": effect.facts,
         "agreed": effect.agreed,
-        "problems": problems,
+        "problems": effect.problems,
     }
 
 

@@ -18,7 +18,8 @@ from reservations import confirmation
 from reservations.models import Reservation
 from reservations.office import reservation as page
 from reservations.office.step_forms import StepForm
-from reservations.office.steps import STEPS, Effect, Step, words
+from reservations.office.steps import STEPS
+from reservations.office.steps.step import Asked, Effect, Step, words
 from reservations.status import Status
 from roombook.admin import number
 from roombook.errors import DomainError
@@ -94,21 +95,22 @@ class ReservationPage:
             return self._act(request, step, reservation, typed)
         effect = None
         if typed is not None:
-            effect = _effect(step, reservation, typed, staff(request), now)
+            effect = step.shown(Asked(reservation, by=staff(request), now=now, typed=typed))
         return self._step_page(request, step, reservation, form, effect)
 
     def _act(
         self, request: HttpRequest, step: Step, reservation: Reservation, typed: dict[str, Any]
     ) -> HttpResponse:
+        asked = Asked(
+            reservation,
+            by=staff(request),
+            now=timezone.now(),
+            typed=typed,
+            was=shown_sum(request, "was"),
+            agreed=shown_sum(request, "agreed"),
+        )
         try:
-            done = step.act(
-                reservation,
-                typed,
-                was=shown_sum(request, "was"),
-                agreed=shown_sum(request, "agreed"),
-                by=staff(request),
-                now=timezone.now(),
-            )
+            done = step.act(asked)
         except DomainError as error:
             messages.error(request, f"{reservation}: {words(error)}")
         else:
@@ -172,15 +174,6 @@ def _typed(form: StepForm, request: HttpRequest) -> dict[str, Any] | None:
     if not form.fields:
         return {}
     return form.cleaned_data if form.is_bound and form.is_valid() else None
-
-
-def _effect(
-    step: Step, reservation: Reservation, typed: dict[str, Any], by: User, now: Any
-) -> Effect:
-    try:
-        return step.effect(reservation, typed, by=by, now=now)
-    except DomainError as error:
-        return Effect(problems=[words(error)])
 
 
 def _sent(form: StepForm) -> list[tuple[str, str]]:

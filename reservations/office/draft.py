@@ -16,7 +16,6 @@ from accounts import customers, roles
 from accounts.models import User
 from centers.models import Center, MeetingRoom
 from reservations import actions, drafting
-from reservations.availability import Availability
 from reservations.drafting import Preview
 from reservations.models import Reservation
 from reservations.office.draft_forms import (
@@ -28,7 +27,6 @@ from reservations.office.draft_forms import (
     centers_to_book,
     customer_label,
 )
-from reservations.office.steps import told
 from reservations.office.timeline import clock
 from roombook import money
 from roombook.admin import number
@@ -216,7 +214,7 @@ def _told(typed: Typed, seen: Preview | None, center: Center) -> dict[str, Any]:
     return {
         "preview": seen,
         "center": center,
-        "reasons": told(Availability(seen.reasons)),
+        "reasons": [reason.in_full for reason in seen.reasons],
         "problems": list(seen.problems.values()),
         "could_be_overridden": any(each.code == "closed" for each in seen.reasons),
         "is_overridden": seen.is_outside_hours

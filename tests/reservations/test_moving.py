@@ -773,7 +773,7 @@ def test_what_is_confirmed_twice_is_adjusted_once(clerk):
     adjusted(reservation, clerk, 7)
     before = snapshot(reservation)
 
-    with pytest.raises(ReservationNotOpen, match=r"since it was shown: it is \$7.00"):
+    with pytest.raises(ReservationNotOpen, match=r"The price has changed: it is \$7.00"):
         adjusted(reservation, clerk, -1000, **seen)
 
     assert snapshot(reservation) == before
@@ -826,12 +826,13 @@ def test_only_a_draft_has_a_hold_to_extend(clerk):
 
 def test_the_last_mail_goes_out_again_to_the_address_of_today(clerk):
     reservation = booked()
-    assert mail.resend(reservation, now=NOW) is None  # waiting anyway
+    with pytest.raises(ReservationNotOpen, match="waiting to be sent anyway"):
+        mail.resend(reservation.pk, by=clerk, now=NOW)
     OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
     reservation.user.email = "new@example.com"
     reservation.user.save()
 
-    mail.resend(reservation, now=NOW)
+    mail.resend(reservation.pk, by=clerk, now=NOW)
 
     first, again = OutboxMessage.objects.about(mail.matter(reservation))
     assert (again.kind, again.to, again.state) == ("confirmed", "new@example.com", "waiting")
@@ -843,7 +844,8 @@ def test_a_mail_that_was_given_up_is_tried_again(clerk):
     reservation = booked()
     OutboxMessage.objects.update(state="given up", next_attempt_at=None)
 
-    assert mail.resend(reservation, now=NOW) is not None
+    mail.resend(reservation.pk, by=clerk, now=NOW)
+
     assert OutboxMessage.objects.get().state == "waiting"
 
 
