@@ -101,7 +101,7 @@ def _adjust(
     old_total = reservation.total_cost
     differences.require_as_shown("price", old_total, shown=was)
     adjustment = _write(reservation, amount=amount, reason=reason, by=by, now=now)
-    differences.require_as_shown("new price", reservation.total_cost, shown=agreed)
+    differences.require_as_shown("price", reservation.total_cost, shown=agreed)
     refund, payment = money.zero, None
     if not reservation.is_new:
         refund, payment = differences.give_back(

@@ -47,7 +47,7 @@ def require_as_shown(what: str, amount: Decimal, *, shown: Decimal | None) -> No
     """
     if shown is not None and amount != shown:
         raise ReservationNotOpen(
-            f"The {what} has changed: it is {money.display(amount)} now. Nothing was done."
+            f"The {what} has changed: it comes to {money.display(amount)} now. Nothing was done."
             " Please look again."
         )
 

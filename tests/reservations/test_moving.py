@@ -773,7 +773,7 @@ def test_what_is_confirmed_twice_is_adjusted_once(clerk):
     adjusted(reservation, clerk, 7)
     before = snapshot(reservation)
 
-    with pytest.raises(ReservationNotOpen, match=r"The price has changed: it is \$7.00"):
+    with pytest.raises(ReservationNotOpen, match=r"The price has changed: it comes to \$7.00"):
         adjusted(reservation, clerk, -1000, **seen)
 
     assert snapshot(reservation) == before
