@@ -29,6 +29,9 @@ class Tier(StrEnum):
     FLAT = "flat"
 
 
+ORDER = {tier: place for place, tier in enumerate(Tier)}
+
+
 class RateLike(Protocol):
     """The tiers of a rate; None is a tier that is not offered, 0 is free."""
 
@@ -179,10 +182,9 @@ def lowest_entry(rates: Iterable[RateLike | None]) -> Price | None:
 
 def lowest(prices: Iterable[Price | None]) -> Price | None:
     """The lowest of some entry prices, of the first kind that is among them."""
-    order = list(Tier)
     return min(
         filter(None, prices),
-        key=lambda price: (order.index(price.tier), price.amount),
+        key=lambda price: (ORDER[price.tier], price.amount),
         default=None,
     )
 

@@ -19,12 +19,12 @@ from roombook.api.serializers import (
 )
 
 
-def addresses_of(serializer: ContractSerializer) -> writers.Addresses:
-    """What makes addresses absolute, made once an answer."""
+def telling_of(serializer: ContractSerializer) -> writers.Telling:
+    """What `centers.writers` tells of centers with, made once an answer."""
     context: Any = serializer.context
-    if "addresses" not in context:
-        context["addresses"] = writers.Addresses(context.get("request"))
-    made: writers.Addresses = context["addresses"]
+    if "telling" not in context:
+        context["telling"] = writers.Telling(context.get("request"))
+    made: writers.Telling = context["telling"]
     return made
 
 
@@ -133,7 +133,7 @@ class CenterInfoFull(CenterInfo):
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
         if isinstance(instance, ShownCenter):
-            return writers.center_full(instance, addresses_of(self))
+            return writers.center_full(instance, telling_of(self))
         return super().to_representation(instance)
 
 

@@ -212,10 +212,8 @@ def rate_from(cells: Sequence[Any]) -> ShownRate | None:
 
 def room_from(row: Sequence[Any], services: list[ShownService]) -> ShownRoom:
     """From the cells of ROOM_COLUMNS."""
-    *own, picture, thumbnail = row[:-9]
-    rate = rate_from(row[-9:])
-    urls = images.url_of(picture), images.url_of(thumbnail)
-    return ShownRoom._make((*own, *urls, rate, services))
+    picture, thumbnail = map(images.url_of, row[7:9])
+    return ShownRoom._make((*row[:7], picture, thumbnail, rate_from(row[9:]), services))
 
 
 def service_from(row: Sequence[Any]) -> ShownService:

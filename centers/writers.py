@@ -4,9 +4,8 @@ The fast path of every answer that holds a CenterInfoFull. It says what `CenterI
 serializers.py says, which documents it, sorts CSV columns and is what tests hold it to.
 """
 
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 
@@ -28,28 +27,42 @@ def told(fields: Told) -> Told:
     }
 
 
-class Addresses:
-    """Makes addresses of pictures absolute, asking the request for its host once."""
+class Telling:
+    """What all of an answer has in common, asked once: its host, its currency, its language."""
 
     def __init__(self, request: Any) -> None:
         self.request = request
         self.root = absolute(request, "/")
+        self.money = settings.CURRENCY, settings.LOCALE
 
-    def of(self, url: str) -> str:
+    def address(self, url: str) -> str:
         if url.startswith("/"):
             return self.root + url.lstrip("/")
         return absolute(self.request, url)
 
+    def priced(self, rate: ShownRate | None) -> "Priced":
+        return NOT_PRICED if rate is None else _priced(rate, *self.money)
 
-def center_full(
-    center: ShownCenter, addresses: Addresses, services: list[Told] | None = None
-) -> Told:
+
+class Priced(NamedTuple):
+    """What is told of a rate: its RateInfo, and the entry price, in words and to compare."""
+
+    info: Told | None
+    text: str
+    entry: Price | None
+
+
+NOT_PRICED = Priced(None, "", None)
+
+
+def center_full(center: ShownCenter, telling: Telling, services: list[Told] | None = None) -> Told:
     """A CenterInfoFull; `services`: those of the center, where they are written already."""
     row = center.row
     if services is None:
-        services = [service_info(each) for each in center.services_on_offer]
-    pictures = [picture(each, addresses) for each in center.images]
+        services = [service_info(each, telling) for each in center.services_on_offer]
+    pictures = [picture(each, telling) for each in center.images]
     hours = center.hours
+    lowest = rates.lowest(telling.priced(room.rate).entry for room in center.rooms_on_offer)
     return told(
         {
             "Id": row.id,
@@ -74,13 +87,13 @@ def center_full(
             "CenterHours": [{"Value": value, "DisplayValue": display} for value, display in hours],
             "CenterHoursConcatenated": "; ".join(display for _, display in hours),
             "DistanceFromQuery": center.distance_from_query,
-            "LowestRate": lowest_rate(center.rooms_on_offer),
+            "LowestRate": "" if lowest is None else str(lowest),
             "PromoText": row.promo_text,
             "IsFavorite": row.is_favorite,
             "IsLiveInventory": center.is_live_inventory,
             "IsAfterHoursSupportEnabled": row.is_after_hours_support_enabled,
             "IsNotFavorite": not row.is_favorite,
-            "MeetingRooms": [room_info(each, services, addresses) for each in center.meeting_rooms],
+            "MeetingRooms": [room_info(each, services, telling) for each in center.meeting_rooms],
             "Landmarks": [
                 told({"Name": each.name, "Description": each.description, "Type": each.type})
                 for each in center.landmarks
@@ -93,31 +106,33 @@ def center_full(
     )
 
 
-def room_info(room: ShownRoom, services: list[Told], addresses: Addresses) -> Told:
+def room_info(room: ShownRoom, services: list[Told], telling: Telling) -> Told:
     """A MeetingRoomInfo; the rooms of a center share its services, which are written once."""
+    price = telling.priced(room.rate)
     return told(
         {
             "Id": room.id,
             "Name": room.name,
             "AvailableServices": services,
-            "Rate": rate_info(room.rate),
-            "LowestRate": entry_text(room.rate),
+            "Rate": price.info,
+            "LowestRate": price.text,
             "Capacity": room.capacity,
             "IsLiveInventory": room.is_live_inventory,
-            "Picture": picture(ShownImage(room.picture, room.picture_thumbnail), addresses),
+            "Picture": picture(ShownImage(room.picture, room.picture_thumbnail), telling),
             "Provider": room.provider,
         }
     )
 
 
-def service_info(service: ShownService) -> Told:
+def service_info(service: ShownService, telling: Telling) -> Told:
+    price = telling.priced(service.rate)
     return told(
         {
             "Id": service.id,
             "Name": service.name,
             "Description": service.description,
-            "Rate": rate_info(service.rate),
-            "RateDescription": entry_text(service.rate),
+            "Rate": price.info,
+            "RateDescription": price.text,
             "BillAtCenter": service.bill_at_center,
             "MinimumBooking": service.minimum_booking,
             "NeedsDuration": service.needs_duration,
@@ -126,36 +141,19 @@ def service_info(service: ShownService) -> Told:
     )
 
 
-def picture(image: ShownImage, addresses: Addresses) -> Told:
+def picture(image: ShownImage, telling: Telling) -> Told:
     return told(
         {
-            "ThumbnailUrl": image.thumbnail and addresses.of(image.thumbnail),
-            "FullUrl": image.image and addresses.of(image.image),
+            "ThumbnailUrl": image.thumbnail and telling.address(image.thumbnail),
+            "FullUrl": image.image and telling.address(image.image),
         }
     )
-
-
-def rate_info(rate: ShownRate | None) -> Told | None:
-    return None if rate is None else _priced(rate, settings.CURRENCY, settings.LOCALE)[0]
-
-
-def entry_text(rate: ShownRate | None) -> str:
-    return "" if rate is None else _priced(rate, settings.CURRENCY, settings.LOCALE)[1]
-
-
-def lowest_rate(rooms: Sequence[ShownRoom]) -> str:
-    found = (
-        _priced(room.rate, settings.CURRENCY, settings.LOCALE)[2] for room in rooms if room.rate
-    )
-    price = rates.lowest(found)
-    return "" if price is None else str(price)
 
 
 # Of the values of a rate, not of its row: never out of date, and few prices are told often.
 # Whoever gets the RateInfo only reads it.
 @lru_cache(maxsize=4096)
-def _priced(rate: ShownRate, currency: str, locale: str) -> tuple[Told, str, Price | None]:
-    """A RateInfo, the entry price in words, and the entry price."""
+def _priced(rate: ShownRate, currency: str, locale: str) -> Priced:
     tiers = {
         "FlatRate": rate.flat_rate,
         "Hourly": rate.hourly,
@@ -174,4 +172,4 @@ def _priced(rate: ShownRate, currency: str, locale: str) -> tuple[Told, str, Pri
             "Description": rate.description_for_customers,
         }
     )
-    return info, rates.entry_price(rate), rates.entry(rate)
+    return Priced(info, rates.entry_price(rate), rates.entry(rate))

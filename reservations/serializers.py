@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from centers.serializers import CenterInfoFull, MeetingRoomInfo, addresses_of
+from centers.serializers import CenterInfoFull, MeetingRoomInfo, telling_of
 from reservations import writers
 from roombook.api.serializers import (
     BooleanField,
@@ -93,4 +93,4 @@ class ReservationInfo(ContractSerializer):
     Status = TextField()
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
-        return writers.reservation_info(instance, addresses_of(self))
+        return writers.reservation_info(instance, telling_of(self))

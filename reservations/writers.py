@@ -4,20 +4,20 @@ The fast path of every answer that holds a ReservationInfo. It says what `Reserv
 serializers.py says, which documents it, sorts CSV columns and is what tests hold it to.
 """
 
-from centers.writers import Addresses, Told, center_full, room_info, service_info, told
+from centers.writers import Telling, Told, center_full, room_info, service_info, told
 from reservations.details import AllowanceUsage, Details, Option
 from roombook.api.serializers import json_number
 
 
-def reservation_info(details: Details, addresses: Addresses) -> Told:
-    services = [service_info(each) for each in details.center.services_on_offer]
+def reservation_info(details: Details, telling: Telling) -> Told:
+    services = [service_info(each, telling) for each in details.center.services_on_offer]
     return told(
         {
             "Id": details.row.id,
             "Start": details.start.isoformat(timespec="seconds"),
             "End": details.end.isoformat(timespec="seconds"),
-            "Center": center_full(details.center, addresses, services),
-            "MeetingRoom": room_info(details.meeting_room, services, addresses),
+            "Center": center_full(details.center, telling, services),
+            "MeetingRoom": room_info(details.meeting_room, services, telling),
             "Services": [_option(each) for each in details.services],
             "Attendees": [
                 told(

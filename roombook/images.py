@@ -4,6 +4,7 @@ Every stored file is one that Pillow wrote itself, under a name of chance: neith
 nor the uploader's file name nor a phone's position data gets out again.
 """
 
+import re
 from collections.abc import Iterable
 from functools import partial
 from io import BytesIO
@@ -26,6 +27,7 @@ MAX_BYTES = 10 * 1024 * 1024
 MAX_PIXELS = 40_000_000
 FULL_SIDE = 2000
 THUMBNAIL_SIDE = 320
+PLAIN_NAME = re.compile(r"[A-Za-z0-9_./-]+")
 
 
 @deconstructible
@@ -144,6 +146,8 @@ def url_of(name: str) -> str:
         return ""
     storage = storages["default"]
     if type(storage) is FileSystemStorage and storage.base_url:
-        # As the storage does it, without taking its base apart for each of many pictures.
-        return storage.base_url + str(filepath_to_uri(name)).lstrip("/")
+        # As the storage does it, without taking its base apart for each of many pictures, nor a
+        # name that says the same in an address: every one of RandomName does.
+        path = name if PLAIN_NAME.fullmatch(name) else str(filepath_to_uri(name))
+        return storage.base_url + path.lstrip("/")
     return str(storage.url(name))

@@ -49,7 +49,10 @@ class Param(Expression):
         prepare = self.output_field.get_db_prep_value
         if not self.many:
             return prepare(value, connection, prepared=False)
-        values = [prepare(each, connection, prepared=False) for each in value]
+        values = list(value)
+        # Ids come by the hundred, and are what every driver takes.
+        if not isinstance(self.output_field, models.IntegerField):
+            values = [prepare(each, connection, prepared=False) for each in values]
         return values if connection.vendor == "postgresql" else json.dumps(values)
 
 
