@@ -185,6 +185,10 @@ class Payment(models.Model):
                 condition=Q(state__in=["started", "authorized"]),
                 name="payment_unsettled",
             ),
+            # Of these each is asked whether it belongs to a booking.
+            models.Index(
+                fields=["reservation"], condition=Q(state="voided"), name="payment_let_go"
+            ),
             # The back office's list, and what a gateway's dashboard calls a payment.
             models.Index(fields=["-created_at", "-id"], name="payment_by_time"),
             models.Index(

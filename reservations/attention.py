@@ -7,11 +7,11 @@ payments that it is to look at, and says of each that it finds what is wrong wit
 import datetime as dt
 from collections.abc import Iterator
 
-from django.db.models import F, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 
 from accounts.outbox import OutboxMessage, State
 from payments import actions
-from payments.models import Dispute, Payment, PaymentState, Refund, RefundState
+from payments.models import OPEN_STATES, Dispute, Payment, PaymentState, Refund, RefundState
 from reservations.checkout import CAPTURE_OWED, NEVER_BOOKED
 from reservations.integrity.money import given_back, promises_unmet, reductions_unmet
 from reservations.status import Status
@@ -20,18 +20,20 @@ Found = Iterator[tuple[Payment, str]]
 
 # A silent gateway mostly answers a few minutes later; after that it is a person's business.
 PATIENCE = dt.timedelta(minutes=15)
+# Payments that are read at once; the front page stops after the first few.
+AT_A_TIME = 100
 
 
 def lost(payments: QuerySet[Payment]) -> Found:
     """Bookings whose money was let go before it was captured."""
-    rows = (
-        payments.filter(
-            state=PaymentState.VOIDED,
-            reservation__status__in=CAPTURE_OWED,
-            reservation__total_cost__gt=0,
-        )
-        .exclude(reservation__payments__in=Payment.objects.open())
-        .exclude(reservation__payments__state=PaymentState.REFUNDED)
+    paid_otherwise = Payment.objects.filter(
+        reservation=OuterRef("reservation"), state__in=[*OPEN_STATES, PaymentState.REFUNDED]
+    )
+    rows = payments.filter(
+        ~Exists(paid_otherwise),
+        state=PaymentState.VOIDED,
+        reservation__status__in=CAPTURE_OWED,
+        reservation__total_cost__gt=0,
     )
     for payment in _each(rows):
         yield (
@@ -62,10 +64,9 @@ def promised(payments: QuerySet[Payment]) -> Found:
         reservation__status=Status.CANCELLED,
         reservation__refund_promised__gt=0,
     )
-    by_reservation = {payment.reservation_id: payment for payment in _each(likely)}
-    unmet = promises_unmet().filter(pk__in=by_reservation)
-    for pk in sorted(unmet.values_list("pk", flat=True), key=lambda pk: by_reservation[pk].pk):
-        payment = by_reservation[pk]
+    paid = list(likely.order_by().values_list("reservation", flat=True))
+    unmet = promises_unmet().filter(pk__in=paid).values_list("pk", flat=True)
+    for payment in _each(likely.filter(reservation__in=list(unmet))):
         yield (
             payment,
             f"{payment.reservation.refund_promised} was promised back,"
@@ -107,8 +108,15 @@ def refused_refunds(payments: QuerySet[Payment]) -> Found:
         yield payment, "the gateway refused to pay a refund."
 
 
-def _each(payments: QuerySet[Payment]) -> QuerySet[Payment]:
-    return payments.select_related("reservation").order_by("pk")
+def _each(payments: QuerySet[Payment]) -> Iterator[Payment]:
+    """The payments with their reservations, some at a time.
+
+    Mostly there is none: so it is asked for their ids alone, which takes no more than indexes.
+    """
+    found = list(payments.order_by("pk").values_list("pk", flat=True))
+    for first in range(0, len(found), AT_A_TIME):
+        some = Payment.objects.filter(pk__in=found[first : first + AT_A_TIME])
+        yield from some.select_related("reservation").order_by("pk")
 
 
 def open_disputes(payments: QuerySet[Payment]) -> QuerySet[Dispute]:

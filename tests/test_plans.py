@@ -9,8 +9,9 @@ from django.db import connection
 from centers import search
 from centers.geo import Place
 from centers.models import Center, MeetingRoom
+from reservations.office.home import home
 from tests import factories_centers as make
-from tests.factories_people import UserFactory
+from tests.factories_people import AdministratorFactory, UserFactory
 from tests.world import NOW, World
 
 pytestmark = pytest.mark.django_db
@@ -144,3 +145,49 @@ def test_no_hot_operation_reads_a_large_table_whole(client, no_scans, operation)
     assert told
     for sql, plan in told:
         assert not scans(plan), f"{sql}\n{plan}"
+
+
+PAGES = (
+    "",
+    "reservations/reservation/",
+    "reservations/reservation/?status__exact=Confirmed",
+    "reservations/reservation/?q=garcia",
+    "centers/center/",
+    "centers/meetingroom/",
+    "centers/rate/",
+    "centers/service/",
+    "accounts/user/",
+    "accounts/user/?q=garcia",
+    "payments/payment/",
+    "payments/refund/",
+    "reservations/reservation/reports/revenue/",
+    "reservations/reservation/reports/utilization/",
+    "reservations/reservation/reports/cancellations/",
+    "reservations/reservation/reports/discounts/",
+)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_of_the_back_office_reads_a_large_table_whole(client, no_scans, page):
+    with time_machine.travel(NOW, tick=False):
+        World(client)
+        client.force_login(AdministratorFactory())
+        told = plans(lambda: client.get(f"/admin/{page}"))
+
+    assert told
+    for sql, plan in told:
+        assert not scans(plan), f"{sql}\n{plan}"
+
+
+@pytest.mark.postgres
+def test_the_front_page_finds_the_few_by_their_index(client, no_scans):
+    with time_machine.travel(NOW, tick=False):
+        World(client)
+        told = plans(lambda: home(AdministratorFactory(), now=NOW))
+    plan = "\n".join(plan for _, plan in told)
+
+    for index in (
+        *("center_time_zone", "payment_let_go", "reservation_by_start", "reservation_by_status"),
+        *("reservation_promised_back", "reservation_waiting"),
+    ):
+        assert index in plan, f"{index}\n{plan}"

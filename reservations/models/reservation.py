@@ -35,8 +35,12 @@ class Reservation(models.Model):
         models.PROTECT,
         related_name="reservations",
         verbose_name="customer",
+        # Here and below: an index of several columns that begins with it does as well.
+        db_index=False,
     )
-    room = models.ForeignKey("centers.MeetingRoom", models.PROTECT, related_name="reservations")
+    room = models.ForeignKey(
+        "centers.MeetingRoom", models.PROTECT, related_name="reservations", db_index=False
+    )
     start = models.DateTimeField()
     end = models.DateTimeField()
     turnaround_minutes = models.PositiveIntegerField(default=0)
@@ -155,7 +159,7 @@ class Reservation(models.Model):
         indexes = [
             models.Index(fields=["user", "start"], name="reservation_by_user"),
             models.Index(fields=["room", "start"], name="reservation_by_room"),
-            models.Index(fields=["status", "start"], name="reservation_by_status"),
+            models.Index(fields=["status", "start", "id"], name="reservation_by_status"),
             # The back office's list, and the days of all centers.
             models.Index(fields=["-start", "-id"], name="reservation_by_start"),
             # The few of which `reconcile_payments` asks whether the difference went back.
@@ -163,6 +167,18 @@ class Reservation(models.Model):
                 fields=["start"],
                 condition=Q(reduced_by__gt=0),
                 name="reservation_became_cheaper",
+            ),
+            # And the few of which it asks whether what was promised went back.
+            models.Index(
+                fields=["start", "id"],
+                condition=Q(status=Status.CANCELLED, refund_promised__gt=0),
+                name="reservation_promised_back",
+            ),
+            # Requests, the longest waiting first.
+            models.Index(
+                fields=["booked_at", "id"],
+                condition=Q(status=Status.PENDING),
+                name="reservation_waiting",
             ),
         ]
 
@@ -267,7 +283,9 @@ class Attendee(models.Model):
 class ChosenService(models.Model):
     """An extra on a reservation, with what the customer said of it."""
 
-    reservation = models.ForeignKey(Reservation, models.CASCADE, related_name="chosen_services")
+    reservation = models.ForeignKey(
+        Reservation, models.CASCADE, related_name="chosen_services", db_index=False
+    )
     service = models.ForeignKey("centers.Service", models.PROTECT, related_name="+")
     duration_hours = models.DecimalField(max_digits=6, decimal_places=2, null=True, blank=True)
     quantity = models.PositiveIntegerField(null=True, blank=True)
@@ -295,10 +313,16 @@ class LineItemType(models.TextChoices):
     TAX = "Tax"
 
 
+# What may make a bill cheaper than the list prices.
+TAKING_OFF = (LineItemType.ALLOWANCE, LineItemType.PROMOTION, LineItemType.ADJUSTMENT)
+
+
 class LineItem(models.Model):
     """A line of the bill as it was priced; `amount` and `rate` are the words the customer saw."""
 
-    reservation = models.ForeignKey(Reservation, models.CASCADE, related_name="line_items")
+    reservation = models.ForeignKey(
+        Reservation, models.CASCADE, related_name="line_items", db_index=False
+    )
     position = models.PositiveIntegerField()
     type = models.CharField(max_length=10, choices=LineItemType.choices)
     description = models.CharField(max_length=500)
@@ -318,6 +342,19 @@ class LineItem(models.Model):
                 fields=["reservation", "position"], name="line_item_position_once"
             )
         ]
+        indexes = [
+            # What reports add up of the bills: their tax, and what made them cheaper.
+            models.Index(
+                fields=["reservation", "total"],
+                condition=Q(type=LineItemType.TAX),
+                name="line_item_tax",
+            ),
+            models.Index(
+                fields=["reservation", "type", "total"],
+                condition=Q(type__in=TAKING_OFF),
+                name="line_item_taking_off",
+            ),
+        ]
 
     def __str__(self) -> str:
         return f"{self.description}: {self.amount}"
@@ -330,7 +367,9 @@ class AllowanceUse(models.Model):
     an allowance that the customer chose and that the booking has no hour left for.
     """
 
-    reservation = models.ForeignKey(Reservation, models.CASCADE, related_name="allowance_uses")
+    reservation = models.ForeignKey(
+        Reservation, models.CASCADE, related_name="allowance_uses", db_index=False
+    )
     allowance = models.ForeignKey("reservations.Allowance", models.PROTECT, related_name="uses")
     hours = models.PositiveIntegerField()
     discount = MoneyField()

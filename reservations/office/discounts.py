@@ -14,7 +14,7 @@ from django.conf import settings
 from django.db.models import Count, F, Q, QuerySet, Sum
 
 from centers.models import Center
-from reservations.models import AllowanceUse, LineItem, LineItemType
+from reservations.models import TAKING_OFF, AllowanceUse, LineItem, LineItemType
 from reservations.office.amounts import Hundredths, amount
 from reservations.office.periods import month_number
 from reservations.office.selection import Selection, pieces
@@ -54,6 +54,14 @@ class CodeCost:
     cost: Decimal
     billed: Decimal
 
+    def __add__(self, other: "CodeCost") -> "CodeCost":
+        return CodeCost(
+            self.code,
+            self.uses + other.uses,
+            self.cost + other.cost,
+            self.billed + other.billed,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class AllowanceCost:
@@ -80,42 +88,35 @@ class Report:
 
 
 def report(selection: Selection) -> Report:
-    """The cost of what was given away, in six questions. Raises TooMuch."""
+    """The cost of what was given away, in five questions. Raises TooMuch."""
     zones = selection.zones()
     months = selection.period.months()
     total = NOTHING
     by_center: dict[int, Cost] = {}
     by_month = dict.fromkeys(months, NOTHING)
+    by_code: dict[str, CodeCost] = {}
     tells_centers = selection.tells_centers()
-    by = ("at", "month") if tells_centers else ("month",)
-    for row in pieces(_by_center_and_month(selection, zones, by)):
-        cost = Cost(**{name: -amount(row[name]) for name in SUMS})
+    for row in pieces(_taken_off(selection, zones, by_center=tells_centers)):
+        cost = Cost(**{name: -amount(row[name]) for name in COSTS})
         total += cost
         center = row.get("at", 0)
         by_center[center] = by_center.get(center, NOTHING) + cost
         by_month[months[row["month"]]] += cost
+        if row["uses"]:
+            used = CodeCost(row["by_code"], row["uses"], cost.promotions, amount(row["billed"]))
+            by_code[used.code] = by_code[used.code] + used if used.code in by_code else used
     names = Center.objects.filter(pk__in=by_center if tells_centers else ())
     return Report(
         total,
         by_center if tells_centers else None,
         by_month,
-        [_code(row) for row in pieces(_by_code(selection, zones))],
+        sorted(by_code.values(), key=lambda each: (-each.cost, each.code)),
         [_allowance(row) for row in pieces(_by_description(selection, zones))],
         dict(names.values_list("pk", "name")),
     )
 
 
-def _lines(selection: Selection, zones: list[str], *types: LineItemType) -> QuerySet[LineItem]:
-    return LineItem.objects.filter(
-        selection.starting(zones, path="reservation__"), *_earning(), type__in=types
-    ).order_by()
-
-
-def _earning() -> list[Q]:
-    return [Q(reservation__status__in=sorted(EARNING), reservation__currency=settings.CURRENCY)]
-
-
-SUMS: dict[str, Any] = {
+COSTS: dict[str, Any] = {
     name: Sum(Hundredths("total"), filter=Q(type=kind))
     for name, kind in (
         ("promotions", LineItemType.PROMOTION),
@@ -123,46 +124,43 @@ SUMS: dict[str, Any] = {
         ("adjustments", LineItemType.ADJUSTMENT),
     )
 }
+BY_A_CODE = Q(type=LineItemType.PROMOTION)
 
 
-def _by_center_and_month(
-    selection: Selection, zones: list[str], by: tuple[str, ...]
-) -> QuerySet[Any]:
-    types = (LineItemType.PROMOTION, LineItemType.ALLOWANCE, LineItemType.ADJUSTMENT)
+def _taken_off(selection: Selection, zones: list[str], *, by_center: bool) -> QuerySet[Any]:
+    """The lines that take something off, by month and promo code, and by center if wanted.
+
+    A bill has one line of a promo code at most, so that its total is added once.
+    """
+    by = {
+        "month": month_number(selection.period, zones, path="reservation__"),
+        "by_code": F("reservation__promo_code__code"),
+        **({"at": F("reservation__room__center")} if by_center else {}),
+    }
+    rows = LineItem.objects.filter(*_earning(selection, zones), type__in=TAKING_OFF)
     return (
-        _lines(selection, zones, *types)
-        .annotate(
-            at=F("reservation__room__center"),
-            month=month_number(selection.period, zones, path="reservation__"),
-        )
+        rows.order_by()
+        .annotate(**by)
         .values(*by)
-        .annotate(**SUMS)
-    )
-
-
-def _by_code(selection: Selection, zones: list[str]) -> QuerySet[Any]:
-    """A bill has one such line at most, so that its total is added once."""
-    return (
-        _lines(selection, zones, LineItemType.PROMOTION)
-        .values(code=F("reservation__promo_code__code"))
         .annotate(
-            uses=Count("pk"),
-            cost=Sum(Hundredths("total")),
-            billed=Sum(Hundredths("reservation__total_cost")),
+            **COSTS,
+            uses=Count("reservation", filter=BY_A_CODE),
+            billed=Sum(Hundredths("reservation__total_cost"), filter=BY_A_CODE),
         )
-        .order_by("cost", "code")
     )
 
 
-def _code(row: dict[str, Any]) -> CodeCost:
-    return CodeCost(row["code"], row["uses"], -amount(row["cost"]), amount(row["billed"]))
+def _earning(selection: Selection, zones: list[str]) -> tuple[Q, Q]:
+    """What belongs to reservations that earn, and that the selection tells of."""
+    return (
+        selection.starting(zones, path="reservation__"),
+        Q(reservation__status__in=sorted(EARNING), reservation__currency=settings.CURRENCY),
+    )
 
 
 def _by_description(selection: Selection, zones: list[str]) -> QuerySet[Any]:
     return (
-        AllowanceUse.objects.filter(
-            selection.starting(zones, path="reservation__"), *_earning(), hours__gt=0
-        )
+        AllowanceUse.objects.filter(*_earning(selection, zones), hours__gt=0)
         .order_by()
         .values(description=F("allowance__description"))
         .annotate(

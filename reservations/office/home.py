@@ -22,14 +22,14 @@ from accounts.customers import known_to
 from accounts.models import User
 from accounts.outbox import OutboxMessage
 from centers.models import Center
-from centers.span import midnight
+from centers.span import Span, midnight
 from payments.models import Payment
 from reservations import attention
 from reservations.models import Reservation
 from reservations.office import charts, revenue, utilization
 from reservations.office.charts import Chart
 from reservations.office.filters import SEE
-from reservations.office.periods import DAY, Period, alike, days_in_month
+from reservations.office.periods import DAY, Period, days_in_month, starting_by_clock
 from reservations.office.selection import Selection, TooMuch
 from reservations.office.tables import percent
 from reservations.status import EARNING, Status
@@ -200,16 +200,12 @@ def _tomorrow(user: User, zones: list[str], now: dt.datetime) -> Day:
 def _on(user: User, zones: list[str], now: dt.datetime, later: int) -> QuerySet[Reservation]:
     """The arrivals of the day so much later than today, which is not everywhere the same day."""
 
-    def span(name: str) -> tuple[dt.datetime, dt.datetime]:
+    def span(name: str) -> Span:
         zone = places.time_zone(name)
         day = now.astimezone(zone).date() + later * DAY
-        return midnight(day, zone), midnight(day + DAY, zone)
+        return Span(midnight(day, zone), midnight(day + DAY, zone))
 
-    exactly = Q(pk__in=[])
-    for (first, last), names in alike(zones, span):
-        exactly |= Q(room__center__time_zone_id__in=names, start__gte=first, start__lt=last)
-    roughly = Q(start__gte=now - 2 * DAY, start__lt=now + 4 * DAY)
-    return _meetings(user).filter(roughly & exactly, status__in=sorted(EARNING))
+    return _meetings(user).filter(starting_by_clock(zones, span), status__in=sorted(EARNING))
 
 
 def _day(title: str, rows: QuerySet[Reservation], zones: list[str], note: str = "") -> Day:
@@ -335,12 +331,12 @@ def _about_payment(payment: Payment, what: str) -> Concern:
 
 def _figures(page: Home, user: User, now: dt.datetime) -> None:
     centers = roles.centers_of(user, SEE)
-    zones = _zones(roles.scope(user, SEE, ""))
-    if not zones:
-        return
     mine = Center.objects.filter(roles.scope(user, SEE, ""))
     if mine[: MOST_CENTERS + 1].count() > MOST_CENTERS:
         page.note = "These are too many centers for this page. The reports have the figures."
+        return
+    zones = _zones(roles.scope(user, SEE, ""))
+    if not zones:
         return
     # A day that has come at every center.
     today = min(now.astimezone(places.time_zone(zone)).date() for zone in zones)

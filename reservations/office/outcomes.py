@@ -88,22 +88,21 @@ def report(selection: Selection) -> Report:
     """The outcomes of the selection, in four questions. Raises TooMuch."""
     zones = selection.zones()
     tells_centers = selection.tells_centers()
-    rows = (
-        Reservation.objects.filter(
-            selection.starting(zones),
-            status__in=[*sorted(EARNING), Status.CANCELLED, Status.DECLINED, Status.EXPIRED],
-            booked_at__isnull=False,
-        )
-        .order_by()
-        .annotate(at=F("room__center"), month=month_number(selection.period, zones))
-        .values(*(("at", "month") if tells_centers else ("month",)))
-        .annotate(**COUNTS)
+    by = {
+        "month": month_number(selection.period, zones),
+        **({"at": F("room__center")} if tells_centers else {}),
+    }
+    rows = Reservation.objects.filter(
+        selection.starting(zones),
+        status__in=[*sorted(EARNING), Status.CANCELLED, Status.DECLINED, Status.EXPIRED],
+        booked_at__isnull=False,
     )
+    sums = rows.order_by().annotate(**by).values(*by).annotate(**COUNTS)
     months = selection.period.months()
     total = NONE
     by_center: dict[int, Outcomes] = {}
     by_month = dict.fromkeys(months, NONE)
-    for row in pieces(rows):
+    for row in pieces(sums):
         center, month = row.pop("at", 0), months[row.pop("month")]
         outcomes = Outcomes(**{**row, "lost": amount(row["lost"])})
         total += outcomes

@@ -11,8 +11,19 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from django.db.models import Case, IntegerField, Q, Value, When
+from django.db.models import (
+    Case,
+    DateTimeField,
+    Exists,
+    ExpressionWrapper,
+    IntegerField,
+    OuterRef,
+    Q,
+    Value,
+    When,
+)
 
+from centers.models import MeetingRoom
 from centers.span import Span, midnight
 from roombook import places
 
@@ -75,24 +86,42 @@ def starting_in(period: Period, zones: Iterable[str], *, path: str = "") -> Q:
 
     `zones` are the time zones of all centers that are asked about; `path` leads to the reservation.
     """
-    held = period.anywhere()
-    # For the index; which of these it is, each zone says.
-    roughly = Q(**{f"{path}start__gte": held.start, f"{path}start__lt": held.end})
+    return starting_by_clock(zones, period.span, path=path)
+
+
+def starting_by_clock(zones: Iterable[str], reading: Callable[[str], Span], *, path: str = "") -> Q:
+    """Reservations that begin within the span that their center's clock makes of it.
+
+    Most lie within it by every clock. Only of the others, at its ends, the center is looked up:
+    to look up those of a whole month takes longer than to add up their bills.
+    """
+    spans = alike(zones, reading)
+    if not spans:
+        return Q(pk__in=[])
+    starts, ends = [span.start for span, _ in spans], [span.end for span, _ in spans]
+    roughly = _starting(min(starts), max(ends), path)
+    surely = Q(pk__in=[])
+    if max(starts) < min(ends):
+        surely = _starting(max(starts), min(ends), path)
+    if len(spans) == 1:
+        return surely
     exactly = Q(pk__in=[])
-    for span, names in alike(zones, period.span):
-        exactly |= Q(
-            **{
-                f"{path}room__center__time_zone_id__in": names,
-                f"{path}start__gte": span.start,
-                f"{path}start__lt": span.end,
-            }
-        )
-    return roughly & exactly
+    for span, names in spans:
+        exactly |= _starting(span.start, span.end) & Q(center__time_zone_id__in=names)
+    begins = ExpressionWrapper(OuterRef(f"{path}start"), output_field=DateTimeField())
+    room = MeetingRoom.objects.filter(pk=OuterRef(f"{path}room")).annotate(start=begins)
+    return roughly & (surely | Q(Exists(room.filter(exactly))))
 
 
-def month_number(period: Period, zones: Iterable[str], *, path: str = "") -> Case:
+def _starting(first: dt.datetime, last: dt.datetime, path: str = "") -> Q:
+    return Q(**{f"{path}start__gte": first, f"{path}start__lt": last})
+
+
+def month_number(period: Period, zones: Iterable[str], *, path: str = "") -> Case | Value:
     """Which of `period.months()` a meeting of the period begins in, by its center's clock."""
     later = period.months()[1:]
+    if not later:
+        return Value(0)
 
     def turns(zone: str) -> tuple[dt.datetime, ...]:
         return tuple(midnight(month, places.time_zone(zone)) for month in later)

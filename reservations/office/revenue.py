@@ -31,16 +31,15 @@ from typing import Any
 from django.conf import settings
 from django.db.models import (
     BigIntegerField,
-    Case,
     Count,
     Exists,
     F,
+    FilteredRelation,
     OuterRef,
     Q,
     QuerySet,
     Sum,
     Value,
-    When,
 )
 from django.db.models.functions import Coalesce, Greatest, Least
 
@@ -151,35 +150,23 @@ def summed(rows: Iterable[Earned], key: Callable[[Earned], Any]) -> dict[Any, Ta
 def total(selection: Selection) -> Takings:
     """Only the sum."""
     zones = selection.zones()
-    found = [
-        _takings(rows.aggregate(**sums))
-        for rows, sums in (
-            (_bills(selection, zones), BILLS),
-            (_taxes(selection, zones), TAXES),
-            (_exceptions(selection, zones), EXCEPTIONS),
-        )
-    ]
+    found = [_takings(rows.aggregate(**sums)) for rows, sums in _questions(selection, zones)]
     return sum(found, NOTHING)
 
 
 def earned(selection: Selection, *, by_center: bool = True) -> Iterable[Earned]:
-    """The takings in as small pieces as the database makes of them, in no order.
-
-    Three questions: the bills, their tax, and the few that were refunded or cancelled.
-    """
+    """The takings in as small pieces as the database makes of them, in no order."""
     zones = selection.zones()
-    by = (
-        ("at", "month", "by_partner", "by_code")
-        if by_center
-        else ("month", "by_partner", "by_code")
-    )
+    by = {
+        "month": month_number(selection.period, zones),
+        "by_partner": F("partner"),
+        "by_code": F("promo_code"),
+        # Looked up for each booking: only where it is asked for.
+        **({"at": F("room__center")} if by_center else {}),
+    }
     sums_of: dict[tuple[Any, ...], Takings] = {}
-    for rows, sums, path in (
-        (_bills(selection, zones), BILLS, ""),
-        (_taxes(selection, zones), TAXES, "reservation__"),
-        (_exceptions(selection, zones), EXCEPTIONS, ""),
-    ):
-        for row in _grouped(rows, sums, path, selection, zones, by):
+    for rows, sums in _questions(selection, zones):
+        for row in pieces(rows.order_by().annotate(**by).values(*by).annotate(**sums)):
             key = (row.get("at"), row["month"], row["by_partner"], row["by_code"])
             sums_of[key] = sums_of.get(key, NOTHING) + _takings(row)
     months = selection.period.months()
@@ -190,24 +177,17 @@ def earned(selection: Selection, *, by_center: bool = True) -> Iterable[Earned]:
     )
 
 
-def _grouped(
-    rows: QuerySet[Any],
-    sums: dict[str, Any],
-    path: str,
-    selection: Selection,
-    zones: list[str],
-    by: tuple[str, ...],
-) -> list[dict[str, Any]]:
-    return pieces(
-        rows.order_by()
-        .annotate(
-            at=F(f"{path}room__center"),
-            month=month_number(selection.period, zones, path=path),
-            by_partner=F(f"{path}partner"),
-            by_code=F(f"{path}promo_code"),
-        )
-        .values(*by)
-        .annotate(**sums)
+Question = tuple[QuerySet[Reservation], dict[str, Any]]
+
+
+def _questions(selection: Selection, zones: list[str]) -> tuple[Question, ...]:
+    """The bills, and the few of which something went back, and the fees, each with what of it
+    is summed up."""
+    rows = Reservation.objects.filter(selection.starting(zones), currency=settings.CURRENCY)
+    return (
+        (_bills(rows), BILLS),
+        (_refunded(rows), REFUNDED),
+        (_cancelled(rows), CANCELLED),
     )
 
 
@@ -218,67 +198,58 @@ def _takings(row: dict[str, Any]) -> Takings:
     )
 
 
-def _bills(selection: Selection, zones: list[str]) -> QuerySet[Reservation]:
-    return Reservation.objects.filter(
-        selection.starting(zones), status__in=sorted(EARNING), currency=settings.CURRENCY
+def _bills(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
+    """With the tax line of each, of which a bill has one at most."""
+    of_tax = FilteredRelation("line_items", condition=Q(line_items__type=LineItemType.TAX))
+    return rows.filter(status__in=sorted(EARNING)).annotate(tax_line=of_tax)
+
+
+BILLS = {
+    "bookings": Count("pk"),
+    "billed": hundredths("total_cost"),
+    "tax": hundredths("tax_line__total"),
+}
+
+
+def _refunded(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
+    """Bookings that were refunded: what of the bill went back."""
+    refunds = Refund.objects.filter(payment__reservation=OuterRef("pk"))
+    return (
+        rows.filter(Exists(refunds), status__in=sorted(EARNING))
+        .annotate(**PARTS)
+        .annotate(loss=_or_nothing(Least(F("bill"), F("given") - F("cheaper"))))
     )
 
 
-BILLS = {"bookings": Count("pk"), "billed": hundredths("total_cost")}
-
-
-def _taxes(selection: Selection, zones: list[str]) -> QuerySet[LineItem]:
-    return LineItem.objects.filter(
-        selection.starting(zones, path="reservation__"),
-        type=LineItemType.TAX,
-        reservation__status__in=sorted(EARNING),
-        reservation__currency=settings.CURRENCY,
+def _cancelled(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
+    """Cancelled ones that were paid for: what is kept of it."""
+    payments = CAPTURED.filter(reservation=OuterRef("pk"))
+    owed = Coalesce(Hundredths("refund_promised"), 0) + F("cheaper")
+    return (
+        rows.filter(Exists(payments), status=Status.CANCELLED)
+        .annotate(**PARTS, taken=sum_of(CAPTURED, "amount", by="reservation"))
+        .annotate(fee=_or_nothing(F("taken") - Greatest(F("given"), owed)))
     )
 
 
-TAXES = {"tax": hundredths("total")}
+def _or_nothing(hundredths: Any) -> Greatest:
+    """The sum, and 0 where it is below."""
+    return Greatest(Value(0), hundredths, output_field=BigIntegerField())
 
 
-def _exceptions(selection: Selection, zones: list[str]) -> QuerySet[Reservation]:
-    """Bookings that were refunded, and cancelled ones that were paid for."""
-    refunded = Q(status__in=sorted(EARNING)) & Exists(
-        Refund.objects.filter(payment__reservation=OuterRef("pk"))
-    )
-    cancelled = Q(status=Status.CANCELLED) & Exists(CAPTURED.filter(reservation=OuterRef("pk")))
-    rows = Reservation.objects.filter(
-        selection.starting(zones),
-        refunded | cancelled,
-        # Told apart from the two above for the index.
-        status__in=[*sorted(EARNING), Status.CANCELLED],
-        currency=settings.CURRENCY,
-    )
-    return rows.annotate(
-        bill=Hundredths("total_cost"),
-        bill_tax=sum_of(LineItem.objects.filter(type=LineItemType.TAX), "total", by="reservation"),
-        taken=sum_of(CAPTURED, "amount", by="reservation"),
-        given=sum_of(not_refused(), "amount", by="payment__reservation"),
-        cheaper=Hundredths("reduced_by"),
-        promised=Coalesce(Hundredths("refund_promised"), 0),
-    ).annotate(
-        loss=_only_if(
-            ~Q(status=Status.CANCELLED),
-            Greatest(0, Least(F("bill"), F("given") - F("cheaper"))),
-        ),
-        fee=_only_if(
-            Q(status=Status.CANCELLED),
-            Greatest(0, F("taken") - Greatest(F("given"), F("promised") + F("cheaper"))),
-        ),
-    )
-
-
-def _only_if(condition: Q, then: Any) -> Case:
-    return Case(When(condition, then=then), default=Value(0), output_field=BigIntegerField())
-
-
-EXCEPTIONS = {
+PARTS: dict[str, Any] = {
+    "bill": Hundredths("total_cost"),
+    "bill_tax": sum_of(LineItem.objects.filter(type=LineItemType.TAX), "total", by="reservation"),
+    "given": sum_of(not_refused(), "amount", by="payment__reservation"),
+    "cheaper": Hundredths("reduced_by"),
+}
+REFUNDED = {
     "refunded": Sum("loss"),
+    "tax": Sum(Share(F("bill_tax"), Value(0) - F("loss"), F("bill"))),
+}
+CANCELLED = {
     "fees": Sum("fee"),
-    "tax": Sum(Share(F("bill_tax"), F("fee") - F("loss"), F("bill"))),
+    "tax": Sum(Share(F("bill_tax"), F("fee"), F("bill"))),
 }
 
 

@@ -190,6 +190,6 @@ def test_discounts_are_asked_as_often_for_2000_as_for_20():
     few = questions(given)
     more(1980, START + DAY)
 
-    assert questions(given) == few == 6
+    assert questions(given) == few == 5
     assert given().total.promotions == Decimal(2000)
     assert given().allowances[0].hours == 2000
