@@ -1,11 +1,14 @@
 """Which rows staff may import and export, by their roles (B18)."""
 
-from typing import Any
+from typing import Any, ClassVar
 
 from django.contrib.auth import get_permission_codename
+from django.db import models
 
 from accounts import roles
 from roombook.imports.sheet import Allowed, Centers, Sheet
+
+REPORTS = "reservations.see_reports"
 
 
 class ByRole(Sheet):
@@ -14,25 +17,23 @@ class ByRole(Sheet):
     Reports are for taking out too, so who sees those (the Accountant) may export what they view.
     """
 
-    # Rows that belong to no center are for those only who may change them everywhere.
-    belongs_to_a_center = True
+    # Leads from a row to its center. None where it belongs to none: such rows are for those only
+    # who may change them everywhere.
+    center_path: ClassVar[str | None] = "center"
+    # Foreign keys that a row shows.
+    related: ClassVar[tuple[str, ...]] = ()
+    # How an export is sorted.
+    order: ClassVar[tuple[str, ...]] = ("pk",)
 
     @classmethod
-    def allowed_for(cls, user: Any) -> Allowed | None:
+    def allowed_for(cls, user: Any) -> Allowed:
         add, change = cls._centers(user, "add"), cls._centers(user, "change")
-        allowed = Allowed(add=add, change=change, export=cls._exported(user, change))
-        if not cls.belongs_to_a_center:
-            may_import = add is None and change is None
-            may_export = allowed.export is None
-            if not (may_import or may_export):
-                return None
+        export = cls._exported(user, change)
+        if cls.center_path is None:
             nowhere: Centers = set()
-            return Allowed(
-                add=None if may_import else nowhere,
-                change=None if may_import else nowhere,
-                export=None if may_export else nowhere,
-            )
-        return allowed if allowed.may_import or allowed.may_export else None
+            write = None if add is None and change is None else nowhere
+            return Allowed(write, write, None if export is None else nowhere)
+        return Allowed(add, change, export)
 
     @classmethod
     def _exported(cls, user: Any, change: Centers) -> Centers:
@@ -48,8 +49,18 @@ class ByRole(Sheet):
         name = f"{opts.app_label}.{get_permission_codename(action, opts)}"
         return _set(roles.centers_of(user, name))
 
+    def stored(self) -> models.QuerySet[Any]:
+        return self._rows_at(self.allowed.change)
 
-REPORTS = "reservations.see_reports"
+    def exported(self) -> models.QuerySet[Any]:
+        return self._rows_at(self.allowed.export).order_by(*self.order)
+
+    def _rows_at(self, centers: Centers) -> models.QuerySet[Any]:
+        # Nothing told, Django would follow every key.
+        rows = self._meta.model._default_manager.select_related(*self.related or (None,))
+        if self.center_path is None or centers is None:
+            return rows
+        return rows.filter(**{f"{self.center_path}__in": centers})
 
 
 def _set(centers: frozenset[int] | None) -> Centers:

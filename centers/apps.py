@@ -5,12 +5,18 @@ class CentersConfig(AppConfig):
     name = "centers"
 
     def ready(self) -> None:
-        from centers import models, resources, search_index
+        from centers import models, search_index
         from centers.models import CenterImage, MeetingRoom
+        from centers.resources.centers import CenterSheet
+        from centers.resources.closures import ClosureSheet
+        from centers.resources.rates import RateSheet
+        from centers.resources.rooms import RoomSheet
+        from centers.resources.services import ServiceSheet
         from roombook import history, images
+        from roombook.imports.sheet import register
 
         search_index.connect()
-        resources.connect()
+        register(CenterSheet, RateSheet, RoomSheet, ServiceSheet, ClosureSheet)
         images.delete_with(CenterImage, "image", "thumbnail")
         images.delete_with(MeetingRoom, "picture", "picture_thumbnail")
         history.keep(models.Center, leave_out=models.Center.DERIVED)

@@ -13,8 +13,9 @@ class ReservationsConfig(AppConfig):
         from reservations import resources
         from reservations.models import Allowance, Partner, PromoCode
         from roombook import history
+        from roombook.imports.sheet import register
 
-        resources.connect()
+        register(resources.PromoCodeSheet, resources.AllowanceSheet)
         post_migrate.connect(lay_triggers, sender=self)
         checks.register(checks.Tags.database)(check_triggers)
         bound = ("centers", "room_types")

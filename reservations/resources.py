@@ -1,23 +1,26 @@
 """What makes bookings cheaper, as tables to import and export."""
 
+import contextlib
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
-from django.db import models
 from django.db.models import Sum
+from django.utils.functional import cached_property
 
 from accounts.imports import ByRole
 from accounts.models import User, canonical_email
 from centers.models import Center, ResourceType
-from centers.resources import types_by_name
+from centers.resources.common import types_by_name
 from reservations.models import Allowance, AllowanceEntry, PromoCode
 from roombook import history
 from roombook.imports import cells
-from roombook.imports.cells import Choice, Column, Kind
-from roombook.imports.files import Row
-from roombook.imports.sheet import Checked, Sheet, batches, is_id, register
+from roombook.imports.batches import rows_where
+from roombook.imports.cells import Choice, Column, Kind, is_id
+from roombook.imports.checking import NEEDED
+from roombook.imports.plan import Checked
+from roombook.imports.sheet import Cells
 
 Bound = frozenset[int]
 
@@ -65,12 +68,7 @@ class Account(Kind):
     how = "an account's e-mail address"
 
     def clean(self, value: str, row: Any = None, *, sheet: Any = None, **kwargs: Any) -> Any:
-        if not value:
-            return None
-        found = sheet.accounts.get(canonical_email(value))
-        if found is None:
-            raise ValueError("There is no account with this e-mail address.")
-        return found
+        return sheet.account_of(value) if value else None
 
     def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
         return "" if value is None else str(value.email)
@@ -79,7 +77,7 @@ class Account(Kind):
 class Benefit(ByRole):
     """Rows that may be bound to some centers and types of rooms."""
 
-    belongs_to_a_center = False
+    center_path = None
     extras: ClassVar[tuple[str, ...]] = ("bound_centers", "bound_types")
     # Extra -> the model's own name of it, and the column of its table.
     BOUND: ClassVar = {
@@ -90,38 +88,20 @@ class Benefit(ByRole):
     center_ids = Column("bound_centers", CenterIds())
     room_types = Column("bound_types", TypeNames())
 
-    def __init__(self, *args: Any) -> None:
-        super().__init__(*args)
-        self._names: dict[int, str] | None = None
-
-    @property
+    @cached_property
     def type_names(self) -> dict[int, str]:
-        if self._names is None:
-            self._names = dict(ResourceType.objects.values_list("pk", "name"))
-        return self._names
+        return dict(ResourceType.objects.values_list("pk", "name"))
 
-    def stored(self) -> models.QuerySet[Any]:
-        return self._meta.model._default_manager.all()
-
-    def exported(self) -> models.QuerySet[Any]:
-        return self.stored().order_by("pk")
-
-    def center_of(self, instance: Any) -> int | None:
-        return None
-
-    def look_up(self, rows: Sequence[Row]) -> None:
+    def look_up(self, rows: Sequence[Cells], stored: Iterable[Any]) -> None:
         self.types = types_by_name(is_service=False)
         ids: set[int] = set()
         for row in rows:
-            try:
-                parts = cells.parted(row.cells.get("center_ids", ""))
-            except ValueError:
-                continue
-            ids |= {int(text) for text in parts if is_id(text)}
-        self.centers: set[int] = set()
-        for batch in batches(sorted(ids)):
-            found = Center.objects.filter(pk__in=batch).values_list("pk", flat=True)
-            self.centers |= set(found)
+            # What is wrong is told when the row's turn comes.
+            with contextlib.suppress(ValueError):
+                ids |= {
+                    int(text) for text in cells.parted(row.get("center_ids", "")) if is_id(text)
+                }
+        self.centers = set(rows_where(Center.objects.values_list("pk", flat=True), "pk", ids))
 
     def attach(self, instances: Sequence[Any]) -> None:
         for extra, (name, column) in self.BOUND.items():
@@ -162,7 +142,7 @@ class PromoCodeSheet(Benefit):
     needed: ClassVar = (("code",),)
     moving: ClassVar = ("uses", "spent")
 
-    class Meta(Sheet.Meta):
+    class Meta:
         model = PromoCode
         fields = (
             *("code", "description", "is_active", "percent", "amount", "valid_from", "valid_until"),
@@ -170,15 +150,14 @@ class PromoCodeSheet(Benefit):
             *("minimum_spend", "center_ids", "room_types"),
         )
 
-    def key_of_row(self, row: Mapping[str, str]) -> Any:
+    def key_of_row(self, row: Cells) -> Any:
         return row.get("code", "").strip().upper()
 
     def key_of(self, instance: Any) -> Any:
         return instance.code
 
     def keys_stored(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
-        for batch in batches(sorted(keys)):
-            yield from PromoCode.objects.filter(code__in=batch).values_list("code", "pk")
+        yield from rows_where(PromoCode.objects.values_list("code", "pk"), "code", keys)
 
     def settle(self, instance: Any) -> None:
         instance.code = instance.code.strip().upper()
@@ -189,6 +168,7 @@ class AllowanceSheet(Benefit):
 
     name: ClassVar = "allowances"
     one: ClassVar = "allowance"
+    related: ClassVar = ("user",)
     key: ClassVar = ("account", "description", "kind", "valid_from")
     key_is_unique: ClassVar = False
     # Hours that are booked while a file is checked count.
@@ -198,22 +178,24 @@ class AllowanceSheet(Benefit):
     account = Column("user", Account())
     kind = Column("kind", Choice(Allowance.Kind.values))
 
-    class Meta(Sheet.Meta):
+    class Meta:
         model = Allowance
         fields = (
             *("id", "account", "description", "kind", "hours", "valid_from", "valid_until"),
             *("center_ids", "room_types", "is_automatic", "is_active"),
         )
 
-    def stored(self) -> models.QuerySet[Any]:
-        return Allowance.objects.select_related("user")
+    def look_up(self, rows: Sequence[Cells], stored: Iterable[Any]) -> None:
+        super().look_up(rows, stored)
+        addresses = {canonical_email(row.get("account", "")) for row in rows} - {""}
+        found = rows_where(User.objects.all(), "email", addresses)
+        self.accounts: dict[str, User] = {user.email: user for user in found}
 
-    def look_up(self, rows: Sequence[Row]) -> None:
-        super().look_up(rows)
-        addresses = {canonical_email(row.cells.get("account", "")) for row in rows} - {""}
-        self.accounts: dict[str, User] = {}
-        for batch in batches(sorted(addresses)):
-            self.accounts |= {user.email: user for user in User.objects.filter(email__in=batch)}
+    def account_of(self, address: str) -> User:
+        found = self.accounts.get(canonical_email(address))
+        if found is None:
+            raise ValueError("There is no account with this e-mail address.")
+        return found
 
     def attach(self, instances: Sequence[Any]) -> None:
         super().attach(instances)
@@ -225,18 +207,20 @@ class AllowanceSheet(Benefit):
         for each in instances:
             each.used_most = most.get(each.pk, 0)
 
-    def looked_at(self, rows: Sequence[Any]) -> None:
+    def looked_at(self, rows: Sequence[Any], by: Any) -> None:
         history.looked_at_all(
             {each.user_id: each.user for each in rows}.values(),
-            by=self.exporter,
+            by=by,
             note="Exported with their allowances.",
         )
 
-    def key_of_row(self, row: Mapping[str, str]) -> Any:
-        account = self.accounts.get(canonical_email(row.get("account", "")))
-        if account is None:
-            why = "There is no account with this e-mail address."
-            raise ValidationError({"user": why if row.get("account") else "This needs a value."})
+    def key_of_row(self, row: Cells) -> Any:
+        if not row.get("account"):
+            raise ValidationError({"user": NEEDED})
+        try:
+            account = self.account_of(row["account"])
+        except ValueError as error:
+            raise ValidationError({"user": str(error)}) from error
         try:
             begins = cells.Day().clean(row.get("valid_from", ""))
         except ValueError as error:
@@ -249,22 +233,14 @@ class AllowanceSheet(Benefit):
         return instance.user_id, description, str(instance.kind), instance.valid_from
 
     def keys_stored(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
-        for batch in batches(sorted({account for account, *_ in keys})):
-            rows = Allowance.objects.filter(user__in=batch)
-            shown = ("pk", "user_id", "description", "kind", "valid_from")
-            for pk, user, description, kind, begins in rows.values_list(*shown):
-                yield (user, cells.tidy(description).lower(), kind, begins), pk
+        shown = ("pk", "user_id", "description", "kind", "valid_from")
+        rows = Allowance.objects.values_list(*shown)
+        accounts = {account for account, *_ in keys}
+        for pk, user, description, kind, begins in rows_where(rows, "user", accounts):
+            yield (user, cells.tidy(description).lower(), kind, begins), pk
 
-    def judge(self, instance: Any, *, is_new: bool) -> dict[str, str]:
-        account = self.before.get("user_id")
-        if not is_new and account != instance.user_id:
+    def judge(self, row: Checked) -> dict[str, str]:
+        account = row.before.get("user_id")
+        if row.kind == Checked.CHANGED and account != row.instance.user_id:
             return {"user": "Hours stay with their account: switch these off and add others."}
         return {}
-
-
-SHEETS = (PromoCodeSheet, AllowanceSheet)
-
-
-def connect() -> None:
-    """Once, when the app is ready."""
-    register(*SHEETS)

@@ -6,12 +6,15 @@ forgotten. For the same reason such rows go by their number.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from auditlog.receivers import log_update
 from auditlog.registry import auditlog
 from django.db.models import Model
 from django.db.models.signals import pre_save
+
+if TYPE_CHECKING:
+    from auditlog.models import LogEntry
 
 HIDDEN = "(not kept)"
 NOTE = "note"
@@ -114,20 +117,28 @@ def looked_at(row: Model, *, by: Any = None, note: str = "") -> None:
 def looked_at_all(rows: Iterable[Model], *, by: Any, note: str) -> None:
     """The same of many rows of one model, by one INSERT."""
     from auditlog.models import LogEntry
+
+    access = LogEntry.Action.ACCESS
+    LogEntry.objects.bulk_create(entry(row, access, changes={}, by=by, note=note) for row in rows)
+
+
+def entry(
+    row: Model, action: int, *, changes: dict[str, Any], by: Any, note: str, **more: Any
+) -> "LogEntry":
+    """A line of the history that is not stored yet: for who writes many at once."""
+    from auditlog.models import LogEntry
     from django.contrib.contenttypes.models import ContentType
 
-    LogEntry.objects.bulk_create(
-        LogEntry(
-            content_type=ContentType.objects.get_for_model(row),
-            object_pk=str(row.pk),
-            object_id=row.pk,
-            object_repr=name_of(row),
-            action=LogEntry.Action.ACCESS,
-            changes={},
-            actor=by,
-            additional_data={NOTE: note},
-        )
-        for row in rows
+    return LogEntry(
+        content_type=ContentType.objects.get_for_model(row),
+        object_pk=str(row.pk),
+        object_id=row.pk,
+        object_repr=name_of(row),
+        action=action,
+        changes=changes,
+        actor=by,
+        additional_data={NOTE: note},
+        **more,
     )
 
 

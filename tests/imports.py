@@ -8,9 +8,38 @@ import json
 import openpyxl
 from django.core.files.uploadedfile import SimpleUploadedFile
 
-from roombook.imports.sheet import SHEETS, Allowed, Origin, read_all
+from centers.models import ResourceType
+from roombook.imports.checking import Check
+from roombook.imports.plan import Origin
+from roombook.imports.sheet import SHEETS, Allowed
+from roombook.imports.writing import write
+from tests.factories_centers import ResourceTypeFactory
 
 NOON = dt.datetime(2026, 11, 2, 12, tzinfo=dt.UTC)
+
+# The lists that are imported and exported: whether their rows belong to centers.
+LISTS = {
+    "centers/center": True,
+    "centers/meetingroom": True,
+    "centers/rate": True,
+    "centers/service": True,
+    "centers/closure": True,
+    "reservations/promocode": False,
+    "reservations/allowance": False,
+}
+
+OMAHA = {
+    "name": "Old Market",
+    "street1": "1001 Howard Street",
+    "city": "Omaha",
+    "state": "Nebraska",
+    "country": "USA",
+    "latitude": "41.2565",
+    "longitude": "-95.9345",
+    "mon": "08:00-12:30, 14:00-24:00",
+    "sun": "closed",
+    "tax_rate": "5.5",
+}
 
 
 def csv_of(*rows, delimiter=","):
@@ -35,8 +64,10 @@ def xlsx_of(*rows, sheet="Sheet1", more=()):
 
 
 def check(name, content, allowed=None):
-    sheet = SHEETS[name](allowed or Allowed())
-    return sheet, read_all(sheet.check(content))
+    found = Check(SHEETS[name](allowed or Allowed()), content)
+    for _ in found.steps():
+        pass
+    return found.sheet, found.plan
 
 
 def errors_of(name, content, allowed=None):
@@ -49,13 +80,40 @@ def load(name, content, actor=None, allowed=None):
     """Check and write; the counts."""
     sheet, plan = check(name, content, allowed)
     assert not plan.has_errors, [row.errors for row in plan.rows if row.errors]
-    sheet.write(plan, Origin(file="rows.csv", at=NOON, actor=actor))
+    write(sheet, plan, Origin(file="rows.csv", at=NOON, actor=actor))
     return {kind: count for kind, count in plan.counts.items() if count}
 
 
 def counts(name, content):
     _, plan = check(name, content)
     return {kind: count for kind, count in plan.counts.items() if count}
+
+
+def a_closure(center, **fields):
+    return {
+        "center_id": center.pk,
+        "room": "",
+        "starts_at": "2027-12-24T12:00",
+        "ends_at": "2027-12-27T00:00",
+        "reason": "Holidays",
+    } | fields
+
+
+def a_room(center, **fields):
+    if not ResourceType.objects.filter(name="Board room").exists():
+        ResourceTypeFactory(name="Board room")
+    return {
+        "center_id": center.pk,
+        "name": "Aspen",
+        "type": "Board room",
+        "capacity": "8",
+        **fields,
+    }
+
+
+def told(problems):
+    """Errors without their words."""
+    return [(row, column) for row, column, _ in problems]
 
 
 class Browser:

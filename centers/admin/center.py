@@ -11,7 +11,7 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path, reverse
 
 from accounts.scope import AtCenters
-from centers import forms, hours, models, resources
+from centers import forms, hours, models
 from centers.admin.common import OnTimeline, zone_of_center
 from centers.admin.inlines import (
     CenterImageInline,
@@ -22,6 +22,7 @@ from centers.admin.inlines import (
     RateInline,
     ServiceInline,
 )
+from centers.resources.centers import CenterSheet
 from centers.search import words_of
 from centers.signals import closure_saved
 from roombook.admin import CenterClock, ModelAdmin, ReadsPage, SavesWhatChanged
@@ -34,7 +35,7 @@ class CenterAdmin(
 ):
     """A center with all that belongs to it; rooms, services, closures come after its first save."""
 
-    sheet = resources.CenterSheet
+    sheet = CenterSheet
     form = forms.CenterForm
     center_path = ""
     timeline_label = "Timeline"

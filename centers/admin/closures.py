@@ -21,9 +21,10 @@ from unfold.widgets import (
 
 from accounts import roles
 from accounts.scope import AtCenters
-from centers import holidays, models, resources
+from centers import holidays, models
 from centers.admin.common import found_through_centers, zone_of_center
 from centers.holidays import State
+from centers.resources.closures import ClosureSheet
 from centers.signals import closure_saved
 from roombook.admin import (
     CenterClock,
@@ -44,7 +45,7 @@ MOST_CLOSURES = 2_000
 class ClosureAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, CenterClock, ModelAdmin):
     """Closures, on the clock of their center."""
 
-    sheet = resources.ClosureSheet
+    sheet = ClosureSheet
     form = TypedOnly
     fields = ("center", "room", "starts_at", "ends_at", "reason")
     list_display = ("reason_told", "center", "room", "starts", "ends")

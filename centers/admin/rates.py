@@ -11,9 +11,10 @@ from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
 from accounts.scope import AtCenters
-from centers import forms, models, resources
+from centers import forms, models
 from centers.admin.common import OF_CENTER, found_through_centers
 from centers.examples import examples
+from centers.resources.rates import RateSheet
 from roombook.admin import ModelAdmin, SavesWhatChanged
 from roombook.imports.admin import ImportsAndExports
 
@@ -22,7 +23,7 @@ from roombook.imports.admin import ImportsAndExports
 class RateAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, ModelAdmin):
     """Rates. Prices are typed into the list, too; each writes only what was typed."""
 
-    sheet = resources.RateSheet
+    sheet = RateSheet
     form = forms.RateForm
     fields = (
         *("center", "name", ("is_flat_rate", "flat_rate"), ("hourly", "half_day", "full_day")),

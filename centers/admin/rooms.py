@@ -8,8 +8,10 @@ from django.http import HttpRequest
 from django.urls import reverse
 
 from accounts.scope import AtCenters
-from centers import models, resources
+from centers import models
 from centers.admin.common import OF_CENTER, OnTimeline, OwnRates, found_through_centers, preview
+from centers.resources.rooms import RoomSheet
+from centers.resources.services import ServiceSheet
 from roombook.admin import ModelAdmin, SavesWhatChanged
 from roombook.editing import TypedOnly
 from roombook.imports.admin import ImportsAndExports
@@ -21,7 +23,7 @@ class MeetingRoomAdmin(
 ):
     """Rooms, also edited in their list."""
 
-    sheet = resources.RoomSheet
+    sheet = RoomSheet
     form = TypedOnly
     rows_of_center = "rooms"
     timeline_label = "Week"
@@ -113,7 +115,7 @@ class MeetingRoomAdmin(
 
 @admin.register(models.Service)
 class ServiceAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, OwnRates, ModelAdmin):
-    sheet = resources.ServiceSheet
+    sheet = ServiceSheet
     form = TypedOnly
     rows_of_center = "services"
     list_display = ("name", "center", "resource_type", "price", "bill_at_center", "is_active")

@@ -5,10 +5,11 @@ works, and shows what would change. Confirming checks the very same file again: 
 out otherwise than the preview did, nothing is written and the new preview is shown.
 """
 
+import copy
 import itertools
 import json
 import logging
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 from django import forms
@@ -33,9 +34,13 @@ from django.utils import timezone
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
 from roombook.imports import files
+from roombook.imports.checking import Check
+from roombook.imports.exporting import Export
 from roombook.imports.files import BadFile
 from roombook.imports.models import Upload
-from roombook.imports.sheet import Allowed, Checked, Origin, Plan, Refused, Sheet
+from roombook.imports.plan import Checked, Origin, Plan
+from roombook.imports.sheet import Allowed, Sheet
+from roombook.imports.writing import Refused, write
 from roombook.middleware import client_address
 
 logger = logging.getLogger(__name__)
@@ -45,7 +50,7 @@ SHOWN = 300
 FORMATS = {"csv": "text/csv; charset=utf-8", "xlsx": files.XLSX}
 EXPORT = "_export"
 
-News = Generator[dict[str, Any], None, None]
+News = Iterator[dict[str, Any]]
 
 
 class FileForm(forms.Form):
@@ -110,8 +115,8 @@ class Pages:
         allowed = self.sheet.allowed_for(request.user)
         asked = f"?{request.GET.urlencode()}" if request.GET else ""
         return {
-            "import_link": self._link("import") if allowed and allowed.may_import else "",
-            "export_link": self._link("export") + asked if allowed and allowed.may_export else "",
+            "import_link": self._link("import") if allowed.may_import else "",
+            "export_link": self._link("export") + asked if allowed.may_export else "",
         }
 
     # Import
@@ -163,22 +168,13 @@ class Pages:
         return self._told(self._check(request, allowed, upload))
 
     def _check(self, request: HttpRequest, allowed: Allowed, upload: Upload) -> News:
+        check = Check(self.sheet(allowed), bytes(upload.content))
         try:
-            plan = yield from self._checking(self.sheet(allowed), upload)
+            yield from _progress(check)
         except BadFile as error:
             yield {"html": self._fragment(request, "bad_file", upload, why=str(error))}
         else:
-            yield {"html": self._preview(request, upload, plan)}
-
-    def _checking(self, sheet: Sheet, upload: Upload) -> Generator[dict[str, Any], None, Plan]:
-        checking = sheet.check(bytes(upload.content))
-        while True:
-            try:
-                done, of = next(checking)
-            except StopIteration as end:
-                plan: Plan = end.value
-                return plan
-            yield {"done": done, "of": of, "what": "rows checked"}
+            yield {"html": self._preview(request, upload, check.plan)}
 
     def _preview(self, request: HttpRequest, upload: Upload, plan: Plan, *, why: str = "") -> str:
         new = plan.of(Checked.NEW)[:SHOWN]
@@ -211,12 +207,13 @@ class Pages:
         return self._told(self._write(request, allowed, upload, request.POST.get("digest", "")))
 
     def _write(self, request: HttpRequest, allowed: Allowed, upload: Upload, digest: str) -> News:
-        sheet = self.sheet(allowed)
+        check = Check(self.sheet(allowed), bytes(upload.content))
         try:
-            plan = yield from self._checking(sheet, upload)
+            yield from _progress(check)
         except BadFile as error:
             yield {"html": self._fragment(request, "bad_file", upload, why=str(error))}
             return
+        sheet, plan = check.sheet, check.plan
         if plan.digest != digest:
             why = "Something changed since the preview: this is what the file would do now."
             yield {"html": self._preview(request, upload, plan, why=why)}
@@ -230,7 +227,7 @@ class Pages:
             request=request,
         )
         try:
-            sheet.write(plan, origin)
+            write(sheet, plan, origin)
         except Refused as refused:
             yield {"html": self._fragment(request, "refused", upload, why=str(refused))}
             return
@@ -283,23 +280,22 @@ class Pages:
                 known_by="id" if "id" in self.sheet.columns() else self.sheet.key[0],
             )
         sheet = self.sheet(allowed)
-        sheet.exporter = request.user
         try:
-            rows = self._listed(request, sheet, params)
+            export = Export(sheet, self._listed(request, sheet, params), by=request.user)
         except IncorrectLookupParameters:
             return HttpResponseRedirect(self._link("export"))
         logger.info("%s exports %s as %s", request.user.pk, sheet.name, wanted)
         name = f"{sheet.name}-{timezone.now():%Y-%m-%d}.{wanted}"
         if wanted == "csv":
             # With the mark by which spreadsheets know UTF-8.
-            lines = itertools.chain(["\ufeff"], sheet.csv(rows))
+            lines = itertools.chain(["\ufeff"], export.csv())
             content = (line.encode() for line in lines)
             response: HttpResponseBase = StreamingHttpResponse(content, FORMATS[wanted])
             response["Content-Disposition"] = f'attachment; filename="{name}"'
             response["X-Accel-Buffering"] = "no"
         else:
             try:
-                file = sheet.xlsx(rows)
+                file = export.xlsx()
             except BadFile as error:
                 return self._page(
                     request, "imports/export.html", title="Export", why=str(error), links=[]
@@ -323,20 +319,17 @@ class Pages:
         filters = self._filters(params)
         if not filters:
             return rows
-        asked = request.GET
-        request.GET = filters  # type: ignore[assignment]
-        try:
-            changes = self.model_admin.get_changelist_instance(request)
-        finally:
-            request.GET = asked
-        listed = changes.get_queryset(request).order_by().values("pk")
+        asked = copy.copy(request)
+        asked.GET = filters  # type: ignore[assignment]
+        changes = self.model_admin.get_changelist_instance(asked)
+        listed = changes.get_queryset(asked).order_by().values("pk")
         return rows.filter(pk__in=listed)
 
     # What the pages share
 
     def _may(self, request: HttpRequest, what: str) -> Allowed:
         allowed = self.sheet.allowed_for(request.user)
-        if allowed is None or not getattr(allowed, what):
+        if not getattr(allowed, what):
             raise PermissionDenied
         return allowed
 
@@ -378,6 +371,11 @@ class Pages:
             "import_link": self._link("import"),
         }
         return render_to_string(f"imports/{name}.html", context, request)
+
+
+def _progress(check: Check) -> News:
+    for done, of in check.steps():
+        yield {"done": done, "of": of, "what": "rows checked"}
 
 
 def told(counts: dict[str, int]) -> dict[str, str]:

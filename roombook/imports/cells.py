@@ -77,6 +77,10 @@ class Flag(Plain):
         return "" if value is None else "true" if value else "false"
 
 
+def is_id(text: str) -> bool:
+    return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= HIGHEST
+
+
 class Whole(Plain):
     """A whole number from 0."""
 
@@ -173,7 +177,10 @@ class Moment(Plain):
 
     def read(self, text: str) -> dt.datetime:
         found = moment(text)
-        return found.replace(tzinfo=dt.UTC) if found.tzinfo is None else found.astimezone(dt.UTC)
+        try:
+            return found.astimezone(dt.UTC) if found.tzinfo else found.replace(tzinfo=dt.UTC)
+        except OverflowError as error:
+            raise ValueError("This time is out of range.") from error
 
     def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
         if value is None:

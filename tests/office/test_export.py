@@ -17,6 +17,7 @@ from hypothesis.extra.django import TestCase
 
 from centers.models import Center, MeetingRoom, Rate
 from roombook.imports import cells, files
+from roombook.imports.exporting import Export
 from roombook.imports.sheet import SHEETS
 from roombook.spreadsheets import FORMULA
 from tests.factories_centers import (
@@ -31,8 +32,7 @@ from tests.factories_centers import (
 )
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
-from tests.imports import counts
-from tests.office.test_import import LISTS
+from tests.imports import LISTS, counts
 
 pytestmark = pytest.mark.django_db
 
@@ -68,23 +68,23 @@ def everything():
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_what_is_exported_can_be_imported_unchanged(everything, name):
-    text = "".join(SHEETS[name]().csv())
+    text = "".join(Export(SHEETS[name]()).csv())
     rows = text.count("\n") > 1
 
     assert rows
     assert set(counts(name, text.encode())) == {"unchanged"}
-    with SHEETS[name]().xlsx() as book:
+    with Export(SHEETS[name]()).xlsx() as book:
         assert set(counts(name, book.read())) == {"unchanged"}
 
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_no_cell_is_run_as_a_formula(everything, name):
-    rows = list(csv.reader(io.StringIO("".join(SHEETS[name]().csv()))))
+    rows = list(csv.reader(io.StringIO("".join(Export(SHEETS[name]()).csv()))))
     numbers = {"latitude", "longitude"}
     for row in rows[1:]:
         for column, cell in zip(rows[0], row, strict=True):
             assert column in numbers or not FORMULA.match(cell) or cell.startswith("'")
-    with SHEETS[name]().xlsx() as book:
+    with Export(SHEETS[name]()).xlsx() as book:
         for row in openpyxl.load_workbook(book).active.iter_rows():
             assert not any(cell.data_type == "f" for cell in row)
 
@@ -100,7 +100,7 @@ class RoundTrips(TestCase):
     @given(name=texts.filter(lambda text: text.strip()), promo=texts, parking=texts)
     def test_any_text_comes_back(self, name, promo, parking):
         center = CenterFactory(name=name, promo_text=promo, parking_information=parking)
-        content = "".join(SHEETS["centers"]().csv()).encode()
+        content = "".join(Export(SHEETS["centers"]()).csv()).encode()
 
         assert counts("centers", content) == {"unchanged": 1}
         Center.objects.filter(pk=center.pk).delete()
@@ -111,7 +111,7 @@ class RoundTrips(TestCase):
         center = CenterFactory()
         names = ("hourly", "half_day", "full_day")
         RateFactory(center=center, **dict(zip(names, prices, strict=True)))
-        content = "".join(SHEETS["rates"]().csv()).encode()
+        content = "".join(Export(SHEETS["rates"]()).csv()).encode()
 
         assert set(counts("rates", content)) == {"unchanged"}
         Rate.objects.all().delete()
@@ -141,7 +141,7 @@ def test_text_that_no_workbook_holds_is_refused():
     CenterFactory(promo_text="bell \x07")
 
     with pytest.raises(files.BadFile, match="export CSV"):
-        SHEETS["centers"]().xlsx()
+        Export(SHEETS["centers"]()).xlsx()
 
 
 def test_too_many_rows_for_a_workbook(monkeypatch):
@@ -149,13 +149,13 @@ def test_too_many_rows_for_a_workbook(monkeypatch):
     monkeypatch.setattr(files, "MAX_ROWS", 2)
 
     with pytest.raises(files.BadFile, match="CSV"):
-        SHEETS["centers"]().xlsx()
+        Export(SHEETS["centers"]()).xlsx()
 
 
 def test_queries_do_not_grow_with_rows():
     def queries():
         with CaptureQueriesContext(connection) as captured:
-            list(SHEETS["rooms"]().csv())
+            list(Export(SHEETS["rooms"]()).csv())
         return len(captured)
 
     MeetingRoomFactory()

@@ -4,6 +4,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from roombook.imports.exporting import Export
 from roombook.imports.files import BadFile
 from roombook.imports.sheet import SHEETS
 
@@ -26,19 +27,19 @@ class Command(BaseCommand):
     def handle(self, *, file: str, what: str, **options: Any) -> None:
         sheet = SHEETS[what]()
         if file == "-":
-            for line in sheet.csv():
+            for line in Export(sheet).csv():
                 self.stdout.write(line, ending="")
             return
-        sheet.on_export = self._tell
+        export = Export(sheet, tell=self._tell)
         # Under another name until it is whole.
         part = Path(f"{file}.part")
         try:
             if file.lower().endswith(".xlsx"):
-                with sheet.xlsx() as book:
+                with export.xlsx() as book:
                     part.write_bytes(book.read())
             else:
                 with part.open("w", encoding="utf-8", newline="") as out:
-                    out.writelines(sheet.csv())
+                    out.writelines(export.csv())
             part.replace(file)
         except BadFile as error:
             raise CommandError(str(error)) from error
@@ -46,7 +47,7 @@ class Command(BaseCommand):
             raise CommandError(f"{file}: {error.strerror}.") from error
         finally:
             part.unlink(missing_ok=True)
-        self.stdout.write(f"Exported {sheet.rows_exported:,} {sheet.plural()} to {file}.")
+        self.stdout.write(f"Exported {export.count:,} {sheet.plural()} to {file}.")
 
     def _tell(self, rows: int) -> None:
         if rows % 1000 == 0:

@@ -7,8 +7,11 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from accounts.models import User, canonical_email
+from roombook.imports.checking import Check
 from roombook.imports.files import BadFile
-from roombook.imports.sheet import SHEETS, Checking, Origin, Plan, Refused
+from roombook.imports.plan import Checked, Origin, Plan
+from roombook.imports.sheet import SHEETS
+from roombook.imports.writing import Refused, write
 
 MOST_ERRORS = 100
 
@@ -42,11 +45,11 @@ class Command(BaseCommand):
         sheet_class = SHEETS[what]
         actor = staff_of(email)
         allowed = sheet_class.allowed_for(actor) if actor else None
-        if actor and (allowed is None or not allowed.may_import):
+        if actor and allowed and not allowed.may_import:
             raise CommandError(f"{actor.email} may not import {what}.")
         sheet = sheet_class(allowed)
         try:
-            plan = self._checked(sheet.check(content_of(file)))
+            plan = self._checked(Check(sheet, content_of(file)))
         except BadFile as error:
             raise CommandError(str(error)) from error
         if plan.has_errors:
@@ -58,23 +61,19 @@ class Command(BaseCommand):
             return
         if plan.changes_something:
             try:
-                sheet.write(plan, Origin(file=Path(file).name, at=timezone.now(), actor=actor))
+                write(sheet, plan, Origin(file=Path(file).name, at=timezone.now(), actor=actor))
             except Refused as refused:
                 raise CommandError(f"Nothing was written. {refused}") from refused
         self.stdout.write(f"Imported {sheet_class.plural()}: {told(plan)}.")
 
-    def _checked(self, checking: Checking) -> Plan:
-        while True:
-            try:
-                done, of = next(checking)
-            except StopIteration as end:
-                plan: Plan = end.value
-                return plan
+    def _checked(self, check: Check) -> Plan:
+        for done, of in check.steps():
             if done and done % 1000 == 0:
                 self.stdout.write(f"{done:,} of {of:,} rows checked")
+        return check.plan
 
     def _tell_errors(self, plan: Plan) -> None:
-        rows = plan.of("error")
+        rows = plan.of(Checked.ERROR)
         for row in rows[:MOST_ERRORS]:
             for column, text in row.errors:
                 where = f"Row {row.number}, {column}" if column else f"Row {row.number}"

@@ -1,0 +1,169 @@
+"""Files to import: what can be taken, and in which words another is refused."""
+
+import datetime as dt
+import io
+import zipfile
+from decimal import Decimal
+
+import pytest
+
+from centers.models import Closure, Rate
+from reservations.models import PromoCode
+from roombook.imports import files
+from roombook.imports.files import BadFile
+from tests.factories_centers import CenterFactory
+from tests.imports import check, counts, csv_of, errors_of, load, told, xlsx_of
+
+pytestmark = pytest.mark.django_db
+
+
+# --- The file as a whole ------------------------------------------------------------------------
+
+
+def refusal(content, name="centers"):
+    with pytest.raises(BadFile) as refused:
+        check(name, content)
+    return str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "empty"),
+        (b"\xef\xbb\xbf \n", "empty"),
+        (b"name,city\n", "no row"),
+        (b"name,city\n,\n\n", "no row"),
+        (b"name,seats\nA,3\n", '"seats"'),
+        (b"name,citty\nA,B\n", '"city"'),
+        (b"city,rank\nA,3\n", '"name"'),
+        (b"name,name\nA,B\n", "twice: name"),
+        (b"name,NAME\nA,B\n", "twice: name"),
+        (b"name,,city\nA,B,C\n", "Column 2"),
+        (b"name,city\nA,B,C\n", "Row 2 has more"),
+        (b"name,city\nA\n", "Row 2 has fewer"),
+        (b"name,city\n" + b"," * 5000, "Row 2 has more"),
+        (b'name,city\n"A,B\n', "line"),
+        (b'name,city\n"A"x,B\n', "line 2"),
+        ("name\nZürich\n".encode("latin-1"), "UTF-8"),
+        ("name\nA\n".encode("utf-16"), "UTF-16"),
+        (b"\xd0\xcf\x11\xe0 old", ".xls"),
+        (b"PK\x03\x04 no zip", ".xlsx"),
+        (b"name\x00\nA\n", "neither"),
+        (b"name\n" + b"x" * 200_000, "too long"),
+        (b"center_id,name,hourly\n1,A,3\n", "those of rates"),
+    ],
+)
+def test_a_file_that_cannot_be_taken_says_why(content, words):
+    assert words in refusal(content)
+
+
+def test_semicolons_tabs_and_the_mark_of_utf8_are_read():
+    for delimiter in (",", ";", "\t"):
+        content = csv_of(["Name ", "city", "street1"], ["Zürich, A", "B", "C"], delimiter=delimiter)
+
+        _, plan = check("centers", "\ufeff".encode() + content)
+
+        assert plan.rows[0].changes["name"] == ("", "Zürich, A")
+
+
+def test_too_many_rows_and_bytes(monkeypatch):
+    monkeypatch.setattr(files, "MAX_ROWS", 2)
+    assert "more than 2 rows" in refusal(b"name\nA\nB\nC\n")
+    monkeypatch.setattr(files, "MAX_BYTES", 5)
+    assert "larger" in refusal(b"name\nA\n")
+
+
+def test_a_workbook_that_unpacks_to_too_much(monkeypatch):
+    monkeypatch.setattr(files, "MAX_UNPACKED", 100)
+    assert "too large" in refusal(xlsx_of(["name"], ["A"]))
+
+
+def test_empty_rows_do_not_count_but_are_numbered():
+    wrong = errors_of("centers", b"name,rank\n\n,\nA,x\n")
+
+    assert (4, "rank") in told(wrong)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("capcity", 'Unknown columns: "capcity" (is it "capacity"?).'),
+        ("max_minutes", 'Unknown columns: "max_minutes" (is it "maximum_minutes"?).'),
+        ("city", 'Unknown columns: "city".'),
+    ],
+)
+def test_an_unknown_column_is_asked_about_where_only_the_hand_slipped(name, words):
+    with pytest.raises(BadFile) as bad:
+        check("rooms", csv_of({"name": "A", name: "3"}))
+
+    assert str(bad.value).startswith(words)
+
+
+# --- Workbooks ----------------------------------------------------------------------------------
+
+
+def test_a_workbook_with_numbers_dates_and_booleans():
+    center = CenterFactory()
+    header = ["center_id", "starts_at", "ends_at", "reason"]
+    # A workbook knows of no time zones.
+    day = dt.datetime(2027, 12, 24, tzinfo=dt.UTC).replace(tzinfo=None)
+    noon = day + dt.timedelta(hours=12)
+    load("closures", xlsx_of(header, [center.pk, noon, day + dt.timedelta(days=3), 2027]))
+    assert Closure.objects.get().reason == "2027"
+
+    load("rates", xlsx_of(["center", "name", "hourly"], [center.name, "A", 0.1 + 0.2]))
+    assert Rate.objects.get().hourly == Decimal("0.30")
+
+    code = ["code", "percent", "is_active", "meeting_from"]
+    load("promo-codes", xlsx_of(code, ["X", 12.5, False, dt.date(2027, 1, 2)]))
+    promo = PromoCode.objects.get()
+    assert (promo.is_active, promo.meeting_from) == (False, dt.date(2027, 1, 2))
+
+
+def test_formulas_and_their_errors_are_refused():
+    book = xlsx_of(["name", "rank", "tax_rate"], ["A", "=1+1", "#DIV/0!"])
+
+    assert told(errors_of("centers", book)) == [(2, "rank"), (2, "tax_rate")]
+
+
+def test_the_right_sheet_of_a_workbook():
+    assert counts("centers", xlsx_of(["name", "time_zone"], ["A", "UTC"])) == {"new": 1}
+    several = xlsx_of(["name", "time_zone"], ["A", "UTC"], sheet="Centers", more=["Notes"])
+    assert counts("centers", several) == {"new": 1}
+
+    assert '"Notes"' in refusal(xlsx_of(["name"], ["A"], more=["Notes"]))
+    assert "rates" in refusal(xlsx_of(["name"], ["A"], sheet="rates"))
+
+
+def test_a_sheet_that_lies_about_its_size():
+    """Some programs write a dimension of one cell."""
+    content = edited(
+        xlsx_of(["name", "time_zone"], ["A", "UTC"]),
+        lambda data: data.replace(b'ref="A1:B2"', b'ref="A1"'),
+    )
+
+    assert counts("centers", content) == {"new": 1}
+
+
+def edited(book, edit):
+    """The workbook with its sheet's XML changed."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(book)) as source, zipfile.ZipFile(out, "w") as target:
+        for entry in source.infolist():
+            data = source.read(entry)
+            target.writestr(entry, edit(data) if entry.filename.endswith("sheet1.xml") else data)
+    return out.getvalue()
+
+
+def test_a_workbook_with_entities_that_grow_is_damaged():
+    bomb = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">%s]>' % b"".join(
+        b'<!ENTITY %c "%s">' % (letter, b"&%c;" % (letter - 1) * 10) for letter in range(98, 110)
+    )
+    content = edited(
+        xlsx_of(["name"], ["A"]),
+        lambda data: data.replace(b"<worksheet", bomb + b"<worksheet", 1).replace(
+            b"<sheetData>", b"<sheetData><row><c><v>&m;</v></c></row>"
+        ),
+    )
+
+    assert "damaged" in refusal(content)

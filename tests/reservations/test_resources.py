@@ -1,0 +1,100 @@
+"""Importing promo codes and allowances: what is written, what is refused."""
+
+import datetime as dt
+
+import pytest
+
+from reservations.models import AllowanceEntry, PromoCode
+from roombook.imports.plan import Origin
+from roombook.imports.writing import write
+from tests.factories_centers import CenterFactory, ResourceTypeFactory
+from tests.factories_people import UserFactory
+from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
+from tests.imports import NOON, check, counts, csv_of, errors_of, load, told
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_promo_code_bound_to_centers_and_types():
+    one, two = CenterFactory(), CenterFactory()
+    kind = ResourceTypeFactory(name="Board; room")
+    row = {
+        "code": "summer",
+        "percent": "12.5",
+        "valid_until": "2027-08-31T23:59Z",
+        "center_ids": f"{two.pk};{one.pk}",
+        "room_types": '"Board; room"',
+    }
+    assert load("promo-codes", csv_of(row)) == {"new": 1}
+
+    code = PromoCode.objects.get(code="SUMMER")
+    assert set(code.centers.all()) == {one, two}
+    assert list(code.room_types.all()) == [kind]
+    assert code.valid_until == dt.datetime(2027, 8, 31, 23, 59, tzinfo=dt.UTC)
+    assert counts("promo-codes", csv_of(row)) == {"unchanged": 1}
+    assert load("promo-codes", csv_of(row | {"center_ids": one.pk})) == {"changed": 1}
+    assert list(code.centers.all()) == [one]
+
+
+@pytest.mark.parametrize(
+    ("fields", "column"),
+    [
+        ({"percent": "10", "amount": "5.00"}, "percent"),
+        ({"percent": "101", "amount": ""}, "percent"),
+        ({"percent": "10", "center_ids": "999"}, "center_ids"),
+        ({"percent": "10", "room_types": "Nothing"}, "room_types"),
+        ({"percent": "10", "meeting_from": "2027-02-30"}, "meeting_from"),
+        ({"percent": "10", "valid_from": "0001-01-01T00:00+14:00"}, "valid_from"),
+        ({"percent": "10", "max_uses": "1"}, "max_uses"),
+    ],
+)
+def test_what_is_wrong_with_a_promo_code(fields, column):
+    PromoCodeFactory(code="TWICE", uses=2)
+
+    assert told(errors_of("promo-codes", csv_of({"code": "twice"} | fields))) == [(2, column)]
+
+
+def test_uses_counted_meanwhile_are_kept():
+    code = PromoCodeFactory(code="BUSY", max_uses=9)
+    sheet, plan = check("promo-codes", csv_of({"code": "BUSY", "description": "Now"}))
+    PromoCode.objects.filter(pk=code.pk).update(uses=3)
+
+    write(sheet, plan, Origin(file="x.csv", at=NOON))
+
+    code.refresh_from_db()
+    assert (code.uses, code.description) == (3, "Now")
+
+
+def test_an_allowance_belongs_to_an_account():
+    UserFactory(email="ann@example.com")
+    row = {"account": "Ann@example.com", "description": "Plan", "kind": "monthly", "hours": "4"}
+
+    assert load("allowances", csv_of(row)) == {"new": 1}
+    assert counts("allowances", csv_of(row)) == {"unchanged": 1}
+    assert told(errors_of("allowances", csv_of(row | {"account": "bob@example.com"}))) == [
+        (2, "account")
+    ]
+
+
+def test_an_address_that_a_spreadsheet_would_run():
+    UserFactory(email="+ann@example.com")
+    row = {"account": "'+ann@example.com", "description": "Plan", "hours": "4"}
+
+    assert load("allowances", csv_of(row)) == {"new": 1}
+
+
+def test_hours_that_are_used_cannot_be_taken_away():
+    allowance = AllowanceFactory(hours=5)
+    AllowanceEntry.objects.create(allowance=allowance, hours=-3, reason="Used", at=NOON)
+
+    assert told(errors_of("allowances", csv_of({"id": allowance.pk, "hours": "2"}))) == [
+        (2, "hours")
+    ]
+    assert counts("allowances", csv_of({"id": allowance.pk, "hours": "3"})) == {"changed": 1}
+
+
+def test_hours_stay_with_their_account():
+    allowance, other = AllowanceFactory(), UserFactory()
+    row = {"id": allowance.pk, "account": other.email}
+
+    assert told(errors_of("allowances", csv_of(row))) == [(2, "account")]
