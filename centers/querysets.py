@@ -18,8 +18,8 @@ from centers import geo
 from roombook import places
 
 if TYPE_CHECKING:
+    from centers.filters import Filters, FiltersToCome
     from centers.models import Center, MeetingRoom  # noqa: F401 (a base class names it)
-    from centers.search import Filters, FiltersToCome
 
 # A rate with at least one price that it can be billed by (centers.rates.is_usable, as a query).
 USABLE_RATE = Q(rate__is_flat_rate=True, rate__flat_rate__isnull=False) | Q(
@@ -80,12 +80,14 @@ class CenterQuerySet(models.QuerySet["Center"]):
 
     # Which centers
 
+    def active(self) -> Self:
+        return self.filter(is_active=True)
+
     def listed(self) -> Self:
         """Centers that customers find: active, with an active, priced room."""
         from centers.models import MeetingRoom
 
-        rooms = MeetingRoom.objects.on_offer().filter(center=OuterRef("pk"))
-        return self.filter(Exists(rooms), is_active=True)
+        return self.active().filter(_has(MeetingRoom.objects.on_offer()))
 
     def within(self, circle: "Circle") -> Self:
         """Centers in a circle. The box is for the index; the chord decides."""
@@ -143,28 +145,12 @@ class CenterQuerySet(models.QuerySet["Center"]):
         return self.filter(postal_code_folded=places.folded(postal_code))
 
     def meeting(self, filters: "Filters | FiltersToCome") -> Self:
-        """Centers that meet the filters; the room filters are met by one and the same room."""
-        from centers.models import MeetingRoom, Service
+        """Listed centers that meet the filters."""
+        return self.active().marked_by(filters).filter(offering(filters))
 
+    def marked_by(self, filters: "Filters | FiltersToCome") -> Self:
+        """Centers that meet those filters that a look at their own row can judge."""
         centers = self
-        on_capacity = filters.capacity_low is not None or filters.capacity_high is not None
-        if on_capacity or filters.resource_type_ids or filters.only_realtime:
-            rooms = MeetingRoom.objects.on_offer().wanted(filters)
-            centers = centers.filter(Exists(rooms.filter(center=OuterRef("pk"))))
-        if filters.service_ids:
-            offered = (
-                Service.objects.filter(
-                    center=OuterRef("pk"),
-                    is_active=True,
-                    resource_type__any_of=filters.service_ids,
-                    resource_type__is_service=True,
-                )
-                .order_by()
-                .values("center")
-                .annotate(kinds=Count("resource_type", distinct=True))
-                .filter(kinds=filters.service_count)
-            )
-            centers = centers.filter(Exists(offered))
         if filters.neighborhood_ids:
             centers = centers.filter(neighborhood__any_of=filters.neighborhood_ids)
         if filters.only_after_hours:
@@ -182,6 +168,13 @@ class CenterQuerySet(models.QuerySet["Center"]):
     def by_rank(self) -> Self:
         """The staff's rank first, in the order of an index."""
         return self.order_by("rank", "name_folded", "pk")
+
+    def by_rank_of_few(self) -> Self:
+        """By rank, put in order once they are found.
+
+        In the order of the index, PostgreSQL would look through all centers for the few.
+        """
+        return self.order_by(F("rank") + 0, "name_folded", "pk")
 
     # With what
 
@@ -205,6 +198,29 @@ class CenterQuerySet(models.QuerySet["Center"]):
 
         mine = Favorite.objects.filter(user=getattr(user, "pk", user), center=OuterRef("pk"))
         return self.annotate(is_favorite=Exists(mine))
+
+
+def offering(filters: "Filters | FiltersToCome") -> Q:
+    """Whether a center offers what the filters want: one room that meets all of the room filters,
+    and every service."""
+    from centers.models import MeetingRoom, Service
+
+    has_room = _has(MeetingRoom.objects.on_offer().wanted(filters))
+    if not filters.service_ids:
+        return Q(has_room)
+    services = Service.objects.filter(
+        is_active=True,
+        resource_type__any_of=filters.service_ids,
+        resource_type__is_service=True,
+    )
+    counted = (
+        services.order_by().values("center").annotate(kinds=Count("resource_type", distinct=True))
+    )
+    return Q(has_room, _has(counted.filter(kinds=filters.service_count)))
+
+
+def _has(parts: models.QuerySet[Any, Any]) -> Exists:
+    return Exists(parts.filter(center=OuterRef("pk")))
 
 
 def _squared_chord_to(vector: geo.Vector) -> Any:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from centers import writers
-from centers.search import Filters
+from centers.filters import Filters
 from centers.shown import ShownCenter
 from roombook.api.address import AddressInfo
 from roombook.api.serializers import (

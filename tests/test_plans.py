@@ -6,7 +6,8 @@ import pytest
 import time_machine
 from django.db import connection
 
-from centers import search
+from centers import options, search
+from centers.filters import Filters
 from centers.geo import Place
 from centers.models import Center, MeetingRoom
 from reservations.office.home import home
@@ -67,11 +68,13 @@ def no_scans(as_written):
 def many_centers(as_written):
     model = make.center_with_room(name="Model")
     rate, kind = model.rates.get(), model.rooms.get().resource_type
+    parts = make.NeighborhoodFactory.create_batch(30)
     centers = []
     for number in range(CENTERS):
         center = make.CenterFactory.build(
             name=f"Center {number}",
             city=f"City {number % 97}",
+            neighborhood=parts[number % len(parts)],
             latitude=number * 7919 % 17900 / 100 - 89.5,
             longitude=number * 104729 % 35900 / 100 - 179.5,
         )
@@ -103,10 +106,10 @@ def scans(plan):
         ({"place": Place(89.9, 10), "radius_in_miles": 500}, "center_place"),
         ({"place": DENVER, "radius_in_miles": 25, "query": "center 12"}, "center_place"),
         (
-            {"place": DENVER, "filters": search.Filters(capacity_low=4, only_realtime=True)},
+            {"place": DENVER, "filters": Filters(capacity_low=4, only_realtime=True)},
             "center_place",
         ),
-        ({"filters": search.Filters(capacity_low=4, only_realtime=True)}, "center_rank"),
+        ({"filters": Filters(capacity_low=4, only_realtime=True)}, "center_rank"),
     ],
 )
 def test_centers_are_found_by_index(many_centers, asked, index):
@@ -128,6 +131,26 @@ def test_words_are_found_by_index(many_centers, no_scans):
     assert len(first) == 2  # those that are called so, and the others
     assert not [table for plan in first for table in scans(plan)]
     assert "center_search_text" in matching
+
+
+@pytest.mark.parametrize(
+    ("asked", "index"),
+    [
+        ({"place": DENVER, "radius_in_miles": 500}, "center_place"),
+        pytest.param({"query": "1234"}, "center_search_text", marks=pytest.mark.postgres),
+    ],
+)
+def test_options_of_many_are_found_by_index(
+    many_centers, no_scans, settings, monkeypatch, asked, index
+):
+    settings.SEARCH_MAX_RESULTS = 1
+    monkeypatch.setattr(options, "some_matching", lambda *_, **__: [()] * (options.FEW + 1))
+    told = plans(lambda: search.search_locations(UserFactory(), **asked))
+    one_each = [plan for sql, plan in told if "MIN(" in sql]
+
+    assert [index in plan for plan in one_each] == [True], one_each
+    for sql, plan in told:
+        assert not {"centers_center", "centers_meetingroom"} & {*scans(plan)}, f"{sql}\n{plan}"
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,108 @@
+"""The fast roads of a search say what its plain questions say."""
+
+import itertools
+
+import pytest
+
+from centers import options, search
+from centers.filters import NO_FILTERS, Filters
+from centers.geo import Place
+from centers.models import Center
+from centers.querysets import Circle
+from tests import factories_centers as make
+from tests.factories_people import UserFactory
+
+pytestmark = pytest.mark.django_db
+
+DENVER = Place(39.7392, -104.9903)
+
+
+@pytest.fixture
+def user():
+    return UserFactory()
+
+
+@pytest.fixture
+def kinds():
+    return [make.ResourceTypeFactory(name=name) for name in ("Boardroom", "Desk")]
+
+
+@pytest.fixture
+def centers(kinds):
+    """Twelve, ever farther away: some without a room to book, with one desk, called otherwise."""
+    coffee = make.ServiceTypeFactory(name="Coffee")
+    parts = [make.NeighborhoodFactory(name=name) for name in ("Heights", "Lowlands")]
+    for number in range(12):
+        center = make.CenterFactory(
+            name=f"Center {number}",
+            city="Denver" if number % 5 else "Boulder",
+            street1="Denver road",
+            latitude=DENVER.latitude + number * 0.2,
+            longitude=DENVER.longitude,
+            neighborhood=(*parts, None)[number % 3],
+            rank=12 - number,
+            is_active=number != 4,
+            is_after_hours_support_enabled=number % 2 == 0,
+        )
+        # The first of each neighborhood is one that nobody finds.
+        make.MeetingRoomFactory(
+            center=center,
+            is_active=number > 1,
+            resource_type=kinds[number % 4 == 0],
+            capacity=4 + number,
+        )
+        if number % 2:
+            make.ServiceFactory(center=center, resource_type=coffee)
+    return coffee
+
+
+def wishes(kinds, coffee):
+    return [
+        NO_FILTERS,
+        Filters(capacity_low=8),
+        Filters(resource_type_ids=frozenset([kinds[1].pk])),
+        Filters(service_ids=frozenset([coffee.pk]), capacity_high=10, only_after_hours=False),
+        Filters(only_after_hours=True, only_realtime=True),
+    ]
+
+
+def asked(kinds, coffee):
+    """Every kind of search: where, how far, which words, which filters."""
+    places = [(None, None), (DENVER, 10), (DENVER, 500)]
+    for (place, miles), query, filters in itertools.product(
+        places, ("", "boulder", "e"), wishes(kinds, coffee)
+    ):
+        yield {"place": place, "radius_in_miles": miles, "query": query, "filters": filters}
+
+
+def plainly(*, place, radius_in_miles, query, filters):
+    """The centers, the kinds and the neighborhoods, by questions as simple as they can be."""
+    found = Center.objects.listed().containing(query.split())
+    if place:
+        found = found.within(Circle.around(place, radius_in_miles)).by_distance(place.vector)
+    else:
+        found = found.by_rank()
+    wanted = list(found.meeting(filters))
+    if not place:
+        wanted.sort(key=lambda center: center.city_folded != query)
+    kinds = {room.resource_type.name for center in found for room in center.rooms_on_offer}
+    services = {each.resource_type.name for center in found for each in center.services_on_offer}
+    parts = {center.neighborhood.name for center in found if center.neighborhood}
+    return [center.pk for center in wanted], [sorted(kinds), sorted(services), sorted(parts)]
+
+
+@pytest.mark.parametrize("many", [False, True])
+@pytest.mark.parametrize("limit", [1, 50])
+def test_every_search_says_what_the_plain_questions_say(
+    user, kinds, centers, settings, monkeypatch, limit, many
+):
+    settings.SEARCH_MAX_RESULTS = limit
+    if many:
+        monkeypatch.setattr(options, "some_matching", lambda *_, **__: [()] * (options.FEW + 1))
+    for fields in asked(kinds, centers):
+        found = search.search_locations(user, **fields)
+        expected, narrowing = plainly(**fields)
+        assert [center.id for center in found.centers] == expected[:limit], fields
+        offered = found.filter_options
+        told = [offered.room_types, offered.services, offered.neighborhoods]
+        assert [[each.name for each in names] for names in told] == narrowing, fields
