@@ -18,6 +18,7 @@ from django.http import HttpRequest, HttpResponse
 
 from accounts import roles
 from roombook.admin import number
+from roombook.parts import InlinePart, PageOrInlinePart, PagePart
 
 DJANGOS_OWN = {"add", "change", "delete", "view"}
 
@@ -32,42 +33,57 @@ def choices(site: Any, request: HttpRequest, db_field: RelatedField) -> QuerySet
     return rows.filter(roles.scope(request.user, seen, page.center_path))
 
 
-class ScopedChoices:
+class ScopedChoices(PageOrInlinePart):
     """Boxes of a form offer, and take, rows of their centers only."""
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
     ) -> ModelChoiceField | None:
-        if "queryset" not in kwargs:
-            rows = self.choices_for(db_field, request)
-            kwargs |= {} if rows is None else {"queryset": rows}
-        return super().formfield_for_foreignkey(  # type: ignore[misc]
-            db_field, request, **kwargs
-        )
+        kwargs = self._scoped(db_field, request, kwargs)
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def formfield_for_manytomany(
         self, db_field: Any, request: HttpRequest, **kwargs: Any
     ) -> ModelMultipleChoiceField | None:
-        if "queryset" not in kwargs:
-            rows = self.choices_for(db_field, request)
-            kwargs |= {} if rows is None else {"queryset": rows}
-        return super().formfield_for_manytomany(  # type: ignore[misc]
-            db_field, request, **kwargs
-        )
+        kwargs = self._scoped(db_field, request, kwargs)
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+    def _scoped(
+        self, db_field: RelatedField, request: HttpRequest, kwargs: dict[str, Any]
+    ) -> dict[str, Any]:
+        rows = None if "queryset" in kwargs else self.choices_for(db_field, request)
+        return kwargs if rows is None else {**kwargs, "queryset": rows}
 
     def choices_for(self, db_field: RelatedField, request: HttpRequest) -> QuerySet | None:
-        return choices(self.admin_site, request, db_field)  # type: ignore[attr-defined]
+        return choices(self.admin_site, request, db_field)
 
 
-class Permissions:
-    """What permissions of a page's model are called."""
+class Permissions(PageOrInlinePart):
+    """Django's questions about a row, put to the roles as well.
+
+    Who may add is each class's own word: Django asks pages and inlines for it differently.
+    """
 
     def permission(self, action: str) -> str:
-        opts = self.opts  # type: ignore[attr-defined]
-        return f"{opts.app_label}.{get_permission_codename(action, opts)}"
+        """What a permission of the page's model is called."""
+        return f"{self.opts.app_label}.{get_permission_codename(action, self.opts)}"
+
+    def _may(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
+        """Whether their roles let them, beyond what Django asks."""
+        raise NotImplementedError
+
+    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        may = super().has_view_permission(request, obj)
+        return may and (self._may(request, "view", obj) or self._may(request, "change", obj))
+
+    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_change_permission(request, obj) and self._may(request, "change", obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        return super().has_delete_permission(request, obj) and self._may(request, "delete", obj)
 
 
-class AtCenters(ScopedChoices, Permissions):
+class AtCenters(ScopedChoices, Permissions, PagePart):
     """A ModelAdmin whose rows belong to centers: list, page, boxes and actions keep to theirs.
 
     `center_path` leads from a row to its center ("room__center"); "" where the row is a center.
@@ -87,33 +103,21 @@ class AtCenters(ScopedChoices, Permissions):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         seen = (self.permission("view"), self.permission("change"))
-        rows: QuerySet = super().get_queryset(request)  # type: ignore[misc]
+        rows = super().get_queryset(request)
         return rows.filter(roles.scope(request.user, seen, self.center_path))
 
     # Permissions of a row
 
-    def _may(self, request: HttpRequest, action: str, row: Model | None) -> bool:
-        center = None if row is None or row._state.adding else self.center_id(row)
+    def _may(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
+        center = None if obj is None or obj._state.adding else self.center_id(obj)
         return roles.may(request.user, self.permission(action), center)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        may = super().has_view_permission(request, obj)  # type: ignore[misc]
-        return may and (self._may(request, "view", obj) or self._may(request, "change", obj))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """A new center belongs to nobody yet: only who may add everywhere makes one."""
-        may = super().has_add_permission(request)  # type: ignore[misc]
+        may = super().has_add_permission(request)
         if self.center_path:
             return may
         return may and roles.may_everywhere(request.user, self.permission("add"))
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        may = super().has_change_permission(request, obj)  # type: ignore[misc]
-        return may and self._may(request, "change", obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        may = super().has_delete_permission(request, obj)  # type: ignore[misc]
-        return may and self._may(request, "delete", obj)
 
     # What a row may be made to belong to
 
@@ -144,15 +148,15 @@ class AtCenters(ScopedChoices, Permissions):
             may = roles.may(request.user, self.permission(action), self.center_id(obj))
         if not may:
             raise PermissionDenied
-        super().save_model(request, obj, form, change)  # type: ignore[misc]
+        super().save_model(request, obj, form, change)
 
     # Actions
 
-    def response_action(self, request: HttpRequest, queryset: QuerySet) -> HttpResponse | None:
+    def response_action(  # type: ignore[override]  # the stubs are of a later Django
+        self, request: HttpRequest, queryset: QuerySet
+    ) -> HttpResponse | None:
         """Hand an action only the rows at whose centers it is allowed: lists show more."""
-        action = self.get_actions(request).get(  # type: ignore[attr-defined]
-            request.POST.get("action", "")
-        )
+        action = self.get_actions(request).get(request.POST.get("action", ""))
         for name in getattr(action and action[0], "allowed_permissions", ()):
             permission = self.action_permissions.get(name)
             if permission is None and name in DJANGOS_OWN:
@@ -164,36 +168,27 @@ class AtCenters(ScopedChoices, Permissions):
             others = queryset.filter(pk__in=[each for each in ticked if each is not None])
             if allowed and others.exclude(allowed).exists():
                 words = "Rows of centers where you may not do this were left out."
-                self.message_user(request, words, messages.WARNING)  # type: ignore[attr-defined]
+                self.message_user(request, words, messages.WARNING)
             queryset = queryset.filter(allowed)
-        return super().response_action(request, queryset)  # type: ignore[misc]
+        return super().response_action(request, queryset)
 
 
-class OfAllCenters(ScopedChoices, Permissions):
+class OfAllCenters(ScopedChoices, Permissions, PagePart):
     """A ModelAdmin whose rows belong to no center in particular: promo codes, types of rooms.
 
     Seen where a role says so; changed only by who may do so at every center, since a change is
     one for all of them.
     """
 
-    def _may(self, request: HttpRequest, action: str) -> bool:
+    def _may(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
         return roles.may_everywhere(request.user, self.permission(action))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        may = super().has_add_permission(request)  # type: ignore[misc]
-        return may and self._may(request, "add")
+        return super().has_add_permission(request) and self._may(request, "add")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Django lets see who may change anywhere; here that is no right to change.
         return request.user.has_perm(self.permission("view")) or self._may(request, "change")
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        may = super().has_change_permission(request, obj)  # type: ignore[misc]
-        return may and self._may(request, "change")
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        may = super().has_delete_permission(request, obj)  # type: ignore[misc]
-        return may and self._may(request, "delete")
 
 
 class OnlyEverywhere(OfAllCenters):
@@ -204,54 +199,26 @@ class OnlyEverywhere(OfAllCenters):
         return may and (self._may(request, "view") or self._may(request, "change"))
 
 
-class ForAdministrators:
+class ForAdministrators(PageOrInlinePart):
     """What gives power to others: only a superuser may, whatever permissions somebody has."""
 
-    def _may(self, request: HttpRequest) -> bool:
+    def _may(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.is_active and request.user.is_superuser
 
-    def has_module_permission(self, request: HttpRequest) -> bool:
-        return self._may(request)
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may(request)
-
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may(request)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may(request)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return self._may(request)
+    has_module_permission = has_add_permission = _may
+    has_view_permission = has_change_permission = has_delete_permission = _may
 
 
-class InlineAtCenter(ScopedChoices):
+class InlineAtCenter(ScopedChoices, Permissions, InlinePart):
     """Rows on the page of something that belongs to a center: their permission is asked there."""
 
-    def _center_id(self, parent: Model | None) -> int | None:
-        page: Any = self.admin_site._registry.get(self.parent_model)  # type: ignore[attr-defined]
-        if parent is None or parent._state.adding or not isinstance(page, AtCenters):
-            return None
-        return page.center_id(parent)
-
-    def _may(self, request: HttpRequest, action: str, parent: Model | None) -> bool:
-        opts = self.opts  # type: ignore[attr-defined]
-        permission = f"{opts.app_label}.{get_permission_codename(action, opts)}"
-        return roles.may(request.user, permission, self._center_id(parent))
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        may = super().has_view_permission(request, obj)  # type: ignore[misc]
-        return may and (self._may(request, "view", obj) or self._may(request, "change", obj))
+    def _may(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
+        """`obj` is what the page shows."""
+        page = self.admin_site._registry.get(self.parent_model)
+        center = None
+        if isinstance(page, AtCenters) and obj is not None and not obj._state.adding:
+            center = page.center_id(obj)
+        return roles.may(request.user, self.permission(action), center)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        may = super().has_add_permission(request, obj)  # type: ignore[misc]
-        return may and self._may(request, "add", obj)
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        may = super().has_change_permission(request, obj)  # type: ignore[misc]
-        return may and self._may(request, "change", obj)
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        may = super().has_delete_permission(request, obj)  # type: ignore[misc]
-        return may and self._may(request, "delete", obj)
+        return super().has_add_permission(request, obj) and self._may(request, "add", obj)

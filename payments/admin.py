@@ -4,7 +4,7 @@ Only refunds that the gateway refused are seen to here.
 """
 
 from datetime import timedelta
-from typing import Any
+from typing import Any, ClassVar
 from uuid import UUID
 
 from django import forms
@@ -23,9 +23,10 @@ from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Dispute, IllegalMove, Payment, Refund, SavedCard
 from roombook.admin import ModelAdmin, ReadOnly, TabularInline, number
 from roombook.filters import ByTyping
+from roombook.parts import PagePart
 
 
-class FoundByMoney:
+class FoundByMoney(PagePart):
     """A list of money that is found by what staff hold in their hands, each through an index.
 
     `to_payment` leads from a row to its payment. Stands before ModelAdmin among the bases.
@@ -33,7 +34,7 @@ class FoundByMoney:
 
     to_payment = ""
     # To sort a million rows by what has no index takes seconds.
-    sortable_by: tuple[str, ...] = ("created_at",)
+    sortable_by: ClassVar[tuple[str, ...]] = ("created_at",)
 
     @admin.display(description="no.")
     def number(self, row: Any) -> int:

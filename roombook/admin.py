@@ -21,6 +21,7 @@ from unfold.views import ChangeList as UnfoldChangeList
 from unfold.widgets import BASE_INPUT_CLASSES
 
 from roombook.history_page import ShowsHistory
+from roombook.parts import InlinePart, PageOrInlinePart, PagePart
 
 HIGHEST_ID = 2**31 - 1
 
@@ -74,28 +75,28 @@ class ChosenRows(forms.ModelMultipleChoiceField):
         return super().clean(ids)
 
 
-class FindsByTyping:
+class FindsByTyping(PageOrInlinePart):
     """`autocomplete_fields` that take any nonsense that is sent to them."""
 
     def formfield_for_foreignkey(
         self, db_field: models.ForeignKey, request: HttpRequest, **kwargs: Any
     ) -> forms.ModelChoiceField | None:
-        return super().formfield_for_foreignkey(  # type: ignore[misc]
+        return super().formfield_for_foreignkey(
             db_field, request, **self._box(SearchBox, db_field, request), **kwargs
         )
 
     def formfield_for_manytomany(
         self, db_field: models.ManyToManyField, request: HttpRequest, **kwargs: Any
     ) -> forms.ModelMultipleChoiceField | None:
-        return super().formfield_for_manytomany(  # type: ignore[misc]
+        return super().formfield_for_manytomany(
             *(db_field, request),
             **{"form_class": ChosenRows, **self._box(SearchBoxes, db_field, request), **kwargs},
         )
 
     def _box(self, box: type, db_field: models.Field, request: HttpRequest) -> dict[str, Any]:
-        if db_field.name not in self.get_autocomplete_fields(request):  # type: ignore[attr-defined]
+        if db_field.name not in self.get_autocomplete_fields(request):
             return {}
-        return {"widget": box(db_field, self.admin_site)}  # type: ignore[attr-defined]
+        return {"widget": box(db_field, self.admin_site)}
 
 
 # Days and times
@@ -185,7 +186,7 @@ class ModelAdmin(ShowsHistory, FindsByTyping, unfold.ModelAdmin):
     # Rows that one action takes: it goes through them one by one.
     most_at_once = 100
 
-    def response_action(
+    def response_action(  # type: ignore[override]  # the stubs are of a later Django
         self, request: HttpRequest, queryset: models.QuerySet
     ) -> HttpResponse | None:
         """An action acts on rows of the list, on not too many, and on those only that it showed."""
@@ -227,7 +228,7 @@ def _nothing_done(request: HttpRequest, why: str) -> HttpResponse:
     return HttpResponseRedirect(request.get_full_path())
 
 
-class ReadsPage:
+class ReadsPage(PagePart):
     """A ModelAdmin that reads more about the rows of a list, once for all that a page shows.
 
     What a query would have to count for every row of the table, to show fifty of them. Stands
@@ -239,7 +240,7 @@ class ReadsPage:
         raise NotImplementedError
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type:
-        listed = super().get_changelist(request, **kwargs)  # type: ignore[misc]
+        listed = super().get_changelist(request, **kwargs)
         reader = self
 
         class PageRead(listed):  # type: ignore[valid-type, misc]
@@ -261,17 +262,17 @@ class Rows(PaginationInlineFormSet):
         return number(asked) or 1
 
 
-class TabularInline(FindsByTyping, unfold.TabularInline):
+class TabularInline(FindsByTyping, unfold.TabularInline, InlinePart):
     formset = Rows
     formfield_overrides = FORMFIELD_OVERRIDES_INLINE | BOXES
 
 
-class StackedInline(FindsByTyping, unfold.StackedInline):
+class StackedInline(FindsByTyping, unfold.StackedInline, InlinePart):
     formset = Rows
     formfield_overrides = FORMFIELD_OVERRIDES_INLINE | BOXES
 
 
-class CenterClock:
+class CenterClock(PagePart):
     """A ModelAdmin whose change page shows and takes times on the clock of the row's center.
 
     Stands before ModelAdmin among the bases; `zone_of` says which clock.
@@ -290,16 +291,14 @@ class CenterClock:
     ) -> HttpResponse:
         zone = self.zone_of(request, object_id)
         with timezone.override(zone or timezone.get_current_timezone()):
-            response = super().changeform_view(  # type: ignore[misc]
-                request, object_id, form_url, extra_context
-            )
+            response = super().changeform_view(request, object_id, form_url, extra_context)
             # A template is filled in after the view: too late for the clock.
             if hasattr(response, "render"):
                 response.render()
         return response
 
 
-class ReadOnly:
+class ReadOnly(PageOrInlinePart):
     """Nothing is added, changed or deleted by hand."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -312,7 +311,7 @@ class ReadOnly:
         return False
 
 
-class SavesWhatChanged:
+class SavesWhatChanged(PagePart):
     """A ModelAdmin that writes only the columns that were typed into.
 
     What else stands in the row (counters, a password) may have moved while the page was open, and
@@ -327,7 +326,7 @@ class SavesWhatChanged:
         change: bool,  # noqa: FBT001 (Django's signature)
     ) -> None:
         if not change:
-            super().save_model(request, obj, form, change)  # type: ignore[misc]
+            super().save_model(request, obj, form, change)
             return
         columns = {field.name for field in obj._meta.concrete_fields}
         obj.save(update_fields=[name for name in form.changed_data if name in columns])

@@ -12,11 +12,12 @@ from django.template.response import TemplateResponse
 from django.utils.text import capfirst
 
 from roombook import changes, history
+from roombook.parts import PagePart
 
 ROWS_A_PAGE = 50
 
 
-class ShowsHistory:
+class ShowsHistory(PagePart):
     """A ModelAdmin whose rows tell who changed what of them, from what to what.
 
     It replaces Django's own log: what auditlog sees is there already, and what an action has to
@@ -26,24 +27,25 @@ class ShowsHistory:
     def history_view(
         self, request: HttpRequest, object_id: str, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        page: Any = self
-        row = page.get_object(request, unquote(object_id))
+        row = self.get_object(request, unquote(object_id))
         if row is None:
-            return page._get_obj_does_not_exist_redirect(request, page.opts, object_id)
-        if not page.has_view_or_change_permission(request, row):
+            return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined]  # Django's own
+                request, self.opts, object_id
+            )
+        if not self.has_view_or_change_permission(request, row):
             raise PermissionDenied
-        paginator = page.paginator(self.history_of(request, row), ROWS_A_PAGE)
+        paginator = self.paginator(self.history_of(request, row), ROWS_A_PAGE)
         shown = paginator.get_page(request.GET.get("p"))
         context = {
-            **page.admin_site.each_context(request),
+            **self.admin_site.each_context(request),
             "title": f"History of {history.name_of(row)}",
             "subtitle": None,
             "lines": changes.told(shown.object_list),
             "shown": shown,
-            "module_name": str(capfirst(page.opts.verbose_name_plural)),
+            "module_name": str(capfirst(self.opts.verbose_name_plural)),
             "object": row,
-            "opts": page.opts,
-            "preserved_filters": page.get_preserved_filters(request),
+            "opts": self.opts,
+            "preserved_filters": self.get_preserved_filters(request),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "office/history.html", context)
@@ -59,15 +61,15 @@ class ShowsHistory:
             .order_by("-timestamp", "-pk")
         )
 
-    # Django's log of its own pages
+    # Django's log of its own pages; what it returns there, nobody reads
 
-    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> None:
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         self._note(request, obj, message)
 
-    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> None:
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
         self._note(request, obj, message)
 
-    def log_deletions(self, request: HttpRequest, queryset: QuerySet) -> None:
+    def log_deletions(self, request: HttpRequest, queryset: QuerySet) -> Any:
         pass
 
     def _note(self, request: HttpRequest, obj: Model, message: Any) -> None:

@@ -99,7 +99,7 @@ class Author:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not request.path.startswith("/admin/"):
+        if not is_office(request):
             return self.get_response(request)
         who = request.user if request.user.is_authenticated else None
         with set_actor(who, remote_addr=client_address(request) or None):
@@ -150,15 +150,17 @@ class ContentSecurityPolicy:
         response = self.get_response(request)
         # Django's own error pages for developers have their styles inside.
         if not (settings.DEBUG and response.status_code in {404, 500}):
-            match = request.resolver_match
-            is_office = match is not None and match.app_name == "admin"
-            policy = self.office_policy if is_office else self.policy
+            policy = self.office_policy if is_office(request) else self.policy
             response.setdefault("Content-Security-Policy", policy)
         return response
 
 
 def is_api(request: HttpRequest) -> bool:
     return request.path_info == "/api" or request.path_info.startswith("/api/")
+
+
+def is_office(request: HttpRequest) -> bool:
+    return request.path_info.startswith("/admin/")
 
 
 def pages_only(middleware: type[MiddlewareMixin]) -> type[MiddlewareMixin]:

@@ -16,7 +16,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(Group)
-class GroupAdmin(ForAdministrators, auth_admin.GroupAdmin, ModelAdmin):  # type: ignore[misc]
+class GroupAdmin(ForAdministrators, auth_admin.GroupAdmin, ModelAdmin):
     """Roles. What each may do is one list; at which centers, the members or CenterRoles say."""
 
     list_display = ("name", "people")

@@ -26,7 +26,7 @@ from roombook.admin import ModelAdmin, ReadsPage, SavesWhatChanged
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
-class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, ModelAdmin):  # type: ignore[misc]
+class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, ModelAdmin):
     """Customers and staff. Accounts are switched off, not deleted: bookings stay theirs.
 
     Seen by who may see customers, at some centers those of these; changed by who may change them

@@ -15,6 +15,7 @@ from centers import models
 from centers.search import words_of
 from roombook.admin import CappedPaginator, number
 from roombook.editing import ListedOnce
+from roombook.parts import InlinePart, PagePart
 
 # Who may see these may see the timeline.
 BOOKINGS = "reservations.view_reservation"
@@ -71,7 +72,7 @@ def found_through_centers(rows: QuerySet[Any], text: str, *, column: str = "name
     return rows.filter(pk__in=found)
 
 
-class OfTheCenter:
+class OfTheCenter(InlinePart):
     """Inlines of a center whose choices (rates, rooms) are the center's own: few enough to list.
 
     Types are few as well. Either are read once for all rows.
@@ -89,21 +90,17 @@ class OfTheCenter:
                 center = object_id_of(request)
                 listed = listed.filter(center=center) if center is not None else listed.none()
             kwargs = {"queryset": listed, "form_class": ListedOnce, **kwargs}
-        return super().formfield_for_foreignkey(  # type: ignore[misc]
-            db_field, request, **kwargs
-        )
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        field = super().formfield_for_dbfield(  # type: ignore[misc]
-            db_field, request, **kwargs
-        )
-        if isinstance(field and field.widget, RelatedFieldWidgetWrapper):
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
             # What can be chosen has a tab or a list of its own.
             field.widget = field.widget.widget
         return field
 
 
-class OnTimeline:
+class OnTimeline(PagePart):
     """A ModelAdmin of what the timeline shows: its page leads there whoever may see bookings."""
 
     change_form_template = "centers/on_timeline.html"
@@ -122,12 +119,10 @@ class OnTimeline:
         if obj is not None and roles.may(request.user, BOOKINGS, self.center_of(obj)):
             context["timeline_label"] = self.timeline_label
             context["timeline_address"] = self.timeline_address(obj)
-        return super().render_change_form(  # type: ignore[misc]
-            request, context, *args, **kwargs
-        )
+        return super().render_change_form(request, context, *args, **kwargs)
 
 
-class OwnRates:
+class OwnRates(PagePart):
     """A ModelAdmin of rows that take one of their center's rates, chosen after the first save."""
 
     # How rates are led to such a row.
@@ -144,6 +139,4 @@ class OwnRates:
                 if row is not None
                 else rates.none()
             )
-        return super().formfield_for_foreignkey(  # type: ignore[misc]
-            db_field, request, **kwargs
-        )
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)

@@ -153,18 +153,18 @@ class RedemptionInline(ReadOnlyInline):
         return _link_to(redemption.reservation_id)
 
 
-class FiguresOfRow:
+class FiguresOfRow(BenefitAdmin):
     """Figures of one row, which its page shows as its list does."""
 
     column: str
 
     def read_page(self, request: HttpRequest, rows: list[Any]) -> None:
-        found = benefits.brought_by(self.column, [row.pk for row in rows], seen=self.seen(request))  # type: ignore[attr-defined]
+        found = benefits.brought_by(self.column, [row.pk for row in rows], seen=self.seen(request))
         for row in rows:
             row.brought = found.get(row.pk, Brought())
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        row = super().get_object(request, object_id, from_field)  # type: ignore[misc]
+        row = super().get_object(request, object_id, from_field)
         if row is not None:
             self.read_page(request, [row])
         return row
@@ -179,7 +179,7 @@ class FiguresOfRow:
 
 
 @admin.register(PromoCode)
-class PromoCodeAdmin(ImportsAndExports, FiguresOfRow, BenefitAdmin):
+class PromoCodeAdmin(ImportsAndExports, FiguresOfRow):
     """Promo codes with what was used of them, what they brought, and what is left."""
 
     sheet = resources.PromoCodeSheet
@@ -255,7 +255,7 @@ class PromoCodeAdmin(ImportsAndExports, FiguresOfRow, BenefitAdmin):
 
 
 @admin.register(Partner)
-class PartnerAdmin(FiguresOfRow, BenefitAdmin):
+class PartnerAdmin(FiguresOfRow):
     """Partners with the bookings that they brought."""
 
     column = "partner"

@@ -18,13 +18,12 @@ from reservations.office.steps import STEPS
 from reservations.office.steps.step import Asked, Effect, Step, words
 from reservations.status import Status
 from roombook.errors import DomainError
+from roombook.parts import PagePart
 
 
-class ReservationActions:
+class ReservationActions(PagePart):
     """The part of the ModelAdmin with the actions of the list. Stands before ModelAdmin."""
 
-    opts: Any
-    admin_site: Any
     actions = ("approve", "decline", "cancel", "mark_no_show")
 
     @admin.action(description="Approve requests", permissions=["change"])

@@ -19,9 +19,10 @@ from reservations.status import Status
 from roombook import money
 from roombook.admin import number
 from roombook.filters import ByTyping
+from roombook.parts import PagePart
 
 
-class ReservationList:
+class ReservationList(PagePart):
     """The part of the ModelAdmin that makes the list. Stands before ModelAdmin among the bases."""
 
     list_display = ("number", "state", "when", "place", "customer", "total")

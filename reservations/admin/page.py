@@ -23,13 +23,11 @@ from reservations.office.steps.step import Asked, Effect, Step, words
 from reservations.status import Status
 from roombook.admin import number
 from roombook.errors import DomainError
+from roombook.parts import PagePart
 
 
-class ReservationPage:
+class ReservationPage(PagePart):
     """The part of the ModelAdmin that shows one and acts on it. Stands before ModelAdmin."""
-
-    opts: Any
-    admin_site: Any
 
     def get_urls(self) -> list[URLPattern]:
         own = path(
@@ -37,11 +35,11 @@ class ReservationPage:
             self.admin_site.admin_view(self.step_view),
             name="reservations_reservation_step",
         )
-        return [own, *super().get_urls()]  # type: ignore[misc]
+        return [own, *super().get_urls()]
 
     def _one(self, request: HttpRequest, object_id: str) -> Reservation | None:
         """The reservation of that number, if it is one of theirs."""
-        rows = self.get_queryset(request).select_related(  # type: ignore[attr-defined]
+        rows = self.get_queryset(request).select_related(
             *("room__center", "room__rate", "user", "promo_code", "partner", "created_by")
         )
         found: Reservation | None = rows.filter(pk=number(unquote(object_id)) or 0).first()
@@ -53,10 +51,10 @@ class ReservationPage:
         """All that is known of it. Nothing is typed here: each step has a page of its own."""
         reservation = self._one(request, object_id)
         if reservation is None:
-            return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined]
+            return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined]  # Django's own
                 request, self.opts, object_id
             )
-        if not self.has_view_permission(request, reservation):  # type: ignore[attr-defined]
+        if not self.has_view_permission(request, reservation):
             raise PermissionDenied
         if request.method not in {"GET", "HEAD"}:
             return HttpResponseNotAllowed(["GET", "HEAD"])
@@ -135,7 +133,7 @@ class ReservationPage:
             "what": confirmation.what(reservation),
             "step": step,
             "form": form,
-            "media": self.media + form.media,  # type: ignore[attr-defined]
+            "media": self.media + form.media,
             "effect": effect,
             "typed": _sent(form),
             "back": page_of(reservation),

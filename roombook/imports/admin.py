@@ -42,6 +42,7 @@ from roombook.imports.plan import Checked, Origin, Plan
 from roombook.imports.sheet import Allowed, Sheet
 from roombook.imports.writing import Refused, write
 from roombook.middleware import client_address
+from roombook.parts import PagePart
 
 logger = logging.getLogger(__name__)
 
@@ -73,23 +74,20 @@ class FileForm(forms.Form):
         return file
 
 
-class ImportsAndExports:
+class ImportsAndExports(PagePart):
     """A ModelAdmin with pages to import and export; `sheet` says what. Stands before ModelAdmin."""
 
     sheet: type[Sheet]
     change_list_template = "imports/change_list.html"
 
     def get_urls(self) -> list[Any]:
-        return [*Pages(self).urls(), *super().get_urls()]  # type: ignore[misc]
+        return [*Pages(self).urls(), *super().get_urls()]
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
         links = Pages(self).links(request)
-        response: HttpResponse = super().changelist_view(  # type: ignore[misc]
-            request, {**(extra_context or {}), **links}
-        )
-        return response
+        return super().changelist_view(request, {**(extra_context or {}), **links})
 
 
 class Pages:
