@@ -20,6 +20,8 @@ from django.core.mail import EmailMultiAlternatives, get_connection
 from django.db import OperationalError, models, transaction
 from django.db.models import F, Q
 
+from roombook.prepared_writes import prepared_writes
+
 if TYPE_CHECKING:
     from accounts.models import User
 
@@ -62,6 +64,7 @@ class OutboxQuerySet(models.QuerySet["OutboxMessage"]):
         return self.filter(about=subject).order_by("pk")
 
 
+@prepared_writes
 class OutboxMessage(models.Model):
     """One mail, from being written to being sent or given up."""
 

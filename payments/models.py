@@ -24,6 +24,7 @@ from payments.gateways.sandbox_models import (  # noqa: F401
 from payments.gateways.stripe_models import StripeCustomer, StripePayment  # noqa: F401
 from roombook.address import Address
 from roombook.money import MoneyField
+from roombook.prepared_writes import prepared_writes
 
 
 class SavedCard(Address):
@@ -118,6 +119,7 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         return self.filter(state=PaymentState.CAPTURED)
 
 
+@prepared_writes
 class Payment(models.Model):
     """One attempt to pay for a reservation.
 

@@ -13,6 +13,8 @@ from auditlog.registry import auditlog
 from django.db.models import Model
 from django.db.models.signals import pre_save
 
+from roombook.prepared_writes import prepared_writes
+
 if TYPE_CHECKING:
     from auditlog.models import LogEntry
 
@@ -87,6 +89,8 @@ def call_by_number(sender: Any, instance: Any, **_: Any) -> None:
 def connect() -> None:
     from auditlog.models import LogEntry
 
+    # Theirs, and written on the hot roads.
+    prepared_writes(LogEntry)
     pre_save.connect(call_by_number, sender=LogEntry, dispatch_uid="roombook.history")
 
 

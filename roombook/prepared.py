@@ -17,7 +17,7 @@ import functools
 import itertools
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from django.db import DatabaseError, connections, models
@@ -72,6 +72,10 @@ def text(name: str) -> Any:
     return Param(name, models.TextField())
 
 
+def uuid(name: str) -> Any:
+    return Param(name, models.UUIDField())
+
+
 def numbers(name: str) -> Any:
     """Some numbers, for the look-up `any_of`: `filter(pk__any_of=numbers("rooms"))`."""
     return Param(name, models.IntegerField(), many=True)
@@ -115,12 +119,16 @@ class Prepared(Generic[Row]):
         self, write: Callable[..., "models.QuerySet[Any, Row]"], *, keeps_plan: bool
     ) -> None:
         functools.update_wrapper(self, write)
-        self._statement = functools.lru_cache(self.LIMIT)(
-            lambda *how: Statement(write(*how), keeps_plan=keeps_plan)
+        self._question = functools.lru_cache(self.LIMIT)(
+            lambda *how: Question(write(*how), keeps_plan=keeps_plan)
         )
 
     def __call__(self, *how: Any, **values: Any) -> list[Row]:
-        return list(self._statement(*how).ask(values))
+        return list(self._question(*how).ask(values))
+
+    def first(self, *how: Any, **values: Any) -> Row | None:
+        """The first row, or None; the question itself says how many it wants."""
+        return next(iter(self._question(*how).ask(values)), None)
 
 
 def prepared(write: Callable[..., "models.QuerySet[Any, Row]"]) -> Prepared[Row]:
@@ -145,29 +153,22 @@ def numbered(sql: str) -> str:
 
 
 class Statement:
-    """The SQL of a queryset, the places of its values, and the way from rows to results.
+    """SQL, the places of its values, and the name by which each connection's server knows it.
 
-    It asks the database that the queryset chose when it was written, in each process once.
+    It asks the database that it was written for, in each process once.
     """
 
-    def __init__(self, queryset: Any, *, keeps_plan: bool) -> None:
-        assert not queryset._prefetch_related_lookups, "prefetches are questions of their own"
+    def __init__(self, sql: str, params: Sequence[Any], *, using: str, keeps_plan: bool) -> None:
+        self.sql = sql
+        self.params = params
+        self.using = using
         self.keeps_plan = keeps_plan
-        self.using = queryset.db
-        self.locks = queryset.query.select_for_update
-        compiler = queryset.query.get_compiler(using=self.using)
-        self.sql, self.params = compiler.as_sql()
         self.name = f"roombook_{next(NUMBERS)}"
-        self.places = f" ({', '.join(['%s'] * len(self.params))})" if self.params else ""
-        columns = [column for column, *_ in compiler.select[: compiler.col_count]]
-        self.converters = compiler.get_converters(columns)
-        is_model = issubclass(queryset._iterable_class, django_query.ModelIterable)
-        self.result: Callable[[Any], Any] = self._maker(compiler) if is_model else tuple
+        self.places = f" ({', '.join(['%s'] * len(params))})" if params else ""
 
-    def ask(self, values: dict[str, Any]) -> Iterable[Any]:
+    def execute(self, values: Mapping[str, Any]) -> tuple[list[Any], int]:
+        """The rows that it answers with, and how many it met."""
         connection: Any = connections[self.using]
-        if self.locks and not connection.in_atomic_block:
-            raise TransactionManagementError("A lock outside of a transaction holds nothing.")
         bound = [
             each.bound(values[each.name], connection) if isinstance(each, Param) else each
             for each in self.params
@@ -185,10 +186,7 @@ class Statement:
                 if connection.in_atomic_block:
                     raise TryAgain from error
                 cursor.execute(self.sql, bound)
-            rows = cursor.fetchall()
-        if self.converters:
-            rows = self._converted(rows, connection)
-        return map(self.result, rows)
+            return cursor.fetchall() if cursor.description else [], cursor.rowcount
 
     def _known_as(self, connection: Any, cursor: Any) -> str:
         """What executes the statement as this connection's server has prepared it."""
@@ -201,6 +199,29 @@ class Statement:
                 cursor.cursor.execute(f"PREPARE {self.name} AS {numbered(self.sql)}")
             prepared.add(self.name)
         return f"EXECUTE {self.name}{self.places}"
+
+
+class Question(Statement):
+    """The statement of a queryset, and the way from rows to results."""
+
+    def __init__(self, queryset: Any, *, keeps_plan: bool) -> None:
+        assert not queryset._prefetch_related_lookups, "prefetches are questions of their own"
+        compiler = queryset.query.get_compiler(using=queryset.db)
+        super().__init__(*compiler.as_sql(), using=queryset.db, keeps_plan=keeps_plan)
+        self.locks = queryset.query.select_for_update
+        columns = [column for column, *_ in compiler.select[: compiler.col_count]]
+        self.converters = compiler.get_converters(columns)
+        is_model = issubclass(queryset._iterable_class, django_query.ModelIterable)
+        self.result: Callable[[Any], Any] = self._maker(compiler) if is_model else tuple
+
+    def ask(self, values: Mapping[str, Any]) -> Iterable[Any]:
+        connection: Any = connections[self.using]
+        if self.locks and not connection.in_atomic_block:
+            raise TransactionManagementError("A lock outside of a transaction holds nothing.")
+        rows, _ = self.execute(values)
+        if self.converters:
+            return map(self.result, self._converted(rows, connection))
+        return map(self.result, rows)
 
     def _converted(self, rows: Iterable[Sequence[Any]], connection: Any) -> Iterator[list[Any]]:
         for row in rows:

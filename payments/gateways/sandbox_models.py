@@ -7,6 +7,8 @@ Nothing but gateways/sandbox.py reads or writes these tables.
 from django.db import models
 from django.db.models import F, Q
 
+from roombook.prepared_writes import prepared_writes
+
 
 class SandboxCard(models.Model):
     """A kept card: what will happen when it is charged."""
@@ -22,6 +24,7 @@ class SandboxCard(models.Model):
         return self.reference
 
 
+@prepared_writes
 class SandboxPayment(models.Model):
     """One key; its row is also the fence when the key was voided before anybody authorized it."""
 

@@ -17,11 +17,13 @@ from reservations.querysets import ReservationQuerySet
 from reservations.status import HOLDING, IllegalMove, Status, may_move
 from roombook.errors import SlotUnavailable
 from roombook.money import MoneyField
+from roombook.prepared_writes import prepared_writes
 
 if TYPE_CHECKING:
     from accounts.models import User
 
 
+@prepared_writes
 class Reservation(models.Model):
     """A room for a customer for a time span, from draft to done.
 
