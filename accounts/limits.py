@@ -15,12 +15,13 @@ import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import F
+from django.db.models import Case, F, Q, QuerySet, When
 from django.utils.crypto import salted_hmac
 
 from accounts.models import AttemptWindow, canonical_email
 from roombook.errors import TooManyRequests
-from roombook.transactions import in_transaction
+from roombook.prepared import moment, number, prepared, text
+from roombook.prepared_writes import Update, insert_unless_there, prepared_update
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,45 +32,77 @@ class Limit:
     maximum: int
     period: timedelta
 
-    @in_transaction
     def attempt(self, key: object, *, now: datetime) -> None:
         """Take one try, or raise TooManyRequests. Exact however many workers ask at once."""
-        # Locks the row (on SQLite the transaction has the write lock already), also when a rival
-        # has just inserted it.
-        window, _ = AttemptWindow.objects.select_for_update().get_or_create(
-            scope=self.scope, key=str(key), defaults={"since": now}
+        first = AttemptWindow(scope=self.scope, key=str(key), count=1, since=now)
+        # Each step is one statement, and decides alone. Around again where a rival was quicker.
+        while not self._take(key, now):
+            window = self._window(key)
+            if window is None:
+                if insert_unless_there(first):
+                    return
+            elif not self._has_room(window, now):
+                raise self._refusal(window, now)
+
+    def _take(self, key: object, now: datetime) -> bool:
+        """Count one more in the window that is there, or in a new one where that is over."""
+        taken = try_taken(
+            scope=self.scope,
+            key=str(key),
+            maximum=self.maximum,
+            now=now,
+            over_since=now - self.period,
         )
-        if self._is_over(window, now):
-            window.since, window.count = now, 0
-        if window.count >= self.maximum:
-            raise self._refusal(window, now)
-        window.count += 1
-        window.save(update_fields=["since", "count"])
+        return bool(taken)
+
+    def _window(self, key: object) -> AttemptWindow | None:
+        return window_of.first(scope=self.scope, key=str(key))
 
     def forgive(self, key: object) -> None:
         """Give a taken try back: it was no failure."""
-        AttemptWindow.objects.filter(scope=self.scope, key=str(key), count__gt=0).update(
-            count=F("count") - 1
-        )
+        try_forgiven(scope=self.scope, key=str(key))
 
     def check(self, key: object, *, now: datetime) -> None:
         """Raise TooManyRequests when the window is full; counts nothing."""
-        window = AttemptWindow.objects.filter(scope=self.scope, key=str(key)).first()
-        if window and window.count >= self.maximum and not self._is_over(window, now):
+        window = self._window(key)
+        if window and not self._has_room(window, now):
             raise self._refusal(window, now)
 
     def count(self, key: object, *, now: datetime) -> None:
         """Count one failure; raise TooManyRequests when others filled the window meanwhile."""
         self.attempt(key, now=now)
 
-    def _is_over(self, window: AttemptWindow, now: datetime) -> bool:
-        return window.since + self.period <= now
+    def _has_room(self, window: AttemptWindow, now: datetime) -> bool:
+        return window.count < self.maximum or window.since <= now - self.period
 
     def _refusal(self, window: AttemptWindow, now: datetime) -> TooManyRequests:
         seconds = math.ceil((window.since + self.period - now).total_seconds())
         # A clock that was set back must not lock anybody out for longer than the period.
         longest = math.ceil(self.period.total_seconds())
         return TooManyRequests(retry_after=min(max(seconds, 1), longest))
+
+
+@prepared
+def window_of() -> QuerySet[AttemptWindow]:
+    return AttemptWindow.objects.filter(scope=text("scope"), key=text("key"))
+
+
+@prepared_update
+def try_taken() -> Update:
+    is_over = Q(since__lte=moment("over_since"))
+    rows = AttemptWindow.objects.filter(
+        is_over | Q(count__lt=number("maximum")), scope=text("scope"), key=text("key")
+    )
+    return rows, {
+        "count": Case(When(is_over, then=1), default=F("count") + 1),
+        "since": Case(When(is_over, then=moment("now")), default=F("since")),
+    }
+
+
+@prepared_update
+def try_forgiven() -> Update:
+    rows = AttemptWindow.objects.filter(scope=text("scope"), key=text("key"), count__gt=0)
+    return rows, {"count": F("count") - 1}
 
 
 SIGN_IN_ADDRESS = Limit("sign-in", 5, timedelta(minutes=15))
