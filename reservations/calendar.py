@@ -1,19 +1,13 @@
 """A reservation as a meeting in its customer's calendar (iCalendar, RFC 5545 and 5546)."""
 
 import datetime as dt
+import functools
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
 from babel import Locale
 from django.conf import settings
-from icalendar import (
-    Calendar,
-    Event,
-    Timezone,
-    TimezoneDaylight,
-    TimezoneStandard,
-    vCalAddress,
-)
+from icalendar import Event, Timezone, TimezoneDaylight, TimezoneStandard, vCalAddress
 
 from accounts.mail import service_name
 from accounts.outbox import one_line, sender_address
@@ -22,8 +16,11 @@ from reservations.models import Reservation
 
 SECOND = dt.timedelta(seconds=1)
 DAY = dt.timedelta(days=1)
-# The clock is told for so long before and after the meeting.
-YEAR = dt.timedelta(days=366)
+# The clock comes as text that was written before, which icalendar's own `Calendar` cannot hold.
+FILE = (
+    "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//roombook//reservations//EN\r\n"
+    "METHOD:{method}\r\n{clock}{event}END:VCALENDAR\r\n"
+)
 
 
 class Method(StrEnum):
@@ -59,13 +56,11 @@ def invitation(reservation: Reservation, status: MeetingStatus, *, now: dt.datet
     # They booked it themselves: there is nothing to answer.
     customer.params["PARTSTAT"] = "ACCEPTED"
     event.add("attendee", customer)
-    calendar = Calendar()
-    calendar.add("prodid", "-//roombook//reservations//EN")
-    calendar.add("version", "2.0")
-    calendar.add("method", method_of(status))
-    calendar.add_component(clock(center.zone, reservation.start - YEAR, reservation.end + YEAR))
-    calendar.add_component(event)
-    return calendar.to_ical().decode()
+    return FILE.format(
+        method=method_of(status),
+        clock=clock_of_years(center.zone, reservation.start.year - 1, reservation.end.year + 1),
+        event=event.to_ical().decode(),
+    )
 
 
 def method_of(status: MeetingStatus) -> Method:
@@ -78,6 +73,13 @@ def postal_address(center: Center) -> str:
     streets = (center.street1, center.street2, center.street3)
     parts = (one_line(part) for part in (*streets, center.city_state_postal_code, country))
     return ", ".join(part for part in parts if part)
+
+
+@functools.lru_cache(1024)
+def clock_of_years(zone: ZoneInfo, first: int, last: int) -> str:
+    """A time zone as a part of the file. Whole years: meetings of one year share what is told."""
+    begin, end = dt.datetime(first, 1, 1, tzinfo=dt.UTC), dt.datetime(last + 1, 1, 1, tzinfo=dt.UTC)
+    return clock(zone, begin, end).to_ical().decode()
 
 
 def clock(zone: ZoneInfo, first: dt.datetime, last: dt.datetime) -> Timezone:
