@@ -22,8 +22,11 @@ from reservations.models import (
     ChosenService,
     Reservation,
 )
+from reservations.querysets import RELEASED
 from reservations.status import Status
 from roombook.errors import InvalidRequest, PromoCodeInvalid, ReservationNotOpen
+from roombook.prepared import moment, number
+from roombook.prepared_writes import Update, prepared_update
 from roombook.transactions import in_transaction
 
 if TYPE_CHECKING:
@@ -64,6 +67,7 @@ def create_draft(
     availability.of(room, span, now=now, for_user=user, outside_hours=bool(override)).require()
     if created_by is None:
         _let_oldest_go(user, now=now)
+    quote = billing.draft_price(user, room, span, wanted)
     reservation = Reservation(
         user=user,
         room=room,
@@ -80,6 +84,8 @@ def create_draft(
         created_at=now,
         created_by=created_by,
         hours_override_reason=override,
+        total_cost=quote.total,
+        billable_hours=quote.room.billable_hours,
     )
     reservation.save(force_insert=True)
     ChosenService.objects.bulk_create(
@@ -92,7 +98,7 @@ def create_draft(
         for extra in wanted
     )
     Attendee.objects.bulk_create(Attendee(reservation=reservation, **guest) for guest in guests)
-    billing.first_price(reservation, wanted)
+    billing.write_lines(reservation, quote)
     changes = {"hours_override_reason": ("", override)}
     history.record(reservation, changes, by=created_by, now=now)
     return reservation
@@ -122,11 +128,29 @@ def make_way(
 
     The caller holds the room's lock. Released drafts stay New.
     """
-    room.reservations.with_lapsed_hold(now).release_holds()
-    own = room.reservations.of(user).touching(span, turnaround_minutes=room.turnaround_minutes)
-    if but is not None:
-        own = own.exclude(pk=but.pk)
-    own.release_holds()
+    wide = span.widened(dt.timedelta(minutes=room.turnaround_minutes))
+    released_for(
+        room=room.pk,
+        user=user.pk,
+        start=span.start,
+        end=span.end,
+        wide_start=wide.start,
+        wide_end=wide.end,
+        now=now,
+        # No row has the number 0.
+        but=but.pk if but else 0,
+    )
+
+
+@prepared_update
+def released_for() -> Update:
+    lapsed = Reservation.objects.with_lapsed_hold(moment("now"))
+    own = (
+        Reservation.objects.filter(user=number("user"))
+        .meeting(moment("start"), moment("end"), moment("wide_start"), moment("wide_end"))
+        .exclude(pk=number("but"))
+    )
+    return (lapsed | own).filter(room=number("room")).holding_drafts(), RELEASED
 
 
 def apply_promo_code(

@@ -77,20 +77,15 @@ def reprice(reservation: Reservation, *, offers: list[Offer] | None = None) -> Q
         )
     reservation.line_items.all().delete()
     reservation.allowance_uses.all().delete()
-    _write_down(reservation, quote)
+    write_lines(reservation, quote)
+    reservation.total_cost = quote.total
+    reservation.billable_hours = quote.room.billable_hours
+    reservation.save(update_fields=["total_cost", "billable_hours"])
     return quote
 
 
-def first_price(reservation: Reservation, extras: list[Extra]) -> Quote:
-    """`reprice` for a reservation just made, with these extras and no promo code: there is no
-    older bill to take away, and nothing to ask that the caller knows."""
-    offers = _automatic(allowances.valid_for(reservation.user, reservation.room, reservation.span))
-    quote = pricing.quote(reservation.room, reservation.span, extras=extras, offers=offers)
-    _write_down(reservation, quote)
-    return quote
-
-
-def _write_down(reservation: Reservation, quote: Quote) -> None:
+def write_lines(reservation: Reservation, quote: Quote) -> None:
+    """Write down the lines and the allowance hours of a reservation that has none."""
     LineItem.objects.bulk_create(
         LineItem(
             reservation=reservation,
@@ -115,9 +110,6 @@ def _write_down(reservation: Reservation, quote: Quote) -> None:
         for used in quote.hours_used
         if used.hours or reservation.allowances_by_hand
     )
-    reservation.total_cost = quote.total
-    reservation.billable_hours = quote.room.billable_hours
-    reservation.save(update_fields=["total_cost", "billable_hours"])
 
 
 def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str) -> Decimal:

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from accounts.models import User
 
 
+# What a draft's columns become when it lets its room go.
+RELEASED = {"holds_slot": False, "hold_until": None}
+
+
 class ReservationQuerySet(models.QuerySet[Any]):
     def of(self, user: "User") -> "ReservationQuerySet":
         """The account's own: a stranger's reservation is simply not there."""
@@ -38,13 +42,15 @@ class ReservationQuerySet(models.QuerySet[Any]):
 
     def with_lapsed_hold(self, now: dt.datetime) -> "ReservationQuerySet":
         """Drafts that are still marked as holding although their time is over."""
-        return self.filter(status=Status.NEW, holds_slot=True, hold_until__lte=now)
+        return self.holding_drafts().filter(hold_until__lte=now)
 
     def release_holds(self) -> int:
         """Let these drafts' rooms go; they stay New, to be checked out while the room is free."""
-        return self.filter(status=Status.NEW, holds_slot=True).update(
-            holds_slot=False, hold_until=None
-        )
+        return self.holding_drafts().update(**RELEASED)
+
+    def holding_drafts(self) -> "ReservationQuerySet":
+        """Drafts that are marked as holding, whether their time is over or not."""
+        return self.filter(status=Status.NEW, holds_slot=True)
 
     def about_to_lapse(self, now: dt.datetime, ahead: dt.timedelta) -> "ReservationQuerySet":
         """Drafts that staff made, whose hold ends soon, and whose customer was not told yet."""
