@@ -30,6 +30,7 @@ from payments.models import (
 )
 from roombook.address import ADDRESS_FIELDS
 from roombook.errors import CardDeclined, InvalidRequest, NoSavedCard, ServiceUnavailable
+from roombook.prepared import number, prepared
 from roombook.transactions import in_transaction
 
 logger = logging.getLogger(__name__)
@@ -159,12 +160,17 @@ def card_source(
 
 
 def usable_saved_card(user: User, *, now: datetime) -> SavedCard:
-    saved = SavedCard.objects.filter(user=user).first()
+    saved = card_of.first(user=user.pk)
     if saved is None or saved.gateway != gateways.current().name:
         raise NoSavedCard
     if saved.has_expired(now):
         raise NoSavedCard("Your saved card has expired. Please enter another card.")
     return saved
+
+
+@prepared
+def card_of() -> "QuerySet[SavedCard]":
+    return SavedCard.objects.filter(user=number("user"))
 
 
 def for_gateway(source: Card | SavedCard) -> Card | str:
@@ -244,18 +250,29 @@ STALE = {
     },
     PaymentState.CAPTURED: {PaymentState.REFUNDED},
 }
+# The columns of a payment that news may change.
+TOLD = (
+    *("state", "authorized_at", "captured_at", "settled_at"),
+    *("reference", "card_brand", "card_last4", "authorized_until", "message"),
+)
 
 
 @in_transaction
 def record(payment: Payment, outcome: GatewayPayment, *, now: datetime) -> Payment:
-    """Write down what the gateway said, and return the payment as it now is, locked.
+    """Write down what the gateway said, and return the payment as it now is, locked."""
+    locked = lock_payment(payment.pk)
+    write_down(locked, outcome, now=now)
+    return locked
+
+
+def write_down(locked: Payment, outcome: GatewayPayment, *, now: datetime) -> None:
+    """`record` for a payment that the caller has locked.
 
     Repeated or overtaken news change nothing; news that contradict our books raise IllegalMove.
     """
-    locked = Payment.objects.select_for_update().get(pk=payment.pk)
     state = PaymentState(outcome.state)
     if locked.state == state or locked.state in STALE.get(state, ()):
-        return locked
+        return
     holds_money = state in {PaymentState.AUTHORIZED, PaymentState.CAPTURED}
     if holds_money and outcome.amount != locked.amount:
         raise IllegalMove(f"Payment {locked.key}: the gateway has another amount than was asked.")
@@ -265,8 +282,18 @@ def record(payment: Payment, outcome: GatewayPayment, *, now: datetime) -> Payme
     locked.card_last4 = outcome.last4
     locked.authorized_until = outcome.authorized_until
     locked.message = outcome.message[:255]
-    locked.save()
-    return locked
+    locked.save(update_fields=TOLD)
+
+
+def lock_payment(payment_id: int) -> Payment:
+    """The payment as it is now; nobody else changes it until the transaction ends."""
+    [payment] = payment_locked(payment=payment_id)
+    return payment
+
+
+@prepared
+def payment_locked() -> "QuerySet[Payment]":
+    return Payment.objects.select_for_update().filter(pk=number("payment"))
 
 
 def capture(payment: Payment, *, now: datetime) -> Payment:
@@ -302,7 +329,7 @@ def open_refund(payment: Payment, *, amount: Decimal, reason: str, now: datetime
 
     Never more than was taken: the payment's row is locked, and refunds under way count.
     """
-    locked = Payment.objects.select_for_update().get(pk=payment.pk)
+    locked = lock_payment(payment.pk)
     if locked.state != PaymentState.CAPTURED:
         raise IllegalMove(f"Payment {locked.key} is {locked.state} and cannot be refunded.")
     if amount <= 0 or amount > refundable(locked):
@@ -337,7 +364,7 @@ def pay_back(refund: Refund, *, now: datetime) -> Refund:
 
 @in_transaction
 def _close_refund(refund: Refund, state: RefundState, now: datetime) -> Refund:
-    payment = Payment.objects.select_for_update().get(pk=refund.payment_id)
+    payment = lock_payment(refund.payment_id)
     locked = Refund.objects.get(pk=refund.pk)
     if locked.state != RefundState.STARTED:
         return locked
@@ -389,7 +416,7 @@ def settle_outside(refund: Refund, *, reason: str, now: datetime) -> Refund:
 
 def _refused_and_open(refund: Refund) -> Refund:
     """A refused refund that nobody has seen to, in the lock of its payment."""
-    payment = Payment.objects.select_for_update().get(pk=refund.payment_id)
+    payment = lock_payment(refund.payment_id)
     locked = Refund.objects.get(pk=refund.pk)
     locked.payment = payment
     if locked.state != RefundState.REFUSED:

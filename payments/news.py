@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from uuid import NAMESPACE_URL, UUID, uuid5
 
 from payments import gateways
-from payments.actions import is_given_back, record
+from payments.actions import is_given_back, lock_payment, record
 from payments.gateways.base import GatewayDispute, GatewayRefund
 from payments.models import (
     Dispute,
@@ -70,7 +70,7 @@ def look_again(payment: Payment, *, now: datetime) -> Payment:
 @in_transaction
 def record_refunds(payment: Payment, refunds: Iterable[GatewayRefund], *, now: datetime) -> Payment:
     """Make our refunds the gateway's: those that staff made over there, and those that failed."""
-    locked = Payment.objects.select_for_update().get(pk=payment.pk)
+    locked = lock_payment(payment.pk)
     for told in refunds:
         _record_refund(locked, told, now)
     whole = is_given_back(locked)
@@ -118,7 +118,7 @@ def foreign_key(refund: GatewayRefund) -> UUID:
 def record_dispute(payment: Payment, told: GatewayDispute, *, now: datetime) -> Dispute:
     """Write down where a dispute stands, and tell the log, which staff are told by."""
     # In the payment's lock, so that two messages at once do not both say that it is new.
-    Payment.objects.select_for_update().get(pk=payment.pk)
+    lock_payment(payment.pk)
     dispute, is_new = Dispute.objects.get_or_create(
         reference=told.reference,
         defaults={

@@ -8,7 +8,7 @@ from django.db.models import Sum
 
 from centers.models import MeetingRoom
 from centers.span import Span
-from reservations.models import Allowance, AllowanceEntry, Reservation
+from reservations.models import Allowance, AllowanceEntry, AllowanceUse, Reservation
 from roombook.errors import AllowanceExhausted
 from roombook.prepared import number, numbers, prepared
 
@@ -113,10 +113,9 @@ def take(reservation: Reservation, *, now: dt.datetime) -> None:
     The caller holds the reservation's lock; the allowances' own locks keep two checkouts from
     taking the same hour.
     """
-    uses = list(reservation.allowance_uses.filter(hours__gt=0))
-    if not uses:
+    wanted = dict(hours_planned(reservation=reservation.pk))
+    if not wanted:
         return
-    wanted = {use.allowance_id: use.hours for use in uses}
     locked = Allowance.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk")
     list(locked)
     valid = valid_for(reservation.user, reservation.room, reservation.span)
@@ -137,6 +136,12 @@ def take(reservation: Reservation, *, now: dt.datetime) -> None:
             )
         )
     AllowanceEntry.objects.bulk_create(entries)
+
+
+@prepared
+def hours_planned() -> "QuerySet[Any, Any]":
+    uses = AllowanceUse.objects.filter(reservation=number("reservation"), hours__gt=0)
+    return uses.values_list("allowance_id", "hours")
 
 
 def give_back(reservation: Reservation, *, now: dt.datetime) -> None:

@@ -147,11 +147,12 @@ def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str)
 
 def take_benefits(reservation: Reservation, *, keeps_promo: bool = False, now: dt.datetime) -> None:
     """Use up the promo code and the included hours that the bill counts on, or raise."""
-    lines = reservation.line_items.filter(type=LineItemType.PROMOTION)
-    discount = -sum((line.total for line in lines), money.zero)
-    if discount:
+    if reservation.promo_code_id is not None:
+        lines = reservation.line_items.filter(type=LineItemType.PROMOTION)
+        discount = -sum((line.total for line in lines), money.zero)
         # A code that takes nothing off, as the hours cover all, is not used up for nothing.
-        promos.take(reservation, discount=discount, is_kept=keeps_promo, now=now)
+        if discount:
+            promos.take(reservation, discount=discount, is_kept=keeps_promo, now=now)
     allowances.take(reservation, now=now)
 
 

@@ -10,6 +10,7 @@ from payments import actions as payments
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Payment, PaymentState
 from reservations import billing, checkout, differences, mail
+from reservations.confirmation import card
 from reservations.locks import lock_reservation
 from reservations.models import Reservation
 from reservations.status import Status, may_move
@@ -187,8 +188,7 @@ def _nothing_to_refund(reservation: Reservation) -> str:
 
 
 def _refunded(payment: Payment, amount: Decimal) -> str:
-    card = f"{payment.card_brand} ending {payment.card_last4}".strip()
-    return f"{money.display(amount)} is refunded to {card}."
+    return f"{money.display(amount)} is refunded to {card(payment)}."
 
 
 def _too_late(reservation: Reservation) -> str:

@@ -23,7 +23,7 @@ from payments import actions as payments
 from payments import gateways
 from payments.cards import Card
 from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
-from payments.models import IllegalMove, Payment, PaymentState, RefundState, SavedCard
+from payments.models import IllegalMove, Payment, PaymentState, Refund, RefundState, SavedCard
 from reservations import availability, billing, mail
 from reservations.actions import make_way
 from reservations.locks import lock_reservation
@@ -36,9 +36,12 @@ from roombook.errors import (
     ReservationNotOpen,
     ServiceUnavailable,
 )
+from roombook.prepared import moment, number, prepared
 from roombook.transactions import in_transaction
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from accounts.models import User
 
 logger = logging.getLogger(__name__)
@@ -141,11 +144,16 @@ def has_outcome(reservation: Reservation) -> bool:
 
 def own(reservation_id: int, user: "User") -> Reservation:
     """The account's reservation as it is now."""
-    rows = Reservation.objects.of(user).select_related("room__center", "room__rate", "user")
-    reservation = rows.filter(pk=reservation_id).first()
+    reservation = reservation_of.first(user=user.pk, reservation=reservation_id)
     if reservation is None:
         raise NotFound
     return reservation
+
+
+@prepared
+def reservation_of() -> "QuerySet[Any, Reservation]":
+    rows = Reservation.objects.select_related("room__center", "room__rate", "user")
+    return rows.filter(user=number("user"), pk=number("reservation"))
 
 
 def partner_named(code: str) -> Partner | None:
@@ -253,12 +261,12 @@ def conclude(
     which may by then be Processing again for another payment.
     """
     reservation = lock_reservation(payment.reservation_id)
-    locked = Payment.objects.select_for_update().get(pk=payment.pk)
-    in_doubt = locked.state == PaymentState.STARTED
-    if in_doubt and locked.is_called_off and outcome.state == "authorized":
+    payment = payments.lock_payment(payment.pk)
+    in_doubt = payment.state == PaymentState.STARTED
+    if in_doubt and payment.is_called_off and outcome.state == "authorized":
         # Too late: somebody is letting this money go. It stays in doubt until that is done.
-        return reservation, locked
-    payment = payments.record(locked, outcome, now=now)
+        return reservation, payment
+    payments.write_down(payment, outcome, now=now)
     if not in_doubt or reservation.status != Status.PROCESSING:
         return reservation, payment
     # Nobody is charged for a meeting that had begun before anybody knew: that money is let go.
@@ -297,16 +305,21 @@ def settle_left_behind(reservation_id: int, *, user: "User | None", now: dt.date
 
     What cannot be settled stays in doubt, for reconcile_payments to report.
     """
-    left = Payment.objects.in_doubt(now).filter(reservation=reservation_id)
-    if user is not None:
-        left = left.filter(reservation__user=user)
-    for payment in left:
+    for payment in left_behind(reservation=reservation_id, now=now):
+        if user is not None and payment.reservation.user_id != user.pk:
+            continue
         try:
             settle(payment, now=now)
         except GatewayUnavailable:
             logger.warning("Payment %s is still in doubt: no answer.", payment.key)
         except (GatewayRefused, IllegalMove):
             logger.exception("Payment %s cannot be settled.", payment.key)
+
+
+@prepared
+def left_behind() -> "QuerySet[Payment]":
+    rows = Payment.objects.in_doubt(moment("now")).filter(reservation=number("reservation"))
+    return rows.select_related("reservation")
 
 
 def settle(payment: Payment, *, now: dt.datetime) -> Payment:
@@ -341,7 +354,7 @@ def settle_dues(payment: Payment, *, now: dt.datetime) -> Payment:
 
     Money that was taken without us (in the gateway's dashboard) for what is no booking goes back.
     """
-    payment = Payment.objects.select_related("reservation").get(pk=payment.pk)
+    [payment] = payment_and_reservation(payment=payment.pk)
     status = payment.reservation.status
     if payment.state == PaymentState.AUTHORIZED and status in CAPTURE_OWED:
         payment = payments.capture(payment, now=now)
@@ -351,15 +364,26 @@ def settle_dues(payment: Payment, *, now: dt.datetime) -> Payment:
             _owe_all_back(payment, now=now)
     elif payment.state == PaymentState.CAPTURED and status in NEVER_BOOKED:
         _owe_all_back(payment, now=now)
-    for refund in payment.refunds.filter(state=RefundState.STARTED):
+    for refund in refunds_owed(payment=payment.pk):
         payments.pay_back(refund, now=now)
     return payment
+
+
+@prepared
+def payment_and_reservation() -> "QuerySet[Payment]":
+    return Payment.objects.select_related("reservation").filter(pk=number("payment"))
+
+
+@prepared
+def refunds_owed() -> "QuerySet[Refund]":
+    rows = Refund.objects.filter(payment=number("payment"), state=RefundState.STARTED)
+    return rows.select_related("payment").order_by("pk")
 
 
 @in_transaction
 def _owe_all_back(payment: Payment, *, now: dt.datetime) -> None:
     """Write down that all of a payment is owed back; nothing where it is written down already."""
-    payment = Payment.objects.select_for_update().get(pk=payment.pk)
+    payment = payments.lock_payment(payment.pk)
     left = payments.refundable(payment)
     if left:
         payments.open_refund(payment, amount=left, reason="Taken for no booking", now=now)

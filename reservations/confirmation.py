@@ -1,6 +1,7 @@
 """The sentence that answers a checkout: made of what is stored, so that a repeat reads alike."""
 
 import datetime as dt
+from typing import TYPE_CHECKING
 
 from babel.dates import format_date, format_time
 from django.conf import settings
@@ -9,6 +10,10 @@ from payments.models import Payment, PaymentState
 from reservations.models import Reservation
 from reservations.status import BOOKED, Status
 from roombook import money
+from roombook.prepared import number, prepared
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 PAID = {PaymentState.AUTHORIZED, PaymentState.CAPTURED, PaymentState.REFUNDED}
 
@@ -22,7 +27,7 @@ def message(reservation: Reservation) -> str:
             f"This was a test: {what(reservation)} can be booked for"
             f" {money.display(reservation.total_cost)}. Nothing was booked or charged."
         )
-    payment = reservation.payments.filter(state__in=PAID).order_by("pk").last()
+    payment = payment_of(reservation)
     if reservation.status == Status.PENDING:
         return (
             f"Your request for {what(reservation)} is with the center (reservation"
@@ -30,6 +35,17 @@ def message(reservation: Reservation) -> str:
         )
     booked = f"You have booked {what(reservation)} (reservation {reservation.pk})."
     return f"{booked} {paid(reservation, payment)}"
+
+
+def payment_of(reservation: Reservation) -> Payment | None:
+    """The last payment that reserved or took money for it; it may have given that back since."""
+    return last_paid.first(reservation=reservation.pk)
+
+
+@prepared
+def last_paid() -> "QuerySet[Payment]":
+    rows = Payment.objects.filter(reservation=number("reservation"), state__in=sorted(PAID))
+    return rows.order_by("-pk")[:1]
 
 
 def what(reservation: Reservation) -> str:
@@ -62,7 +78,7 @@ def _reserved(payment: Payment | None) -> str:
 
 def card(payment: Payment) -> str:
     """What a receipt shows of a card."""
-    return f"{payment.card_brand} ending {payment.card_last4}"
+    return f"{payment.card_brand} ending {payment.card_last4}".strip()
 
 
 def _date(moment: dt.datetime) -> str:

@@ -5,7 +5,7 @@ row, so that nobody waits for a reservation while holding one that the other wai
 account's count of tries with a card comes after all of them.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from centers.models import MeetingRoom
 from reservations.models import Reservation
@@ -35,21 +35,33 @@ def room_locked() -> "QuerySet[MeetingRoom]":
 
 def lock_reservation(reservation_id: int, *, of_user: "User | None" = None) -> Reservation:
     """The reservation under its room's lock, or NotFound, also where it is somebody else's."""
-    rows = Reservation.objects.all() if of_user is None else Reservation.objects.of(of_user)
     while True:
-        room_id = rows.filter(pk=reservation_id).values_list("room_id", flat=True).first()
-        if room_id is None:
-            raise NotFound
-        room = lock_room(room_id)
-        reservation = (
-            rows.select_related("user", "promo_code")
-            .select_for_update(no_key=True, of=("self",))
-            .get(pk=reservation_id)
-        )
+        room = lock_room(_room_of(reservation_id, of_user=of_user))
+        [reservation] = reservation_locked(reservation=reservation_id)
         # Staff may have moved it to another room while we waited for this one.
         if reservation.room_id == room.pk:
             reservation.room = room
             return reservation
+
+
+def _room_of(reservation_id: int, *, of_user: "User | None" = None) -> int:
+    found = room_and_customer.first(reservation=reservation_id)
+    if found is None or (of_user is not None and found[1] != of_user.pk):
+        raise NotFound
+    room_id: int = found[0]
+    return room_id
+
+
+@prepared
+def room_and_customer() -> "QuerySet[Any, Any]":
+    rows = Reservation.objects.filter(pk=number("reservation"))
+    return rows.values_list("room_id", "user_id")
+
+
+@prepared
+def reservation_locked() -> "QuerySet[Any, Reservation]":
+    rows = Reservation.objects.select_related("user", "promo_code")
+    return rows.select_for_update(no_key=True, of=("self",)).filter(pk=number("reservation"))
 
 
 def lock_for_move(reservation_id: int, room_id: int) -> tuple[Reservation, MeetingRoom]:
@@ -57,17 +69,10 @@ def lock_for_move(reservation_id: int, room_id: int) -> tuple[Reservation, Meeti
 
     Rooms are locked in the order of their ids: of two moves that cross, one waits for the other.
     """
-    rows = Reservation.objects.all()
     while True:
-        old_id = rows.filter(pk=reservation_id).values_list("room_id", flat=True).first()
-        if old_id is None:
-            raise NotFound
+        old_id = _room_of(reservation_id)
         rooms = {pk: lock_room(pk) for pk in sorted({old_id, room_id})}
-        reservation = (
-            rows.select_related("user", "promo_code")
-            .select_for_update(no_key=True, of=("self",))
-            .get(pk=reservation_id)
-        )
+        [reservation] = reservation_locked(reservation=reservation_id)
         if reservation.room_id == old_id:
             reservation.room = rooms[old_id]
             return reservation, rooms[room_id]

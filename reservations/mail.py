@@ -16,15 +16,18 @@ from accounts.outbox import OutboxMessage, State, one_line, without_harm
 from payments.models import Payment
 from reservations import calendar, history
 from reservations.calendar import MeetingStatus
-from reservations.confirmation import PAID, card, hour, paid, what
+from reservations.confirmation import card, hour, paid, payment_of, what
 from reservations.locks import lock_reservation
-from reservations.models import Reservation
+from reservations.models import LineItem, Reservation
 from reservations.status import Status
 from roombook import money
 from roombook.errors import ReservationNotOpen
+from roombook.prepared import number, prepared
 from roombook.transactions import in_transaction
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from accounts.models import User
     from centers.models import Center
     from reservations.cancellation import Terms
@@ -64,7 +67,7 @@ def confirmed(reservation: Reservation, *, now: dt.datetime) -> None:
 
 def request_received(reservation: Reservation, *, now: dt.datetime) -> None:
     with without_harm(matter(reservation)):
-        payment = _payment(reservation)
+        payment = payment_of(reservation)
         reserved = (
             f"{_amount(payment)} is reserved on {card(payment)} and charged only when the center"
             " agrees."
@@ -175,7 +178,7 @@ def cancelled(reservation: Reservation, terms: "Terms", *, now: dt.datetime) -> 
             money_matters.append(f"The fee for cancelling so late is {money.display(terms.fee)}.")
         elif terms.refund:
             money_matters.append("Your bank may take some days to show it.")
-        elif _payment(reservation):
+        elif payment_of(reservation):
             money_matters.append(_let_go(reservation))
         _write(
             reservation,
@@ -291,18 +294,14 @@ def _write(
     meeting: MeetingStatus | None = None,
     now: dt.datetime,
 ) -> None:
-    lines = reservation.line_items.order_by("position") if with_bill else []
+    lines = bill(reservation=reservation.pk) if with_bill else []
     context = {
         "heading": heading,
         "paragraphs": paragraphs,
         "facts": _facts(reservation),
         "lines": [
-            {
-                "description": one_line(line.description),
-                "rate": line.rate,
-                "amount": line.amount,
-            }
-            for line in lines
+            {"description": one_line(description), "rate": rate, "amount": amount}
+            for description, rate, amount in lines
         ],
         "total": money.display(reservation.total_cost),
         "terms": terms,
@@ -316,6 +315,12 @@ def _write(
         **rendered("reservation", context),
         **(_invitation(reservation, meeting, now) if meeting else {}),
     )
+
+
+@prepared
+def bill() -> "QuerySet[Any, Any]":
+    lines = LineItem.objects.filter(reservation=number("reservation")).order_by("position")
+    return lines.values_list("description", "rate", "amount")
 
 
 def _invitation(
@@ -385,20 +390,16 @@ def _within(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:]
 
 
-def _payment(reservation: Reservation) -> Payment | None:
-    return reservation.payments.filter(state__in=PAID).order_by("pk").last()
-
-
 def _amount(payment: Payment) -> str:
     return money.display(payment.amount)
 
 
 def _charged(reservation: Reservation) -> str:
-    return paid(reservation, _payment(reservation), was="is")
+    return paid(reservation, payment_of(reservation), was="is")
 
 
 def _goes_back(reservation: Reservation, refund: Decimal) -> str:
-    payment = _payment(reservation)
+    payment = payment_of(reservation)
     if payment is None or not refund:
         return "What you had paid is back with you already."
     return (
@@ -408,7 +409,7 @@ def _goes_back(reservation: Reservation, refund: Decimal) -> str:
 
 
 def _let_go(reservation: Reservation) -> str:
-    payment = _payment(reservation)
+    payment = payment_of(reservation)
     if payment is None:
         return "Nothing was charged."
     return f"Nothing was charged. {_amount(payment)} was reserved on {card(payment)}; it is let go."

@@ -7,12 +7,10 @@ is asked with no transaction open. It takes the test numbers that Stripe documen
 import secrets
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from decimal import Decimal
-from typing import ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, TypeVar
 from uuid import UUID
 
-from django.db import transaction
 from django.db.models import F, Q
 
 from payments.cards import Card
@@ -31,6 +29,12 @@ from payments.gateways.sandbox_models import (
     SandboxRefund,
 )
 from roombook.errors import CardDeclined
+from roombook.prepared import prepared, text, uuid
+from roombook.prepared_writes import insert_unless_there
+from roombook.transactions import in_transaction
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 R = TypeVar("R")
 
@@ -135,24 +139,22 @@ class SandboxGateway:
         def work() -> GatewayPayment:
             outcome, brand, last4 = judge(source)
             succeeds = outcome == SUCCEEDS
-            # The unique key decides between rivals: one makes the payment, the others read it.
-            payment, is_new = SandboxPayment.objects.get_or_create(
+            payment = SandboxPayment(
                 key=key,
-                defaults={
-                    "state": "authorized" if succeeds else "declined",
-                    "amount": amount,
-                    "currency": currency,
-                    "brand": brand,
-                    "last4": last4,
-                    "message": "" if succeeds else MESSAGES[outcome],
-                    "description": description[:255],
-                },
+                state="authorized" if succeeds else "declined",
+                amount=amount,
+                currency=currency,
+                brand=brand,
+                last4=last4,
+                message="" if succeeds else MESSAGES[outcome],
+                description=description[:255],
             )
+            # The unique key decides between rivals: one makes the payment, the others read it.
+            if insert_unless_there(payment):
+                return told(payment)
+            payment = SandboxPayment.objects.get(key=key)
             is_fence = payment.state == "voided" and not payment.currency
-            if not (is_new or is_fence) and (payment.amount, payment.currency) != (
-                amount,
-                currency,
-            ):
+            if not is_fence and (payment.amount, payment.currency) != (amount, currency):
                 raise GatewayRefused(f"The key {key} was used for another amount.")
             return told(payment)
 
@@ -218,8 +220,7 @@ def ask(operation: str, work: Callable[[], R]) -> R:
         time.sleep(fault.seconds)
         if fault.kind in {FaultKind.TIMEOUT_BEFORE, FaultKind.ERROR}:
             raise GatewayUnavailable
-    with transaction.atomic(durable=True):
-        result = work()
+    result = in_transaction(work)()
     if fault and fault.kind in {FaultKind.TIMEOUT_AFTER, FaultKind.RESET}:
         raise GatewayUnavailable
     return result
@@ -227,15 +228,18 @@ def ask(operation: str, work: Callable[[], R]) -> R:
 
 def strike(operation: str) -> SandboxFault | None:
     """The fault that is switched on for this operation, one time of it used up."""
-    faults = SandboxFault.objects.filter(
-        Q(times__isnull=True) | Q(times__gt=0), operation__in=[operation, "*"]
-    )
-    for fault in faults.order_by("pk"):
+    for fault in faults_of(operation=operation):
         if fault.times is None:
             return fault
         if SandboxFault.objects.filter(pk=fault.pk, times__gt=0).update(times=F("times") - 1):
             return fault
     return None
+
+
+@prepared
+def faults_of() -> "QuerySet[SandboxFault]":
+    faults = SandboxFault.objects.filter(Q(times__isnull=True) | Q(times__gt=0))
+    return faults.filter(Q(operation=text("operation")) | Q(operation="*")).order_by("pk")
 
 
 def outcome_of(number: str) -> str:
@@ -246,29 +250,38 @@ def judge(source: Card | str) -> tuple[str, str, str]:
     """What becomes of a charge to this card, with its brand and last four digits."""
     if isinstance(source, Card):
         return outcome_of(source.number), source.brand, source.last4
-    with suppress(SandboxCard.DoesNotExist):
-        card = SandboxCard.objects.get(reference=source)
-        return card.outcome, card.brand, card.last4
-    return "unknown_card", "", ""
+    card = card_kept.first(reference=source)
+    return (card.outcome, card.brand, card.last4) if card else ("unknown_card", "", "")
+
+
+@prepared
+def card_kept() -> "QuerySet[SandboxCard]":
+    return SandboxCard.objects.filter(reference=text("reference"))
 
 
 def locked(key: UUID) -> SandboxPayment:
-    payment = SandboxPayment.objects.select_for_update().filter(key=key).first()
+    payment = payment_locked.first(key=key)
     if payment is None:
         raise GatewayRefused(f"There is no payment by the key {key}.")
     return payment
 
 
+@prepared
+def payment_locked() -> "QuerySet[SandboxPayment]":
+    return SandboxPayment.objects.select_for_update().filter(key=uuid("key"))
+
+
 def told(payment: SandboxPayment) -> GatewayPayment:
     """The sandbox's row in the words of the port."""
     taken = payment.state in {"captured", "refunded"}
+    refunds = payment.refunds.values_list("key", "amount") if payment.refunded else ()
     return GatewayPayment(
         state=payment.state,  # type: ignore[arg-type]
         reference=f"pay_{payment.key.hex}",
         amount=payment.amount,
         captured=payment.amount if taken else Decimal(0),
         refunded=payment.refunded,
-        refunds=dict(payment.refunds.values_list("key", "amount")) if taken else {},
+        refunds=dict(refunds),
         brand=payment.brand,
         last4=payment.last4,
         message=payment.message,
