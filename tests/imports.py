@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from centers.models import ResourceType
 from roombook.imports.checking import Check
 from roombook.imports.plan import Origin
-from roombook.imports.sheet import SHEETS, Allowed
+from roombook.imports.sheet import EVERYWHERE, SHEETS
 from roombook.imports.writing import write
 from tests.factories_centers import ResourceTypeFactory
 
@@ -63,20 +63,20 @@ def xlsx_of(*rows, sheet="Sheet1", more=()):
     return out.getvalue()
 
 
-def check(name, content, allowed=None):
-    found = Check(SHEETS[name](allowed or Allowed()), content)
+def check(name, content, allowed=EVERYWHERE):
+    found = Check(SHEETS[name](allowed), content)
     for _ in found.steps():
         pass
     return found.sheet, found.plan
 
 
-def errors_of(name, content, allowed=None):
+def errors_of(name, content, allowed=EVERYWHERE):
     """(row, column, words) of everything that is wrong."""
     _, plan = check(name, content, allowed)
     return [(row.number, column, text) for row in plan.rows for column, text in row.errors]
 
 
-def load(name, content, actor=None, allowed=None):
+def load(name, content, actor=None, allowed=EVERYWHERE):
     """Check and write; the counts."""
     sheet, plan = check(name, content, allowed)
     assert not plan.has_errors, [row.errors for row in plan.rows if row.errors]

@@ -49,6 +49,9 @@ def _somewhere(centers: Centers) -> bool:
     return centers is None or bool(centers)
 
 
+EVERYWHERE = Allowed()
+
+
 class Sheet(ModelResource):
     """Rows of one model; subclasses say which columns, and how a row is found.
 
@@ -82,9 +85,9 @@ class Sheet(ModelResource):
         models.IntegerField: Whole,
     }
 
-    def __init__(self, allowed: Allowed | None = None) -> None:
+    def __init__(self, allowed: Allowed = EVERYWHERE) -> None:
         super().__init__()
-        self.allowed = allowed or Allowed()
+        self.allowed = allowed
         concrete = self._meta.model._meta.concrete_fields
         self.model_fields = {each.name: each for each in concrete}
         # What the check looks at: all that must be the same when the row is written.
