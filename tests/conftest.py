@@ -1,14 +1,18 @@
 """What all tests share."""
 
+from copy import deepcopy
 from importlib import import_module
+from io import BytesIO
 
 import pytest
 import time_machine
 from django.apps import apps
-from django.db import connection
+from django.db import connection, transaction
 from django.db.models.signals import post_migrate
 from django.dispatch import receiver
+from django.test import override_settings
 from hypothesis import settings as hypothesis_settings
+from PIL import Image
 
 # Two shared cores are slow at times; a deadline would fail tests for that.
 hypothesis_settings.register_profile("roombook", deadline=None)
@@ -22,10 +26,13 @@ def _roles_again(sender, **_):
         import_module("reservations.migrations.0003_roles").make_groups(apps, None)
 
 
+QUICK_PASSWORDS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
 @pytest.fixture(autouse=True)
 def _quick_passwords(settings):
     """Argon2 is slow on purpose; most tests only need somebody who is signed in."""
-    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.PASSWORD_HASHERS = QUICK_PASSWORDS
 
 
 @pytest.fixture(autouse=True)
@@ -35,12 +42,63 @@ def _media(settings, tmp_path):
 
 
 @pytest.fixture
+def plain_pictures(monkeypatch):
+    """For demo data at whose pictures nobody looks: drawing takes most of its time."""
+    from reservations.demo import pictures
+
+    drawn = BytesIO()
+    Image.new("RGB", (16, 10)).save(drawn, "PNG")
+    monkeypatch.setattr(pictures, "outside", lambda name: drawn.getvalue())
+    monkeypatch.setattr(pictures, "inside", lambda name, seats: drawn.getvalue())
+
+
+@pytest.fixture
 def world(client, db):
     """One of everything, and a clock that stands still (tests/world.py)."""
     from tests.world import NOW, World  # Models, which are ready only by now.
 
     with time_machine.travel(NOW, tick=False):
         yield World(client)
+
+
+@pytest.fixture(scope="module")
+def once(django_db_setup, django_db_blocker, tmp_path_factory):
+    """Make data once for all tests of a module: `once(make)` is what `make()` made.
+
+    A transaction is open around the module, and each test's own is a savepoint within it: what a
+    test changes is undone after it, the data after the last. Not beside tests that write for real.
+    """
+    from tests.world import NOW
+
+    media = tmp_path_factory.mktemp("media")
+    quick = {"PASSWORD_HASHERS": QUICK_PASSWORDS, "MEDIA_ROOT": media}
+
+    def made(make):
+        with override_settings(**quick), time_machine.travel(NOW, tick=False):
+            return make()
+
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield made
+        transaction.set_rollback(True)
+
+
+@pytest.fixture(scope="module")
+def world_for_all(once):
+    """The world of a module with many tests, made once."""
+    from tests.world import World
+
+    return once(lambda: World(client=None))
+
+
+@pytest.fixture
+def same_world(world_for_all, client, db):
+    """The world that the module's tests share, as it was made: for `world` of that module."""
+    from tests.world import NOW
+
+    world = deepcopy(world_for_all)
+    world.client = client
+    with time_machine.travel(NOW, tick=False):
+        yield world
 
 
 @pytest.fixture(scope="session")

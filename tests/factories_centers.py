@@ -134,8 +134,10 @@ class FavoriteFactory(DjangoModelFactory):
 
 def open_all_week(center: models.Center, opens: time = time(8), closes: time = time(18)) -> None:
     """Opening hours on every day of the week."""
-    for weekday in range(7):
-        OpeningHoursFactory(center=center, weekday=weekday, opens=opens, closes=closes)
+    models.OpeningHours.objects.bulk_create(
+        models.OpeningHours(center=center, weekday=weekday, opens=opens, closes=closes)
+        for weekday in range(7)
+    )
 
 
 def center_with_room(**fields: object) -> models.Center:

@@ -39,6 +39,11 @@ KINDS = [
 NEVER_ANSWERED = {("ServiceInfo", "DurationHours"), ("ServiceInfo", "Quantity")}
 
 
+@pytest.fixture
+def world(same_world):
+    return same_world
+
+
 def view_of(operation):
     tables = [
         *zip(urls.contract, OPERATIONS, strict=True),

@@ -21,6 +21,11 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 RISKY = st.text("'=+-@\t\r\n\",;. a1é\u2028\ufeff</", max_size=8)
 
 
+@pytest.fixture
+def world(same_world):
+    return same_world
+
+
 def as_cells(value):
     """A JSON answer as CSV tells it: all values text, and nothing where nothing is."""
     if isinstance(value, dict):

@@ -34,6 +34,11 @@ KINDS = {
 }
 
 
+@pytest.fixture
+def world(same_world):
+    return same_world
+
+
 def values(type_name, good):
     """Mostly of the right type, often the good value itself, at times anything or nothing."""
     if is_list(type_name):

@@ -99,6 +99,11 @@ TOGETHER = [
 ]
 
 
+@pytest.fixture
+def world(same_world):
+    return same_world
+
+
 def values_for(type_name):
     return [*VALUES, *DATES] if type_name == "DateTime" else VALUES
 

@@ -1,17 +1,14 @@
 """`seed_demo` makes the same on any day, and never gets among real data (B20)."""
 
 import datetime as dt
-from io import BytesIO
 
 import pytest
 import time_machine
 from django.core.management import CommandError
 from django.db import OperationalError
-from PIL import Image
 
 from accounts.models import User
 from centers.models import Center, Closure, MeetingRoom
-from reservations.demo import pictures
 from reservations.demo.catalog import HOLIDAYS
 from reservations.demo.world import CENTERS
 from reservations.models import Reservation
@@ -92,6 +89,7 @@ def test_a_database_that_is_busy_is_told_without_a_traceback(run, settings, monk
 
 
 @pytest.mark.django_db(reset_sequences=True, transaction=True)
+@pytest.mark.usefixtures("plain_pictures")
 @pytest.mark.parametrize(
     "moment",
     [
@@ -100,13 +98,8 @@ def test_a_database_that_is_busy_is_told_without_a_traceback(run, settings, monk
         "2027-03-12T18:00:00+00:00",  # the clocks of North America change on Sunday
     ],
 )
-def test_whatever_the_day_ids_names_and_statuses_are_the_same(run, settings, monkeypatch, moment):
+def test_whatever_the_day_ids_names_and_statuses_are_the_same(run, settings, moment):
     settings.DEBUG = True
-    # Drawing takes most of the time.
-    drawn = BytesIO()
-    Image.new("RGB", (16, 10)).save(drawn, "PNG")
-    monkeypatch.setattr(pictures, "outside", lambda name: drawn.getvalue())
-    monkeypatch.setattr(pictures, "inside", lambda name, seats: drawn.getvalue())
     now = dt.datetime.fromisoformat(moment)
 
     with time_machine.travel(now, tick=False):

@@ -21,6 +21,11 @@ pytestmark = pytest.mark.django_db
 LIST = reverse("admin:accounts_user_changelist")
 
 
+@pytest.fixture
+def world(same_world):
+    return same_world
+
+
 def page_of(user):
     return reverse("admin:accounts_user_change", args=[user.pk])
 

@@ -7,9 +7,11 @@ A; nothing of center B is ever told to who has a role at A only.
 
 import datetime as dt
 import importlib
+from copy import deepcopy
 from decimal import Decimal
 
 import pytest
+import time_machine
 from auditlog.models import LogEntry
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -24,7 +26,7 @@ from reservations.office.steps import STEPS
 from roombook import history
 from tests import factories_centers as make
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
-from tests.world import NOW
+from tests.world import NOW, World
 
 pytestmark = pytest.mark.django_db
 
@@ -170,9 +172,9 @@ class Actor:
         return self.sees(label, row) and self.has(f"{app}.{action}_{model}", where)
 
 
-@pytest.fixture
-def rows(world, groups):
+def rows_of(world):
     """Of each model a row of A and one of B."""
+    groups = {group.name: group for group in Group.objects.all()}
     a, b = world.center, world.other_center
     b.name = FOREIGN
     b.save()
@@ -293,8 +295,36 @@ def rows(world, groups):
     return rows
 
 
+@pytest.fixture(scope="module")
+def both_for_all(once):
+    def make():
+        world = World(client=None)
+        return world, rows_of(world)
+
+    return once(make)
+
+
 @pytest.fixture
-def actor(request, client, world, groups, rows):
+def both(both_for_all, client, db):
+    """The world and its rows, as they were made."""
+    world, rows = deepcopy(both_for_all)
+    world.client = client
+    with time_machine.travel(NOW, tick=False):
+        yield world, rows
+
+
+@pytest.fixture
+def world(both):
+    return both[0]
+
+
+@pytest.fixture
+def rows(both):
+    return both[1]
+
+
+@pytest.fixture
+def actor(request, client, world, groups):
     return Actor(request.param, client, world, groups)
 
 
