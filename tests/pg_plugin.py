@@ -138,3 +138,9 @@ else:
 def pytest_report_header() -> str:
     """Say at the top of a run what it runs on."""
     return f"database: {DATABASE}"
+
+
+@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors: some tests wait for a browser, a service or a lock."""
+    return len(os.sched_getaffinity(0)) + 1
