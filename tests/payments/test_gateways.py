@@ -1,20 +1,19 @@
 """What gateways/base.py promises, kept by every gateway."""
 
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
 from decimal import Decimal
 from uuid import UUID, uuid4
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
 from payments import gateways
 from payments.cards import card_from
 from payments.gateways import declines
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from roombook.errors import CardDeclined, ServiceUnavailable
+from tests.together import together
 
 NOW = datetime(2027, 3, 15, 12, 0, tzinfo=UTC)
 TEN = Decimal("10.00")
@@ -380,38 +379,29 @@ def test_is_never_asked_while_a_transaction_is_open(gateway):
 # --- Many at once --------------------------------------------------------------------------------
 
 
+# Errors by which a rival may lose.
+LOSERS = (GatewayRefused, GatewayUnavailable)
+
+
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 class TestManyAtOnce:
-    @staticmethod
-    def at_once(*calls):
-        barrier = threading.Barrier(len(calls))
-
-        def run(call):
-            try:
-                barrier.wait(timeout=30)
-                return call()
-            except (GatewayRefused, GatewayUnavailable) as error:
-                return type(error).__name__
-            finally:
-                connection.close()
-
-        with ThreadPoolExecutor(len(calls)) as pool:
-            return list(pool.map(run, calls))
-
     def test_one_key_is_one_payment_and_one_capture(self, gateway, books):
         key = uuid4()
-        self.at_once(*[lambda: authorize(gateway, key).state] * 8)
+        together([lambda: authorize(gateway, key).state] * 8, losers=LOSERS)
         state = gateway.lookup(key).state
         # Rivals with the same key exist in no checkout; if they did, money is reserved once or not.
         assert state in {"authorized", "voided"}
         if state == "authorized":
-            assert set(self.at_once(*[lambda: gateway.capture(key).state] * 8)) == {"captured"}
+            states = together([lambda: gateway.capture(key).state] * 8, losers=LOSERS)
+            assert set(states) == {"captured"}
             assert books.captures(key) == 1
 
     @pytest.mark.parametrize("key", [UUID(int=n) for n in range(1, 6)], ids=int)
     def test_a_fence_and_a_late_authorize_never_both_win(self, gateway, books, key):
-        self.at_once(lambda: authorize(gateway, key).state, lambda: gateway.void(key).state)
+        together(
+            [lambda: authorize(gateway, key).state, lambda: gateway.void(key).state], losers=LOSERS
+        )
 
         # Whoever came first: nothing is held any more, and nothing can be.
         assert gateway.lookup(key).state == "voided"
@@ -422,7 +412,9 @@ class TestManyAtOnce:
     def test_void_and_capture_never_both_win(self, gateway, books, key):
         authorize(gateway, key)
 
-        states = self.at_once(lambda: gateway.capture(key).state, lambda: gateway.void(key).state)
+        states = together(
+            [lambda: gateway.capture(key).state, lambda: gateway.void(key).state], losers=LOSERS
+        )
 
         assert len(set(states)) == 1
         assert books.captures(key) == (1 if states[0] == "captured" else 0)
@@ -435,6 +427,6 @@ class TestManyAtOnce:
         def refund():
             return gateway.refund(key=key, refund_key=refund_key, amount=Decimal("3.00")).refunded
 
-        answers = set(self.at_once(*[refund] * 8))
+        answers = set(together([refund] * 8, losers=LOSERS))
         assert answers <= {Decimal("3.00"), "GatewayUnavailable"}
         assert books.given_back(key) == Decimal("3.00")
