@@ -5,19 +5,16 @@ database, and that the counts are right.
 """
 
 from collections import Counter
-from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
-from threading import Barrier
 
 import pytest
-from django.db import connection
 from django.db.models import Sum
 from django.test import Client
 
 from centers.models import MeetingRoom
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, Refund
-from reservations import approval, availability, integrity, locks
+from reservations import approval, availability, locks
 from reservations.actions import apply_promo_code
 from reservations.availability import Availability
 from reservations.cancellation import cancel
@@ -41,30 +38,16 @@ from tests.factories_reservations import (
     requested,
 )
 from tests.http import post
+from tests.together import together
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.time_machine(NOW, tick=False),
+    pytest.mark.usefixtures("books_agree"),
 ]
 
 MANY = 16
 CHECKOUT = "/api/reservations/checkout"
-
-
-def together(calls):
-    """What each call returns, all of them let go at the same moment."""
-    gate = Barrier(len(calls))
-
-    def run(call):
-        try:
-            connection.ensure_connection()
-            gate.wait(timeout=30)
-            return call()
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return list(pool.map(run, calls))
 
 
 def asked(path, bodies):
@@ -90,12 +73,6 @@ def checkout_of(reservation, **fields):
 
 def captures():
     return SandboxPayment.objects.aggregate(sum=Sum("captures"))["sum"] or 0
-
-
-@pytest.fixture(autouse=True)
-def _books_agree():
-    yield
-    assert [str(each) for each in integrity.findings(now=NOW)] == []
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from accounts.outbox import OutboxMessage
 from reservations import approval, calendar, cancellation, checkout, mail, reminders
 from reservations.models import Reservation
 from reservations.status import Status
-from roombook.errors import CardDeclined, ServiceUnavailable
+from roombook.errors import CardDeclined, ReservationNotOpen, ServiceUnavailable
 from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import (
     DECLINED_NUMBER,
@@ -558,3 +558,33 @@ def test_the_page_of_a_reservation_lists_its_mails(admin_client):
     # On the center's clock, as the rest of the page.
     to = reservation.user.email
     assert f"Confirmed {to} Sent 2027-03-01 09:00 Cancelled {to} Waiting 2027-03-01 10:00" in told
+
+
+# --- Mails once more ----------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_the_last_mail_goes_out_again_to_the_address_of_today(clerk):
+    reservation = booked()
+    with pytest.raises(ReservationNotOpen, match="waiting to be sent anyway"):
+        mail.resend(reservation.pk, by=clerk, now=NOW)
+    OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
+    reservation.user.email = "new@example.com"
+    reservation.user.save()
+
+    mail.resend(reservation.pk, by=clerk, now=NOW)
+
+    first, again = OutboxMessage.objects.about(mail.matter(reservation))
+    assert (again.kind, again.to, again.state) == ("confirmed", "new@example.com", "waiting")
+    assert again.calendar == first.calendar
+    assert again.key != first.key
+
+
+@pytest.mark.usefixtures("books_agree")
+def test_a_mail_that_was_given_up_is_tried_again(clerk):
+    reservation = booked()
+    OutboxMessage.objects.update(state="given up", next_attempt_at=None)
+
+    mail.resend(reservation.pk, by=clerk, now=NOW)
+
+    assert OutboxMessage.objects.get().state == "waiting"

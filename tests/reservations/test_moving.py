@@ -1,43 +1,28 @@
 """Moving a reservation to another room or time, and what that means for the money."""
 
 import datetime as dt
-from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
-from threading import Barrier
 
 import pytest
-from django.contrib.auth.models import Group
-from django.db import connection
 from icalendar import Calendar
 
-from accounts.models import CenterRole, User
 from accounts.outbox import OutboxMessage
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import PaymentState, Refund, RefundState
-from reservations import (
-    adjusting,
-    approval,
-    cancellation,
-    checkout,
-    history,
-    integrity,
-    mail,
-    moving,
-)
-from reservations.actions import apply_promo_code, extend_hold
+from reservations import approval, cancellation, checkout, integrity, mail, moving
+from reservations.actions import apply_promo_code
 from reservations.integrity.money import reductions_unmet
 from reservations.models import LineItemType, Reservation
 from reservations.status import Status
 from roombook.errors import (
-    DomainError,
     InvalidRequest,
     PromoCodeInvalid,
     ReservationNotOpen,
     ServiceUnavailable,
     SlotUnavailable,
 )
-from tests.factories_centers import MeetingRoomFactory, RateFactory, ServiceFactory
-from tests.factories_people import StaffFactory, UserFactory
+from tests.factories_centers import ServiceFactory
+from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
@@ -53,84 +38,15 @@ from tests.factories_reservations import (
     draft,
     requested,
 )
+from tests.reservations.moves import at_rate, beside, moved, net, previewed, snapshot, with_role
 
-pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.time_machine(NOW, tick=False),
+    pytest.mark.usefixtures("books_agree"),
+]
 
 DAY = dt.timedelta(days=1)
-
-
-@pytest.fixture(autouse=True)
-def _books_agree(request):
-    yield
-    if "broken_books" not in request.keywords:
-        assert [str(each) for each in integrity.findings(now=NOW)] == []
-
-
-@pytest.fixture
-def clerk():
-    return StaffFactory()
-
-
-@pytest.fixture
-def manager():
-    """Who may adjust prices everywhere."""
-    return with_role("Manager")
-
-
-def with_role(role, *centers):
-    """Staff with a role at these centers, or at all."""
-    user, group = StaffFactory(), Group.objects.get(name=role)
-    if not centers:
-        user.groups.add(group)
-    for center in centers:
-        CenterRole.objects.create(user=user, center=center, group=group)
-    return User.objects.get(pk=user.pk)
-
-
-def beside(room, **fields):
-    """Another room of the same center."""
-    return MeetingRoomFactory(center=room.center, **fields)
-
-
-def at_rate(room, hourly):
-    """A room beside it with only an hourly rate."""
-    rate = RateFactory(center=room.center, hourly=Decimal(hourly), half_day=None, full_day=None)
-    return beside(room, rate=rate)
-
-
-def moved(reservation, by, *, room=None, start=START, hours=3, now=NOW, **how):
-    return moving.move(
-        reservation.pk,
-        room_id=(room or reservation.room).pk,
-        start=start,
-        end=start + hours * HOUR,
-        by=by,
-        now=now,
-        **how,
-    )
-
-
-def previewed(reservation, by, *, room=None, start=START, hours=3, **how):
-    return moving.preview(
-        reservation.pk,
-        room_id=(room or reservation.room).pk,
-        start=start,
-        end=start + hours * HOUR,
-        by=by,
-        now=NOW,
-        **how,
-    )
-
-
-def snapshot(reservation):
-    row = Reservation.objects.filter(pk=reservation.pk).values().get()
-    return row, list(reservation.line_items.order_by("pk").values())
-
-
-def net():
-    """What the gateway has taken and kept."""
-    paid = SandboxPayment.objects.get()
-    return paid.amount * bool(paid.captures) - paid.refunded
 
 
 # --- Booked -------------------------------------------------------------------------------------
@@ -631,305 +547,3 @@ def test_a_moved_request_stays_tentative(clerk):
     moved(reservation, clerk, start=START + DAY)
 
     assert "STATUS:TENTATIVE" in mail.last_about(reservation).calendar
-
-
-# --- A change of price --------------------------------------------------------------------------
-
-
-def adjusted(reservation, by, amount, now=NOW, **how):
-    return adjusting.adjust_price(
-        reservation.pk, amount=Decimal(amount), reason="Projector broke", by=by, now=now, **how
-    )
-
-
-def test_the_price_of_a_booking_can_be_lowered_and_the_difference_goes_back(clerk):
-    room = a_room()
-    room.center.tax_rate = Decimal(8)
-    room.center.save()
-    reservation = booked(room=room)
-    assert reservation.total_cost == 81
-    room.rate.hourly = 99  # the bill is not priced anew
-    room.rate.save()
-
-    would = adjusting.preview(
-        reservation.pk, amount=Decimal(-25), reason="Projector broke", by=clerk, now=NOW
-    )
-    done = adjusted(reservation, clerk, -25)
-
-    assert (would.new_total, would.refund) == (done.new_total, done.refund) == (54, 27)
-    reservation.refresh_from_db()
-    assert (reservation.total_cost, reservation.reduced_by, net()) == (54, 27, 54)
-    assert [line.total for line in reservation.line_items.order_by("position")] == [75, -25, 4]
-    assert "Projector broke" in mail.last_about(reservation).text
-
-
-def test_it_can_be_lowered_once_the_meeting_is_over(clerk):
-    reservation = booked()
-    after = START + 4 * HOUR
-    list(approval.expire(now=after))
-
-    assert adjusted(reservation, clerk, -200, now=after).refund == 75
-    assert net() == 0
-    with pytest.raises(ReservationNotOpen, match="nothing left"):
-        adjusted(reservation, clerk, -5, now=after)
-
-
-def test_a_paid_price_is_never_raised(clerk):
-    reservation = booked()
-
-    with pytest.raises(ReservationNotOpen, match="only be lowered"):
-        adjusted(reservation, clerk, 5)
-
-
-@pytest.mark.broken_books
-@pytest.mark.parametrize("status", [Status.PENDING, Status.PROCESSING, Status.CANCELLED])
-def test_the_price_of_what_is_under_way_or_over_is_left_alone(clerk, status):
-    with pytest.raises(ReservationNotOpen):
-        adjusted(ReservationFactory(status=status), clerk, -5)
-
-
-def test_an_adjustment_is_done_at_the_price_that_was_seen(clerk):
-    reservation = draft()
-
-    with pytest.raises(ReservationNotOpen, match="price has changed"):
-        adjusted(reservation, clerk, -5, agreed=Decimal(75))
-    assert adjusted(reservation, clerk, -5, agreed=Decimal(70)).new_total == 70
-
-
-def test_an_adjustment_of_a_moved_booking_stays_on_its_bill(clerk):
-    reservation = booked()
-    adjusted(reservation, clerk, -5)
-
-    moved(reservation, clerk, start=START + DAY)
-
-    reservation.refresh_from_db()
-    assert (reservation.total_cost, net()) == (70, 70)
-
-
-def kept(reservation):
-    """What is kept of its adjustments, which add up to what its bill shows."""
-    amounts = [each.amount for each in reservation.price_adjustments.order_by("pk")]
-    lines = reservation.line_items.filter(type=LineItemType.ADJUSTMENT)
-    assert sum(amounts) == sum(line.total for line in lines)
-    return amounts
-
-
-def test_an_adjustment_is_kept_as_it_was_applied_and_a_move_takes_off_no_more(clerk):
-    room = a_room()
-    room.center.tax_rate = Decimal("8.82")
-    room.center.save()
-    room.rate = at_rate(room, "16.67").rate  # 3 hours with tax: 54.42
-    room.save()
-    reservation = booked(room=room)
-    assert reservation.total_cost == Decimal("54.42")
-
-    done = adjusted(reservation, clerk, -1000)
-
-    assert (done.new_total, done.refund) == (0, Decimal("54.42"))
-    assert kept(reservation) == [Decimal("-50.01")]
-    assert history.of(reservation)[0].changes["adjustment"] == [None, "-$50.01: Projector broke"]
-    would = previewed(reservation, clerk, room=at_rate(room, 40))
-    assert would.new_total == Decimal("76.16")  # 120 - 50.01 and tax
-    assert would.could_be_waived
-
-
-@pytest.mark.parametrize("make", [booked, draft])
-def test_adjustments_add_up_to_what_the_bill_shows(clerk, make):
-    reservation = make()
-
-    adjusted(reservation, clerk, -25)
-    adjusted(reservation, clerk, -1000)
-
-    assert kept(reservation) == [-25, -50]
-
-
-def test_a_draft_that_moves_to_a_dearer_room_pays_what_was_not_taken_off(clerk):
-    reservation = draft()
-    adjusted(reservation, clerk, -1000)
-
-    done = moved(reservation, clerk, room=at_rate(reservation.room, 40))
-
-    assert done.new_total == 45
-    assert kept(reservation) == [-75]
-
-
-def test_nothing_is_taken_off_a_draft_that_costs_nothing(clerk):
-    reservation = draft()
-    adjusted(reservation, clerk, -1000)
-
-    for attempt in (adjusted, lambda *how: adjusted(*how, agreed=Decimal(0))):
-        with pytest.raises(ReservationNotOpen, match="nothing left"):
-            attempt(reservation, clerk, -50)
-
-    assert kept(reservation) == [-75]
-    assert adjusted(reservation, clerk, 5).new_total == 5  # up is possible still
-
-
-def test_what_is_confirmed_twice_is_adjusted_once(clerk):
-    """Also where the new total is the one that was seen, and there is something to take off."""
-    reservation = draft()
-    seen = {"was": Decimal(75), "agreed": Decimal(0)}
-    adjusted(reservation, clerk, -1000, **seen)
-    adjusted(reservation, clerk, 7)
-    before = snapshot(reservation)
-
-    with pytest.raises(ReservationNotOpen, match=r"The price has changed: it comes to \$7.00"):
-        adjusted(reservation, clerk, -1000, **seen)
-
-    assert snapshot(reservation) == before
-    assert kept(reservation) == [-75, 7]
-
-
-# --- Holds --------------------------------------------------------------------------------------
-
-
-def test_staff_extend_a_hold(clerk):
-    reservation = draft()
-
-    extend_hold(reservation.pk, until=NOW + 5 * HOUR, by=clerk, now=NOW)
-
-    reservation.refresh_from_db()
-    assert (reservation.holds_slot, reservation.hold_until) == (True, NOW + 5 * HOUR)
-
-
-@pytest.mark.parametrize("until", [NOW + DAY + MINUTE, NOW + 10 * MINUTE, NOW - MINUTE])
-def test_a_hold_is_extended_within_bounds(clerk, until):
-    reservation = draft()
-
-    with pytest.raises(InvalidRequest):
-        extend_hold(reservation.pk, until=until, by=clerk, now=NOW)
-
-
-def test_a_lapsed_hold_begins_again_where_the_room_is_free(clerk):
-    reservation = draft()
-    later = NOW + HOUR
-    extend_hold(reservation.pk, until=later + HOUR, by=clerk, now=later)
-    assert Reservation.objects.get().is_held_at(later)
-
-
-def test_a_lapsed_hold_is_gone_where_somebody_took_the_room(clerk):
-    reservation = draft()
-    later = NOW + HOUR
-    draft(UserFactory(), reservation.room, now=later)
-
-    with pytest.raises(SlotUnavailable):
-        extend_hold(reservation.pk, until=later + HOUR, by=clerk, now=later)
-
-
-def test_only_a_draft_has_a_hold_to_extend(clerk):
-    with pytest.raises(ReservationNotOpen):
-        extend_hold(booked().pk, until=NOW + HOUR, by=clerk, now=NOW)
-
-
-# --- Mails once more ----------------------------------------------------------------------------
-
-
-def test_the_last_mail_goes_out_again_to_the_address_of_today(clerk):
-    reservation = booked()
-    with pytest.raises(ReservationNotOpen, match="waiting to be sent anyway"):
-        mail.resend(reservation.pk, by=clerk, now=NOW)
-    OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
-    reservation.user.email = "new@example.com"
-    reservation.user.save()
-
-    mail.resend(reservation.pk, by=clerk, now=NOW)
-
-    first, again = OutboxMessage.objects.about(mail.matter(reservation))
-    assert (again.kind, again.to, again.state) == ("confirmed", "new@example.com", "waiting")
-    assert again.calendar == first.calendar
-    assert again.key != first.key
-
-
-def test_a_mail_that_was_given_up_is_tried_again(clerk):
-    reservation = booked()
-    OutboxMessage.objects.update(state="given up", next_attempt_at=None)
-
-    mail.resend(reservation.pk, by=clerk, now=NOW)
-
-    assert OutboxMessage.objects.get().state == "waiting"
-
-
-# --- Many at once -------------------------------------------------------------------------------
-
-
-def together(calls):
-    gate = Barrier(len(calls))
-
-    def run(call):
-        try:
-            connection.ensure_connection()
-            gate.wait(timeout=30)
-            call()
-        except DomainError as error:
-            return type(error).__name__
-        else:
-            return "done"
-        finally:
-            connection.close()
-
-    with ThreadPoolExecutor(len(calls)) as pool:
-        return sorted(pool.map(run, calls))
-
-
-@pytest.mark.django_db(transaction=True)
-def test_many_moves_into_one_slot_and_one_wins():
-    clerk, target = StaffFactory(), a_room()
-    rows = [booked(room=beside(target)) for _ in range(6)]
-
-    answers = together([lambda row=row: moved(row, clerk, room=target) for row in rows])
-
-    assert answers == [*["SlotUnavailable"] * 5, "done"]
-    assert Reservation.objects.filter(room=target).count() == 1
-
-
-@pytest.mark.django_db(transaction=True)
-def test_a_move_against_checkouts_of_the_same_slot():
-    clerk, target = StaffFactory(), a_room()
-    row = booked(room=beside(target))
-    rivals = [draft(UserFactory(), target, now=NOW - n * 16 * MINUTE) for n in (3, 2, 1)]
-    pays = [
-        lambda rival=rival: checkout.check_out(rival.pk, user=rival.user, means=by_card(), now=NOW)
-        for rival in rivals
-    ]
-
-    answers = together([lambda: moved(row, clerk, room=target), *pays])
-
-    assert answers == [*["SlotUnavailable"] * 3, "done"]
-
-
-@pytest.mark.django_db(transaction=True)
-def test_moves_that_cross_do_not_wait_for_each_other_for_ever():
-    """Each wants the other's room, at a time at which it is free; over and over."""
-    clerk, one = StaffFactory(), a_room()
-    two = beside(one)
-    first, second = booked(room=one), booked(room=two)
-
-    for day in range(1, 5):
-        answers = together(
-            [
-                lambda day=day: moved(
-                    first, clerk, room=(one, two)[day % 2], start=START + day * DAY
-                ),
-                lambda day=day: moved(
-                    second, clerk, room=(two, one)[day % 2], start=START + day * DAY
-                ),
-            ]
-        )
-        assert answers == ["done", "done"]
-
-
-@pytest.mark.django_db(transaction=True)
-def test_moving_and_cancelling_at_once_leaves_no_money_astray():
-    clerk = StaffFactory()
-    reservation = booked()
-    cheap = at_rate(reservation.room, 15)
-
-    together(
-        [
-            lambda: moved(reservation, clerk, room=cheap),
-            lambda: cancellation.cancel(reservation.pk, now=NOW),
-        ]
-    )
-
-    assert Reservation.objects.get().status == Status.CANCELLED
-    assert net() == 0

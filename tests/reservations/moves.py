@@ -1,0 +1,69 @@
+"""Staff who move reservations and change their prices, and what that comes to."""
+
+from decimal import Decimal
+
+from django.contrib.auth.models import Group
+
+from accounts.models import CenterRole, User
+from payments.gateways.sandbox_models import SandboxPayment
+from reservations import moving
+from reservations.models import Reservation
+from tests.factories_centers import MeetingRoomFactory, RateFactory
+from tests.factories_people import StaffFactory
+from tests.factories_reservations import HOUR, NOW, START
+
+
+def with_role(role, *centers):
+    """Staff with a role at these centers, or at all."""
+    user, group = StaffFactory(), Group.objects.get(name=role)
+    if not centers:
+        user.groups.add(group)
+    for center in centers:
+        CenterRole.objects.create(user=user, center=center, group=group)
+    return User.objects.get(pk=user.pk)
+
+
+def beside(room, **fields):
+    """Another room of the same center."""
+    return MeetingRoomFactory(center=room.center, **fields)
+
+
+def at_rate(room, hourly):
+    """A room beside it with only an hourly rate."""
+    rate = RateFactory(center=room.center, hourly=Decimal(hourly), half_day=None, full_day=None)
+    return beside(room, rate=rate)
+
+
+def moved(reservation, by, *, room=None, start=START, hours=3, now=NOW, **how):
+    return moving.move(
+        reservation.pk,
+        room_id=(room or reservation.room).pk,
+        start=start,
+        end=start + hours * HOUR,
+        by=by,
+        now=now,
+        **how,
+    )
+
+
+def previewed(reservation, by, *, room=None, start=START, hours=3, **how):
+    return moving.preview(
+        reservation.pk,
+        room_id=(room or reservation.room).pk,
+        start=start,
+        end=start + hours * HOUR,
+        by=by,
+        now=NOW,
+        **how,
+    )
+
+
+def snapshot(reservation):
+    row = Reservation.objects.filter(pk=reservation.pk).values().get()
+    return row, list(reservation.line_items.order_by("pk").values())
+
+
+def net():
+    """What the gateway has taken and kept."""
+    paid = SandboxPayment.objects.get()
+    return paid.amount * bool(paid.captures) - paid.refunded

@@ -1,0 +1,165 @@
+"""Staff change the price of a reservation, and what that means for the money."""
+
+import datetime as dt
+from decimal import Decimal
+
+import pytest
+
+from reservations import adjusting, approval, history, mail
+from reservations.models import LineItemType
+from reservations.status import Status
+from roombook.errors import ReservationNotOpen
+from tests.factories_reservations import HOUR, NOW, START, ReservationFactory, a_room, booked, draft
+from tests.reservations.moves import at_rate, moved, net, previewed, snapshot
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.time_machine(NOW, tick=False),
+    pytest.mark.usefixtures("books_agree"),
+]
+
+DAY = dt.timedelta(days=1)
+
+
+def adjusted(reservation, by, amount, now=NOW, **how):
+    return adjusting.adjust_price(
+        reservation.pk, amount=Decimal(amount), reason="Projector broke", by=by, now=now, **how
+    )
+
+
+def test_the_price_of_a_booking_can_be_lowered_and_the_difference_goes_back(clerk):
+    room = a_room()
+    room.center.tax_rate = Decimal(8)
+    room.center.save()
+    reservation = booked(room=room)
+    assert reservation.total_cost == 81
+    room.rate.hourly = 99  # the bill is not priced anew
+    room.rate.save()
+
+    would = adjusting.preview(
+        reservation.pk, amount=Decimal(-25), reason="Projector broke", by=clerk, now=NOW
+    )
+    done = adjusted(reservation, clerk, -25)
+
+    assert (would.new_total, would.refund) == (done.new_total, done.refund) == (54, 27)
+    reservation.refresh_from_db()
+    assert (reservation.total_cost, reservation.reduced_by, net()) == (54, 27, 54)
+    assert [line.total for line in reservation.line_items.order_by("position")] == [75, -25, 4]
+    assert "Projector broke" in mail.last_about(reservation).text
+
+
+def test_it_can_be_lowered_once_the_meeting_is_over(clerk):
+    reservation = booked()
+    after = START + 4 * HOUR
+    list(approval.expire(now=after))
+
+    assert adjusted(reservation, clerk, -200, now=after).refund == 75
+    assert net() == 0
+    with pytest.raises(ReservationNotOpen, match="nothing left"):
+        adjusted(reservation, clerk, -5, now=after)
+
+
+def test_a_paid_price_is_never_raised(clerk):
+    reservation = booked()
+
+    with pytest.raises(ReservationNotOpen, match="only be lowered"):
+        adjusted(reservation, clerk, 5)
+
+
+@pytest.mark.broken_books
+@pytest.mark.parametrize("status", [Status.PENDING, Status.PROCESSING, Status.CANCELLED])
+def test_the_price_of_what_is_under_way_or_over_is_left_alone(clerk, status):
+    with pytest.raises(ReservationNotOpen):
+        adjusted(ReservationFactory(status=status), clerk, -5)
+
+
+def test_an_adjustment_is_done_at_the_price_that_was_seen(clerk):
+    reservation = draft()
+
+    with pytest.raises(ReservationNotOpen, match="price has changed"):
+        adjusted(reservation, clerk, -5, agreed=Decimal(75))
+    assert adjusted(reservation, clerk, -5, agreed=Decimal(70)).new_total == 70
+
+
+def test_an_adjustment_of_a_moved_booking_stays_on_its_bill(clerk):
+    reservation = booked()
+    adjusted(reservation, clerk, -5)
+
+    moved(reservation, clerk, start=START + DAY)
+
+    reservation.refresh_from_db()
+    assert (reservation.total_cost, net()) == (70, 70)
+
+
+def kept(reservation):
+    """What is kept of its adjustments, which add up to what its bill shows."""
+    amounts = [each.amount for each in reservation.price_adjustments.order_by("pk")]
+    lines = reservation.line_items.filter(type=LineItemType.ADJUSTMENT)
+    assert sum(amounts) == sum(line.total for line in lines)
+    return amounts
+
+
+def test_an_adjustment_is_kept_as_it_was_applied_and_a_move_takes_off_no_more(clerk):
+    room = a_room()
+    room.center.tax_rate = Decimal("8.82")
+    room.center.save()
+    room.rate = at_rate(room, "16.67").rate  # 3 hours with tax: 54.42
+    room.save()
+    reservation = booked(room=room)
+    assert reservation.total_cost == Decimal("54.42")
+
+    done = adjusted(reservation, clerk, -1000)
+
+    assert (done.new_total, done.refund) == (0, Decimal("54.42"))
+    assert kept(reservation) == [Decimal("-50.01")]
+    assert history.of(reservation)[0].changes["adjustment"] == [None, "-$50.01: Projector broke"]
+    would = previewed(reservation, clerk, room=at_rate(room, 40))
+    assert would.new_total == Decimal("76.16")  # 120 - 50.01 and tax
+    assert would.could_be_waived
+
+
+@pytest.mark.parametrize("make", [booked, draft])
+def test_adjustments_add_up_to_what_the_bill_shows(clerk, make):
+    reservation = make()
+
+    adjusted(reservation, clerk, -25)
+    adjusted(reservation, clerk, -1000)
+
+    assert kept(reservation) == [-25, -50]
+
+
+def test_a_draft_that_moves_to_a_dearer_room_pays_what_was_not_taken_off(clerk):
+    reservation = draft()
+    adjusted(reservation, clerk, -1000)
+
+    done = moved(reservation, clerk, room=at_rate(reservation.room, 40))
+
+    assert done.new_total == 45
+    assert kept(reservation) == [-75]
+
+
+def test_nothing_is_taken_off_a_draft_that_costs_nothing(clerk):
+    reservation = draft()
+    adjusted(reservation, clerk, -1000)
+
+    for attempt in (adjusted, lambda *how: adjusted(*how, agreed=Decimal(0))):
+        with pytest.raises(ReservationNotOpen, match="nothing left"):
+            attempt(reservation, clerk, -50)
+
+    assert kept(reservation) == [-75]
+    assert adjusted(reservation, clerk, 5).new_total == 5  # up is possible still
+
+
+def test_what_is_confirmed_twice_is_adjusted_once(clerk):
+    """Also where the new total is the one that was seen, and there is something to take off."""
+    reservation = draft()
+    seen = {"was": Decimal(75), "agreed": Decimal(0)}
+    adjusted(reservation, clerk, -1000, **seen)
+    adjusted(reservation, clerk, 7)
+    before = snapshot(reservation)
+
+    with pytest.raises(ReservationNotOpen, match=r"The price has changed: it comes to \$7.00"):
+        adjusted(reservation, clerk, -1000, **seen)
+
+    assert snapshot(reservation) == before
+    assert kept(reservation) == [-75, 7]

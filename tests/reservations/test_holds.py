@@ -1,0 +1,57 @@
+"""Staff extend the hold of a draft."""
+
+import datetime as dt
+
+import pytest
+
+from reservations.actions import extend_hold
+from reservations.models import Reservation
+from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
+from tests.factories_people import UserFactory
+from tests.factories_reservations import HOUR, MINUTE, NOW, booked, draft
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.time_machine(NOW, tick=False),
+    pytest.mark.usefixtures("books_agree"),
+]
+
+DAY = dt.timedelta(days=1)
+
+
+def test_staff_extend_a_hold(clerk):
+    reservation = draft()
+
+    extend_hold(reservation.pk, until=NOW + 5 * HOUR, by=clerk, now=NOW)
+
+    reservation.refresh_from_db()
+    assert (reservation.holds_slot, reservation.hold_until) == (True, NOW + 5 * HOUR)
+
+
+@pytest.mark.parametrize("until", [NOW + DAY + MINUTE, NOW + 10 * MINUTE, NOW - MINUTE])
+def test_a_hold_is_extended_within_bounds(clerk, until):
+    reservation = draft()
+
+    with pytest.raises(InvalidRequest):
+        extend_hold(reservation.pk, until=until, by=clerk, now=NOW)
+
+
+def test_a_lapsed_hold_begins_again_where_the_room_is_free(clerk):
+    reservation = draft()
+    later = NOW + HOUR
+    extend_hold(reservation.pk, until=later + HOUR, by=clerk, now=later)
+    assert Reservation.objects.get().is_held_at(later)
+
+
+def test_a_lapsed_hold_is_gone_where_somebody_took_the_room(clerk):
+    reservation = draft()
+    later = NOW + HOUR
+    draft(UserFactory(), reservation.room, now=later)
+
+    with pytest.raises(SlotUnavailable):
+        extend_hold(reservation.pk, until=later + HOUR, by=clerk, now=later)
+
+
+def test_only_a_draft_has_a_hold_to_extend(clerk):
+    with pytest.raises(ReservationNotOpen):
+        extend_hold(booked().pk, until=NOW + HOUR, by=clerk, now=NOW)

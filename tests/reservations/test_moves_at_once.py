@@ -1,0 +1,88 @@
+"""Moves, checkouts and cancellations of many at the same moment."""
+
+import datetime as dt
+
+import pytest
+
+from reservations import cancellation, checkout
+from reservations.models import Reservation
+from reservations.status import Status
+from roombook.errors import DomainError
+from tests.factories_people import StaffFactory, UserFactory
+from tests.factories_reservations import MINUTE, NOW, START, a_room, booked, by_card, draft
+from tests.reservations.moves import at_rate, beside, moved, net
+from tests.together import together
+
+pytestmark = [
+    pytest.mark.django_db(transaction=True),
+    pytest.mark.time_machine(NOW, tick=False),
+    pytest.mark.usefixtures("books_agree"),
+]
+
+DAY = dt.timedelta(days=1)
+
+
+def outcomes(calls):
+    """How each of the calls ended that were let go at the same moment."""
+    ended = together(calls, losers=(DomainError,))
+    return sorted(each if isinstance(each, str) else "done" for each in ended)
+
+
+def test_many_moves_into_one_slot_and_one_wins():
+    clerk, target = StaffFactory(), a_room()
+    rows = [booked(room=beside(target)) for _ in range(6)]
+
+    answers = outcomes([lambda row=row: moved(row, clerk, room=target) for row in rows])
+
+    assert answers == [*["SlotUnavailable"] * 5, "done"]
+    assert Reservation.objects.filter(room=target).count() == 1
+
+
+def test_a_move_against_checkouts_of_the_same_slot():
+    clerk, target = StaffFactory(), a_room()
+    row = booked(room=beside(target))
+    rivals = [draft(UserFactory(), target, now=NOW - n * 16 * MINUTE) for n in (3, 2, 1)]
+    pays = [
+        lambda rival=rival: checkout.check_out(rival.pk, user=rival.user, means=by_card(), now=NOW)
+        for rival in rivals
+    ]
+
+    answers = outcomes([lambda: moved(row, clerk, room=target), *pays])
+
+    assert answers == [*["SlotUnavailable"] * 3, "done"]
+
+
+def test_moves_that_cross_do_not_wait_for_each_other_for_ever():
+    """Each wants the other's room, at a time at which it is free; over and over."""
+    clerk, one = StaffFactory(), a_room()
+    two = beside(one)
+    first, second = booked(room=one), booked(room=two)
+
+    for day in range(1, 5):
+        answers = outcomes(
+            [
+                lambda day=day: moved(
+                    first, clerk, room=(one, two)[day % 2], start=START + day * DAY
+                ),
+                lambda day=day: moved(
+                    second, clerk, room=(two, one)[day % 2], start=START + day * DAY
+                ),
+            ]
+        )
+        assert answers == ["done", "done"]
+
+
+def test_moving_and_cancelling_at_once_leaves_no_money_astray():
+    clerk = StaffFactory()
+    reservation = booked()
+    cheap = at_rate(reservation.room, 15)
+
+    outcomes(
+        [
+            lambda: moved(reservation, clerk, room=cheap),
+            lambda: cancellation.cancel(reservation.pk, now=NOW),
+        ]
+    )
+
+    assert Reservation.objects.get().status == Status.CANCELLED
+    assert net() == 0
