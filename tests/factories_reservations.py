@@ -96,6 +96,12 @@ def requested(user: User | None = None, room: MeetingRoom | None = None, **asked
     return booked(user, room or a_room(is_live_inventory=False), **asked)
 
 
+def status_of(reservation: models.Reservation) -> str:
+    """As it is by now."""
+    reservation.refresh_from_db()
+    return reservation.status
+
+
 class ReservationFactory(DjangoModelFactory):
     """A bare row: three hours in a room, held as the status says; no lines, no price."""
 

@@ -26,12 +26,6 @@ NOW = datetime(2027, 3, 10, 12, tzinfo=UTC)
 THEN = datetime(2026, 5, 1, tzinfo=UTC)
 
 
-@pytest.fixture
-def office(client):
-    client.force_login(AdministratorFactory())
-    return client
-
-
 def url(model, page, *args):
     return reverse(f"admin:reservations_{model}_{page}", args=args)
 

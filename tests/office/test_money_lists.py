@@ -5,31 +5,18 @@ from decimal import Decimal
 from uuid import uuid4
 
 import pytest
-import time_machine
 from django.db import connection
 from django.db.models import F
 from django.urls import reverse
 
 from payments.models import Dispute, Payment, Refund
-from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory
+from tests.factories_people import SavedCardFactory, UserFactory
 from tests.factories_reservations import NOW, ReservationFactory, a_room, booked
 from tests.office.counting import queries_of
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 DAY = dt.timedelta(days=1)
-
-
-@pytest.fixture(autouse=True)
-def clock():
-    with time_machine.travel(NOW, tick=False) as traveller:
-        yield traveller
-
-
-@pytest.fixture
-def office(client):
-    client.force_login(AdministratorFactory())
-    return client
 
 
 def page(name):

@@ -4,7 +4,6 @@ import re
 from html import unescape
 
 import pytest
-import time_machine
 from django.urls import reverse
 
 from accounts.models import User
@@ -12,10 +11,9 @@ from accounts.outbox import OutboxMessage
 from centers.models import Closure
 from reservations.models import Reservation
 from tests.factories_centers import MeetingRoomFactory, ServiceFactory
-from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     HOUR,
-    NOW,
     START,
     AllowanceFactory,
     ReservationFactory,
@@ -25,17 +23,11 @@ from tests.factories_reservations import (
 from tests.office.counting import queries_of
 from tests.office.many import many
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 ADD = reverse("admin:reservations_reservation_add")
 PREVIEW = reverse("admin:reservations_draft_preview")
 CUSTOMERS = reverse("admin:reservations_draft_customers")
-
-
-@pytest.fixture(autouse=True)
-def clock():
-    with time_machine.travel(NOW, tick=False) as traveller:
-        yield traveller
 
 
 @pytest.fixture
@@ -46,12 +38,6 @@ def room():
 @pytest.fixture
 def user():
     return UserFactory(email="ada@example.com")
-
-
-@pytest.fixture
-def office(client):
-    client.force_login(AdministratorFactory())
-    return client
 
 
 def typed(room, who=None, /, start="2027-03-03 09:00", end="2027-03-03 12:00", **changed):

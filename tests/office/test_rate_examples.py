@@ -9,15 +9,8 @@ from centers.examples import LENGTHS, brief, examples
 from centers.models import Rate
 from tests.centers.test_admin import errors_of, form_of
 from tests.factories_centers import RateFactory
-from tests.factories_people import AdministratorFactory
 
 pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture
-def office(client):
-    client.force_login(AdministratorFactory())
-    return client
 
 
 def ask(client, **prices):

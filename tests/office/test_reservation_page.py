@@ -1,4 +1,4 @@
-"""The page of a reservation, its steps, and the list, by the browser's own road."""
+"""The page of a reservation and its steps, by the browser's own road."""
 
 import datetime as dt
 import re
@@ -6,11 +6,6 @@ from decimal import Decimal
 from html import unescape
 
 import pytest
-import time_machine
-from django.contrib import admin
-from django.contrib.messages import get_messages
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts.models import CenterRole
@@ -18,10 +13,9 @@ from accounts.outbox import OutboxMessage
 from payments.models import Refund
 from reservations import adjusting, approval, checkout, history, mail
 from reservations.actions import apply_promo_code
-from reservations.models import Partner, PriceAdjustment, Reservation
+from reservations.models import PriceAdjustment, Reservation
 from reservations.office.steps import STEPS
 from reservations.status import Status
-from roombook.admin import ModelAdmin
 from tests.factories_centers import MeetingRoomFactory, RateFactory
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
@@ -29,7 +23,6 @@ from tests.factories_reservations import (
     NOW,
     START,
     AllowanceFactory,
-    PartnerFactory,
     PromoCodeFactory,
     ReservationFactory,
     a_room,
@@ -37,26 +30,15 @@ from tests.factories_reservations import (
     by_card,
     draft,
     requested,
+    status_of,
 )
 from tests.office.counting import queries_of
-from tests.office.many import many
+from tests.office.reading import messages_of, words
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 LIST = reverse("admin:reservations_reservation_changelist")
 DAY = dt.timedelta(days=1)
-
-
-@pytest.fixture(autouse=True)
-def clock():
-    with time_machine.travel(NOW, tick=False) as traveller:
-        yield traveller
-
-
-@pytest.fixture
-def office(client):
-    client.force_login(AdministratorFactory(first_name="Root", last_name="Boss"))
-    return client
 
 
 def page_of(reservation):
@@ -67,25 +49,12 @@ def step_of(reservation, name):
     return reverse("admin:reservations_reservation_step", args=[reservation.pk, name])
 
 
-def messages_of(response):
-    return [(each.level_tag, str(each)) for each in get_messages(response.wsgi_request)]
-
-
-def words(response):
-    return " ".join(unescape(re.sub(r"<[^>]+>", " ", response.content.decode())).split())
-
-
 def confirm(office, reservation, name, **typed):
     return office.post(step_of(reservation, name), {"confirmed": "yes", **typed})
 
 
 def offered(office, reservation):
     return [step.name for step in office.get(page_of(reservation)).context["steps"]]
-
-
-def status_of(reservation):
-    reservation.refresh_from_db()
-    return reservation.status
 
 
 def to(room, start=START, hours=3, **more):
@@ -185,6 +154,12 @@ def test_the_page_asks_as_often_however_much_there_is(office):
 
     # One more: refunds are there to be asked for the admin's address of each, and that is all.
     assert more <= few + 1
+
+
+def test_the_approved_by_whom(office):
+    reservation = requested()
+    approval.approve(reservation.pk, by=reservation.user, now=NOW)
+    assert "the customer" in words(office.get(page_of(reservation)))
 
 
 # --- What is offered ----------------------------------------------------------------------------
@@ -534,6 +509,13 @@ def test_the_last_mail_is_sent_again(office):
     assert history.of(reservation)[0].changes == {"mail": [None, "confirmed, sent again"]}
 
 
+@pytest.mark.parametrize("sum_", ["", "x", "NaN", "sNaN", "Infinity", "1e999999"])
+def test_nothing_is_cancelled_for_a_sum_of_nonsense(office, sum_):
+    reservation = booked()
+    confirm(office, reservation, "cancel", agreed=sum_)
+    assert status_of(reservation) == Status.CONFIRMED
+
+
 # --- Who ----------------------------------------------------------------------------------------
 
 
@@ -569,7 +551,8 @@ def test_another_center_is_not_there(client, staff):
 
     assert client.get(page_of(reservation)).status_code == 302
     assert client.get(step_of(reservation, "approve")).status_code == 404
-    act(client, "approve", reservation, confirmed="yes")
+    ticked = {"action": "approve", "_selected_action": [reservation.pk], "confirmed": "yes"}
+    client.post(LIST, ticked)
     assert status_of(reservation) == Status.PENDING
 
 
@@ -582,299 +565,3 @@ def test_nothing_is_moved_to_a_center_of_others(client, staff):
     assert "not one of yours" in words(page)
     reservation.refresh_from_db()
     assert reservation.room != theirs
-
-
-# --- Several at once ----------------------------------------------------------------------------
-
-
-def act(office, name, *reservations, **more):
-    data = {"action": name, "_selected_action": [row.pk for row in reservations], **more}
-    return office.post(LIST, data)
-
-
-def test_actions_of_the_list_show_what_each_comes_to(office):
-    pending, confirmed = requested(), booked()
-
-    page = act(office, "approve", pending, confirmed)
-
-    assert "$75.00 from Visa" in words(page)
-    assert "It is Confirmed: that cannot be done." in words(page)
-    assert page.context["possible"] == 1
-    assert status_of(pending) == Status.PENDING
-
-
-def test_confirmed_actions_of_the_list_act_on_what_they_can(office):
-    pending, confirmed = requested(), booked()
-
-    done = act(office, "approve", pending, confirmed, confirmed="yes")
-
-    assert done.url == LIST
-    assert [level for level, _ in messages_of(done)] == ["success", "error"]
-    assert status_of(pending) == Status.CONFIRMED
-
-
-@pytest.mark.parametrize(
-    ("name", "status"), [("decline", Status.DECLINED), ("cancel", Status.CANCELLED)]
-)
-def test_each_action_of_the_list(office, name, status):
-    reservation = requested()
-    act(office, name, reservation, confirmed="yes")
-    assert status_of(reservation) == status
-
-
-def test_no_shows_of_the_list(office, clock):
-    reservation = booked()
-    clock.move_to(START + HOUR)
-    office.force_login(AdministratorFactory())
-    act(office, "mark_no_show", reservation, confirmed="yes")
-    assert status_of(reservation) == Status.NO_SHOW
-
-
-@pytest.mark.parametrize("ticked", ["abc", "²", "-1", "1.5", "9" * 40, ""])
-@pytest.mark.parametrize("name", ["reservations_reservation", "payments_refund", "accounts_user"])
-def test_what_is_ticked_is_a_number(office, name, ticked):
-    address = reverse(f"admin:{name}_changelist")
-    actions = admin.site._registry[
-        next(m for m in admin.site._registry if m._meta.label_lower == name.replace("_", "."))
-    ].actions
-
-    response = office.post(address, {"action": actions[0], "_selected_action": [ticked]})
-
-    assert response.status_code == 302
-    assert "Nothing was done" in messages_of(response)[0][1]
-
-
-def agreed_on(page):
-    return dict(re.findall(r'name="(agreed_\d+)" value="([^"]*)"', page.content.decode()))
-
-
-def test_cancelling_several_gives_back_what_was_shown(office):
-    first, second = booked(), booked()
-    shown = agreed_on(act(office, "cancel", first, second))
-    assert shown == {f"agreed_{each.pk}": "75.00" for each in (first, second)}
-
-    act(office, "cancel", first, second, confirmed="yes", **shown)
-
-    assert status_of(first) == status_of(second) == Status.CANCELLED
-
-
-def test_of_several_that_are_cancelled_none_gives_back_another_sum_than_was_shown(office, clock):
-    late, early = booked(), booked(start=START + 7 * DAY)
-    shown = agreed_on(act(office, "cancel", late, early))
-    clock.move_to(START - HOUR)
-    office.force_login(AdministratorFactory())
-
-    done = act(office, "cancel", late, early, confirmed="yes", **shown)
-
-    assert [level for level, _ in messages_of(done)] == ["error", "success"]
-    assert (
-        "The refund has changed: it comes to $0.00 now. Nothing was done."
-        in messages_of(done)[0][1]
-    )
-    assert status_of(late) == Status.CONFIRMED
-    assert status_of(early) == Status.CANCELLED
-
-
-@pytest.mark.parametrize("sum_", ["", "x", "NaN", "sNaN", "Infinity", "1e999999"])
-def test_nonsense_is_no_sum_that_was_shown(office, sum_):
-    reservation = booked()
-    act(office, "cancel", reservation, confirmed="yes", **{f"agreed_{reservation.pk}": sum_})
-    confirm(office, reservation, "cancel", agreed=sum_)
-    assert status_of(reservation) == Status.CONFIRMED
-
-
-def test_all_of_the_list_are_taken_up_to_a_hundred(office):
-    rows = many(a_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
-    with CaptureQueriesContext(connection) as queries:
-        refused = act(office, "cancel", rows[0], select_across="1")
-    assert "too many for one go: search or filter" in messages_of(refused)[0][1]
-    assert len(queries) < 15
-    Reservation.objects.filter(pk=rows[-1].pk).delete()
-    assert act(office, "cancel", rows[0], select_across="1").context["possible"] == 100
-
-
-def test_no_more_than_a_hundred_are_ticked(office):
-    rows = many(a_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
-    done = act(office, "cancel", *rows, confirmed="yes")
-    assert "Nothing was done." in messages_of(done)[0][1]
-    assert not Reservation.objects.filter(status=Status.CANCELLED).exists()
-
-
-def test_only_what_was_shown_is_done_not_all_of_the_list(office):
-    shown, other = booked(), booked()
-    act(office, "cancel", shown, select_across="1", confirmed="yes")
-    assert status_of(shown) == Status.CANCELLED
-    assert status_of(other) == Status.CONFIRMED
-
-
-def test_only_what_was_shown_is_deleted_not_all_of_the_list(office):
-    shown, other = PartnerFactory(), PartnerFactory()
-    address = reverse("admin:reservations_partner_changelist")
-    data = {"action": "delete_selected", "_selected_action": [shown.pk], "select_across": "1"}
-    office.post(address, {**data, "post": "yes"})
-    assert list(Partner.objects.all()) == [other]
-
-
-@pytest.mark.parametrize(
-    ("model", "action"),
-    [
-        ("accounts.user", "sign_out_all_devices"),
-        ("accounts.outboxmessage", "send_again"),
-        ("centers.meetingroom", "take_out_of_service"),
-        ("payments.refund", "try_again"),
-        ("payments.refund", "settle_outside"),
-        ("reservations.partner", "delete_selected"),
-    ],
-)
-def test_every_list_bounds_what_one_action_takes(office, monkeypatch, model, action):
-    monkeypatch.setattr(ModelAdmin, "most_at_once", -1)
-    address = reverse(f"admin:{model.replace('.', '_')}_changelist")
-    for is_all in ("0", "1"):
-        data = {"action": action, "_selected_action": ["1"], "select_across": is_all}
-        assert "too many for one go" in messages_of(office.post(address, data))[0][1]
-
-
-# --- The list -----------------------------------------------------------------------------------
-
-
-def listed(office, **query):
-    return [row.pk for row in office.get(LIST, query).context["cl"].result_list]
-
-
-def test_the_list_can_be_cut_to_days(office):
-    midnight = NOW.replace(hour=0)
-    rows = {
-        ReservationFactory(start=midnight + offset).pk: name
-        for name, offset in (
-            *(("yesterday", -HOUR), ("today", 0 * HOUR), ("tomorrow", DAY)),
-            *(("in a week", 7 * DAY - HOUR), ("later", 7 * DAY)),
-        )
-    }
-
-    def cut(when):
-        return [rows[pk] for pk in reversed(listed(office, when=when))]
-
-    assert cut("today") == ["today"]
-    assert cut("tomorrow") == ["tomorrow"]
-    assert cut("week") == ["today", "tomorrow", "in a week"]
-    assert cut("past") == ["yesterday"]
-    assert len(listed(office)) == 5
-
-
-def test_days_are_the_centers_where_there_is_one(office):
-    room = a_room()
-    midnight = NOW.replace(hour=7)  # in Denver
-    today = ReservationFactory(room=room, start=midnight)
-    ReservationFactory(room=room, start=midnight - HOUR, end=midnight)
-    ReservationFactory(start=midnight)
-
-    assert listed(office, when="today", room__center__id__exact=room.center_id) == [today.pk]
-
-
-@pytest.mark.parametrize("center", ["abc", "²", "9" * 30])
-def test_a_filter_of_nonsense_is_no_crash(office, center):
-    response = office.get(LIST, {"when": "today", "room__center__id__exact": center})
-    assert response.status_code in {200, 302}
-
-
-@pytest.mark.parametrize(
-    "words",
-    [
-        *("grace.hopper@navy.example", "GRACE.hopper@Navy.example", "grace.hopper@", "grace.ho"),
-        *("Hopper", "hop", "Grace", "Grace Hop", "hopper grace", "Navy Y", " navy  yard "),
-    ],
-)
-def test_customers_are_found_by_how_they_begin(office, words):
-    grace = UserFactory(
-        email="grace.hopper@navy.example",
-        first_name="Grace",
-        last_name="Hopper",
-        company_name="Navy Yard",
-    )
-    hers = ReservationFactory(user=grace)
-    ReservationFactory()
-
-    assert listed(office, q=words) == [hers.pk]
-
-
-def test_a_reservation_is_found_by_its_number(office):
-    one, two = ReservationFactory(), ReservationFactory()
-
-    assert listed(office, q=str(one.pk)) == [one.pk]
-    assert listed(office, q=f"#{two.pk}") == [two.pk]
-    assert listed(office, q="9" * 30) == []
-    assert listed(office, q="%") == []
-
-
-def test_viewers_find_nobody_by_their_address(client, staff):
-    row = ReservationFactory(user=UserFactory(email="grace@navy.example", last_name="Hopper"))
-    client.force_login(staff("Viewer", row.room.center))
-
-    assert listed(client, q="grace@navy.example") == []
-    assert listed(client, q="grace@") == []
-    assert listed(client, q="hopp") == [row.pk]
-
-
-def test_the_list_can_be_cut_to_a_status_a_code_a_partner(office):
-    code, partner = PromoCodeFactory(), PartnerFactory()
-    row = ReservationFactory(status=Status.CANCELLED, promo_code=code, partner=partner)
-    ReservationFactory()
-
-    assert listed(office, status__exact="Cancelled") == [row.pk]
-    assert listed(office, promo_code__id__exact=code.pk) == [row.pk]
-    assert listed(office, partner__id__exact=partner.pk) == [row.pk]
-
-
-@pytest.mark.parametrize("query", ["", "?when=week", "?q=ada", "?status__exact=Completed"])
-def test_the_list_asks_as_often_for_2000_as_for_20(office, query):
-    room, ada = a_room(), UserFactory()
-    many(room, ada, 20, start=NOW)
-    few = queries_of(office, LIST + query)
-    many(room, ada, 1_980, start=NOW + DAY)
-
-    assert queries_of(office, LIST + query) == few
-
-
-def test_nothing_is_counted_to_its_end_or_read_for_a_filter(office, django_assert_max_num_queries):
-    many(a_room(), UserFactory(), 60, start=NOW)
-
-    with django_assert_max_num_queries(14) as asked:
-        office.get(LIST)
-
-    for sql in (each["sql"] for each in asked.captured_queries):
-        assert "DISTINCT" not in sql
-        if "COUNT(" in sql:
-            assert "LIMIT 5000" in sql
-
-
-def test_nobody_is_invited_to_sort_by_what_has_no_index(office):
-    assert office.get(LIST).context["cl"].sortable_by == ("when",)
-
-
-@pytest.mark.postgres
-def test_each_way_into_the_list_goes_by_an_index(office):
-    """On a table too small for it to pay, so that sequential reading is made dear."""
-    from django.db import connection
-
-    from accounts.people import _by_names
-
-    many(a_room(), UserFactory(), 50, start=NOW)
-    ways = {
-        "reservation_by_start": Reservation.objects.order_by("-start", "-pk")[:50],
-        "Index Cond: (user_id": Reservation.objects.filter(user__in=[1, 2, 3]),
-        "reservation_by_status": Reservation.objects.filter(status="Pending").order_by("start"),
-        "user_last_name_begins": _by_names().filter(last_name_lower__startswith="hop"),
-        "user_first_name_begins": _by_names().filter(first_name_lower__startswith="g"),
-        "user_company_name_begins": _by_names().filter(company_name_lower__startswith="na"),
-    }
-    with connection.cursor() as cursor:
-        cursor.execute("SET LOCAL enable_seqscan = off")
-        cursor.execute("SET LOCAL enable_sort = off")
-    for index, rows in ways.items():
-        assert index in rows.explain(), rows.explain()
-
-
-def test_the_approved_by_whom(office):
-    reservation = requested()
-    approval.approve(reservation.pk, by=reservation.user, now=NOW)
-    assert "the customer" in words(office.get(page_of(reservation)))

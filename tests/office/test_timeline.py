@@ -5,18 +5,17 @@ import re
 import time
 
 import pytest
-import time_machine
 from django.urls import reverse
 
 from centers.models import Closure
 from reservations.status import Status
 from tests.factories_centers import MeetingRoomFactory, RateFactory, center_with_room
-from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_people import UserFactory
 from tests.factories_reservations import HOUR, MINUTE, NOW, START, ReservationFactory, a_room, draft
 from tests.office.counting import queries_of
 from tests.office.many import many
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 DAY = reverse("admin:reservations_timeline")
 WEEK = reverse("admin:reservations_room_week")
@@ -24,21 +23,9 @@ ADD = reverse("admin:reservations_reservation_add")
 WEDNESDAY = "2027-03-03"
 
 
-@pytest.fixture(autouse=True)
-def clock():
-    with time_machine.travel(NOW, tick=False) as traveller:
-        yield traveller
-
-
 @pytest.fixture
 def room():
     return a_room()
-
-
-@pytest.fixture
-def office(client):
-    client.force_login(AdministratorFactory())
-    return client
 
 
 def day_of(room, date=WEDNESDAY, **query):
