@@ -18,13 +18,13 @@ from roombook.api.urls import absolute
 Told = dict[str, Any]
 
 
+# Of these, what says "nothing" or "no" is told, too: 0, false, an empty list.
+TOLD_ANYWAY = {bool, int, float, list}
+
+
 def told(fields: Told) -> Told:
     """The fields that have a value: null, empty text and empty objects are left out."""
-    return {
-        name: value
-        for name, value in fields.items()
-        if value or (value is not None and value != "" and value != {})
-    }
+    return {name: value for name, value in fields.items() if value or type(value) in TOLD_ANYWAY}
 
 
 class Telling:
