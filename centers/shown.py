@@ -9,14 +9,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
 
-from centers import hours, rates
+from centers import rates
+from centers.facts import CenterFacts
 from centers.models import CenterImage, Landmark, MeetingRoom, OpeningHours, Service
-from roombook import images, places
-from roombook.address import last_line
+from roombook import images
+from roombook.address import AddressFacts
 from roombook.prepared import numbers, prepared
 
 
@@ -125,7 +125,7 @@ SERVICE_COLUMNS = (*ShownService._fields[:-1], *RATE_OF)
 
 
 @dataclass(slots=True, eq=False)
-class ShownCenter:
+class ShownCenter(CenterFacts, AddressFacts):
     """A center with all that answers show of it."""
 
     row: CenterRow
@@ -142,47 +142,11 @@ class ShownCenter:
         # What is not a list of its own is a column.
         return getattr(object.__getattribute__(self, "row"), name)
 
-    @property
-    def zone(self) -> ZoneInfo:
-        return places.time_zone(self.row.time_zone_id)
+    def stretches(self) -> list[tuple[int, dt.time, dt.time]]:
+        return self.opening_hours
 
-    @property
-    def image(self) -> ShownImage | None:
-        return self.images[0] if self.images else None
-
-    @property
-    def hours(self) -> Sequence[tuple[str, str]]:
-        """The week in few words: (value, display value) a run of equal days."""
-        return hours.runs_of(self.opening_hours)
-
-    @property
-    def center_hours(self) -> list[dict[str, str]]:
-        return [{"value": value, "display_value": display} for value, display in self.hours]
-
-    @property
-    def center_hours_concatenated(self) -> str:
-        return "; ".join(display for _, display in self.hours)
-
-    @property
-    def lowest_rate(self) -> str:
-        price = rates.lowest_entry(room.rate for room in self.rooms_on_offer)
-        return "" if price is None else str(price)
-
-    @property
-    def is_live_inventory(self) -> bool:
-        return any(room.is_live_inventory for room in self.rooms_on_offer)
-
-    @property
-    def has_street2(self) -> bool:
-        return bool(self.row.street2)
-
-    @property
-    def city_state_postal_code(self) -> str:
-        return last_line(self.row.city, self.row.state, self.row.postal_code)
-
-    @property
-    def is_not_favorite(self) -> bool:
-        return not self.row.is_favorite
+    def pictures(self) -> list[ShownImage]:
+        return self.images
 
 
 def furnished(centers: Sequence[ShownCenter]) -> Sequence[ShownCenter]:

@@ -61,7 +61,6 @@ def center_full(center: ShownCenter, telling: Telling, services: list[Told] | No
     if services is None:
         services = [service_info(each, telling) for each in center.services_on_offer]
     pictures = [picture(each, telling) for each in center.images]
-    hours = center.hours
     lowest = rates.lowest(telling.priced(room.rate).entry for room in center.rooms_on_offer)
     return told(
         {
@@ -79,20 +78,22 @@ def center_full(center: ShownCenter, telling: Telling, services: list[Told] | No
                     "Latitude": row.latitude,
                     "Longitude": row.longitude,
                     "TimeZoneId": row.time_zone_id,
-                    "HasStreet2": bool(row.street2),
+                    "HasStreet2": center.has_street2,
                     "CityStatePostalCode": center.city_state_postal_code,
                 }
             ),
             "Image": pictures[0] if pictures else None,
-            "CenterHours": [{"Value": value, "DisplayValue": display} for value, display in hours],
-            "CenterHoursConcatenated": "; ".join(display for _, display in hours),
+            "CenterHours": [
+                {"Value": value, "DisplayValue": display} for value, display in center.hours
+            ],
+            "CenterHoursConcatenated": center.center_hours_concatenated,
             "DistanceFromQuery": center.distance_from_query,
             "LowestRate": "" if lowest is None else str(lowest),
             "PromoText": row.promo_text,
             "IsFavorite": row.is_favorite,
             "IsLiveInventory": center.is_live_inventory,
             "IsAfterHoursSupportEnabled": row.is_after_hours_support_enabled,
-            "IsNotFavorite": not row.is_favorite,
+            "IsNotFavorite": center.is_not_favorite,
             "MeetingRooms": [room_info(each, services, telling) for each in center.meeting_rooms],
             "Landmarks": [
                 told({"Name": each.name, "Description": each.description, "Type": each.type})

@@ -1,10 +1,32 @@
 """The postal address that centers and payment cards have in common."""
 
+from typing import TYPE_CHECKING, Any
+
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 
-class Address(models.Model):
+class AddressFacts:
+    """What answers tell of an address besides its columns."""
+
+    __slots__ = ()
+
+    if TYPE_CHECKING:
+        street2: Any
+        city: Any
+        state: Any
+        postal_code: Any
+
+    @property
+    def has_street2(self) -> bool:
+        return bool(self.street2)
+
+    @property
+    def city_state_postal_code(self) -> str:
+        return last_line(self.city, self.state, self.postal_code)
+
+
+class Address(AddressFacts, models.Model):
     """Where something is; every column may be empty, the owner decides what it needs."""
 
     street1 = models.CharField("street", max_length=255, blank=True)
@@ -24,14 +46,6 @@ class Address(models.Model):
 
     class Meta:
         abstract = True
-
-    @property
-    def has_street2(self) -> bool:
-        return bool(self.street2)
-
-    @property
-    def city_state_postal_code(self) -> str:
-        return last_line(self.city, self.state, self.postal_code)
 
 
 def last_line(city: str, state: str, postal_code: str) -> str:

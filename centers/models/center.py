@@ -1,7 +1,7 @@
 """Centers: where they are, when they are open, what they show of themselves."""
 
+from datetime import time
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -10,7 +10,8 @@ from django.db import models
 from django.db.models import F, Q
 from django.utils.functional import cached_property
 
-from centers import hours, rates
+from centers import hours
+from centers.facts import CenterFacts
 from centers.geo import Place
 from centers.indexes import PostgresGinIndex
 from centers.models.catalog import Neighborhood
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from centers.models.room import MeetingRoom, Service
 
 
-class Center(Address):
+class Center(CenterFacts, Address):
     """A place with meeting rooms: where it is, when it is open, what it tells its customers."""
 
     name = models.CharField(max_length=255)
@@ -170,10 +171,6 @@ class Center(Address):
     # Properties
 
     @property
-    def zone(self) -> ZoneInfo:
-        return places.time_zone(self.time_zone_id)
-
-    @property
     def place(self) -> Place | None:
         """Where the center is on the globe, if we know."""
         if self.latitude is None or self.longitude is None:
@@ -203,35 +200,11 @@ class Center(Address):
         """The rooms that a response lists; a search keeps those that its filters want."""
         return self.rooms_on_offer
 
-    @property
-    def image(self) -> "CenterImage | None":
-        return next(iter(self.images.all()), None)
+    def stretches(self) -> list[tuple[int, time, time]]:
+        return [(each.weekday, each.opens, each.closes) for each in self.opening_hours.all()]
 
-    @property
-    def center_hours(self) -> list[dict[str, str]]:
-        runs = hours.runs(self.opening_hours.all())
-        return [{"value": value, "display_value": display} for value, display in runs]
-
-    @property
-    def center_hours_concatenated(self) -> str:
-        return hours.concatenated(self.opening_hours.all())
-
-    @property
-    def lowest_rate(self) -> str:
-        """The lowest of the rooms' entry prices, compared within the best kind that any room has.
-
-        A center with one room by the hour and one by the day shows the price of the hour.
-        """
-        price = rates.lowest_entry(room.rate for room in self.rooms_on_offer)
-        return "" if price is None else str(price)
-
-    @property
-    def is_live_inventory(self) -> bool:
-        return any(room.is_live_inventory for room in self.rooms_on_offer)
-
-    @property
-    def is_not_favorite(self) -> bool | None:
-        return None if self.is_favorite is None else not self.is_favorite
+    def pictures(self) -> "models.QuerySet[CenterImage]":
+        return self.images.all()
 
 
 class OpeningHours(models.Model):
