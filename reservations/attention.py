@@ -15,6 +15,7 @@ from payments.models import OPEN_STATES, Dispute, Payment, PaymentState, Refund,
 from reservations.checkout import CAPTURE_OWED, NEVER_BOOKED
 from reservations.integrity.money import given_back, promises_unmet, reductions_unmet
 from reservations.status import Status
+from roombook import dates
 
 Found = Iterator[tuple[Payment, str]]
 
@@ -86,11 +87,8 @@ def lapsing(payments: QuerySet[Payment], *, now: dt.datetime) -> Found:
     """Money of requests that nobody has answered, about to be given back by the bank."""
     waiting = (payments & actions.lapsing(now)).filter(reservation__status=Status.PENDING)
     for payment in _each(waiting):
-        yield (
-            payment,
-            f"reserved until {payment.authorized_until:%Y-%m-%d %H:%M} UTC only,"
-            " and the request is not answered.",
-        )
+        until = dates.moment(payment.authorized_until or now, dt.UTC)
+        yield payment, f"reserved until {until} UTC only, and the request is not answered."
 
 
 def in_doubt(payments: QuerySet[Payment], *, now: dt.datetime) -> Found:

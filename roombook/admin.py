@@ -185,6 +185,8 @@ class ModelAdmin(ShowsHistory, FindsByTyping, unfold.ModelAdmin):
     list_max_show_all = 0
     # Rows that one action takes: it goes through them one by one.
     most_at_once = 100
+    # Rows that stand in the way of a deletion and are told; Django tells them all.
+    most_in_the_way = 100
 
     def response_action(  # type: ignore[override]  # the stubs are of a later Django
         self, request: HttpRequest, queryset: models.QuerySet
@@ -207,6 +209,19 @@ class ModelAdmin(ShowsHistory, FindsByTyping, unfold.ModelAdmin):
                 " fewer, or go page by page.",
             )
         return super().response_action(request, queryset)
+
+    def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
+        """What goes with rows that are deleted; where very many stand in the way, the first."""
+        for relation in self.opts.related_objects:
+            if relation.on_delete is not models.PROTECT:
+                continue
+            rows = relation.related_model._default_manager.filter(
+                **{f"{relation.field.name}__in": objs}
+            )
+            found = list(rows.order_by("pk")[: self.most_in_the_way + 1])
+            if len(found) > self.most_in_the_way:
+                return [], {}, set(), [*map(str, found[:-1]), "and more"]
+        return super().get_deleted_objects(objs, request)
 
     def _are_ids(self, ticked: list[str]) -> bool:
         """Django would ask the database for words too, and crash."""

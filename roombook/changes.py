@@ -15,6 +15,7 @@ from django.db import models
 from django.utils.dateparse import parse_datetime
 from django.utils.text import capfirst
 
+from roombook import dates
 from roombook.history import HIDDEN, NOTE
 
 ACTIONS = {
@@ -145,7 +146,7 @@ def _moment(text: str) -> str:
         moment = parse_datetime(text)
     except ValueError:
         return ""
-    return f"{moment:%Y-%m-%d %H:%M} UTC" if moment else ""
+    return f"{dates.moment(moment, dt.UTC)} UTC" if moment else ""
 
 
 def _short(text: str) -> str:

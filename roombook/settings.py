@@ -211,6 +211,7 @@ LOCALE = env.text("LOCALE", "en_US")
 
 LANGUAGE_CODE = "en-us"
 USE_I18N = True
+FORMAT_MODULE_PATH = "roombook.formats"
 # Everything is stored in UTC; each center has its own time zone.
 USE_TZ = True
 TIME_ZONE = "UTC"

@@ -1,5 +1,6 @@
 """The history of everything, for administrators and accountants: read, never written."""
 
+import datetime as dt
 from typing import Any
 
 import auditlog.admin  # noqa: F401  (registers its own page, which ours replaces)
@@ -15,7 +16,7 @@ from unfold.contrib.filters.admin import RangeDateFilter
 
 from accounts.models import User, canonical_email
 from accounts.scope import OnlyEverywhere
-from roombook import changes
+from roombook import changes, dates
 from roombook.admin import ModelAdmin, ReadOnly, ReadsPage, number
 from roombook.filters import ByTyping
 
@@ -84,7 +85,7 @@ class LogEntryAdmin(ReadOnly, OnlyEverywhere, ReadsPage, ModelAdmin):
 
     @admin.display(description="when (UTC)")
     def when(self, entry: LogEntry) -> str:
-        return f"{entry.timestamp:%Y-%m-%d %H:%M:%S}"
+        return f"{dates.moment(entry.timestamp, dt.UTC)}:{entry.timestamp:%S}"
 
     @admin.display(description="who")
     def who(self, entry: LogEntry) -> str:

@@ -26,6 +26,7 @@ from centers.admin.common import found_through_centers, zone_of_center
 from centers.holidays import State
 from centers.resources.closures import ClosureSheet
 from centers.signals import closure_saved
+from roombook import dates
 from roombook.admin import (
     CenterClock,
     ChosenRows,
@@ -87,11 +88,11 @@ class ClosureAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, CenterClock, 
 
     @admin.display(ordering="starts_at")
     def starts(self, closure: models.Closure) -> str:
-        return f"{closure.starts_at.astimezone(closure.center.zone):%Y-%m-%d %H:%M %Z}"
+        return _on_its_clock(closure.starts_at, closure.center)
 
     @admin.display(ordering="ends_at")
     def ends(self, closure: models.Closure) -> str:
-        return f"{closure.ends_at.astimezone(closure.center.zone):%Y-%m-%d %H:%M %Z}"
+        return _on_its_clock(closure.ends_at, closure.center)
 
     # The holidays of a year
 
@@ -234,6 +235,10 @@ class HolidaysForm(forms.Form):
             self.add_error(None, f"These are more than {MOST_CLOSURES:,} closures at a time.")
             return []
         return plans
+
+
+def _on_its_clock(at: dt.datetime, center: models.Center) -> str:
+    return f"{dates.moment(at, center.zone)} {at.astimezone(center.zone):%Z}"
 
 
 def told(plans: list[holidays.Plan]) -> list[dict[str, Any]]:

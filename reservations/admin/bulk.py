@@ -11,11 +11,11 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import User
-from reservations import confirmation
 from reservations.admin.page import page_of, shown_sum, staff
 from reservations.models import Reservation
 from reservations.office.steps import STEPS
 from reservations.office.steps.step import Asked, Effect, Step, words
+from reservations.office.times import what
 from reservations.status import Status
 from roombook.errors import DomainError
 from roombook.parts import PagePart
@@ -96,7 +96,7 @@ def _preview(step: Step, reservation: Reservation, by: User) -> dict[str, Any]:
     return {
         "reservation": reservation,
         "address": page_of(reservation),
-        "what": confirmation.what(reservation),
+        "what": what(reservation),
         "facts": effect.facts,
         "agreed": effect.agreed,
         "problems": effect.problems,

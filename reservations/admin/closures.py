@@ -12,6 +12,7 @@ from django.utils.html import format_html, format_html_join
 from centers.models import Closure
 from centers.signals import closure_saved
 from reservations.models import Reservation
+from reservations.office.times import moment
 
 MOST_TOLD = 20
 
@@ -37,6 +38,6 @@ def warn_of_bookings(sender: Any, *, closure: Closure, request: HttpRequest, **_
 
 
 def _row(reservation: Reservation) -> tuple[Any, ...]:
-    start = reservation.start.astimezone(reservation.room.center.zone)
+    start = moment(reservation, reservation.start)
     page = reverse("admin:reservations_reservation_change", args=[reservation.pk])
-    return page, reservation, reservation.room.name, f"{start:%Y-%m-%d %H:%M}", reservation.user
+    return page, reservation, reservation.room.name, start, reservation.user

@@ -14,6 +14,7 @@ from accounts import roles
 from accounts.admin.users import UserAdmin
 from accounts.models import User
 from reservations.models import Reservation
+from reservations.office.times import when
 from roombook import money
 
 VIEW, ADD = "reservations.view_reservation", "reservations.add_reservation"
@@ -53,7 +54,7 @@ class CustomerAdmin(UserAdmin):
         new = reverse("admin:reservations_reservation_add")
         return {
             "bookings": Bookings(
-                last=[Booking(row, _when(row), money.display(row.total_cost)) for row in last],
+                last=[Booking(row, when(row), money.display(row.total_cost)) for row in last],
                 billed=money.display(sums["billed"] or 0),
                 count=sums["count"],
                 is_partial=roles.centers_of(request.user, VIEW) is not None,
@@ -63,10 +64,3 @@ class CustomerAdmin(UserAdmin):
                 else "",
             )
         }
-
-
-def _when(reservation: Reservation) -> str:
-    zone = reservation.room.center.zone
-    start, end = reservation.start.astimezone(zone), reservation.end.astimezone(zone)
-    until = f"{end:%H:%M}" if end.date() == start.date() else f"{end:%Y-%m-%d %H:%M}"
-    return f"{start:%a %Y-%m-%d %H:%M} - {until}"

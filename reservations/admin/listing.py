@@ -15,8 +15,9 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 from accounts import customers, people, roles
 from reservations.admin.when import When
 from reservations.models import Reservation
+from reservations.office.times import moment
 from reservations.status import Status
-from roombook import money
+from roombook import dates, money
 from roombook.admin import number
 from roombook.filters import ByTyping
 from roombook.parts import PagePart
@@ -75,19 +76,16 @@ class ReservationList(PagePart):
             return badge(reservation)
         held = "hold lapsed"
         if reservation.is_held_at(timezone.now()) and reservation.hold_until is not None:
-            zone = reservation.room.center.zone
-            held = f"until {reservation.hold_until.astimezone(zone):%a %H:%M}"
+            held = f"until {moment(reservation, reservation.hold_until)}"
         return format_html('{}<br><small class="office-quiet">{}</small>', badge(reservation), held)
 
     @admin.display(ordering="start", description="center time")
     def when(self, reservation: Reservation) -> str:
         zone = reservation.room.center.zone
-        start, end = reservation.start.astimezone(zone), reservation.end.astimezone(zone)
-        until = f"{end:%H:%M}" if end.date() == start.date() else f"{end:%Y-%m-%d %H:%M}"
         return format_html(
             '<span class="list-line">{}</span><br><span class="list-line">{}</span>',
-            f"{start:%a %Y-%m-%d}",
-            f"{start:%H:%M} - {until}",
+            dates.day(reservation.start.astimezone(zone)),
+            dates.hours(reservation.start, reservation.end, zone),
         )
 
     @admin.display(description="room")

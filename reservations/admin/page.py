@@ -14,12 +14,12 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 
 from accounts.models import User
-from reservations import confirmation
 from reservations.models import Reservation
 from reservations.office import reservation as page
 from reservations.office.step_forms import StepForm
 from reservations.office.steps import STEPS
 from reservations.office.steps.step import Asked, Effect, Step, words
+from reservations.office.times import what
 from reservations.status import Status
 from roombook.admin import number
 from roombook.errors import DomainError
@@ -130,7 +130,7 @@ class ReservationPage(PagePart):
             "title": step.question,
             "reservation": reservation,
             "status": Status(reservation.status).label,
-            "what": confirmation.what(reservation),
+            "what": what(reservation),
             "step": step,
             "form": form,
             "media": self.media + form.media,

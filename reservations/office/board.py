@@ -22,6 +22,7 @@ from reservations.models import Reservation
 from reservations.office import timeline
 from reservations.office.timeline import Axis, Box, Steps, Tick
 from reservations.status import Status
+from roombook import dates
 
 DAYS_OF_A_WEEK = 7
 NOTHING = dt.timedelta(0)
@@ -183,7 +184,7 @@ def of_week(
     today = now.astimezone(center.zone).date()
     rows = [
         Row(
-            title=f"{axis.day:%a} {axis.day.day} {axis.day:%b}",
+            title=dates.day(axis.day),
             href=_address("reservations_timeline", center=center.pk, date=axis.day),
             opens=f"{center.name} on this day",
             about=change_of_clock(axis.day, axis.zone),
@@ -293,8 +294,7 @@ def _bar(
     status = Status(booking.status)
     word = WORDS.get(status, status.label)
     if booking.hold_until is not None:
-        until = booking.hold_until.astimezone(facts.zone)
-        word += f" until {until:%a} {until.day} {until:%b} {until:%H:%M}"
+        word += f" until {dates.moment(booking.hold_until, facts.zone)}"
     name = booking.user.get_full_name() or "No name"
     time = timeline.told(booking.span, axis)
     return Bar(
@@ -368,7 +368,7 @@ def _offers(
                 for moment in (slot.proposed.start, slot.proposed.end)
             )
             time = timeline.told(slot.proposed, axis)
-            label = f"New draft: {room.name}, {axis.day:%a} {axis.day.day} {axis.day:%b}, {time}"
+            label = f"New draft: {room.name}, {dates.day(axis.day)}, {time}"
             yield Offer(
                 href=f"{page}?room={room.pk}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
                 style=_style(box),

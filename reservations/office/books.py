@@ -24,7 +24,7 @@ from reservations.office.tables import (
     percent,
 )
 from reservations.office.utilization import Use
-from roombook import money
+from roombook import dates, money
 
 SECONDS_AN_HOUR = 3600
 
@@ -228,7 +228,7 @@ def outcomes_of(selection: Selection) -> Report:
                 "Cancelled, of all bookings, by month",
                 [
                     (
-                        f"{month:%b %y}",
+                        dates.month(month),
                         each.cancelled_share or 0,
                         SHARE.told(each.cancelled_share),
                         f"{each.cancelled:,} of {each.kept + each.cancelled:,}",
@@ -364,7 +364,7 @@ def _monthly(
             title,
             [
                 (
-                    f"{month:%b %y}",
+                    dates.month(month),
                     float(sum_of(each)),
                     money.short(sum_of(each)),
                     money.display(sum_of(each)),

@@ -28,7 +28,7 @@ from reservations.office.draft_forms import (
     customer_label,
 )
 from reservations.office.timeline import clock
-from roombook import money
+from roombook import dates, money
 from roombook.admin import number
 from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
 
@@ -62,7 +62,7 @@ class DraftPages:
             reservation = _make(typed, staff, now)
             if reservation is not None:
                 until = (reservation.hold_until or now).astimezone(center.zone)
-                words = f"{until:%a} {until.day} {until:%b}, {clock(until, center.zone)}"
+                words = f"{dates.day(until)} {clock(until, center.zone)}"
                 messages.success(request, f"{reservation} is held until {words}.")
                 page = reverse("admin:reservations_reservation_change", args=[reservation.pk])
                 return HttpResponseRedirect(page)

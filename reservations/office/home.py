@@ -33,7 +33,7 @@ from reservations.office.periods import DAY, Period, days_in_month, starting_by_
 from reservations.office.selection import Selection, TooMuch
 from reservations.office.tables import percent
 from reservations.status import EARNING, Status
-from roombook import money, places
+from roombook import dates, money, places
 
 VIEW = "reservations.view_reservation"
 CHANGE = "reservations.change_reservation"
@@ -216,12 +216,11 @@ def _day(title: str, rows: QuerySet[Reservation], zones: list[str], note: str = 
 
 def _meeting(row: Reservation, zones: list[str], **more: Any) -> Meeting:
     center = row.room.center
-    start, end = row.start.astimezone(center.zone), row.end.astimezone(center.zone)
-    until = f"{end:%H:%M}" if end.date() == start.date() else f"{end:%a %H:%M}"
+    start = row.start.astimezone(center.zone)
     return Meeting(
         pk=row.pk,
-        day=f"{start:%a} {start.day} {start:%b}",
-        time=f"{start:%H:%M} - {until}",
+        day=dates.day(start),
+        time=dates.hours(start, row.end, center.zone),
         zone=f"{start:%Z}" if len(zones) > 1 else "",
         room=row.room.name,
         center=center.name,
@@ -279,7 +278,7 @@ def _concerns(user: User, now: dt.datetime) -> Iterator[Concern]:
     if roles.may(user, DISPUTES):
         disputed = Payment.objects.filter(roles.scope(user, DISPUTES, "reservation__room__center"))
         for dispute in attention.open_disputes(disputed)[:CONCERNS]:
-            by = f", answer by {dispute.respond_by:%d %b}" if dispute.respond_by else ""
+            by = f", answer by {dates.day(dispute.respond_by)}" if dispute.respond_by else ""
             yield Concern(
                 f"Dispute about {money.display(dispute.amount)}{by}",
                 f"Reservation {dispute.payment.reservation_id}: {dispute.reason or dispute.status}",
@@ -343,7 +342,7 @@ def _figures(page: Home, user: User, now: dt.datetime) -> None:
     page.month = _month(centers, today)
     monday = today - today.weekday() * DAY
     week = Period(monday, monday + 6 * DAY)
-    page.week_title = f"{_told(week.first)} - {_told(week.last)}"
+    page.week_title = _told(week)
     try:
         found = utilization.report(Selection(week, centers))
     except TooMuch:
@@ -369,18 +368,18 @@ def _month(centers: frozenset[int] | None, today: dt.date) -> Comparison:
     return Comparison(
         now=money.display(now),
         before=money.display(before),
-        this_period=f"1 - {_told(this.last)}",
-        last_period=f"1 - {_told(last.last)}",
+        this_period=_told(this),
+        last_period=_told(last),
         change=_change(float(now), float(before)),
         is_up=now >= before,
         bars=charts.chart(
             "Revenue of the month against the last",
             [
-                (f"{each.first:%B}", float(amount), money.display(amount), "")
+                (dates.month(each.first), float(amount), money.display(amount), "")
                 for each, amount in zip((this, last), sums, strict=True)
             ],
         ),
-        note=f"{first:%B} had {days} days only." if days < today.day else "",
+        note=f"{dates.month(first)} had {days} days only." if days < today.day else "",
     )
 
 
@@ -390,5 +389,5 @@ def _change(now: float, before: float) -> str:
     return f"{(now - before) / before * 100:+.0f}%"
 
 
-def _told(day: dt.date) -> str:
-    return f"{day.day} {day:%b}"
+def _told(period: Period) -> str:
+    return f"{dates.day(period.first)} - {dates.day(period.last)}"

@@ -18,9 +18,9 @@ from django.utils.dateparse import parse_datetime
 from accounts import roles
 from accounts.outbox import OutboxMessage
 from payments.models import Payment
-from reservations import confirmation, history, mail
+from reservations import history, mail
 from reservations.models import Reservation
-from reservations.office import steps
+from reservations.office import steps, times
 from reservations.status import Status
 from roombook import money
 
@@ -61,7 +61,7 @@ def context(reservation: Reservation, user: "User", *, now: dt.datetime) -> dict
     return {
         "reservation": reservation,
         "status": Status(reservation.status).label,
-        "what": confirmation.what(reservation),
+        "what": times.what(reservation),
         "steps": steps.offered_to(user, reservation, now=now),
         "facts": list(_facts(reservation, now, sees_people=sees_people)),
         "terms": list(_terms(reservation)),
@@ -88,7 +88,9 @@ def context(reservation: Reservation, user: "User", *, now: dt.datetime) -> dict
 
 def _facts(reservation: Reservation, now: dt.datetime, *, sees_people: bool) -> Iterator[Fact]:
     user, room = reservation.user, reservation.room
-    yield Fact("When", mail.when(reservation), _day(reservation), "This day on the timeline")
+    zone = room.center.zone
+    when = f"{times.when(reservation)} {reservation.start.astimezone(zone):%Z}"
+    yield Fact("When", when, _day(reservation), "This day on the timeline")
     yield Fact("Room", room.name, _page("centers_meetingroom", room.pk))
     yield Fact("Center", str(room.center), _page("centers_center", room.center_id))
     name = user.get_full_name() or (user.email if sees_people else f"Account {user.pk}")
@@ -109,20 +111,20 @@ def _facts(reservation: Reservation, now: dt.datetime, *, sees_people: bool) -> 
 
 def _hold(reservation: Reservation, now: dt.datetime) -> str:
     if reservation.is_held_at(now) and reservation.hold_until is not None:
-        return f"until {mail.moment(reservation, reservation.hold_until)}"
+        return f"until {times.moment(reservation, reservation.hold_until)}"
     return "no: the hold lapsed; it can be paid while the room is free"
 
 
 def _terms(reservation: Reservation) -> Iterator[Fact]:
     """How it came about, and under which rules."""
     by = reservation.created_by
-    made = mail.moment(reservation, reservation.created_at)
+    made = times.moment(reservation, reservation.created_at)
     yield Fact("Made", f"{made}, by {by.get_full_name() or by.email if by else 'the customer'}")
     if reservation.booked_at is not None:
-        yield Fact("Booked", mail.moment(reservation, reservation.booked_at))
-        yield Fact("Free to cancel until", mail.moment(reservation, reservation.free_until))
+        yield Fact("Booked", times.moment(reservation, reservation.booked_at))
+        yield Fact("Free to cancel until", times.moment(reservation, reservation.free_until))
     if reservation.cancelled_at is not None:
-        yield Fact("Cancelled", mail.moment(reservation, reservation.cancelled_at))
+        yield Fact("Cancelled", times.moment(reservation, reservation.cancelled_at))
     if reservation.partner is not None:
         yield Fact("Brought by", str(reservation.partner))
 
@@ -197,7 +199,7 @@ def _told(reservation: Reservation, name: str, value: str | None) -> str:
     if name in SUMS:
         return money.display(Decimal(value))
     if name in MOMENTS and (moment := parse_datetime(value)):
-        return f"{moment.astimezone(reservation.room.center.zone):%a %Y-%m-%d %H:%M}"
+        return times.moment(reservation, moment)
     if name == "status" and value in Status:
         return Status(value).label
     return value

@@ -15,7 +15,7 @@ from reservations import actions, moving
 from reservations.adjusting import ADJUST
 from reservations.forms import HIGHEST_ADJUSTMENT, LocalTimeField, search_box
 from reservations.models import PriceAdjustment, Reservation
-from roombook import money
+from roombook import dates, money
 
 CHANGE = "reservations.change_reservation"
 
@@ -132,7 +132,7 @@ class HoldForm(StepForm):
         self.initial = {"until": latest.replace(tzinfo=None, second=0, microsecond=0)}
         self.fields[
             "until"
-        ].help_text = f"On the center's clock; {latest:%a %Y-%m-%d %H:%M} at most."
+        ].help_text = f"On the center's clock; {dates.moment(latest, zone)} at most."
 
     def clean_until(self) -> dt.datetime:
         try:

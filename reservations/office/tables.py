@@ -13,7 +13,7 @@ from openpyxl.cell import WriteOnlyCell
 from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
 
-from roombook import money
+from roombook import dates, money
 from roombook.spreadsheets import guarded
 
 # What a page shows; the rest is in the files.
@@ -44,7 +44,7 @@ class Kind:
             case "count":
                 return f"{value:,}"
             case "month":
-                return f"{value:%b %Y}"
+                return dates.month(value)
             case _:
                 return str(value)
 

@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from centers.span import Span, midnight
+from roombook import dates
 
 HOURS_OF_A_DAY = 24
 # No clock is off by anything finer since 1972.
@@ -215,7 +216,7 @@ def clock(moment: datetime, zone: tzinfo) -> str:
 
 
 def told(span: Span, axis: Axis) -> str:
-    """From when to when, with the day where it is another: `22:00 - Thu 4 Mar 02:00`."""
+    """From when to when, with the day where it is another: `22:00 - Thu 2027-03-04 02:00`."""
     start, end = (_told(moment, axis) for moment in (span.start, span.end))
     if span.end == midnight(axis.day + timedelta(days=1), axis.zone):
         end = "24:00"
@@ -224,5 +225,5 @@ def told(span: Span, axis: Axis) -> str:
 
 def _told(moment: datetime, axis: Axis) -> str:
     local = moment.astimezone(axis.zone)
-    day = "" if local.date() == axis.day else f"{local:%a} {local.day} {local:%b} "
+    day = "" if local.date() == axis.day else f"{dates.day(local)} "
     return f"{day}{clock(moment, axis.zone)}"

@@ -19,6 +19,7 @@ from centers.models import Center, MeetingRoom
 from reservations.actions import OVERRIDE_HOURS
 from reservations.office import board
 from reservations.office.board import SIGNS, WORDS, Viewer
+from roombook import dates
 from roombook.admin import INPUT_CLASSES, DateInput, SearchBox, number
 
 SEEN_BY = ("reservations.view_reservation", "reservations.change_reservation")
@@ -61,7 +62,7 @@ class TimelinePages:
             request,
             "office/timeline.html",
             {
-                "title": f"{center.name}, {day:%A} {day.day} {day:%B %Y}",
+                "title": f"{center.name}, {dates.day(day)}",
                 "center": center,
                 "board": shown,
                 "form": form,
@@ -108,7 +109,7 @@ class TimelinePages:
             request,
             "office/timeline.html",
             {
-                "title": f"{room.name}, {monday.day} {monday:%B} to {sunday.day} {sunday:%B %Y}",
+                "title": f"{room.name}, {dates.day(monday)} - {dates.day(sunday)}",
                 "center": center,
                 "board": shown,
                 "form": form,

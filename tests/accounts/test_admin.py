@@ -136,7 +136,7 @@ def test_shows_brand_and_last_four_and_how_many_devices(client, root, ada):
 
     assert "Visa 4242" in page
     devices = page[page.index("Devices signed in") :]
-    assert len(re.findall(r"<tr><td>\d{4}-\d\d-\d\d", devices)) == 2
+    assert len(re.findall(r"<tr><td>\w{3} \d{4}-\d\d-\d\d", devices)) == 2
     assert token not in page
     assert ada.tokens.first().digest not in page
 

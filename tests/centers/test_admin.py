@@ -265,7 +265,7 @@ def test_a_closure_of_its_own_page_is_on_the_clock_of_its_center(office):
     closure = models.Closure.objects.get()
     assert closure.starts_at == datetime(2026, 12, 31, 15, tzinfo=UTC)
     assert b'value="00:00:00"' in office.get(url(models.Closure, "change", closure.pk)).content
-    assert b"2027-01-01 00:00 JST" in office.get(url(models.Closure, "changelist")).content
+    assert b"Fri 2027-01-01 00:00 JST" in office.get(url(models.Closure, "changelist")).content
     data["ends_at_0"] = "2026-12-31"
     assert "__all__" in errors_of(office.post(url(models.Closure, "add"), data))
 
@@ -348,6 +348,20 @@ def test_a_rate_in_use_cannot_be_deleted(office):
     room = MeetingRoomFactory()
     office.post(url(models.Rate, "delete", room.rate.pk), {"post": "yes"})
     assert models.Rate.objects.filter(pk=room.rate.pk).exists()
+
+
+def test_of_very_many_rows_in_the_way_of_a_deletion_the_first_are_told(office, monkeypatch):
+    kind = ResourceTypeFactory()
+    rooms = [MeetingRoomFactory(resource_type=kind) for _ in range(3)]
+    page = admin.site._registry[models.ResourceType]
+    monkeypatch.setattr(type(page), "most_in_the_way", 2)
+
+    asked = office.get(url(models.ResourceType, "delete", kind.pk)).content.decode()
+    office.post(url(models.ResourceType, "delete", kind.pk), {"post": "yes"})
+
+    assert [str(room) in asked for room in rooms] == [True, True, False]
+    assert "and more" in asked
+    assert models.ResourceType.objects.filter(pk=kind.pk).exists()
 
 
 def test_no_page_lists_everything_in_a_box(office):

@@ -94,8 +94,8 @@ def test_arrivals_are_those_of_today_and_tomorrow_by_the_centers_clock():
 
     assert shown(page.days) == [[each.pk for each in day] for day in (today, tomorrow)]
     first, other, _ = page.days[0].meetings
-    assert (first.day, first.time, first.zone) == ("Mon 15 Mar", "10:00 - 11:00", "MDT")
-    assert (other.day, other.time, other.zone) == ("Tue 16 Mar", "09:00 - 10:00", "NZDT")
+    assert (first.day, first.time, first.zone) == ("Mon 2027-03-15", "10:00 - 11:00", "MDT")
+    assert (other.day, other.time, other.zone) == ("Tue 2027-03-16", "09:00 - 10:00", "NZDT")
 
 
 @pytest.mark.parametrize("status", sorted({*Status} - {Status.CONFIRMED, Status.COMPLETED}))
@@ -283,7 +283,7 @@ def test_disputes_that_are_open():
 
     assert concerns() == [
         (
-            "Dispute about $75.00, answer by 24 Mar",
+            "Dispute about $75.00, answer by Wed 2027-03-24",
             f"Reservation {payment.reservation_id}: fraudulent",
         )
     ]
@@ -351,7 +351,8 @@ def test_the_month_is_held_against_as_many_days_of_the_last():
     month = seen(AdministratorFactory()).month
 
     assert (month.now, month.before) == ("$150.00", "$100.00")
-    assert (month.this_period, month.last_period) == ("1 - 15 Mar", "1 - 15 Feb")
+    assert month.this_period == "Mon 2027-03-01 - Mon 2027-03-15"
+    assert month.last_period == "Mon 2027-02-01 - Mon 2027-02-15"
     assert (month.change, month.is_up, month.note) == ("+50%", True, "")
 
 
@@ -361,8 +362,8 @@ def test_a_longer_month_is_held_against_all_of_a_shorter_one():
 
     month = home(AdministratorFactory(), now=late).month
 
-    assert month.last_period == "1 - 28 Feb"
-    assert month.note == "February had 28 days only."
+    assert month.last_period == "Mon 2027-02-01 - Sun 2027-02-28"
+    assert month.note == "Feb 2027 had 28 days only."
     assert month.change == ""
 
 
@@ -372,7 +373,7 @@ def test_the_utilization_of_the_week():
 
     page = seen(AdministratorFactory())
 
-    assert page.week_title == "15 Mar - 21 Mar"
+    assert page.week_title == "Mon 2027-03-15 - Sun 2027-03-21"
     assert page.week_share == "7.1%"
     assert [bar.shown for bar in page.week.bars] == ["50%", *["0%"] * 6]
 

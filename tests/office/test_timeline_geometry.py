@@ -96,7 +96,7 @@ def test_a_booking_over_midnight_is_open_at_the_end():
 def test_times_are_told_with_their_day_where_it_is_another():
     axis = axis_of(PLAIN, DENVER)
     evening = Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR)
-    assert timeline.told(evening, axis) == "22:00 - Thu 4 Mar 02:00"
+    assert timeline.told(evening, axis) == "22:00 - Thu 2027-03-04 02:00"
     until_midnight = Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 2 * HOUR)
     assert timeline.told(until_midnight, axis) == "22:00 - 24:00"
 

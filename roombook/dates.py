@@ -1,0 +1,34 @@
+"""How pages for staff spell days and times: `Mon 2027-03-15 09:00`.
+
+Django's own columns and templates say the same by `roombook/formats`. What customers read is
+written for them elsewhere, as their language does.
+"""
+
+import datetime as dt
+
+
+def day(day: dt.date) -> str:
+    """A day: `Mon 2027-03-15`."""
+    return f"{day:%a %Y-%m-%d}"
+
+
+def month(day: dt.date) -> str:
+    """The month of a day: `Mar 2027`."""
+    return f"{day:%b %Y}"
+
+
+def moment(at: dt.datetime, zone: dt.tzinfo) -> str:
+    """A moment by the clock of a place: `Mon 2027-03-15 09:00`."""
+    return f"{at.astimezone(zone):%a %Y-%m-%d %H:%M}"
+
+
+def hours(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
+    """From when to when: `09:00 - 11:00`, with the day where it ends on another."""
+    first, last = start.astimezone(zone), end.astimezone(zone)
+    until = f"{last:%H:%M}" if last.date() == first.date() else moment(end, zone)
+    return f"{first:%H:%M} - {until}"
+
+
+def span(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
+    """`Mon 2027-03-15 09:00 - 11:00`."""
+    return f"{day(start.astimezone(zone))} {hours(start, end, zone)}"

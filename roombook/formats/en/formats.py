@@ -1,0 +1,6 @@
+"""roombook/dates.py for Django's own pages and templates."""
+
+DATE_FORMAT = "D Y-m-d"
+TIME_FORMAT = "H:i"
+DATETIME_FORMAT = "D Y-m-d H:i"
+YEAR_MONTH_FORMAT = "M Y"

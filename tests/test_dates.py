@@ -1,0 +1,29 @@
+"""One spelling of days and times on pages for staff, in Python and in Django's templates."""
+
+import datetime as dt
+from zoneinfo import ZoneInfo
+
+from django.utils import timezone
+from django.utils.formats import date_format
+
+from roombook import dates
+
+DENVER = ZoneInfo("America/Denver")
+NINE = dt.datetime(2027, 3, 1, 16, tzinfo=dt.UTC)
+
+
+def test_templates_spell_as_python_does():
+    with timezone.override(DENVER):
+        local = timezone.localtime(NINE)
+        assert date_format(local, "DATETIME_FORMAT") == dates.moment(NINE, DENVER)
+        assert date_format(local.date()) == dates.day(local)
+        assert date_format(local, "YEAR_MONTH_FORMAT") == dates.month(local)
+
+
+def test_the_day_is_told_again_where_it_is_another():
+    later = NINE + dt.timedelta(hours=17)
+
+    assert dates.span(NINE, NINE + dt.timedelta(hours=2), DENVER) == (
+        "Mon 2027-03-01 09:00 - 11:00"
+    )
+    assert dates.hours(NINE, later, DENVER) == "09:00 - Tue 2027-03-02 02:00"
