@@ -19,17 +19,12 @@ from centers.models import (
     ResourceType,
     Service,
 )
-from reservations.demo import pictures
+from reservations.demo import pictures, priced
 from reservations.demo.catalog import (
     EXTRAS,
     HOLIDAYS,
     HOURS,
-    INTERNAL_SERVICE_TYPES,
     ROOM_TARIFFS,
-    ROOM_TYPES,
-    SERVICE_TYPES,
-    Tariff,
-    price,
 )
 from reservations.demo.world import CENTERS, DemoCenter, DemoRoom
 
@@ -45,14 +40,7 @@ def make(*, now: dt.datetime, tell: Tell) -> None:
 
 
 def _make_types() -> dict[str, ResourceType]:
-    rooms = [ResourceType(name=name, position=at) for at, name in enumerate(ROOM_TYPES)]
-    services = [
-        ResourceType(
-            name=name, position=at, is_service=True, internal=name in INTERNAL_SERVICE_TYPES
-        )
-        for at, name in enumerate((*SERVICE_TYPES, *INTERNAL_SERVICE_TYPES))
-    ]
-    rows = ResourceType.objects.bulk_create([*rooms, *services])
+    rows = ResourceType.objects.bulk_create(priced.resource_types())
     return {row.name: row for row in rows}
 
 
@@ -112,22 +100,9 @@ def _make_services(
     center: Center, demo: DemoCenter, types: dict[str, ResourceType], level: Decimal
 ) -> None:
     extras = [EXTRAS[key] for key in demo.extras]
-    rates = Rate.objects.bulk_create(
-        _rate(center, f"Service: {extra.name}", extra.tariff, level) for extra in extras
-    )
+    rates = Rate.objects.bulk_create(priced.rate_of_extra(center, extra, level) for extra in extras)
     Service.objects.bulk_create(
-        Service(
-            center=center,
-            resource_type=types[extra.type],
-            name=extra.name,
-            description=extra.description,
-            rate=rate,
-            bill_at_center=extra.bill_at_center,
-            minimum_booking=extra.minimum_booking,
-            needs_duration=extra.needs_duration,
-            needs_quantity=extra.needs_quantity,
-            position=position,
-        )
+        priced.service(center, extra, rate, types[extra.type].pk, position)
         for position, (extra, rate) in enumerate(zip(extras, rates, strict=True))
     )
 
@@ -137,7 +112,7 @@ def _make_rooms(
 ) -> dict[str, MeetingRoom]:
     names = list(dict.fromkeys(map(_tariff_of, demo.rooms)))
     rates = Rate.objects.bulk_create(
-        _rate(center, name, ROOM_TARIFFS[name], level) for name in names
+        priced.rate(center, name, ROOM_TARIFFS[name], level) for name in names
     )
     rate_of = dict(zip(names, rates, strict=True))
     rooms = {}
@@ -161,21 +136,6 @@ def _make_rooms(
 
 def _tariff_of(room: DemoRoom) -> str:
     return room.tariff or room.type
-
-
-def _rate(center: Center, name: str, tariff: Tariff, level: Decimal) -> Rate:
-    return Rate(
-        center=center,
-        name=name,
-        is_flat_rate=tariff.flat is not None,
-        flat_rate=price(tariff.flat, level),
-        hourly=price(tariff.hourly, level),
-        half_day=price(tariff.half_day, level),
-        full_day=price(tariff.full_day, level),
-        setup_fee=price(tariff.setup_fee, level),
-        bill_in_blocks=tariff.bill_in_blocks,
-        description=tariff.description,
-    )
 
 
 def _closures(

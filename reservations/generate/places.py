@@ -23,17 +23,13 @@ from centers.models import (
     ResourceType,
     Service,
 )
-from reservations.demo import pictures
+from reservations.demo import pictures, priced
 from reservations.demo.catalog import (
     EXTRAS,
     HOLIDAYS,
     HOURS,
-    INTERNAL_SERVICE_TYPES,
     ROOM_TARIFFS,
     ROOM_TYPES,
-    SERVICE_TYPES,
-    Tariff,
-    price,
 )
 from reservations.generate.loading import Loader
 from reservations.generate.metros import METROS, Metro
@@ -215,18 +211,9 @@ class Sites:
         rows = []
         for position, key in enumerate(random.sample([*EXTRAS], k=random.choice((2, 3, 4, 5, 6)))):
             extra = EXTRAS[key]
-            row = Service(
-                center_id=center.pk,
-                resource_type_id=self.types[extra.type],
-                name=extra.name,
-                description=extra.description,
-                rate=self._rate(center, f"Service: {extra.name}", extra.tariff, level),
-                bill_at_center=extra.bill_at_center,
-                minimum_booking=extra.minimum_booking,
-                needs_duration=extra.needs_duration,
-                needs_quantity=extra.needs_quantity,
-                position=position,
-            )
+            rate = priced.rate_of_extra(center, extra, level)
+            self.add_rate(rate)
+            row = priced.service(center, extra, rate, self.types[extra.type], position)
             self.add_service(row)
             rows.append(row)
         return rows
@@ -239,7 +226,8 @@ class Sites:
         kinds = random.choices(ROOM_TYPES, ROOM_WEIGHTS, k=count)
         for name, kind in zip(random.sample(ROOM_NAMES, k=count), kinds, strict=True):
             if kind not in rates:
-                rates[kind] = self._rate(center, kind, ROOM_TARIFFS[kind], level)
+                rates[kind] = priced.rate(center, kind, ROOM_TARIFFS[kind], level)
+                self.add_rate(rates[kind])
             picture, thumbnail = random.choice(self.images) if random.random() < 0.7 else ("", "")
             row = MeetingRoom(
                 center=center,
@@ -261,22 +249,6 @@ class Sites:
                 bookable.append(row)
         return bookable
 
-    def _rate(self, center: Center, name: str, tariff: Tariff, level: Decimal) -> Rate:
-        row = Rate(
-            center_id=center.pk,
-            name=name,
-            is_flat_rate=tariff.flat is not None,
-            flat_rate=price(tariff.flat, level),
-            hourly=price(tariff.hourly, level),
-            half_day=price(tariff.half_day, level),
-            full_day=price(tariff.full_day, level),
-            setup_fee=price(tariff.setup_fee, level),
-            bill_in_blocks=tariff.bill_in_blocks,
-            description=tariff.description,
-        )
-        self.add_rate(row)
-        return row
-
     def _closures(self, center: Center) -> set[dt.date]:
         """The holidays of this year and the next."""
         days = set()
@@ -295,18 +267,10 @@ def _make_types(load: Loader) -> dict[str, int]:
     """Kinds of rooms and services by name; those that are there already are used."""
     ids = dict(ResourceType.objects.values_list("name", "pk"))
     add = load.adder(ResourceType)
-    services = (*SERVICE_TYPES, *INTERNAL_SERVICE_TYPES)
-    for is_service, names in ((False, ROOM_TYPES), (True, services)):
-        for position, name in enumerate(names):
-            if name not in ids:
-                row = ResourceType(
-                    name=name,
-                    is_service=is_service,
-                    position=position,
-                    internal=name in INTERNAL_SERVICE_TYPES,
-                )
-                add(row)
-                ids[name] = row.pk
+    for row in priced.resource_types():
+        if row.name not in ids:
+            add(row)
+            ids[row.name] = row.pk
     return ids
 
 
