@@ -140,7 +140,7 @@ def pytest_report_header() -> str:
     return f"database: {DATABASE}"
 
 
-@pytest.hookimpl(optionalhook=True)  # of pytest-xdist
+@pytest.hookimpl(optionalhook=True, tryfirst=True)  # of pytest-xdist
 def pytest_xdist_auto_num_workers() -> int:
     """One more than there are processors: some tests wait for a browser, a service or a lock."""
-    return len(os.sched_getaffinity(0)) + 1
+    return (os.cpu_count() or 1) + 1
