@@ -1,6 +1,6 @@
 """What a search can be narrowed by: the room types, services and neighborhoods that it met."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
@@ -124,11 +124,6 @@ def types_of(centers: CenterQuerySet, known: Any) -> QuerySet[Any, Any]:
     return _types(types)
 
 
-def neighborhoods_of(centers: CenterQuerySet) -> QuerySet[Any, Any]:
-    ids = centers.listed().order_by().values("neighborhood")
-    return _neighborhoods(Neighborhood.objects.filter(pk__in=ids))
-
-
 def _types(types: QuerySet[ResourceType]) -> QuerySet[Any, Any]:
     return types.order_by("position", "name", "pk").values_list(*ShownType._fields)
 
@@ -149,43 +144,51 @@ def types_matching(how: How) -> QuerySet[Any, Any]:
 
 @written_once
 def neighborhoods_matching(how: How) -> QuerySet[Any, Any]:
-    return neighborhoods_of(matching(how))
+    ids = matching(how).listed().order_by().values("neighborhood")
+    return _neighborhoods(Neighborhood.objects.filter(pk__in=ids))
 
 
-def neighborhoods_near(how: How, asked: dict[str, Any]) -> Sequence[Any]:
-    """`neighborhoods_matching`, where the places or the words leave few of all neighborhoods.
+def neighborhoods_near(
+    one_each: Iterable[Any], left: Callable[[list[int]], Iterable[Any]]
+) -> Sequence[Any]:
+    """The neighborhoods, where what is asked leaves few of all there are.
 
     Nearly every center is listed: one of each neighborhood is asked, and all of them only in the
-    neighborhoods where that one is not.
+    neighborhoods that are `left`, because that one is not.
     """
-    one_each = dict(one_each_matching(how, **asked))
-    found = {pk for (pk,) in neighborhoods_listed(centers=list(one_each.values()))}
-    if rest := one_each.keys() - found:
-        found |= {pk for (pk,) in neighborhoods_left(how, **asked, rest=list(rest))}
+    neighborhoods = dict(one_each)
+    found = {pk for (pk,) in neighborhoods_listed(centers=list(neighborhoods.values()))}
+    if rest := neighborhoods.keys() - found:
+        found |= {pk for (pk,) in left(list(rest))}
     return neighborhoods_by_id(neighborhoods=list(found))
+
+
+def one_each_of(centers: CenterQuerySet) -> QuerySet[Any, Any]:
+    """Every neighborhood with one of its centers, listed or not."""
+    found = centers.filter(neighborhood__isnull=False).order_by().values("neighborhood_id")
+    return found.annotate(one=Min("pk")).values_list("neighborhood_id", "one")
+
+
+def left_of(centers: CenterQuerySet, neighborhoods: Any) -> QuerySet[Any, Any]:
+    """Those of these neighborhoods in which a center is listed."""
+    listed = centers.listed().filter(neighborhood__any_of=neighborhoods)
+    return listed.order_by().values_list("neighborhood_id").distinct()
 
 
 @written_once
 def one_each_matching(how: How) -> QuerySet[Any, Any]:
-    """Every neighborhood with one of its centers, listed or not."""
-    found = matching(how).filter(neighborhood__isnull=False).order_by()
-    return (
-        found.values("neighborhood_id")
-        .annotate(one=Min("pk"))
-        .values_list("neighborhood_id", "one")
-    )
+    return one_each_of(matching(how))
+
+
+@written_once
+def left_matching(how: How) -> QuerySet[Any, Any]:
+    return left_of(matching(how), numbers("left"))
 
 
 @prepared
 def neighborhoods_listed() -> QuerySet[Any, Any]:
     listed = Center.objects.listed().filter(pk__any_of=numbers("centers"))
     return listed.values_list("neighborhood_id")
-
-
-@written_once
-def neighborhoods_left(how: How) -> QuerySet[Any, Any]:
-    listed = matching(how).listed().filter(neighborhood__any_of=numbers("rest"))
-    return listed.order_by().values_list("neighborhood_id").distinct()
 
 
 @written_once

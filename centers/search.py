@@ -167,7 +167,10 @@ class Search:
 
     def neighborhoods(self) -> Sequence[Any]:
         if self.is_narrow:
-            return options.neighborhoods_near(self.how, self.asked)
+            return options.neighborhoods_near(
+                options.one_each_matching(self.how, **self.asked),
+                lambda left: options.left_matching(self.how, **self.asked, left=left),
+            )
         return options.neighborhoods_matching(self.how, **self.asked)
 
 
@@ -184,7 +187,10 @@ class Area:
         return options.types_of(self.centers, known)
 
     def neighborhoods(self) -> Iterable[Any]:
-        return options.neighborhoods_of(self.centers)
+        one_each = options.one_each_of(self.centers)
+        return options.neighborhoods_near(
+            one_each, lambda left: options.left_of(self.centers, left)
+        )
 
 
 def _found(page: Sequence[Any], filters: Filters, matches: options.Matches) -> Found:

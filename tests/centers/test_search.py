@@ -85,10 +85,20 @@ def plainly(*, place, radius_in_miles, query, filters):
     wanted = list(found.meeting(filters))
     if not place:
         wanted.sort(key=lambda center: center.city_folded != query)
-    kinds = {room.resource_type.name for center in found for room in center.rooms_on_offer}
-    services = {each.resource_type.name for center in found for each in center.services_on_offer}
-    parts = {center.neighborhood.name for center in found if center.neighborhood}
-    return [center.pk for center in wanted], [sorted(kinds), sorted(services), sorted(parts)]
+    return [center.pk for center in wanted], narrowing_by(found)
+
+
+def narrowing_by(centers):
+    kinds = {room.resource_type.name for center in centers for room in center.rooms_on_offer}
+    services = {each.resource_type.name for center in centers for each in center.services_on_offer}
+    parts = {center.neighborhood.name for center in centers if center.neighborhood}
+    return [sorted(kinds), sorted(services), sorted(parts)]
+
+
+def options_told(found):
+    offered = found.filter_options
+    told = [offered.room_types, offered.services, offered.neighborhoods]
+    return [[each.name for each in names] for names in told]
 
 
 @pytest.mark.parametrize("many", [False, True])
@@ -103,6 +113,18 @@ def test_every_search_says_what_the_plain_questions_say(
         found = search.search_locations(user, **fields)
         expected, narrowing = plainly(**fields)
         assert [center.id for center in found.centers] == expected[:limit], fields
-        offered = found.filter_options
-        told = [offered.room_types, offered.services, offered.neighborhoods]
-        assert [[each.name for each in names] for names in told] == narrowing, fields
+        assert options_told(found) == narrowing, fields
+
+
+@pytest.mark.parametrize("limit", [1, 50])
+def test_an_area_says_what_the_plain_questions_say(
+    user, kinds, centers, settings, monkeypatch, limit
+):
+    settings.SEARCH_MAX_RESULTS = limit
+    monkeypatch.setattr(options, "some_of", lambda _: [()] * (options.FEW + 1))
+    for city, filters in itertools.product(("Denver", "Boulder"), wishes(kinds, centers)):
+        found = search.city_centers(user, city_name=city, filters=filters)
+        listed = Center.objects.listed().in_city(city)
+        expected = [center.pk for center in listed.meeting(filters).by_rank()]
+        assert [center.id for center in found.centers] == expected[:limit]
+        assert options_told(found) == narrowing_by(listed)
