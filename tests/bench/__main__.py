@@ -252,10 +252,10 @@ def rivals(bench: Bench) -> None:
 
 
 def pages(bench: Bench) -> None:
-    say("\nPages of the back office, milliseconds.\n\n| page | status | first | then |")
-    say("|---|---|---|---|")
-    for path, status, first, then in admin.pages(bench.app, bench.world):
-        say(f"| `{path}` | {status} | {first:.0f} | {then:.0f} |")
+    say("\nPages of the back office, milliseconds, by who opens them.\n")
+    say("| page | of | status | first | then |\n|---|---|---|---|---|")
+    for page in admin.pages(bench.app, bench.world):
+        say(f"| `{page.path}` | {page.who} | {page.status} | {page.first:.0f} | {page.then:.0f} |")
 
 
 def machine(told: argparse.Namespace) -> str:
