@@ -1,12 +1,23 @@
 """Sums of money as the database makes them, exact on both: it adds up whole hundredths."""
 
+from dataclasses import fields
 from decimal import Decimal
-from typing import Any
+from typing import Any, Self
 
 from django.db.models import BigIntegerField, Func, OuterRef, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
 from roombook.money import PLACES
+
+
+class Summed:
+    """A dataclass that is added field by field."""
+
+    __slots__ = ()
+
+    def __add__(self, other: Self) -> Self:
+        names = (each.name for each in fields(self))  # type: ignore[arg-type]
+        return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
 class Hundredths(Func):

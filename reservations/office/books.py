@@ -1,17 +1,16 @@
 """The four reports as pages: their figures, charts and tables, made of what the domain counted."""
 
 import datetime as dt
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any
 
 from django.conf import settings
 
 from reservations.office import charts, discounts, outcomes, revenue, utilization
 from reservations.office.charts import Chart, HeatMap
-from reservations.office.discounts import Cost
-from reservations.office.outcomes import Outcomes
-from reservations.office.revenue import Takings
 from reservations.office.selection import MOST_CENTERS, Selection
 from reservations.office.tables import (
     COUNT,
@@ -23,7 +22,6 @@ from reservations.office.tables import (
     Table,
     percent,
 )
-from reservations.office.utilization import Use
 from roombook import dates, money
 
 SECONDS_AN_HOUR = 3600
@@ -49,16 +47,60 @@ class Report:
     heat_map: HeatMap | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """What a report adds up, as columns; `read` leads from a sum to each one's value."""
+
+    columns: Sequence[tuple[Column, Callable[[Any], Any]]]
+
+    @property
+    def heads(self) -> list[Column]:
+        return [column for column, _ in self.columns]
+
+    def cells(self, of: Any) -> list[Any]:
+        return [read(of) for _, read in self.columns]
+
+    def by_month(self, found: Any) -> Table:
+        return Table(
+            "month",
+            "By month",
+            [Column("Month", MONTH), *self.heads],
+            [[month, *self.cells(each)] for month, each in found.by_month.items()],
+            ["Total", *self.cells(found.total)],
+        )
+
+    def by_center(self, found: Any, size: Callable[[Any], Any]) -> Table:
+        """A line a center, the largest first, or, of very many, why not."""
+        note = ""
+        if found.by_center is None:
+            note = (
+                f"These are more than {MOST_CENTERS:,} centers: choose some to see a line of each."
+            )
+        return Table(
+            "center",
+            "By center",
+            [Column("Center"), *self.heads],
+            [
+                [found.names[pk], *self.cells(each)]
+                for pk, each in _by_size(found.by_center or {}, size)
+            ],
+            ["Total", *self.cells(found.total)],
+            note=note,
+        )
+
+
 # --- Revenue -------------------------------------------------------------------------------------
 
-TAKINGS = (
-    Column("Bookings", COUNT),
-    Column("Billed", MONEY),
-    Column("Refunded", MONEY),
-    Column("Cancellation fees", MONEY),
-    Column("Revenue", MONEY),
-    Column("of which tax", MONEY),
-    Column("Net of tax", MONEY),
+TAKINGS = Sums(
+    [
+        (Column("Bookings", COUNT), attrgetter("bookings")),
+        (Column("Billed", MONEY), attrgetter("billed")),
+        (Column("Refunded", MONEY), attrgetter("refunded")),
+        (Column("Cancellation fees", MONEY), attrgetter("fees")),
+        (Column("Revenue", MONEY), attrgetter("revenue")),
+        (Column("of which tax", MONEY), attrgetter("tax")),
+        (Column("Net of tax", MONEY), attrgetter("net")),
+    ]
 )
 
 
@@ -73,25 +115,19 @@ def revenue_of(selection: Selection) -> Report:
             Figure("Refunded", money.display(total.refunded)),
             Figure("Cancellation fees", money.display(total.fees)),
         ],
-        charts=_monthly("Revenue by month", found.by_month, lambda each: each.revenue),
+        charts=_monthly("Revenue by month", found.by_month, attrgetter("revenue")),
         tables=[
-            Table(
-                "month",
-                "By month",
-                [Column("Month", MONTH), *TAKINGS],
-                [[month, *_takings(each)] for month, each in found.by_month.items()],
-                ["Total", *_takings(total)],
-            ),
-            _by_center(found, TAKINGS, _takings, lambda each: each.revenue),
+            TAKINGS.by_month(found),
+            TAKINGS.by_center(found, attrgetter("revenue")),
             Table(
                 "source",
                 "By source",
-                [Column("Source"), Column("Name"), *TAKINGS],
+                [Column("Source"), Column("Name"), *TAKINGS.heads],
                 [
-                    [source.kind, source.name, *_takings(each)]
-                    for source, each in _by_size(found.by_source, lambda each: each.revenue)
+                    [source.kind, source.name, *TAKINGS.cells(each)]
+                    for source, each in _by_size(found.by_source, attrgetter("revenue"))
                 ],
-                ["Total", "", *_takings(total)],
+                ["Total", "", *TAKINGS.cells(total)],
                 note="A booking is its partner's, else its promo code's, else direct.",
             ),
         ],
@@ -104,32 +140,33 @@ def revenue_of(selection: Selection) -> Report:
     )
 
 
-def _takings(takings: Takings) -> list[Any]:
-    return [
-        takings.bookings,
-        takings.billed,
-        takings.refunded,
-        takings.fees,
-        takings.revenue,
-        takings.tax,
-        takings.net,
-    ]
-
-
 # --- Utilization ---------------------------------------------------------------------------------
 
-USE = (
-    Column("Utilization", SHARE),
-    Column("Hours sold", HOURS),
-    Column("Hours open", HOURS),
-    Column("Hours sold outside", HOURS),
-    Column("Bookings", COUNT),
+
+def _hours(seconds: int) -> float:
+    return seconds / SECONDS_AN_HOUR
+
+
+USE_OF_TIME = Sums(
+    [
+        (Column("Utilization", SHARE), attrgetter("share")),
+        (Column("Hours sold", HOURS), lambda use: _hours(use.sold)),
+        (Column("Hours open", HOURS), lambda use: _hours(use.opened)),
+    ]
+)
+USE = Sums(
+    [
+        *USE_OF_TIME.columns,
+        (Column("Hours sold outside", HOURS), lambda use: _hours(use.outside)),
+        (Column("Bookings", COUNT), attrgetter("bookings")),
+    ]
 )
 
 
 def utilization_of(selection: Selection) -> Report:
     found = utilization.report(selection)
     total = found.total
+    rooms = Counter(each.center for each in found.rooms)
     names = charts.weekday_names("wide")
     return Report(
         figures=[
@@ -146,36 +183,39 @@ def utilization_of(selection: Selection) -> Report:
             Table(
                 "center",
                 "By center",
-                [Column("Center"), Column("Rooms", COUNT), *USE],
+                [Column("Center"), Column("Rooms", COUNT), *USE.heads],
                 [
-                    [found.names[pk], sum(each.center == pk for each in found.rooms), *_use(use)]
+                    [found.names[pk], rooms[pk], *USE.cells(use)]
                     for pk, use in _by_size(found.centers, lambda use: use.share or 0)
                 ],
-                ["Total", len(found.rooms), *_use(total)],
+                ["Total", len(found.rooms), *USE.cells(total)],
             ),
             Table(
                 "room",
                 "By room",
-                [Column("Center"), Column("Room"), *USE],
-                [[found.names[each.center], each.name, *_use(each.use)] for each in found.rooms],
-                ["Total", "", *_use(total)],
+                [Column("Center"), Column("Room"), *USE.heads],
+                [
+                    [found.names[each.center], each.name, *USE.cells(each.use)]
+                    for each in found.rooms
+                ],
+                ["Total", "", *USE.cells(total)],
             ),
             Table(
                 "weekday",
                 "By weekday",
-                [Column("Weekday"), *USE[:3]],
-                [[names[day], *_use(use)[:3]] for day, use in found.by_weekday().items()],
-                ["Total", *_use(total)[:3]],
+                [Column("Weekday"), *USE_OF_TIME.heads],
+                [[names[day], *USE_OF_TIME.cells(use)] for day, use in found.by_weekday().items()],
+                ["Total", *USE_OF_TIME.cells(total)],
             ),
             Table(
                 "hour",
                 "By weekday and hour",
-                [Column("Weekday"), Column("Hour"), *USE[:3]],
+                [Column("Weekday"), Column("Hour"), *USE_OF_TIME.heads],
                 [
-                    [names[day], f"{hour:02}:00", *_use(use)[:3]]
+                    [names[day], f"{hour:02}:00", *USE_OF_TIME.cells(use)]
                     for (day, hour), use in sorted(found.cells.items())
                 ],
-                ["Total", "", *_use(total)[:3]],
+                ["Total", "", *USE_OF_TIME.cells(total)],
                 is_for_files=True,
             ),
         ],
@@ -187,26 +227,20 @@ def utilization_of(selection: Selection) -> Report:
     )
 
 
-def _use(use: Use) -> list[Any]:
-    return [use.share, _hours(use.sold), _hours(use.opened), _hours(use.outside), use.bookings]
-
-
-def _hours(seconds: int) -> float:
-    return seconds / SECONDS_AN_HOUR
-
-
 # --- Cancellations and no-shows ------------------------------------------------------------------
 
-OUTCOMES = (
-    Column("Kept", COUNT),
-    Column("Cancelled", COUNT),
-    Column("Cancelled, %", SHARE),
-    Column("Late", COUNT),
-    Column("Worth", MONEY),
-    Column("No-shows", COUNT),
-    Column("No-shows, %", SHARE),
-    Column("Declined", COUNT),
-    Column("Not answered", COUNT),
+OUTCOMES = Sums(
+    [
+        (Column("Kept", COUNT), attrgetter("kept")),
+        (Column("Cancelled", COUNT), attrgetter("cancelled")),
+        (Column("Cancelled, %", SHARE), attrgetter("cancelled_share")),
+        (Column("Late", COUNT), attrgetter("late")),
+        (Column("Worth", MONEY), attrgetter("lost")),
+        (Column("No-shows", COUNT), attrgetter("missed")),
+        (Column("No-shows, %", SHARE), attrgetter("missed_share")),
+        (Column("Declined", COUNT), attrgetter("declined")),
+        (Column("Not answered", COUNT), attrgetter("lapsed")),
+    ]
 )
 
 
@@ -238,14 +272,8 @@ def outcomes_of(selection: Selection) -> Report:
             ),
         ],
         tables=[
-            Table(
-                "month",
-                "By month",
-                [Column("Month", MONTH), *OUTCOMES],
-                [[month, *_outcomes(each)] for month, each in found.by_month.items()],
-                ["Total", *_outcomes(total)],
-            ),
-            _by_center(found, OUTCOMES, _outcomes, lambda each: each.cancelled + each.missed),
+            OUTCOMES.by_month(found),
+            OUTCOMES.by_center(found, lambda each: each.cancelled + each.missed),
         ],
         what=(
             "Reservations that were checked out and were to begin in the period; drafts that were"
@@ -259,27 +287,15 @@ def _of(what: str, share: float | None) -> str:
     return "" if share is None else f"{percent(share)} {what}"
 
 
-def _outcomes(each: Outcomes) -> list[Any]:
-    return [
-        each.kept,
-        each.cancelled,
-        each.cancelled_share,
-        each.late,
-        each.lost,
-        each.missed,
-        each.missed_share,
-        each.declined,
-        each.lapsed,
-    ]
-
-
 # --- Discounts -----------------------------------------------------------------------------------
 
-COST = (
-    Column("Promo codes", MONEY),
-    Column("Allowances", MONEY),
-    Column("Adjustments", MONEY),
-    Column("Total", MONEY),
+COST = Sums(
+    [
+        (Column("Promo codes", MONEY), attrgetter("promotions")),
+        (Column("Allowances", MONEY), attrgetter("allowances")),
+        (Column("Adjustments", MONEY), attrgetter("adjustments")),
+        (Column("Total", MONEY), attrgetter("total")),
+    ]
 )
 
 
@@ -293,7 +309,7 @@ def discounts_of(selection: Selection) -> Report:
             Figure("by allowances", money.display(total.allowances)),
             Figure("by adjustments of staff", money.display(total.adjustments)),
         ],
-        charts=_monthly("Taken off by month", found.by_month, lambda each: each.total),
+        charts=_monthly("Taken off by month", found.by_month, attrgetter("total")),
         tables=[
             Table(
                 "code",
@@ -332,14 +348,8 @@ def discounts_of(selection: Selection) -> Report:
                     total.allowances,
                 ],
             ),
-            _by_center(found, COST, _cost, lambda each: each.total),
-            Table(
-                "month",
-                "By month",
-                [Column("Month", MONTH), *COST],
-                [[month, *_cost(each)] for month, each in found.by_month.items()],
-                ["Total", *_cost(total)],
-            ),
+            COST.by_center(found, attrgetter("total")),
+            COST.by_month(found),
         ],
         what=(
             "What the bills of Confirmed, Completed and NoShow reservations that begin in the"
@@ -347,10 +357,6 @@ def discounts_of(selection: Selection) -> Report:
             " price counts against the others."
         ),
     )
-
-
-def _cost(cost: Cost) -> list[Any]:
-    return [cost.promotions, cost.allowances, cost.adjustments, cost.total]
 
 
 # --- All -----------------------------------------------------------------------------------------
@@ -373,26 +379,6 @@ def _monthly(
             ],
         )
     ]
-
-
-def _by_center(
-    found: Any,
-    columns: Sequence[Column],
-    told: Callable[[Any], list[Any]],
-    size: Callable[[Any], Any],
-) -> Table:
-    """A line a center, or, of very many, why not."""
-    note = ""
-    if found.by_center is None:
-        note = f"These are more than {MOST_CENTERS:,} centers: choose some to see a line of each."
-    return Table(
-        "center",
-        "By center",
-        [Column("Center"), *columns],
-        [[found.names[pk], *told(each)] for pk, each in _by_size(found.by_center or {}, size)],
-        ["Total", *told(found.total)],
-        note=note,
-    )
 
 
 def _by_size(sums: Mapping[Any, Any], size: Callable[[Any], Any]) -> list[tuple[Any, Any]]:

@@ -6,7 +6,7 @@ the list prices would have brought.
 """
 
 import datetime as dt
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -15,14 +15,14 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 
 from centers.models import Center
 from reservations.models import TAKING_OFF, AllowanceUse, LineItem, LineItemType
-from reservations.office.amounts import Hundredths, amount
+from reservations.office.amounts import Hundredths, Summed, amount
 from reservations.office.periods import month_number
 from reservations.office.selection import Selection, pieces
 from reservations.status import EARNING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost:
+class Cost(Summed):
     """What was taken off; adjustments may add, and then take off less than nothing."""
 
     promotions: Decimal = field(default=Decimal("0.00"))
@@ -32,14 +32,6 @@ class Cost:
     @property
     def total(self) -> Decimal:
         return self.promotions + self.allowances + self.adjustments
-
-    def __add__(self, other: "Cost") -> "Cost":
-        return Cost(
-            **{
-                each.name: getattr(self, each.name) + getattr(other, each.name)
-                for each in fields(self)
-            }
-        )
 
 
 NOTHING = Cost()

@@ -6,7 +6,7 @@ cancelled; one that the center refused is declined; one that nobody answered in 
 """
 
 import datetime as dt
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import Decimal
 from typing import Any
 
@@ -14,7 +14,7 @@ from django.db.models import Count, F, Q, Sum
 
 from centers.models import Center
 from reservations.models import Reservation
-from reservations.office.amounts import Hundredths, amount
+from reservations.office.amounts import Hundredths, Summed, amount
 from reservations.office.periods import month_number
 from reservations.office.selection import Selection, pieces
 from reservations.status import EARNING, Status
@@ -24,7 +24,7 @@ LATE = dt.timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes:
+class Outcomes(Summed):
     """How many of each; `kept` are Confirmed, Completed and NoShow, `lost` the bills cancelled."""
 
     kept: int = 0
@@ -45,14 +45,6 @@ class Outcomes:
     def missed_share(self) -> float | None:
         """Of the meetings that are over."""
         return _share(self.missed, self.over)
-
-    def __add__(self, other: "Outcomes") -> "Outcomes":
-        return Outcomes(
-            **{
-                each.name: getattr(self, each.name) + getattr(other, each.name)
-                for each in fields(self)
-            }
-        )
 
 
 def _share(part: int, whole: int) -> float | None:

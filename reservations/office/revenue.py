@@ -47,7 +47,7 @@ from centers.models import Center
 from payments.models import Payment, Refund
 from reservations.integrity.money import not_refused
 from reservations.models import LineItem, LineItemType, Partner, PromoCode, Reservation
-from reservations.office.amounts import Hundredths, Share, amount, hundredths, sum_of
+from reservations.office.amounts import Hundredths, Share, Summed, amount, hundredths, sum_of
 from reservations.office.periods import month_number
 from reservations.office.selection import Selection, pieces
 from reservations.status import EARNING, Status
@@ -56,7 +56,7 @@ CAPTURED = Payment.objects.filter(captured_at__isnull=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Takings:
+class Takings(Summed):
     """A sum of what reservations earn."""
 
     bookings: int = 0
@@ -72,15 +72,6 @@ class Takings:
     @property
     def net(self) -> Decimal:
         return self.revenue - self.tax
-
-    def __add__(self, other: "Takings") -> "Takings":
-        return Takings(
-            bookings=self.bookings + other.bookings,
-            billed=self.billed + other.billed,
-            refunded=self.refunded + other.refunded,
-            fees=self.fees + other.fees,
-            tax=self.tax + other.tax,
-        )
 
 
 NOTHING = Takings()

@@ -24,6 +24,7 @@ from django.db.models import Q
 from centers.hours import opened_on
 from centers.models import Center, Closure, MeetingRoom, OpeningHours
 from centers.span import Span
+from reservations.booking_span import LONGEST
 from reservations.models import Reservation
 from reservations.office.periods import Period
 from reservations.office.selection import Selection, at_most
@@ -33,8 +34,6 @@ from roombook import places
 # Read at most, so that no report keeps the service busy for longer than a few seconds.
 MOST_ROOMS = 5_000
 MOST_BOOKINGS = 100_000
-# A reservation may begin so long before the period and still reach into it.
-LONGEST = dt.timedelta(days=31)
 
 HOUR = dt.timedelta(hours=1)
 SECOND = dt.timedelta(seconds=1)
@@ -306,7 +305,7 @@ def _bookings(selection: Selection) -> list[tuple[int, dt.datetime, dt.datetime]
     held = selection.period.anywhere()
     rows = Reservation.objects.filter(
         selection.of_rooms("room__"),
-        # The index knows when they start only.
+        # The index knows when they start only; none is longer.
         Q(start__gte=held.start - LONGEST, start__lt=held.end, end__gt=held.start),
         status__in=sorted(EARNING),
     )
