@@ -147,12 +147,13 @@ def own(reservation_id: int, user: "User") -> Reservation:
     reservation = reservation_of.first(user=user.pk, reservation=reservation_id)
     if reservation is None:
         raise NotFound
+    reservation.user = user
     return reservation
 
 
 @prepared
 def reservation_of() -> "QuerySet[Any, Reservation]":
-    rows = Reservation.objects.select_related("room__center", "room__rate", "user")
+    rows = Reservation.objects.select_related("room__center")
     return rows.filter(user=number("user"), pk=number("reservation"))
 
 
