@@ -15,7 +15,8 @@ from centers.models import Center
 from reservations.models import Reservation
 
 SECOND = dt.timedelta(seconds=1)
-DAY = dt.timedelta(days=1)
+# No clock has been changed twice within one in our time.
+WEEK = dt.timedelta(days=7)
 # The clock comes as text that was written before, which icalendar's own `Calendar` cannot hold.
 FILE = (
     "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//roombook//reservations//EN\r\n"
@@ -101,11 +102,11 @@ def clock(zone: ZoneInfo, first: dt.datetime, last: dt.datetime) -> Timezone:
 def _next_change(zone: ZoneInfo, after: dt.datetime, last: dt.datetime) -> dt.datetime | None:
     """The first moment after which the clock shows another offset."""
     offset, low = _offset(zone, after), after
-    while _offset(zone, low + DAY) == offset:
-        low += DAY
+    while _offset(zone, low + WEEK) == offset:
+        low += WEEK
         if low > last:
             return None
-    high = low + DAY
+    high = low + WEEK
     while high - low > SECOND:
         middle = low + (high - low) // 2
         if _offset(zone, middle) == offset:

@@ -1,6 +1,7 @@
 """The sentence that answers a checkout: made of what is stored, so that a repeat reads alike."""
 
 import datetime as dt
+import functools
 from typing import TYPE_CHECKING
 
 from babel.dates import format_date, format_time
@@ -82,10 +83,23 @@ def card(payment: Payment) -> str:
 
 
 def _date(moment: dt.datetime) -> str:
-    return str(format_date(moment.date(), "EEE, MMM d, y", locale=settings.LOCALE))
+    return date_told(moment.date(), "EEE, MMM d, y", settings.LOCALE)
 
 
 def hour(moment: dt.datetime) -> str:
     """The time of day as people write it."""
+    return _hour_told(moment.time(), settings.LOCALE)
+
+
+# Written once each: the days and the times of day that are booked are few.
+
+
+@functools.lru_cache(1024)
+def date_told(date: dt.date, pattern: str, locale: str) -> str:
+    return str(format_date(date, pattern, locale=locale))
+
+
+@functools.lru_cache(1024)
+def _hour_told(time: dt.time, locale: str) -> str:
     # CLDR parts hour and AM/PM by a narrow no-break space, which few phones' fonts have.
-    return str(format_time(moment.time(), "short", locale=settings.LOCALE)).replace("\u202f", " ")
+    return str(format_time(time, "short", locale=locale)).replace("\u202f", " ")

@@ -8,7 +8,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
-from babel.dates import format_date, get_timezone_name
+from babel.dates import get_timezone_name
 from django.conf import settings
 
 from accounts.mail import rendered
@@ -16,7 +16,7 @@ from accounts.outbox import OutboxMessage, State, one_line, without_harm
 from payments.models import Payment
 from reservations import calendar, history
 from reservations.calendar import MeetingStatus
-from reservations.confirmation import card, hour, paid, payment_of, what
+from reservations.confirmation import card, date_told, hour, paid, payment_of, what
 from reservations.locks import lock_reservation
 from reservations.models import LineItem, Reservation
 from reservations.status import Status
@@ -368,7 +368,7 @@ def moment(reservation: Reservation, time: dt.datetime) -> str:
 
 
 def _day(local: dt.datetime) -> str:
-    return str(format_date(local.date(), "full", locale=settings.LOCALE))
+    return date_told(local.date(), "full", settings.LOCALE)
 
 
 def _zone_name(local: dt.datetime) -> str:
