@@ -557,7 +557,8 @@ def test_the_page_of_a_reservation_lists_its_mails(admin_client):
 
     # On the center's clock, as the rest of the page.
     to = reservation.user.email
-    assert f"Confirmed {to} Sent 2027-03-01 09:00 Cancelled {to} Waiting 2027-03-01 10:00" in told
+    sent, waiting = "Sent Mon 2027-03-01 09:00", "Waiting Mon 2027-03-01 10:00"
+    assert f"Confirmed {to} {sent} Cancelled {to} {waiting}" in told
 
 
 # --- Mails once more ----------------------------------------------------------------------------
