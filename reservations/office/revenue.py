@@ -213,8 +213,8 @@ def _refunded(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
 
 
 def _cancelled(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
-    """Cancelled ones that were paid for: what is kept of it."""
-    payments = CAPTURED.filter(reservation=OuterRef("pk"))
+    """Cancelled ones whose money did not all go back: what is kept of it."""
+    payments = Payment.objects.captured().filter(reservation=OuterRef("pk"))
     owed = Coalesce(Hundredths("refund_promised"), 0) + F("cheaper")
     return (
         rows.filter(Exists(payments), status=Status.CANCELLED)
