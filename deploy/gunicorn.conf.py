@@ -50,7 +50,6 @@ def when_ready(server):
 
     Not looked at, it also stays memory that they share. Then greet whoever typed `make run`.
     """
-    gc.collect()
     gc.freeze()
     if welcome := os.environ.get("WELCOME"):
         print(welcome, flush=True)
