@@ -11,10 +11,11 @@ from accounts.outbox import State
 from reservations import actions, adjusting, availability, mail, moving
 from reservations.adjusting import ADJUST
 from reservations.models import Reservation
+from reservations.office import times
 from reservations.office.bills import AnyLine, compared, signed
 from reservations.office.step_forms import AdjustForm, HoldForm, MoveForm
 from reservations.office.steps.step import Asked, Effect, Step, mail_goes
-from roombook import money
+from roombook import dates, money
 
 
 class Move(Step):
@@ -47,10 +48,10 @@ class Move(Step):
         if reservation.is_new:
             until = would.reservation.hold_until
             assert until is not None  # a draft that is moved holds its room
-            effect.facts.append(("Holds its room until", mail.moment(would.reservation, until)))
+            effect.facts.append(("Holds its room until", times.moment(would.reservation, until)))
         elif not would.problems:
             effect.facts.append(("Is refunded", _or_nothing(would.refund)))
-            free_until = mail.moment(would.reservation, would.reservation.free_until)
+            free_until = times.moment(would.reservation, would.reservation.free_until)
             effect.facts.append(("Can be cancelled free until", free_until))
             effect.facts.append(mail_goes(reservation, "with the meeting's new time"))
         return effect
@@ -129,14 +130,14 @@ class ExtendHold(Step):
         effect = Effect()
         until: dt.datetime = asked.typed["until"]
         if reservation.is_held_at(now) and reservation.hold_until is not None:
-            effect.facts.append(("Held until", mail.moment(reservation, reservation.hold_until)))
+            effect.facts.append(("Held until", times.moment(reservation, reservation.hold_until)))
             if until <= reservation.hold_until:
                 effect.problems.append("It is held until then already.")
         else:
             effect.facts.append(("Held until", "not held: it lapsed"))
             answer = availability.of_reservation(reservation, now=now, for_user=reservation.user)
             effect.problems += answer.in_full
-        effect.facts.append(("Then held until", mail.moment(reservation, until)))
+        effect.facts.append(("Then held until", times.moment(reservation, until)))
         if until > actions.longest_hold(reservation, now=now):
             hours = settings.HOLD_HOURS_STAFF
             effect.problems.append(
@@ -152,7 +153,7 @@ class ExtendHold(Step):
             asked.reservation.pk, until=asked.typed["until"], by=asked.by, now=asked.now
         )
         assert row.hold_until is not None
-        return f"Held until {mail.moment(row, row.hold_until)}."
+        return f"Held until {times.moment(row, row.hold_until)}."
 
 
 class Resend(Step):
@@ -206,4 +207,4 @@ def _or_nothing(amount: Decimal) -> str:
 
 
 def _when(place: moving.Place) -> str:
-    return mail.when_at(place.room.center, place.start, place.end)
+    return dates.span(place.start, place.end, place.room.center.zone)

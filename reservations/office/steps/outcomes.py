@@ -3,9 +3,10 @@
 import datetime as dt
 
 from payments.models import Payment
-from reservations import approval, availability, cancellation, checkout, mail
+from reservations import approval, availability, cancellation, checkout
 from reservations.confirmation import card
 from reservations.models import Reservation
+from reservations.office import times
 from reservations.office.steps.step import Asked, Effect, Step, mail_goes
 from reservations.status import Status, may_move
 from roombook import money
@@ -27,7 +28,7 @@ class Approve(Step):
             taken = f"{money.display(payment.amount)} from {card(payment)}"
             effect.facts.append(("Is charged", taken))
             if payment.authorized_until is not None:
-                until = mail.moment(reservation, payment.authorized_until)
+                until = times.moment(reservation, payment.authorized_until)
                 effect.facts.append(("Is reserved until", until))
         elif reservation.total_cost:
             effect.problems.append(
@@ -92,7 +93,7 @@ class Cancel(Step):
             ("Fee", money.display(terms.fee)),
         ]
         if reservation.booked_at is not None:
-            free_until = mail.moment(reservation, reservation.free_until)
+            free_until = times.moment(reservation, reservation.free_until)
             facts.append(("Free until", free_until))
             facts += [*_given_back(reservation), mail_goes(reservation)]
         return Effect(facts=facts, notes=[outcome.message], agreed=terms.refund)
