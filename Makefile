@@ -53,7 +53,7 @@ test: .venv/.stamp  ## Run all tests, on PostgreSQL and SQLite if this machine h
 	@failed=; \
 	for db in $$($(PY) -m tests.pg_plugin); do \
 		echo "== tests on $$db =="; \
-		TEST_DB=$$db $(PY) -m pytest -n auto --maxprocesses 4 --dist worksteal $(ARGS) \
+		TEST_DB=$$db $(PY) -m pytest -n auto --maxprocesses 4 $(ARGS) \
 			|| failed="$$failed $$db"; \
 	done; \
 	test -z "$$failed" || { echo "Tests failed on:$$failed" >&2; exit 1; }

@@ -10,7 +10,7 @@ from centers.models import MeetingRoom
 from centers.span import Span
 from reservations.models import Allowance, AllowanceEntry, AllowanceUse, Reservation
 from roombook.errors import AllowanceExhausted
-from roombook.prepared import number, numbers, prepared
+from roombook.prepared import number, numbers, prepared, written_once
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -138,10 +138,10 @@ def take(reservation: Reservation, *, now: dt.datetime) -> None:
     AllowanceEntry.objects.bulk_create(entries)
 
 
-@prepared
+@written_once
 def hours_planned() -> "QuerySet[Any, Any]":
     uses = AllowanceUse.objects.filter(reservation=number("reservation"), hours__gt=0)
-    return uses.values_list("allowance_id", "hours")
+    return uses.order_by("pk").values_list("allowance_id", "hours")
 
 
 def give_back(reservation: Reservation, *, now: dt.datetime) -> None:

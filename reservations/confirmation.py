@@ -11,7 +11,7 @@ from payments.models import Payment, PaymentState
 from reservations.models import Reservation
 from reservations.status import BOOKED, Status
 from roombook import money
-from roombook.prepared import number, prepared
+from roombook.prepared import number, written_once
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
@@ -43,7 +43,7 @@ def payment_of(reservation: Reservation) -> Payment | None:
     return last_paid.first(reservation=reservation.pk)
 
 
-@prepared
+@written_once
 def last_paid() -> "QuerySet[Payment]":
     rows = Payment.objects.filter(reservation=number("reservation"), state__in=sorted(PAID))
     return rows.order_by("-pk")[:1]

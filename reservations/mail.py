@@ -22,7 +22,7 @@ from reservations.models import LineItem, Reservation
 from reservations.status import Status
 from roombook import money
 from roombook.errors import ReservationNotOpen
-from roombook.prepared import number, prepared
+from roombook.prepared import number, written_once
 from roombook.transactions import in_transaction
 
 if TYPE_CHECKING:
@@ -317,7 +317,7 @@ def _write(
     )
 
 
-@prepared
+@written_once
 def bill() -> "QuerySet[Any, Any]":
     lines = LineItem.objects.filter(reservation=number("reservation")).order_by("position")
     return lines.values_list("description", "rate", "amount")

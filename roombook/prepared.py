@@ -136,7 +136,11 @@ def prepared(write: Callable[..., "models.QuerySet[Any, Row]"]) -> Prepared[Row]
 
 
 def written_once(write: Callable[..., "models.QuerySet[Any, Row]"]) -> Prepared[Row]:
-    """`prepared`, but planned anew each time: where the best plan depends on the values."""
+    """`prepared`, but planned anew each time: where the best plan depends on the values.
+
+    Also where nothing may be taken for "there is none" in error: a kept plan looks at the database
+    before it waits for a migration that holds the table, and finds nothing in one written anew.
+    """
     return Prepared(write, keeps_plan=False)
 
 

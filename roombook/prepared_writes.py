@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 
 from django.db import connections, models, router, transaction
 from django.db.models import sql
-from django.db.models.constants import OnConflict
 
 from roombook.prepared import Param, Statement
 
@@ -83,7 +82,7 @@ def insert_unless_there(row: models.Model) -> bool:
     fields = [each for each in model._meta.concrete_fields if not each.primary_key]
     values = {each.attname: each.pre_save(row, add=True) for each in fields}
     with transaction.mark_for_rollback_on_error(using):
-        _, met = _insert(model, using, tuple(values), OnConflict.IGNORE).execute(values)
+        _, met = _insert(model, using, tuple(values), unless_there=True).execute(values)
     return met > 0
 
 
@@ -108,15 +107,19 @@ def _insert(
     model: type[models.Model],
     using: str,
     columns: tuple[str, ...],
-    on_conflict: OnConflict | None = None,
+    *,
+    unless_there: bool = False,
 ) -> Statement:
     cells = _cells(model, columns)
-    query: Any = sql.InsertQuery(model, on_conflict=on_conflict)
+    query: Any = sql.InsertQuery(model)
     fields = [cell.output_field for cell in cells.values()]
     query.insert_values(fields, [SimpleNamespace(**cells)], raw=True)
     compiler = query.get_compiler(using=using)
-    compiler.returning_fields = None if on_conflict else query.get_meta().db_returning_fields
+    compiler.returning_fields = None if unless_there else query.get_meta().db_returning_fields
     [(text, params)] = compiler.as_sql()
+    if unless_there:
+        # Not Django's IGNORE: on SQLite that forgives rows that break a rule, too.
+        text += " ON CONFLICT DO NOTHING"
     return Statement(text, params, using=using, keeps_plan=True)
 
 

@@ -10,6 +10,8 @@ from centers import options, search
 from centers.filters import Filters
 from centers.geo import Place
 from centers.models import Center, MeetingRoom
+from payments.models import Payment, PaymentState
+from reservations.models import Reservation
 from reservations.office.home import home
 from tests import factories_centers as make
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -90,6 +92,26 @@ def many_centers(as_written):
             # As a vacuum would have done by now: put what is new in its place of the index.
             cursor.execute("SELECT gin_clean_pending_list('center_search_text')")
         cursor.execute("ANALYZE")
+
+
+def many_payments():
+    """Of which none was let go: an index of those alone is the shortest way to find that out."""
+    reservation = Reservation.objects.order_by("pk").first()
+    Payment.objects.bulk_create(
+        Payment(
+            reservation=reservation,
+            gateway="sandbox",
+            amount=1,
+            currency="USD",
+            state=PaymentState.DECLINED,
+            lease_until=NOW,
+            settled_at=NOW,
+            created_at=NOW,
+        )
+        for _ in range(1000)
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE payments_payment")
 
 
 def scans(plan):
@@ -209,6 +231,7 @@ def test_no_page_of_the_back_office_reads_a_large_table_whole(client, no_scans, 
 def test_the_front_page_finds_the_few_by_their_index(client, no_scans):
     with time_machine.travel(NOW, tick=False):
         World(client)
+        many_payments()
         told = plans(lambda: home(AdministratorFactory(), now=NOW))
     plan = "\n".join(plan for _, plan in told)
 

@@ -1,6 +1,9 @@
 """Questions that are written once: they answer as the queryset itself would."""
 
 import datetime as dt
+import time
+from threading import Event, Thread
+from typing import Any
 
 import pytest
 from django.db import connection, models, transaction
@@ -10,7 +13,17 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import ApiToken, User
 from centers.models import Center, MeetingRoom, OpeningHours, Service
-from roombook.prepared import moment, number, numbered, numbers, prepared, real, text, texts
+from roombook.prepared import (
+    moment,
+    number,
+    numbered,
+    numbers,
+    prepared,
+    real,
+    text,
+    texts,
+    written_once,
+)
 from roombook.transactions import in_transaction
 from tests import factories_centers as make
 from tests.factories_people import UserFactory, token_of
@@ -307,6 +320,41 @@ def test_a_migration_that_changes_a_column_makes_no_kept_plan_fail(rooms, widene
 
     assert len(larger_rooms(seats=8)) == 2
     assert larger_rooms(seats=12) == [rooms[2]]
+
+
+@written_once
+def rooms_for_sure() -> "models.QuerySet[Any, Any]":
+    return MeetingRoom.objects.filter(capacity__gte=number("seats")).values_list("pk")
+
+
+def write_anew(has_begun):
+    """Hold the table until somebody waits for it, as a migration does that copies each row."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            cursor.execute("ALTER TABLE centers_meetingroom ALTER capacity TYPE bigint")
+            has_begun.set()
+            waits = "SELECT 1 FROM pg_locks WHERE NOT granted"
+            while cursor.execute(waits) or not cursor.fetchall():
+                time.sleep(0.01)
+            cursor.execute("COMMIT")
+    finally:
+        connection.close()
+
+
+@pytest.mark.postgres
+@pytest.mark.django_db(transaction=True)
+def test_who_must_know_for_sure_finds_the_rows_of_a_table_that_is_written_anew(rooms, widened):
+    assert len(rooms_for_sure(seats=8)) == 2
+    has_begun = Event()
+    migration = Thread(target=write_anew, args=(has_begun,))
+    migration.start()
+    assert has_begun.wait(timeout=10)
+
+    found = rooms_for_sure(seats=8)
+
+    migration.join(timeout=10)
+    assert len(found) == 2
 
 
 @pytest.mark.postgres

@@ -190,6 +190,12 @@ def test_of_two_rows_with_one_key_the_first_is_there():
     assert kept.created_at is not None
 
 
+def test_a_row_that_breaks_a_rule_is_refused_where_one_that_is_there_would_be_left():
+    with pytest.raises(IntegrityError), transaction.atomic():
+        insert_unless_there(SandboxPayment(key=uuid.uuid4(), state="authorized", amount=-5))
+    assert not SandboxPayment.objects.exists()
+
+
 # --- Many rows ------------------------------------------------------------------------------------
 
 
