@@ -1,6 +1,6 @@
 """The page of a reservation: all that is known of it, on the clock of its center.
 
-Nothing is typed here. What can be done to it are steps with pages of their own (steps.py), and what
+Nothing is typed here. What can be done to it are steps with pages of their own (steps/), and what
 of it a member of staff sees follows from what they may see of customers and of money.
 """
 
