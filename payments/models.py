@@ -183,13 +183,16 @@ class Payment(models.Model):
         indexes = [
             # The few that a reconciler has to look at, however many payments there are.
             models.Index(
-                fields=["lease_until"],
-                condition=Q(state__in=["started", "authorized"]),
-                name="payment_unsettled",
+                fields=["lease_until"], condition=Q(state="started"), name="payment_in_doubt"
             ),
-            # Of these each is asked whether it belongs to a booking.
             models.Index(
-                fields=["reservation"], condition=Q(state="voided"), name="payment_let_go"
+                fields=["authorized_until"],
+                condition=Q(state="authorized"),
+                name="payment_reserved",
+            ),
+            # Of these each is asked whether it belongs to a booking; with its id, by index alone.
+            models.Index(
+                fields=["reservation", "id"], condition=Q(state="voided"), name="payment_void"
             ),
             # The back office's list, and what a gateway's dashboard calls a payment.
             models.Index(fields=["-created_at", "-id"], name="payment_by_time"),

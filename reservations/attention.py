@@ -27,15 +27,17 @@ AT_A_TIME = 100
 
 def lost(payments: QuerySet[Payment]) -> Found:
     """Bookings whose money was let go before it was captured."""
-    paid_otherwise = Payment.objects.filter(
-        reservation=OuterRef("reservation"), state__in=[*OPEN_STATES, PaymentState.REFUNDED]
-    )
-    rows = payments.filter(
-        ~Exists(paid_otherwise),
+    # Mostly what was let go is of no booking: only of the few others it is asked who else paid.
+    likely = payments.filter(
         state=PaymentState.VOIDED,
         reservation__status__in=CAPTURE_OWED,
         reservation__total_cost__gt=0,
     )
+    paid_otherwise = Payment.objects.filter(
+        reservation=OuterRef("reservation"), state__in=[*OPEN_STATES, PaymentState.REFUNDED]
+    )
+    found = list(likely.order_by().values_list("pk", flat=True))
+    rows = Payment.objects.filter(~Exists(paid_otherwise), pk__in=found)
     for payment in _each(rows):
         yield (
             payment,

@@ -236,7 +236,7 @@ def test_the_front_page_finds_the_few_by_their_index(client, no_scans):
     plan = "\n".join(plan for _, plan in told)
 
     for index in (
-        *("center_time_zone", "payment_let_go", "reservation_by_start", "reservation_by_status"),
+        *("center_time_zone", "payment_void", "reservation_by_start", "reservation_by_status"),
         *("reservation_promised_back", "reservation_waiting"),
     ):
         assert index in plan, f"{index}\n{plan}"
