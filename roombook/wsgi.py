@@ -5,7 +5,7 @@ import os
 import django
 from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
-from django.urls import get_resolver
+from django.urls import reverse
 
 from roombook.handler import Handler
 
@@ -16,7 +16,8 @@ django.setup(set_prefix=False)
 if problems := [problem for problem in run_checks(tags=["roombook"]) if problem.is_serious()]:
     raise ImproperlyConfigured("\n".join(str(problem) for problem in problems))
 
-# Here and not at the first request, so that it is done once, before there are workers.
-get_resolver().url_patterns  # noqa: B018
+# Here and not at the first request, so that it is done once, before there are workers: all patterns
+# are read, and found by their names.
+reverse("admin:index")
 
 application = Handler()
