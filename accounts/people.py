@@ -9,7 +9,7 @@ from django.db.models.functions import Lower
 from accounts.models import User, canonical_email
 
 # Up to so many are looked up first; where more begin so, it is better to look for their rows.
-MOST = 500
+MOST = 1_000
 EVERYBODY = Q()
 
 

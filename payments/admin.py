@@ -21,7 +21,7 @@ from accounts.scope import AtCenters, InlineAtCenter, OnlyEverywhere
 from payments import actions, gateways
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Dispute, IllegalMove, Payment, Refund, SavedCard
-from roombook.admin import ModelAdmin, ReadOnly, TabularInline, number
+from roombook.admin import CappedPaginator, ModelAdmin, ReadOnly, TabularInline, number
 from roombook.filters import ByTyping
 from roombook.parts import PagePart
 
@@ -198,6 +198,12 @@ class OutsideForm(forms.Form):
     )
 
 
+class RefundPages(CappedPaginator):
+    """They end sooner: whose a refund is takes its payment and its reservation to tell."""
+
+    MOST = 2_000
+
+
 @admin.register(Refund)
 class RefundAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
     center_path = "payment__reservation__room__center"
@@ -210,6 +216,7 @@ class RefundAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
     )
     list_filter_submit = True
     list_select_related = ("payment",)
+    paginator = RefundPages
     ordering = ("-created_at", "-pk")
     to_payment = "payment__"
     search_fields = ("key",)

@@ -9,7 +9,7 @@ from django.contrib import messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
 from django.core.exceptions import ValidationError
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.db import connection, models
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.utils import timezone
@@ -155,11 +155,24 @@ class CappedPaginator(Paginator):
     MOST = 5_000
 
     @cached_property
-    def count(self) -> int:
+    def _counted(self) -> Any:
+        """The rows, or the ids of as many as are counted."""
         rows = self.object_list
         if not isinstance(rows, models.QuerySet):
-            return len(rows)
-        return rows.order_by()[: self.MOST].count()
+            return rows
+        return list(rows.order_by().values_list("pk", flat=True)[: self.MOST])
+
+    @cached_property
+    def count(self) -> int:
+        return len(self._counted)
+
+    def page(self, number: int | str) -> Page:
+        """Where the ids are all there are, rows are read by them: those of a few centers among a
+        million are sooner sorted than met with on the way through an index by time."""
+        rows = self.object_list
+        if isinstance(rows, models.QuerySet) and not self.is_capped:
+            self.object_list = rows.filter(pk__in=self._counted)
+        return super().page(number)
 
     @property
     def is_capped(self) -> bool:
