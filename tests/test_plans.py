@@ -195,17 +195,19 @@ def test_no_hot_operation_reads_a_large_table_whole(client, no_scans, operation)
         assert not scans(plan), f"{sql}\n{plan}"
 
 
+# SQLite takes no index of a part of the rows for a state that is bound, nor one of lower-case names
+# for how a name begins: it reads these tables whole.
 PAGES = (
-    "",
+    pytest.param("", marks=pytest.mark.postgres),
+    pytest.param("reservations/reservation/?q=garcia", marks=pytest.mark.postgres),
+    pytest.param("accounts/user/?q=garcia", marks=pytest.mark.postgres),
     "reservations/reservation/",
     "reservations/reservation/?status__exact=Confirmed",
-    "reservations/reservation/?q=garcia",
     "centers/center/",
     "centers/meetingroom/",
     "centers/rate/",
     "centers/service/",
     "accounts/user/",
-    "accounts/user/?q=garcia",
     "payments/payment/",
     "payments/refund/",
     "reservations/reservation/reports/revenue/",
