@@ -14,6 +14,8 @@ from auditlog.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import QuerySet
 
+from roombook.history import entry
+
 if TYPE_CHECKING:
     from accounts.models import User
     from reservations.models import Reservation
@@ -33,18 +35,16 @@ def record(
     told = {name: [_word(old), _word(new)] for name, (old, new) in changes.items() if old != new}
     if not told:
         return
-    LogEntry.objects.create(
-        content_type=ContentType.objects.get_for_model(type(reservation)),
-        object_pk=str(reservation.pk),
-        object_id=reservation.pk,
-        object_repr=str(reservation),
-        action=LogEntry.Action.UPDATE,
+    line = entry(
+        reservation,
+        LogEntry.Action.UPDATE,
         changes=told,
-        actor=by,
+        by=by,
         # Of customers no address is kept beside their account: they may wish it forgotten.
         actor_email=by.email if by and by.is_staff else None,
         timestamp=now,
     )
+    line.save(force_insert=True)
 
 
 def of(reservation: "Reservation") -> QuerySet[LogEntry]:

@@ -127,9 +127,9 @@ def looked_at_all(rows: Iterable[Model], *, by: Any, note: str) -> None:
 
 
 def entry(
-    row: Model, action: int, *, changes: dict[str, Any], by: Any, note: str, **more: Any
+    row: Model, action: int, *, changes: dict[str, Any], by: Any, note: str = "", **more: Any
 ) -> "LogEntry":
-    """A line of the history that is not stored yet: for who writes many at once."""
+    """A line of the history that is not stored yet."""
     from auditlog.models import LogEntry
     from django.contrib.contenttypes.models import ContentType
 
@@ -141,7 +141,7 @@ def entry(
         action=action,
         changes=changes,
         actor=by,
-        additional_data={NOTE: note},
+        additional_data={NOTE: note} if note else None,
         **more,
     )
 
