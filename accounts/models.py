@@ -188,9 +188,6 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
     def expired(self, now: datetime) -> Self:
         return self.filter(expires_at__lte=now)
 
-    def of_secret(self, secret: str) -> Self:
-        return self.filter(digest=digest_of(secret))
-
 
 def digest_of(secret: str) -> str:
     """What is stored of a Token. A fast hash is right: 256 random bits cannot be guessed."""
