@@ -22,7 +22,7 @@ from reservations.models import (
     ChosenService,
     Reservation,
 )
-from reservations.querysets import RELEASED
+from reservations.querysets import RELEASED, bounds
 from reservations.status import Status
 from roombook.errors import InvalidRequest, PromoCodeInvalid, ReservationNotOpen
 from roombook.prepared import moment, number
@@ -128,14 +128,10 @@ def make_way(
 
     The caller holds the room's lock. Released drafts stay New.
     """
-    wide = span.widened(dt.timedelta(minutes=room.turnaround_minutes))
     released_for(
         room=room.pk,
         user=user.pk,
-        start=span.start,
-        end=span.end,
-        wide_start=wide.start,
-        wide_end=wide.end,
+        **bounds(span, room.turnaround_minutes),
         now=now,
         # No row has the number 0.
         but=but.pk if but else 0,

@@ -15,6 +15,7 @@ from centers import hours
 from centers.models import Closure, MeetingRoom
 from centers.span import Span
 from reservations.models import Reservation
+from reservations.querysets import bounds
 from reservations.status import Status
 from roombook.errors import SlotUnavailable
 from roombook.prepared import moment, number, prepared
@@ -116,14 +117,10 @@ def _is_open_and_free(
 
     Most rooms that are asked for are free, and then nobody needs a reason.
     """
-    wide = span.widened(dt.timedelta(minutes=room.turnaround_minutes))
     asked = hours_and_obstacles(
         room=room.pk,
         center=room.center_id,
-        start=span.start,
-        end=span.end,
-        wide_start=wide.start,
-        wide_end=wide.end,
+        **bounds(span, room.turnaround_minutes),
         now=now,
         # No row has the number 0.
         user=for_user.pk if for_user else 0,

@@ -4,9 +4,8 @@ import datetime as dt
 from typing import TYPE_CHECKING, Any
 
 from django.db import models
-from django.db.models import Prefetch, Q
+from django.db.models import Q
 
-from centers.models import Center
 from centers.span import Span
 from reservations.status import EARNING, HOLDING, TOOK_PLACE, Status
 
@@ -16,6 +15,17 @@ if TYPE_CHECKING:
 
 # What a draft's columns become when it lets its room go.
 RELEASED = {"holds_slot": False, "hold_until": None}
+
+
+def bounds(span: Span, turnaround_minutes: int) -> dict[str, dt.datetime]:
+    """What `meeting` asks of a span: its ends, bare and with its own turnaround."""
+    wide = span.widened(dt.timedelta(minutes=turnaround_minutes))
+    return {
+        "start": span.start,
+        "end": span.end,
+        "wide_start": wide.start,
+        "wide_end": wide.end,
+    }
 
 
 class ReservationQuerySet(models.QuerySet[Any]):
@@ -65,8 +75,7 @@ class ReservationQuerySet(models.QuerySet[Any]):
 
     def touching(self, span: Span, *, turnaround_minutes: int) -> "ReservationQuerySet":
         """Those nearer to the span than the larger of the two turnarounds allows."""
-        wide = span.widened(dt.timedelta(minutes=turnaround_minutes))
-        return self.meeting(span.start, span.end, wide.start, wide.end)
+        return self.meeting(**bounds(span, turnaround_minutes))
 
     def meeting(
         self, start: Any, end: Any, wide_start: Any, wide_end: Any
@@ -84,16 +93,3 @@ class ReservationQuerySet(models.QuerySet[Any]):
         if last is not None:
             rows = rows.filter(start__lt=last)
         return rows
-
-    def with_details(self, user: "User") -> "ReservationQuerySet":
-        """With all that a ReservationInfo shows but the offers of allowances (see details.py), in
-        a number of queries that does not grow."""
-        return self.select_related(
-            "room__rate", "room__resource_type", "promo_code"
-        ).prefetch_related(
-            Prefetch("room__center", Center.objects.with_details().for_user(user)),
-            "line_items",
-            "attendees",
-            "chosen_services__service",
-            "allowance_uses__allowance",
-        )
