@@ -17,7 +17,7 @@ from django.forms import ModelChoiceField, ModelForm, ModelMultipleChoiceField
 from django.http import HttpRequest, HttpResponse
 
 from accounts import roles
-from roombook.admin import number
+from roombook.ids import number
 from roombook.parts import InlinePart, PageOrInlinePart, PagePart
 
 DJANGOS_OWN = {"add", "change", "delete", "view"}

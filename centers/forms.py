@@ -11,8 +11,9 @@ from django.core.exceptions import ValidationError
 from centers.hours import MIDNIGHT
 from centers.models import OpeningHours, Rate
 from roombook import places
-from roombook.admin import Rows, number
+from roombook.admin import Rows
 from roombook.editing import TypedOnly
+from roombook.ids import number
 
 PRICES = ("flat_rate", "hourly", "half_day", "full_day")
 

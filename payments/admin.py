@@ -21,8 +21,9 @@ from accounts.scope import AtCenters, InlineAtCenter, OnlyEverywhere
 from payments import actions, gateways
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Dispute, IllegalMove, Payment, Refund, SavedCard
-from roombook.admin import CappedPaginator, ModelAdmin, ReadOnly, TabularInline, number
+from roombook.admin import CappedPaginator, ModelAdmin, ReadOnly, TabularInline
 from roombook.filters import ByTyping
+from roombook.ids import number
 from roombook.parts import PagePart
 
 

@@ -26,6 +26,7 @@ from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavai
 from payments.models import IllegalMove, Payment, PaymentState, Refund, RefundState, SavedCard
 from reservations import availability, billing, mail
 from reservations.actions import make_way
+from reservations.codes import canonical
 from reservations.locks import lock_reservation
 from reservations.models import Partner, Reservation
 from reservations.status import BOOKED, Status
@@ -159,7 +160,7 @@ def reservation_of() -> "QuerySet[Any, Reservation]":
 
 def partner_named(code: str) -> Partner | None:
     """The active partner of that code, in any case; none for an empty one."""
-    code = code.strip().upper()
+    code = canonical(code)
     if not code:
         return None
     partner = Partner.objects.filter(code=code, is_active=True).first()

@@ -4,6 +4,7 @@ import datetime as dt
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from reservations.codes import canonical
 from reservations.models import PromoCode, PromoRedemption, Reservation
 from reservations.scope import among
 from roombook import money
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 def named(code: str) -> PromoCode:
     """The code as a customer types it: any case, space around it."""
     try:
-        return PromoCode.objects.get(code=code.strip().upper(), is_active=True)
+        return PromoCode.objects.get(code=canonical(code), is_active=True)
     except PromoCode.DoesNotExist:
         raise PromoCodeInvalid from None
 

@@ -13,11 +13,13 @@ from accounts.imports import ByRole
 from accounts.models import User, canonical_email
 from centers.models import Center, ResourceType
 from centers.resources.common import types_by_name
+from reservations.codes import canonical
 from reservations.models import Allowance, AllowanceEntry, PromoCode
 from roombook import history
+from roombook.ids import is_id
 from roombook.imports import cells
 from roombook.imports.batches import rows_where
-from roombook.imports.cells import Choice, Column, Kind, is_id
+from roombook.imports.cells import Choice, Column, Kind
 from roombook.imports.checking import NEEDED
 from roombook.imports.plan import Checked
 from roombook.imports.sheet import Cells
@@ -151,7 +153,7 @@ class PromoCodeSheet(Benefit):
         )
 
     def key_of_row(self, row: Cells) -> Any:
-        return row.get("code", "").strip().upper()
+        return canonical(row.get("code", ""))
 
     def key_of(self, instance: Any) -> Any:
         return instance.code
@@ -160,7 +162,7 @@ class PromoCodeSheet(Benefit):
         yield from rows_where(PromoCode.objects.values_list("code", "pk"), "code", keys)
 
     def settle(self, instance: Any) -> None:
-        instance.code = instance.code.strip().upper()
+        instance.code = canonical(instance.code)
 
 
 class AllowanceSheet(Benefit):

@@ -21,17 +21,8 @@ from unfold.views import ChangeList as UnfoldChangeList
 from unfold.widgets import BASE_INPUT_CLASSES
 
 from roombook.history_page import ShowsHistory
+from roombook.ids import number
 from roombook.parts import InlinePart, PageOrInlinePart, PagePart
-
-HIGHEST_ID = 2**31 - 1
-
-
-def number(text: str | None) -> int | None:
-    """An id as a page or an address has it, if it can be one."""
-    if not text or len(text) > len(str(HIGHEST_ID)) or not (text.isascii() and text.isdigit()):
-        return None
-    return int(text) if int(text) <= HIGHEST_ID else None
-
 
 # Boxes that find rows by typing
 

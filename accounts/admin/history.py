@@ -17,8 +17,9 @@ from unfold.contrib.filters.admin import RangeDateFilter
 from accounts.models import User, canonical_email
 from accounts.scope import OnlyEverywhere
 from roombook import changes, dates
-from roombook.admin import ModelAdmin, ReadOnly, ReadsPage, number
+from roombook.admin import ModelAdmin, ReadOnly, ReadsPage
 from roombook.filters import ByTyping
+from roombook.ids import number
 
 LONGEST = 160
 

@@ -13,8 +13,9 @@ from django.utils.html import format_html
 from accounts import roles
 from centers import models
 from centers.search import words_of
-from roombook.admin import CappedPaginator, number
+from roombook.admin import CappedPaginator
 from roombook.editing import ListedOnce
+from roombook.ids import number
 from roombook.parts import InlinePart, PagePart
 
 # Who may see these may see the timeline.

@@ -10,9 +10,10 @@ from django.db.models import QuerySet
 from accounts.imports import ByRole
 from centers.models import Center, Rate, ResourceType
 from roombook import places
+from roombook.ids import is_id
 from roombook.imports import cells
 from roombook.imports.batches import rows_where
-from roombook.imports.cells import Column, Kind, Whole, is_id
+from roombook.imports.cells import Column, Kind, Whole
 from roombook.imports.sheet import Cells, Centers
 
 # A row by its center and its name.

@@ -19,8 +19,9 @@ from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, P
 from reservations.office import benefits
 from reservations.office.benefits import Brought
 from roombook import money
-from roombook.admin import ModelAdmin, ReadsPage, SavesWhatChanged, number
+from roombook.admin import ModelAdmin, ReadsPage, SavesWhatChanged
 from roombook.editing import TypedOnly
+from roombook.ids import number
 from roombook.imports.admin import ImportsAndExports
 
 

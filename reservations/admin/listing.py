@@ -18,8 +18,8 @@ from reservations.models import Reservation
 from reservations.office.times import moment
 from reservations.status import Status
 from roombook import dates, money
-from roombook.admin import number
 from roombook.filters import ByTyping
+from roombook.ids import number
 from roombook.parts import PagePart
 
 

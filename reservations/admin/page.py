@@ -21,8 +21,8 @@ from reservations.office.steps import STEPS
 from reservations.office.steps.step import Asked, Effect, Step, words
 from reservations.office.times import what
 from reservations.status import Status
-from roombook.admin import number
 from roombook.errors import DomainError
+from roombook.ids import number
 from roombook.parts import PagePart
 
 

@@ -10,7 +10,7 @@ from unfold.contrib.filters.admin import DropdownFilter
 
 from centers.models import Center
 from centers.span import midnight
-from roombook.admin import number
+from roombook.ids import number
 
 # How the filter by center is told in the address.
 CENTER = "room__center__id__exact"

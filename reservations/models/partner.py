@@ -2,6 +2,8 @@ from typing import Any
 
 from django.db import models
 
+from reservations.codes import canonical
+
 
 class Partner(models.Model):
     """A company that brings customers; its code at checkout credits the booking to it."""
@@ -18,4 +20,4 @@ class Partner(models.Model):
         super().save(*args, **kwargs)
 
     def clean(self) -> None:
-        self.code = self.code.strip().upper()
+        self.code = canonical(self.code)

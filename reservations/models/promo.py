@@ -8,6 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 
+from reservations.codes import canonical
 from roombook.money import MoneyField
 
 
@@ -74,11 +75,11 @@ class PromoCode(models.Model):
         return self.code
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        self.code = self.code.strip().upper()
+        self.code = canonical(self.code)
         super().save(*args, **kwargs)
 
     def clean(self) -> None:
-        self.code = self.code.strip().upper()
+        self.code = canonical(self.code)
         errors = {}
         if (self.percent is None) == (self.amount is None):
             errors["percent"] = "Give a percentage or an amount, one of the two."

@@ -29,8 +29,8 @@ from reservations.office.draft_forms import (
 )
 from reservations.office.timeline import clock
 from roombook import dates, money
-from roombook.admin import number
 from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
+from roombook.ids import number
 
 MOST_OFFERED = 20
 

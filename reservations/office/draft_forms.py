@@ -27,7 +27,8 @@ from centers.models import Center, MeetingRoom, Service
 from reservations.actions import OVERRIDE_HOURS
 from reservations.forms import LocalTimeField
 from reservations.models import Reservation
-from roombook.admin import INPUT_CLASSES, SearchBox, number
+from roombook.admin import INPUT_CLASSES, SearchBox
+from roombook.ids import number
 
 ADD = "reservations.add_reservation"
 LONGEST_NAME, LONGEST_EMAIL = 255, 254

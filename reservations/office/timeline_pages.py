@@ -20,7 +20,8 @@ from reservations.actions import OVERRIDE_HOURS
 from reservations.office import board
 from reservations.office.board import SIGNS, WORDS, Viewer
 from roombook import dates
-from roombook.admin import INPUT_CLASSES, DateInput, SearchBox, number
+from roombook.admin import INPUT_CLASSES, DateInput, SearchBox
+from roombook.ids import number
 
 SEEN_BY = ("reservations.view_reservation", "reservations.change_reservation")
 ADD = "reservations.add_reservation"

@@ -77,10 +77,6 @@ class Flag(Plain):
         return "" if value is None else "true" if value else "false"
 
 
-def is_id(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) <= 10 and int(text) <= HIGHEST
-
-
 class Whole(Plain):
     """A whole number from 0."""
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 
+from roombook.ids import is_id
 from roombook.imports import constraints, files
 from roombook.imports.batches import batches
-from roombook.imports.cells import is_id
 from roombook.imports.files import BadFile, Row, Table
 from roombook.imports.plan import Checked, Plan
 from roombook.imports.sheet import SHEETS, Cells, Sheet
