@@ -17,7 +17,7 @@ was promised that price. A draft's code must be good for the new time and place.
 """
 
 import datetime as dt
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -109,47 +109,22 @@ def preview(
     """
     reservation, room = lock_for_move(reservation_id, room_id)
     place = _judged(reservation, room, start, end, now)
+    would = _unmoved(reservation, place)
     answer = _availability(reservation, place, now)
-    old_lines = tuple(reservation.line_items.order_by("position"))
-    old_total, old = reservation.total_cost, _place_of(reservation)
     if not answer.is_free:
         transaction.set_rollback(True)
-        return Move(
-            reservation=reservation,
-            old=old,
-            new=place,
-            old_lines=old_lines,
-            new_lines=(),
-            old_total=old_total,
-            new_total=old_total,
-            waived=money.zero,
-            refund=money.zero,
-            problems=answer.in_full,
-        )
-    quote, waived = _relocate(reservation, place, waiver=waiver, by=by, now=now)
-    problems: tuple[str, ...] = ()
-    refund = money.zero
+        return replace(would, problems=answer.in_full)
+    would = _relocated(would, waiver=waiver, by=by, now=now)
     if not reservation.is_new:
         try:
-            differences.require_payable(reservation, old_total=old_total)
+            differences.require_payable(reservation, old_total=would.old_total)
         except ReservationNotOpen as error:
-            problems = (error.message,)
+            is_dearer = would.difference > 0
+            would = replace(would, problems=(error.message,), could_be_waived=is_dearer)
         else:
-            refund = old_total - reservation.total_cost
+            would = replace(would, refund=-would.difference)
     transaction.set_rollback(True)
-    return Move(
-        reservation=reservation,
-        old=old,
-        new=place,
-        old_lines=old_lines,
-        new_lines=quote.lines,
-        old_total=old_total,
-        new_total=reservation.total_cost,
-        waived=waived,
-        refund=refund,
-        problems=problems,
-        could_be_waived=bool(problems) and reservation.total_cost > old_total,
-    )
+    return would
 
 
 def move(
@@ -203,45 +178,30 @@ def _move(
     reservation, room = lock_for_move(reservation_id, room_id)
     place = _judged(reservation, room, start, end, now)
     _availability(reservation, place, now).require()
-    old_lines = tuple(reservation.line_items.order_by("position"))
-    old_total, old, held_until = (
-        reservation.total_cost,
-        _place_of(reservation),
-        reservation.hold_until,
-    )
-    override = reservation.hours_override_reason
-    quote, waived = _relocate(reservation, place, waiver=waiver, by=by, now=now)
-    differences.require_as_shown("price", reservation.total_cost, shown=agreed)
-    refund, payment = money.zero, None
+    held_until, override = reservation.hold_until, reservation.hours_override_reason
+    done = _relocated(_unmoved(reservation, place), waiver=waiver, by=by, now=now)
+    differences.require_as_shown("price", done.new_total, shown=agreed)
+    payment = None
     if not reservation.is_new:
-        differences.require_payable(reservation, old_total=old_total)
+        differences.require_payable(reservation, old_total=done.old_total)
         refund, payment = differences.give_back(
-            reservation, old_total=old_total, reason="Moved to a cheaper room or time", now=now
+            reservation, old_total=done.old_total, reason="Moved to a cheaper room or time", now=now
         )
-    done = Move(
-        reservation=reservation,
-        old=old,
-        new=place,
-        old_lines=old_lines,
-        new_lines=quote.lines,
-        old_total=old_total,
-        new_total=reservation.total_cost,
-        waived=waived,
-        refund=refund,
-    )
+        done = replace(done, refund=refund)
+    old, waived = done.old, done.waived
     changes = {
         "room": (named(old.room), named(place.room)),
         "start": (old.start, place.start),
         "end": (old.end, place.end),
         "hold_until": (held_until, reservation.hold_until),
         "hours_override_reason": (override, reservation.hours_override_reason),
-        "total_cost": (old_total, reservation.total_cost),
-        "refund": (None, refund or None),
+        "total_cost": (done.old_total, done.new_total),
+        "refund": (None, done.refund or None),
         "waived": (None, f"{money.display(waived)}: {waiver}" if waived else None),
     }
     history.record(reservation, changes, by=by, now=now)
     if not reservation.is_new:
-        mail.moved(reservation, old, refund=refund, now=now)
+        mail.moved(reservation, old, refund=done.refund, now=now)
     return done, payment
 
 
@@ -301,21 +261,34 @@ def _availability(reservation: Reservation, place: Place, now: dt.datetime) -> A
 # --- The move itself -----------------------------------------------------------------------------
 
 
-def _relocate(
-    reservation: Reservation, place: Place, *, waiver: str, by: "User", now: dt.datetime
-) -> tuple[Quote, Decimal]:
-    """Put it there and price it anew; says what was waived. The caller holds all locks of rooms."""
+def _unmoved(reservation: Reservation, place: Place) -> Move:
+    """A move of which nothing is done yet: what it begins with."""
+    return Move(
+        reservation=reservation,
+        old=_place_of(reservation),
+        new=place,
+        old_lines=tuple(reservation.line_items.order_by("position")),
+        new_lines=(),
+        old_total=reservation.total_cost,
+        new_total=reservation.total_cost,
+        waived=money.zero,
+        refund=money.zero,
+    )
+
+
+def _relocated(move: Move, *, waiver: str, by: "User", now: dt.datetime) -> Move:
+    """Put it there and price it anew. The caller holds all locks of rooms."""
+    reservation, place = move.reservation, move.new
     is_booked = not reservation.is_new
     if is_booked and waiver and (refusal := why_no_waiver(by, reservation.room, place.room)):
         raise InvalidRequest({"waiver": refusal})
     keeps_promo = _give_back(reservation, now=now) if is_booked else False
-    old_total = reservation.total_cost
     _place(reservation, place, now=now)
     reservation.price_adjustments.filter(is_waiver=True).delete()
     quote = billing.reprice(reservation)
     waived = money.zero
-    if is_booked and waiver and quote.total > old_total:
-        waived = waivable(quote, place.room.center.tax_rate, old_total)
+    if is_booked and waiver and quote.total > move.old_total:
+        waived = waivable(quote, place.room.center.tax_rate, move.old_total)
         PriceAdjustment.objects.create(
             reservation=reservation, amount=-waived, reason=waiver, by=by, at=now, is_waiver=True
         )
@@ -324,7 +297,7 @@ def _relocate(
         billing.take_benefits(reservation, keeps_promo=keeps_promo, now=now)
     elif reservation.promo_code is not None:
         promos.require_usable(reservation.promo_code, reservation, now=now)
-    return quote, waived
+    return replace(move, new_lines=quote.lines, new_total=reservation.total_cost, waived=waived)
 
 
 def _give_back(reservation: Reservation, *, now: dt.datetime) -> bool:
