@@ -224,11 +224,6 @@ def day_price(day: date, hours: Decimal, rate: RateLike) -> DayPrice:
     return DayPrice(day, hours, cheapest, tuple(others))
 
 
-def cheapest_cover(hours: Decimal, rate: RateLike) -> Cover:
-    """The cheapest cover of one day's hours by the tiers that the rate offers."""
-    return covers(hours, rate)[0]
-
-
 def covers(hours: Decimal, rate: RateLike) -> list[Cover]:
     """The covers worth telling of one day's hours, cheapest first; at one price the longest tier.
 

@@ -124,8 +124,8 @@ def test_a_tier_of_zero_is_free():
 
 
 def test_of_two_covers_at_one_price_the_longer_tier_is_taken():
-    assert str(rates.cheapest_cover(Decimal(4), rate(25, 100, 100))) == "day"
-    assert str(rates.cheapest_cover(Decimal(4), rate(25, 100))) == "half day"
+    assert str(rates.covers(Decimal(4), rate(25, 100, 100))[0]) == "day"
+    assert str(rates.covers(Decimal(4), rate(25, 100))[0]) == "half day"
 
 
 def test_the_reason_tells_the_dearer_covers():
@@ -212,7 +212,7 @@ def brute_force(hours: Decimal, some_rate: Rate) -> Decimal:
 def test_no_cover_is_cheaper(some_rate, duration):
     assume(rates.is_usable(some_rate))
     hours = rates.hours_of(duration, in_blocks=some_rate.bill_in_blocks)
-    cover = rates.cheapest_cover(hours, some_rate)
+    cover = rates.covers(hours, some_rate)[0]
     assert cover.total == brute_force(hours, some_rate)
     assert covers_enough(cover, hours)
 
@@ -226,9 +226,9 @@ def test_more_time_within_a_day_never_costs_less(some_rate, one, other):
     assume(rates.is_usable(some_rate))
     shorter, longer = sorted((one, other))
     prices = [
-        rates.cheapest_cover(
-            rates.hours_of(duration, in_blocks=some_rate.bill_in_blocks), some_rate
-        ).total
+        rates.covers(rates.hours_of(duration, in_blocks=some_rate.bill_in_blocks), some_rate)[
+            0
+        ].total
         for duration in (shorter, longer)
     ]
     assert prices[0] <= prices[1]
