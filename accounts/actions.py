@@ -10,12 +10,12 @@ from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
-from accounts import limits, mail
+from accounts import emails, limits
 from accounts.models import ApiToken, User, canonical_email
 from accounts.names import holds_card_number, phone_holds_card_number
-from roombook import history
+from roombook.backoffice import audit_log
+from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidCredentials, InvalidRequest
-from roombook.transactions import in_transaction
 
 logger = logging.getLogger(__name__)
 
@@ -137,7 +137,7 @@ def _replace_hash(user: User, new_hash: str, keep: ApiToken, now: datetime) -> N
     locked.password = new_hash
     locked.save(update_fields=["password"])
     locked.tokens.exclude(pk=keep.pk).delete()
-    mail.password_changed(locked, now=now)
+    emails.password_changed(locked, now=now)
 
 
 @in_transaction
@@ -211,7 +211,7 @@ def _save_info(user: User, before: dict[str, str]) -> None:
     # Read by this request already: the history need not read the row again.
     with disable_auditlog():
         user.save(update_fields=list(before))
-    history.record(
+    audit_log.record(
         user, {field: (old, getattr(user, field)) for field, old in before.items()}, by=user
     )
 

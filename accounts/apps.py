@@ -8,14 +8,14 @@ class AccountsConfig(AppConfig):
         from django.contrib.auth.models import Group
 
         from accounts.models import CenterRole, User
-        from roombook import history
+        from roombook.backoffice import audit_log
 
-        history.keep(
+        audit_log.keep(
             User,
             leave_out=("password", "last_login", "date_joined", "thumbnail"),
             hide=("email", "first_name", "last_name", "company_name", "phone_number"),
             many=("groups", "user_permissions"),
             by_number=True,
         )
-        history.keep(CenterRole)
-        history.keep(Group, many=("permissions",))
+        audit_log.keep(CenterRole)
+        audit_log.keep(Group, many=("permissions",))

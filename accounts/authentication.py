@@ -10,8 +10,8 @@ from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
 from accounts.models import ApiToken, User, digest_of
+from roombook.db.compiled_queries import moment, prepared, text
 from roombook.errors import NotSignedIn
-from roombook.prepared import moment, prepared, text
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

@@ -19,9 +19,9 @@ from django.db.models import Case, F, Q, QuerySet, When
 from django.utils.crypto import salted_hmac
 
 from accounts.models import AttemptWindow, canonical_email
+from roombook.db.compiled_queries import moment, number, prepared, text
+from roombook.db.prepared_writes import Update, insert_unless_there, prepared_update
 from roombook.errors import TooManyRequests
-from roombook.prepared import moment, number, prepared, text
-from roombook.prepared_writes import Update, insert_unless_there, prepared_update
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from django.db.models import Q
 from django.db.models.functions import Lower
 from django.utils import timezone
 
-from accounts import mail
+from accounts import emails
 from accounts.indexes import BeginsWith
 
 # Registered here, where Django looks for models.
@@ -117,7 +117,7 @@ class User(AbstractBaseUser, PermissionsMixin):
             with transaction.atomic(using=kwargs.get("using")):
                 super().save(*args, **kwargs)
                 self.tokens.all().delete()
-                mail.password_changed(
+                emails.password_changed(
                     self,
                     # Django's own forms and commands save, and none of them tells the time.
                     now=timezone.now(),  # noqa: TID251

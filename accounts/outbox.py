@@ -20,7 +20,7 @@ from django.core.mail import EmailMultiAlternatives, get_connection
 from django.db import OperationalError, models, transaction
 from django.db.models import F, Q
 
-from roombook.prepared_writes import prepared_writes
+from roombook.db.prepared_writes import prepared_writes
 
 if TYPE_CHECKING:
     from accounts.models import User

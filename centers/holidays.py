@@ -13,7 +13,7 @@ from icalendar import Calendar
 
 from centers.models import Center, Closure
 from centers.span import Span, midnight
-from roombook.transactions import in_transaction
+from roombook.db.transactions import in_transaction
 
 MOST_DAYS = 400
 MOST_BYTES = 1024 * 1024

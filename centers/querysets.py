@@ -18,8 +18,8 @@ from centers import geo
 from roombook import places
 
 if TYPE_CHECKING:
-    from centers.filters import Filters, FiltersToCome
     from centers.models import Center, MeetingRoom  # noqa: F401 (a base class names it)
+    from centers.search.filters import Filters, FiltersToCome
 
 # A rate with at least one price that it can be billed by (centers.rates.is_usable, as a query).
 USABLE_RATE = Q(rate__is_flat_rate=True, rate__flat_rate__isnull=False) | Q(

@@ -3,8 +3,8 @@
 from django.db.models import QuerySet
 
 from centers.models import MeetingRoom
+from roombook.db.compiled_queries import number, prepared
 from roombook.errors import NotFound
-from roombook.prepared import number, prepared
 
 
 def bookable_room(room_id: int, *, center_id: int | None = None) -> MeetingRoom:

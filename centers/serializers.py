@@ -3,8 +3,8 @@
 from typing import Any
 
 from centers import writers
-from centers.filters import Filters
-from centers.shown import ShownCenter
+from centers.records import ShownCenter
+from centers.search.filters import Filters
 from roombook.api.address import AddressInfo
 from roombook.api.serializers import (
     BooleanField,

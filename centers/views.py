@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from centers import actions, search
+from centers import actions
 from centers.geo import Place
 from centers.models import Center
+from centers.search import locations
 from centers.serializers import CenterInfo, FoundCenters, SearchFilterCriteria, filters_from
 from roombook.api.operations import Operation
 from roombook.api.serializers import (
@@ -42,8 +43,8 @@ class SearchLocations(Operation):
         radius_in_miles: int | None = None,
         query: str = "",
         filters: dict[str, Any] | None = None,
-    ) -> search.Found:
-        return search.search_locations(
+    ) -> locations.Found:
+        return locations.search_locations(
             user,
             place=place_from(latitude, longitude),
             radius_in_miles=radius_in_miles,
@@ -58,7 +59,7 @@ class CityCenters(Operation):
     csv_rows = "Centers"
 
     class Input(ContractSerializer):
-        AreaType = ChoiceField(search.AreaType)
+        AreaType = ChoiceField(locations.AreaType)
         Area = TextField()
         CityName = TextField()
         Filters = SearchFilterCriteria()
@@ -69,14 +70,14 @@ class CityCenters(Operation):
         self,
         user: Any,
         *,
-        area_type: str = search.AreaType.STATE,
+        area_type: str = locations.AreaType.STATE,
         area: str = "",
         city_name: str = "",
         filters: dict[str, Any] | None = None,
-    ) -> search.Found:
-        return search.city_centers(
+    ) -> locations.Found:
+        return locations.city_centers(
             user,
-            area_type=search.AreaType(area_type),
+            area_type=locations.AreaType(area_type),
             area=area,
             city_name=city_name,
             filters=filters_from(filters or {}),

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from centers import rates
 from centers.rates import Price
-from centers.shown import ShownCenter, ShownImage, ShownRate, ShownRoom, ShownService
+from centers.records import ShownCenter, ShownImage, ShownRate, ShownRoom, ShownService
 from roombook.api.serializers import json_number
 from roombook.api.urls import absolute
 

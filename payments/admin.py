@@ -16,15 +16,15 @@ from django.template.response import TemplateResponse
 from django.utils import timezone
 from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter
 
-from accounts import people, roles
-from accounts.scope import AtCenters, InlineAtCenter, OnlyEverywhere
-from payments import actions, gateways
+from accounts import roles, user_search
+from accounts.admin.center_scope import AtCenters, InlineAtCenter, OnlyEverywhere
+from payments import gateways, processing
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Dispute, IllegalMove, Payment, Refund, SavedCard
-from roombook.admin import CappedPaginator, ModelAdmin, ReadOnly, TabularInline
-from roombook.filters import ByTyping
+from roombook.backoffice.filters import ByTyping
+from roombook.backoffice.model_admin import CappedPaginator, ModelAdmin, ReadOnly, TabularInline
+from roombook.backoffice.typing_bases import PagePart
 from roombook.ids import number
-from roombook.parts import PagePart
 
 
 class FoundByMoney(PagePart):
@@ -61,7 +61,7 @@ class FoundByMoney(PagePart):
         if queryset.model is Dispute and queryset.filter(reference=words).exists():
             return queryset.filter(reference=words), False
         by_address = roles.may(request.user, "accounts.view_user")
-        customers = people.beginning_with(words, by_address=by_address)
+        customers = user_search.beginning_with(words, by_address=by_address)
         return queryset.filter(**{f"{self.to_payment}reservation__user__in": customers}), False
 
 
@@ -146,7 +146,7 @@ class SavedCardAdmin(ReadOnly, OnlyEverywhere, ModelAdmin):
     ) -> tuple[QuerySet[SavedCard], bool]:
         if not search_term.strip():
             return queryset, False
-        return queryset.filter(user__in=people.beginning_with(search_term)), False
+        return queryset.filter(user__in=user_search.beginning_with(search_term)), False
 
     @admin.display(description="expires")
     def expiry(self, card: SavedCard) -> str:
@@ -231,7 +231,7 @@ class RefundAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
     def try_again(self, request: HttpRequest, queryset: QuerySet[Refund]) -> None:
         for refund in queryset.order_by("pk"):
             try:
-                again = actions.open_refund_again(refund, now=timezone.now())
+                again = processing.open_refund_again(refund, now=timezone.now())
             except IllegalMove as error:
                 self.message_user(request, f"{refund}: {error}", messages.ERROR)
                 continue
@@ -243,7 +243,7 @@ class RefundAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
 
     def _paid_back(self, refund: Refund) -> tuple[int, str]:
         try:
-            actions.pay_back(refund, now=timezone.now())
+            processing.pay_back(refund, now=timezone.now())
         except GatewayRefused as error:
             return messages.ERROR, f"the gateway refused again. {error}"
         except GatewayUnavailable:
@@ -263,7 +263,7 @@ class RefundAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
         for refund in queryset.order_by("pk"):
             why = form.cleaned_data["reason"]
             try:
-                actions.settle_outside(refund, reason=why, now=timezone.now())
+                processing.settle_outside(refund, reason=why, now=timezone.now())
             except IllegalMove as error:
                 self.message_user(request, f"{refund}: {error}", messages.ERROR)
                 continue

@@ -23,8 +23,8 @@ from payments.gateways.sandbox_models import (  # noqa: F401
 )
 from payments.gateways.stripe_models import StripeCustomer, StripePayment  # noqa: F401
 from roombook.address import Address
+from roombook.db.prepared_writes import prepared_writes
 from roombook.money import MoneyField
-from roombook.prepared_writes import prepared_writes
 
 
 class SavedCard(Address):

@@ -15,12 +15,12 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from payments import news
+from payments import gateway_events
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Payment, PaymentState
 
 if TYPE_CHECKING:
-    from payments.gateways.stripe import Event
+    from payments.gateways.stripe.gateway import Event
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ def stripe(request: HttpRequest) -> HttpResponse:
     if not settings.STRIPE_WEBHOOK_SECRET:
         raise Http404
     # Here, so that nobody loads Stripe's SDK who does not use it.
-    from payments.gateways.stripe import Forged, read_event
+    from payments.gateways.stripe.gateway import Forged, read_event
 
     try:
         event = read_event(request.body, request.headers.get("Stripe-Signature"))
@@ -61,17 +61,17 @@ def answer(text: str, status: int) -> HttpResponse:
 def take(event: "Event", *, now: datetime) -> None:
     """Do what a message asks for, once; messages that mean nothing to us are fine."""
     handle = HANDLERS.get(event.type)
-    if handle is None or news.was_heard(event.reference):
+    if handle is None or gateway_events.was_heard(event.reference):
         return
     payment = payment_of(event)
     if payment is not None:
         handle(event, payment, now)
-    news.mark_heard(event.reference, event.type, now=now)
+    gateway_events.mark_heard(event.reference, event.type, now=now)
 
 
 def payment_of(event: "Event") -> Payment | None:
     """Whose payment it is about; other things may be sold by the same account."""
-    from payments.gateways.stripe import key_of
+    from payments.gateways.stripe.gateway import key_of
 
     key = key_of(event.intent)
     if key is None and event.key is not None:
@@ -81,27 +81,27 @@ def payment_of(event: "Event") -> Payment | None:
 
 
 def payment_changed(event: "Event", payment: Payment, now: datetime) -> None:
-    news.look_again(payment, now=now)
+    gateway_events.look_again(payment, now=now)
 
 
 def refunds_changed(event: "Event", payment: Payment, now: datetime) -> None:
-    from payments.gateways.stripe import StripeGateway
+    from payments.gateways.stripe.gateway import StripeGateway
 
     payment = settled(payment, now)
-    news.record_refunds(payment, StripeGateway().refunds(payment.key), now=now)
+    gateway_events.record_refunds(payment, StripeGateway().refunds(payment.key), now=now)
 
 
 def dispute_changed(event: "Event", payment: Payment, now: datetime) -> None:
-    from payments.gateways.stripe import StripeGateway
+    from payments.gateways.stripe.gateway import StripeGateway
 
     payment = settled(payment, now)
     dispute = StripeGateway().dispute(event.object, is_live=event.is_live)
-    news.record_dispute(payment, dispute, now=now)
+    gateway_events.record_dispute(payment, dispute, now=now)
 
 
 def settled(payment: Payment, now: datetime) -> Payment:
     """The payment as it is at Stripe. Raises TooEarly while it is in doubt with us."""
-    payment = news.look_again(payment, now=now)
+    payment = gateway_events.look_again(payment, now=now)
     if payment.state == PaymentState.STARTED:
         raise TooEarly
     return payment

@@ -12,7 +12,7 @@ class ReservationsConfig(AppConfig):
     def ready(self) -> None:
         from reservations import resources
         from reservations.models import Allowance, Partner, PromoCode
-        from roombook import history
+        from roombook.backoffice import audit_log
         from roombook.imports.sheet import register
 
         register(resources.PromoCodeSheet, resources.AllowanceSheet)
@@ -20,13 +20,13 @@ class ReservationsConfig(AppConfig):
         checks.register(checks.Tags.database)(check_triggers)
         bound = ("centers", "room_types")
         # What a promo code has given is told by its ledger.
-        history.keep(PromoCode, leave_out=("uses", "spent"), many=bound)
-        history.keep(Allowance, many=bound, by_number=True)
-        history.keep(Partner)
+        audit_log.keep(PromoCode, leave_out=("uses", "spent"), many=bound)
+        audit_log.keep(Allowance, many=bound, by_number=True)
+        audit_log.keep(Partner)
 
 
 def lay_triggers(using: str, **kwargs: Any) -> None:
-    from reservations import constraints
+    from reservations.models import constraints
 
     constraints.lay_triggers(using)
 
@@ -35,7 +35,7 @@ def check_triggers(
     databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[checks.CheckMessage]:
     """SQLite must have the triggers that refuse a double booking."""
-    from reservations import constraints
+    from reservations.models import constraints
 
     return [
         checks.Error(

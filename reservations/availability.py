@@ -15,10 +15,10 @@ from centers import hours
 from centers.models import Closure, MeetingRoom
 from centers.span import Span
 from reservations.models import Reservation
-from reservations.querysets import bounds
-from reservations.status import Status
+from reservations.models.querysets import bounds
+from reservations.models.status import Status
+from roombook.db.compiled_queries import moment, number, prepared
 from roombook.errors import SlotUnavailable
-from roombook.prepared import moment, number, prepared
 
 if TYPE_CHECKING:
     from accounts.models import User

@@ -9,13 +9,13 @@ from django.core.exceptions import ValidationError
 from django.db.models import Sum
 from django.utils.functional import cached_property
 
-from accounts.imports import ByRole
 from accounts.models import User, canonical_email
+from accounts.resources import ByRole
 from centers.models import Center, ResourceType
 from centers.resources.common import types_by_name
-from reservations.codes import canonical
 from reservations.models import Allowance, AllowanceEntry, PromoCode
-from roombook import history
+from reservations.models.codes import canonical
+from roombook.backoffice import audit_log
 from roombook.ids import is_id
 from roombook.imports import cells
 from roombook.imports.batches import rows_where
@@ -210,7 +210,7 @@ class AllowanceSheet(Benefit):
             each.used_most = most.get(each.pk, 0)
 
     def looked_at(self, rows: Sequence[Any], by: Any) -> None:
-        history.looked_at_all(
+        audit_log.looked_at_all(
             {each.user_id: each.user for each in rows}.values(),
             by=by,
             note="Exported with their allowances.",

@@ -73,7 +73,7 @@ class AllowanceUsageInfo(ContractSerializer):
 
 
 class ReservationInfo(ContractSerializer):
-    """A whole reservation, of `reservations.details.Details`; reservations.writers writes it."""
+    """A whole reservation, of `reservations.records.Details`; reservations.writers writes it."""
 
     Id = IdField()
     Start = CenterDateTimeField()

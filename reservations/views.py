@@ -8,25 +8,19 @@ from django.utils import timezone
 from accounts.models import User
 from centers.rooms import bookable_room
 from payments.serializers import AccountPaymentInfo
-from reservations import (
-    actions,
-    availability,
-    billing,
-    cancellation,
-    checkout,
-    confirmation,
-    details,
-    extras,
-)
-from reservations.booking_span import span_at
+from reservations import availability, records
+from reservations.booking import cancellation, checkout, drafts
+from reservations.booking.span import span_at
 from reservations.models import Reservation
+from reservations.models.status import Status
+from reservations.notifications import confirmation
+from reservations.pricing import bill, services
 from reservations.serializers import (
     AllowanceUsageInfo,
     AttendeeInfo,
     ReservationInfo,
     ServiceOption,
 )
-from reservations.status import Status
 from roombook.api.operations import Operation
 from roombook.api.serializers import (
     BooleanField,
@@ -55,7 +49,7 @@ class GetReservation(Operation):
         Reservation = ReservationInfo()
 
     def perform(self, user: User, *, id: int) -> dict[str, Any]:  # noqa: A002 (the contract's Id)
-        return {"reservation": details.get(id, user=user)}
+        return {"reservation": records.get(id, user=user)}
 
 
 class CheckRoomAvailability(Operation):
@@ -108,8 +102,8 @@ class ReservationCost(Operation):
     ) -> dict[str, Any]:
         room = bookable_room(meeting_room_id)
         span = span_at(room.center, start_date, end_date)
-        wanted = extras.chosen(room.center, service_options or [])
-        return {"total": billing.list_price(room, span, wanted).total}
+        wanted = services.chosen(room.center, service_options or [])
+        return {"total": bill.list_price(room, span, wanted).total}
 
 
 class UpdatePromoCode(Operation):
@@ -123,8 +117,8 @@ class UpdatePromoCode(Operation):
         UpdatedReservation = ReservationInfo()
 
     def perform(self, user: User, *, reservation_id: int, promo_code: str = "") -> dict[str, Any]:
-        actions.apply_promo_code(reservation_id, promo_code, user=user, now=timezone.now())
-        return {"updated_reservation": details.get(reservation_id, user=user)}
+        drafts.apply_promo_code(reservation_id, promo_code, user=user, now=timezone.now())
+        return {"updated_reservation": records.get(reservation_id, user=user)}
 
 
 class GetAllowances(Operation):
@@ -139,7 +133,7 @@ class GetAllowances(Operation):
         Allowances = AllowanceUsageInfo(many=True)
 
     def perform(self, user: User, *, reservation_id: int) -> dict[str, Any]:
-        return {"allowances": details.get(reservation_id, user=user).all_allowances}
+        return {"allowances": records.get(reservation_id, user=user).all_allowances}
 
 
 class Checkout(Operation):
@@ -212,7 +206,7 @@ class CreateReservation(Operation):
         number_of_attendees: int | None = None,
         attendees: list[dict[str, Any]] | None = None,
     ) -> dict[str, Any]:
-        reservation = actions.create_draft(
+        reservation = drafts.create_draft(
             user,
             room_id=meeting_room_id,
             start=start_date,
@@ -222,7 +216,7 @@ class CreateReservation(Operation):
             attendees=attendees or [],
             now=timezone.now(),
         )
-        return {"reservation": details.get(reservation.pk, user=user)}
+        return {"reservation": records.get(reservation.pk, user=user)}
 
 
 class CancelReservation(Operation):
@@ -249,7 +243,7 @@ class CancelReservation(Operation):
         return {
             "message": outcome.message,
             "refund": outcome.refund,
-            "reservation": details.get(reservation_id, user=user),
+            "reservation": records.get(reservation_id, user=user),
         }
 
 
@@ -266,10 +260,8 @@ class UpdateAllowances(Operation):
     def perform(
         self, user: User, *, reservation_id: int, allowance_ids: list[int] | None = None
     ) -> dict[str, Any]:
-        actions.choose_allowances(
-            reservation_id, allowance_ids or [], user=user, now=timezone.now()
-        )
-        return {"updated_reservation": details.get(reservation_id, user=user)}
+        drafts.choose_allowances(reservation_id, allowance_ids or [], user=user, now=timezone.now())
+        return {"updated_reservation": records.get(reservation_id, user=user)}
 
 
 class ListReservations(Operation):
@@ -295,4 +287,4 @@ class ListReservations(Operation):
         if asked.get("statuses"):
             rows = rows.filter(status__in=asked["statuses"])
         chosen = rows.order_by("start", "pk")[:MAX_LISTED]
-        return {"reservations": details.listed(chosen, user=user)}
+        return {"reservations": records.listed(chosen, user=user)}

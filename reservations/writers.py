@@ -5,7 +5,7 @@ serializers.py says, which documents it, sorts CSV columns and is what tests hol
 """
 
 from centers.writers import Telling, Told, center_full, room_info, service_info, told
-from reservations.details import AllowanceUsage, Details, Option
+from reservations.records import AllowanceUsage, Details, Option
 from roombook.api.serializers import json_number
 
 

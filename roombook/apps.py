@@ -6,6 +6,7 @@ class RoombookConfig(AppConfig):
 
     def ready(self) -> None:
         """Make the system checks known."""
-        from roombook import checks, history  # noqa: F401  (checks register themselves)
+        from roombook import checks  # noqa: F401  (the checks register themselves)
+        from roombook.backoffice import audit_log
 
-        history.connect()
+        audit_log.connect()

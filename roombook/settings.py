@@ -50,7 +50,7 @@ INSTALLED_APPS = [
     # The theme stands before what it dresses.
     "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
-    "roombook.site.BackOfficeConfig",
+    "roombook.backoffice.site.BackOfficeConfig",
     "auditlog",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -107,7 +107,7 @@ STATEMENT_TIMEOUT = env.number("STATEMENT_TIMEOUT", 30)
 
 if DATABASE["ENGINE"].endswith("postgresql"):
     # Django's, which remembers prepared statements.
-    DATABASE["ENGINE"] = "roombook.postgresql"
+    DATABASE["ENGINE"] = "roombook.db.postgresql"
     # A connection costs more than most requests: keep it, and test it before its next use.
     DATABASE.setdefault("CONN_MAX_AGE", 60)
     DATABASE.setdefault("CONN_HEALTH_CHECKS", True)
@@ -346,14 +346,16 @@ UNFOLD = {
     "SITE_HEADER": "roombook",
     "SITE_SYMBOL": "meeting_room",
     "SITE_URL": None,
-    "SITE_FAVICONS": [{"rel": "icon", "type": "image/svg+xml", "href": "roombook.site.icon"}],
+    "SITE_FAVICONS": [
+        {"rel": "icon", "type": "image/svg+xml", "href": "roombook.backoffice.site.icon"}
+    ],
     "SHOW_VIEW_ON_SITE": False,
     "BORDER_RADIUS": "6px",
     "LOGIN": {"form": "accounts.forms.SignInForm"},
-    "STYLES": ["roombook.site.styles"],
-    "SCRIPTS": ["roombook.site.script"],
-    "SIDEBAR": {"navigation": "roombook.navigation.navigation"},
-    "DASHBOARD_CALLBACK": "reservations.office.home.dashboard",
+    "STYLES": ["roombook.backoffice.site.styles"],
+    "SCRIPTS": ["roombook.backoffice.site.script"],
+    "SIDEBAR": {"navigation": "roombook.backoffice.navigation.navigation"},
+    "DASHBOARD_CALLBACK": "reservations.admin.dashboard.dashboard.dashboard",
     "COLORS": {
         "primary": {
             "50": "oklch(98.4% .014 180.72)",

@@ -13,8 +13,9 @@ from factory.django import DjangoModelFactory
 
 from accounts.models import User
 from centers.models import MeetingRoom
-from reservations import actions, checkout, models
-from reservations.status import HOLDING, Status
+from reservations import models
+from reservations.booking import checkout, drafts
+from reservations.models.status import HOLDING, Status
 from tests.factories_centers import MeetingRoomFactory, center_with_room
 from tests.factories_people import UserFactory
 
@@ -68,7 +69,7 @@ def draft(
     **asked: Any,
 ) -> models.Reservation:
     """A New reservation, priced, that holds its room."""
-    return actions.create_draft(
+    return drafts.create_draft(
         user or UserFactory(),
         room_id=(room or a_room()).pk,
         start=start,

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import NoReverseMatch, reverse
 
-from payments import actions as payments
+from payments import processing as payments
 from payments.gateways.sandbox_models import SandboxFault
 from roombook.logging import AddRequestId, JsonLines, PlainLines
 from tests.factories_people import AdministratorFactory, UserFactory, token_of

@@ -211,9 +211,9 @@ def test_every_refusal_is_as_the_contract_says(world, operation):
 
 def test_the_values_of_enumerations_are_those_that_the_contract_names_and_more():
     from accounts.models import UserType
-    from centers.search import AreaType
+    from centers.search.locations import AreaType
     from reservations.models import LineItemType
-    from reservations.status import Status
+    from reservations.models.status import Status
 
     known = {
         "UserTypes": UserType,

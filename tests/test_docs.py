@@ -7,7 +7,7 @@ import pytest
 from django.core.management import get_commands
 
 from reservations.models import LineItemType
-from reservations.status import Status
+from reservations.models.status import Status
 from roombook.api.exceptions import STATUSES
 from tests.contract import EXTENSIONS, OPERATIONS, TYPES
 

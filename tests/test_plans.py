@@ -7,14 +7,15 @@ import pytest
 import time_machine
 from django.db import connection
 
-from centers import options, search
-from centers.filters import Filters
 from centers.geo import Place
 from centers.models import Center, MeetingRoom
+from centers.search import filter_options
+from centers.search import locations as search
+from centers.search.filters import Filters
 from payments.models import Payment, PaymentState
+from reservations.admin.dashboard.dashboard import home
 from reservations.models import Reservation
-from reservations.office.home import home
-from reservations.status import Status
+from reservations.models.status import Status
 from tests import factories_centers as make
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.world import NOW, World
@@ -192,7 +193,9 @@ def test_options_of_many_are_found_by_index(
     many_centers, no_scans, settings, monkeypatch, asked, index
 ):
     settings.SEARCH_MAX_RESULTS = 1
-    monkeypatch.setattr(options, "some_matching", lambda *_, **__: [()] * (options.FEW + 1))
+    monkeypatch.setattr(
+        filter_options, "some_matching", lambda *_, **__: [()] * (filter_options.FEW + 1)
+    )
     told = plans(lambda: search.search_locations(UserFactory(), **asked))
     one_each = [plan for sql, plan in told if "MIN(" in sql]
 

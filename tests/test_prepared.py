@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from accounts.models import ApiToken, User
 from centers.models import Center, MeetingRoom, OpeningHours, Service
-from roombook.prepared import (
+from roombook.db.compiled_queries import (
     moment,
     number,
     numbered,
@@ -24,7 +24,7 @@ from roombook.prepared import (
     texts,
     written_once,
 )
-from roombook.transactions import in_transaction
+from roombook.db.transactions import in_transaction
 from tests import factories_centers as make
 from tests.factories_people import UserFactory, token_of
 

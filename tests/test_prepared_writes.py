@@ -14,9 +14,9 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import AttemptWindow
 from accounts.outbox import OutboxMessage, State
 from payments.gateways.sandbox_models import SandboxPayment
-from reservations import history
-from roombook.prepared import moment, number, text
-from roombook.prepared_writes import Update, insert_unless_there, prepared_update
+from reservations.booking import history
+from roombook.db.compiled_queries import moment, number, text
+from roombook.db.prepared_writes import Update, insert_unless_there, prepared_update
 from tests.factories_people import UserFactory
 from tests.factories_reservations import ReservationFactory
 

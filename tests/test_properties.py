@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from centers.models import Center, Landmark, MeetingRoom, Rate, Service
 from reservations.models import Allowance, Attendee, LineItem
 from roombook import urls
-from roombook.api import flat
+from roombook.api import csv_table
 from tests.contract import EXTENSIONS, OPERATIONS
 from tests.http import jsonp, post
 from tests.world import ALL
@@ -56,7 +56,7 @@ def settled(body, name):
 def in_csv(world, name, **instead):
     response = world.call(name, ".csv", **instead)
     assert response["Content-Type"] == "text/csv; charset=utf-8"
-    return response.status_code, flat.read_answer(response.content.decode(), rows=ROWS[name])
+    return response.status_code, csv_table.read_answer(response.content.decode(), rows=ROWS[name])
 
 
 @pytest.mark.parametrize("operation", EVERY)
@@ -94,9 +94,11 @@ def test_refusals_say_the_same_too(world, operation):
 def test_what_json_asks_csv_can_ask(world, operation):
     """A request flattened by the same rule is the same request."""
     fields = world.signed(operation, world.body(operation))
-    cells = {flat.name_of(path): text for path, text in flat.leaves(fields)} or {"AppVersion": ""}
+    cells = {csv_table.name_of(path): text for path, text in csv_table.leaves(fields)} or {
+        "AppVersion": ""
+    }
 
-    assert flat.read_request(csv_of(cells)) == (as_cells(fields) or {})
+    assert csv_table.read_request(csv_of(cells)) == (as_cells(fields) or {})
     response = world.undone(
         lambda: world.client.post(
             f"{operation.path}.json", data=csv_of(cells), content_type="text/csv"

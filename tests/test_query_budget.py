@@ -9,7 +9,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from centers.models import CenterImage
-from reservations import actions, adjusting
+from reservations.booking import drafts, price_adjustments
 from reservations.models import Allowance, AllowanceEntry
 from tests import factories_centers as make
 from tests.world import ALL, END, NOW, START, World
@@ -71,12 +71,12 @@ class Crowd(World):
         for number in range(count):
             self.crowded(dt.timedelta(days=1 + number))
         self.reservation = self.crowded(dt.timedelta(days=0))
-        adjusting.adjust_price(
+        price_adjustments.adjust_price(
             self.reservation.pk, amount=Decimal(-5), reason="Kindness", by=self.bob, now=NOW
         )
 
     def crowded(self, later):
-        reservation = actions.create_draft(
+        reservation = drafts.create_draft(
             self.ada,
             room_id=self.room.pk,
             start=START + later,
@@ -85,7 +85,7 @@ class Crowd(World):
             attendees=self.guests,
             now=NOW,
         )
-        return actions.apply_promo_code(reservation.pk, "SPRING", user=self.ada, now=NOW)
+        return drafts.apply_promo_code(reservation.pk, "SPRING", user=self.ada, now=NOW)
 
     def body(self, operation):
         body = super().body(operation)

@@ -12,7 +12,7 @@ from django.contrib.auth import get_user_model
 
 from accounts.actions import sign_out_everywhere
 from reservations.models import Reservation
-from roombook.api import flat
+from roombook.api import csv_table
 from tests.contract import EXTENSIONS, OPERATIONS, TYPES, is_list, paths_of
 from tests.factories_people import AdministratorFactory, UserFactory, token_of
 from tests.http import post, post_csv
@@ -239,7 +239,7 @@ def test_any_cell_is_taken_or_refused_by_the_fields_name(world, operation):
         if operation.name == "Checkout" and path.startswith("PaymentInfo."):
             continue  # The cells of "Update payment info".
         good = world.signed(operation, world.body(operation))
-        cells = {flat.name_of(each): text for each, text in flat.leaves(good)}
+        cells = {csv_table.name_of(each): text for each, text in csv_table.leaves(good)}
         others = {
             name: text
             for name, text in cells.items()

@@ -14,7 +14,7 @@ from PIL import Image
 
 from accounts.models import User
 from centers import models as centers
-from reservations import actions
+from reservations.booking import drafts
 from reservations.models import Allowance, Partner, PromoCode, Reservation
 from roombook.api import contract
 from tests import factories_centers as make
@@ -106,7 +106,7 @@ class World:
                 {"service_id": self.projector.pk, "duration_hours": Decimal("1.5"), "quantity": 2},
                 {"service_id": self.coffee.pk},
             ]
-        reservation = actions.create_draft(
+        reservation = drafts.create_draft(
             user,
             room_id=room.pk,
             start=START,
@@ -121,7 +121,7 @@ class World:
             ],
             now=NOW,
         )
-        return actions.apply_promo_code(reservation.pk, "SPRING", user=user, now=NOW)
+        return drafts.apply_promo_code(reservation.pk, "SPRING", user=user, now=NOW)
 
     def body(self, operation: contract.Operation) -> dict[str, Any]:
         """A good request with every field that the operation has, but Token and AppVersion."""

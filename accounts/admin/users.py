@@ -14,13 +14,15 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from unfold.forms import AdminPasswordChangeForm
 
-from accounts import actions, customers, devices, limits
-from accounts.admin.powers import CenterRoleInline
+from accounts import actions, customer_access, limits
+from accounts.admin import devices
+from accounts.admin.center_scope import OfAllCenters
+from accounts.admin.role_admin import CenterRoleInline
 from accounts.forms import UserAddForm, UserForm
 from accounts.models import ApiToken, User
-from accounts.scope import OfAllCenters
-from roombook import history, images
-from roombook.admin import ModelAdmin, ReadsPage, SavesWhatChanged
+from roombook import images
+from roombook.backoffice import audit_log
+from roombook.backoffice.model_admin import ModelAdmin, ReadsPage, SavesWhatChanged
 
 # What only an administrator may hand out: who could tick these could do anything.
 POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
@@ -82,14 +84,14 @@ class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, Mode
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         rows: QuerySet[User] = super().get_queryset(request)
-        return rows.filter(customers.known_to(request.user))
+        return rows.filter(customer_access.known_to(request.user))
 
     def get_search_results(
         self, request: HttpRequest, queryset: Any, search_term: str
     ) -> tuple[Any, bool]:
         if not search_term.strip():
             return queryset, False
-        found = customers.found_among(queryset, search_term, staff=request.user)
+        found = customer_access.found_among(queryset, search_term, staff=request.user)
         return found, False
 
     def read_page(self, request: HttpRequest, rows: list[Any]) -> None:
@@ -148,7 +150,7 @@ class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, Mode
             request, object_id, form_url, context | (extra_context or {})
         )
         if user and context and request.method == "GET" and user != request.user:
-            history.looked_at(user, by=request.user)
+            audit_log.looked_at(user, by=request.user)
         return response
 
     def about(self, request: HttpRequest, user: User) -> dict[str, Any]:
@@ -209,7 +211,7 @@ class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, Mode
 
     def has_view_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         may = super().has_view_permission(request, obj)
-        return may and (obj is None or customers.may_be_known(request.user, obj))
+        return may and (obj is None or customer_access.may_be_known(request.user, obj))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Who may not change accounts makes one for a customer by booking for them."""

@@ -5,11 +5,11 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from accounts.scope import AtCenters, OfAllCenters
+from accounts.admin.center_scope import AtCenters, OfAllCenters
 from centers import models
 from centers.admin.common import OF_CENTER, found_through_centers, preview
-from roombook.admin import ModelAdmin
-from roombook.editing import TypedOnly
+from roombook.backoffice.concurrent_edits import TypedOnly
+from roombook.backoffice.model_admin import ModelAdmin
 
 
 class OfCenterAdmin(AtCenters, ModelAdmin):

@@ -10,8 +10,9 @@ from django.forms import BaseInlineFormSet, ModelForm
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path, reverse
 
-from accounts.scope import AtCenters
-from centers import forms, hours, models
+from accounts.admin.center_scope import AtCenters
+from centers import hours, models
+from centers.admin import forms
 from centers.admin.common import OnTimeline, zone_of_center
 from centers.admin.inlines import (
     CenterImageInline,
@@ -23,9 +24,9 @@ from centers.admin.inlines import (
     ServiceInline,
 )
 from centers.resources.centers import CenterSheet
-from centers.search import words_of
+from centers.search.locations import words_of
 from centers.signals import closure_saved
-from roombook.admin import CenterClock, ModelAdmin, ReadsPage, SavesWhatChanged
+from roombook.backoffice.model_admin import CenterClock, ModelAdmin, ReadsPage, SavesWhatChanged
 from roombook.imports.admin import ImportsAndExports
 
 

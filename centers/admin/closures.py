@@ -20,14 +20,15 @@ from unfold.widgets import (
 )
 
 from accounts import roles
-from accounts.scope import AtCenters
+from accounts.admin.center_scope import AtCenters
 from centers import holidays, models
 from centers.admin.common import found_through_centers, zone_of_center
 from centers.holidays import State
 from centers.resources.closures import ClosureSheet
 from centers.signals import closure_saved
 from roombook import dates
-from roombook.admin import (
+from roombook.backoffice.concurrent_edits import TypedOnly
+from roombook.backoffice.model_admin import (
     CenterClock,
     ChosenRows,
     ModelAdmin,
@@ -35,7 +36,6 @@ from roombook.admin import (
     SearchBoxes,
     number,
 )
-from roombook.editing import TypedOnly
 from roombook.imports.admin import ImportsAndExports
 
 # Closures that one page writes at most.

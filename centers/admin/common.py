@@ -12,11 +12,11 @@ from django.utils.html import format_html
 
 from accounts import roles
 from centers import models
-from centers.search import words_of
-from roombook.admin import CappedPaginator
-from roombook.editing import ListedOnce
+from centers.search.locations import words_of
+from roombook.backoffice.concurrent_edits import ListedOnce
+from roombook.backoffice.model_admin import CappedPaginator
+from roombook.backoffice.typing_bases import InlinePart, PagePart
 from roombook.ids import number
-from roombook.parts import InlinePart, PagePart
 
 # Who may see these may see the timeline.
 BOOKINGS = "reservations.view_reservation"

@@ -7,12 +7,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts.scope import InlineAtCenter
-from centers import forms, models
+from accounts.admin.center_scope import InlineAtCenter
+from centers import models
+from centers.admin import forms
 from centers.admin.common import OfTheCenter, preview
-from centers.examples import brief
-from roombook.admin import TabularInline
-from roombook.editing import TypedOnly
+from centers.admin.rate_examples import brief
+from roombook.backoffice.concurrent_edits import TypedOnly
+from roombook.backoffice.model_admin import TabularInline
 
 
 class TabOfCenter(OfTheCenter, InlineAtCenter, TabularInline):

@@ -10,12 +10,13 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
-from accounts.scope import AtCenters
-from centers import forms, models
+from accounts.admin.center_scope import AtCenters
+from centers import models
+from centers.admin import forms
 from centers.admin.common import OF_CENTER, found_through_centers
-from centers.examples import examples
+from centers.admin.rate_examples import examples
 from centers.resources.rates import RateSheet
-from roombook.admin import ModelAdmin, SavesWhatChanged
+from roombook.backoffice.model_admin import ModelAdmin, SavesWhatChanged
 from roombook.imports.admin import ImportsAndExports
 
 

@@ -7,13 +7,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
-from accounts.scope import AtCenters
+from accounts.admin.center_scope import AtCenters
 from centers import models
 from centers.admin.common import OF_CENTER, OnTimeline, OwnRates, found_through_centers, preview
 from centers.resources.rooms import RoomSheet
 from centers.resources.services import ServiceSheet
-from roombook.admin import ModelAdmin, SavesWhatChanged
-from roombook.editing import TypedOnly
+from roombook.backoffice.concurrent_edits import TypedOnly
+from roombook.backoffice.model_admin import ModelAdmin, SavesWhatChanged
 from roombook.imports.admin import ImportsAndExports
 
 

@@ -11,11 +11,11 @@ from django.db.models import F, Q
 from django.utils.functional import cached_property
 
 from centers import hours
-from centers.facts import CenterFacts
 from centers.geo import Place
 from centers.indexes import PostgresGinIndex
 from centers.models.catalog import Neighborhood
 from centers.querysets import CenterQuerySet
+from centers.record_properties import CenterFacts
 from centers.span import Span
 from roombook import images, places
 from roombook.address import ADDRESS_FIELDS, Address

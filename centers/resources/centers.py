@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from auditlog.context import disable_auditlog
 from django.db.models import prefetch_related_objects
 
-from accounts.imports import ByRole
+from accounts.resources import ByRole
 from centers.hours import MIDNIGHT
 from centers.models import Center, Neighborhood, OpeningHours
 from centers.resources.common import Named

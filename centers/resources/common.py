@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 
-from accounts.imports import ByRole
+from accounts.resources import ByRole
 from centers.models import Center, Rate, ResourceType
 from roombook import places
 from roombook.ids import is_id

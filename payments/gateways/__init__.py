@@ -8,7 +8,7 @@ from payments.gateways.base import Gateway
 CLASSES = {
     "sandbox": "payments.gateways.sandbox.SandboxGateway",
     # Imported, and its SDK with it, only where somebody asks for it.
-    "stripe": "payments.gateways.stripe.StripeGateway",
+    "stripe": "payments.gateways.stripe.gateway.StripeGateway",
 }
 
 

@@ -28,10 +28,10 @@ from payments.gateways.sandbox_models import (
     SandboxPayment,
     SandboxRefund,
 )
+from roombook.db.compiled_queries import prepared, text, uuid
+from roombook.db.prepared_writes import insert_unless_there
+from roombook.db.transactions import in_transaction
 from roombook.errors import CardDeclined
-from roombook.prepared import prepared, text, uuid
-from roombook.prepared_writes import insert_unless_there
-from roombook.transactions import in_transaction
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet

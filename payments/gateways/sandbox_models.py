@@ -7,7 +7,7 @@ Nothing but gateways/sandbox.py reads or writes these tables.
 from django.db import models
 from django.db.models import F, Q
 
-from roombook.prepared_writes import prepared_writes
+from roombook.db.prepared_writes import prepared_writes
 
 
 class SandboxCard(models.Model):

@@ -3,4 +3,9 @@
 Status and money are never typed: buttons call the same functions as the API.
 """
 
-from reservations.admin import benefits, closures, customers, reservation  # noqa: F401  (register)
+from reservations.admin import (  # noqa: F401  (register)
+    closure_warnings,
+    customers,
+    promo_codes_and_allowances,
+    reservation_admin,
+)

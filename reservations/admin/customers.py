@@ -13,8 +13,8 @@ from django.urls import reverse
 from accounts import roles
 from accounts.admin.users import UserAdmin
 from accounts.models import User
+from reservations.admin.formatting import when
 from reservations.models import Reservation
-from reservations.office.times import when
 from roombook import money
 
 VIEW, ADD = "reservations.view_reservation", "reservations.add_reservation"

@@ -1,6 +1,6 @@
 """Rows that are shown on the page of another, and not changed there."""
 
-from roombook.admin import ReadOnly, TabularInline
+from roombook.backoffice.model_admin import ReadOnly, TabularInline
 
 
 class ReadOnlyInline(ReadOnly, TabularInline):

@@ -9,15 +9,16 @@ from typing import Any, Literal
 from accounts.actions import lock
 from accounts.models import User
 from centers.models import MeetingRoom, Service
-from reservations import actions, approval, availability, cancellation
-from reservations.booking_span import span_at
-from reservations.checkout import Means, check_out
+from reservations import availability
+from reservations.booking import approval, cancellation, drafts
+from reservations.booking.checkout import Means, check_out
+from reservations.booking.span import span_at
 from reservations.demo import people
 from reservations.demo.places import Tell
 from reservations.models import Allowance, Reservation
-from reservations.status import Status
+from reservations.models.status import Status
+from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen
-from roombook.transactions import in_transaction
 
 # A day on which the room is closed or taken is passed over, so many at most.
 DAYS_TO_TRY = 30
@@ -228,7 +229,7 @@ def _make(booking: DemoBooking, now: dt.datetime) -> Reservation | None:
     if reservation is None:
         return None
     if booking.promo_code:
-        actions.apply_promo_code(reservation.pk, booking.promo_code, user=user, now=made_at)
+        drafts.apply_promo_code(reservation.pk, booking.promo_code, user=user, now=made_at)
     if booking.outcome == "draft":
         return reservation
     check_out(
@@ -257,7 +258,7 @@ def _draft(booking: DemoBooking, user: User, made_at: dt.datetime) -> Reservatio
         return None
     room = MeetingRoom.objects.bookable().get(center__name=booking.center, name=booking.room)
     start, end = _first_good_day(booking, room, made_at)
-    reservation = actions.create_draft(
+    reservation = drafts.create_draft(
         user,
         room_id=room.pk,
         start=start,
@@ -268,7 +269,7 @@ def _draft(booking: DemoBooking, user: User, made_at: dt.datetime) -> Reservatio
     )
     if booking.with_allowance:
         allowance = Allowance.objects.get(user=user, description=booking.with_allowance)
-        actions.choose_allowances(reservation.pk, [allowance.pk], user=user, now=made_at)
+        drafts.choose_allowances(reservation.pk, [allowance.pk], user=user, now=made_at)
     return reservation
 
 

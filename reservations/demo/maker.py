@@ -7,7 +7,7 @@ from centers.models import Center
 from reservations.demo import bookings, people, places
 from reservations.demo.places import Tell
 from reservations.demo.world import CENTERS
-from roombook.transactions import in_transaction
+from roombook.db.transactions import in_transaction
 
 
 class RealData(Exception):

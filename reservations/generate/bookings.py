@@ -13,7 +13,6 @@ from centers.models import MeetingRoom, Service
 from centers.span import Span
 from payments.gateways.sandbox_models import SandboxRefund
 from payments.models import Payment, PaymentState, Refund, RefundState, SandboxPayment
-from reservations import pricing
 from reservations.generate.loading import Loader
 from reservations.generate.names import FIRST_NAMES, LAST_NAMES
 from reservations.generate.people import Customer, People
@@ -28,8 +27,9 @@ from reservations.models import (
     PromoRedemption,
     Reservation,
 )
-from reservations.pricing import Extra, Quote
-from reservations.status import BOOKED, HOLDING, Status
+from reservations.models.status import BOOKED, HOLDING, Status
+from reservations.pricing import quote as pricing
+from reservations.pricing.quote import Extra, Quote
 
 HALF_HOURS = (2, 2, 2, 3, 4, 4, 4, 6, 8, 8, 16, 16)
 DAYS_AHEAD = 30

@@ -12,10 +12,10 @@ from django.contrib.auth.hashers import make_password
 from accounts.models import ApiToken, User, digest_of
 from payments.cards import Brand
 from payments.models import SandboxCard, SavedCard
-from reservations.allowances import Offer
 from reservations.generate.loading import Loader
 from reservations.generate.names import COMPANIES, FIRST_NAMES, LAST_NAMES, TRADES
 from reservations.models import Allowance
+from reservations.pricing.allowances import Offer
 
 PASSWORD = "quiet-harbour-42"
 STAFF = 9

@@ -8,7 +8,7 @@ import django.db.models.deletion
 from django.conf import settings
 from django.db import migrations, models
 
-import reservations.constraints
+import reservations.models.constraints
 import roombook.money
 
 
@@ -22,7 +22,7 @@ class Migration(migrations.Migration):
 
     operations = [
         # For the exclusion constraint below; nothing on SQLite.
-        reservations.constraints.BtreeGist(),
+        reservations.models.constraints.BtreeGist(),
         migrations.CreateModel(
             name="Partner",
             fields=[
@@ -783,12 +783,12 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name="reservation",
-            constraint=reservations.constraints.PostgresExclusion(
+            constraint=reservations.models.constraints.PostgresExclusion(
                 condition=models.Q(("holds_slot", True)),
                 expressions=[
                     ("room", "="),
                     (
-                        reservations.constraints.TimestampRange(
+                        reservations.models.constraints.TimestampRange(
                             "start",
                             "occupied_until",
                             django.contrib.postgres.fields.ranges.RangeBoundary(),

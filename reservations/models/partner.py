@@ -2,7 +2,7 @@ from typing import Any
 
 from django.db import models
 
-from reservations.codes import canonical
+from reservations.models.codes import canonical
 
 
 class Partner(models.Model):

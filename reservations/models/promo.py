@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 
-from reservations.codes import canonical
+from reservations.models.codes import canonical
 from roombook.money import MoneyField
 
 

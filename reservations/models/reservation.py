@@ -11,13 +11,13 @@ from django.db import DatabaseError, models
 from django.db.models import F, Q
 
 from centers.span import Span
-from reservations import history
-from reservations.constraints import NAME, PostgresExclusion, TimestampRange, is_overlap
-from reservations.querysets import ReservationQuerySet
-from reservations.status import HOLDING, IllegalMove, Status, may_move
+from reservations.booking import history
+from reservations.models.constraints import NAME, PostgresExclusion, TimestampRange, is_overlap
+from reservations.models.querysets import ReservationQuerySet
+from reservations.models.status import HOLDING, IllegalMove, Status, may_move
+from roombook.db.prepared_writes import prepared_writes
 from roombook.errors import SlotUnavailable
 from roombook.money import MoneyField
-from roombook.prepared_writes import prepared_writes
 
 if TYPE_CHECKING:
     from accounts.models import User

@@ -24,7 +24,7 @@ from rest_framework.views import set_rollback
 
 from roombook import errors
 from roombook.api import envelope, negotiation
-from roombook.api.flat import INDEX, Order, Path, Shape, name_of
+from roombook.api.csv_table import INDEX, Order, Path, Shape, name_of
 from roombook.api.naming import contract_path
 from roombook.logging import request_id
 from roombook.middleware import is_api

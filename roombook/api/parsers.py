@@ -16,7 +16,7 @@ from rest_framework.exceptions import ParseError, UnsupportedMediaType
 from rest_framework.request import Request
 from rest_framework_csv.parsers import CSVParser as LibraryCSVParser
 
-from roombook.api import flat
+from roombook.api import csv_table
 
 MAX_BODY = 256 * 1024
 MAX_DEPTH = 32
@@ -173,6 +173,6 @@ class CSVParser(LibraryCSVParser):
     ) -> dict[str, Any]:
         # The library's own reading drops line ends inside cells and keeps the BOM.
         try:
-            return flat.read_request(text_of(stream.read(), media_type))
-        except flat.BadTable as error:
+            return csv_table.read_request(text_of(stream.read(), media_type))
+        except csv_table.BadTable as error:
             raise ParseError(str(error)) from error

@@ -7,7 +7,7 @@ from rest_framework import renderers
 from rest_framework.utils.encoders import JSONEncoder
 from rest_framework_csv.renderers import CSVRenderer as LibraryCSVRenderer
 
-from roombook.api import flat
+from roombook.api import csv_table
 
 # The framework would make one for each answer.
 ENCODER = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -61,7 +61,7 @@ class CSVRenderer(LibraryCSVRenderer):
         writer_opts: Mapping[str, Any] | None = None,
     ) -> bytes:
         view = (renderer_context or {}).get("view")
-        table = flat.to_table(
+        table = csv_table.to_table(
             data,
             rows=getattr(view, "csv_rows", None),
             shape=view.Output.shape() if view else {},

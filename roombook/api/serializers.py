@@ -22,7 +22,7 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.fields import SkipField, empty
 
-from roombook.api.flat import Cell, Shape
+from roombook.api.csv_table import Cell, Shape
 from roombook.api.naming import snake_case
 from roombook.api.urls import absolute
 

@@ -33,6 +33,7 @@ from django.urls import path, reverse
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
+from roombook.backoffice.typing_bases import PagePart
 from roombook.imports import files
 from roombook.imports.checking import Check
 from roombook.imports.exporting import Export
@@ -42,7 +43,6 @@ from roombook.imports.plan import Checked, Origin, Plan
 from roombook.imports.sheet import Allowed, Sheet
 from roombook.imports.writing import Refused, write
 from roombook.middleware import client_address
-from roombook.parts import PagePart
 
 logger = logging.getLogger(__name__)
 

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from auditlog.models import LogEntry
 from django.db import IntegrityError, OperationalError, connection
 
-from roombook import history
+from roombook.backoffice import audit_log
+from roombook.db.transactions import in_transaction
 from roombook.imports.batches import batches
 from roombook.imports.plan import Checked, Origin, Plan
 from roombook.imports.sheet import Sheet
-from roombook.transactions import in_transaction
 
 
 class Refused(Exception):
@@ -104,7 +104,7 @@ def _columns_written(sheet: Sheet, changed: Sequence[Checked]) -> list[str]:
 
 def _tell_history(sheet: Sheet, rows: Sequence[Checked], origin: Origin) -> None:
     LogEntry.objects.bulk_create(
-        history.entry(
+        audit_log.entry(
             row.instance,
             LogEntry.Action.CREATE if row.kind == Checked.NEW else LogEntry.Action.UPDATE,
             changes=_history_of(sheet, row),

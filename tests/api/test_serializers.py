@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.exceptions import ValidationError
 
-from roombook.api.flat import Cell
+from roombook.api.csv_table import Cell
 from roombook.api.serializers import (
     BooleanField,
     CenterDateTimeField,

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import urlencode
 
+from reservations.admin.reports.report_tables import REPORTS
 from reservations.generate.people import PASSWORD, administrator_of
-from reservations.office.books import REPORTS
 from tests.bench.cases import World
 from tests.bench.cluster import SEED
 from tests.bench.servers import HOST, Server

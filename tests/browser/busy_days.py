@@ -35,8 +35,8 @@ def main() -> None:
 
     from accounts.models import User
     from centers.models import MeetingRoom
-    from reservations.actions import create_draft
-    from reservations.checkout import check_out
+    from reservations.booking.checkout import check_out
+    from reservations.booking.drafts import create_draft
     from reservations.demo.people import ROLES_AT, STAFF
     from roombook.errors import DomainError
     from tests.factories_reservations import by_card

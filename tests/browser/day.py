@@ -9,9 +9,9 @@ from django.utils import timezone
 from accounts.models import User
 from centers.models import MeetingRoom
 from reservations import availability
-from reservations.actions import create_draft
-from reservations.booking_span import span_at
-from reservations.checkout import Means, check_out
+from reservations.booking.checkout import Means, check_out
+from reservations.booking.drafts import create_draft
+from reservations.booking.span import span_at
 from reservations.demo.people import DEMO, GUEST, PASSWORD, ROLES_AT, card_of
 from reservations.models import Reservation
 

@@ -7,7 +7,7 @@ from playwright.sync_api import Page, expect
 
 from centers.models import Rate
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.browser.day import CENTER, Phone, open_day, request_for, room
 
 

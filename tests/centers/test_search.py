@@ -4,11 +4,11 @@ import itertools
 
 import pytest
 
-from centers import options, search
-from centers.filters import NO_FILTERS, Filters
 from centers.geo import Place
 from centers.models import Center
 from centers.querysets import Circle
+from centers.search import filter_options, locations
+from centers.search.filters import NO_FILTERS, Filters
 from tests import factories_centers as make
 from tests.factories_people import UserFactory
 
@@ -108,9 +108,11 @@ def test_every_search_says_what_the_plain_questions_say(
 ):
     settings.SEARCH_MAX_RESULTS = limit
     if many:
-        monkeypatch.setattr(options, "some_matching", lambda *_, **__: [()] * (options.FEW + 1))
+        monkeypatch.setattr(
+            filter_options, "some_matching", lambda *_, **__: [()] * (filter_options.FEW + 1)
+        )
     for fields in asked(kinds, centers):
-        found = search.search_locations(user, **fields)
+        found = locations.search_locations(user, **fields)
         expected, narrowing = plainly(**fields)
         assert [center.id for center in found.centers] == expected[:limit], fields
         assert options_told(found) == narrowing, fields
@@ -121,9 +123,9 @@ def test_an_area_says_what_the_plain_questions_say(
     user, kinds, centers, settings, monkeypatch, limit
 ):
     settings.SEARCH_MAX_RESULTS = limit
-    monkeypatch.setattr(options, "some_of", lambda _: [()] * (options.FEW + 1))
+    monkeypatch.setattr(filter_options, "some_of", lambda _: [()] * (filter_options.FEW + 1))
     for city, filters in itertools.product(("Denver", "Boulder"), wishes(kinds, centers)):
-        found = search.city_centers(user, city_name=city, filters=filters)
+        found = locations.city_centers(user, city_name=city, filters=filters)
         listed = Center.objects.listed().in_city(city)
         expected = [center.pk for center in listed.meeting(filters).by_rank()]
         assert [center.id for center in found.centers] == expected[:limit]

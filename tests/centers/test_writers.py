@@ -9,10 +9,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from centers import search
 from centers.models import Center
+from centers.records import ShownCenter
+from centers.search import locations
 from centers.serializers import CenterInfoFull
-from centers.shown import ShownCenter
 from roombook.api.serializers import ContractSerializer
 from tests import factories_centers as make
 from tests.factories_people import UserFactory
@@ -41,7 +41,7 @@ def user(db):
 
 def assert_told_alike(user, **context):
     """As JSON, so that the order of the names counts too."""
-    found = search.search_locations(user).centers
+    found = locations.search_locations(user).centers
     plain = Center.objects.with_details().for_user(user).in_bulk()
     for shown in found:
         assert isinstance(shown, ShownCenter)

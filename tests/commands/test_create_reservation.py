@@ -8,7 +8,7 @@ import time_machine
 from django.core.management import CommandError
 
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_centers import FlatRateFactory, ServiceFactory
 from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import NOW, a_room, booked

@@ -24,11 +24,12 @@ from centers.models import (
     Service,
 )
 from payments.models import Payment, SavedCard
-from reservations import actions, promos
+from reservations.booking import drafts
 from reservations.demo import bookings, pictures
 from reservations.demo.world import CENTERS
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, Reservation
-from reservations.status import Status
+from reservations.models.status import Status
+from reservations.pricing import promo_codes
 from roombook.errors import PromoCodeInvalid
 from roombook.places import time_zone_at
 from tests.factories_people import UserFactory
@@ -250,11 +251,11 @@ def test_promo_codes_and_the_partner(seeded):
     user = draft.user
 
     with pytest.raises(PromoCodeInvalid, match="expired"):
-        actions.apply_promo_code(draft.pk, "EXPIRED", user=user, now=now)
-    draft = actions.apply_promo_code(draft.pk, "once", user=user, now=now)
-    promos.take(draft, discount=25, now=now)
+        drafts.apply_promo_code(draft.pk, "EXPIRED", user=user, now=now)
+    draft = drafts.apply_promo_code(draft.pk, "once", user=user, now=now)
+    promo_codes.take(draft, discount=25, now=now)
     with pytest.raises(PromoCodeInvalid, match="used up"):
-        promos.require_usable(PromoCode.objects.get(code="ONCE"), draft, now=now)
+        promo_codes.require_usable(PromoCode.objects.get(code="ONCE"), draft, now=now)
     assert PromoCode.objects.get(code="WELCOME10").percent == 10
 
 

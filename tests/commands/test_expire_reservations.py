@@ -8,7 +8,7 @@ from django.core.management import CommandError
 
 from payments.models import PaymentState
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_reservations import HOUR, NOW, START, a_room, booked, draft, requested
 
 pytestmark = pytest.mark.django_db

@@ -7,7 +7,7 @@ import pytest
 import time_machine
 from django.core.management import CommandError
 
-from reservations import actions, checkout
+from reservations.booking import checkout, drafts
 from reservations.models import Reservation
 from tests.factories_centers import FlatRateFactory, ServiceFactory
 from tests.factories_people import UserFactory
@@ -97,7 +97,7 @@ def discounted():
     AllowanceFactory(user=ada, description="Plan", hours=2)
     PromoCodeFactory(code="TEN")
     reservation = draft(ada, hours=5)
-    return actions.apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+    return drafts.apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
 
 
 def test_a_reservation_shows_its_allowances_and_its_promo_code(run, discounted):

@@ -11,13 +11,14 @@ from django.db import connection, transaction
 
 from accounts.models import User
 from centers.models import Center, MeetingRoom
-from centers.search_index import refresh
+from centers.search.index import refresh
 from payments.models import Payment
-from reservations import billing, integrity
+from reservations.booking import integrity
 from reservations.generate import bookings, maker
 from reservations.generate.people import token_of
 from reservations.models import LineItem, Reservation
-from reservations.status import BOOKED, Status
+from reservations.models.status import BOOKED, Status
+from reservations.pricing import bill
 from tests.factories_centers import CenterFactory
 from tests.factories_people import UserFactory
 
@@ -83,9 +84,7 @@ def test_prices_are_those_of_any_quote(run):
     plain = Reservation.objects.filter(promo_code=None, allowance_uses=None)
 
     for reservation in plain.select_related("room__center", "room__rate")[:100]:
-        quote = billing.list_price(
-            reservation.room, reservation.span, billing.extras_of(reservation)
-        )
+        quote = bill.list_price(reservation.room, reservation.span, bill.extras_of(reservation))
         lines = LineItem.objects.filter(reservation=reservation).order_by("position")
         assert [line.total for line in lines] == [line.total for line in quote.lines]
         assert [line.description for line in lines] == [line.description for line in quote.lines]

@@ -7,14 +7,14 @@ import pytest
 import time_machine
 from django.core.management import CommandError
 
-from payments import actions as payments
+from payments import processing as payments
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import Payment, PaymentState, Refund, RefundState
-from reservations import approval, cancellation
+from reservations.booking import approval, cancellation
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_reservations import NOW, booked, requested
 
 pytestmark = pytest.mark.django_db

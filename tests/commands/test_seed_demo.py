@@ -12,7 +12,7 @@ from centers.models import Center, Closure, MeetingRoom
 from reservations.demo.catalog import HOLIDAYS
 from reservations.demo.world import CENTERS
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_centers import CenterFactory
 from tests.factories_people import UserFactory
 

@@ -9,9 +9,9 @@ from django.utils import timezone
 
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, PaymentState, RefundState
-from reservations import integrity
+from reservations.booking import integrity
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 
 # What the gateway must say of the one payment that counts, by the reservation's status.
 MONEY = {

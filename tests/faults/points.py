@@ -19,25 +19,25 @@ from django.utils import timezone
 # Right after this function: by its name, what calls it, and so which step was just made.
 SANDBOX = "payments.gateways.sandbox"
 POINTS = {
-    "in T1": ("reservations.billing", "take_benefits"),
-    "after T1": ("reservations.checkout", "_begin"),
+    "in T1": ("reservations.pricing.bill", "take_benefits"),
+    "after T1": ("reservations.booking.checkout", "_begin"),
     "in authorize": (SANDBOX, "judge"),
     "after authorize": (SANDBOX, "SandboxGateway.authorize"),
-    "in T2": ("reservations.checkout", "_book"),
-    "after T2": ("reservations.checkout", "conclude"),
+    "in T2": ("reservations.booking.checkout", "_book"),
+    "after T2": ("reservations.booking.checkout", "conclude"),
     # Also the inside of a refund.
     "in capture": (SANDBOX, "locked"),
     "after the gateway's capture": (SANDBOX, "SandboxGateway.capture"),
-    "after capture": ("payments.actions", "capture"),
-    "in approval": ("reservations.approval", "open_payment_of"),
-    "after approval": ("reservations.approval", "_approve"),
-    "in cancel": ("reservations.billing", "give_back_benefits"),
-    "after cancel": ("reservations.cancellation", "_cancel"),
+    "after capture": ("payments.processing", "capture"),
+    "in approval": ("reservations.booking.approval", "open_payment_of"),
+    "after approval": ("reservations.booking.approval", "_approve"),
+    "in cancel": ("reservations.pricing.bill", "give_back_benefits"),
+    "after cancel": ("reservations.booking.cancellation", "_cancel"),
     "after the gateway's refund": (SANDBOX, "SandboxGateway.refund"),
-    "after refund": ("payments.actions", "pay_back"),
+    "after refund": ("payments.processing", "pay_back"),
     "after lookup": (SANDBOX, "SandboxGateway.lookup"),
     "after the gateway's void": (SANDBOX, "SandboxGateway.void"),
-    "after void": ("payments.actions", "void"),
+    "after void": ("payments.processing", "void"),
 }
 
 CRASH, PAUSE, EXPLODE, CLOCK = "crash", "pause", "explode", "clock"

@@ -10,7 +10,7 @@ from functools import partial
 import pytest
 
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
 from tests.faults import books, figures
 from tests.faults.client import BROKEN, Answer, at_once, insist

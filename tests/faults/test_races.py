@@ -11,7 +11,7 @@ import pytest
 from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from payments.models import Payment
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.faults import books, figures
 from tests.faults.client import Answer, at_once, insist
 from tests.faults.size import SIZE

@@ -13,7 +13,7 @@ import pytest
 from django.utils import timezone
 
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
 from tests.faults import books, figures, unguarded
 from tests.faults.client import Answer, at_once

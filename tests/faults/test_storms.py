@@ -18,7 +18,7 @@ from functools import partial
 import pytest
 
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.faults import books, figures
 from tests.faults.client import Answer, insist
 from tests.faults.service import Service

@@ -13,9 +13,10 @@ from django.db import connection
 from django.db.models import QuerySet
 
 from payments.models import Payment
-from reservations import allowances, availability, promos
-from reservations.constraints import NAME
+from reservations import availability
 from reservations.models import PromoCode, PromoRedemption, Reservation
+from reservations.models.constraints import NAME
+from reservations.pricing import allowances, promo_codes
 
 # Between looking and acting, where a rival comes in.
 GAP = 0.1
@@ -43,7 +44,7 @@ def take_guards_off() -> None:
     QuerySet.select_for_update = unlocked
     for module, name in (
         (availability, "of"),
-        (promos, "require_usable"),
+        (promo_codes, "require_usable"),
         (allowances, "valid_for"),
     ):
         setattr(module, name, slow(getattr(module, name)))

@@ -13,7 +13,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from centers.models import MeetingRoom
-from reservations import actions
+from reservations.booking import drafts
 from reservations.models import Reservation
 from tests.factories_centers import (
     CenterFactory,
@@ -100,11 +100,11 @@ class World:
         """A priced draft; one `made` long ago has lost its hold."""
         now = made or timezone.now()
         start = start or self.start()
-        reservation = actions.create_draft(
+        reservation = drafts.create_draft(
             customer.user, room_id=room.pk, start=start, end=start + hours * HOUR, now=now
         )
         if promo:
-            actions.apply_promo_code(reservation.pk, promo, user=customer.user, now=now)
+            drafts.apply_promo_code(reservation.pk, promo, user=customer.user, now=now)
         return reservation
 
     def draft_anyway(self, customer: Customer, *args: Any, **how: Any) -> Reservation:

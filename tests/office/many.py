@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from reservations.models import Reservation
-from reservations.status import HOLDING, Status
+from reservations.models.status import HOLDING, Status
 
 MINUTE = dt.timedelta(minutes=1)
 

@@ -9,9 +9,9 @@ import time_machine
 from django.db.models import Q
 from django.urls import reverse
 
+from reservations.admin import allowance_balances
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode
-from reservations.office import benefits
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.centers.test_admin import errors_of
 from tests.centers.test_admin import form_of as fields_of
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -66,7 +66,7 @@ def reservation():
 def told(allowance):
     return [
         (f"{each.month:%Y-%m}", each.given, each.used, each.left, each.used_until_then)
-        for each in benefits.statement(allowance, TODAY)
+        for each in allowance_balances.statement(allowance, TODAY)
     ]
 
 
@@ -84,7 +84,7 @@ def test_monthly_hours_lapse_with_their_month(reservation):
         ("2027-02", 15, 0, 15, 3),
         ("2027-01", 10, 3, 7, 3),
     ]
-    assert benefits.hours_left([monthly], TODAY) == {monthly.pk: 10}
+    assert allowance_balances.hours_left([monthly], TODAY) == {monthly.pk: 10}
 
 
 def test_one_off_hours_are_carried_on(reservation):
@@ -96,7 +96,7 @@ def test_one_off_hours_are_carried_on(reservation):
         ("2027-02", 0, 3, 3, 7),
         ("2027-01", 10, 4, 6, 4),
     ]
-    assert benefits.hours_left([gift], TODAY) == {gift.pk: 3}
+    assert allowance_balances.hours_left([gift], TODAY) == {gift.pk: 3}
 
 
 def test_an_unused_allowance_tells_this_month():
@@ -153,8 +153,8 @@ def test_revenue_is_of_those_that_came_about(office):
     for index, status in enumerate(Status):
         start = THEN + index * dt.timedelta(days=1)
         many(room, user, 2, start=start, status=status, promo_code=promo, partner=partner)
-    brought = benefits.brought_by("promo_code", [promo.pk], seen=Q())
-    assert brought == {promo.pk: benefits.Brought(6, Decimal("60.00"))}
+    brought = allowance_balances.brought_by("promo_code", [promo.pk], seen=Q())
+    assert brought == {promo.pk: allowance_balances.Brought(6, Decimal("60.00"))}
     for model, row in (("promocode", promo), ("partner", partner)):
         for page in (url(model, "changelist"), url(model, "change", row.pk)):
             assert "$60.00" in text_of(office.get(page))
@@ -168,7 +168,9 @@ def test_other_currencies_are_not_added_up(office):
     rows = many(a_room(), UserFactory(), 2, start=THEN, partner=partner)
     rows[0].currency = "EUR"
     rows[0].save()
-    assert benefits.brought_by("partner", [partner.pk], seen=Q())[partner.pk].bookings == 1
+    assert (
+        allowance_balances.brought_by("partner", [partner.pk], seen=Q())[partner.pk].bookings == 1
+    )
 
 
 def test_figures_are_of_the_centers_that_one_sees(client, staff):

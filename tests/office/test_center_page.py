@@ -14,7 +14,7 @@ from django.urls import reverse
 from accounts.models import CenterRole
 from centers import holidays, models
 from centers.holidays import Holiday
-from roombook.admin import CappedPaginator
+from roombook.backoffice.model_admin import CappedPaginator
 from tests.centers.test_admin import errors_of, form_of
 from tests.factories_centers import (
     CenterFactory,

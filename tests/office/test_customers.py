@@ -8,9 +8,9 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
-from accounts import customers, people
+from accounts import customer_access, user_search
 from accounts.models import User
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_people import StaffFactory, UserFactory, token_of
 from tests.office.counting import queries_of
 from tests.office.many import many
@@ -54,26 +54,26 @@ def test_are_not_found_by_what_stands_inside(client, desk, world, words):
 
 
 def test_somebody_elses_customer_is_found_by_the_whole_address_for_a_booking(desk, world):
-    assert list(customers.findable(desk, "bob@example.com")) == [world.bob]
-    assert list(customers.findable(desk, " BOB@example.com ")) == [world.bob]
-    assert list(customers.findable(desk, "bob@example")) == []
-    assert list(customers.findable(desk, "love")) == [world.ada]
+    assert list(customer_access.findable(desk, "bob@example.com")) == [world.bob]
+    assert list(customer_access.findable(desk, " BOB@example.com ")) == [world.bob]
+    assert list(customer_access.findable(desk, "bob@example")) == []
+    assert list(customer_access.findable(desk, "love")) == [world.ada]
 
 
 def test_viewers_find_nobody(staff, world):
     viewer = staff("Viewer", world.center)
 
-    assert list(customers.findable(viewer, "bob@example.com")) == []
-    assert list(customers.findable(viewer, "ada")) == []
+    assert list(customer_access.findable(viewer, "bob@example.com")) == []
+    assert list(customer_access.findable(viewer, "ada")) == []
 
 
 def test_the_crowd_elsewhere_does_not_hide_ones_own(desk, world):
     User.objects.bulk_create(
         User(email=f"love{n}@example.com", first_name="X", last_name="Lovelace")
-        for n in range(people.MOST + 10)
+        for n in range(user_search.MOST + 10)
     )
 
-    assert world.ada in customers.findable(desk, "love")
+    assert world.ada in customer_access.findable(desk, "love")
 
 
 def test_the_page_tells_bookings_spend_and_devices(client, staff, world):
@@ -133,7 +133,7 @@ def test_devices_are_signed_out_after_a_question(client, staff, world):
 
 
 def test_when_a_device_was_used_last_is_known_to_the_day(world):
-    from accounts import devices
+    from accounts.admin import devices
 
     world.ada.tokens.all().delete()
     token_of(world.ada, age=dt.timedelta(days=3))
@@ -187,7 +187,7 @@ def test_every_way_to_search_leads_through_an_index():
         cursor.execute("ANALYZE accounts_user")
     for words in ("c77@", "smith77", "cy7 smith7", "+1 77"):
         with CaptureQueriesContext(connection) as queries:
-            people.beginning_with(words)
+            user_search.beginning_with(words)
         for query in queries:
             with connection.cursor() as cursor:
                 cursor.execute("EXPLAIN " + query["sql"])

@@ -11,9 +11,9 @@ from django.urls import reverse
 from accounts.outbox import OutboxMessage, State
 from centers.models import Center
 from payments.models import Dispute, Payment, PaymentState, Refund, RefundState
+from reservations.admin.dashboard.dashboard import home
 from reservations.models import Reservation
-from reservations.office.home import home
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import HOUR, ReservationFactory, a_room, booked, requested
 from tests.office.counting import queries_of
@@ -380,7 +380,7 @@ def test_the_utilization_of_the_week():
 
 def test_too_many_rooms_for_the_page_are_told(monkeypatch):
     a_room()
-    monkeypatch.setattr("reservations.office.utilization.MOST_ROOMS", 0)
+    monkeypatch.setattr("reservations.admin.reports.utilization.MOST_ROOMS", 0)
 
     page = seen(AdministratorFactory())
 
@@ -390,7 +390,7 @@ def test_too_many_rooms_for_the_page_are_told(monkeypatch):
 
 def test_of_too_many_centers_the_reports_have_the_figures(monkeypatch, client):
     a_room()
-    monkeypatch.setattr("reservations.office.home.MOST_CENTERS", 0)
+    monkeypatch.setattr("reservations.admin.dashboard.dashboard.MOST_CENTERS", 0)
     client.force_login(AdministratorFactory())
 
     answer = client.get("/admin/")

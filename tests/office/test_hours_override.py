@@ -5,9 +5,9 @@ import datetime as dt
 import pytest
 
 from centers.models import Closure
-from reservations import actions, approval, checkout, drafting, history, moving
+from reservations.booking import approval, checkout, drafts, history, rescheduling, staff_drafts
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from roombook.errors import InvalidRequest, SlotUnavailable
 from tests.factories_people import UserFactory
 from tests.factories_reservations import HOUR, NOW, START, a_room, by_card, draft
@@ -126,7 +126,9 @@ def test_moved_to_another_room_at_the_same_time_it_is_still_allowed(room, manage
         capacity=8,
         rate=room.rate,
     )
-    moving.move(made.pk, room_id=other.pk, start=made.start, end=made.end, by=manager, now=NOW)
+    rescheduling.move(
+        made.pk, room_id=other.pk, start=made.start, end=made.end, by=manager, now=NOW
+    )
     made.refresh_from_db()
     assert made.room == other
     assert made.hours_override_reason == REASON
@@ -135,7 +137,7 @@ def test_moved_to_another_room_at_the_same_time_it_is_still_allowed(room, manage
 def test_moved_to_another_time_it_is_not(room, manager):
     made = in_the_evening(room, manager)
     with pytest.raises(SlotUnavailable):
-        moving.move(
+        rescheduling.move(
             made.pk,
             room_id=room.pk,
             start=made.start + HOUR,
@@ -147,7 +149,9 @@ def test_moved_to_another_time_it_is_not(room, manager):
 
 def test_moved_into_the_hours_it_needs_no_reason_any_more(room, manager):
     made = in_the_evening(room, manager)
-    moving.move(made.pk, room_id=room.pk, start=START, end=START + 3 * HOUR, by=manager, now=NOW)
+    rescheduling.move(
+        made.pk, room_id=room.pk, start=START, end=START + 3 * HOUR, by=manager, now=NOW
+    )
     made.refresh_from_db()
     assert made.hours_override_reason == ""
     assert history.of(made).first().changes["hours_override_reason"] == [REASON, ""]
@@ -158,7 +162,7 @@ def test_moved_into_the_hours_it_needs_no_reason_any_more(room, manager):
 
 def seen(room, user=None, **asked):
     asked = {"start": START, "end": START + 3 * HOUR, **asked}
-    return drafting.preview(user, room, now=NOW, **asked)
+    return staff_drafts.preview(user, room, now=NOW, **asked)
 
 
 def test_the_preview_writes_nothing_and_says_what_the_draft_then_costs(room):
@@ -200,7 +204,7 @@ ADA = {"email": " New@Example.com ", "first_name": "Ada", "last_name": "King"}
 
 
 def for_new(room, by, customer=ADA, **asked):
-    return drafting.draft_for_new_customer(
+    return staff_drafts.draft_for_new_customer(
         customer,
         room_id=room.pk,
         start=START,
@@ -252,10 +256,10 @@ def test_where_the_draft_is_refused_no_account_is_left(room, manager):
 
 def test_a_second_draft_of_the_same_customer_takes_over_the_hold(room, manager):
     user = UserFactory()
-    first = actions.create_draft(
+    first = drafts.create_draft(
         user, room_id=room.pk, start=START, end=START + HOUR, created_by=manager, now=NOW
     )
-    second = actions.create_draft(
+    second = drafts.create_draft(
         user, room_id=room.pk, start=START, end=START + HOUR, created_by=manager, now=NOW
     )
     first.refresh_from_db()

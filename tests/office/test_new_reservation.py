@@ -182,7 +182,7 @@ def test_the_box_finds_by_name_company_and_address(office, user):
 
 
 def test_the_box_bears_a_name_that_very_many_have(office, monkeypatch):
-    monkeypatch.setattr("accounts.people.MOST", 3)
+    monkeypatch.setattr("accounts.user_search.MOST", 3)
     UserFactory.create_batch(5, last_name="Smith")
     assert len(offered(office, "smith")) == 5
 

@@ -5,14 +5,14 @@ from decimal import Decimal
 
 import pytest
 
-from reservations import actions, adjusting, cancellation
+from reservations.admin.reports import discounts, outcomes, selection
+from reservations.admin.reports.discounts import Cost
+from reservations.admin.reports.outcomes import Outcomes
+from reservations.admin.reports.periods import Period
+from reservations.admin.reports.selection import Selection, TooMuch
+from reservations.booking import cancellation, drafts, price_adjustments
 from reservations.models import AllowanceUse, LineItem, LineItemType
-from reservations.office import discounts, outcomes, selection
-from reservations.office.discounts import Cost
-from reservations.office.outcomes import Outcomes
-from reservations.office.periods import Period
-from reservations.office.selection import Selection, TooMuch
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -116,8 +116,8 @@ def test_what_was_taken_off_the_bills():
     AllowanceFactory(user=user, hours=2, description="Founder hours")
     PromoCodeFactory(code="HALF", percent=Decimal(50))
     reservation = draft(user, room)
-    actions.apply_promo_code(reservation.pk, "HALF", user=user, now=NOW)
-    adjusting.adjust_price(
+    drafts.apply_promo_code(reservation.pk, "HALF", user=user, now=NOW)
+    price_adjustments.adjust_price(
         reservation.pk,
         amount=Decimal(-5),
         reason="Cold coffee",
@@ -159,7 +159,7 @@ def test_discounts_add_up_by_center_month_code_and_allowance():
         room = rooms[number % 2]
         reservation = draft(user, room, start=START + number * 7 * DAY)
         code = codes[number % 3 % 2].code
-        actions.apply_promo_code(reservation.pk, code, user=user, now=NOW)
+        drafts.apply_promo_code(reservation.pk, code, user=user, now=NOW)
         checkout.check_out(reservation.pk, user=user, means=by_card(), now=NOW)
 
     found = given(SPRING)

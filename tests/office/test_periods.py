@@ -4,8 +4,8 @@ import datetime as dt
 
 import pytest
 
+from reservations.admin.reports.periods import Period, starting_in
 from reservations.models import Reservation
-from reservations.office.periods import Period, starting_in
 from tests.factories_people import UserFactory
 from tests.factories_reservations import HOUR, a_room
 from tests.office.many import many

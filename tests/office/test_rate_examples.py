@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from django.urls import reverse
 
-from centers.examples import LENGTHS, brief, examples
+from centers.admin.rate_examples import LENGTHS, brief, examples
 from centers.models import Rate
 from tests.centers.test_admin import errors_of, form_of
 from tests.factories_centers import RateFactory

@@ -12,9 +12,9 @@ from django.db import OperationalError
 from openpyxl import load_workbook
 
 from centers.models import Center
-from reservations.office import selection, utilization
-from reservations.office.books import REPORTS
-from reservations.status import Status
+from reservations.admin.reports import selection, utilization
+from reservations.admin.reports.report_tables import REPORTS
+from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,

@@ -10,8 +10,8 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from reservations.models import Partner, Reservation
-from reservations.status import Status
-from roombook.admin import CappedPaginator, ModelAdmin
+from reservations.models.status import Status
+from roombook.backoffice.model_admin import CappedPaginator, ModelAdmin
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -315,7 +315,7 @@ def test_each_way_into_the_list_goes_by_an_index(office):
     """On a table too small for it to pay, so that sequential reading is made dear."""
     from django.db import connection
 
-    from accounts.people import _by_names
+    from accounts.user_search import _by_names
 
     many(a_room(), UserFactory(), 50, start=NOW)
     ways = {

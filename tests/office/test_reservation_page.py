@@ -11,11 +11,12 @@ from django.urls import reverse
 from accounts.models import CenterRole
 from accounts.outbox import OutboxMessage
 from payments.models import Refund
-from reservations import adjusting, approval, checkout, history, mail
-from reservations.actions import apply_promo_code
+from reservations.admin.actions import STEPS
+from reservations.booking import approval, checkout, history, price_adjustments
+from reservations.booking.drafts import apply_promo_code
 from reservations.models import PriceAdjustment, Reservation
-from reservations.office.steps import STEPS
-from reservations.status import Status
+from reservations.models.status import Status
+from reservations.notifications import emails
 from tests.factories_centers import MeetingRoomFactory, RateFactory
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
@@ -85,7 +86,7 @@ def test_the_page_tells_what_was_booked_paid_mailed_and_done(office):
     reservation = draft(ada, attendees=[{"name": "Grace Hopper"}])
     apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
     checkout.check_out(reservation.pk, user=ada, means=by_card(), now=NOW)
-    adjusting.adjust_price(
+    price_adjustments.adjust_price(
         reservation.pk, amount=Decimal(-5), reason="Projector broke", by=ada, now=NOW
     )
 
@@ -146,7 +147,7 @@ def test_a_step_that_there_is_not_is_not_found(office):
 def test_the_page_asks_as_often_however_much_there_is(office):
     quiet, busy = booked(), booked()
     for number in range(30):
-        adjusting.adjust_price(
+        price_adjustments.adjust_price(
             busy.pk, amount=Decimal(-1), reason=f"No. {number}", by=busy.user, now=NOW
         )
 
@@ -505,7 +506,7 @@ def test_the_last_mail_is_sent_again(office):
     confirm(office, reservation, "resend")
 
     assert reservation.user.email in shown
-    assert OutboxMessage.objects.about(mail.matter(reservation)).count() == 2
+    assert OutboxMessage.objects.about(emails.matter(reservation)).count() == 2
     assert history.of(reservation)[0].changes == {"mail": [None, "confirmed, sent again"]}
 
 

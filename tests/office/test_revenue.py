@@ -6,13 +6,13 @@ from decimal import Decimal
 import pytest
 
 from payments.models import Payment, PaymentState, Refund, RefundState
-from reservations import cancellation
+from reservations.admin.reports import revenue, selection
+from reservations.admin.reports.periods import Period
+from reservations.admin.reports.revenue import DIRECT, NOTHING, Source, Takings
+from reservations.admin.reports.selection import Selection, TooMuch
+from reservations.booking import cancellation
 from reservations.models import LineItem, LineItemType
-from reservations.office import revenue, selection
-from reservations.office.periods import Period
-from reservations.office.revenue import DIRECT, NOTHING, Source, Takings
-from reservations.office.selection import Selection, TooMuch
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     NOW,

@@ -21,9 +21,9 @@ from django.urls import URLResolver, reverse
 from accounts.models import CenterRole, User
 from accounts.outbox import OutboxMessage
 from payments.models import Dispute, Payment, Refund
+from reservations.admin.actions import STEPS
 from reservations.models import Allowance, Partner, PromoCode
-from reservations.office.steps import STEPS
-from roombook import history
+from roombook.backoffice import audit_log
 from tests import factories_centers as make
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
 from tests.world import NOW, World
@@ -287,7 +287,7 @@ def rows_of(world):
         ),
     )
     for row in rows["centers.Landmark"]:
-        history.record(row, {"name": ("Once", row.name)})
+        audit_log.record(row, {"name": ("Once", row.name)})
     both(
         "auditlog.LogEntry",
         lambda _, name: LogEntry.objects.filter(object_repr=name).latest("pk"),

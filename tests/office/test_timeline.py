@@ -8,7 +8,7 @@ import pytest
 from django.urls import reverse
 
 from centers.models import Closure
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_centers import MeetingRoomFactory, RateFactory, center_with_room
 from tests.factories_people import UserFactory
 from tests.factories_reservations import HOUR, MINUTE, NOW, START, ReservationFactory, a_room, draft

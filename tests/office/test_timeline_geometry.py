@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from centers.span import Span
-from reservations.office import timeline
-from reservations.office.timeline import Axis, Steps, axis_of
+from reservations.admin.timeline import geometry
+from reservations.admin.timeline.geometry import Axis, Steps, axis_of
 
 DENVER = ZoneInfo("America/Denver")
 SPRING, AUTUMN, PLAIN = date(2027, 3, 14), date(2027, 11, 7), date(2027, 3, 3)
@@ -96,21 +96,21 @@ def test_a_booking_over_midnight_is_open_at_the_end():
 def test_times_are_told_with_their_day_where_it_is_another():
     axis = axis_of(PLAIN, DENVER)
     evening = Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR)
-    assert timeline.told(evening, axis) == "22:00 - Thu 2027-03-04 02:00"
+    assert geometry.told(evening, axis) == "22:00 - Thu 2027-03-04 02:00"
     until_midnight = Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 2 * HOUR)
-    assert timeline.told(until_midnight, axis) == "22:00 - 24:00"
+    assert geometry.told(until_midnight, axis) == "22:00 - 24:00"
 
 
 def test_the_doubled_hour_is_told_apart_in_words_too():
     axis = axis_of(AUTUMN, DENVER)
     span = Span(at(AUTUMN, "01:30"), at(AUTUMN, "01:30", fold=1))
-    assert timeline.told(span, axis) == "01:30 MDT - 01:30 MST"
+    assert geometry.told(span, axis) == "01:30 MDT - 01:30 MST"
 
 
 @pytest.mark.parametrize(
     ("spans", "hours"),
     [
-        ([], timeline.USUAL_HOURS),
+        ([], geometry.USUAL_HOURS),
         ([("08:30", "17:00")], (7, 18)),
         ([("08:30", "17:01")], (7, 19)),
         ([("00:00", "05:00"), ("22:00", "23:00")], (0, 24)),
@@ -119,15 +119,15 @@ def test_the_doubled_hour_is_told_apart_in_words_too():
 def test_the_hours_that_matter_are_shown(spans, hours):
     day = axis_of(PLAIN, DENVER).span
     given = [Span(at(PLAIN, start), at(PLAIN, end)) for start, end in spans]
-    assert timeline.hours_shown(day, DENVER, given) == hours
+    assert geometry.hours_shown(day, DENVER, given) == hours
 
 
 def test_free_time_is_offered_by_the_hour_on_the_rooms_grid():
     axis = axis_of(PLAIN, DENVER)
     free = [Span(at(PLAIN, "09:10"), at(PLAIN, "11:30"))]
     proposed = [
-        timeline.told(slot.proposed, axis)
-        for slot in timeline.slots(axis, free, Steps(grid=15, shortest=30))
+        geometry.told(slot.proposed, axis)
+        for slot in geometry.slots(axis, free, Steps(grid=15, shortest=30))
     ]
     assert proposed == ["09:15 - 10:15", "10:00 - 11:00", "11:00 - 11:30"]
 
@@ -135,14 +135,14 @@ def test_free_time_is_offered_by_the_hour_on_the_rooms_grid():
 def test_too_short_a_gap_is_not_offered():
     axis = axis_of(PLAIN, DENVER)
     free = [Span(at(PLAIN, "09:00"), at(PLAIN, "09:20"))]
-    assert not list(timeline.slots(axis, free, Steps(grid=15, shortest=30)))
+    assert not list(geometry.slots(axis, free, Steps(grid=15, shortest=30)))
 
 
 def test_nothing_is_offered_in_the_second_showing_of_an_hour():
     axis = axis_of(AUTUMN, DENVER, (0, 4))
     offered = [
-        timeline.clock(slot.proposed.start, DENVER)
-        for slot in timeline.slots(axis, [axis.span], Steps(grid=15, shortest=30))
+        geometry.clock(slot.proposed.start, DENVER)
+        for slot in geometry.slots(axis, [axis.span], Steps(grid=15, shortest=30))
     ]
     assert offered == ["00:00", "02:00", "03:00"]
 
@@ -178,19 +178,19 @@ def test_boxes_lie_on_the_axis_and_are_as_wide_as_they_are_long(given_):
 @given(axis_and_spans())
 def test_gaps_and_what_is_taken_make_up_the_whole(given_):
     axis, spans = given_
-    left = timeline.gaps(axis.span, spans)
+    left = geometry.gaps(axis.span, spans)
     assert left == sorted(left)
     for gap in left:
         assert axis.span.contains(gap)
         assert not any(gap.overlaps(span) for span in spans)
     # Nothing is left of the gaps once they are taken too.
-    assert not timeline.gaps(axis.span, [*left, *spans])
+    assert not geometry.gaps(axis.span, [*left, *spans])
 
 
 @given(axis_and_spans())
 def test_no_two_bars_lie_upon_each_other(given_):
     _, spans = given_
-    lanes = timeline.lanes(spans)
+    lanes = geometry.lanes(spans)
     for one, (span, lane) in enumerate(zip(spans, lanes, strict=True)):
         for other in range(one):
             assert lanes[other] != lane or not span.overlaps(spans[other])
@@ -202,7 +202,7 @@ def test_no_two_bars_lie_upon_each_other(given_):
 def test_the_hours_shown_show_all(given_):
     axis, spans = given_
     day = axis_of(axis.day, axis.zone)
-    shown = axis_of(axis.day, axis.zone, timeline.hours_shown(day.span, axis.zone, spans))
+    shown = axis_of(axis.day, axis.zone, geometry.hours_shown(day.span, axis.zone, spans))
     for span in spans:
         if span.overlaps(day.span):
             seen = Span(max(span.start, day.span.start), min(span.end, day.span.end))
@@ -212,8 +212,8 @@ def test_the_hours_shown_show_all(given_):
 @given(axis_and_spans(), st.sampled_from([5, 15, 30, 60]), st.sampled_from([0, 30, 90]))
 def test_what_is_offered_is_free_long_enough_and_on_the_grid(given_, grid, shortest):
     axis, spans = given_
-    free = timeline.gaps(axis.span, spans)
-    for slot in timeline.slots(axis, free, Steps(grid, shortest)):
+    free = geometry.gaps(axis.span, spans)
+    for slot in geometry.slots(axis, free, Steps(grid, shortest)):
         assert any(gap.contains(slot.proposed) and gap.contains(slot.piece) for gap in free)
         assert slot.piece.start <= slot.proposed.start < slot.piece.end
         assert slot.proposed.duration >= shortest * MINUTE

@@ -6,11 +6,11 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from centers.span import Span
-from reservations.office import utilization
-from reservations.office.periods import Period, days_in_month
-from reservations.office.selection import Selection, TooMuch
-from reservations.office.utilization import Opened, Use, Week, by_cell, opened_in, without
-from reservations.status import Status
+from reservations.admin.reports import utilization
+from reservations.admin.reports.periods import Period, days_in_month
+from reservations.admin.reports.selection import Selection, TooMuch
+from reservations.admin.reports.utilization import Opened, Use, Week, by_cell, opened_in, without
+from reservations.models.status import Status
 from tests import factories_centers as make
 from tests.factories_people import UserFactory
 from tests.factories_reservations import ReservationFactory, a_room

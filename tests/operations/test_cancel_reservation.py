@@ -5,7 +5,7 @@ import pytest
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from payments.models import Refund
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_people import UserFactory, token_of
 from tests.factories_reservations import (
     HOUR,

@@ -6,9 +6,9 @@ from payments import gateways
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from payments.models import Payment, SavedCard
-from reservations.actions import apply_promo_code, choose_allowances
+from reservations.booking.drafts import apply_promo_code, choose_allowances
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_people import SavedCardFactory, UserFactory, token_of
 from tests.factories_reservations import (
     CARD,

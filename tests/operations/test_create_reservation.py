@@ -8,7 +8,7 @@ from django.test.utils import CaptureQueriesContext
 
 from centers.models import MeetingRoom, Rate
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_centers import ClosureFactory, ServiceFactory
 from tests.factories_people import UserFactory, token_of
 from tests.factories_reservations import HOUR, MINUTE, NOW, START, AllowanceFactory, a_room, draft

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from reservations.actions import choose_allowances
+from reservations.booking.drafts import choose_allowances
 from tests.factories_centers import CenterFactory
 from tests.factories_people import UserFactory, token_of
 from tests.factories_reservations import (

@@ -6,8 +6,8 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from reservations.actions import apply_promo_code
-from reservations.status import Status
+from reservations.booking.drafts import apply_promo_code
+from reservations.models.status import Status
 from tests.factories_centers import FavoriteFactory, ServiceFactory, ServiceTypeFactory
 from tests.factories_people import UserFactory, token_of
 from tests.factories_reservations import (

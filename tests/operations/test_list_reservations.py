@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_centers import ServiceFactory
 from tests.factories_people import UserFactory, token_of
 from tests.factories_reservations import (

@@ -2,8 +2,8 @@
 
 import pytest
 
-from reservations.actions import apply_promo_code
-from reservations.status import Status
+from reservations.booking.drafts import apply_promo_code
+from reservations.models.status import Status
 from tests.factories_people import UserFactory, token_of
 from tests.factories_reservations import (
     NOW,

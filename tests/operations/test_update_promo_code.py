@@ -5,7 +5,7 @@ from decimal import Decimal
 
 import pytest
 
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_people import UserFactory, token_of
 from tests.factories_reservations import (
     NOW,

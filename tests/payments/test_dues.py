@@ -4,9 +4,9 @@ import pytest
 
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
-from reservations import checkout
+from reservations.booking import checkout
 from reservations.models import Reservation
-from reservations.status import HOLDING, Status
+from reservations.models.status import HOLDING, Status
 from tests.factories_reservations import NOW, requested
 
 pytestmark = pytest.mark.django_db

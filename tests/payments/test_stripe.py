@@ -13,11 +13,12 @@ from stripe import _util
 
 from payments import gateways
 from payments.cards import Secret
-from payments.gateways import declines, stripe_client
-from payments.gateways import stripe as stripe_module
+from payments.gateways import declines
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
-from payments.gateways.stripe import StripeGateway, billing_address
-from payments.gateways.stripe_client import from_minor, to_minor, words_for
+from payments.gateways.stripe import client
+from payments.gateways.stripe import gateway as stripe_module
+from payments.gateways.stripe.client import from_minor, to_minor, words_for
+from payments.gateways.stripe.gateway import StripeGateway, billing_address
 from payments.gateways.stripe_models import StripeCustomer, StripePayment
 from roombook.errors import CardDeclined
 from tests.payments.test_gateways import authorize, card
@@ -78,7 +79,7 @@ def kill(monkeypatch):
     """Kill the worker before or after the request whose path ends so."""
 
     def kill(ending, when):
-        true = stripe_client.TimedHttp.request
+        true = client.TimedHttp.request
         done = []
 
         def request(self, method, url, headers, post_data=None):
@@ -92,7 +93,7 @@ def kill(monkeypatch):
                 raise Killed
             return answer
 
-        monkeypatch.setattr(stripe_client.TimedHttp, "request", request)
+        monkeypatch.setattr(client.TimedHttp, "request", request)
 
     return kill
 
@@ -461,7 +462,7 @@ def test_decline_codes_have_their_words():
     assert words_for("card_declined", "try_again_later") == declines.PROCESSING_ERROR
     for told in ("fraudulent", "lost_card", "pickup_card", "do_not_honor", "who_knows", None):
         assert words_for("card_declined", told) == declines.DECLINED
-    assert all("You were not charged" in words for words in stripe_client.WORDS.values())
+    assert all("You were not charged" in words for words in client.WORDS.values())
 
 
 # --- Cards go nowhere else -----------------------------------------------------------------------
@@ -540,15 +541,15 @@ def test_no_row_holds_a_card(gateway):
 
 
 def test_stripes_own_words_are_cut_where_they_hold_numbers():
-    assert stripe_client.without_numbers("Invalid: 4242 4242 4242 4242, cvc 987.") == (
+    assert client.without_numbers("Invalid: 4242 4242 4242 4242, cvc 987.") == (
         "Invalid: #, cvc #."
     )
-    assert stripe_client.without_numbers("No such pi_3Mtw2987") == "No such pi_3Mtw2987"
+    assert client.without_numbers("No such pi_3Mtw2987") == "No such pi_3Mtw2987"
 
 
 def test_a_number_is_sent_by_one_call_only(gateway, stripe_server):
     sent = []
-    true = stripe_client.TimedHttp.request
+    true = client.TimedHttp.request
 
     def request(self, method, url, headers, post_data=None):
         if NUMBER in str(post_data):
@@ -556,7 +557,7 @@ def test_a_number_is_sent_by_one_call_only(gateway, stripe_server):
         return true(self, method, url, headers, post_data)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(stripe_client.TimedHttp, "request", request)
+        patch.setattr(client.TimedHttp, "request", request)
         key = uuid4()
         authorize(gateway, key)
         gateway.capture(key)

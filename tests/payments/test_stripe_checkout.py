@@ -9,12 +9,13 @@ import time_machine
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from payments.gateways import declines, stripe_client
+from payments.gateways import declines
+from payments.gateways.stripe import client as stripe_client
 from payments.gateways.stripe_models import StripePayment
 from payments.models import Payment, PaymentState, SavedCard
-from reservations import approval, integrity
+from reservations.booking import approval, integrity
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_people import UserFactory, token_of
 from tests.factories_reservations import CARD, NOW, a_room, draft
 from tests.http import post

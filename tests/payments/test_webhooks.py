@@ -16,13 +16,13 @@ from django.db import OperationalError
 from django.test import Client
 from django.urls import reverse
 
-from payments import actions, gateways, news
+from payments import gateway_events, gateways, processing
 from payments.gateways.stripe_models import StripePayment
 from payments.models import Dispute, GatewayEvent, Payment, Refund
 from payments.webhooks import HANDLERS
-from reservations import checkout, integrity
-from reservations.cancellation import cancel
-from reservations.status import Status
+from reservations.booking import checkout, integrity
+from reservations.booking.cancellation import cancel
+from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import NOW, a_room, by_card, draft
 
@@ -176,7 +176,7 @@ def test_the_database_away_means_tell_me_again(tell, payment, stripe_server, mon
         raise OperationalError("the server closed the connection")
 
     with monkeypatch.context() as patch:
-        patch.setattr(news, "was_heard", away)
+        patch.setattr(gateway_events, "was_heard", away)
         assert tell(event).status_code == 503
     assert tell(event).status_code == 200
 
@@ -221,7 +221,7 @@ def test_a_refund_made_in_the_dashboard_is_a_refund_of_ours(tell, payment, strip
     assert (refund.amount, refund.state) == (Decimal("25.00"), "done")
     assert made["id"] in refund.reason
     payment.refresh_from_db()
-    assert (payment.state, actions.refundable(payment)) == ("captured", Decimal("50.00"))
+    assert (payment.state, processing.refundable(payment)) == ("captured", Decimal("50.00"))
     assert findings() == []
 
 
@@ -287,10 +287,10 @@ def test_a_refund_that_the_bank_sends_back_is_owed_again_and_reported(
     payment.refresh_from_db()
     assert (payment.state, payment.settled_at) == ("captured", None)
     assert Refund.objects.get().state == "refused"
-    assert actions.refundable(payment) == 75
+    assert processing.refundable(payment) == 75
     assert "75.00 has to be paid another way" in caplog.text
     with pytest.raises(gateways.base.GatewayRefused):
-        actions.pay_back(Refund.objects.get(), now=NOW)
+        processing.pay_back(Refund.objects.get(), now=NOW)
 
 
 def test_what_was_settled_outside_stays_so_when_the_failure_is_told_again(
@@ -300,7 +300,7 @@ def test_what_was_settled_outside_stays_so_when_the_failure_is_told_again(
     stripe_server.fail_refund(stripe_server.refunds[0])
     tell(stripe_server.event("refund.failed", stripe_server.refunds[0]))
 
-    actions.settle_outside(Refund.objects.get(), reason="Bank transfer", now=NOW)
+    processing.settle_outside(Refund.objects.get(), reason="Bank transfer", now=NOW)
     tell(stripe_server.event("refund.updated", stripe_server.refunds[0]))
 
     assert Refund.objects.get().state == "outside"
@@ -417,13 +417,13 @@ def test_reserved_money_is_told_a_day_before_it_goes_back(request_):
     until = payment.authorized_until
     assert until - NOW == timedelta(days=7)
 
-    assert not actions.lapsing(until - timedelta(hours=25)).exists()
-    assert actions.lapsing(until - timedelta(hours=24)).get() == payment
-    assert actions.lapsing(until + timedelta(days=9)).get() == payment
+    assert not processing.lapsing(until - timedelta(hours=25)).exists()
+    assert processing.lapsing(until - timedelta(hours=24)).get() == payment
+    assert processing.lapsing(until + timedelta(days=9)).get() == payment
 
 
 def test_money_that_was_taken_runs_out_no_more(payment):
-    assert not actions.lapsing(NOW + timedelta(days=30)).exists()
+    assert not processing.lapsing(NOW + timedelta(days=30)).exists()
 
 
 # --- Disputes ------------------------------------------------------------------------------------
@@ -479,7 +479,7 @@ def test_the_end_may_be_told_first(tell, payment, stripe_server):
 def test_look_again_at_what_the_gateway_never_heard_of(payment):
     StripePayment.objects.update(key=uuid4())
 
-    assert news.look_again(payment, now=NOW).state == "captured"
+    assert gateway_events.look_again(payment, now=NOW).state == "captured"
 
 
 def test_a_dispute_that_stripe_does_not_show_is_reported_and_not_told_again(

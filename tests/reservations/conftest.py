@@ -2,7 +2,7 @@
 
 import pytest
 
-from reservations import integrity
+from reservations.booking import integrity
 from tests.factories_people import StaffFactory
 from tests.factories_reservations import NOW
 from tests.reservations.moves import with_role

@@ -6,7 +6,7 @@ from django.contrib.auth.models import Group
 
 from accounts.models import CenterRole, User
 from payments.gateways.sandbox_models import SandboxPayment
-from reservations import moving
+from reservations.booking import rescheduling
 from reservations.models import Reservation
 from tests.factories_centers import MeetingRoomFactory, RateFactory
 from tests.factories_people import StaffFactory
@@ -35,7 +35,7 @@ def at_rate(room, hourly):
 
 
 def moved(reservation, by, *, room=None, start=START, hours=3, now=NOW, **how):
-    return moving.move(
+    return rescheduling.move(
         reservation.pk,
         room_id=(room or reservation.room).pk,
         start=start,
@@ -47,7 +47,7 @@ def moved(reservation, by, *, room=None, start=START, hours=3, now=NOW, **how):
 
 
 def previewed(reservation, by, *, room=None, start=START, hours=3, **how):
-    return moving.preview(
+    return rescheduling.preview(
         reservation.pk,
         room_id=(room or reservation.room).pk,
         start=start,

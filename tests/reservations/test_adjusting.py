@@ -5,9 +5,10 @@ from decimal import Decimal
 
 import pytest
 
-from reservations import adjusting, approval, history, mail
+from reservations.booking import approval, history, price_adjustments
 from reservations.models import LineItemType
-from reservations.status import Status
+from reservations.models.status import Status
+from reservations.notifications import emails
 from roombook.errors import ReservationNotOpen
 from tests.factories_reservations import HOUR, NOW, START, ReservationFactory, a_room, booked, draft
 from tests.reservations.moves import at_rate, moved, net, previewed, snapshot
@@ -22,7 +23,7 @@ DAY = dt.timedelta(days=1)
 
 
 def adjusted(reservation, by, amount, now=NOW, **how):
-    return adjusting.adjust_price(
+    return price_adjustments.adjust_price(
         reservation.pk, amount=Decimal(amount), reason="Projector broke", by=by, now=now, **how
     )
 
@@ -36,7 +37,7 @@ def test_the_price_of_a_booking_can_be_lowered_and_the_difference_goes_back(cler
     room.rate.hourly = 99  # the bill is not priced anew
     room.rate.save()
 
-    would = adjusting.preview(
+    would = price_adjustments.preview(
         reservation.pk, amount=Decimal(-25), reason="Projector broke", by=clerk, now=NOW
     )
     done = adjusted(reservation, clerk, -25)
@@ -45,7 +46,7 @@ def test_the_price_of_a_booking_can_be_lowered_and_the_difference_goes_back(cler
     reservation.refresh_from_db()
     assert (reservation.total_cost, reservation.reduced_by, net()) == (54, 27, 54)
     assert [line.total for line in reservation.line_items.order_by("position")] == [75, -25, 4]
-    assert "Projector broke" in mail.last_about(reservation).text
+    assert "Projector broke" in emails.last_about(reservation).text
 
 
 def test_it_can_be_lowered_once_the_meeting_is_over(clerk):

@@ -7,8 +7,8 @@ import time_machine
 from django.urls import reverse
 
 from centers.models import Closure
-from reservations import approval
-from reservations.status import Status
+from reservations.booking import approval
+from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import (
     HOUR,

@@ -9,12 +9,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from centers.span import Span
-from reservations import allowances
-from reservations.actions import apply_promo_code, choose_allowances
-from reservations.allowances import valid_for
-from reservations.cancellation import cancel
-from reservations.checkout import check_out
-from reservations.status import Status
+from reservations.booking.cancellation import cancel
+from reservations.booking.checkout import check_out
+from reservations.booking.drafts import apply_promo_code, choose_allowances
+from reservations.models.status import Status
+from reservations.pricing import allowances
+from reservations.pricing.allowances import valid_for
 from roombook.errors import (
     AllowanceExhausted,
     CardDeclined,

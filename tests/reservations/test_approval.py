@@ -6,10 +6,10 @@ import pytest
 from django.db.models import Sum
 
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
-from reservations import approval, checkout
-from reservations.actions import apply_promo_code
+from reservations.booking import approval, checkout
+from reservations.booking.drafts import apply_promo_code
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from roombook.errors import NotFound, ReservationNotOpen, SlotUnavailable
 from tests.factories_centers import ClosureFactory
 from tests.factories_people import UserFactory

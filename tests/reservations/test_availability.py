@@ -7,7 +7,7 @@ import pytest
 from centers.models import MeetingRoom
 from centers.span import Span
 from reservations import availability
-from reservations.status import Status
+from reservations.models.status import Status
 from roombook.errors import SlotUnavailable
 from tests.factories_centers import ClosureFactory, MeetingRoomFactory, OpeningHoursFactory
 from tests.factories_people import UserFactory

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from centers.models import Center
-from reservations.booking_span import span_at
+from reservations.booking.span import span_at
 from roombook.errors import InvalidRequest
 
 ZONES = [

@@ -6,10 +6,10 @@ import pytest
 
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from payments.models import Refund
-from reservations import checkout
-from reservations.cancellation import cancel, preview
+from reservations.booking import checkout
+from reservations.booking.cancellation import cancel, preview
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from roombook.errors import NotFound, ReservationNotOpen, ServiceUnavailable
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (

@@ -7,15 +7,15 @@ import pytest
 from django.db import connection
 from django.db.models import Sum
 
-from payments import actions as payments
+from payments import processing as payments
 from payments.gateways.sandbox_models import SandboxCard, SandboxFault, SandboxPayment
 from payments.models import Payment
-from reservations import checkout, integrity
-from reservations.actions import apply_promo_code
-from reservations.cancellation import cancel
-from reservations.checkout import Means, check_out
+from reservations.booking import checkout, integrity
+from reservations.booking.cancellation import cancel
+from reservations.booking.checkout import Means, check_out
+from reservations.booking.drafts import apply_promo_code
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from roombook.errors import (
     CardDeclined,
     InvalidRequest,

@@ -14,12 +14,13 @@ from django.test import Client
 from centers.models import MeetingRoom
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment, Refund
-from reservations import approval, availability, locks
-from reservations.actions import apply_promo_code
+from reservations import availability
 from reservations.availability import Availability
-from reservations.cancellation import cancel
+from reservations.booking import approval, locks
+from reservations.booking.cancellation import cancel
+from reservations.booking.drafts import apply_promo_code
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from roombook.errors import ReservationNotOpen, ServiceUnavailable
 from tests.factories_centers import MeetingRoomFactory
 from tests.factories_people import UserFactory, token_of

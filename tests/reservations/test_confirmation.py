@@ -4,9 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reservations import confirmation
-from reservations.checkout import check_out, rehearse
-from reservations.status import Status
+from reservations.booking.checkout import check_out, rehearse
+from reservations.models.status import Status
+from reservations.notifications import confirmation
 from roombook.errors import CardDeclined
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (

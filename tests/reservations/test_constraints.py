@@ -7,11 +7,11 @@ from decimal import Decimal
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
-from reservations import apps, availability, constraints
+from reservations import apps, availability
 from reservations.availability import Availability
-from reservations.checkout import check_out
-from reservations.models import PriceAdjustment, Reservation
-from reservations.status import Status
+from reservations.booking.checkout import check_out
+from reservations.models import PriceAdjustment, Reservation, constraints
+from reservations.models.status import Status
 from roombook.errors import SlotUnavailable
 from tests.factories_centers import MeetingRoomFactory
 from tests.factories_people import UserFactory

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from reservations import extras
+from reservations.pricing import services
 from roombook.errors import InvalidRequest
 from tests.factories_centers import CenterFactory, ServiceFactory
 
@@ -27,7 +27,7 @@ def projector(center):
 
 
 def chosen(center, *options):
-    return extras.chosen(center, options)
+    return services.chosen(center, options)
 
 
 def refused(center, *options):

@@ -10,8 +10,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from payments.gateways.sandbox_models import FaultKind, SandboxFault
-from reservations import actions, adjusting, approval, cancellation, checkout, history, moving
-from reservations.status import Status
+from reservations.booking import (
+    approval,
+    cancellation,
+    checkout,
+    drafts,
+    history,
+    price_adjustments,
+    rescheduling,
+)
+from reservations.models.status import Status
 from roombook.errors import CardDeclined, ReservationNotOpen
 from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import (
@@ -129,7 +137,7 @@ def test_a_move_tells_from_where_to_where():
     clerk, reservation = StaffFactory(), booked()
     other = a_room(name="Loft")
 
-    moving.move(
+    rescheduling.move(
         reservation.pk,
         room_id=other.pk,
         start=START + DAY,
@@ -151,10 +159,12 @@ def test_prices_holds_codes_and_hours_are_told():
     plan = AllowanceFactory(user=ada, hours=1, is_automatic=False)
     PromoCodeFactory(code="TEN")
 
-    actions.apply_promo_code(reservation.pk, "ten", user=ada, now=NOW)
-    actions.choose_allowances(reservation.pk, [plan.pk], user=ada, now=NOW)
-    adjusting.adjust_price(reservation.pk, amount=Decimal(-5), reason="Kind", by=clerk, now=NOW)
-    actions.extend_hold(reservation.pk, until=NOW + HOUR, by=clerk, now=NOW)
+    drafts.apply_promo_code(reservation.pk, "ten", user=ada, now=NOW)
+    drafts.choose_allowances(reservation.pk, [plan.pk], user=ada, now=NOW)
+    price_adjustments.adjust_price(
+        reservation.pk, amount=Decimal(-5), reason="Kind", by=clerk, now=NOW
+    )
+    drafts.extend_hold(reservation.pk, until=NOW + HOUR, by=clerk, now=NOW)
 
     assert told(reservation) == [
         (ada, {"promo_code": [None, "TEN"], "total_cost": ["75.00", "67.50"]}),

@@ -6,7 +6,7 @@ import pytest
 from django.db import connection
 
 from payments.models import Payment, PaymentState, Refund, RefundState
-from reservations import actions, cancellation, checkout, integrity
+from reservations.booking import cancellation, checkout, drafts, integrity
 from reservations.models import (
     Allowance,
     AllowanceEntry,
@@ -14,7 +14,7 @@ from reservations.models import (
     PromoRedemption,
     Reservation,
 )
-from reservations.status import Status
+from reservations.models.status import Status
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -227,7 +227,7 @@ def test_promo_uses_off_their_bill_and_above_the_limit():
     user = UserFactory()
     for _ in range(2):
         reservation = draft(user)
-        actions.apply_promo_code(reservation.pk, "TEN", user=user, now=NOW)
+        drafts.apply_promo_code(reservation.pk, "TEN", user=user, now=NOW)
         checkout.check_out(reservation.pk, user=user, means=by_card(), now=NOW)
     assert found() == []
 

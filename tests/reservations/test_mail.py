@@ -10,11 +10,12 @@ from django.db import transaction
 from django.urls import reverse
 from icalendar import Calendar
 
-from accounts import mail as account_mail
+from accounts import emails as account_mail
 from accounts.outbox import OutboxMessage
-from reservations import approval, calendar, cancellation, checkout, mail, reminders
+from reservations.booking import approval, cancellation, checkout
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
+from reservations.notifications import calendar, emails, reminders
 from roombook.errors import CardDeclined, ReservationNotOpen, ServiceUnavailable
 from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import (
@@ -44,7 +45,7 @@ def _sender(settings):
 
 
 def mails(reservation):
-    return list(OutboxMessage.objects.about(mail.matter(reservation)))
+    return list(OutboxMessage.objects.about(emails.matter(reservation)))
 
 
 def the_mail(reservation, kind):
@@ -185,7 +186,7 @@ def test_what_a_dead_worker_left_is_mailed_by_whoever_settles_it(monkeypatch):
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(mail, "rendered"), (calendar, "invitation"), (mail, "when"), (OutboxMessage, "enqueue")],
+    [(emails, "rendered"), (calendar, "invitation"), (emails, "when"), (OutboxMessage, "enqueue")],
 )
 def test_mail_trouble_never_harms_a_booking(module, name, monkeypatch, caplog):
     monkeypatch.setattr(module, name, lambda *_, **__: 1 / 0)
@@ -568,14 +569,14 @@ def test_the_page_of_a_reservation_lists_its_mails(admin_client):
 def test_the_last_mail_goes_out_again_to_the_address_of_today(clerk):
     reservation = booked()
     with pytest.raises(ReservationNotOpen, match="waiting to be sent anyway"):
-        mail.resend(reservation.pk, by=clerk, now=NOW)
+        emails.resend(reservation.pk, by=clerk, now=NOW)
     OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
     reservation.user.email = "new@example.com"
     reservation.user.save()
 
-    mail.resend(reservation.pk, by=clerk, now=NOW)
+    emails.resend(reservation.pk, by=clerk, now=NOW)
 
-    first, again = OutboxMessage.objects.about(mail.matter(reservation))
+    first, again = OutboxMessage.objects.about(emails.matter(reservation))
     assert (again.kind, again.to, again.state) == ("confirmed", "new@example.com", "waiting")
     assert again.calendar == first.calendar
     assert again.key != first.key
@@ -586,6 +587,6 @@ def test_a_mail_that_was_given_up_is_tried_again(clerk):
     reservation = booked()
     OutboxMessage.objects.update(state="given up", next_attempt_at=None)
 
-    mail.resend(reservation.pk, by=clerk, now=NOW)
+    emails.resend(reservation.pk, by=clerk, now=NOW)
 
     assert OutboxMessage.objects.get().state == "waiting"

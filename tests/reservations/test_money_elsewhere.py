@@ -5,15 +5,15 @@ from datetime import timedelta
 import pytest
 
 from accounts.outbox import OutboxMessage
-from payments import actions as payments
+from payments import processing as payments
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import Payment, PaymentState, Refund
-from reservations import approval, cancellation, checkout, integrity
-from reservations.cancellation import cancel, preview
+from reservations.booking import approval, cancellation, checkout, integrity
+from reservations.booking.cancellation import cancel, preview
 from reservations.models import PromoCode, Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from roombook.errors import ReservationNotOpen
 from tests.factories_people import AdministratorFactory
 from tests.factories_reservations import (

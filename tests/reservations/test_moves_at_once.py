@@ -4,9 +4,9 @@ import datetime as dt
 
 import pytest
 
-from reservations import cancellation, checkout
+from reservations.booking import cancellation, checkout
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
 from roombook.errors import DomainError
 from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import MINUTE, NOW, START, a_room, booked, by_card, draft

@@ -9,11 +9,12 @@ from icalendar import Calendar
 from accounts.outbox import OutboxMessage
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import PaymentState, Refund, RefundState
-from reservations import approval, cancellation, checkout, integrity, mail, moving
-from reservations.actions import apply_promo_code
-from reservations.integrity.money import reductions_unmet
+from reservations.booking import approval, cancellation, checkout, integrity, rescheduling
+from reservations.booking.drafts import apply_promo_code
+from reservations.booking.integrity.money import reductions_unmet
 from reservations.models import LineItemType, Reservation
-from reservations.status import Status
+from reservations.models.status import Status
+from reservations.notifications import emails
 from roombook.errors import (
     InvalidRequest,
     PromoCodeInvalid,
@@ -258,7 +259,7 @@ def test_a_refused_refund_is_told_until_it_is_seen_to(clerk):
 def test_a_favour_before_leaves_less_to_give_back(clerk):
     reservation = booked()
     payment = reservation.payments.get()
-    from payments import actions as payments
+    from payments import processing as payments
 
     favour = payments.open_refund(payment, amount=Decimal(60), reason="Sorry", now=NOW)
     payments.pay_back(favour, now=NOW)
@@ -364,7 +365,7 @@ def test_what_is_over_or_under_way_is_not_moved(clerk, status):
 
     with pytest.raises(ReservationNotOpen):
         moved(row, clerk, start=START + DAY)
-    assert not moving.movable(row, now=NOW)
+    assert not rescheduling.movable(row, now=NOW)
 
 
 def test_a_meeting_that_has_begun_is_not_moved(clerk):
@@ -526,7 +527,7 @@ def test_the_customer_is_told_with_a_newer_calendar_file(clerk):
 
     moved(reservation, clerk, room=cheap, start=START + DAY)
 
-    first, second = OutboxMessage.objects.about(mail.matter(reservation))
+    first, second = OutboxMessage.objects.about(emails.matter(reservation))
     assert second.kind == "moved"
     assert "March 3, 2027, 9:00" in second.text
     assert "March 4, 2027, 9:00" in second.text
@@ -546,4 +547,4 @@ def test_a_moved_request_stays_tentative(clerk):
 
     moved(reservation, clerk, start=START + DAY)
 
-    assert "STATUS:TENTATIVE" in mail.last_about(reservation).calendar
+    assert "STATUS:TENTATIVE" in emails.last_about(reservation).calendar

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from centers.models import Center, MeetingRoom, Rate, Service
 from centers.span import Span
-from reservations import pricing
-from reservations.allowances import Offer
 from reservations.models import Allowance, LineItemType, PriceAdjustment, PromoCode
-from reservations.pricing import Extra
+from reservations.pricing import quote as pricing
+from reservations.pricing.allowances import Offer
+from reservations.pricing.quote import Extra
 from roombook.errors import RateNotConfigured
 
 # 9 in the morning in Denver.

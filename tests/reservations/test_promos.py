@@ -5,11 +5,12 @@ from decimal import Decimal
 
 import pytest
 
-from reservations import adjusting, integrity, promos
-from reservations.actions import apply_promo_code, choose_allowances
-from reservations.cancellation import cancel
-from reservations.checkout import check_out
-from reservations.status import Status
+from reservations.booking import integrity, price_adjustments
+from reservations.booking.cancellation import cancel
+from reservations.booking.checkout import check_out
+from reservations.booking.drafts import apply_promo_code, choose_allowances
+from reservations.models.status import Status
+from reservations.pricing import promo_codes
 from roombook.errors import CardDeclined, PromoCodeInvalid, ReservationNotOpen, TooManyRequests
 from tests.factories_centers import CenterFactory, ResourceTypeFactory
 from tests.factories_people import UserFactory
@@ -64,7 +65,7 @@ def refused(reservation, code, *, now=NOW):
 
 def counted(promo):
     promo.refresh_from_db()
-    open_uses = promos.open_redemptions(promo)
+    open_uses = promo_codes.open_redemptions(promo)
     assert promo.uses == open_uses.count()
     assert promo.spent == sum((each.amount for each in open_uses), Decimal(0))
     return promo.uses
@@ -283,7 +284,7 @@ def test_giving_back_twice_is_harmless(drafted, ada):
     apply(drafted, "TEN")
     reservation = check_out(drafted.pk, user=ada, means=by_card(), now=NOW)
     for _ in range(2):
-        promos.give_back(reservation, now=NOW)
+        promo_codes.give_back(reservation, now=NOW)
         assert counted(promo) == 0
 
 
@@ -333,5 +334,7 @@ def test_who_guessed_too_often_may_still_take_the_code_off(drafted):
 def test_staffs_adjustment_is_kept_through_a_new_pricing(drafted):
     staff = UserFactory(is_staff=True)
     PromoCodeFactory(code="TEN")
-    adjusting.adjust_price(drafted.pk, amount=Decimal(-5), reason="late key", by=staff, now=NOW)
+    price_adjustments.adjust_price(
+        drafted.pk, amount=Decimal(-5), reason="late key", by=staff, now=NOW
+    )
     assert apply(drafted, "TEN").total_cost == Decimal("62.50")

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from reservations.status import BOOKED, HOLDING, IllegalMove, Status, may_move
+from reservations.models.status import BOOKED, HOLDING, IllegalMove, Status, may_move
 from tests.factories_reservations import MINUTE, NOW, ReservationFactory
 
 # The whole table once more, by hand: what is not here is illegal.

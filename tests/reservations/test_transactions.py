@@ -7,8 +7,8 @@ import pytest
 from django.db import IntegrityError, OperationalError, connection, transaction
 
 from accounts.models import User
-from roombook import transactions
-from roombook.transactions import in_transaction
+from roombook.db import transactions
+from roombook.db.transactions import in_transaction
 from tests.factories_people import UserFactory
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 from django.test import RequestFactory
 
-from reservations import details
+from reservations import records
 from reservations.models import Reservation
 from reservations.serializers import ReservationInfo
 from roombook.api.serializers import ContractSerializer
@@ -28,13 +28,13 @@ pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 def assert_told_alike(user):
     """As JSON, so that the order of the names counts too."""
     context = {"request": RequestFactory().get("/")}
-    found = details.listed(Reservation.objects.of(user).order_by("pk"), user=user)
+    found = records.listed(Reservation.objects.of(user).order_by("pk"), user=user)
     for each in found:
         fast = written(ReservationInfo.write(each, context))
         serializer = ReservationInfo.shared()
         serializer._context = dict(context)
         assert fast == written(ContractSerializer.to_representation(serializer, each))
-        one = details.get(each.id, user=user)
+        one = records.get(each.id, user=user)
         assert written(ReservationInfo.write(one, context)) == fast
     return found
 
@@ -76,5 +76,5 @@ def test_reservations_of_every_kind():
 
 def test_nobody_reads_the_reservations_of_others():
     mine = draft()
-    with pytest.raises(details.NotFound):
-        details.get(mine.pk, user=UserFactory())
+    with pytest.raises(records.NotFound):
+        records.get(mine.pk, user=UserFactory())

@@ -7,8 +7,9 @@ from django.utils import timezone
 
 from accounts.models import User
 from centers.models import MeetingRoom
-from reservations import actions, availability, confirmation
-from reservations.booking_span import span_at
+from reservations import availability
+from reservations.booking import drafts
+from reservations.booking.span import span_at
 from reservations.management.shell import (
     account_of,
     add_booking_arguments,
@@ -17,6 +18,7 @@ from reservations.management.shell import (
     room_numbered,
     whole_number,
 )
+from reservations.notifications import confirmation
 from roombook.errors import SlotUnavailable
 
 
@@ -51,7 +53,7 @@ class Command(BaseCommand):
         found, now = room_numbered(room), timezone.now()
         with refusals_as_command_errors():
             try:
-                reservation = actions.create_draft(
+                reservation = drafts.create_draft(
                     customer,
                     room_id=room,
                     start=start,

@@ -5,11 +5,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from reservations import approval, confirmation, reminders
-from reservations.approval import NotAllExpired
+from reservations.booking import approval
+from reservations.booking.approval import NotAllExpired
 from reservations.management.shell import counted
 from reservations.models import Reservation
-from reservations.status import Status
+from reservations.models.status import Status
+from reservations.notifications import confirmation, reminders
 
 ENDS = (Status.EXPIRED, Status.COMPLETED)
 

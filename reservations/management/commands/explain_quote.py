@@ -6,8 +6,7 @@ from django.core.management.base import BaseCommand, CommandError
 from centers import rates
 from centers.models import MeetingRoom
 from centers.span import Span
-from reservations import billing, confirmation, extras
-from reservations.booking_span import span_at
+from reservations.booking.span import span_at
 from reservations.management.shell import (
     add_booking_arguments,
     bill,
@@ -17,6 +16,9 @@ from reservations.management.shell import (
     whole_number,
 )
 from reservations.models import LineItemType, Reservation
+from reservations.notifications import confirmation
+from reservations.pricing import bill as billing
+from reservations.pricing import services as extras
 from roombook import money
 from roombook.errors import RateNotConfigured
 

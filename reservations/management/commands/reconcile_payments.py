@@ -16,8 +16,8 @@ from payments.models import (
     PaymentState,
     RefundState,
 )
-from reservations import attention, checkout
-from reservations.checkout import CAPTURE_OWED, VOID_OWED
+from reservations.booking import alerts, checkout
+from reservations.booking.checkout import CAPTURE_OWED, VOID_OWED
 from reservations.management.shell import counted
 
 logger = logging.getLogger(__name__)
@@ -57,12 +57,12 @@ class Command(BaseCommand):
         owed = payments.authorized().filter(reservation__status__in=CAPTURE_OWED | VOID_OWED)
         self._each("owed", owed, checkout.settle_dues)
         # Not again where the gateway refused: that is told below.
-        ownerless = attention.ownerless(payments).exclude(refunds__state=RefundState.REFUSED)
+        ownerless = alerts.ownerless(payments).exclude(refunds__state=RefundState.REFUSED)
         self._each("of no booking", ownerless, checkout.settle_dues)
         unpaid = payments.filter(refunds__state=RefundState.STARTED).distinct()
         self._each("to pay back", unpaid, checkout.settle_dues)
         self._look_at_what_stays(payments)
-        for payment, what in attention.lapsing(payments, now=now):
+        for payment, what in alerts.lapsing(payments, now=now):
             self.problems[payment.pk] = f"{_named(payment)}: {what}"
         self._report()
 
@@ -112,19 +112,19 @@ class Command(BaseCommand):
             begun = refunds.values_list("created_at", flat=True).first()
             known = (payment.authorized_at, payment.captured_at, payment.reservation.cancelled_at)
             since = begun or max(filter(None, known), default=payment.created_at)
-        if timezone.now() - since > attention.PATIENCE:
+        if timezone.now() - since > alerts.PATIENCE:
             self.problems[payment.pk] = f"{_named(payment)}: the gateway does not answer."
 
     def _look_at_what_stays(self, payments: QuerySet[Payment]) -> None:
         """What no further try mends, whoever met it first: told until a person has seen to it."""
-        for payment, what in attention.lost(payments):
+        for payment, what in alerts.lost(payments):
             self._tell(payment, what)
         if self.silences < SILENCES:
-            for payment, what in attention.kept_without_booking(payments):
+            for payment, what in alerts.kept_without_booking(payments):
                 self._tell(payment, what)
-        for payment, what in attention.promised(payments):
+        for payment, what in alerts.promised(payments):
             self._tell(payment, what)
-        for payment, what in attention.reduced(payments):
+        for payment, what in alerts.reduced(payments):
             self._tell(payment, what)
 
     def _tell(self, payment: Payment, what: str) -> None:

@@ -5,7 +5,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from reservations import integrity
+from reservations.booking import integrity
 
 
 class Command(BaseCommand):

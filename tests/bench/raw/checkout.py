@@ -8,7 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from centers.span import Span
-from reservations import confirmation
+from reservations.notifications import confirmation
 from roombook import money
 from tests.bench.raw.database import (
     Refused,

@@ -9,9 +9,9 @@ from typing import Any, cast
 from zoneinfo import ZoneInfo
 
 from centers.span import Span
-from reservations import pricing
-from reservations.allowances import Offer
 from reservations.models import Allowance
+from reservations.pricing import quote as pricing
+from reservations.pricing.allowances import Offer
 from tests.bench.raw.database import (
     Refused,
     Row,

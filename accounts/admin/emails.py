@@ -1,0 +1,56 @@
+"""Mails that wait, were sent, or were given up."""
+
+from typing import Any
+
+from django.contrib import admin, messages
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils import timezone
+
+from accounts import user_search
+from accounts.admin.center_scope import OnlyEverywhere
+from accounts.outbox import OutboxMessage
+from roombook.backoffice.model_admin import ModelAdmin, ReadOnly
+
+
+@admin.register(OutboxMessage)
+class OutboxMessageAdmin(ReadOnly, OnlyEverywhere, ModelAdmin):
+    """Mails: waiting, sent, and given up until a person has looked."""
+
+    list_display = (
+        *("id", "state", "kind", "about", "to", "created_at", "sent_at", "attempts"),
+        *("next_attempt_at", "last_error"),
+    )
+    list_filter = ("state", "kind")
+    search_fields = ("=about",)
+    search_help_text = "What a mail is about (reservation 12), or a customer's e-mail or name."
+    ordering = ("-created_at", "-pk")
+    actions = ("send_again",)
+    fields = (
+        *("state", "kind", "about", "user", "to", "created_at", "sent_at", "attempts"),
+        *("next_attempt_at", "last_error", "subject", "text", "calendar"),
+    )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: Any, search_term: str
+    ) -> tuple[Any, bool]:
+        words = " ".join(search_term.split())
+        if not words:
+            return queryset, False
+        about = queryset.filter(about=words)
+        if about.exists():
+            return about, False
+        return queryset.filter(user__in=user_search.beginning_with(words)), False
+
+    def has_send_permission(self, request: HttpRequest) -> bool:
+        """Nobody changes a mail; who may change them may send them."""
+        return self._may(request, "change")
+
+    @admin.action(description="Send again", permissions=["send"])
+    def send_again(self, request: HttpRequest, queryset: QuerySet[OutboxMessage]) -> None:
+        now = timezone.now()
+        count = sum(message.send_again(now=now) for message in queryset.order_by("pk"))
+        self.message_user(request, f"{count} mails will be sent in a minute.", messages.SUCCESS)
+        if waiting := len(queryset) - count:
+            text = f"{waiting} are waiting to be sent anyway."
+            self.message_user(request, text, messages.WARNING)

@@ -1,0 +1,145 @@
+"""Promo codes and included hours: their ledgers agree with who uses them."""
+
+import datetime as dt
+from collections.abc import Iterator
+from decimal import Decimal
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum, Value
+from django.db.models.functions import Coalesce
+
+from reservations.booking.integrity.common import MONEY, NOISE, about, sum_of
+from reservations.models import (
+    Allowance,
+    AllowanceEntry,
+    AllowanceUse,
+    LineItem,
+    LineItemType,
+    PromoCode,
+    PromoRedemption,
+    Reservation,
+)
+from reservations.models.status import BOOKED, Status
+
+USING_BENEFITS = sorted(BOOKED | {Status.PROCESSING})
+
+
+def promo_counters_off_their_ledger(now: dt.datetime) -> Iterator[str]:
+    """A promo code whose counters say something else than its redemptions."""
+    is_open = Q(redemptions__given_back_at__isnull=True)
+    rows = PromoCode.objects.annotate(
+        taken=Count("redemptions", filter=is_open),
+        given=Coalesce(
+            Sum("redemptions__amount", filter=is_open), Value(Decimal(0)), output_field=MONEY
+        ),
+    ).exclude(taken=F("uses"), given__range=about("spent"))
+    for code, uses, spent, taken, given in rows.values_list(
+        "code", "uses", "spent", "taken", "given"
+    ):
+        yield f"promo code {code}: {uses} uses of {spent}, its ledger has {taken} of {given}"
+
+
+def promo_uses_off_their_reservation(now: dt.datetime) -> Iterator[str]:
+    """A promo use kept by a reservation that is no booking."""
+    kept = _open_redemptions().exclude(reservation__status__in=USING_BENEFITS)
+    for pk, status in kept.values_list("reservation", "reservation__status"):
+        yield f"reservation {pk} is {status} and keeps its promo use"
+
+
+def promotions_without_use(now: dt.datetime) -> Iterator[str]:
+    """A booking with a promotion on its bill that no code was used up for."""
+    used = _open_redemptions().filter(reservation=OuterRef("pk"))
+    promoted = LineItem.objects.filter(reservation=OuterRef("pk"), type=LineItemType.PROMOTION)
+    rows = Reservation.objects.filter(Exists(promoted), ~Exists(used), status__in=USING_BENEFITS)
+    for (pk,) in rows.values_list("pk"):
+        yield f"reservation {pk} has a promotion and took no use of its code"
+
+
+def promo_uses_off_their_bill(now: dt.datetime) -> Iterator[str]:
+    """A promo use that counts another sum than the bill takes off."""
+    lines = LineItem.objects.filter(type=LineItemType.PROMOTION)
+    off = sum_of(lines, "total", by="reservation__promo_redemptions")
+    rows = _open_redemptions().annotate(off=-off)
+    rows = rows.exclude(amount__range=(F("off") - NOISE, F("off") + NOISE))
+    for pk, amount, reservation, on_bill in rows.values_list("pk", "amount", "reservation", "off"):
+        yield (
+            f"promo use {pk} of reservation {reservation} is {amount}, its bill takes {on_bill} off"
+        )
+
+
+def promo_uses_above_the_limit(now: dt.datetime) -> Iterator[str]:
+    """An account that uses a code more often than it may; or its limit was lowered since."""
+    rows = (
+        _open_redemptions()
+        .values("promo_code__code", "user", "promo_code__max_uses_per_account")
+        .annotate(times=Count("pk"))
+        .filter(times__gt=F("promo_code__max_uses_per_account"))
+        .order_by()
+    )
+    for row in rows:
+        limit = row["promo_code__max_uses_per_account"]
+        yield f"promo code {row['promo_code__code']}: user {row['user']}: {row['times']} of {limit}"
+
+
+def allowances_overdrawn(now: dt.datetime) -> Iterator[str]:
+    """More hours used than were granted."""
+    rows = (
+        AllowanceEntry.objects.values("allowance", "period", "allowance__hours")
+        .annotate(entered=Sum("hours"))
+        .filter(entered__lt=-F("allowance__hours"))
+        .order_by()
+    )
+    for row in rows:
+        used, granted = -row["entered"], row["allowance__hours"]
+        yield f"allowance {row['allowance']}, {row['period'] or 'in all'}: {used} of {granted} h"
+
+
+def allowance_hours_off_their_reservation(now: dt.datetime) -> Iterator[str]:
+    """A ledger that holds other hours of a reservation than the reservation uses."""
+    entered = sum_of(AllowanceEntry.objects, "hours", whole=True)
+    planned = sum_of(AllowanceUse.objects, "hours", whole=True)
+    rows = Reservation.objects.annotate(entered=entered, planned=planned)
+    wrong = rows.filter(~Q(entered=-F("planned")), status__in=USING_BENEFITS) | rows.filter(
+        ~Q(entered=0)
+    ).exclude(status__in=USING_BENEFITS)
+    for pk, status, has, uses in wrong.values_list("pk", "status", "entered", "planned"):
+        yield f"reservation {pk} is {status}: {-has} h in the ledger, {uses} h on its bill"
+
+
+def hours_of_another_account(now: dt.datetime) -> Iterator[str]:
+    """A booking that uses somebody else's hours."""
+    rows = AllowanceEntry.objects.filter(reservation__isnull=False)
+    rows = rows.exclude(allowance__user=F("reservation__user"))
+    for pk, allowance, reservation in rows.values_list("pk", "allowance", "reservation"):
+        yield (
+            f"entry {pk}: allowance {allowance} is of another account"
+            f" than reservation {reservation}"
+        )
+
+
+def hours_in_the_wrong_period(now: dt.datetime) -> Iterator[str]:
+    """Monthly hours that are counted to no month, or one-off hours that are counted to one."""
+    monthly = Q(allowance__kind=Allowance.Kind.MONTHLY)
+    rows = AllowanceEntry.objects.filter(
+        Q(monthly, period__isnull=True) | Q(~monthly, period__isnull=False)
+    )
+    for pk, allowance, kind, period in rows.values_list(
+        "pk", "allowance", "allowance__kind", "period"
+    ):
+        yield f"entry {pk}: allowance {allowance} is {kind}, its period is {period}"
+
+
+def _open_redemptions() -> QuerySet[PromoRedemption]:
+    return PromoRedemption.objects.filter(given_back_at__isnull=True)
+
+
+CHECKS = (
+    promo_counters_off_their_ledger,
+    promo_uses_off_their_reservation,
+    promotions_without_use,
+    promo_uses_off_their_bill,
+    promo_uses_above_the_limit,
+    allowances_overdrawn,
+    allowance_hours_off_their_reservation,
+    hours_of_another_account,
+    hours_in_the_wrong_period,
+)

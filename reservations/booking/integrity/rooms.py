@@ -1,0 +1,61 @@
+"""Rooms: held once, and only by who may hold them."""
+
+import datetime as dt
+from collections.abc import Iterator
+
+from django.conf import settings
+from django.db.models import Exists, OuterRef, Q, Subquery
+
+from payments.models import Payment, PaymentState
+from reservations.booking.integrity.common import FORGOTTEN
+from reservations.models import Reservation
+from reservations.models.status import HOLDING, Status
+
+
+def overlapping_holders(now: dt.datetime) -> Iterator[str]:
+    """Two reservations that hold one room at the same time."""
+    rivals = Reservation.objects.filter(
+        room=OuterRef("room"),
+        holds_slot=True,
+        pk__gt=OuterRef("pk"),
+        start__lt=OuterRef("occupied_until"),
+        occupied_until__gt=OuterRef("start"),
+    )
+    rows = Reservation.objects.filter(holds_slot=True).annotate(
+        rival=Subquery(rivals.order_by("pk").values("pk")[:1])
+    )
+    for pk, rival, room in rows.filter(rival__isnull=False).values_list("pk", "rival", "room"):
+        yield f"reservations {pk} and {rival} both hold room {room}"
+
+
+def processing_without_payment(now: dt.datetime) -> Iterator[str]:
+    """A reservation that is waiting for a payment that is not there."""
+    paying = Payment.objects.filter(reservation=OuterRef("pk"), state=PaymentState.STARTED)
+    rows = Reservation.objects.filter(status=Status.PROCESSING).exclude(Exists(paying))
+    for (pk,) in rows.values_list("pk"):
+        yield f"reservation {pk} is Processing without a payment under way"
+
+
+def holds_off_their_status(now: dt.datetime) -> Iterator[str]:
+    """A booking that does not hold its room, or a room held by what is none."""
+    holding = Q(status__in=sorted(HOLDING))
+    wrong = Q(holding, holds_slot=False) | Q(~holding & ~Q(status=Status.NEW), holds_slot=True)
+    rows = Reservation.objects.filter(wrong)
+    for pk, status, holds in rows.values_list("pk", "status", "holds_slot"):
+        yield f"reservation {pk} is {status} and {'holds' if holds else 'does not hold'} its room"
+
+
+def drafts_held_too_long(now: dt.datetime) -> Iterator[str]:
+    """A draft that keeps its room for longer than anybody may ask for."""
+    latest = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF) + FORGOTTEN
+    rows = Reservation.objects.filter(status=Status.NEW, hold_until__gt=latest)
+    for pk, until in rows.values_list("pk", "hold_until"):
+        yield f"reservation {pk} is New and held until {until:%Y-%m-%d %H:%M} UTC"
+
+
+CHECKS = (
+    overlapping_holders,
+    processing_without_payment,
+    holds_off_their_status,
+    drafts_held_too_long,
+)

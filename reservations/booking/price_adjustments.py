@@ -1,0 +1,163 @@
+"""A change of price by staff, with the reason that the bill shows.
+
+A draft is priced anew with it. A booking that is paid, before and after its meeting, can only
+become cheaper (see differences.py): its bill is not priced anew, the adjustment is a line more, and
+the tax follows in proportion.
+
+What is kept of an adjustment is what it really took off, not what was typed: all of them add up to
+what the bill shows, and the next pricing, in a dearer room maybe, takes off no more than that.
+"""
+
+import datetime as dt
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import TYPE_CHECKING
+
+from django.db import transaction
+
+from payments.models import Payment
+from reservations.booking import checkout, history, price_changes
+from reservations.booking.cancellation import settle_capture
+from reservations.booking.locks import lock_reservation
+from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation
+from reservations.models.status import Status
+from reservations.notifications import emails
+from reservations.pricing import bill as billing
+from roombook import money
+from roombook.db.transactions import in_transaction
+from roombook.errors import InvalidRequest, ReservationNotOpen
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+ADJUST = "reservations.adjust_price"
+ADJUSTABLE = frozenset({Status.NEW, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
+
+
+@dataclass(frozen=True, slots=True)
+class Adjusted:
+    """What an adjustment does, or would do."""
+
+    reservation: Reservation
+    lines: tuple[LineItem, ...]
+    old_total: Decimal
+    new_total: Decimal
+    refund: Decimal
+
+
+def adjustable(reservation: Reservation) -> bool:
+    return reservation.status in ADJUSTABLE
+
+
+@in_transaction
+def preview(
+    reservation_id: int, *, amount: Decimal, reason: str, by: "User", now: dt.datetime
+) -> Adjusted:
+    """What an adjustment would do, found out by doing it and not a row changed; raises likewise."""
+    reservation = lock_reservation(reservation_id)
+    old_total = reservation.total_cost
+    _write(reservation, amount=amount, reason=reason, by=by, now=now)
+    refund = money.zero if reservation.is_new else old_total - reservation.total_cost
+    adjusted = _told(reservation, old_total, refund)
+    transaction.set_rollback(True)
+    return adjusted
+
+
+def adjust_price(
+    reservation_id: int,
+    *,
+    amount: Decimal,
+    reason: str,
+    was: Decimal | None = None,
+    agreed: Decimal | None = None,
+    by: "User",
+    now: dt.datetime,
+) -> Adjusted:
+    """Add to a price or take off it; what a paid booking becomes cheaper by is refunded.
+
+    `was` and `agreed` are the old total and the new one that whoever decided has seen: at others
+    nothing is done. A new total alone may be the same twice, where it is nothing; with the old one,
+    what is confirmed twice is done once.
+    """
+    settle_capture(reservation_id, now=now)
+    adjusted, payment = _adjust(
+        reservation_id, amount=amount, reason=reason, was=was, agreed=agreed, by=by, now=now
+    )
+    if payment is not None:
+        checkout.pay_dues(payment, now=now)
+    return adjusted
+
+
+@in_transaction
+def _adjust(
+    reservation_id: int,
+    *,
+    amount: Decimal,
+    reason: str,
+    was: Decimal | None,
+    agreed: Decimal | None,
+    by: "User",
+    now: dt.datetime,
+) -> tuple[Adjusted, Payment | None]:
+    reservation = lock_reservation(reservation_id)
+    old_total = reservation.total_cost
+    price_changes.require_as_shown("price", old_total, shown=was)
+    adjustment = _write(reservation, amount=amount, reason=reason, by=by, now=now)
+    price_changes.require_as_shown("price", reservation.total_cost, shown=agreed)
+    refund, payment = money.zero, None
+    if not reservation.is_new:
+        refund, payment = price_changes.give_back(
+            reservation, old_total=old_total, reason=f"Price adjusted: {reason}"[:255], now=now
+        )
+    changes = {
+        "total_cost": (old_total, reservation.total_cost),
+        "adjustment": (None, f"{money.display(adjustment.amount)}: {reason}"),
+        "refund": (None, refund or None),
+    }
+    history.record(reservation, changes, by=by, now=now)
+    if not reservation.is_new:
+        emails.price_changed(reservation, refund=refund, reason=reason, now=now)
+    return _told(reservation, old_total, refund), payment
+
+
+def _write(
+    reservation: Reservation, *, amount: Decimal, reason: str, by: "User", now: dt.datetime
+) -> PriceAdjustment:
+    """Write the adjustment down and into the bill, or raise. The caller holds the lock."""
+    if not adjustable(reservation):
+        raise ReservationNotOpen(
+            f"It is {reservation.status}: the price of a draft or of a booking can be adjusted."
+        )
+    if not reservation.is_new and amount >= 0:
+        raise ReservationNotOpen(
+            "It is paid, and the card is not charged again: its price can only be lowered."
+        )
+    if money.rounded(amount) != amount:
+        raise InvalidRequest({"amount": "That is less than the smallest coin."})
+    old_total = reservation.total_cost
+    adjustment = PriceAdjustment.objects.create(
+        reservation=reservation, amount=amount, reason=reason, by=by, at=now
+    )
+    if reservation.is_new:
+        lines = billing.reprice(reservation).lines
+        # Adjustments are priced in the order they were made in, so that this one's line is last.
+        applied = [line.total for line in lines if line.type == LineItemType.ADJUSTMENT][-1]
+    else:
+        applied = billing.append_adjustment(reservation, amount=amount, reason=reason)
+        price_changes.require_payable(reservation, old_total=old_total)
+    # The line is asked, not the total: a draft's may change by today's rates at the same time.
+    if not applied:
+        raise ReservationNotOpen("There is nothing left to take off.")
+    adjustment.amount = applied
+    adjustment.save(update_fields=["amount"])
+    return adjustment
+
+
+def _told(reservation: Reservation, old_total: Decimal, refund: Decimal) -> Adjusted:
+    return Adjusted(
+        reservation=reservation,
+        lines=tuple(reservation.line_items.order_by("position")),
+        old_total=old_total,
+        new_total=reservation.total_cost,
+        refund=refund,
+    )

@@ -1,0 +1,142 @@
+"""A reservation as a meeting in its customer's calendar (iCalendar, RFC 5545 and 5546)."""
+
+import datetime as dt
+import functools
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+from babel import Locale
+from django.conf import settings
+from icalendar import Event, Timezone, TimezoneDaylight, TimezoneStandard, vCalAddress
+
+from accounts.emails import service_name
+from accounts.outbox import one_line, sender_address
+from centers.models import Center
+from reservations.models import Reservation
+
+SECOND = dt.timedelta(seconds=1)
+# No clock has been changed twice within one in our time.
+WEEK = dt.timedelta(days=7)
+# The clock comes as text that was written before, which icalendar's own `Calendar` cannot hold.
+FILE = (
+    "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//roombook//reservations//EN\r\n"
+    "METHOD:{method}\r\n{clock}{event}END:VCALENDAR\r\n"
+)
+
+
+class Method(StrEnum):
+    REQUEST = "REQUEST"
+    CANCEL = "CANCEL"
+
+
+class MeetingStatus(StrEnum):
+    TENTATIVE = "TENTATIVE"  # asked for; the center has yet to agree
+    CONFIRMED = "CONFIRMED"
+    CANCELLED = "CANCELLED"
+
+
+def invitation(reservation: Reservation, status: MeetingStatus, *, now: dt.datetime) -> str:
+    """The meeting as an .ics file.
+
+    Calendars know it by the UID, which never changes, and take of two files about it the one with
+    the higher SEQUENCE: raise `calendar_sequence` before. `reservation.room.center` is at hand.
+    """
+    center = reservation.room.center
+    event = Event()
+    event.add("uid", str(reservation.uid))
+    event.add("sequence", reservation.calendar_sequence)
+    event.add("dtstamp", now.astimezone(dt.UTC))
+    event.add("dtstart", reservation.start.astimezone(center.zone))
+    event.add("dtend", reservation.end.astimezone(center.zone))
+    event.add("status", status)
+    event.add("summary", one_line(f"{reservation.room.name} at {center.name}"))
+    event.add("location", f"{one_line(center.name)}, {postal_address(center)}")
+    event.add("description", f"Reservation {reservation.pk}, {service_name()}")
+    event.add("organizer", _person(sender_address(), service_name()))
+    customer = _person(reservation.user.email, reservation.user.get_full_name())
+    # They booked it themselves: there is nothing to answer.
+    customer.params["PARTSTAT"] = "ACCEPTED"
+    event.add("attendee", customer)
+    return FILE.format(
+        method=method_of(status),
+        clock=clock_of_years(center.zone, reservation.start.year - 1, reservation.end.year + 1),
+        event=event.to_ical().decode(),
+    )
+
+
+def method_of(status: MeetingStatus) -> Method:
+    return Method.CANCEL if status == MeetingStatus.CANCELLED else Method.REQUEST
+
+
+def postal_address(center: Center) -> str:
+    """Where to go, in one line."""
+    country = str(Locale.parse(settings.LOCALE).territories.get(center.country, center.country))
+    streets = (center.street1, center.street2, center.street3)
+    parts = (one_line(part) for part in (*streets, center.city_state_postal_code, country))
+    return ", ".join(part for part in parts if part)
+
+
+@functools.lru_cache(1024)
+def clock_of_years(zone: ZoneInfo, first: int, last: int) -> str:
+    """A time zone as a part of the file. Whole years: meetings of one year share what is told."""
+    begin, end = dt.datetime(first, 1, 1, tzinfo=dt.UTC), dt.datetime(last + 1, 1, 1, tzinfo=dt.UTC)
+    return clock(zone, begin, end).to_ical().decode()
+
+
+def clock(zone: ZoneInfo, first: dt.datetime, last: dt.datetime) -> Timezone:
+    """A time zone as calendars are told it: every change of its clock between two moments.
+
+    Told by ourselves: icalendar's own writes a clock that goes forward down as an hour late, and
+    misses some changes altogether (Morocco's, around Ramadan).
+    """
+    timezone = Timezone()
+    timezone.add("tzid", zone.key)
+    first, last = first.astimezone(dt.UTC), last.astimezone(dt.UTC)
+    timezone.add_component(_observance(first, _offset(zone, first), zone))
+    while (change := _next_change(zone, first, last)) is not None:
+        timezone.add_component(_observance(change, _offset(zone, first), zone))
+        first = change
+    return timezone
+
+
+def _next_change(zone: ZoneInfo, after: dt.datetime, last: dt.datetime) -> dt.datetime | None:
+    """The first moment after which the clock shows another offset."""
+    offset, low = _offset(zone, after), after
+    while _offset(zone, low + WEEK) == offset:
+        low += WEEK
+        if low > last:
+            return None
+    high = low + WEEK
+    while high - low > SECOND:
+        middle = low + (high - low) // 2
+        if _offset(zone, middle) == offset:
+            low = middle
+        else:
+            high = middle
+    # Clocks change on the full second, and no later than found.
+    return high.replace(microsecond=0)
+
+
+def _observance(
+    since: dt.datetime, offset_before: dt.timedelta, zone: ZoneInfo
+) -> TimezoneStandard | TimezoneDaylight:
+    local = since.astimezone(zone)
+    observance = TimezoneDaylight() if local.dst() else TimezoneStandard()
+    # Its beginning as the clock before it would have shown it: so the format wants it.
+    observance.add("dtstart", (since + offset_before).replace(tzinfo=None, microsecond=0))
+    observance.add("tzoffsetfrom", offset_before)
+    observance.add("tzoffsetto", _offset(zone, since))
+    observance.add("tzname", local.tzname())
+    return observance
+
+
+def _offset(zone: ZoneInfo, moment: dt.datetime) -> dt.timedelta:
+    offset = moment.astimezone(zone).utcoffset()
+    assert offset is not None
+    return offset
+
+
+def _person(address: str, name: str) -> vCalAddress:
+    person = vCalAddress(f"mailto:{address}")
+    person.params["CN"] = one_line(name) or address
+    return person
