@@ -11,8 +11,8 @@ from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 from accounts import emails, limits
-from accounts.models import ApiToken, User, canonical_email
-from accounts.names import holds_card_number, phone_holds_card_number
+from accounts.models import ApiToken, User, canonicalize_email
+from accounts.names import contains_card_number, phone_contains_card_number
 from roombook.backoffice import audit_log
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidCredentials, InvalidRequest
@@ -22,21 +22,23 @@ logger = logging.getLogger(__name__)
 
 def sign_in(*, email: str, password: str, network_address: str, now: datetime) -> tuple[User, str]:
     """Sign a device in: its account, and the secret that it will send as Token."""
-    user, hash_is_old = prove(
+    user, hash_is_old = verify_credentials(
         email=email, password=password, network_address=network_address, now=now
     )
-    return _issue(user, make_password(password) if hash_is_old else None, now)
+    return _issue_token(user, make_password(password) if hash_is_old else None, now)
 
 
-def prove(*, email: str, password: str, network_address: str, now: datetime) -> tuple[User, bool]:
+def verify_credentials(
+    *, email: str, password: str, network_address: str, now: datetime
+) -> tuple[User, bool]:
     """The account that a password belongs to, and whether its hash should be made anew.
 
     Unknown address, wrong password and disabled account are the same failure after the same work.
     The admin's own form asks here too, so that there is no second door to try passwords at.
     """
-    tries = SignInTries(email, network_address)
+    tries = SignInAttempts(email, network_address)
     tries.check(now)
-    user = User.objects.filter(email=canonical_email(email)).first()
+    user = User.objects.filter(email=canonicalize_email(email)).first()
     if user is None:
         # Hash once all the same: the answer must not come sooner where there is no account.
         make_password(password)
@@ -51,25 +53,25 @@ def prove(*, email: str, password: str, network_address: str, now: datetime) -> 
     return user, hash_is_old
 
 
-class SignInTries:
+class SignInAttempts:
     """The two limits that a try to sign in counts towards."""
 
     def __init__(self, email: str, network_address: str) -> None:
-        self.network = limits.network_key(network_address)
-        self.address = f"{limits.email_key(email)} {self.network}"
+        self.network = limits.get_network_key(network_address)
+        self.address = f"{limits.hash_email(email)} {self.network}"
 
     def check(self, now: datetime) -> None:
-        limits.SIGN_IN_ADDRESS.check(self.address, now=now)
-        limits.SIGN_IN_NETWORK.check(self.network, now=now)
+        limits.SIGN_IN_BY_EMAIL.check(self.address, now=now)
+        limits.SIGN_IN_BY_NETWORK.check(self.network, now=now)
 
     def count(self, now: datetime) -> None:
-        limits.SIGN_IN_ADDRESS.count(self.address, now=now)
-        limits.SIGN_IN_NETWORK.count(self.network, now=now)
+        limits.SIGN_IN_BY_EMAIL.count(self.address, now=now)
+        limits.SIGN_IN_BY_NETWORK.count(self.network, now=now)
 
 
 @in_transaction
-def _issue(user: User, new_hash: str | None, now: datetime) -> tuple[User, str]:
-    locked = lock(user)
+def _issue_token(user: User, new_hash: str | None, now: datetime) -> tuple[User, str]:
+    locked = lock_user(user)
     # A password that was changed since it was checked signs nobody in any more.
     if locked.password != user.password or not locked.is_active:
         raise InvalidCredentials
@@ -106,7 +108,7 @@ def change_password(
     A wrong current password counts as a failed sign-in, so that a stolen phone is no better place
     to guess it.
     """
-    tries = SignInTries(user.email, network_address)
+    tries = SignInAttempts(user.email, network_address)
     tries.check(now)
     if not verify_password(current_password, user.password)[0]:
         tries.count(now)
@@ -120,35 +122,35 @@ def change_password(
         validate_password(new_password, user)
     except ValidationError as error:
         raise InvalidRequest({"new_password": " ".join(error.messages)}) from None
-    _set_password(user, new_password, keep=token, now=now)
+    _hash_and_set_password(user, new_password, keep=token, now=now)
 
 
-def _set_password(user: User, new_password: str, *, keep: ApiToken, now: datetime) -> None:
+def _hash_and_set_password(user: User, new_password: str, *, keep: ApiToken, now: datetime) -> None:
     # Hashed before the row is locked: it takes long.
     new_hash = make_password(new_password)
-    _replace_hash(user, new_hash, keep, now)
+    _set_password_hash(user, new_hash, keep, now)
 
 
 @in_transaction
-def _replace_hash(user: User, new_hash: str, keep: ApiToken, now: datetime) -> None:
-    locked = lock(user)
+def _set_password_hash(user: User, new_hash: str, keep: ApiToken, now: datetime) -> None:
+    locked = lock_user(user)
     if locked.password != user.password:
         raise InvalidRequest({"current_password": "The password was changed elsewhere meanwhile."})
     locked.password = new_hash
     locked.save(update_fields=["password"])
     locked.tokens.exclude(pk=keep.pk).delete()
-    emails.password_changed(locked, now=now)
+    emails.send_password_changed(locked, now=now)
 
 
 @in_transaction
-def add_customer(*, email: str, first_name: str, last_name: str, company_name: str = "") -> User:
+def create_customer(*, email: str, first_name: str, last_name: str, company_name: str = "") -> User:
     """An account that staff make for a customer, who has no password and so cannot sign in yet.
 
     Nobody is told by mail: the account's first mail is about its first booking. Raises
     InvalidRequest, naming the field.
     """
     told = {
-        "email": canonical_email(email),
+        "email": canonicalize_email(email),
         "first_name": first_name.strip(),
         "last_name": last_name.strip(),
         "company_name": company_name.strip(),
@@ -162,10 +164,10 @@ def add_customer(*, email: str, first_name: str, last_name: str, company_name: s
     else:
         problems = {}
     for field in ("first_name", "last_name", "company_name"):
-        if holds_card_number(told[field]):
+        if contains_card_number(told[field]):
             problems[field] = "This looks like a card number, not a name."
     if User.objects.filter(email=told["email"]).exists():
-        problems["email"] = HAS_ACCOUNT
+        problems["email"] = EMAIL_TAKEN
     if problems:
         raise InvalidRequest(problems)
     try:
@@ -173,14 +175,14 @@ def add_customer(*, email: str, first_name: str, last_name: str, company_name: s
             user.save(force_insert=True)
     except IntegrityError:
         # Somebody else was quicker.
-        raise InvalidRequest({"email": HAS_ACCOUNT}) from None
+        raise InvalidRequest({"email": EMAIL_TAKEN}) from None
     return user
 
 
-HAS_ACCOUNT = "There is an account with this e-mail address already."
+EMAIL_TAKEN = "There is an account with this e-mail address already."
 
 
-def update_info(user: User, **new: str) -> User:
+def update_profile(user: User, **new: str) -> User:
     """Change the profile: what is not given stays, an empty text clears, but not a name."""
     problems: dict[str, str] = {}
     changed: dict[str, str] = {}
@@ -191,9 +193,9 @@ def update_info(user: User, **new: str) -> User:
         text = text.strip()
         if not text and field in {"first_name", "last_name"}:
             problems[f"new_{field}"] = "A name is needed."
-        elif field == "phone_number" and phone_holds_card_number(text):
+        elif field == "phone_number" and phone_contains_card_number(text):
             problems[f"new_{field}"] = "This looks like a card number, not a telephone."
-        elif field != "phone_number" and holds_card_number(text):
+        elif field != "phone_number" and contains_card_number(text):
             problems[f"new_{field}"] = "This looks like a card number, not a name."
         changed[field] = text
     if problems:
@@ -202,23 +204,23 @@ def update_info(user: User, **new: str) -> User:
     for field, text in changed.items():
         setattr(user, field, text)
     if changed:
-        _save_info(user, before)
+        _save_profile(user, before)
     return user
 
 
 @in_transaction
-def _save_info(user: User, before: dict[str, str]) -> None:
+def _save_profile(user: User, before: dict[str, str]) -> None:
     # Read by this request already: the history need not read the row again.
     with disable_auditlog():
         user.save(update_fields=list(before))
-    audit_log.record(
+    audit_log.record_change(
         user, {field: (old, getattr(user, field)) for field, old in before.items()}, by=user
     )
 
 
 def remove_thumbnail(user: User) -> User:
     """Take the picture off the account, and its file out of the storage; none there is fine."""
-    name = _take_thumbnail_off(user)
+    name = _clear_thumbnail(user)
     user.thumbnail = None
     if name:
         transaction.on_commit(lambda: delete_file(User._meta.get_field("thumbnail").storage, name))
@@ -226,8 +228,8 @@ def remove_thumbnail(user: User) -> User:
 
 
 @in_transaction
-def _take_thumbnail_off(user: User) -> str:
-    locked = lock(user)
+def _clear_thumbnail(user: User) -> str:
+    locked = lock_user(user)
     name = locked.thumbnail.name
     if name:
         locked.thumbnail = None
@@ -243,7 +245,7 @@ def delete_file(storage: Any, name: str) -> None:
         logger.exception("The file %s could not be deleted.", name)
 
 
-def lock(user: User) -> User:
+def lock_user(user: User) -> User:
     """The account's row as it is now, kept from others until the transaction ends."""
     # NO KEY: rows that only point at the account can still be written meanwhile.
     return User.objects.select_for_update(no_key=True).get(pk=user.pk)

@@ -10,12 +10,12 @@ class AccountsConfig(AppConfig):
         from accounts.models import CenterRole, User
         from roombook.backoffice import audit_log
 
-        audit_log.keep(
+        audit_log.register(
             User,
-            leave_out=("password", "last_login", "date_joined", "thumbnail"),
-            hide=("email", "first_name", "last_name", "company_name", "phone_number"),
-            many=("groups", "user_permissions"),
-            by_number=True,
+            excluded_fields=("password", "last_login", "date_joined", "thumbnail"),
+            hidden_fields=("email", "first_name", "last_name", "company_name", "phone_number"),
+            many_to_many_fields=("groups", "user_permissions"),
+            named_by_id=True,
         )
-        audit_log.keep(CenterRole)
-        audit_log.keep(Group, many=("permissions",))
+        audit_log.register(CenterRole)
+        audit_log.register(Group, many_to_many_fields=("permissions",))

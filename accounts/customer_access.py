@@ -9,18 +9,18 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from accounts import roles, user_search
-from accounts.models import User, canonical_email
+from accounts.models import User, canonicalize_email
 
 VIEW, ADD = "accounts.view_user", "accounts.add_user"
 BOOK = "reservations.add_reservation"
 
 
-def known_to(staff: Any, path: str = "pk", *, permission: str = VIEW) -> Q:
+def get_customer_filter(staff: Any, path: str = "pk", *, permission: str = VIEW) -> Q:
     """The accounts that staff may look at; `path` leads from a row to an account.
 
     With another permission: those of the customers of the centers where they have that one.
     """
-    centers = roles.centers_of(staff, permission)
+    centers = roles.get_permitted_centers(staff, permission)
     if centers is None:
         return Q()
     # Through the relation, since accounts do not import what is built upon them.
@@ -29,19 +29,19 @@ def known_to(staff: Any, path: str = "pk", *, permission: str = VIEW) -> Q:
     return Q(**{f"{path}__in": theirs.values("user")})
 
 
-def may_be_known(staff: Any, customer: User) -> bool:
-    return User.objects.filter(known_to(staff), pk=customer.pk).exists()
+def can_view_customer(staff: Any, customer: User) -> bool:
+    return User.objects.filter(get_customer_filter(staff), pk=customer.pk).exists()
 
 
-def findable(staff: Any, words: str) -> QuerySet[User]:
+def find_bookable_customers(staff: Any, words: str) -> QuerySet[User]:
     """Whom staff may choose to book for: their customers as they type, anyone by the address."""
-    found = Q(pk__in=user_search.beginning_with(words, among=known_to(staff)))
+    found = Q(pk__in=user_search.matching_prefix(words, among=get_customer_filter(staff)))
     # PostgreSQL takes no NUL, and no address has one.
-    if "@" in words and "\x00" not in words and roles.may(staff, BOOK):
-        found |= Q(email=canonical_email(words))
+    if "@" in words and "\x00" not in words and roles.has_permission(staff, BOOK):
+        found |= Q(email=canonicalize_email(words))
     return User.objects.filter(found, is_active=True).order_by("email")
 
 
-def found_among(rows: QuerySet[User], words: str, *, staff: Any) -> QuerySet[User]:
+def search_customers(rows: QuerySet[User], words: str, *, staff: Any) -> QuerySet[User]:
     """Those of the rows that the words lead to, among those whom staff may know at all."""
-    return rows.filter(pk__in=user_search.beginning_with(words, among=known_to(staff)))
+    return rows.filter(pk__in=user_search.matching_prefix(words, among=get_customer_filter(staff)))

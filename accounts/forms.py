@@ -14,7 +14,7 @@ from unfold.forms import (
 from accounts import actions
 from accounts.models import User
 from roombook.errors import InvalidCredentials, TooManyRequests
-from roombook.middleware import client_address
+from roombook.middleware import get_client_address
 
 
 class SignInForm(AuthenticationForm):
@@ -25,10 +25,10 @@ class SignInForm(AuthenticationForm):
         password = self.cleaned_data.get("password")
         if email and password:
             try:
-                user, _ = actions.prove(
+                user, _ = actions.verify_credentials(
                     email=email,
                     password=password,
-                    network_address=client_address(self.request) if self.request else "",
+                    network_address=get_client_address(self.request) if self.request else "",
                     now=timezone.now(),  # noqa: TID251 (a form is a border)
                 )
             except InvalidCredentials:
@@ -36,18 +36,18 @@ class SignInForm(AuthenticationForm):
             except TooManyRequests as error:
                 raise ValidationError(error.message, code="too_many_tries") from None
             self.confirm_login_allowed(user)
-            user.backend = "accounts.roles.CenterRoles"
+            user.backend = "accounts.roles.CenterRoleBackend"
             self.user_cache = user
         return self.cleaned_data
 
 
-class OwnPasswordForm(AdminOwnPasswordChangeForm):
+class OwnPasswordChangeForm(AdminOwnPasswordChangeForm):
     """Staff's own new password. A wrong old one counts as a failed sign-in: an unlocked desk is no
     better place to guess it."""
 
     def __init__(self, *args: Any, network_address: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.tries = actions.SignInTries(self.user.email, network_address)
+        self.tries = actions.SignInAttempts(self.user.email, network_address)
 
     def clean_old_password(self) -> str:
         now = timezone.now()  # noqa: TID251 (a form is a border)
@@ -69,7 +69,7 @@ class UserAddForm(UserCreationForm):
         fields = ("email", "first_name", "last_name")
 
 
-class UserForm(UserChangeForm):
+class UserEditForm(UserChangeForm):
     class Meta:
         model = User
         fields = "__all__"

@@ -3,7 +3,7 @@
 from django.contrib.auth.hashers import Argon2PasswordHasher
 
 
-class Argon2(Argon2PasswordHasher):
+class Argon2Hasher(Argon2PasswordHasher):
     """Argon2 at the cost that OWASP recommends.
 
     Django's own parameters take 100 MiB and a quarter second a sign-in, so that a few dozen

@@ -12,10 +12,10 @@ from django.db.models.indexes import IndexExpression
 IndexExpression.register_wrappers(OrderBy, OpClass, Collate)
 
 # Migrations run what create_sql returns: elsewhere it must be something, and do nothing.
-NOTHING = "SELECT 1"
+NO_OP_SQL = "SELECT 1"
 
 
-class BeginsWith(Index):
+class PrefixIndex(Index):
     """For `Lower(column) LIKE 'abc%'`: PostgreSQL needs an index of its own for that. Nothing
     elsewhere (a small database is read through).
 
@@ -29,10 +29,10 @@ class BeginsWith(Index):
 
     def create_sql(self, model: Any, schema_editor: Any, using: str = "", **kwargs: Any) -> Any:
         if schema_editor.connection.vendor != "postgresql":
-            return NOTHING
+            return NO_OP_SQL
         return super().create_sql(model, schema_editor, using=using, **kwargs)
 
     def remove_sql(self, model: Any, schema_editor: Any, **kwargs: Any) -> Any:
         if schema_editor.connection.vendor != "postgresql":
-            return NOTHING
+            return NO_OP_SQL
         return super().remove_sql(model, schema_editor, **kwargs)

@@ -18,14 +18,14 @@ from datetime import datetime, timedelta
 from django.db.models import Case, F, Q, QuerySet, When
 from django.utils.crypto import salted_hmac
 
-from accounts.models import AttemptWindow, canonical_email
-from roombook.db.compiled_queries import moment, number, prepared, text
+from accounts.models import AttemptWindow, canonicalize_email
+from roombook.db.compiled_queries import compiled_query, datetime_param, int_param, text_param
 from roombook.db.prepared_writes import Update, insert_unless_there, prepared_update
 from roombook.errors import TooManyRequests
 
 
 @dataclass(frozen=True, slots=True)
-class Limit:
+class RateLimit:
     """At most `maximum` counted tries a key within `period`."""
 
     scope: str
@@ -46,7 +46,7 @@ class Limit:
 
     def _take(self, key: object, now: datetime) -> bool:
         """Count one more in the window that is there, or in a new one where that is over."""
-        taken = try_taken(
+        taken = take_attempt(
             scope=self.scope,
             key=str(key),
             maximum=self.maximum,
@@ -56,11 +56,11 @@ class Limit:
         return bool(taken)
 
     def _window(self, key: object) -> AttemptWindow | None:
-        return window_of.first(scope=self.scope, key=str(key))
+        return get_attempt_window.first(scope=self.scope, key=str(key))
 
     def forgive(self, key: object) -> None:
         """Give a taken try back: it was no failure."""
-        try_forgiven(scope=self.scope, key=str(key))
+        give_attempt_back(scope=self.scope, key=str(key))
 
     def check(self, key: object, *, now: datetime) -> None:
         """Raise TooManyRequests when the window is full; counts nothing."""
@@ -82,44 +82,48 @@ class Limit:
         return TooManyRequests(retry_after=min(max(seconds, 1), longest))
 
 
-@prepared
-def window_of() -> QuerySet[AttemptWindow]:
-    return AttemptWindow.objects.filter(scope=text("scope"), key=text("key"))
+@compiled_query(keep_plan=True)
+def get_attempt_window() -> QuerySet[AttemptWindow]:
+    return AttemptWindow.objects.filter(scope=text_param("scope"), key=text_param("key"))
 
 
 @prepared_update
-def try_taken() -> Update:
-    is_over = Q(since__lte=moment("over_since"))
+def take_attempt() -> Update:
+    is_over = Q(since__lte=datetime_param("over_since"))
     rows = AttemptWindow.objects.filter(
-        is_over | Q(count__lt=number("maximum")), scope=text("scope"), key=text("key")
+        is_over | Q(count__lt=int_param("maximum")),
+        scope=text_param("scope"),
+        key=text_param("key"),
     )
     return rows, {
         "count": Case(When(is_over, then=1), default=F("count") + 1),
-        "since": Case(When(is_over, then=moment("now")), default=F("since")),
+        "since": Case(When(is_over, then=datetime_param("now")), default=F("since")),
     }
 
 
 @prepared_update
-def try_forgiven() -> Update:
-    rows = AttemptWindow.objects.filter(scope=text("scope"), key=text("key"), count__gt=0)
+def give_attempt_back() -> Update:
+    rows = AttemptWindow.objects.filter(
+        scope=text_param("scope"), key=text_param("key"), count__gt=0
+    )
     return rows, {"count": F("count") - 1}
 
 
-SIGN_IN_ADDRESS = Limit("sign-in", 5, timedelta(minutes=15))
-SIGN_IN_NETWORK = Limit("sign-in-network", 100, timedelta(minutes=15))
-PROMO_CODE = Limit("promo-code", 20, timedelta(hours=1))
-CARD_DECLINED = Limit("card-declined", 6, timedelta(hours=1))
+SIGN_IN_BY_EMAIL = RateLimit("sign-in", 5, timedelta(minutes=15))
+SIGN_IN_BY_NETWORK = RateLimit("sign-in-network", 100, timedelta(minutes=15))
+PROMO_CODE = RateLimit("promo-code", 20, timedelta(hours=1))
+CARD_DECLINED = RateLimit("card-declined", 6, timedelta(hours=1))
 
 # No window of any limit matters any more after this.
-LONGEST_PERIOD = timedelta(hours=1)
+MAX_PERIOD = timedelta(hours=1)
 
 
-def email_key(email: str) -> str:
+def hash_email(email: str) -> str:
     """A key that stands for an e-mail address without telling it."""
-    return salted_hmac("accounts.limits", canonical_email(email), algorithm="sha256").hexdigest()
+    return salted_hmac("accounts.limits", canonicalize_email(email), algorithm="sha256").hexdigest()
 
 
-def network_key(address: str) -> str:
+def get_network_key(address: str) -> str:
     """A network address as it is counted: IPv6 by its /64, which is one customer's network."""
     try:
         ip = ipaddress.ip_address(address)
@@ -132,14 +136,14 @@ def network_key(address: str) -> str:
     return str(ip)
 
 
-def forgive_sign_ins(email: str) -> None:
+def clear_failed_sign_ins(email: str) -> None:
     """Let an address be tried again at once, from everywhere."""
     AttemptWindow.objects.filter(
-        scope=SIGN_IN_ADDRESS.scope, key__startswith=email_key(email)
+        scope=SIGN_IN_BY_EMAIL.scope, key__startswith=hash_email(email)
     ).delete()
 
 
-def prune(*, now: datetime) -> int:
+def delete_expired_windows(*, now: datetime) -> int:
     """Delete windows that no limit looks at any more; says how many."""
-    count, _ = AttemptWindow.objects.filter(since__lte=now - LONGEST_PERIOD).delete()
+    count, _ = AttemptWindow.objects.filter(since__lte=now - MAX_PERIOD).delete()
     return count

@@ -13,7 +13,7 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 
 from accounts import emails
-from accounts.indexes import BeginsWith
+from accounts.indexes import PrefixIndex
 
 # Registered here, where Django looks for models.
 from accounts.outbox import OutboxMessage  # noqa: F401
@@ -28,7 +28,7 @@ class UserType(models.TextChoices):
     ADMINISTRATOR = "Administrator"
 
 
-def canonical_email(address: str) -> str:
+def canonicalize_email(address: str) -> str:
     """The one form in which an address is stored and looked up: its case never matters."""
     return address.strip().lower()
 
@@ -37,7 +37,7 @@ class UserManager(BaseUserManager["User"]):
     def create_user(self, email: str, password: str | None = None, **fields: Any) -> "User":
         if not email or not email.strip():
             raise ValueError("An account needs an e-mail address.")
-        user = self.model(email=canonical_email(email), **fields)
+        user = self.model(email=canonicalize_email(email), **fields)
         user.set_password(password)
         user.save(using=self._db)
         return user
@@ -47,7 +47,7 @@ class UserManager(BaseUserManager["User"]):
         return self.create_user(email, password, **fields)
 
     def get_by_natural_key(self, email: str | None) -> "User":
-        return self.get(email=canonical_email(email or ""))
+        return self.get(email=canonicalize_email(email or ""))
 
 
 class User(AbstractBaseUser, PermissionsMixin):
@@ -59,7 +59,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     company_name = models.CharField(max_length=255, blank=True)
     phone_number = models.CharField(max_length=50, blank=True)
     thumbnail = models.ImageField(
-        upload_to=images.RandomName("accounts"), validators=[images.validate], blank=True
+        upload_to=images.RandomName("accounts"), validators=[images.validate_image], blank=True
     )
     is_staff = models.BooleanField(
         "staff", default=False, help_text="May sign in to the back office."
@@ -85,10 +85,10 @@ class User(AbstractBaseUser, PermissionsMixin):
         ]
         indexes = [
             # What staff look people up by, see people.py.
-            BeginsWith(column="first_name", name="user_first_name_begins"),
-            BeginsWith(column="last_name", name="user_last_name_begins"),
-            BeginsWith(column="company_name", name="user_company_name_begins"),
-            BeginsWith(column="phone_number", name="user_phone_number_begins"),
+            PrefixIndex(column="first_name", name="user_first_name_begins"),
+            PrefixIndex(column="last_name", name="user_last_name_begins"),
+            PrefixIndex(column="company_name", name="user_company_name_begins"),
+            PrefixIndex(column="phone_number", name="user_phone_number_begins"),
             # The few that staff filter for, among a million.
             models.Index(fields=["email"], condition=Q(is_staff=True), name="user_staff"),
             models.Index(fields=["email"], condition=Q(is_active=False), name="user_switched_off"),
@@ -109,7 +109,7 @@ class User(AbstractBaseUser, PermissionsMixin):
 
         Django clears `_password` for a mere upgrade of the hash, which signs nobody out.
         """
-        self.email = canonical_email(self.email)
+        self.email = canonicalize_email(self.email)
         locked_out = self._password is not None or self._password_was_taken_away
         if self._state.adding or not locked_out:
             super().save(*args, **kwargs)
@@ -117,7 +117,7 @@ class User(AbstractBaseUser, PermissionsMixin):
             with transaction.atomic(using=kwargs.get("using")):
                 super().save(*args, **kwargs)
                 self.tokens.all().delete()
-                emails.password_changed(
+                emails.send_password_changed(
                     self,
                     # Django's own forms and commands save, and none of them tells the time.
                     now=timezone.now(),  # noqa: TID251
@@ -189,7 +189,7 @@ class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
         return self.filter(expires_at__lte=now)
 
 
-def digest_of(secret: str) -> str:
+def hash_token_secret(secret: str) -> str:
     """What is stored of a Token. A fast hash is right: 256 random bits cannot be guessed."""
     return hashlib.sha256(secret.encode("ascii")).hexdigest()
 
@@ -225,7 +225,10 @@ class ApiToken(models.Model):
         # Hexadecimal: a Token that began with "-" would be changed by CSV's guard against formulas.
         secret = secrets.token_hex(32)
         cls.objects.create(
-            user=user, digest=digest_of(secret), created_at=now, expires_at=now + idle_life()
+            user=user,
+            digest=hash_token_secret(secret),
+            created_at=now,
+            expires_at=now + get_token_idle_lifetime(),
         )
         return secret
 
@@ -233,7 +236,7 @@ class ApiToken(models.Model):
 
     def renew(self, now: datetime) -> None:
         """Live on after use; writes at most once a day, so that reading stays reading."""
-        until = min(now + idle_life(), self.created_at + longest_life())
+        until = min(now + get_token_idle_lifetime(), self.created_at + get_token_max_lifetime())
         if until - self.expires_at < timedelta(days=1):
             return
         # Conditional, so that of many requests at once only one writes.
@@ -241,11 +244,11 @@ class ApiToken(models.Model):
         self.expires_at = until
 
 
-def idle_life() -> timedelta:
+def get_token_idle_lifetime() -> timedelta:
     return timedelta(days=settings.TOKEN_IDLE_DAYS)
 
 
-def longest_life() -> timedelta:
+def get_token_max_lifetime() -> timedelta:
     return timedelta(days=settings.TOKEN_MAX_DAYS)
 
 

@@ -3,21 +3,21 @@
 from roombook.luhn import passes_luhn
 
 # The shortest card numbers have twelve digits; no name has.
-CARD_DIGITS = 12
+MIN_CARD_DIGITS = 12
 # By the International Telecommunication Union (E.164).
-LONGEST_PHONE = 15
+MAX_PHONE_DIGITS = 15
 
 
-def holds_card_number(text: str) -> bool:
+def contains_card_number(text: str) -> bool:
     """Whether a text has so many digits, of any script, that it may hold a card number."""
-    return sum(character.isdigit() for character in text) >= CARD_DIGITS
+    return sum(character.isdigit() for character in text) >= MIN_CARD_DIGITS
 
 
-def phone_holds_card_number(text: str) -> bool:
+def phone_contains_card_number(text: str) -> bool:
     """Whether a telephone number may be a card number: no telephone has sixteen digits, and one
     with fewer is suspicious only if it is not written the international way and its last digit is
     a card's checksum."""
     digits = "".join(str(int(each)) for each in text if each.isdecimal())
-    if len(digits) > LONGEST_PHONE:
+    if len(digits) > MAX_PHONE_DIGITS:
         return True
-    return len(digits) > CARD_DIGITS and not text.startswith("+") and passes_luhn(digits)
+    return len(digits) > MIN_CARD_DIGITS and not text.startswith("+") and passes_luhn(digits)

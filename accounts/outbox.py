@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # How long a mail rests after each try that failed; after the last one a person must look.
-PAUSES = (
+RETRY_DELAYS = (
     timedelta(minutes=1),
     timedelta(minutes=5),
     timedelta(minutes=30),
@@ -36,24 +36,24 @@ PAUSES = (
     timedelta(hours=6),
     timedelta(hours=24),
 )
-TRIES = len(PAUSES) + 1
+MAX_ATTEMPTS = len(RETRY_DELAYS) + 1
 
 # For so long a mail belongs to the process that tries to send it; after that it is taken for dead.
-LEASE = timedelta(minutes=10)
+SENDING_LEASE = timedelta(minutes=10)
 
-LONGEST_SUBJECT = 200
-LONGEST_ERROR = 500
+MAX_SUBJECT_LENGTH = 200
+MAX_ERROR_LENGTH = 500
 
 
-class State(models.TextChoices):
+class OutboxState(models.TextChoices):
     WAITING = "waiting"
     SENT = "sent"
-    GIVEN_UP = "given up"
+    FAILED = "given up"
 
 
 class OutboxQuerySet(models.QuerySet["OutboxMessage"]):
     def waiting(self) -> Self:
-        return self.filter(state=State.WAITING)
+        return self.filter(state=OutboxState.WAITING)
 
     def due(self, moment: datetime) -> Self:
         """Those whose next try is for now, the longest waiting first."""
@@ -77,17 +77,19 @@ class OutboxMessage(models.Model):
     to = models.EmailField(max_length=254)
     kind = models.CharField(max_length=40)
     about = models.CharField(max_length=60, blank=True, help_text='Such as "reservation 17".')
-    subject = models.CharField(max_length=LONGEST_SUBJECT)
+    subject = models.CharField(max_length=MAX_SUBJECT_LENGTH)
     text = models.TextField()
     html = models.TextField(blank=True)
     calendar = models.TextField(blank=True, help_text="The meeting, for the customer's calendar.")
     calendar_method = models.CharField(max_length=20, blank=True)
-    state = models.CharField(max_length=10, choices=State.choices, default=State.WAITING)
+    state = models.CharField(
+        max_length=10, choices=OutboxState.choices, default=OutboxState.WAITING
+    )
     attempts = models.PositiveSmallIntegerField("tries", default=0)
     created_at = models.DateTimeField()
     next_attempt_at = models.DateTimeField("next try", null=True, blank=True)
     sent_at = models.DateTimeField(null=True, blank=True)
-    last_error = models.CharField(max_length=LONGEST_ERROR, blank=True)
+    last_error = models.CharField(max_length=MAX_ERROR_LENGTH, blank=True)
 
     objects = models.Manager.from_queryset(OutboxQuerySet)()
 
@@ -95,7 +97,7 @@ class OutboxMessage(models.Model):
         verbose_name = "mail"
         constraints = [
             models.CheckConstraint(
-                condition=Q(state__in=State.values), name="outbox_message_state_is_known"
+                condition=Q(state__in=OutboxState.values), name="outbox_message_state_is_known"
             ),
             models.CheckConstraint(
                 condition=Q(state="waiting", next_attempt_at__isnull=False)
@@ -155,7 +157,7 @@ class OutboxMessage(models.Model):
             to=user.email,
             kind=kind,
             about=about,
-            subject=one_line(subject)[:LONGEST_SUBJECT],
+            subject=collapse_whitespace(subject)[:MAX_SUBJECT_LENGTH],
             text=text,
             html=html,
             calendar=calendar,
@@ -172,8 +174,8 @@ class OutboxMessage(models.Model):
         A mail that was sent is written anew, so that the record of the first stays, and under
         another Message-ID, since mail programs hide a repetition.
         """
-        if self.state == State.SENT:
-            again = {"state": State.WAITING, "attempts": 0, "sent_at": None, "last_error": ""}
+        if self.state == OutboxState.SENT:
+            again = {"state": OutboxState.WAITING, "attempts": 0, "sent_at": None, "last_error": ""}
             fields = {
                 field.attname: getattr(self, field.attname)
                 for field in self._meta.concrete_fields
@@ -182,8 +184,8 @@ class OutboxMessage(models.Model):
             fields |= {**again, "created_at": now, "next_attempt_at": now}
             OutboxMessage.objects.create(**fields)
             return True
-        given_up = OutboxMessage.objects.filter(pk=self.pk, state=State.GIVEN_UP)
-        return bool(given_up.update(state=State.WAITING, attempts=0, next_attempt_at=now))
+        given_up = OutboxMessage.objects.filter(pk=self.pk, state=OutboxState.FAILED)
+        return bool(given_up.update(state=OutboxState.WAITING, attempts=0, next_attempt_at=now))
 
     # Properties
 
@@ -197,7 +199,7 @@ class OutboxMessage(models.Model):
             to=[self.to],
             reply_to=[settings.SUPPORT_EMAIL] if settings.SUPPORT_EMAIL else None,
             headers={
-                "Message-ID": f"<{self.key}@{sender_address().rpartition('@')[2]}>",
+                "Message-ID": f"<{self.key}@{get_sender_address().rpartition('@')[2]}>",
                 # No answers by machines that are on holiday.
                 "Auto-Submitted": "auto-generated",
             },
@@ -212,13 +214,13 @@ class OutboxMessage(models.Model):
         return email
 
 
-def one_line(text: str) -> str:
+def collapse_whitespace(text: str) -> str:
     """The text with every run of white space and control characters as one space: fit for a
     header, or for one row among others."""
     return re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", text).strip()
 
 
-def sender_address() -> str:
+def get_sender_address() -> str:
     """The bare address that mails come from."""
     return parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
 
@@ -230,7 +232,7 @@ def require_transaction() -> None:
 
 
 @contextmanager
-def without_harm(about: str) -> Iterator[None]:
+def suppress_mail_errors(about: str) -> Iterator[None]:
     """Around the writing of a mail: whatever is wrong with it, what it tells of goes on.
 
     Only the database's own call for another try gets through: then all is done again.
@@ -248,7 +250,9 @@ def without_harm(about: str) -> Iterator[None]:
 # --- Sending -------------------------------------------------------------------------------------
 
 
-def send_due(*, clock: Callable[[], datetime], limit: int | None = None) -> Iterator[OutboxMessage]:
+def send_due_messages(
+    *, clock: Callable[[], datetime], limit: int | None = None
+) -> Iterator[OutboxMessage]:
     """Try what is due at the beginning, each mail once, and yield it as it then is.
 
     Safe beside itself: a mail is claimed by one conditional update, and no transaction or lock is
@@ -263,7 +267,7 @@ def send_due(*, clock: Callable[[], datetime], limit: int | None = None) -> Iter
         if not _claim(message, clock()):
             continue
         tried += 1
-        reached = _try(message, clock)
+        reached = _send(message, clock)
         yield message
         if not reached:
             return
@@ -274,23 +278,23 @@ def _claim(message: OutboxMessage, now: datetime) -> bool:
     claimed = (
         OutboxMessage.objects.waiting()
         .filter(pk=message.pk, attempts=message.attempts, next_attempt_at=message.next_attempt_at)
-        .update(attempts=F("attempts") + 1, next_attempt_at=now + LEASE)
+        .update(attempts=F("attempts") + 1, next_attempt_at=now + SENDING_LEASE)
     )
     message.attempts += 1
     return bool(claimed)
 
 
-def _try(message: OutboxMessage, clock: Callable[[], datetime]) -> bool:
+def _send(message: OutboxMessage, clock: Callable[[], datetime]) -> bool:
     """Send a claimed mail and note what came of it; False if the server cannot be reached."""
-    if message.attempts > TRIES:
+    if message.attempts > MAX_ATTEMPTS:
         # Each of its tries ended with the process: perhaps because of it.
-        _note_failure(message, "The last try never ended.", clock())
+        _record_failure(message, "The last try never ended.", clock())
         return True
     connection = get_connection()
     try:
         connection.open()
     except Exception as error:
-        _note_failure(message, _told(error), clock())
+        _record_failure(message, _describe_error(error), clock())
         return False
     try:
         email = message.as_email
@@ -298,13 +302,13 @@ def _try(message: OutboxMessage, clock: Callable[[], datetime]) -> bool:
         if email.send() == 0:
             raise ValueError("There is nobody to send it to.")
     except Exception as error:
-        _note_failure(message, _told(error), clock())
+        _record_failure(message, _describe_error(error), clock())
     else:
         # Whatever another process made of it meanwhile: sent it is.
-        _note(
+        _record_result(
             message,
-            OutboxMessage.objects.exclude(state=State.SENT),
-            state=State.SENT,
+            OutboxMessage.objects.exclude(state=OutboxState.SENT),
+            state=OutboxState.SENT,
             sent_at=clock(),
             next_attempt_at=None,
             last_error="",
@@ -316,23 +320,23 @@ def _try(message: OutboxMessage, clock: Callable[[], datetime]) -> bool:
     return True
 
 
-def _note_failure(message: OutboxMessage, problem: str, now: datetime) -> None:
+def _record_failure(message: OutboxMessage, problem: str, now: datetime) -> None:
     mine = OutboxMessage.objects.waiting().filter(attempts=message.attempts)
-    if message.attempts < TRIES:
-        next_attempt_at = now + PAUSES[message.attempts - 1]
-        _note(message, mine, next_attempt_at=next_attempt_at, last_error=problem)
+    if message.attempts < MAX_ATTEMPTS:
+        next_attempt_at = now + RETRY_DELAYS[message.attempts - 1]
+        _record_result(message, mine, next_attempt_at=next_attempt_at, last_error=problem)
         logger.warning("%s could not be sent: %s", message, problem)
     else:
-        given_up = State.GIVEN_UP
-        _note(message, mine, state=given_up, next_attempt_at=None, last_error=problem)
+        given_up = OutboxState.FAILED
+        _record_result(message, mine, state=given_up, next_attempt_at=None, last_error=problem)
         logger.error("%s is given up after %s tries: %s", message, message.attempts, problem)
 
 
-def _note(message: OutboxMessage, where: OutboxQuerySet, **columns: Any) -> None:
+def _record_result(message: OutboxMessage, where: OutboxQuerySet, **columns: Any) -> None:
     where.filter(pk=message.pk).update(**columns)
     for name, value in columns.items():
         setattr(message, name, value)
 
 
-def _told(error: Exception) -> str:
-    return one_line(f"{type(error).__name__}: {error}")[:LONGEST_ERROR]
+def _describe_error(error: Exception) -> str:
+    return collapse_whitespace(f"{type(error).__name__}: {error}")[:MAX_ERROR_LENGTH]

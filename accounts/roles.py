@@ -14,32 +14,34 @@ from django.db.models import Model, Q
 
 from accounts.models import CenterRole, User
 
-Permissions = dict[str, frozenset[int]]
+CentersByPermission = dict[str, frozenset[int]]
 
 
-def may(user: User | AnonymousUser, permission: str, center_id: int | None = None) -> bool:
+def has_permission(
+    user: User | AnonymousUser, permission: str, center_id: int | None = None
+) -> bool:
     """Whether they may do this at that center; without a center: at any at all."""
     if center_id is None:
         return user.has_perm(permission)
-    centers = centers_of(user, permission)
+    centers = get_permitted_centers(user, permission)
     return centers is None or center_id in centers
 
 
-def centers_of(user: User | AnonymousUser, permission: str) -> frozenset[int] | None:
+def get_permitted_centers(user: User | AnonymousUser, permission: str) -> frozenset[int] | None:
     """The ids of the centers where they may do this; None means at every one."""
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
     if user.is_superuser or permission in ModelBackend().get_all_permissions(user):
         return None
-    return _granted(user).get(permission, frozenset())
+    return _load_centers_by_permission(user).get(permission, frozenset())
 
 
-def may_everywhere(user: User | AnonymousUser, permission: str) -> bool:
+def has_permission_everywhere(user: User | AnonymousUser, permission: str) -> bool:
     """Whether they may do this at every center, the ones of tomorrow too."""
-    return centers_of(user, permission) is None
+    return get_permitted_centers(user, permission) is None
 
 
-def scope(
+def get_center_filter(
     user: User | AnonymousUser, permission: str | Iterable[str], path: str = "room__center"
 ) -> Q:
     """The rows of their centers; `path` leads from a row to its center, "" where it is one.
@@ -49,14 +51,14 @@ def scope(
     wanted = [permission] if isinstance(permission, str) else list(permission)
     ids: set[int] = set()
     for each in wanted:
-        centers = centers_of(user, each)
+        centers = get_permitted_centers(user, each)
         if centers is None:
             return Q()
         ids |= centers
     return Q(**{f"{path or 'pk'}__in": sorted(ids)})
 
 
-class CenterRoles(ModelBackend):
+class CenterRoleBackend(ModelBackend):
     """Django's permissions, and those that somebody has at some center only.
 
     `has_perm` so says whether they may do a thing anywhere: enough to show a list, whose rows
@@ -69,15 +71,15 @@ class CenterRoles(ModelBackend):
         everywhere = super().get_all_permissions(user_obj, obj)
         if obj is not None or not isinstance(user_obj, User) or not user_obj.is_active:
             return everywhere
-        return everywhere | _granted(user_obj).keys()
+        return everywhere | _load_centers_by_permission(user_obj).keys()
 
     def has_perm(self, user_obj: User | AnonymousUser, perm: str, obj: Model | None = None) -> bool:
         return user_obj.is_active and perm in self.get_all_permissions(user_obj, obj)
 
 
-def _granted(user: User) -> Permissions:
+def _load_centers_by_permission(user: User) -> CentersByPermission:
     """Each permission that they have by roles at centers, with the centers; asked for once."""
-    known: Permissions | None = getattr(user, "_granted_at_centers", None)
+    known: CentersByPermission | None = getattr(user, "_granted_at_centers", None)
     if known is not None:
         return known
     centers_by_group: dict[int, set[int]] = defaultdict(set)

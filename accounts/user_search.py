@@ -6,15 +6,15 @@ from typing import Any
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
 
-from accounts.models import User, canonical_email
+from accounts.models import User, canonicalize_email
 
 # Up to so many are looked up first; where more begin so, it is better to look for their rows.
-MOST = 1_000
-EVERYBODY = Q()
+MAX_LOOKED_UP_USERS = 1_000
+ALL_USERS = Q()
 
 
-def beginning_with(
-    words: str, *, by_address: bool = True, among: Q = EVERYBODY
+def matching_prefix(
+    words: str, *, by_address: bool = True, among: Q = ALL_USERS
 ) -> Iterable[int] | QuerySet[Any, Any]:
     """The accounts of that address, or whose address, names or company begin so: for `user__in`.
 
@@ -22,22 +22,26 @@ def beginning_with(
     other way round. Each way goes through an index (see the migrations). `by_address`: whether who
     asks may know addresses and telephone numbers. `among`: those whom one looks for at all.
     """
-    words = canonical_email(" ".join(words.split()))
-    ways = list(_ways(words, by_address=by_address)) if words and "\x00" not in words else []
-    rows = _by_names().filter(among)
+    words = canonicalize_email(" ".join(words.split()))
+    ways = (
+        list(_get_prefix_conditions(words, by_address=by_address))
+        if words and "\x00" not in words
+        else []
+    )
+    rows = _with_lowercase_names().filter(among)
     found: set[int] = set()
     # One question each: of conditions joined by OR the database may read the whole table.
     for way in ways:
-        ids = list(rows.filter(way).values_list("pk", flat=True)[:MOST])
-        if len(ids) == MOST:
-            return rows.filter(_any(ways)).values("pk")
+        ids = list(rows.filter(way).values_list("pk", flat=True)[:MAX_LOOKED_UP_USERS])
+        if len(ids) == MAX_LOOKED_UP_USERS:
+            return rows.filter(_combine_with_or(ways)).values("pk")
         found.update(ids)
         if ids and "@" in words:
             break  # the very address: nobody else is meant
     return sorted(found)
 
 
-def _ways(words: str, *, by_address: bool) -> Iterable[Q]:
+def _get_prefix_conditions(words: str, *, by_address: bool) -> Iterable[Q]:
     if "@" in words:
         if by_address:
             yield Q(email=words)
@@ -57,14 +61,14 @@ def _ways(words: str, *, by_address: bool) -> Iterable[Q]:
         yield Q(phone_number_lower__startswith=words)
 
 
-def _any(ways: Iterable[Q]) -> Q:
+def _combine_with_or(ways: Iterable[Q]) -> Q:
     every = Q()
     for way in ways:
         every |= way
     return every
 
 
-def _by_names() -> QuerySet[User]:
+def _with_lowercase_names() -> QuerySet[User]:
     return User.objects.alias(
         first_name_lower=Lower("first_name"),
         last_name_lower=Lower("last_name"),

@@ -5,15 +5,15 @@ from typing import Any
 from django.core.exceptions import ValidationError
 
 # Hashing costs more the more there is to hash, so the API refuses longer ones before it does.
-PASSWORD_LENGTH = 128
+MAX_PASSWORD_LENGTH = 128
 
 
-class MaximumLength:
+class MaximumLengthValidator:
     """No longer than the API lets in, whichever way a password is set."""
 
     def validate(self, password: str, user: Any = None) -> None:
-        if len(password) > PASSWORD_LENGTH:
+        if len(password) > MAX_PASSWORD_LENGTH:
             raise ValidationError(self.get_help_text(), code="password_too_long")
 
     def get_help_text(self) -> str:
-        return f"Your password can't have more than {PASSWORD_LENGTH} characters."
+        return f"Your password can't have more than {MAX_PASSWORD_LENGTH} characters."

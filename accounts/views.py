@@ -7,23 +7,25 @@ from django.utils import timezone
 from accounts import actions
 from accounts.models import ApiToken, User
 from accounts.serializers import UserInfo
-from accounts.validators import PASSWORD_LENGTH
+from accounts.validators import MAX_PASSWORD_LENGTH
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer, TextField
-from roombook.middleware import client_address
+from roombook.middleware import get_client_address
 
 
 class PasswordField(TextField):
     """A password, every character of it."""
 
     def __init__(self) -> None:
-        super().__init__(required=True, allow_blank=False, trim=False, max_length=PASSWORD_LENGTH)
+        super().__init__(
+            required=True, allow_blank=False, trim=False, max_length=MAX_PASSWORD_LENGTH
+        )
 
 
 class SignIn(Operation):
     """Sign a device in and hand it the Token that all other requests carry."""
 
-    signed_in = False
+    requires_token = False
 
     class Input(ContractSerializer):
         EmailAddress = TextField(required=True, allow_blank=False)
@@ -37,7 +39,7 @@ class SignIn(Operation):
         user_info, token = actions.sign_in(
             email=email_address,
             password=password,
-            network_address=client_address(self.request),
+            network_address=get_client_address(self.request),
             now=timezone.now(),
         )
         return {"user_info": user_info, "token": token}
@@ -56,7 +58,7 @@ class UpdateAccountInfo(Operation):
         UpdatedUserInfo = UserInfo()
 
     def perform(self, user: User, **new: str) -> dict[str, Any]:
-        return {"updated_user_info": actions.update_info(user, **new)}
+        return {"updated_user_info": actions.update_profile(user, **new)}
 
 
 class RemoveThumbnail(Operation):
@@ -91,7 +93,7 @@ class ChangePassword(Operation):
             new_password=new_password,
             confirm_new_password=confirm_new_password,
             token=cast("ApiToken", self.request.auth),
-            network_address=client_address(self.request),
+            network_address=get_client_address(self.request),
             now=timezone.now(),
         )
 

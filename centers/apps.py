@@ -7,25 +7,25 @@ class CentersConfig(AppConfig):
     def ready(self) -> None:
         from centers import models
         from centers.models import CenterImage, MeetingRoom
-        from centers.resources.centers import CenterSheet
-        from centers.resources.closures import ClosureSheet
-        from centers.resources.rates import RateSheet
-        from centers.resources.rooms import RoomSheet
-        from centers.resources.services import ServiceSheet
+        from centers.resources.centers import CenterResource
+        from centers.resources.closures import ClosureResource
+        from centers.resources.rates import RateResource
+        from centers.resources.rooms import RoomResource
+        from centers.resources.services import ServiceResource
         from centers.search import index
         from roombook import images
         from roombook.backoffice import audit_log
         from roombook.imports.sheet import register
 
-        index.connect()
-        register(CenterSheet, RateSheet, RoomSheet, ServiceSheet, ClosureSheet)
-        images.delete_with(CenterImage, "image", "thumbnail")
-        images.delete_with(MeetingRoom, "picture", "picture_thumbnail")
-        audit_log.keep(models.Center, leave_out=models.Center.DERIVED)
-        audit_log.keep(models.CenterImage, leave_out=("thumbnail",))
-        audit_log.keep(models.MeetingRoom, leave_out=("picture_thumbnail",))
+        index.connect_signals()
+        register(CenterResource, RateResource, RoomResource, ServiceResource, ClosureResource)
+        images.delete_files_with_row(CenterImage, "image", "thumbnail")
+        images.delete_files_with_row(MeetingRoom, "picture", "picture_thumbnail")
+        audit_log.register(models.Center, excluded_fields=models.Center.SEARCH_COLUMNS)
+        audit_log.register(models.CenterImage, excluded_fields=("thumbnail",))
+        audit_log.register(models.MeetingRoom, excluded_fields=("picture_thumbnail",))
         for each in (
             *(models.OpeningHours, models.Closure, models.Landmark, models.Neighborhood),
             *(models.ResourceType, models.Rate, models.Service),
         ):
-            audit_log.keep(each)
+            audit_log.register(each)

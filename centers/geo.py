@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 EARTH_RADIUS_MILES = 3958.7613
 # Widens the box by some metres, so that rounding never loses a place on the rim of the circle.
-MARGIN_DEGREES = 1e-4
+BOX_MARGIN_DEGREES = 1e-4
 
 
-class Vector(NamedTuple):
+class UnitVector(NamedTuple):
     """A place as a point on the unit sphere."""
 
     x: float
@@ -23,43 +23,45 @@ class Vector(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Coordinates:
     """A point on the globe, in degrees."""
 
     latitude: float
     longitude: float
 
     @property
-    def vector(self) -> Vector:
+    def vector(self) -> UnitVector:
         # To a centimeter: products of numbers next to nothing are an error in PostgreSQL.
         latitude = radians(round(self.latitude, 7))
         longitude = radians(round(self.longitude, 7))
-        return Vector(cos(latitude) * cos(longitude), cos(latitude) * sin(longitude), sin(latitude))
+        return UnitVector(
+            cos(latitude) * cos(longitude), cos(latitude) * sin(longitude), sin(latitude)
+        )
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class BoundingBox:
     """Latitudes and longitudes that hold a circle; longitudes are one range, or two across ±180."""
 
     south: float
     north: float
     longitudes: tuple[tuple[float, float], ...]
 
-    def holds(self, place: Place) -> bool:
+    def contains(self, place: Coordinates) -> bool:
         return self.south <= place.latitude <= self.north and any(
             west <= place.longitude <= east for west, east in self.longitudes
         )
 
 
-def box_around(center: Place, miles: float) -> Box:
+def get_bounding_box(center: Coordinates, miles: float) -> BoundingBox:
     """The smallest box that surely holds the circle; near a pole it goes all the way around."""
     angle = miles / EARTH_RADIUS_MILES
-    reach = degrees(angle) + MARGIN_DEGREES
+    reach = degrees(angle) + BOX_MARGIN_DEGREES
     south, north = center.latitude - reach, center.latitude + reach
     if south <= -90 or north >= 90 or angle >= pi / 2:
-        return Box(max(south, -90.0), min(north, 90.0), ((-180.0, 180.0),))
+        return BoundingBox(max(south, -90.0), min(north, 90.0), ((-180.0, 180.0),))
     ratio = sin(angle) / cos(radians(center.latitude))
-    width = degrees(asin(min(1.0, ratio))) + MARGIN_DEGREES
+    width = degrees(asin(min(1.0, ratio))) + BOX_MARGIN_DEGREES
     west, east = center.longitude - width, center.longitude + width
     longitudes: tuple[tuple[float, float], ...]
     if west < -180:
@@ -68,23 +70,23 @@ def box_around(center: Place, miles: float) -> Box:
         longitudes = ((west, 180.0), (-180.0, east - 360))
     else:
         longitudes = ((west, east),)
-    return Box(south, north, longitudes)
+    return BoundingBox(south, north, longitudes)
 
 
-def squared_chord(miles: float) -> float:
+def squared_chord_from_miles(miles: float) -> float:
     """The squared chord of a distance along the ground."""
     return (2 * sin(min(miles / EARTH_RADIUS_MILES, pi) / 2)) ** 2
 
 
-def miles_of(squared: float) -> float:
+def miles_from_squared_chord(squared: float) -> float:
     """The distance along the ground of a squared chord."""
     return 2 * EARTH_RADIUS_MILES * asin(min(1.0, sqrt(max(squared, 0.0)) / 2))
 
 
-def squared_chord_between(one: Vector, other: Vector) -> float:
+def calculate_squared_chord(one: UnitVector, other: UnitVector) -> float:
     return (one.x - other.x) ** 2 + (one.y - other.y) ** 2 + (one.z - other.z) ** 2
 
 
-def miles_between(one: Place, other: Place) -> float:
+def calculate_distance_miles(one: Coordinates, other: Coordinates) -> float:
     """Great-circle miles."""
-    return miles_of(squared_chord_between(one.vector, other.vector))
+    return miles_from_squared_chord(calculate_squared_chord(one.vector, other.vector))

@@ -12,14 +12,14 @@ from django.conf import settings
 from centers.span import Span
 
 MIDNIGHT = time()
-SCHEMA_DAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
+SCHEMA_ORG_DAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
 
 
-class SkippedLocalTime(ValueError):
+class NonexistentLocalTime(ValueError):
     """A local time that never comes: the clock goes forward over it."""
 
 
-class DayHours(Protocol):
+class OpeningInterval(Protocol):
     """One stretch of opening on a weekday; closing at 00:00 is midnight at the day's end."""
 
     @property
@@ -41,22 +41,24 @@ def localize(moment: datetime, tz: tzinfo) -> datetime:
             return moment.astimezone(tz)
         local = moment.replace(tzinfo=tz, fold=0)
         if local.astimezone(UTC).astimezone(tz).replace(tzinfo=None) != moment.replace(fold=0):
-            raise SkippedLocalTime(f"The clock skips {moment:%Y-%m-%d %H:%M} at this place.")
+            raise NonexistentLocalTime(f"The clock skips {moment:%Y-%m-%d %H:%M} at this place.")
     except OverflowError as error:
         raise ValueError("This time is out of range.") from error
     return local
 
 
-def is_open(span: Span, opening_hours: Iterable[DayHours], tz: tzinfo) -> bool:
+def is_open(span: Span, opening_hours: Iterable[OpeningInterval], tz: tzinfo) -> bool:
     """Whether the whole span lies within the opening hours of one local day."""
     day = span.start.astimezone(tz).date()
-    return any(opened.contains(span) for opened in opened_on(day, opening_hours, tz))
+    return any(opened.contains(span) for opened in get_open_spans(day, opening_hours, tz))
 
 
-def opened_on(day: date, opening_hours: Iterable[DayHours], tz: tzinfo) -> Iterator[Span]:
+def get_open_spans(
+    day: date, opening_hours: Iterable[OpeningInterval], tz: tzinfo
+) -> Iterator[Span]:
     """When the place is open on a day; stretches that touch are one."""
     stretches = sorted(
-        (_moment(day, hours.opens, tz), _closing(day, hours.closes, tz))
+        (_to_utc(day, hours.opens, tz), _closing_to_utc(day, hours.closes, tz))
         for hours in opening_hours
         if hours.weekday == day.weekday()
     )
@@ -70,34 +72,38 @@ def opened_on(day: date, opening_hours: Iterable[DayHours], tz: tzinfo) -> Itera
     return (Span(opens, closes) for opens, closes in joined if opens < closes)
 
 
-def _moment(day: date, at: time, tz: tzinfo, fold: int = 0) -> datetime:
+def _to_utc(day: date, at: time, tz: tzinfo, fold: int = 0) -> datetime:
     return datetime.combine(day, at, tzinfo=tz).replace(fold=fold).astimezone(UTC)
 
 
-def _closing(day: date, closes: time, tz: tzinfo) -> datetime:
+def _closing_to_utc(day: date, closes: time, tz: tzinfo) -> datetime:
     if closes == MIDNIGHT:
-        return _moment(day + timedelta(days=1), MIDNIGHT, tz)
+        return _to_utc(day + timedelta(days=1), MIDNIGHT, tz)
     # A closing time that the clock shows twice is the second: the place keeps its last hour.
-    return _moment(day, closes, tz, fold=1)
+    return _to_utc(day, closes, tz, fold=1)
 
 
-def runs(opening_hours: Iterable[DayHours]) -> list[tuple[str, str]]:
+def summarize_week(opening_hours: Iterable[OpeningInterval]) -> list[tuple[str, str]]:
     """The week in few words: one (value, display value) a run of days with equal hours.
 
     The value is schema.org's openingHours (`Mo-Fr 08:30-17:00`, midnight as 24:00), the display
     value is for people (`Mon-Fri 8:30 AM - 5:00 PM`). Closed days are left out.
     """
-    return list(runs_of((hours.weekday, hours.opens, hours.closes) for hours in opening_hours))
+    return list(
+        summarize_intervals((hours.weekday, hours.opens, hours.closes) for hours in opening_hours)
+    )
 
 
-def runs_of(stretches: Iterable[tuple[int, time, time]]) -> tuple[tuple[str, str], ...]:
+def summarize_intervals(stretches: Iterable[tuple[int, time, time]]) -> tuple[tuple[str, str], ...]:
     """`runs`, of stretches told as weekday, opening and closing."""
-    return _runs(frozenset(stretches), settings.LOCALE)
+    return _summarize_cached(frozenset(stretches), settings.LOCALE)
 
 
 # Few weeks are told over and over.
 @lru_cache(maxsize=1024)
-def _runs(week: frozenset[tuple[int, time, time]], locale: str) -> tuple[tuple[str, str], ...]:
+def _summarize_cached(
+    week: frozenset[tuple[int, time, time]], locale: str
+) -> tuple[tuple[str, str], ...]:
     by_day: dict[int, list[tuple[time, time]]] = {}
     for weekday, opens, closes in week:
         by_day.setdefault(weekday, []).append((opens, closes))
@@ -106,38 +112,38 @@ def _runs(week: frozenset[tuple[int, time, time]], locale: str) -> tuple[tuple[s
     for stretches, run in groupby(days, key=lambda item: item[1]):
         if stretches:
             numbers = [day for day, _ in run]
-            result.append(_described(numbers[0], numbers[-1], stretches, locale))
+            result.append(_describe_days(numbers[0], numbers[-1], stretches, locale))
     return tuple(result)
 
 
-def concatenated(opening_hours: Iterable[DayHours]) -> str:
+def format_week(opening_hours: Iterable[OpeningInterval]) -> str:
     """The week for people on one line: `Mon-Fri 8:30 AM - 5:00 PM; Sat 9:00 AM - 1:00 PM`."""
-    return "; ".join(display for _, display in runs(opening_hours))
+    return "; ".join(display for _, display in summarize_week(opening_hours))
 
 
-def _described(
+def _describe_days(
     first: int, last: int, stretches: tuple[tuple[time, time], ...], locale: str
 ) -> tuple[str, str]:
     names = get_day_names("abbreviated", locale=locale)
-    value_days, display_days = SCHEMA_DAYS[first], names[first]
+    value_days, display_days = SCHEMA_ORG_DAYS[first], names[first]
     if last > first:
-        value_days += f"-{SCHEMA_DAYS[last]}"
+        value_days += f"-{SCHEMA_ORG_DAYS[last]}"
         display_days += f"-{names[last]}"
     values = ",".join(
         f"{opens:%H:%M}-{'24:00' if closes == MIDNIGHT else f'{closes:%H:%M}'}"
         for opens, closes in stretches
     )
-    displays = ", ".join(_display_stretch(opens, closes, locale) for opens, closes in stretches)
+    displays = ", ".join(_format_interval(opens, closes, locale) for opens, closes in stretches)
     return f"{value_days} {values}", f"{display_days} {displays}"
 
 
-def _display_stretch(opens: time, closes: time, locale: str) -> str:
+def _format_interval(opens: time, closes: time, locale: str) -> str:
     if opens == closes == MIDNIGHT:
         return "open 24 hours"
-    end = "midnight" if closes == MIDNIGHT else _display(closes, locale)
-    return f"{_display(opens, locale)} - {end}"
+    end = "midnight" if closes == MIDNIGHT else _format_time(closes, locale)
+    return f"{_format_time(opens, locale)} - {end}"
 
 
-def _display(at: time, locale: str) -> str:
+def _format_time(at: time, locale: str) -> str:
     # CLDR parts hour and AM/PM by a narrow no-break space, which few phones' fonts have.
     return str(format_time(at, "short", locale=locale)).replace("\u202f", " ")

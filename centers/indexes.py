@@ -23,7 +23,7 @@ class Trigrams(TrigramExtension):
 
 
 # Migrations run what create_sql returns: elsewhere it must be something, and do nothing.
-NOTHING = "SELECT 1"
+NO_OP_SQL = "SELECT 1"
 
 
 class PostgresGinIndex(GinIndex):
@@ -34,10 +34,10 @@ class PostgresGinIndex(GinIndex):
 
     def create_sql(self, model: Any, schema_editor: Any, using: str = "", **kwargs: Any) -> Any:
         if schema_editor.connection.vendor != "postgresql":
-            return NOTHING
+            return NO_OP_SQL
         return super().create_sql(model, schema_editor, using=using, **kwargs)
 
     def remove_sql(self, model: Any, schema_editor: Any, **kwargs: Any) -> Any:
         if schema_editor.connection.vendor != "postgresql":
-            return NOTHING
+            return NO_OP_SQL
         return super().remove_sql(model, schema_editor, **kwargs)

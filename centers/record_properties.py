@@ -28,7 +28,7 @@ class CenterFacts:
 
     @property
     def zone(self) -> ZoneInfo:
-        return places.time_zone(self.time_zone_id)
+        return places.get_time_zone(self.time_zone_id)
 
     @property
     def image(self) -> Any:
@@ -38,7 +38,7 @@ class CenterFacts:
     @property
     def hours(self) -> Sequence[tuple[str, str]]:
         """The week in few words: (value, display value) a run of equal days."""
-        return hours.runs_of(self.stretches())
+        return hours.summarize_intervals(self.stretches())
 
     @property
     def center_hours(self) -> list[dict[str, str]]:
@@ -54,7 +54,7 @@ class CenterFacts:
 
         A center with one room by the hour and one by the day shows the price of the hour.
         """
-        price = rates.lowest_entry(room.rate for room in self.rooms_on_offer)
+        price = rates.get_lowest_entry_price(room.rate for room in self.rooms_on_offer)
         return "" if price is None else str(price)
 
     @property

@@ -16,11 +16,11 @@ from centers import rates
 from centers.models import CenterImage, Landmark, MeetingRoom, OpeningHours, Service
 from centers.record_properties import CenterFacts
 from roombook import images
-from roombook.address import AddressFacts
-from roombook.db.compiled_queries import numbers, prepared
+from roombook.address import AddressProperties
+from roombook.db.compiled_queries import compiled_query, int_list_param
 
 
-class ShownRate(NamedTuple):
+class RateRecord(NamedTuple):
     """The tiers of a rate, fit for `centers.rates`; equal tiers are equal."""
 
     is_flat_rate: bool
@@ -34,10 +34,10 @@ class ShownRate(NamedTuple):
 
     @property
     def description_for_customers(self) -> str:
-        return self.description or rates.describe(self)
+        return self.description or rates.describe_rate(self)
 
 
-class ShownService(NamedTuple):
+class ServiceRecord(NamedTuple):
     id: int
     center_id: int
     resource_type_id: int
@@ -48,7 +48,7 @@ class ShownService(NamedTuple):
     needs_duration: bool
     needs_quantity: bool
     position: int
-    rate: ShownRate | None
+    rate: RateRecord | None
 
     @property
     def duration_hours(self) -> None:
@@ -60,10 +60,10 @@ class ShownService(NamedTuple):
 
     @property
     def rate_description(self) -> str:
-        return rates.entry_price(self.rate)
+        return rates.format_entry_price(self.rate)
 
 
-class ShownRoom(NamedTuple):
+class RoomRecord(NamedTuple):
     id: int
     center_id: int
     name: str
@@ -73,22 +73,22 @@ class ShownRoom(NamedTuple):
     provider: str
     picture: str
     picture_thumbnail: str
-    rate: ShownRate | None
-    available_services: "list[ShownService]"
+    rate: RateRecord | None
+    available_services: "list[ServiceRecord]"
 
     @property
     def lowest_rate(self) -> str:
-        return rates.entry_price(self.rate)
+        return rates.format_entry_price(self.rate)
 
 
-class ShownImage(NamedTuple):
+class ImageRecord(NamedTuple):
     """The addresses of a picture; empty where there is none."""
 
     image: str
     thumbnail: str
 
 
-class ShownLandmark(NamedTuple):
+class LandmarkRecord(NamedTuple):
     name: str
     description: str
     type: str
@@ -119,24 +119,24 @@ class CenterRow(NamedTuple):
 
 
 CENTER_COLUMNS = CenterRow._fields
-RATE_OF = ("rate_id", *(f"rate__{name}" for name in ShownRate._fields))
-ROOM_COLUMNS = (*ShownRoom._fields[:-2], *RATE_OF)
-SERVICE_COLUMNS = (*ShownService._fields[:-1], *RATE_OF)
+RATE_COLUMNS = ("rate_id", *(f"rate__{name}" for name in RateRecord._fields))
+ROOM_COLUMNS = (*RoomRecord._fields[:-2], *RATE_COLUMNS)
+SERVICE_COLUMNS = (*ServiceRecord._fields[:-1], *RATE_COLUMNS)
 
 
 @dataclass(slots=True, eq=False)
-class ShownCenter(CenterFacts, AddressFacts):
+class CenterRecord(CenterFacts, AddressProperties):
     """A center with all that answers show of it."""
 
     row: CenterRow
     distance_from_query: float | None = None
-    rooms_on_offer: list[ShownRoom] = field(default_factory=list)
+    rooms_on_offer: list[RoomRecord] = field(default_factory=list)
     # Those of the rooms that an answer lists: a search keeps the ones that its filters want.
-    meeting_rooms: list[ShownRoom] = field(default_factory=list)
-    services_on_offer: list[ShownService] = field(default_factory=list)
+    meeting_rooms: list[RoomRecord] = field(default_factory=list)
+    services_on_offer: list[ServiceRecord] = field(default_factory=list)
     opening_hours: list[tuple[int, dt.time, dt.time]] = field(default_factory=list)
-    images: list[ShownImage] = field(default_factory=list)
-    landmarks: list[ShownLandmark] = field(default_factory=list)
+    images: list[ImageRecord] = field(default_factory=list)
+    landmarks: list[LandmarkRecord] = field(default_factory=list)
 
     def __getattr__(self, name: str) -> Any:
         # What is not a list of its own is a column.
@@ -145,74 +145,74 @@ class ShownCenter(CenterFacts, AddressFacts):
     def stretches(self) -> list[tuple[int, dt.time, dt.time]]:
         return self.opening_hours
 
-    def pictures(self) -> list[ShownImage]:
+    def pictures(self) -> list[ImageRecord]:
         return self.images
 
 
-def furnished(centers: Sequence[ShownCenter]) -> Sequence[ShownCenter]:
+def load_related(centers: Sequence[CenterRecord]) -> Sequence[CenterRecord]:
     """These centers with their lists, in five questions."""
     by_id = {center.row.id: center for center in centers}
     ids = list(by_id)
-    for row in services_of(centers=ids):
-        by_id[row[1]].services_on_offer.append(service_from(row))
-    for row in rooms_of(centers=ids):
+    for row in query_services(centers=ids):
+        by_id[row[1]].services_on_offer.append(build_service_record(row))
+    for row in query_rooms(centers=ids):
         center = by_id[row[1]]
-        center.rooms_on_offer.append(room_from(row, center.services_on_offer))
-    for pk, *stretch in opening_hours_of(centers=ids):
+        center.rooms_on_offer.append(build_room_record(row, center.services_on_offer))
+    for pk, *stretch in query_opening_hours(centers=ids):
         by_id[pk].opening_hours.append(tuple(stretch))
-    for pk, *image in images_of(centers=ids):
-        by_id[pk].images.append(ShownImage(*map(images.url_of, image)))
-    for pk, *landmark in landmarks_of(centers=ids):
-        by_id[pk].landmarks.append(ShownLandmark(*landmark))
+    for pk, *image in query_images(centers=ids):
+        by_id[pk].images.append(ImageRecord(*map(images.get_url, image)))
+    for pk, *landmark in query_landmarks(centers=ids):
+        by_id[pk].landmarks.append(LandmarkRecord(*landmark))
     for center in centers:
         center.meeting_rooms = center.rooms_on_offer
     return centers
 
 
-def rate_from(cells: Sequence[Any]) -> ShownRate | None:
+def build_rate_record(cells: Sequence[Any]) -> RateRecord | None:
     """From the cells of RATE_OF."""
-    return None if cells[0] is None else ShownRate._make(cells[1:])
+    return None if cells[0] is None else RateRecord._make(cells[1:])
 
 
-def room_from(row: Sequence[Any], services: list[ShownService]) -> ShownRoom:
+def build_room_record(row: Sequence[Any], services: list[ServiceRecord]) -> RoomRecord:
     """From the cells of ROOM_COLUMNS."""
-    picture, thumbnail = map(images.url_of, row[7:9])
-    return ShownRoom._make((*row[:7], picture, thumbnail, rate_from(row[9:]), services))
+    picture, thumbnail = map(images.get_url, row[7:9])
+    return RoomRecord._make((*row[:7], picture, thumbnail, build_rate_record(row[9:]), services))
 
 
-def service_from(row: Sequence[Any]) -> ShownService:
+def build_service_record(row: Sequence[Any]) -> ServiceRecord:
     """From the cells of SERVICE_COLUMNS."""
-    return ShownService._make((*row[:-9], rate_from(row[-9:])))
+    return ServiceRecord._make((*row[:-9], build_rate_record(row[-9:])))
 
 
 # --- The questions, each for any number of centers ------------------------------------------------
 
 
-@prepared
-def rooms_of() -> QuerySet[Any, Any]:
-    rooms = MeetingRoom.objects.on_offer().filter(center__any_of=numbers("centers"))
+@compiled_query(keep_plan=True)
+def query_rooms() -> QuerySet[Any, Any]:
+    rooms = MeetingRoom.objects.on_offer().filter(center__any_of=int_list_param("centers"))
     return rooms.order_by("name", "pk").values_list(*ROOM_COLUMNS)
 
 
-@prepared
-def services_of() -> QuerySet[Any, Any]:
-    services = Service.objects.filter(is_active=True, center__any_of=numbers("centers"))
+@compiled_query(keep_plan=True)
+def query_services() -> QuerySet[Any, Any]:
+    services = Service.objects.filter(is_active=True, center__any_of=int_list_param("centers"))
     return services.values_list(*SERVICE_COLUMNS)
 
 
-@prepared
-def opening_hours_of() -> QuerySet[Any, Any]:
-    found = OpeningHours.objects.filter(center__any_of=numbers("centers"))
+@compiled_query(keep_plan=True)
+def query_opening_hours() -> QuerySet[Any, Any]:
+    found = OpeningHours.objects.filter(center__any_of=int_list_param("centers"))
     return found.values_list("center_id", "weekday", "opens", "closes")
 
 
-@prepared
-def images_of() -> QuerySet[Any, Any]:
-    found = CenterImage.objects.filter(center__any_of=numbers("centers"))
-    return found.values_list("center_id", *ShownImage._fields)
+@compiled_query(keep_plan=True)
+def query_images() -> QuerySet[Any, Any]:
+    found = CenterImage.objects.filter(center__any_of=int_list_param("centers"))
+    return found.values_list("center_id", *ImageRecord._fields)
 
 
-@prepared
-def landmarks_of() -> QuerySet[Any, Any]:
-    found = Landmark.objects.filter(center__any_of=numbers("centers"))
-    return found.values_list("center_id", *ShownLandmark._fields)
+@compiled_query(keep_plan=True)
+def query_landmarks() -> QuerySet[Any, Any]:
+    found = Landmark.objects.filter(center__any_of=int_list_param("centers"))
+    return found.values_list("center_id", *LandmarkRecord._fields)

@@ -3,8 +3,8 @@
 from typing import Any
 
 from centers import writers
-from centers.records import ShownCenter
-from centers.search.filters import Filters
+from centers.records import CenterRecord
+from centers.search.filters import SearchFilters
 from roombook.api.address import AddressInfo
 from roombook.api.serializers import (
     BooleanField,
@@ -67,7 +67,7 @@ class CenterImageInfo(ContractSerializer):
     FullUrl = UrlField(source="image")
 
 
-class RoomPicture(ContractSerializer):
+class RoomPictureInfo(ContractSerializer):
     """The picture of a room, which is a part of the room's row: a CenterImageInfo."""
 
     ThumbnailUrl = UrlField(source="picture_thumbnail")
@@ -84,7 +84,7 @@ class MeetingRoomInfo(ContractSerializer):
     LowestRate = TextField()
     Capacity = IntegerField()
     IsLiveInventory = BooleanField()
-    Picture = RoomPicture(source="*")
+    Picture = RoomPictureInfo(source="*")
     Provider = TextField()
 
 
@@ -132,7 +132,7 @@ class CenterInfoFull(CenterInfo):
     IsNewLowPrice = BooleanField()
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
-        if isinstance(instance, ShownCenter):
+        if isinstance(instance, CenterRecord):
             return writers.center_full(instance, telling_of(self))
         return super().to_representation(instance)
 
@@ -168,7 +168,7 @@ class SearchFilterInfo(ContractSerializer):
     Neighborhoods = NeighborhoodInfo(many=True)
 
 
-class FoundCenters(ContractSerializer):
+class CenterSearchResult(ContractSerializer):
     """What both searches answer."""
 
     Centers = CenterInfoFull(many=True)
@@ -190,9 +190,9 @@ class SearchFilterCriteria(ContractSerializer):
     OnlyRealtime = BooleanField()
 
 
-def filters_from(criteria: dict[str, Any]) -> Filters:
+def build_filters(criteria: dict[str, Any]) -> SearchFilters:
     """The filters, read one by one: what else a client sends reaches no query."""
-    return Filters(
+    return SearchFilters(
         capacity_low=criteria.get("capacity_low"),
         capacity_high=criteria.get("capacity_high"),
         resource_type_ids=frozenset(criteria.get("resource_type_ids", ())),

@@ -34,11 +34,11 @@ class Span:
         """Whether the other lies within this one; the ends may coincide."""
         return self.start <= other.start and other.end <= self.end
 
-    def widened(self, margin: timedelta) -> "Span":
+    def expand(self, margin: timedelta) -> "Span":
         """The span with a margin before and after it."""
         return Span(self.start - margin, self.end + margin)
 
-    def local_days(self, tz: tzinfo) -> Iterator[tuple[date, "Span"]]:
+    def split_by_local_day(self, tz: tzinfo) -> Iterator[tuple[date, "Span"]]:
         """Each calendar day of the place that the span touches, with its part of the span.
 
         A day is as long as the place's clock makes it: 23 or 25 hours when the clock changes.
@@ -47,7 +47,7 @@ class Span:
         start = self.start
         while start < self.end:
             day_after = day + timedelta(days=1)
-            end = min(self.end, midnight(day_after, tz))
+            end = min(self.end, get_local_midnight(day_after, tz))
             # A place may skip a whole day (Samoa, 30 December 2011): nothing lies in it.
             if start < end:
                 yield day, Span(start, end)
@@ -55,6 +55,6 @@ class Span:
             day = day_after
 
 
-def midnight(day: date, tz: tzinfo) -> datetime:
+def get_local_midnight(day: date, tz: tzinfo) -> datetime:
     """The moment at which the day begins at the place, in UTC."""
     return datetime.combine(day, time(), tzinfo=tz).astimezone(UTC)

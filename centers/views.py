@@ -3,10 +3,10 @@
 from typing import Any
 
 from centers import actions
-from centers.geo import Place
+from centers.geo import Coordinates
 from centers.models import Center
 from centers.search import locations
-from centers.serializers import CenterInfo, FoundCenters, SearchFilterCriteria, filters_from
+from centers.serializers import CenterInfo, CenterSearchResult, SearchFilterCriteria, build_filters
 from roombook.api.operations import Operation
 from roombook.api.serializers import (
     BooleanField,
@@ -23,7 +23,7 @@ from roombook.errors import InvalidRequest, NotFound
 class SearchLocations(Operation):
     """Find centers around a place, by words, and by what their rooms must have."""
 
-    csv_rows = "Centers"
+    csv_rows_field = "Centers"
 
     class Input(ContractSerializer):
         Latitude = DoubleField(min_value=-90, max_value=90)
@@ -32,7 +32,7 @@ class SearchLocations(Operation):
         Query = TextField(max_length=200)
         Filters = SearchFilterCriteria()
 
-    Output = FoundCenters
+    Output = CenterSearchResult
 
     def perform(
         self,
@@ -43,20 +43,20 @@ class SearchLocations(Operation):
         radius_in_miles: int | None = None,
         query: str = "",
         filters: dict[str, Any] | None = None,
-    ) -> locations.Found:
+    ) -> locations.SearchResult:
         return locations.search_locations(
             user,
-            place=place_from(latitude, longitude),
+            coordinates=build_place(latitude, longitude),
             radius_in_miles=radius_in_miles,
             query=query,
-            filters=filters_from(filters or {}),
+            filters=build_filters(filters or {}),
         )
 
 
 class CityCenters(Operation):
     """List the centers of a state, country, city, neighborhood or postal code."""
 
-    csv_rows = "Centers"
+    csv_rows_field = "Centers"
 
     class Input(ContractSerializer):
         AreaType = ChoiceField(locations.AreaType)
@@ -64,7 +64,7 @@ class CityCenters(Operation):
         CityName = TextField()
         Filters = SearchFilterCriteria()
 
-    Output = FoundCenters
+    Output = CenterSearchResult
 
     def perform(
         self,
@@ -74,13 +74,13 @@ class CityCenters(Operation):
         area: str = "",
         city_name: str = "",
         filters: dict[str, Any] | None = None,
-    ) -> locations.Found:
-        return locations.city_centers(
+    ) -> locations.SearchResult:
+        return locations.list_city_centers(
             user,
             area_type=locations.AreaType(area_type),
             area=area,
             city_name=city_name,
-            filters=filters_from(filters or {}),
+            filters=build_filters(filters or {}),
         )
 
 
@@ -102,7 +102,7 @@ class UpdateFavorite(Operation):
         return {"updated_center": Center.objects.with_details().for_user(user).get(pk=center.pk)}
 
 
-def place_from(latitude: float | None, longitude: float | None) -> Place | None:
+def build_place(latitude: float | None, longitude: float | None) -> Coordinates | None:
     """Where the client looks from: both numbers, or neither."""
     if latitude is None and longitude is None:
         return None
@@ -110,4 +110,4 @@ def place_from(latitude: float | None, longitude: float | None) -> Place | None:
         raise InvalidRequest({"latitude": "Latitude and Longitude come together."})
     if longitude is None:
         raise InvalidRequest({"longitude": "Latitude and Longitude come together."})
-    return Place(latitude, longitude)
+    return Coordinates(latitude, longitude)

@@ -10,10 +10,10 @@ from typing import Any, NamedTuple
 from django.conf import settings
 
 from centers import rates
-from centers.rates import Price
-from centers.records import ShownCenter, ShownImage, ShownRate, ShownRoom, ShownService
-from roombook.api.serializers import json_number
-from roombook.api.urls import absolute
+from centers.rates import TierPrice
+from centers.records import CenterRecord, ImageRecord, RateRecord, RoomRecord, ServiceRecord
+from roombook.api.serializers import to_json_number
+from roombook.api.urls import build_absolute_url
 
 Told = dict[str, Any]
 
@@ -32,15 +32,15 @@ class Telling:
 
     def __init__(self, request: Any) -> None:
         self.request = request
-        self.root = absolute(request, "/")
+        self.root = build_absolute_url(request, "/")
         self.money = settings.CURRENCY, settings.LOCALE
 
     def address(self, url: str) -> str:
         if url.startswith("/"):
             return self.root + url.lstrip("/")
-        return absolute(self.request, url)
+        return build_absolute_url(self.request, url)
 
-    def priced(self, rate: ShownRate | None) -> "Priced":
+    def priced(self, rate: RateRecord | None) -> "Priced":
         return NOT_PRICED if rate is None else _priced(rate, *self.money)
 
 
@@ -49,19 +49,21 @@ class Priced(NamedTuple):
 
     info: Told | None
     text: str
-    entry: Price | None
+    entry: TierPrice | None
 
 
 NOT_PRICED = Priced(None, "", None)
 
 
-def center_full(center: ShownCenter, telling: Telling, services: list[Told] | None = None) -> Told:
+def center_full(center: CenterRecord, telling: Telling, services: list[Told] | None = None) -> Told:
     """A CenterInfoFull; `services`: those of the center, where they are written already."""
     row = center.row
     if services is None:
         services = [service_info(each, telling) for each in center.services_on_offer]
     pictures = [picture(each, telling) for each in center.images]
-    lowest = rates.lowest(telling.priced(room.rate).entry for room in center.rooms_on_offer)
+    lowest = rates.pick_lowest_price(
+        telling.priced(room.rate).entry for room in center.rooms_on_offer
+    )
     return told(
         {
             "Id": row.id,
@@ -107,7 +109,7 @@ def center_full(center: ShownCenter, telling: Telling, services: list[Told] | No
     )
 
 
-def room_info(room: ShownRoom, services: list[Told], telling: Telling) -> Told:
+def room_info(room: RoomRecord, services: list[Told], telling: Telling) -> Told:
     """A MeetingRoomInfo; the rooms of a center share its services, which are written once."""
     price = telling.priced(room.rate)
     return told(
@@ -119,13 +121,13 @@ def room_info(room: ShownRoom, services: list[Told], telling: Telling) -> Told:
             "LowestRate": price.text,
             "Capacity": room.capacity,
             "IsLiveInventory": room.is_live_inventory,
-            "Picture": picture(ShownImage(room.picture, room.picture_thumbnail), telling),
+            "Picture": picture(ImageRecord(room.picture, room.picture_thumbnail), telling),
             "Provider": room.provider,
         }
     )
 
 
-def service_info(service: ShownService, telling: Telling) -> Told:
+def service_info(service: ServiceRecord, telling: Telling) -> Told:
     price = telling.priced(service.rate)
     return told(
         {
@@ -142,7 +144,7 @@ def service_info(service: ShownService, telling: Telling) -> Told:
     )
 
 
-def picture(image: ShownImage, telling: Telling) -> Told:
+def picture(image: ImageRecord, telling: Telling) -> Told:
     return told(
         {
             "ThumbnailUrl": image.thumbnail and telling.address(image.thumbnail),
@@ -154,7 +156,7 @@ def picture(image: ShownImage, telling: Telling) -> Told:
 # Of the values of a rate, not of its row: never out of date, and few prices are told often.
 # Whoever gets the RateInfo only reads it.
 @lru_cache(maxsize=4096)
-def _priced(rate: ShownRate, currency: str, locale: str) -> Priced:
+def _priced(rate: RateRecord, currency: str, locale: str) -> Priced:
     tiers = {
         "FlatRate": rate.flat_rate,
         "Hourly": rate.hourly,
@@ -166,11 +168,11 @@ def _priced(rate: ShownRate, currency: str, locale: str) -> Priced:
         {
             "IsFlatRate": rate.is_flat_rate,
             **{
-                name: None if amount is None else json_number(amount)
+                name: None if amount is None else to_json_number(amount)
                 for name, amount in tiers.items()
             },
             "BillInBlocks": rate.bill_in_blocks,
             "Description": rate.description_for_customers,
         }
     )
-    return Priced(info, rates.entry_price(rate), rates.entry(rate))
+    return Priced(info, rates.format_entry_price(rate), rates.get_entry_price(rate))

@@ -17,17 +17,26 @@ from django.utils import timezone
 from unfold.contrib.filters.admin import ChoicesDropdownFilter, DropdownFilter
 
 from accounts import roles, user_search
-from accounts.admin.center_scope import AtCenters, InlineAtCenter, OnlyEverywhere
+from accounts.admin.center_scope import (
+    AllCentersOnlyMixin,
+    CenterScopedInlineMixin,
+    CenterScopedMixin,
+)
 from payments import gateways, processing
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
-from payments.models import Dispute, IllegalMove, Payment, Refund, SavedCard
-from roombook.backoffice.filters import ByTyping
-from roombook.backoffice.model_admin import CappedPaginator, ModelAdmin, ReadOnly, TabularInline
-from roombook.backoffice.typing_bases import PagePart
-from roombook.ids import number
+from payments.models import Dispute, InvalidPaymentTransition, Payment, Refund, SavedCard
+from roombook.backoffice.filters import AutocompleteFilter
+from roombook.backoffice.model_admin import (
+    CappedPaginator,
+    ModelAdmin,
+    ReadOnlyMixin,
+    TabularInline,
+)
+from roombook.backoffice.typing_bases import ModelAdminBase
+from roombook.ids import parse_id
 
 
-class FoundByMoney(PagePart):
+class PaymentSearchMixin(ModelAdminBase):
     """A list of money that is found by what staff hold in their hands, each through an index.
 
     `to_payment` leads from a row to its payment. Stands before ModelAdmin among the bases.
@@ -47,36 +56,38 @@ class FoundByMoney(PagePart):
         words = search_term.strip()
         if not words:
             return queryset, False
-        if (pk := number(words.removeprefix("#"))) is not None:
+        if (pk := parse_id(words.removeprefix("#"))) is not None:
             return queryset.filter(**{f"{self.to_payment}reservation": pk}), False
-        if (key := _uuid(words)) is not None:
+        if (key := _parse_uuid(words)) is not None:
             by_key = Q(**{f"{self.to_payment}key": key})
             if self.to_payment and hasattr(queryset.model, "key"):
                 by_key |= Q(key=key)
             return queryset.filter(by_key), False
         if references := list(
-            Payment.objects.filter(reference=words).values_list("pk", flat=True)[:MOST]
+            Payment.objects.filter(reference=words).values_list("pk", flat=True)[
+                :MAX_PAYMENTS_PER_REFERENCE
+            ]
         ):
             return queryset.filter(**{f"{self.to_payment}pk__in": references}), False
         if queryset.model is Dispute and queryset.filter(reference=words).exists():
             return queryset.filter(reference=words), False
-        by_address = roles.may(request.user, "accounts.view_user")
-        customers = user_search.beginning_with(words, by_address=by_address)
+        by_address = roles.has_permission(request.user, "accounts.view_user")
+        customers = user_search.matching_prefix(words, by_address=by_address)
         return queryset.filter(**{f"{self.to_payment}reservation__user__in": customers}), False
 
 
 # Of one reference there is one payment a gateway.
-MOST = 10
+MAX_PAYMENTS_PER_REFERENCE = 10
 
 
-def _uuid(text: str) -> UUID | None:
+def _parse_uuid(text: str) -> UUID | None:
     try:
         return UUID(text)
     except ValueError:
         return None
 
 
-class Made(DropdownFilter):
+class CreatedFilter(DropdownFilter):
     """By the day on which a row was made, in UTC as everything about money."""
 
     title = "made (days in UTC)"
@@ -105,24 +116,24 @@ class Made(DropdownFilter):
         return queryset.filter(created_at__lt=until) if until is not None else queryset
 
 
-class TakenBy(DropdownFilter):
+class GatewayFilter(DropdownFilter):
     """By gateway; those that there can be, not read from a million rows."""
 
     title = "gateway"
     parameter_name = "gateway"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [(name, name.capitalize()) for name in gateways.CLASSES]
+        return [(name, name.capitalize()) for name in gateways.GATEWAY_CLASSES]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
-        known = self.value() in gateways.CLASSES
+        known = self.value() in gateways.GATEWAY_CLASSES
         return queryset.filter(gateway=self.value()) if known else queryset
 
 
 @admin.register(SavedCard)
-class SavedCardAdmin(ReadOnly, OnlyEverywhere, ModelAdmin):
+class SavedCardAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
     list_display = ("user", "brand", "last4", "expiry", "gateway", "created_at")
-    list_filter = (("brand", ChoicesDropdownFilter), TakenBy)
+    list_filter = (("brand", ChoicesDropdownFilter), GatewayFilter)
     list_filter_submit = True
     list_select_related = ("user",)
     search_fields = ("user__email",)
@@ -146,21 +157,21 @@ class SavedCardAdmin(ReadOnly, OnlyEverywhere, ModelAdmin):
     ) -> tuple[QuerySet[SavedCard], bool]:
         if not search_term.strip():
             return queryset, False
-        return queryset.filter(user__in=user_search.beginning_with(search_term)), False
+        return queryset.filter(user__in=user_search.matching_prefix(search_term)), False
 
     @admin.display(description="expires")
     def expiry(self, card: SavedCard) -> str:
         return f"{card.exp_month:02}/{card.exp_year}"
 
 
-class RefundInline(ReadOnly, InlineAtCenter, TabularInline):
+class RefundInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
     model = Refund
     fields = ("amount", "state", "reason", "created_at", "done_at")
     readonly_fields = fields
     extra = 0
 
 
-class DisputeInline(ReadOnly, InlineAtCenter, TabularInline):
+class DisputeInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
     model = Dispute
     fields = ("amount", "currency", "reason", "status", "opened_at", "respond_by", "closed_at")
     readonly_fields = fields
@@ -168,15 +179,15 @@ class DisputeInline(ReadOnly, InlineAtCenter, TabularInline):
 
 
 @admin.register(Payment)
-class PaymentAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
+class PaymentAdmin(PaymentSearchMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
     center_path = "reservation__room__center"
     list_display = (
         *("number", "reservation", "amount", "currency", "state", "card", "gateway"),
         *("is_live", "created_at"),
     )
     list_filter = (
-        *(Made, ("state", ChoicesDropdownFilter), TakenBy, "is_live"),
-        ("reservation__room__center", ByTyping),
+        *(CreatedFilter, ("state", ChoicesDropdownFilter), GatewayFilter, "is_live"),
+        ("reservation__room__center", AutocompleteFilter),
     )
     list_filter_submit = True
     list_select_related = ("reservation",)
@@ -191,7 +202,7 @@ class PaymentAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
         return f"{payment.card_brand} {payment.card_last4}".strip()
 
 
-class OutsideForm(forms.Form):
+class ManualRefundForm(forms.Form):
     """How the customer got the money."""
 
     reason = forms.CharField(
@@ -199,25 +210,25 @@ class OutsideForm(forms.Form):
     )
 
 
-class RefundPages(CappedPaginator):
+class RefundPaginator(CappedPaginator):
     """They end sooner: whose a refund is takes its payment and its reservation to tell."""
 
     MOST = 2_000
 
 
 @admin.register(Refund)
-class RefundAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
+class RefundAdmin(PaymentSearchMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
     center_path = "payment__reservation__room__center"
     # Rows are read-only for everybody; who may change refunds may see to refused ones.
     action_permissions = {"settle": "payments.change_refund"}
     list_display = ("number", "payment", "amount", "state", "reason", "created_at", "done_at")
     list_filter = (
-        *(Made, ("state", ChoicesDropdownFilter)),
-        ("payment__reservation__room__center", ByTyping),
+        *(CreatedFilter, ("state", ChoicesDropdownFilter)),
+        ("payment__reservation__room__center", AutocompleteFilter),
     )
     list_filter_submit = True
     list_select_related = ("payment",)
-    paginator = RefundPages
+    paginator = RefundPaginator
     ordering = ("-created_at", "-pk")
     to_payment = "payment__"
     search_fields = ("key",)
@@ -225,14 +236,14 @@ class RefundAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
     actions = ("try_again", "settle_outside")
 
     def has_settle_permission(self, request: HttpRequest) -> bool:
-        return roles.may(request.user, self.action_permissions["settle"])
+        return roles.has_permission(request.user, self.action_permissions["settle"])
 
     @admin.action(description="Try the refund again", permissions=["settle"])
     def try_again(self, request: HttpRequest, queryset: QuerySet[Refund]) -> None:
         for refund in queryset.order_by("pk"):
             try:
-                again = processing.open_refund_again(refund, now=timezone.now())
-            except IllegalMove as error:
+                again = processing.create_retry_refund(refund, now=timezone.now())
+            except InvalidPaymentTransition as error:
                 self.message_user(request, f"{refund}: {error}", messages.ERROR)
                 continue
             self.log_change(request, refund, f"Tried again as refund {again.key}.")
@@ -243,7 +254,7 @@ class RefundAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
 
     def _paid_back(self, refund: Refund) -> tuple[int, str]:
         try:
-            processing.pay_back(refund, now=timezone.now())
+            processing.execute_refund(refund, now=timezone.now())
         except GatewayRefused as error:
             return messages.ERROR, f"the gateway refused again. {error}"
         except GatewayUnavailable:
@@ -257,14 +268,14 @@ class RefundAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
     def settle_outside(
         self, request: HttpRequest, queryset: QuerySet[Refund]
     ) -> HttpResponse | None:
-        form = OutsideForm(request.POST if "confirmed" in request.POST else None)
+        form = ManualRefundForm(request.POST if "confirmed" in request.POST else None)
         if not form.is_valid():
             return self._outside_page(request, queryset, form)
         for refund in queryset.order_by("pk"):
             why = form.cleaned_data["reason"]
             try:
-                processing.settle_outside(refund, reason=why, now=timezone.now())
-            except IllegalMove as error:
+                processing.mark_refunded_manually(refund, reason=why, now=timezone.now())
+            except InvalidPaymentTransition as error:
                 self.message_user(request, f"{refund}: {error}", messages.ERROR)
                 continue
             self.log_change(request, refund, f"Settled outside: {why}")
@@ -286,7 +297,7 @@ class RefundAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
 
 
 @admin.register(Dispute)
-class DisputeAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
+class DisputeAdmin(PaymentSearchMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
     """Customers who asked their bank for the money back; those to be answered come first, then the
     latest that ended."""
 
@@ -299,7 +310,7 @@ class DisputeAdmin(FoundByMoney, ReadOnly, AtCenters, ModelAdmin):
     sortable_by = ()
     list_filter = (
         ("closed_at", admin.EmptyFieldListFilter),
-        ("payment__reservation__room__center", ByTyping),
+        ("payment__reservation__room__center", AutocompleteFilter),
     )
     list_filter_submit = True
     list_select_related = ("payment__reservation",)

@@ -8,12 +8,12 @@ from typing import Any
 
 from django.db import models
 
-from accounts.names import holds_card_number
+from accounts.names import contains_card_number
 from roombook.errors import InvalidRequest
 from roombook.luhn import passes_luhn
 
 
-class Brand(models.TextChoices):
+class CardBrand(models.TextChoices):
     """CardType as clients see it."""
 
     VISA = "Visa", "Visa"
@@ -27,19 +27,19 @@ class Brand(models.TextChoices):
 
 
 # The first that fits wins. Lengths as the networks issue them, 12 to 19 digits.
-PATTERNS = [
-    (Brand.AMERICAN_EXPRESS, r"3[47]\d{13}"),
-    (Brand.VISA, r"4(\d{12}|\d{15}|\d{18})"),
-    (Brand.MASTERCARD, r"(5[1-5]\d{2}|222[1-9]|22[3-9]\d|2[3-6]\d{2}|27[01]\d|2720)\d{12}"),
-    (Brand.DISCOVER, r"(6011|64[4-9]\d|65\d{2})\d{12,15}"),
-    (Brand.DINERS_CLUB, r"3(0[0-5]|09|[689]\d)\d{11,16}"),
-    (Brand.JCB, r"35(2[89]|[3-8]\d)\d{12,15}"),
-    (Brand.UNION_PAY, r"(62|81)\d{14,17}"),
-    (Brand.MAESTRO, r"(5[06-8]|6[37])\d{10,17}"),
+BRAND_PATTERNS = [
+    (CardBrand.AMERICAN_EXPRESS, r"3[47]\d{13}"),
+    (CardBrand.VISA, r"4(\d{12}|\d{15}|\d{18})"),
+    (CardBrand.MASTERCARD, r"(5[1-5]\d{2}|222[1-9]|22[3-9]\d|2[3-6]\d{2}|27[01]\d|2720)\d{12}"),
+    (CardBrand.DISCOVER, r"(6011|64[4-9]\d|65\d{2})\d{12,15}"),
+    (CardBrand.DINERS_CLUB, r"3(0[0-5]|09|[689]\d)\d{11,16}"),
+    (CardBrand.JCB, r"35(2[89]|[3-8]\d)\d{12,15}"),
+    (CardBrand.UNION_PAY, r"(62|81)\d{14,17}"),
+    (CardBrand.MAESTRO, r"(5[06-8]|6[37])\d{10,17}"),
 ]
 
 # Furthest year of expiry that is believed.
-LONGEST_LIFE_YEARS = 50
+MAX_YEARS_UNTIL_EXPIRY = 50
 
 
 class Secret(str):
@@ -57,7 +57,7 @@ class Card:
 
     number: str = field(repr=False)
     security_code: str = field(repr=False)
-    brand: Brand
+    brand: CardBrand
     exp_year: int
     exp_month: int
     first_name: str
@@ -74,40 +74,42 @@ class Card:
         return bool(self.security_code)
 
 
-def brand_of(number: str) -> Brand | None:
+def detect_brand(number: str) -> CardBrand | None:
     """The network that issued a number, None where it is not one we know."""
-    for brand, pattern in PATTERNS:
+    for brand, pattern in BRAND_PATTERNS:
         if re.fullmatch(pattern, number, re.ASCII):
             return brand
     return None
 
 
-def card_from(payment_info: Mapping[str, Any], *, now: datetime) -> Card:
+def parse_card(payment_info: Mapping[str, Any], *, now: datetime) -> Card:
     """The card that a client supplied, or InvalidRequest naming each wrong field.
 
     No reason ever repeats what was typed.
     """
     problems: dict[str, str] = {}
-    number, brand = _number(payment_info, problems)
-    exp_year, exp_month = _expiry(payment_info, now, problems)
-    holder = _holder(payment_info, problems)
+    number, brand = _parse_number(payment_info, problems)
+    exp_year, exp_month = _parse_expiry(payment_info, now, problems)
+    holder = _parse_holder(payment_info, problems)
     card = Card(
         number=Secret(number),
-        security_code=Secret(_security_code(payment_info, brand, problems)),
-        brand=brand or Brand.VISA,
+        security_code=Secret(_parse_security_code(payment_info, brand, problems)),
+        brand=brand or CardBrand.VISA,
         exp_year=exp_year,
         exp_month=exp_month,
         first_name=holder["first_name"],
         last_name=holder["last_name"],
         company_name=holder["company_name"],
-        billing_address=_billing_address(payment_info, problems),
+        billing_address=_parse_billing_address(payment_info, problems),
     )
     if problems:
         raise InvalidRequest({f"payment_info.{name}": reason for name, reason in problems.items()})
     return card
 
 
-def _number(info: Mapping[str, Any], problems: dict[str, str]) -> tuple[str, Brand | None]:
+def _parse_number(
+    info: Mapping[str, Any], problems: dict[str, str]
+) -> tuple[str, CardBrand | None]:
     number = re.sub(r"[ -]", "", info.get("credit_card_number") or "")
     brand = None
     if not number:
@@ -115,19 +117,21 @@ def _number(info: Mapping[str, Any], problems: dict[str, str]) -> tuple[str, Bra
     elif not re.fullmatch(r"\d{12,19}", number, re.ASCII) or not passes_luhn(number):
         problems["credit_card_number"] = "This is not a valid card number."
     else:
-        brand = brand_of(number)
+        brand = detect_brand(number)
         if brand is None:
             problems["credit_card_number"] = "Cards of this kind are not accepted."
     return number, brand
 
 
-def _security_code(info: Mapping[str, Any], brand: Brand | None, problems: dict[str, str]) -> str:
+def _parse_security_code(
+    info: Mapping[str, Any], brand: CardBrand | None, problems: dict[str, str]
+) -> str:
     code: str = (info.get("security_code") or "").strip()
     if not code:
         return ""
     if brand is None:
         lengths, words = "{3,4}", "3 or 4"
-    elif brand == Brand.AMERICAN_EXPRESS:
+    elif brand == CardBrand.AMERICAN_EXPRESS:
         lengths, words = "{4}", "4"
     else:
         lengths, words = "{3}", "3"
@@ -136,7 +140,9 @@ def _security_code(info: Mapping[str, Any], brand: Brand | None, problems: dict[
     return code
 
 
-def _expiry(info: Mapping[str, Any], now: datetime, problems: dict[str, str]) -> tuple[int, int]:
+def _parse_expiry(
+    info: Mapping[str, Any], now: datetime, problems: dict[str, str]
+) -> tuple[int, int]:
     moment: datetime | None = info.get("expiration_date")
     if moment is None:
         problems["expiration_date"] = "The date of expiry is needed."
@@ -145,26 +151,26 @@ def _expiry(info: Mapping[str, Any], now: datetime, problems: dict[str, str]) ->
     # March sends midnight of March 1st, which is still February in UTC.
     if (moment.year, moment.month) < (now.year, now.month):
         problems["expiration_date"] = "This card has expired."
-    elif moment.year > now.year + LONGEST_LIFE_YEARS:
+    elif moment.year > now.year + MAX_YEARS_UNTIL_EXPIRY:
         problems["expiration_date"] = "No card is valid for so long."
     return moment.year, moment.month
 
 
-def _holder(info: Mapping[str, Any], problems: dict[str, str]) -> dict[str, str]:
+def _parse_holder(info: Mapping[str, Any], problems: dict[str, str]) -> dict[str, str]:
     holder = {
         name: (info.get(name) or "").strip() for name in ("first_name", "last_name", "company_name")
     }
     for name, text in holder.items():
         if not text and name != "company_name":
             problems[name] = "The cardholder's name is needed."
-        elif holds_card_number(text):
+        elif contains_card_number(text):
             problems[name] = "This looks like a card number, not a name."
     return holder
 
 
-def _billing_address(info: Mapping[str, Any], problems: dict[str, str]) -> dict[str, Any]:
+def _parse_billing_address(info: Mapping[str, Any], problems: dict[str, str]) -> dict[str, Any]:
     address = dict(info.get("billing_address") or {})
     for name, value in address.items():
-        if isinstance(value, str) and holds_card_number(value):
+        if isinstance(value, str) and contains_card_number(value):
             problems[f"billing_address.{name}"] = "This looks like a card number."
     return address

@@ -15,46 +15,46 @@ from payments.gateways.base import GatewayDispute, GatewayRefund
 from payments.models import (
     Dispute,
     GatewayEvent,
-    IllegalMove,
+    InvalidPaymentTransition,
     Payment,
     PaymentState,
     Refund,
     RefundState,
 )
-from payments.processing import is_given_back, lock_payment, record
+from payments.processing import is_fully_refunded, lock_payment, record_gateway_result
 from roombook.db.transactions import in_transaction
 
 logger = logging.getLogger(__name__)
 
 # A gateway repeats a message for three days at most.
-EVENTS_ARE_KEPT = timedelta(days=30)
+EVENT_RETENTION = timedelta(days=30)
 
 
-def was_heard(reference: str) -> bool:
+def is_processed(reference: str) -> bool:
     """Whether a message was dealt with already."""
     return GatewayEvent.objects.filter(reference=reference).exists()
 
 
-def mark_heard(reference: str, type_: str, *, now: datetime) -> None:
+def mark_processed(reference: str, type_: str, *, now: datetime) -> None:
     """A message is dealt with; those that nobody will repeat any more are cleared away."""
     event = GatewayEvent(reference=reference, type=type_, received_at=now)
     GatewayEvent.objects.bulk_create([event], ignore_conflicts=True)
-    GatewayEvent.objects.filter(received_at__lt=now - EVENTS_ARE_KEPT).delete()
+    GatewayEvent.objects.filter(received_at__lt=now - EVENT_RETENTION).delete()
 
 
-def look_again(payment: Payment, *, now: datetime) -> Payment:
+def refresh(payment: Payment, *, now: datetime) -> Payment:
     """Write down what became of a payment; one in doubt may be settled by anybody from now on."""
     if payment.state == PaymentState.STARTED:
         Payment.objects.filter(
             pk=payment.pk, state=PaymentState.STARTED, lease_until__gt=now
         ).update(lease_until=now)
         return payment
-    outcome = gateways.named(payment.gateway).lookup(payment.key)
+    outcome = gateways.get_gateway(payment.gateway).find_payment(payment.key)
     if outcome is None:
         return payment
     try:
-        recorded = record(payment, outcome, now=now)
-    except IllegalMove as error:
+        recorded = record_gateway_result(payment, outcome, now=now)
+    except InvalidPaymentTransition as error:
         logger.error("The gateway's books are not ours: %s", error)
         return payment
     if recorded.state != payment.state:
@@ -73,22 +73,22 @@ def record_refunds(payment: Payment, refunds: Iterable[GatewayRefund], *, now: d
     locked = lock_payment(payment.pk)
     for told in refunds:
         _record_refund(locked, told, now)
-    whole = is_given_back(locked)
+    whole = is_fully_refunded(locked)
     if whole and locked.state == PaymentState.CAPTURED:
-        locked.move_to(PaymentState.REFUNDED, now=now)
+        locked.transition_to(PaymentState.REFUNDED, now=now)
     elif not whole and locked.state == PaymentState.REFUNDED:
-        locked.move_to(PaymentState.CAPTURED, now=now)
+        locked.transition_to(PaymentState.CAPTURED, now=now)
     locked.save(update_fields=["state", "captured_at", "settled_at"])
     return locked
 
 
 def _record_refund(payment: Payment, told: GatewayRefund, now: datetime) -> None:
-    refund = payment.refunds.filter(key=told.key or foreign_key(told)).first()
+    refund = payment.refunds.filter(key=told.key or external_idempotency_key(told)).first()
     if refund is None:
         if not told.failed:
             Refund.objects.create(
                 payment=payment,
-                key=told.key or foreign_key(told),
+                key=told.key or external_idempotency_key(told),
                 amount=told.amount,
                 reason=f"Made at the gateway ({told.reference})",
                 state=RefundState.DONE,
@@ -109,7 +109,7 @@ def _record_refund(payment: Payment, told: GatewayRefund, now: datetime) -> None
         refund.save(update_fields=["state", "done_at"])
 
 
-def foreign_key(refund: GatewayRefund) -> UUID:
+def external_idempotency_key(refund: GatewayRefund) -> UUID:
     """The key of a refund that we did not ask for: always the same, so that it is kept once."""
     return uuid5(NAMESPACE_URL, f"refund:{refund.reference}")
 

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
-from payments.cards import Brand
+from payments.cards import CardBrand
 
 # Registered here, where Django looks for models.
 from payments.gateways.sandbox_models import (  # noqa: F401
@@ -33,7 +33,7 @@ class SavedCard(Address):
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="saved_card")
     gateway = models.CharField(max_length=20)
     reference = models.CharField(max_length=255)
-    brand = models.CharField(max_length=20, choices=Brand.choices)
+    brand = models.CharField(max_length=20, choices=CardBrand.choices)
     last4 = models.CharField("last four digits", max_length=4)
     exp_year = models.PositiveSmallIntegerField("year of expiry")
     exp_month = models.PositiveSmallIntegerField("month of expiry")
@@ -49,7 +49,7 @@ class SavedCard(Address):
                 condition=Q(exp_month__range=(1, 12)), name="saved_card_month_is_a_month"
             ),
             models.CheckConstraint(
-                condition=Q(brand__in=Brand.values), name="saved_card_brand_is_known"
+                condition=Q(brand__in=CardBrand.values), name="saved_card_brand_is_known"
             ),
         ]
 
@@ -76,9 +76,9 @@ class PaymentState(models.TextChoices):
 
 
 # A reservation has at most one payment in one of these: nobody can be charged twice for it.
-OPEN_STATES = (PaymentState.STARTED, PaymentState.AUTHORIZED, PaymentState.CAPTURED)
+OPEN_PAYMENT_STATES = (PaymentState.STARTED, PaymentState.AUTHORIZED, PaymentState.CAPTURED)
 
-MOVES = {
+TRANSITIONS = {
     PaymentState.STARTED: {
         PaymentState.AUTHORIZED,
         PaymentState.CAPTURED,
@@ -99,14 +99,14 @@ MOVES = {
 }
 
 
-class IllegalMove(Exception):
+class InvalidPaymentTransition(Exception):
     """A payment cannot become what it was told to: a defect, or the gateway's books differ."""
 
 
 class PaymentQuerySet(models.QuerySet["Payment"]):
     def open(self) -> Self:
         """Those that hold, have taken or may yet take money."""
-        return self.filter(state__in=OPEN_STATES)
+        return self.filter(state__in=OPEN_PAYMENT_STATES)
 
     def in_doubt(self, now: datetime) -> Self:
         """Started, and whoever started them is taken for dead."""
@@ -204,10 +204,12 @@ class Payment(models.Model):
     def __str__(self) -> str:
         return f"{self.amount} {self.currency} ({self.state})"
 
-    def move_to(self, state: PaymentState, *, now: datetime) -> None:
+    def transition_to(self, state: PaymentState, *, now: datetime) -> None:
         """Change the state, or raise; does not save. The row must be locked."""
-        if state not in MOVES[PaymentState(self.state)]:
-            raise IllegalMove(f"Payment {self.key} is {self.state} and cannot become {state}.")
+        if state not in TRANSITIONS[PaymentState(self.state)]:
+            raise InvalidPaymentTransition(
+                f"Payment {self.key} is {self.state} and cannot become {state}."
+            )
         self.state = state
         if state == PaymentState.AUTHORIZED:
             self.authorized_at = now
@@ -227,7 +229,7 @@ class RefundState(models.TextChoices):
 
 
 # Given back for good; a payment of which all is in these is refunded.
-GIVEN_BACK = (RefundState.DONE, RefundState.OUTSIDE)
+COMPLETED_REFUND_STATES = (RefundState.DONE, RefundState.OUTSIDE)
 
 
 class Refund(models.Model):

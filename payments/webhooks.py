@@ -20,105 +20,105 @@ from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Payment, PaymentState
 
 if TYPE_CHECKING:
-    from payments.gateways.stripe.gateway import Event
+    from payments.gateways.stripe.gateway import StripeEvent
 
 logger = logging.getLogger(__name__)
 
 
-class TooEarly(Exception):
+class PaymentNotResolved(Exception):
     """The payment is not settled yet: the message is understood when it comes again."""
 
 
 @csrf_exempt
 @require_POST
-def stripe(request: HttpRequest) -> HttpResponse:
+def receive_stripe_event(request: HttpRequest) -> HttpResponse:
     """Note one message: 200 when done, 400 unless Stripe signed it, 503 to hear it again."""
     if not settings.STRIPE_WEBHOOK_SECRET:
         raise Http404
     # Here, so that nobody loads Stripe's SDK who does not use it.
-    from payments.gateways.stripe.gateway import Forged, read_event
+    from payments.gateways.stripe.gateway import InvalidSignature, parse_event
 
     try:
-        event = read_event(request.body, request.headers.get("Stripe-Signature"))
-    except Forged:
-        return answer("This is not signed by Stripe.", 400)
+        event = parse_event(request.body, request.headers.get("Stripe-Signature"))
+    except InvalidSignature:
+        return text_response("This is not signed by Stripe.", 400)
     try:
-        take(event, now=timezone.now())
-    except (GatewayUnavailable, TooEarly, OperationalError, InterfaceError) as error:
+        process_event(event, now=timezone.now())
+    except (GatewayUnavailable, PaymentNotResolved, OperationalError, InterfaceError) as error:
         logger.warning("%s %s has to come again: %r", event.type, event.reference, error)
-        return answer("Not now.", 503)
+        return text_response("Not now.", 503)
     except GatewayRefused as error:
         # Told again, it would be refused again. Not marked as heard: staff may resend it by hand.
         logger.error("%s %s cannot be followed up: %s", event.type, event.reference, error)
-        return answer("Ignored.", 200)
-    return answer("Noted.", 200)
+        return text_response("Ignored.", 200)
+    return text_response("Noted.", 200)
 
 
-def answer(text: str, status: int) -> HttpResponse:
+def text_response(text: str, status: int) -> HttpResponse:
     return HttpResponse(f"{text}\n", content_type="text/plain", status=status)
 
 
-def take(event: "Event", *, now: datetime) -> None:
+def process_event(event: "StripeEvent", *, now: datetime) -> None:
     """Do what a message asks for, once; messages that mean nothing to us are fine."""
-    handle = HANDLERS.get(event.type)
-    if handle is None or gateway_events.was_heard(event.reference):
+    handle = EVENT_HANDLERS.get(event.type)
+    if handle is None or gateway_events.is_processed(event.reference):
         return
-    payment = payment_of(event)
+    payment = find_payment(event)
     if payment is not None:
         handle(event, payment, now)
-    gateway_events.mark_heard(event.reference, event.type, now=now)
+    gateway_events.mark_processed(event.reference, event.type, now=now)
 
 
-def payment_of(event: "Event") -> Payment | None:
+def find_payment(event: "StripeEvent") -> Payment | None:
     """Whose payment it is about; other things may be sold by the same account."""
-    from payments.gateways.stripe.gateway import key_of
+    from payments.gateways.stripe.gateway import find_key
 
-    key = key_of(event.intent)
+    key = find_key(event.intent)
     if key is None and event.key is not None:
         # It carries our mark: our database is older than it, or another one shares the account.
         logger.error("%s: %s is in no book of ours.", event.type, event.intent)
     return Payment.objects.filter(key=key).first() if key else None
 
 
-def payment_changed(event: "Event", payment: Payment, now: datetime) -> None:
-    gateway_events.look_again(payment, now=now)
+def handle_payment_change(event: "StripeEvent", payment: Payment, now: datetime) -> None:
+    gateway_events.refresh(payment, now=now)
 
 
-def refunds_changed(event: "Event", payment: Payment, now: datetime) -> None:
+def handle_refund_change(event: "StripeEvent", payment: Payment, now: datetime) -> None:
     from payments.gateways.stripe.gateway import StripeGateway
 
-    payment = settled(payment, now)
+    payment = get_resolved_payment(payment, now)
     gateway_events.record_refunds(payment, StripeGateway().refunds(payment.key), now=now)
 
 
-def dispute_changed(event: "Event", payment: Payment, now: datetime) -> None:
+def handle_dispute_change(event: "StripeEvent", payment: Payment, now: datetime) -> None:
     from payments.gateways.stripe.gateway import StripeGateway
 
-    payment = settled(payment, now)
+    payment = get_resolved_payment(payment, now)
     dispute = StripeGateway().dispute(event.object, is_live=event.is_live)
     gateway_events.record_dispute(payment, dispute, now=now)
 
 
-def settled(payment: Payment, now: datetime) -> Payment:
+def get_resolved_payment(payment: Payment, now: datetime) -> Payment:
     """The payment as it is at Stripe. Raises TooEarly while it is in doubt with us."""
-    payment = gateway_events.look_again(payment, now=now)
+    payment = gateway_events.refresh(payment, now=now)
     if payment.state == PaymentState.STARTED:
-        raise TooEarly
+        raise PaymentNotResolved
     return payment
 
 
 # What Stripe has to be told to send here; deploy/README.md repeats it.
-HANDLERS: dict[str, Callable[["Event", Payment, datetime], None]] = {
-    "payment_intent.amount_capturable_updated": payment_changed,
-    "payment_intent.succeeded": payment_changed,
-    "payment_intent.payment_failed": payment_changed,
-    "payment_intent.canceled": payment_changed,
-    "charge.refunded": refunds_changed,
-    "charge.refund.updated": refunds_changed,
-    "refund.created": refunds_changed,
-    "refund.updated": refunds_changed,
-    "refund.failed": refunds_changed,
-    "charge.dispute.created": dispute_changed,
-    "charge.dispute.updated": dispute_changed,
-    "charge.dispute.closed": dispute_changed,
+EVENT_HANDLERS: dict[str, Callable[["StripeEvent", Payment, datetime], None]] = {
+    "payment_intent.amount_capturable_updated": handle_payment_change,
+    "payment_intent.succeeded": handle_payment_change,
+    "payment_intent.payment_failed": handle_payment_change,
+    "payment_intent.canceled": handle_payment_change,
+    "charge.refunded": handle_refund_change,
+    "charge.refund.updated": handle_refund_change,
+    "refund.created": handle_refund_change,
+    "refund.updated": handle_refund_change,
+    "refund.failed": handle_refund_change,
+    "charge.dispute.created": handle_dispute_change,
+    "charge.dispute.updated": handle_dispute_change,
+    "charge.dispute.closed": handle_dispute_change,
 }

@@ -15,20 +15,20 @@ class ReservationsConfig(AppConfig):
         from roombook.backoffice import audit_log
         from roombook.imports.sheet import register
 
-        register(resources.PromoCodeSheet, resources.AllowanceSheet)
-        post_migrate.connect(lay_triggers, sender=self)
+        register(resources.PromoCodeResource, resources.AllowanceResource)
+        post_migrate.connect(create_triggers, sender=self)
         checks.register(checks.Tags.database)(check_triggers)
         bound = ("centers", "room_types")
         # What a promo code has given is told by its ledger.
-        audit_log.keep(PromoCode, leave_out=("uses", "spent"), many=bound)
-        audit_log.keep(Allowance, many=bound, by_number=True)
-        audit_log.keep(Partner)
+        audit_log.register(PromoCode, excluded_fields=("uses", "spent"), many_to_many_fields=bound)
+        audit_log.register(Allowance, many_to_many_fields=bound, named_by_id=True)
+        audit_log.register(Partner)
 
 
-def lay_triggers(using: str, **kwargs: Any) -> None:
+def create_triggers(using: str, **kwargs: Any) -> None:
     from reservations.models import constraints
 
-    constraints.lay_triggers(using)
+    constraints.create_triggers(using)
 
 
 def check_triggers(
@@ -44,5 +44,5 @@ def check_triggers(
             id="reservations.E001",
         )
         for using in databases or []
-        for name in constraints.missing_triggers(using)
+        for name in constraints.get_missing_triggers(using)
     ]

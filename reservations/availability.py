@@ -15,9 +15,9 @@ from centers import hours
 from centers.models import Closure, MeetingRoom
 from centers.span import Span
 from reservations.models import Reservation
-from reservations.models.querysets import bounds
+from reservations.models.querysets import get_conflict_bounds
 from reservations.models.status import Status
-from roombook.db.compiled_queries import moment, number, prepared
+from roombook.db.compiled_queries import compiled_query, datetime_param, int_param
 from roombook.errors import SlotUnavailable
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ class Reason:
     detail: str
 
     @property
-    def in_full(self) -> str:
+    def staff_text(self) -> str:
         """What staff read; some reasons have no more to say to them than to customers."""
         return " ".join({self.message: 1, self.detail: 1})
 
@@ -43,13 +43,13 @@ class Availability:
     reasons: tuple[Reason, ...]
 
     @property
-    def is_free(self) -> bool:
+    def is_available(self) -> bool:
         return not self.reasons
 
     @property
-    def in_full(self) -> tuple[str, ...]:
+    def staff_text(self) -> tuple[str, ...]:
         """Every reason as staff read it."""
-        return tuple(each.in_full for each in self.reasons)
+        return tuple(each.staff_text for each in self.reasons)
 
     def require(self) -> None:
         """Raise the refusal that a customer may read, unless the room is free."""
@@ -57,10 +57,10 @@ class Availability:
             raise SlotUnavailable(self.reasons[0].message)
 
 
-FREE = Availability(())
+AVAILABLE = Availability(())
 
 
-def of(
+def evaluate(
     room: MeetingRoom,
     span: Span,
     *,
@@ -79,7 +79,7 @@ def of(
     if not by_rule and _is_open_and_free(
         room, span, now, for_user, ignoring, outside_hours=outside_hours
     ):
-        return FREE
+        return AVAILABLE
     return Availability(
         (
             *by_rule,
@@ -90,11 +90,11 @@ def of(
     )
 
 
-def of_reservation(
+def evaluate_reservation(
     reservation: Reservation, *, now: dt.datetime, for_user: "User | None" = None
 ) -> Availability:
     """`of` for a reservation that is there already: itself and its own override count for it."""
-    return of(
+    return evaluate(
         reservation.room,
         reservation.span,
         now=now,
@@ -117,16 +117,16 @@ def _is_open_and_free(
 
     Most rooms that are asked for are free, and then nobody needs a reason.
     """
-    asked = hours_and_obstacles(
+    asked = opening_hours_and_conflicts(
         room=room.pk,
         center=room.center_id,
-        **bounds(span, room.turnaround_minutes),
+        **get_conflict_bounds(span, room.turnaround_minutes),
         now=now,
         # No row has the number 0.
         user=for_user.pk if for_user else 0,
         ignoring=ignoring.pk if ignoring else 0,
     )
-    stretches = [Stretch._make(row) for row in asked]
+    stretches = [OpeningHoursRow._make(row) for row in asked]
     if not stretches or stretches[0].is_closed or stretches[0].is_held:
         return False
     if outside_hours or room.center.is_after_hours_support_enabled:
@@ -134,7 +134,7 @@ def _is_open_and_free(
     return hours.is_open(span, stretches, room.center.zone)
 
 
-class Stretch(NamedTuple):
+class OpeningHoursRow(NamedTuple):
     """A stretch of opening hours, and what is in the way of the span that was asked for."""
 
     weekday: int
@@ -144,23 +144,31 @@ class Stretch(NamedTuple):
     is_held: bool
 
 
-@prepared
-def hours_and_obstacles() -> "QuerySet[Any, Any]":
+@compiled_query(keep_plan=True)
+def opening_hours_and_conflicts() -> "QuerySet[Any, Any]":
     """The center's opening hours, each stretch with whether the span meets a closure or a rival.
 
     Where the center has no hours, one row of no weekday.
     """
     closures = _closures_between(
-        number("center"), number("room"), start=moment("start"), end=moment("end")
+        int_param("center"),
+        int_param("room"),
+        start=datetime_param("start"),
+        end=datetime_param("end"),
     )
     rivals = (
-        Reservation.objects.filter(room=number("room"))
-        .holding_at(moment("now"))
-        .meeting(moment("start"), moment("end"), moment("wide_start"), moment("wide_end"))
-        .exclude(user=number("user"), status=Status.NEW)
-        .exclude(pk=number("ignoring"))
+        Reservation.objects.filter(room=int_param("room"))
+        .active_holds(datetime_param("now"))
+        .overlapping(
+            datetime_param("start"),
+            datetime_param("end"),
+            datetime_param("wide_start"),
+            datetime_param("wide_end"),
+        )
+        .exclude(user=int_param("user"), status=Status.NEW)
+        .exclude(pk=int_param("ignoring"))
     )
-    return MeetingRoom.objects.filter(pk=number("room")).values_list(
+    return MeetingRoom.objects.filter(pk=int_param("room")).values_list(
         "center__opening_hours__weekday",
         "center__opening_hours__opens",
         "center__opening_hours__closes",
@@ -228,7 +236,7 @@ def _opening(room: MeetingRoom, span: Span) -> list[Reason]:
         return []
     if hours.is_open(span, center.opening_hours.all(), center.zone):
         return []
-    opening = hours.concatenated(center.opening_hours.all()) or "never"
+    opening = hours.format_week(center.opening_hours.all()) or "never"
     message = "The center is closed at that time."
     return [Reason("closed", message, f"It opens {opening}.")]
 
@@ -266,8 +274,8 @@ def _rivals(
 ) -> list[Reason]:
     rivals = (
         Reservation.objects.filter(room=room)
-        .holding_at(now)
-        .touching(span, turnaround_minutes=room.turnaround_minutes)
+        .active_holds(now)
+        .overlapping_with_turnaround(span, turnaround_minutes=room.turnaround_minutes)
     )
     if for_user is not None:
         rivals = rivals.exclude(user=for_user, status=Status.NEW)

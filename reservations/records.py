@@ -13,11 +13,11 @@ from centers.models import Favorite
 from centers.records import (
     CENTER_COLUMNS,
     ROOM_COLUMNS,
+    CenterRecord,
     CenterRow,
-    ShownCenter,
-    ShownRoom,
-    furnished,
-    room_from,
+    RoomRecord,
+    build_room_record,
+    load_related,
 )
 from centers.span import Span
 from reservations.models import (
@@ -30,8 +30,8 @@ from reservations.models import (
 )
 from reservations.models.status import Status
 from reservations.pricing import quote
-from reservations.pricing.allowances import AllowanceBook, Offer
-from roombook.db.compiled_queries import number, numbers, prepared
+from reservations.pricing.allowances import AllowanceBalances, AvailableAllowance
+from roombook.db.compiled_queries import compiled_query, int_list_param, int_param
 from roombook.errors import NotFound
 
 if TYPE_CHECKING:
@@ -41,17 +41,17 @@ if TYPE_CHECKING:
     from reservations.models.querysets import ReservationQuerySet
 
 
-class ShownAllowance(NamedTuple):
+class AllowanceRecord(NamedTuple):
     id: int
     description: str
 
 
 @dataclass(frozen=True, slots=True)
-class AllowanceUsage:
+class AllowanceUsageRecord:
     """An allowance as a booking uses it, or as it would use it if it were the only one."""
 
-    reservation: "Details"
-    allowance: ShownAllowance
+    reservation: "ReservationRecord"
+    allowance: AllowanceRecord
     number_of_hours: int
     discount_applied: Decimal
     in_use: bool
@@ -59,7 +59,7 @@ class AllowanceUsage:
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class ServiceOptionRecord:
     """A service that can be had with the room, chosen or not."""
 
     service_id: int
@@ -71,7 +71,7 @@ class Option:
     quantity: int | None = None
 
 
-class ShownAttendee(NamedTuple):
+class AttendeeRecord(NamedTuple):
     id: int
     name: str
     email_address: str
@@ -79,7 +79,7 @@ class ShownAttendee(NamedTuple):
     is_creator: bool
 
 
-class ShownLine(NamedTuple):
+class LineItemRecord(NamedTuple):
     amount: str
     description: str
     total: Decimal
@@ -89,7 +89,7 @@ class ShownLine(NamedTuple):
     allowance_id: int | None
 
 
-class ChosenRow(NamedTuple):
+class ChosenServiceRow(NamedTuple):
     """What the customer said of a service, and what the service is by now."""
 
     duration_hours: Decimal | None
@@ -101,7 +101,7 @@ class ChosenRow(NamedTuple):
     needs_quantity: bool
 
 
-class UseRow(NamedTuple):
+class AllowanceUseRow(NamedTuple):
     """Hours of an allowance that the reservation counts on."""
 
     hours: int
@@ -123,9 +123,9 @@ class ReservationRow(NamedTuple):
     promotion: str | None
 
 
-OWN = len(ReservationRow._fields)
-CENTER = len(CENTER_COLUMNS)
-COLUMNS = (
+RESERVATION_COLUMN_COUNT = len(ReservationRow._fields)
+CENTER_COLUMN_COUNT = len(CENTER_COLUMNS)
+RECORD_COLUMNS = (
     *ReservationRow._fields[:-1],
     "promo_code__code",
     *(f"room__center__{name}" for name in CENTER_COLUMNS if name != "is_favorite"),
@@ -134,18 +134,18 @@ COLUMNS = (
 )
 
 
-class Details:
+class ReservationRecord:
     """One reservation with all that it shows. Times are on the center's clock."""
 
-    def __init__(self, row: ReservationRow, center: ShownCenter, room: ShownRoom) -> None:
+    def __init__(self, row: ReservationRow, center: CenterRecord, room: RoomRecord) -> None:
         self.row = row
         self.center = center
         self.meeting_room = room
-        self.line_items: list[ShownLine] = []
-        self.attendees: list[ShownAttendee] = []
-        self.chosen: list[ChosenRow] = []
-        self.uses: list[UseRow] = []
-        self.offers: Sequence[Offer] = ()
+        self.line_items: list[LineItemRecord] = []
+        self.attendees: list[AttendeeRecord] = []
+        self.chosen: list[ChosenServiceRow] = []
+        self.uses: list[AllowanceUseRow] = []
+        self.offers: Sequence[AvailableAllowance] = ()
 
     @property
     def id(self) -> int:
@@ -164,7 +164,7 @@ class Details:
         return self.row.end.astimezone(self.center.zone)
 
     @property
-    def services(self) -> list[Option]:
+    def services(self) -> list[ServiceOptionRecord]:
         """What was chosen, and what else the center offers."""
         chosen = {each.service_id: each for each in self.chosen}
         options = [
@@ -198,12 +198,12 @@ class Details:
         return self.row.promotion or ""
 
     @property
-    def allowances(self) -> list[AllowanceUsage]:
+    def allowances(self) -> list[AllowanceUsageRecord]:
         """Those in use."""
         return [usage for usage in self.all_allowances if usage.in_use]
 
     @property
-    def usable_allowances(self) -> list[AllowanceUsage]:
+    def usable_allowances(self) -> list[AllowanceUsageRecord]:
         """The valid ones that are not in use and have an hour left."""
         return [each for each in self.all_allowances if not each.in_use and each.hours_left]
 
@@ -212,14 +212,14 @@ class Details:
         return self.row.status == Status.NEW and bool(self.usable_allowances)
 
     @cached_property
-    def all_allowances(self) -> list[AllowanceUsage]:
+    def all_allowances(self) -> list[AllowanceUsageRecord]:
         """Every allowance in use or valid for this booking, in the order of their use."""
         in_use = {use.allowance_id: use for use in self.uses if use.hours}
         left = {offer.allowance.pk: offer.hours_left for offer in self.offers}
         used = [
-            AllowanceUsage(
+            AllowanceUsageRecord(
                 reservation=self,
-                allowance=ShownAllowance(pk, use.description),
+                allowance=AllowanceRecord(pk, use.description),
                 number_of_hours=use.hours,
                 discount_applied=use.discount,
                 in_use=True,
@@ -231,13 +231,13 @@ class Details:
             self._possible(offer) for offer in self.offers if offer.allowance.pk not in in_use
         ]
 
-    def _possible(self, offer: Offer) -> AllowanceUsage:
+    def _possible(self, offer: AvailableAllowance) -> AllowanceUsageRecord:
         billable = self.row.billable_hours
         hours = min(offer.hours_left, int(billable)) if self.room_cost else 0
-        discount = quote.share(self.room_cost, hours, billable)
-        return AllowanceUsage(
+        discount = quote.get_allowance_discount(self.room_cost, hours, billable)
+        return AllowanceUsageRecord(
             reservation=self,
-            allowance=ShownAllowance(offer.allowance.pk, offer.allowance.description),
+            allowance=AllowanceRecord(offer.allowance.pk, offer.allowance.description),
             number_of_hours=hours,
             discount_applied=discount,
             in_use=False,
@@ -245,56 +245,62 @@ class Details:
         )
 
 
-def get(reservation_id: int, *, user: "User") -> Details:
+def get_record(reservation_id: int, *, user: "User") -> ReservationRecord:
     """One of the account's own reservations, or NotFound."""
-    found = _furnished(one_of(reservation=reservation_id, user=user.pk), user)
+    found = _load_records(query_own_reservation(reservation=reservation_id, user=user.pk), user)
     if not found:
         raise NotFound
     return found[0]
 
 
-def listed(reservations: "ReservationQuerySet", *, user: "User") -> list[Details]:
+def list_records(reservations: "ReservationQuerySet", *, user: "User") -> list[ReservationRecord]:
     """These reservations of the account, in a number of queries that does not grow with them."""
-    return _furnished(list(shown(reservations, user.pk)), user)
+    return _load_records(list(select_columns(reservations, user.pk)), user)
 
 
-def shown(reservations: "ReservationQuerySet", user_id: Any) -> "QuerySet[Any, Any]":
+def select_columns(reservations: "ReservationQuerySet", user_id: Any) -> "QuerySet[Any, Any]":
     """The rows that `_furnished` takes."""
     mine = Favorite.objects.filter(user=user_id, center=OuterRef("room__center"))
-    return reservations.annotate(is_favorite=Exists(mine)).values_list(*COLUMNS)
+    return reservations.annotate(is_favorite=Exists(mine)).values_list(*RECORD_COLUMNS)
 
 
-def _furnished(rows: Sequence[Any], user: "User") -> list[Details]:
+def _load_records(rows: Sequence[Any], user: "User") -> list[ReservationRecord]:
     """Reservations with their centers, of which several may share one, and their lists."""
     found = []
-    centers: dict[int, ShownCenter] = {}
+    centers: dict[int, CenterRecord] = {}
     for row in rows:
-        its_center = CenterRow._make(row[OWN : OWN + CENTER])
-        center = centers.setdefault(its_center.id, ShownCenter(its_center))
-        room = room_from(row[OWN + CENTER :], center.services_on_offer)
-        found.append(Details(ReservationRow._make(row[:OWN]), center, room))
+        its_center = CenterRow._make(
+            row[RESERVATION_COLUMN_COUNT : RESERVATION_COLUMN_COUNT + CENTER_COLUMN_COUNT]
+        )
+        center = centers.setdefault(its_center.id, CenterRecord(its_center))
+        room = build_room_record(
+            row[RESERVATION_COLUMN_COUNT + CENTER_COLUMN_COUNT :], center.services_on_offer
+        )
+        found.append(
+            ReservationRecord(ReservationRow._make(row[:RESERVATION_COLUMN_COUNT]), center, room)
+        )
     if not found:
         return found
-    furnished(list(centers.values()))
+    load_related(list(centers.values()))
     by_id = {details.row.id: details for details in found}
     ids = list(by_id)
-    for pk, *line in lines_of(reservations=ids):
-        by_id[pk].line_items.append(ShownLine._make(line))
-    for pk, *attendee in attendees_of(reservations=ids):
-        by_id[pk].attendees.append(ShownAttendee._make(attendee))
-    for pk, *chosen in chosen_of(reservations=ids):
-        by_id[pk].chosen.append(ChosenRow._make(chosen))
-    for pk, *use in uses_of(reservations=ids):
-        by_id[pk].uses.append(UseRow._make(use))
-    book = AllowanceBook(user)
+    for pk, *line in query_line_items(reservations=ids):
+        by_id[pk].line_items.append(LineItemRecord._make(line))
+    for pk, *attendee in query_attendees(reservations=ids):
+        by_id[pk].attendees.append(AttendeeRecord._make(attendee))
+    for pk, *chosen in query_chosen_services(reservations=ids):
+        by_id[pk].chosen.append(ChosenServiceRow._make(chosen))
+    for pk, *use in query_allowance_uses(reservations=ids):
+        by_id[pk].uses.append(AllowanceUseRow._make(use))
+    book = AllowanceBalances(user)
     for details in found:
         span = Span(details.row.start, details.row.end)
-        details.offers = book.valid_for(details.meeting_room, span, zone=details.center.zone)
+        details.offers = book.get_available(details.meeting_room, span, zone=details.center.zone)
     return found
 
 
-def _option(service: Any, chosen: ChosenRow | None) -> Option:
-    return Option(
+def _option(service: Any, chosen: ChosenServiceRow | None) -> ServiceOptionRecord:
+    return ServiceOptionRecord(
         service_id=service.id if chosen is None else chosen.service_id,
         service_name=service.name,
         selected=chosen is not None,
@@ -308,33 +314,33 @@ def _option(service: Any, chosen: ChosenRow | None) -> Option:
 # --- The questions, each for any number of reservations -------------------------------------------
 
 
-@prepared
-def one_of() -> "QuerySet[Any, Any]":
-    mine = Reservation.objects.filter(pk=number("reservation"), user=number("user"))
-    return shown(mine, number("user"))
+@compiled_query(keep_plan=True)
+def query_own_reservation() -> "QuerySet[Any, Any]":
+    mine = Reservation.objects.filter(pk=int_param("reservation"), user=int_param("user"))
+    return select_columns(mine, int_param("user"))
 
 
-@prepared
-def lines_of() -> "QuerySet[Any, Any]":
-    rows = LineItem.objects.filter(reservation__any_of=numbers("reservations"))
-    return rows.order_by("position").values_list("reservation_id", *ShownLine._fields)
+@compiled_query(keep_plan=True)
+def query_line_items() -> "QuerySet[Any, Any]":
+    rows = LineItem.objects.filter(reservation__any_of=int_list_param("reservations"))
+    return rows.order_by("position").values_list("reservation_id", *LineItemRecord._fields)
 
 
-@prepared
-def attendees_of() -> "QuerySet[Any, Any]":
-    rows = Attendee.objects.filter(reservation__any_of=numbers("reservations"))
-    return rows.order_by("pk").values_list("reservation_id", *ShownAttendee._fields)
+@compiled_query(keep_plan=True)
+def query_attendees() -> "QuerySet[Any, Any]":
+    rows = Attendee.objects.filter(reservation__any_of=int_list_param("reservations"))
+    return rows.order_by("pk").values_list("reservation_id", *AttendeeRecord._fields)
 
 
-@prepared
-def chosen_of() -> "QuerySet[Any, Any]":
-    rows = ChosenService.objects.filter(reservation__any_of=numbers("reservations"))
-    of_service = (f"service__{name}" for name in ChosenRow._fields[3:])
-    return rows.values_list("reservation_id", *ChosenRow._fields[:3], *of_service)
+@compiled_query(keep_plan=True)
+def query_chosen_services() -> "QuerySet[Any, Any]":
+    rows = ChosenService.objects.filter(reservation__any_of=int_list_param("reservations"))
+    of_service = (f"service__{name}" for name in ChosenServiceRow._fields[3:])
+    return rows.values_list("reservation_id", *ChosenServiceRow._fields[:3], *of_service)
 
 
-@prepared
-def uses_of() -> "QuerySet[Any, Any]":
-    rows = AllowanceUse.objects.filter(reservation__any_of=numbers("reservations"))
-    own = ("reservation_id", *UseRow._fields[:3])
+@compiled_query(keep_plan=True)
+def query_allowance_uses() -> "QuerySet[Any, Any]":
+    rows = AllowanceUse.objects.filter(reservation__any_of=int_list_param("reservations"))
+    own = ("reservation_id", *AllowanceUseRow._fields[:3])
     return rows.order_by("pk").values_list(*own, "allowance__description")

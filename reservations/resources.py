@@ -9,25 +9,25 @@ from django.core.exceptions import ValidationError
 from django.db.models import Sum
 from django.utils.functional import cached_property
 
-from accounts.models import User, canonical_email
-from accounts.resources import ByRole
+from accounts.models import User, canonicalize_email
+from accounts.resources import CenterScopedResource
 from centers.models import Center, ResourceType
-from centers.resources.common import types_by_name
+from centers.resources.common import get_types_by_name
 from reservations.models import Allowance, AllowanceEntry, PromoCode
-from reservations.models.codes import canonical
+from reservations.models.codes import normalize_code
 from roombook.backoffice import audit_log
 from roombook.ids import is_id
 from roombook.imports import cells
-from roombook.imports.batches import rows_where
-from roombook.imports.cells import Choice, Column, Kind
-from roombook.imports.checking import NEEDED
+from roombook.imports.batches import iterate_rows_where
+from roombook.imports.cells import CellWidget, ChoiceWidget, Column
+from roombook.imports.checking import REQUIRED_MESSAGE
 from roombook.imports.plan import Checked
 from roombook.imports.sheet import Cells
 
 Bound = frozenset[int]
 
 
-class CenterIds(Kind):
+class CenterIdsWidget(CellWidget):
     """The ids of the centers that a row is bound to; empty: to none, so it is good for all."""
 
     how = "ids of centers, semicolons between them; empty: every center"
@@ -36,7 +36,7 @@ class CenterIds(Kind):
 
     def clean(self, value: str, row: Any = None, *, sheet: Any = None, **kwargs: Any) -> Bound:
         found = set()
-        for text in cells.parted(value):
+        for text in cells.split_list(value):
             if not is_id(text) or int(text) not in sheet.centers:
                 raise ValueError(f"There is no center {text[:20]}. Part ids by semicolons.")
             found.add(int(text))
@@ -46,14 +46,14 @@ class CenterIds(Kind):
         return "; ".join(str(pk) for pk in sorted(value or ()))
 
 
-class TypeNames(Kind):
+class ResourceTypesWidget(CellWidget):
     """The names of the types of rooms that a row is bound to; empty: it is good for all."""
 
     how = "names of room types, semicolons between them; empty: every type"
 
     def clean(self, value: str, row: Any = None, *, sheet: Any = None, **kwargs: Any) -> Bound:
         found = set()
-        for name in cells.parted(value):
+        for name in cells.split_list(value):
             if name.lower() not in sheet.types:
                 raise ValueError(f'There is no type of rooms "{name[:50]}".')
             found.add(sheet.types[name.lower()].pk)
@@ -61,10 +61,10 @@ class TypeNames(Kind):
 
     def render(self, value: Any, obj: Any = None, *, sheet: Any = None, **kwargs: Any) -> str:
         names = (sheet.type_names[pk] for pk in value or ())
-        return cells.joined(sorted(cells.tidy(name) for name in names))
+        return cells.join_list(sorted(cells.normalize_cell(name) for name in names))
 
 
-class Account(Kind):
+class AccountWidget(CellWidget):
     """An account by its e-mail address."""
 
     how = "an account's e-mail address"
@@ -76,7 +76,7 @@ class Account(Kind):
         return "" if value is None else str(value.email)
 
 
-class Benefit(ByRole):
+class RestrictedBenefitResource(CenterScopedResource):
     """Rows that may be bound to some centers and types of rooms."""
 
     center_path = None
@@ -87,23 +87,25 @@ class Benefit(ByRole):
         "bound_types": ("room_types", "resourcetype_id"),
     }
 
-    center_ids = Column("bound_centers", CenterIds())
-    room_types = Column("bound_types", TypeNames())
+    center_ids = Column("bound_centers", CenterIdsWidget())
+    room_types = Column("bound_types", ResourceTypesWidget())
 
     @cached_property
     def type_names(self) -> dict[int, str]:
         return dict(ResourceType.objects.values_list("pk", "name"))
 
     def look_up(self, rows: Sequence[Cells], stored: Iterable[Any]) -> None:
-        self.types = types_by_name(is_service=False)
+        self.types = get_types_by_name(is_service=False)
         ids: set[int] = set()
         for row in rows:
             # What is wrong is told when the row's turn comes.
             with contextlib.suppress(ValueError):
                 ids |= {
-                    int(text) for text in cells.parted(row.get("center_ids", "")) if is_id(text)
+                    int(text) for text in cells.split_list(row.get("center_ids", "")) if is_id(text)
                 }
-        self.centers = set(rows_where(Center.objects.values_list("pk", flat=True), "pk", ids))
+        self.centers = set(
+            iterate_rows_where(Center.objects.values_list("pk", flat=True), "pk", ids)
+        )
 
     def attach(self, instances: Sequence[Any]) -> None:
         for extra, (name, column) in self.BOUND.items():
@@ -135,7 +137,7 @@ class Benefit(ByRole):
             through.bulk_create(come)
 
 
-class PromoCodeSheet(Benefit):
+class PromoCodeResource(RestrictedBenefitResource):
     """Promo codes, known by their code."""
 
     name: ClassVar = "promo-codes"
@@ -153,19 +155,19 @@ class PromoCodeSheet(Benefit):
         )
 
     def key_of_row(self, row: Cells) -> Any:
-        return canonical(row.get("code", ""))
+        return normalize_code(row.get("code", ""))
 
     def key_of(self, instance: Any) -> Any:
         return instance.code
 
     def keys_stored(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
-        yield from rows_where(PromoCode.objects.values_list("code", "pk"), "code", keys)
+        yield from iterate_rows_where(PromoCode.objects.values_list("code", "pk"), "code", keys)
 
     def settle(self, instance: Any) -> None:
-        instance.code = canonical(instance.code)
+        instance.code = normalize_code(instance.code)
 
 
-class AllowanceSheet(Benefit):
+class AllowanceResource(RestrictedBenefitResource):
     """Included hours of accounts."""
 
     name: ClassVar = "allowances"
@@ -174,11 +176,11 @@ class AllowanceSheet(Benefit):
     key: ClassVar = ("account", "description", "kind", "valid_from")
     key_is_unique: ClassVar = False
     # Hours that are booked while a file is checked count.
-    extras: ClassVar = (*Benefit.extras, "used_most")
+    extras: ClassVar = (*RestrictedBenefitResource.extras, "peak_usage_from_query")
     needed: ClassVar = (("account",), ("description",))
 
-    account = Column("user", Account())
-    kind = Column("kind", Choice(Allowance.Kind.values))
+    account = Column("user", AccountWidget())
+    kind = Column("kind", ChoiceWidget(Allowance.Kind.values))
 
     class Meta:
         model = Allowance
@@ -189,12 +191,12 @@ class AllowanceSheet(Benefit):
 
     def look_up(self, rows: Sequence[Cells], stored: Iterable[Any]) -> None:
         super().look_up(rows, stored)
-        addresses = {canonical_email(row.get("account", "")) for row in rows} - {""}
-        found = rows_where(User.objects.all(), "email", addresses)
+        addresses = {canonicalize_email(row.get("account", "")) for row in rows} - {""}
+        found = iterate_rows_where(User.objects.all(), "email", addresses)
         self.accounts: dict[str, User] = {user.email: user for user in found}
 
     def account_of(self, address: str) -> User:
-        found = self.accounts.get(canonical_email(address))
+        found = self.accounts.get(canonicalize_email(address))
         if found is None:
             raise ValueError("There is no account with this e-mail address.")
         return found
@@ -207,10 +209,10 @@ class AllowanceSheet(Benefit):
         for allowance, entered in sums.values_list("allowance", "entered"):
             most[allowance] = max(most.get(allowance, 0), -entered)
         for each in instances:
-            each.used_most = most.get(each.pk, 0)
+            each.peak_usage_from_query = most.get(each.pk, 0)
 
     def looked_at(self, rows: Sequence[Any], by: Any) -> None:
-        audit_log.looked_at_all(
+        audit_log.record_views(
             {each.user_id: each.user for each in rows}.values(),
             by=by,
             note="Exported with their allowances.",
@@ -218,28 +220,28 @@ class AllowanceSheet(Benefit):
 
     def key_of_row(self, row: Cells) -> Any:
         if not row.get("account"):
-            raise ValidationError({"user": NEEDED})
+            raise ValidationError({"user": REQUIRED_MESSAGE})
         try:
             account = self.account_of(row["account"])
         except ValueError as error:
             raise ValidationError({"user": str(error)}) from error
         try:
-            begins = cells.Day().clean(row.get("valid_from", ""))
+            begins = cells.DateWidget().clean(row.get("valid_from", ""))
         except ValueError as error:
             raise ValidationError({"valid_from": str(error)}) from error
         kind = row.get("kind", "").lower() or Allowance.Kind.ONE_OFF.value
         return account.pk, row.get("description", "").lower(), kind, begins
 
     def key_of(self, instance: Any) -> Any:
-        description = cells.tidy(instance.description).lower()
+        description = cells.normalize_cell(instance.description).lower()
         return instance.user_id, description, str(instance.kind), instance.valid_from
 
     def keys_stored(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
         shown = ("pk", "user_id", "description", "kind", "valid_from")
         rows = Allowance.objects.values_list(*shown)
         accounts = {account for account, *_ in keys}
-        for pk, user, description, kind, begins in rows_where(rows, "user", accounts):
-            yield (user, cells.tidy(description).lower(), kind, begins), pk
+        for pk, user, description, kind, begins in iterate_rows_where(rows, "user", accounts):
+            yield (user, cells.normalize_cell(description).lower(), kind, begins), pk
 
     def judge(self, row: Checked) -> dict[str, str]:
         account = row.before.get("user_id")

@@ -53,7 +53,7 @@ class AllowanceInfo(ContractSerializer):
     Id = IdField()
 
 
-class ReservationBrief(ContractSerializer):
+class ReservationSummary(ContractSerializer):
     """The ReservationInfo inside an AllowanceUsageInfo: only so much, so that the nesting ends."""
 
     Id = IdField()
@@ -65,7 +65,7 @@ class ReservationBrief(ContractSerializer):
 class AllowanceUsageInfo(ContractSerializer):
     """An allowance that a booking uses, or could use."""
 
-    Reservation = ReservationBrief()
+    Reservation = ReservationSummary()
     Allowance = AllowanceInfo()
     NumberOfHours = IntegerField()
     DiscountApplied = DecimalField()
@@ -73,7 +73,7 @@ class AllowanceUsageInfo(ContractSerializer):
 
 
 class ReservationInfo(ContractSerializer):
-    """A whole reservation, of `reservations.records.Details`; reservations.writers writes it."""
+    """A whole reservation, of a ReservationRecord; reservations.writers writes it."""
 
     Id = IdField()
     Start = CenterDateTimeField()

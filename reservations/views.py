@@ -6,11 +6,11 @@ from typing import Any
 from django.utils import timezone
 
 from accounts.models import User
-from centers.rooms import bookable_room
+from centers.rooms import get_room
 from payments.serializers import AccountPaymentInfo
 from reservations import availability, records
 from reservations.booking import cancellation, checkout, drafts
-from reservations.booking.span import span_at
+from reservations.booking.span import resolve_span
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import confirmation
@@ -36,7 +36,7 @@ from roombook.api.serializers import (
 )
 from roombook.errors import InvalidRequest
 
-MAX_LISTED = 100
+MAX_LISTED_RESERVATIONS = 100
 
 
 class GetReservation(Operation):
@@ -49,7 +49,7 @@ class GetReservation(Operation):
         Reservation = ReservationInfo()
 
     def perform(self, user: User, *, id: int) -> dict[str, Any]:  # noqa: A002 (the contract's Id)
-        return {"reservation": records.get(id, user=user)}
+        return {"reservation": records.get_record(id, user=user)}
 
 
 class CheckRoomAvailability(Operation):
@@ -73,10 +73,10 @@ class CheckRoomAvailability(Operation):
         end_date: dt.datetime,
         center_id: int | None = None,
     ) -> dict[str, Any]:
-        room = bookable_room(room_id, center_id=center_id)
-        span = span_at(room.center, start_date, end_date)
-        answer = availability.of(room, span, now=timezone.now(), for_user=user)
-        return {"is_available": answer.is_free}
+        room = get_room(room_id, center_id=center_id)
+        span = resolve_span(room.center, start_date, end_date)
+        answer = availability.evaluate(room, span, now=timezone.now(), for_user=user)
+        return {"is_available": answer.is_available}
 
 
 class ReservationCost(Operation):
@@ -100,10 +100,10 @@ class ReservationCost(Operation):
         end_date: dt.datetime,
         service_options: list[dict[str, Any]] | None = None,
     ) -> dict[str, Any]:
-        room = bookable_room(meeting_room_id)
-        span = span_at(room.center, start_date, end_date)
-        wanted = services.chosen(room.center, service_options or [])
-        return {"total": bill.list_price(room, span, wanted).total}
+        room = get_room(meeting_room_id)
+        span = resolve_span(room.center, start_date, end_date)
+        wanted = services.select_services(room.center, service_options or [])
+        return {"total": bill.quote_list_price(room, span, wanted).total}
 
 
 class UpdatePromoCode(Operation):
@@ -118,13 +118,13 @@ class UpdatePromoCode(Operation):
 
     def perform(self, user: User, *, reservation_id: int, promo_code: str = "") -> dict[str, Any]:
         drafts.apply_promo_code(reservation_id, promo_code, user=user, now=timezone.now())
-        return {"updated_reservation": records.get(reservation_id, user=user)}
+        return {"updated_reservation": records.get_record(reservation_id, user=user)}
 
 
 class GetAllowances(Operation):
     """List the allowances that are, or could be, used for a reservation."""
 
-    csv_rows = "Allowances"
+    csv_rows_field = "Allowances"
 
     class Input(ContractSerializer):
         ReservationId = IdField(required=True)
@@ -133,7 +133,7 @@ class GetAllowances(Operation):
         Allowances = AllowanceUsageInfo(many=True)
 
     def perform(self, user: User, *, reservation_id: int) -> dict[str, Any]:
-        return {"allowances": records.get(reservation_id, user=user).all_allowances}
+        return {"allowances": records.get_record(reservation_id, user=user).all_allowances}
 
 
 class Checkout(Operation):
@@ -163,16 +163,18 @@ class Checkout(Operation):
         test_mode: bool = False,
         partner_code: str = "",
     ) -> dict[str, Any]:
-        check_out = checkout.rehearse if test_mode else checkout.check_out
+        check_out = checkout.dry_run if test_mode else checkout.check_out
         reservation = check_out(
             reservation_id,
             user=user,
-            means=checkout.Means(use_saved_payment_info, payment_info, save_payment_info),
+            payment_method=checkout.PaymentMethod(
+                use_saved_payment_info, payment_info, save_payment_info
+            ),
             partner_code=partner_code,
             now=timezone.now(),
         )
         return {
-            "confirmation_message": confirmation.message(reservation),
+            "confirmation_message": confirmation.get_message(reservation),
             "is_live": reservation.is_live and not test_mode,
             "status": reservation.status,
         }
@@ -216,7 +218,7 @@ class CreateReservation(Operation):
             attendees=attendees or [],
             now=timezone.now(),
         )
-        return {"reservation": records.get(reservation.pk, user=user)}
+        return {"reservation": records.get_record(reservation.pk, user=user)}
 
 
 class CancelReservation(Operation):
@@ -236,14 +238,14 @@ class CancelReservation(Operation):
     ) -> dict[str, Any]:
         now = timezone.now()
         if test_mode:
-            reservation = checkout.own(reservation_id, user)
+            reservation = checkout.get_own_reservation(reservation_id, user)
             outcome = cancellation.preview(reservation, now=now)
         else:
             outcome = cancellation.cancel(reservation_id, user=user, now=now)
         return {
             "message": outcome.message,
             "refund": outcome.refund,
-            "reservation": records.get(reservation_id, user=user),
+            "reservation": records.get_record(reservation_id, user=user),
         }
 
 
@@ -260,14 +262,14 @@ class UpdateAllowances(Operation):
     def perform(
         self, user: User, *, reservation_id: int, allowance_ids: list[int] | None = None
     ) -> dict[str, Any]:
-        drafts.choose_allowances(reservation_id, allowance_ids or [], user=user, now=timezone.now())
-        return {"updated_reservation": records.get(reservation_id, user=user)}
+        drafts.select_allowances(reservation_id, allowance_ids or [], user=user, now=timezone.now())
+        return {"updated_reservation": records.get_record(reservation_id, user=user)}
 
 
 class ListReservations(Operation):
     """List the account's reservations that touch a time, by their start."""
 
-    csv_rows = "Reservations"
+    csv_rows_field = "Reservations"
 
     class Input(ContractSerializer):
         From = DateTimeField()
@@ -283,8 +285,8 @@ class ListReservations(Operation):
         last: dt.datetime | None = asked.get("to")
         if first and last and first > last:
             raise InvalidRequest({"to": "To must not be before From."})
-        rows = Reservation.objects.of(user).between(first, last)
+        rows = Reservation.objects.for_user(user).between(first, last)
         if asked.get("statuses"):
             rows = rows.filter(status__in=asked["statuses"])
-        chosen = rows.order_by("start", "pk")[:MAX_LISTED]
-        return {"reservations": records.listed(chosen, user=user)}
+        chosen = rows.order_by("start", "pk")[:MAX_LISTED_RESERVATIONS]
+        return {"reservations": records.list_records(chosen, user=user)}

@@ -5,11 +5,11 @@ serializers.py says, which documents it, sorts CSV columns and is what tests hol
 """
 
 from centers.writers import Telling, Told, center_full, room_info, service_info, told
-from reservations.records import AllowanceUsage, Details, Option
-from roombook.api.serializers import json_number
+from reservations.records import AllowanceUsageRecord, ReservationRecord, ServiceOptionRecord
+from roombook.api.serializers import to_json_number
 
 
-def reservation_info(details: Details, telling: Telling) -> Told:
+def reservation_info(details: ReservationRecord, telling: Telling) -> Told:
     services = [service_info(each, telling) for each in details.center.services_on_offer]
     return told(
         {
@@ -31,13 +31,13 @@ def reservation_info(details: Details, telling: Telling) -> Told:
                 )
                 for each in details.attendees
             ],
-            "TotalCost": json_number(details.row.total_cost),
+            "TotalCost": to_json_number(details.row.total_cost),
             "LineItems": [
                 told(
                     {
                         "Amount": each.amount,
                         "Description": each.description,
-                        "Total": json_number(each.total),
+                        "Total": to_json_number(each.total),
                         "Type": each.type,
                         "Rate": each.rate,
                         "ServiceId": each.service_id,
@@ -50,14 +50,14 @@ def reservation_info(details: Details, telling: Telling) -> Told:
             "Allowances": [_usage(each) for each in details.allowances],
             "CanApplyAllowances": details.can_apply_allowances,
             "UsableAllowances": [_usage(each) for each in details.usable_allowances],
-            "RoomCost": json_number(details.room_cost),
+            "RoomCost": to_json_number(details.room_cost),
             "Promotion": details.promotion,
             "Status": details.row.status,
         }
     )
 
 
-def _option(option: Option) -> Told:
+def _option(option: ServiceOptionRecord) -> Told:
     hours = option.duration_hours
     return told(
         {
@@ -66,13 +66,13 @@ def _option(option: Option) -> Told:
             "Selected": option.selected,
             "NeedsDuration": option.needs_duration,
             "NeedsQuantity": option.needs_quantity,
-            "DurationHours": None if hours is None else json_number(hours),
+            "DurationHours": None if hours is None else to_json_number(hours),
             "Quantity": option.quantity,
         }
     )
 
 
-def _usage(usage: AllowanceUsage) -> Told:
+def _usage(usage: AllowanceUsageRecord) -> Told:
     details = usage.reservation
     return {
         "Reservation": {
@@ -83,6 +83,6 @@ def _usage(usage: AllowanceUsage) -> Told:
         },
         "Allowance": told({"Description": usage.allowance.description, "Id": usage.allowance.id}),
         "NumberOfHours": usage.number_of_hours,
-        "DiscountApplied": json_number(usage.discount_applied),
+        "DiscountApplied": to_json_number(usage.discount_applied),
         "InUse": usage.in_use,
     }

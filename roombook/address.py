@@ -6,7 +6,7 @@ from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 
 
-class AddressFacts:
+class AddressProperties:
     """What answers tell of an address besides its columns."""
 
     __slots__ = ()
@@ -23,10 +23,10 @@ class AddressFacts:
 
     @property
     def city_state_postal_code(self) -> str:
-        return last_line(self.city, self.state, self.postal_code)
+        return format_city_line(self.city, self.state, self.postal_code)
 
 
-class Address(AddressFacts, models.Model):
+class Address(AddressProperties, models.Model):
     """Where something is; every column may be empty, the owner decides what it needs."""
 
     street1 = models.CharField("street", max_length=255, blank=True)
@@ -48,7 +48,7 @@ class Address(AddressFacts, models.Model):
         abstract = True
 
 
-def last_line(city: str, state: str, postal_code: str) -> str:
+def format_city_line(city: str, state: str, postal_code: str) -> str:
     """The last line of a letter: `Denver, CO 80202`, missing parts left out cleanly."""
     region = " ".join(part for part in (state, postal_code) if part)
     return ", ".join(part for part in (city, region) if part)

@@ -9,4 +9,4 @@ class RoombookConfig(AppConfig):
         from roombook import checks  # noqa: F401  (the checks register themselves)
         from roombook.backoffice import audit_log
 
-        audit_log.connect()
+        audit_log.connect_signals()

@@ -12,22 +12,22 @@ from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
-SHORTEST_KEY = 50
-FEWEST_CHARACTERS = 5
+MIN_SECRET_KEY_LENGTH = 50
+MIN_DISTINCT_CHARACTERS = 5
 # A request may wait for an authorization, and then for what became of it.
 GATEWAY_CALLS_IN_A_LEASE = 2
 
 
 @register("roombook")
-def secret_key(**_: Any) -> list[CheckMessage]:
+def check_secret_key(**_: Any) -> list[CheckMessage]:
     """Sessions cannot be forged on a real server."""
     key = settings.SECRET_KEY
-    good = len(key) >= SHORTEST_KEY and len(set(key)) >= FEWEST_CHARACTERS
+    good = len(key) >= MIN_SECRET_KEY_LENGTH and len(set(key)) >= MIN_DISTINCT_CHARACTERS
     if settings.DEBUG or (good and "insecure" not in key):
         return []
     return [
         Error(
-            f"SECRET_KEY is shorter than {SHORTEST_KEY} characters or easily guessed.",
+            f"SECRET_KEY is shorter than {MIN_SECRET_KEY_LENGTH} characters or easily guessed.",
             hint="python3 -c 'import secrets; print(secrets.token_urlsafe(50))' makes one.",
             id="roombook.E001",
         )
@@ -35,7 +35,7 @@ def secret_key(**_: Any) -> list[CheckMessage]:
 
 
 @register("roombook")
-def gateway_is_meant(**_: Any) -> list[CheckMessage]:
+def check_gateway_is_chosen(**_: Any) -> list[CheckMessage]:
     """Nobody opens for business on a gateway that charges nobody, without meaning to."""
     if settings.DEBUG or settings.PAYMENT_GATEWAY_IS_CHOSEN:
         return []
@@ -49,7 +49,7 @@ def gateway_is_meant(**_: Any) -> list[CheckMessage]:
 
 
 @register("roombook")
-def money_and_language(**_: Any) -> list[CheckMessage]:
+def check_currency_and_locale(**_: Any) -> list[CheckMessage]:
     """Prices can be written."""
     problems: list[CheckMessage] = []
     if settings.CURRENCY not in list_currencies():
@@ -74,7 +74,7 @@ def money_and_language(**_: Any) -> list[CheckMessage]:
 
 
 @register("roombook")
-def minimum_app_version(**_: Any) -> list[CheckMessage]:
+def check_minimum_app_version(**_: Any) -> list[CheckMessage]:
     """The oldest app that may call is known."""
     if re.fullmatch(r"(\d+(\.\d+)*)?", settings.MINIMUM_APP_VERSION, re.ASCII):
         return []
@@ -88,7 +88,7 @@ def minimum_app_version(**_: Any) -> list[CheckMessage]:
 
 
 @register("roombook")
-def addresses(**_: Any) -> list[CheckMessage]:
+def check_hosts_and_urls(**_: Any) -> list[CheckMessage]:
     """Clients reach the service, and no caller decides what the addresses in answers look like."""
     problems: list[CheckMessage] = []
     if not settings.DEBUG and not settings.ALLOWED_HOSTS:
@@ -122,7 +122,7 @@ def addresses(**_: Any) -> list[CheckMessage]:
 
 
 @register("roombook")
-def times_fit(**_: Any) -> list[CheckMessage]:
+def check_durations(**_: Any) -> list[CheckMessage]:
     """Settings that only make sense together do."""
     problems: list[CheckMessage] = []
     if settings.PAYMENT_LEASE_SECONDS <= GATEWAY_CALLS_IN_A_LEASE * settings.GATEWAY_TIMEOUT:
@@ -145,7 +145,7 @@ def times_fit(**_: Any) -> list[CheckMessage]:
 
 
 @register("roombook")
-def mail_addresses(**_: Any) -> list[CheckMessage]:
+def check_email_addresses(**_: Any) -> list[CheckMessage]:
     """Mails can be sent and answered."""
     problems: list[CheckMessage] = []
     sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
@@ -174,22 +174,22 @@ def mail_addresses(**_: Any) -> list[CheckMessage]:
     return problems
 
 
-TEST_KEY = r"(sk|rk)_test_\w+"
-LIVE_KEY = r"(sk|rk)_live_\w+"
+TEST_KEY_PATTERN = r"(sk|rk)_test_\w+"
+LIVE_KEY_PATTERN = r"(sk|rk)_live_\w+"
 # Visa gives money back that was reserved on a kept card after 4 days and 18 hours, the earliest.
-HOURS_RESERVED = 114
+AUTHORIZATION_VALID_HOURS = 114
 
 
 @register("roombook")
-def stripe_keys(**_: Any) -> list[CheckMessage]:
+def check_stripe_keys(**_: Any) -> list[CheckMessage]:
     """Where Stripe takes the money, its keys are there and of the right kind."""
     if settings.PAYMENT_GATEWAY != "stripe":
         return []
     problems: list[CheckMessage] = []
     key, test_key = settings.STRIPE_SECRET_KEY, settings.STRIPE_TEST_SECRET_KEY
-    is_live = re.fullmatch(LIVE_KEY, key, re.ASCII)
+    is_live = re.fullmatch(LIVE_KEY_PATTERN, key, re.ASCII)
     # No message repeats a key: they end up in logs.
-    if not is_live and not re.fullmatch(TEST_KEY, key, re.ASCII):
+    if not is_live and not re.fullmatch(TEST_KEY_PATTERN, key, re.ASCII):
         problems.append(
             Error(
                 "STRIPE_SECRET_KEY is missing, or no secret key.",
@@ -197,7 +197,7 @@ def stripe_keys(**_: Any) -> list[CheckMessage]:
                 id="roombook.E012",
             )
         )
-    if (test_key or is_live) and not re.fullmatch(TEST_KEY, test_key, re.ASCII):
+    if (test_key or is_live) and not re.fullmatch(TEST_KEY_PATTERN, test_key, re.ASCII):
         problems.append(
             Error(
                 "STRIPE_TEST_SECRET_KEY is missing, or no test key: TestMode could judge no card.",
@@ -222,11 +222,11 @@ def stripe_keys(**_: Any) -> list[CheckMessage]:
                 id="roombook.E015",
             )
         )
-    if settings.PENDING_HOURS >= HOURS_RESERVED:
+    if settings.PENDING_HOURS >= AUTHORIZATION_VALID_HOURS:
         problems.append(
             Warning(
-                f"PENDING_HOURS is above {HOURS_RESERVED - 1}: money that was reserved may be back"
-                " with the customer before a center agrees.",
+                f"PENDING_HOURS is above {AUTHORIZATION_VALID_HOURS - 1}:"
+                " money that was reserved may be back with the customer before a center agrees.",
                 id="roombook.W002",
             )
         )

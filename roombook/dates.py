@@ -7,28 +7,28 @@ written for them elsewhere, as their language does.
 import datetime as dt
 
 
-def day(day: dt.date) -> str:
+def format_day(day: dt.date) -> str:
     """A day: `Mon 2027-03-15`."""
     return f"{day:%a %Y-%m-%d}"
 
 
-def month(day: dt.date) -> str:
+def format_month(day: dt.date) -> str:
     """The month of a day: `Mar 2027`."""
     return f"{day:%b %Y}"
 
 
-def moment(at: dt.datetime, zone: dt.tzinfo) -> str:
+def format_datetime(at: dt.datetime, zone: dt.tzinfo) -> str:
     """A moment by the clock of a place: `Mon 2027-03-15 09:00`."""
     return f"{at.astimezone(zone):%a %Y-%m-%d %H:%M}"
 
 
-def hours(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
+def format_hours(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
     """From when to when: `09:00 - 11:00`, with the day where it ends on another."""
     first, last = start.astimezone(zone), end.astimezone(zone)
-    until = f"{last:%H:%M}" if last.date() == first.date() else moment(end, zone)
+    until = f"{last:%H:%M}" if last.date() == first.date() else format_datetime(end, zone)
     return f"{first:%H:%M} - {until}"
 
 
-def span(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
+def format_span(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
     """`Mon 2027-03-15 09:00 - 11:00`."""
-    return f"{day(start.astimezone(zone))} {hours(start, end, zone)}"
+    return f"{format_day(start.astimezone(zone))} {format_hours(start, end, zone)}"

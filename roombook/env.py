@@ -10,34 +10,40 @@ from django.core.exceptions import ImproperlyConfigured
 
 T = TypeVar("T")
 
-TRUE = {"1", "true", "yes", "on"}
-FALSE = {"0", "false", "no", "off"}
-DATABASES = {"postgres", "postgresql", "sqlite"}
+TRUE_WORDS = {"1", "true", "yes", "on"}
+FALSE_WORDS = {"0", "false", "no", "off"}
+DATABASE_SCHEMES = {"postgres", "postgresql", "sqlite"}
 # How mail goes out, with the usual port of each.
-MAIL_PORTS = {"smtp": 25, "smtp+tls": 587, "smtp+ssl": 465, "consolemail": None, "filemail": None}
+DEFAULT_EMAIL_PORTS = {
+    "smtp": 25,
+    "smtp+tls": 587,
+    "smtp+ssl": 465,
+    "consolemail": None,
+    "filemail": None,
+}
 
 
 class Required:
     """Stands for "there is no default"."""
 
 
-def text(name: str, default: str | type[Required] = "") -> str:
+def read_text(name: str, default: str | type[Required] = "") -> str:
     """Any text."""
-    return read(name, default, str)
+    return read_value(name, default, str)
 
 
-def flag(name: str, *, default: bool) -> bool:
+def read_bool(name: str, *, default: bool) -> bool:
     """Yes or no; `DEBUG=ture` is an error, not a silent no."""
 
     def parse(raw: str) -> bool:
-        if raw.lower() not in TRUE | FALSE:
+        if raw.lower() not in TRUE_WORDS | FALSE_WORDS:
             raise ValueError(f"{raw!r} is neither true nor false")
-        return raw.lower() in TRUE
+        return raw.lower() in TRUE_WORDS
 
-    return read(name, default, parse)
+    return read_value(name, default, parse)
 
 
-def number(name: str, default: int, *, least: int = 0) -> int:
+def read_int(name: str, default: int, *, least: int = 0) -> int:
     """A whole number."""
 
     def parse(raw: str) -> int:
@@ -46,10 +52,10 @@ def number(name: str, default: int, *, least: int = 0) -> int:
             raise ValueError(f"{raw!r} is not a whole number of at least {least}")
         return int(raw)
 
-    return read(name, default, parse)
+    return read_value(name, default, parse)
 
 
-def choice(name: str, default: str, choices: Sequence[str]) -> str:
+def read_choice(name: str, default: str, choices: Sequence[str]) -> str:
     """One word out of a few."""
 
     def parse(raw: str) -> str:
@@ -57,30 +63,32 @@ def choice(name: str, default: str, choices: Sequence[str]) -> str:
             raise ValueError(f"{raw!r} is not one of: {', '.join(choices)}")
         return raw
 
-    return read(name, default, parse)
+    return read_value(name, default, parse)
 
 
-def names(name: str) -> list[str]:
+def read_list(name: str) -> list[str]:
     """A list, separated by commas; empty by default."""
-    return read(name, [], lambda raw: [part.strip() for part in raw.split(",") if part.strip()])
+    return read_value(
+        name, [], lambda raw: [part.strip() for part in raw.split(",") if part.strip()]
+    )
 
 
-def database(name: str, default: str) -> dict[str, Any]:
+def read_database_url(name: str, default: str) -> dict[str, Any]:
     """A database by its address, as Django's DATABASES wants it."""
 
     def parse(raw: str) -> dict[str, Any]:
         # The address holds a password, so that no message may repeat it.
         try:
-            if urlsplit(raw).scheme not in DATABASES:
+            if urlsplit(raw).scheme not in DATABASE_SCHEMES:
                 raise ValueError
             return environ.Env.db_url_config(raw)
         except (ValueError, TypeError, KeyError):
             raise ValueError("is not a postgres:// or sqlite:// address") from None
 
-    return read(name, parse(default), parse)
+    return read_value(name, parse(default), parse)
 
 
-def mail(name: str, default: str) -> dict[str, Any]:
+def read_email_url(name: str, default: str) -> dict[str, Any]:
     """Where mail goes, by its address, as Django's EMAIL_ settings."""
 
     def parse(raw: str) -> dict[str, Any]:
@@ -88,34 +96,36 @@ def mail(name: str, default: str) -> dict[str, Any]:
         try:
             url = urlsplit(raw)
             config = environ.Env.email_url_config(raw)
-            if url.scheme not in MAIL_PORTS or url.query:
+            if url.scheme not in DEFAULT_EMAIL_PORTS or url.query:
                 raise ValueError
             if url.scheme.startswith("smtp") and not url.hostname:
                 raise ValueError
         except (ValueError, TypeError, KeyError, ImproperlyConfigured):
-            raise ValueError(f"does not begin with one of: {SCHEMES}, or is malformed") from None
+            raise ValueError(
+                f"does not begin with one of: {EMAIL_SCHEMES}, or is malformed"
+            ) from None
         return {
             "EMAIL_USE_TLS": False,
             "EMAIL_USE_SSL": False,
             **config,
-            "EMAIL_PORT": config["EMAIL_PORT"] or MAIL_PORTS[url.scheme],
+            "EMAIL_PORT": config["EMAIL_PORT"] or DEFAULT_EMAIL_PORTS[url.scheme],
             "EMAIL_FILE_PATH": url.path or None,
         }
 
-    return read(name, parse(default), parse)
+    return read_value(name, parse(default), parse)
 
 
-SCHEMES = ", ".join(f"{scheme}://" for scheme in MAIL_PORTS)
+EMAIL_SCHEMES = ", ".join(f"{scheme}://" for scheme in DEFAULT_EMAIL_PORTS)
 
 
-def is_given(name: str) -> bool:
+def is_set(name: str) -> bool:
     """Whether somebody set the variable, so that its value was meant."""
-    return bool(raw_value(name))
+    return bool(get_raw_value(name))
 
 
-def read(name: str, default: T | type[Required], parse: Callable[[str], T]) -> T:
+def read_value(name: str, default: T | type[Required], parse: Callable[[str], T]) -> T:
     """One variable by its rule; an empty value counts as not set."""
-    raw = raw_value(name)
+    raw = get_raw_value(name)
     if raw:
         try:
             return parse(raw)
@@ -126,7 +136,7 @@ def read(name: str, default: T | type[Required], parse: Callable[[str], T]) -> T
     return default
 
 
-def raw_value(name: str) -> str:
+def get_raw_value(name: str) -> str:
     """The variable, or the content of the file that NAME_FILE points to (for secrets)."""
     try:
         return environ.FileAwareEnv.ENVIRON.get(name, "").strip()
@@ -134,7 +144,7 @@ def raw_value(name: str) -> str:
         raise ImproperlyConfigured(f"{name}_FILE: this file cannot be read.") from None
 
 
-def read_file(path: Path) -> None:
+def load_file(path: Path) -> None:
     """Take settings from a file of NAME=value lines; real environment variables win."""
     if path.is_file():
         environ.Env.read_env(path)

@@ -6,7 +6,7 @@ from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.utils.http import parse_header_parameters
 
 
-class Request(WSGIRequest):
+class RoombookWSGIRequest(WSGIRequest):
     """A request whose query is always UTF-8.
 
     Django reads it in the charset of the body, before any code of ours could answer an error:
@@ -23,7 +23,7 @@ class Request(WSGIRequest):
         self.content_type, self.content_params = parsed
 
 
-class Handler(WSGIHandler):
+class RoombookWSGIHandler(WSGIHandler):
     """The WSGI application; `django.setup()` comes first."""
 
-    request_class = Request
+    request_class = RoombookWSGIRequest

@@ -22,12 +22,12 @@ from django.utils.deconstruct import deconstructible
 from django.utils.encoding import filepath_to_uri
 from PIL import Image, ImageOps, UnidentifiedImageError
 
-FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
-MAX_BYTES = 10 * 1024 * 1024
+ALLOWED_FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
+MAX_UPLOAD_BYTES = 10 * 1024 * 1024
 MAX_PIXELS = 40_000_000
-FULL_SIDE = 2000
-THUMBNAIL_SIDE = 320
-PLAIN_NAME = re.compile(r"[A-Za-z0-9_./-]+")
+MAX_SIDE_PIXELS = 2000
+THUMBNAIL_SIDE_PIXELS = 320
+URL_SAFE_NAME = re.compile(r"[A-Za-z0-9_./-]+")
 
 
 @deconstructible
@@ -47,19 +47,19 @@ class RandomName:
         return hash(self.folder)
 
 
-def opened(upload: File) -> Image.Image:
+def open_image(upload: File) -> Image.Image:
     """The upload as a picture, or a ValidationError that says what is wrong with it."""
-    if upload.size > MAX_BYTES:
+    if upload.size > MAX_UPLOAD_BYTES:
         raise ValidationError("The picture is larger than 10 MB.", code="too_large")
     try:
         upload.seek(0)
-        with Image.open(upload, formats=FORMATS) as header:
+        with Image.open(upload, formats=ALLOWED_FORMATS) as header:
             # Judged by the header, before a bomb of a few bytes becomes gigabytes.
             if header.width * header.height > MAX_PIXELS:
                 raise ValidationError("The picture has too many pixels.", code="too_many_pixels")
             header.verify()
         upload.seek(0)
-        picture = Image.open(upload, formats=FORMATS)
+        picture = Image.open(upload, formats=ALLOWED_FORMATS)
         picture.load()
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         raise ValidationError(
@@ -70,11 +70,11 @@ def opened(upload: File) -> Image.Image:
     return ImageOps.exif_transpose(picture)
 
 
-def validate(upload: File) -> None:
+def validate_image(upload: File) -> None:
     """Validator of form and model fields."""
     # What is stored already was written by us.
     if not (isinstance(upload, FieldFile) and is_stored(upload)):
-        opened(upload)
+        open_image(upload)
 
 
 def is_stored(file: FieldFile) -> bool:
@@ -82,7 +82,7 @@ def is_stored(file: FieldFile) -> bool:
     return bool(file._committed)  # type: ignore[attr-defined]
 
 
-def fitted(picture: Image.Image, side: int) -> ContentFile:
+def resize_image(picture: Image.Image, side: int) -> ContentFile:
     """The picture no larger than the side, written anew: JPEG, or PNG where it is see-through."""
     see_through = "A" in picture.getbands() or "transparency" in picture.info
     copy = picture.convert("RGBA" if see_through else "RGB")
@@ -95,7 +95,7 @@ def fitted(picture: Image.Image, side: int) -> ContentFile:
     return ContentFile(written.getvalue(), name="picture.png" if see_through else "picture.jpg")
 
 
-def prepare(row: models.Model, field: str, thumbnail_field: str | None = None) -> set[str]:
+def process_upload(row: models.Model, field: str, thumbnail_field: str | None = None) -> set[str]:
     """Before a row is saved: write its new picture anew, and its thumbnail from it.
 
     Returns the names of the fields that changed: for `update_fields`.
@@ -108,23 +108,23 @@ def prepare(row: models.Model, field: str, thumbnail_field: str | None = None) -
             setattr(row, thumbnail_field, "")
             return {field, thumbnail_field}
         return set()
-    image = opened(picture.file)
-    fresh = fitted(image, FULL_SIDE)
+    image = open_image(picture.file)
+    fresh = resize_image(image, MAX_SIDE_PIXELS)
     picture.save(str(fresh.name), fresh, save=False)
     if thumbnail_field is None:
         return {field}
-    small = fitted(image, THUMBNAIL_SIDE)
+    small = resize_image(image, THUMBNAIL_SIDE_PIXELS)
     getattr(row, thumbnail_field).save(str(small.name), small, save=False)
     return {field, thumbnail_field}
 
 
-def stored(row: models.Model, fields: Iterable[str]) -> list[FieldFile]:
+def get_stored_files(row: models.Model, fields: Iterable[str]) -> list[FieldFile]:
     """The files that the database has for a row: those that a save is about to replace."""
     old = type(row)._base_manager.filter(pk=row.pk).first() if row.pk else None
     return [getattr(old, field) for field in fields] if old else []
 
 
-def delete_with(model: type[models.Model], *fields: str) -> None:
+def delete_files_with_row(model: type[models.Model], *fields: str) -> None:
     """From now on a deleted row takes its files along. For `AppConfig.ready`."""
 
     def forget(instance: models.Model, **_: Any) -> None:
@@ -140,7 +140,7 @@ def delete_after_commit(*files: FieldFile) -> None:
             transaction.on_commit(partial(file.storage.delete, file.name))
 
 
-def url_of(name: str) -> str:
+def get_url(name: str) -> str:
     """Where a stored picture is shown, as its file field would tell; nothing for no name."""
     if not name:
         return ""
@@ -148,6 +148,6 @@ def url_of(name: str) -> str:
     if type(storage) is FileSystemStorage and storage.base_url:
         # As the storage does it, without taking its base apart for each of many pictures, nor a
         # name that says the same in an address: every one of RandomName does.
-        path = name if PLAIN_NAME.fullmatch(name) else str(filepath_to_uri(name))
+        path = name if URL_SAFE_NAME.fullmatch(name) else str(filepath_to_uri(name))
         return storage.base_url + path.lstrip("/")
     return str(storage.url(name))

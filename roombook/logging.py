@@ -18,35 +18,35 @@ request_id: ContextVar[str] = ContextVar("request_id", default="-")
 # Groups of digits with little between them, as people type a card and as lines and addresses write
 # that: spaces, dashes, dots, slashes, line ends that JSON has escaped. Digits of any script.
 SEPARATOR = r"[\s._/\u2010-\u2015-]|\\[nrt]"
-RUN = re.compile(rf"\d+(?:(?:{SEPARATOR}){{1,3}}\d+)*")
-ESCAPED_RUN = re.compile(rf"(?:%20)?\d+(?:(?:{SEPARATOR}|%20){{1,3}}\d+)*")
-GROUP = re.compile(r"%20|\d+")
+DIGIT_RUN = re.compile(rf"\d+(?:(?:{SEPARATOR}){{1,3}}\d+)*")
+ESCAPED_DIGIT_RUN = re.compile(rf"(?:%20)?\d+(?:(?:{SEPARATOR}|%20){{1,3}}\d+)*")
+DIGIT_GROUP = re.compile(r"%20|\d+")
 SHORTEST_CARD, LONGEST_CARD = 12, 19
 
 
 def mask_cards(text: str) -> str:
     """The text, with every run of digits that could be a card number cut to its last four."""
-    masked = RUN.sub(mask_run, text)
+    masked = DIGIT_RUN.sub(mask_digit_run, text)
     # By itself, since "%20" is either a space or a percent sign before two digits of a card.
-    return ESCAPED_RUN.sub(mask_run, masked) if "%20" in masked else masked
+    return ESCAPED_DIGIT_RUN.sub(mask_digit_run, masked) if "%20" in masked else masked
 
 
-def mask_run(match: re.Match[str]) -> str:
+def mask_digit_run(match: re.Match[str]) -> str:
     """Mask the cards among groups of digits; where two could overlap, both are."""
     run = match.group()
-    groups = [group for group in GROUP.finditer(run) if group.group() != "%20"]
+    groups = [group for group in DIGIT_GROUP.finditer(run) if group.group() != "%20"]
     kept, done = [], 0
-    for first, last in cards_among([group.group() for group in groups]):
+    for first, last in find_cards([group.group() for group in groups]):
         digits = "".join(group.group() for group in groups[first : last + 1])
         kept += [run[done : groups[first].start()], f"[card {digits[-4:]}]"]
         done = groups[last].end()
     return "".join([*kept, run[done:]])
 
 
-def cards_among(groups: Sequence[str]) -> list[tuple[int, int]]:
+def find_cards(groups: Sequence[str]) -> list[tuple[int, int]]:
     """Which groups, from first to last, are cards; those that overlap are told as one."""
     cards: list[tuple[int, int]] = []
-    for first, last in windows([len(group) for group in groups]):
+    for first, last in iter_card_windows([len(group) for group in groups]):
         if not passes_luhn("".join(groups[first : last + 1])):
             continue
         if cards and first <= cards[-1][1]:
@@ -56,7 +56,7 @@ def cards_among(groups: Sequence[str]) -> list[tuple[int, int]]:
     return cards
 
 
-def windows(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+def iter_card_windows(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
     """Neighbouring groups, first and last, that have as many digits together as a card has.
 
     At most eight for each first one, however many groups a caller sends.
@@ -71,7 +71,7 @@ def windows(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
                 yield first, last
 
 
-class AddRequestId(logging.Filter):
+class RequestIdFilter(logging.Filter):
     """Put the id of the running request on every record."""
 
     def filter(self, record: logging.LogRecord) -> bool:
@@ -79,7 +79,7 @@ class AddRequestId(logging.Filter):
         return True
 
 
-class PlainLines(logging.Formatter):
+class PlainLogFormatter(logging.Formatter):
     """One readable line a record, for the terminal of a developer."""
 
     def __init__(self, **_: Any) -> None:
@@ -89,7 +89,7 @@ class PlainLines(logging.Formatter):
         return mask_cards(super().format(record))
 
 
-class JsonLines(JsonFormatter):
+class JsonLogFormatter(JsonFormatter):
     """One JSON object a record, for machines."""
 
     def __init__(self, **_: Any) -> None:
@@ -106,7 +106,7 @@ class JsonLines(JsonFormatter):
         return mask_cards(super().format(record))
 
 
-class NoVariables(SafeExceptionReporterFilter):
+class PrivateExceptionReporterFilter(SafeExceptionReporterFilter):
     """Reports of errors without the values of variables and forms, unless DEBUG is on."""
 
     def get_traceback_frame_variables(

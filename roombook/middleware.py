@@ -26,13 +26,13 @@ GetResponse = Callable[[HttpRequest], HttpResponse]
 
 logger = logging.getLogger("roombook.request")
 
-USABLE_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
+USABLE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # Ids of ours have no digits, which the log might take for a card and mask.
-LETTERS = str.maketrans("0123456789", "ghijklmnop")
-LONGEST_PATH = 200
+DIGITS_TO_LETTERS = str.maketrans("0123456789", "ghijklmnop")
+MAX_LOGGED_PATH_LENGTH = 200
 
 
-class RequestId:
+class RequestIdMiddleware:
     """Give every request an id, the client's own if it is usable, and answer with it (B2).
 
     `roombook.logging.request_id.get()` tells it meanwhile; every line that is logged holds it.
@@ -43,7 +43,11 @@ class RequestId:
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         offered = request.headers.get("X-Request-ID", "")
-        chosen = offered if is_usable(offered) else uuid.uuid4().hex.translate(LETTERS)
+        chosen = (
+            offered
+            if is_usable_request_id(offered)
+            else uuid.uuid4().hex.translate(DIGITS_TO_LETTERS)
+        )
         token = request_id.set(chosen)
         try:
             response = self.get_response(request)
@@ -53,12 +57,12 @@ class RequestId:
         return response
 
 
-def is_usable(offered: str) -> bool:
+def is_usable_request_id(offered: str) -> bool:
     """Whether the log can tell this id as it is: it would mask one that looks like a card."""
-    return bool(USABLE_ID.fullmatch(offered)) and mask_cards(offered) == offered
+    return bool(USABLE_REQUEST_ID.fullmatch(offered)) and mask_cards(offered) == offered
 
 
-class RequestLog:
+class RequestLogMiddleware:
     """Log one line a request: never its body, which holds tokens and cards, nor its query."""
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -69,7 +73,7 @@ class RequestLog:
         response = self.get_response(request)
         fields = {
             "method": request.method,
-            "path": loggable(request.path),
+            "path": get_loggable_path(request.path),
             "status": response.status_code,
             "ms": round((time.monotonic() - start) * 1000, 1),
             "app_version": getattr(request, "app_version", None) or "-",
@@ -80,16 +84,16 @@ class RequestLog:
         return response
 
 
-def loggable(path: str) -> str:
+def get_loggable_path(path: str) -> str:
     """A path fit for one line of the log: its beginning, and no card.
 
     Masked before it is escaped, which would hide digits of other scripts, and before it is cut,
     which would leave a part of a card that no mask knows.
     """
-    return escape_uri_path(mask_cards(path))[:LONGEST_PATH]
+    return escape_uri_path(mask_cards(path))[:MAX_LOGGED_PATH_LENGTH]
 
 
-class Author:
+class AuditActorMiddleware:
     """Put down who is at work in the back office as the author of every change (B18).
 
     Only there: operations of the API know their customer themselves.
@@ -99,14 +103,14 @@ class Author:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not is_office(request):
+        if not is_back_office(request):
             return self.get_response(request)
         who = request.user if request.user.is_authenticated else None
-        with set_actor(who, remote_addr=client_address(request) or None):
+        with set_actor(who, remote_addr=get_client_address(request) or None):
             return self.get_response(request)
 
 
-class KnownHost:
+class KnownHostMiddleware:
     """Refuse a request that was meant for another host, in words that the caller can read.
 
     Django would refuse it too, but with DEBUG on by a page that no client of the API understands.
@@ -124,7 +128,7 @@ class KnownHost:
         return self.get_response(request)
 
 
-class ContentSecurityPolicy:
+class ContentSecurityPolicyMiddleware:
     """Let pages load scripts, styles and pictures from here only, and nobody frame them.
 
     The theme of the back office evaluates expressions in its pages' attributes and writes styles
@@ -150,7 +154,7 @@ class ContentSecurityPolicy:
         response = self.get_response(request)
         # Django's own error pages for developers have their styles inside.
         if not (settings.DEBUG and response.status_code in {404, 500}):
-            policy = self.office_policy if is_office(request) else self.policy
+            policy = self.office_policy if is_back_office(request) else self.policy
             response.setdefault("Content-Security-Policy", policy)
         return response
 
@@ -159,11 +163,11 @@ def is_api(request: HttpRequest) -> bool:
     return request.path_info == "/api" or request.path_info.startswith("/api/")
 
 
-def is_office(request: HttpRequest) -> bool:
+def is_back_office(request: HttpRequest) -> bool:
     return request.path_info.startswith("/admin/")
 
 
-def pages_only(middleware: type[MiddlewareMixin]) -> type[MiddlewareMixin]:
+def skip_for_api(middleware: type[MiddlewareMixin]) -> type[MiddlewareMixin]:
     """A middleware of Django's that the API passes by: it knows no cookie, form or other slash.
 
     Still a subclass of the one that the admin asks for.
@@ -177,13 +181,13 @@ def pages_only(middleware: type[MiddlewareMixin]) -> type[MiddlewareMixin]:
     return type(middleware.__name__, (middleware,), {"__call__": call, "__module__": __name__})
 
 
-Sessions = pages_only(SessionMiddleware)
-Common = pages_only(CommonMiddleware)
-SignedIn = pages_only(AuthenticationMiddleware)
-Messages = pages_only(MessageMiddleware)
+PageSessionMiddleware = skip_for_api(SessionMiddleware)
+PageCommonMiddleware = skip_for_api(CommonMiddleware)
+PageAuthenticationMiddleware = skip_for_api(AuthenticationMiddleware)
+PageMessageMiddleware = skip_for_api(MessageMiddleware)
 
 
-def client_address(request: HttpRequest) -> str:
+def get_client_address(request: HttpRequest) -> str:
     """The network address of the caller, seen through as many proxies as are ours.
 
     Each proxy appends the address that it was called from; what stands before those was written

@@ -34,7 +34,7 @@ PLAIN_LETTERS = str.maketrans(
 COUNTRIES_THAT_WRITE_STATE_CODES = {"AU", "BR", "CA", "US"}
 
 
-def folded(text: str) -> str:
+def fold_text(text: str) -> str:
     """Text made comparable: any case and any accent are the same, and any space is one space."""
     plain = unicodedata.normalize("NFKD", text.casefold())
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
@@ -42,24 +42,24 @@ def folded(text: str) -> str:
 
 
 @cache
-def _country_codes() -> dict[str, str]:
+def _get_country_codes() -> dict[str, str]:
     """Every folded name and code of a country, with its two-letter code."""
     codes: dict[str, str] = {}
     for country in pycountry.countries:
-        for name in country_names(country.alpha_2):
-            codes.setdefault(folded(name), country.alpha_2)
+        for name in get_country_names(country.alpha_2):
+            codes.setdefault(fold_text(name), country.alpha_2)
     # A code is that country's, whatever another one is called.
     codes.update({country.alpha_2.lower(): country.alpha_2 for country in pycountry.countries})
     return codes
 
 
-def country_code(name: str) -> str:
+def get_country_code(name: str) -> str:
     """The two-letter code of a country told by code or name; nothing where it is not known."""
-    return _country_codes().get(folded(name), "")
+    return _get_country_codes().get(fold_text(name), "")
 
 
 @cache
-def country_names(code: str) -> tuple[str, ...]:
+def get_country_names(code: str) -> tuple[str, ...]:
     """Everything a country is called: codes, ISO names, CLDR names, what people type."""
     country = pycountry.countries.get(alpha_2=code)
     if country is None:
@@ -78,31 +78,31 @@ def country_names(code: str) -> tuple[str, ...]:
 
 
 @cache
-def _states(country: str) -> dict[str, tuple[str, str]]:
+def _get_states(country: str) -> dict[str, tuple[str, str]]:
     """A country's states: folded code or name -> (code, name)."""
     found: dict[str, tuple[str, str]] = {}
     subdivisions = pycountry.subdivisions.get(country_code=country) or ()
     # Some countries have a state and a city of one name: the larger one, without a parent, wins.
     for state in sorted(subdivisions, key=lambda state: (bool(state.parent_code), state.code)):
         pair = (state.code.partition("-")[2], state.name)
-        found.setdefault(folded(pair[0]), pair)
-        found.setdefault(folded(pair[1]), pair)
+        found.setdefault(fold_text(pair[0]), pair)
+        found.setdefault(fold_text(pair[1]), pair)
     return found
 
 
-def state_code_and_name(country: str, state: str) -> tuple[str, str]:
+def get_state_code_and_name(country: str, state: str) -> tuple[str, str]:
     """The code and the name of a state told by either; an unknown one is both as it was told."""
-    return _states(country).get(folded(state), (state, state))
+    return _get_states(country).get(fold_text(state), (state, state))
 
 
-def written_state(country: str, state: str) -> str:
+def format_state(country: str, state: str) -> str:
     """The state as its country's letters have it: in the United States `CO`, also for Colorado."""
-    code, _ = state_code_and_name(country, state)
-    told_by_code = folded(code) == folded(state)
+    code, _ = get_state_code_and_name(country, state)
+    told_by_code = fold_text(code) == fold_text(state)
     return code if told_by_code or country in COUNTRIES_THAT_WRITE_STATE_CODES else state
 
 
-def time_zone_at(latitude: float, longitude: float) -> str:
+def find_time_zone(latitude: float, longitude: float) -> str:
     """The name of the time zone of a place on the map."""
     # Its map of the world takes some megabytes, which only saving a center needs.
     from tzfpy import get_tz
@@ -113,16 +113,16 @@ def time_zone_at(latitude: float, longitude: float) -> str:
 
 def is_time_zone(name: str) -> bool:
     """Whether this is a time zone that the server's clock knows."""
-    return name in _time_zones()
+    return name in _get_time_zone_names()
 
 
 @cache
-def _time_zones() -> set[str]:
+def _get_time_zone_names() -> set[str]:
     """Their names: looking for them reads a folder with hundreds of files."""
     return available_timezones()
 
 
 @cache
-def time_zone(name: str) -> ZoneInfo:
+def get_time_zone(name: str) -> ZoneInfo:
     """A time zone by its name."""
     return ZoneInfo(name)

@@ -12,32 +12,32 @@ from roombook import env
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 # Which file holds settings, one NAME=value a line. Relative to the folder of manage.py.
-env.read_file(BASE_DIR / os.environ.get("ENV_FILE", ".env"))
+env.load_file(BASE_DIR / os.environ.get("ENV_FILE", ".env"))
 
 # --- What runs here -----------------------------------------------------------------------------
 
 # Development: error pages for engineers, no HTTPS, Django serves pictures. Never on a real server.
-DEBUG = env.flag("DEBUG", default=False)
+DEBUG = env.read_bool("DEBUG", default=False)
 
 # Signs sessions. At least 50 random characters, kept secret; needed unless DEBUG.
-SECRET_KEY = env.text("SECRET_KEY", "insecure-development-key" if DEBUG else env.Required)
+SECRET_KEY = env.read_text("SECRET_KEY", "insecure-development-key" if DEBUG else env.Required)
 
 # Former secret keys, so that changing the key signs nobody out. Commas between them.
-SECRET_KEY_FALLBACKS = env.names("SECRET_KEY_FALLBACKS")
+SECRET_KEY_FALLBACKS = env.read_list("SECRET_KEY_FALLBACKS")
 
 # The host names under which the service is reached. Commas between them.
-ALLOWED_HOSTS = env.names("ALLOWED_HOSTS")
+ALLOWED_HOSTS = env.read_list("ALLOWED_HOSTS")
 
 # Where clients reach the service ("https://rooms.example.com"): pictures' addresses begin so.
 # Empty: with the host of the request, if that is allowed.
-PUBLIC_URL = env.text("PUBLIC_URL").rstrip("/")
+PUBLIC_URL = env.read_text("PUBLIC_URL").rstrip("/")
 
 # Other origins whose pages may post to the admin ("https://admin.example.com").
-CSRF_TRUSTED_ORIGINS = env.names("CSRF_TRUSTED_ORIGINS")
+CSRF_TRUSTED_ORIGINS = env.read_list("CSRF_TRUSTED_ORIGINS")
 
 # How many proxies of ours stand before the service and add to X-Forwarded-For. Limits by network
 # address count on it: too high, and callers can pretend to be anybody.
-TRUSTED_PROXIES = env.number("TRUSTED_PROXIES", 0)
+TRUSTED_PROXIES = env.read_int("TRUSTED_PROXIES", 0)
 
 INSTALLED_APPS = [
     "roombook",
@@ -50,7 +50,7 @@ INSTALLED_APPS = [
     # The theme stands before what it dresses.
     "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
-    "roombook.backoffice.site.BackOfficeConfig",
+    "roombook.backoffice.site.BackofficeAdminConfig",
     "auditlog",
     "django.contrib.auth",
     "django.contrib.contenttypes",
@@ -60,19 +60,19 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "roombook.middleware.RequestId",
-    "roombook.middleware.RequestLog",
-    "roombook.middleware.KnownHost",
+    "roombook.middleware.RequestIdMiddleware",
+    "roombook.middleware.RequestLogMiddleware",
+    "roombook.middleware.KnownHostMiddleware",
     "django.middleware.security.SecurityMiddleware",
-    "roombook.middleware.ContentSecurityPolicy",
+    "roombook.middleware.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     # Django's own, for pages only.
-    "roombook.middleware.Sessions",
-    "roombook.middleware.Common",
+    "roombook.middleware.PageSessionMiddleware",
+    "roombook.middleware.PageCommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "roombook.middleware.SignedIn",
-    "roombook.middleware.Messages",
-    "roombook.middleware.Author",
+    "roombook.middleware.PageAuthenticationMiddleware",
+    "roombook.middleware.PageMessageMiddleware",
+    "roombook.middleware.AuditActorMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 
@@ -97,13 +97,13 @@ TEMPLATES = [
 
 # postgres://user:password@host:5432/name, or sqlite:///file. Several PostgreSQL hosts are
 # separated by commas, with ?target_session_attrs=read-write to find the one that takes writes.
-DATABASE = env.database("DATABASE_URL", "sqlite:///db.sqlite3")
+DATABASE = env.read_database_url("DATABASE_URL", "sqlite:///db.sqlite3")
 
 # A pooler in transaction mode (PgBouncer) stands before PostgreSQL: no session settings then.
-PGBOUNCER = env.flag("PGBOUNCER", default=False)
+PGBOUNCER = env.read_bool("PGBOUNCER", default=False)
 
 # Seconds after which PostgreSQL gives up on one statement; 0 is never (for long migrations).
-STATEMENT_TIMEOUT = env.number("STATEMENT_TIMEOUT", 30)
+STATEMENT_TIMEOUT = env.read_int("STATEMENT_TIMEOUT", 30)
 
 if DATABASE["ENGINE"].endswith("postgresql"):
     # Django's, which remembers prepared statements.
@@ -148,9 +148,9 @@ DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
 # --- Accounts -----------------------------------------------------------------------------------
 
 AUTH_USER_MODEL = "accounts.User"
-AUTHENTICATION_BACKENDS = ["accounts.roles.CenterRoles"]
+AUTHENTICATION_BACKENDS = ["accounts.roles.CenterRoleBackend"]
 PASSWORD_HASHERS = [
-    "accounts.hashers.Argon2",
+    "accounts.hashers.Argon2Hasher",
     # To read what an import from another Django brought along.
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
@@ -163,17 +163,17 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
     # Not longer than what sign-in takes.
-    {"NAME": "accounts.validators.MaximumLength"},
+    {"NAME": "accounts.validators.MaximumLengthValidator"},
 ]
 
 # Days after which a token dies without use, and in any case.
-TOKEN_IDLE_DAYS = env.number("TOKEN_IDLE_DAYS", 30, least=1)
-TOKEN_MAX_DAYS = env.number("TOKEN_MAX_DAYS", 180, least=1)
+TOKEN_IDLE_DAYS = env.read_int("TOKEN_IDLE_DAYS", 30, least=1)
+TOKEN_MAX_DAYS = env.read_int("TOKEN_MAX_DAYS", 180, least=1)
 
 # --- API ----------------------------------------------------------------------------------------
 
 REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.BodyToken"],
+    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.BodyTokenAuthentication"],
     "DEFAULT_RENDERER_CLASSES": [
         "roombook.api.renderers.JSONRenderer",
         "roombook.api.renderers.CSVRenderer",
@@ -191,10 +191,10 @@ REST_FRAMEWORK = {
 }
 
 # The oldest app that may still call ("2.4"); older ones get 426. Empty: all may.
-MINIMUM_APP_VERSION = env.text("MINIMUM_APP_VERSION")
+MINIMUM_APP_VERSION = env.read_text("MINIMUM_APP_VERSION")
 
 # How many centers one search answers with at most.
-SEARCH_MAX_RESULTS = env.number("SEARCH_MAX_RESULTS", 50, least=1)
+SEARCH_MAX_RESULTS = env.read_int("SEARCH_MAX_RESULTS", 50, least=1)
 
 # The API refuses a body above 256 KiB itself, with its envelope; this bound is for the admin's
 # forms (pictures do not count) with many rows in them.
@@ -204,10 +204,10 @@ DATA_UPLOAD_MAX_NUMBER_FIELDS = 10_000
 # --- Money and language -------------------------------------------------------------------------
 
 # The currency of all prices (ISO 4217).
-CURRENCY = env.text("CURRENCY", "USD")
+CURRENCY = env.read_text("CURRENCY", "USD")
 
 # How money, hours and days are written for people.
-LOCALE = env.text("LOCALE", "en_US")
+LOCALE = env.read_text("LOCALE", "en_US")
 
 LANGUAGE_CODE = "en-us"
 USE_I18N = True
@@ -219,57 +219,57 @@ TIME_ZONE = "UTC"
 # --- Booking ------------------------------------------------------------------------------------
 
 # Minutes that a customer's draft keeps its room, and hours that one made by staff does.
-HOLD_MINUTES_CUSTOMER = env.number("HOLD_MINUTES_CUSTOMER", 15)
-HOLD_HOURS_STAFF = env.number("HOLD_HOURS_STAFF", 24)
+HOLD_MINUTES_CUSTOMER = env.read_int("HOLD_MINUTES_CUSTOMER", 15)
+HOLD_HOURS_STAFF = env.read_int("HOLD_HOURS_STAFF", 24)
 
 # How many drafts of one customer hold rooms at a time; one more lets the oldest go.
-HELD_DRAFTS_MAX = env.number("HELD_DRAFTS_MAX", 10, least=1)
+HELD_DRAFTS_MAX = env.read_int("HELD_DRAFTS_MAX", 10, least=1)
 
 # Minutes that the room is kept for another card after one was declined.
-HOLD_MINUTES_AFTER_DECLINE = env.number("HOLD_MINUTES_AFTER_DECLINE", 10)
+HOLD_MINUTES_AFTER_DECLINE = env.read_int("HOLD_MINUTES_AFTER_DECLINE", 10)
 
 # Bookings begin and end on this grid, last this long, and lie this far ahead at most.
-BOOKING_GRID_MINUTES = env.number("BOOKING_GRID_MINUTES", 15, least=1)
-BOOKING_MINIMUM_MINUTES = env.number("BOOKING_MINIMUM_MINUTES", 30, least=1)
-BOOKING_MAXIMUM_DAYS = env.number("BOOKING_MAXIMUM_DAYS", 14, least=1)
-BOOKING_WINDOW_DAYS = env.number("BOOKING_WINDOW_DAYS", 365, least=1)
+BOOKING_GRID_MINUTES = env.read_int("BOOKING_GRID_MINUTES", 15, least=1)
+BOOKING_MINIMUM_MINUTES = env.read_int("BOOKING_MINIMUM_MINUTES", 30, least=1)
+BOOKING_MAXIMUM_DAYS = env.read_int("BOOKING_MAXIMUM_DAYS", 14, least=1)
+BOOKING_WINDOW_DAYS = env.read_int("BOOKING_WINDOW_DAYS", 365, least=1)
 
 # Hours in which a center must agree to a booking that awaits it.
-PENDING_HOURS = env.number("PENDING_HOURS", 72, least=1)
+PENDING_HOURS = env.read_int("PENDING_HOURS", 72, least=1)
 
 # Cancelling is free until so many hours before the start, and so many minutes after booking.
-CANCELLATION_NOTICE_HOURS = env.number("CANCELLATION_NOTICE_HOURS", 24)
-CANCELLATION_GRACE_MINUTES = env.number("CANCELLATION_GRACE_MINUTES", 15)
+CANCELLATION_NOTICE_HOURS = env.read_int("CANCELLATION_NOTICE_HOURS", 24)
+CANCELLATION_GRACE_MINUTES = env.read_int("CANCELLATION_GRACE_MINUTES", 15)
 
 # --- Payments -----------------------------------------------------------------------------------
 
 # Who charges cards. "sandbox" charges nobody; with DEBUG off it must be asked for by name.
-PAYMENT_GATEWAY = env.choice("PAYMENT_GATEWAY", "sandbox", ["sandbox", "stripe"])
-PAYMENT_GATEWAY_IS_CHOSEN = env.is_given("PAYMENT_GATEWAY")
+PAYMENT_GATEWAY = env.read_choice("PAYMENT_GATEWAY", "sandbox", ["sandbox", "stripe"])
+PAYMENT_GATEWAY_IS_CHOSEN = env.is_set("PAYMENT_GATEWAY")
 
 # Stripe's secret key: real money moves by sk_live_..., none by sk_test_... (rk_... work as well).
-STRIPE_SECRET_KEY = env.text("STRIPE_SECRET_KEY")
+STRIPE_SECRET_KEY = env.read_text("STRIPE_SECRET_KEY")
 
 # With a live key: the account's sk_test_..., by which TestMode judges cards without charging them.
-STRIPE_TEST_SECRET_KEY = env.text("STRIPE_TEST_SECRET_KEY")
+STRIPE_TEST_SECRET_KEY = env.read_text("STRIPE_TEST_SECRET_KEY")
 
 # The signing secret (whsec_...) of the webhook that Stripe sends to /webhooks/stripe.
-STRIPE_WEBHOOK_SECRET = env.text("STRIPE_WEBHOOK_SECRET")
+STRIPE_WEBHOOK_SECRET = env.read_text("STRIPE_WEBHOOK_SECRET")
 
 # Another address than Stripe's own, such as a stand-in on this machine; only with test keys.
-STRIPE_API_BASE = env.text("STRIPE_API_BASE").rstrip("/")
+STRIPE_API_BASE = env.read_text("STRIPE_API_BASE").rstrip("/")
 
 # Seconds to wait for the gateway's answer, however many requests it takes.
-GATEWAY_TIMEOUT = env.number("GATEWAY_TIMEOUT", 10, least=1)
+GATEWAY_TIMEOUT = env.read_int("GATEWAY_TIMEOUT", 10, least=1)
 
 # Seconds for which one request owns a payment; longer than the gateway can keep it waiting.
-PAYMENT_LEASE_SECONDS = env.number("PAYMENT_LEASE_SECONDS", 60, least=1)
+PAYMENT_LEASE_SECONDS = env.read_int("PAYMENT_LEASE_SECONDS", 60, least=1)
 
 # --- Mail ---------------------------------------------------------------------------------------
 
 # The server that takes our mail: smtp://host:25, smtp+tls://user:password@host:587 (STARTTLS) or
 # smtp+ssl://user:password@host:465. consolemail:// prints it, filemail:///folder writes files.
-MAIL = env.mail("EMAIL_URL", "consolemail://" if DEBUG else "smtp://127.0.0.1:25")
+MAIL = env.read_email_url("EMAIL_URL", "consolemail://" if DEBUG else "smtp://127.0.0.1:25")
 EMAIL_BACKEND = MAIL["EMAIL_BACKEND"]
 EMAIL_HOST = MAIL["EMAIL_HOST"]
 EMAIL_PORT = MAIL["EMAIL_PORT"]
@@ -280,25 +280,25 @@ EMAIL_USE_SSL = MAIL["EMAIL_USE_SSL"]
 EMAIL_FILE_PATH = MAIL["EMAIL_FILE_PATH"]
 
 # Seconds to wait for the mail server, at each step.
-EMAIL_TIMEOUT = env.number("EMAIL_TIMEOUT", 10, least=1)
+EMAIL_TIMEOUT = env.read_int("EMAIL_TIMEOUT", 10, least=1)
 
 # Whom mails come from; the name is what customers know the service as.
-DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "roombook <roombook@localhost>")
+DEFAULT_FROM_EMAIL = env.read_text("DEFAULT_FROM_EMAIL", "roombook <roombook@localhost>")
 
 # Where customers can write to; every mail names it, and answers go there. Empty: none.
-SUPPORT_EMAIL = env.text("SUPPORT_EMAIL")
+SUPPORT_EMAIL = env.read_text("SUPPORT_EMAIL")
 
 # --- Files --------------------------------------------------------------------------------------
 
 STATIC_URL = "/static/"
 # Where `manage.py collectstatic` puts the admin's own files.
-STATIC_ROOT = BASE_DIR / env.text("STATIC_ROOT", "staticfiles")
+STATIC_ROOT = BASE_DIR / env.read_text("STATIC_ROOT", "staticfiles")
 WHITENOISE_USE_FINDERS = DEBUG
 WHITENOISE_AUTOREFRESH = DEBUG
 
 # Uploaded pictures: the folder, and the address under which the web server shows it.
-MEDIA_ROOT = BASE_DIR / env.text("MEDIA_ROOT", "media")
-MEDIA_URL = env.text("MEDIA_URL", "/media/")
+MEDIA_ROOT = BASE_DIR / env.read_text("MEDIA_ROOT", "media")
+MEDIA_URL = env.read_text("MEDIA_URL", "/media/")
 
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -314,12 +314,12 @@ STORAGES = {
 # --- Security -----------------------------------------------------------------------------------
 
 # Send browsers from http:// to https://. Off only where something before us does it.
-SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", default=not DEBUG)
+SECURE_SSL_REDIRECT = env.read_bool("SECURE_SSL_REDIRECT", default=not DEBUG)
 # Health checks come from inside, without TLS.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
 
 # Seconds for which browsers refuse to reach us without HTTPS.
-SECURE_HSTS_SECONDS = env.number("SECURE_HSTS_SECONDS", 0 if DEBUG else 31_536_000)
+SECURE_HSTS_SECONDS = env.read_int("SECURE_HSTS_SECONDS", 0 if DEBUG else 31_536_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = True
 
 if TRUSTED_PROXIES:
@@ -331,7 +331,7 @@ CSRF_COOKIE_SECURE = not DEBUG
 CSRF_COOKIE_HTTPONLY = True
 X_FRAME_OPTIONS = "DENY"
 # Reports of errors hold no local variables: among them may be a card or a token.
-DEFAULT_EXCEPTION_REPORTER_FILTER = "roombook.logging.NoVariables"
+DEFAULT_EXCEPTION_REPORTER_FILTER = "roombook.logging.PrivateExceptionReporterFilter"
 
 SILENCED_SYSTEM_CHECKS = [
     "security.W021",  # HSTS preload binds a whole domain for years: its owner's decision
@@ -347,15 +347,15 @@ UNFOLD = {
     "SITE_SYMBOL": "meeting_room",
     "SITE_URL": None,
     "SITE_FAVICONS": [
-        {"rel": "icon", "type": "image/svg+xml", "href": "roombook.backoffice.site.icon"}
+        {"rel": "icon", "type": "image/svg+xml", "href": "roombook.backoffice.site.get_icon_url"}
     ],
     "SHOW_VIEW_ON_SITE": False,
     "BORDER_RADIUS": "6px",
     "LOGIN": {"form": "accounts.forms.SignInForm"},
-    "STYLES": ["roombook.backoffice.site.styles"],
-    "SCRIPTS": ["roombook.backoffice.site.script"],
-    "SIDEBAR": {"navigation": "roombook.backoffice.navigation.navigation"},
-    "DASHBOARD_CALLBACK": "reservations.admin.dashboard.dashboard.dashboard",
+    "STYLES": ["roombook.backoffice.site.get_stylesheet_url"],
+    "SCRIPTS": ["roombook.backoffice.site.get_script_url"],
+    "SIDEBAR": {"navigation": "roombook.backoffice.navigation.build_navigation"},
+    "DASHBOARD_CALLBACK": "reservations.admin.dashboard.dashboard.add_dashboard_to_context",
     "COLORS": {
         "primary": {
             "50": "oklch(98.4% .014 180.72)",
@@ -376,17 +376,17 @@ UNFOLD = {
 # --- Logging ------------------------------------------------------------------------------------
 
 # DEBUG, INFO, WARNING or ERROR.
-LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "ERROR"])
+LOG_LEVEL = env.read_choice("LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "ERROR"])
 
-# One line a request is written by roombook.middleware.RequestLog. Both formatters mask card
-# numbers; a handler without one of them must not be added.
+# One line a request is written by roombook.middleware.RequestLogMiddleware. Both formatters mask
+# card numbers; a handler without one of them must not be added.
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "roombook.logging.AddRequestId"}},
+    "filters": {"request_id": {"()": "roombook.logging.RequestIdFilter"}},
     "formatters": {
-        "json": {"()": "roombook.logging.JsonLines"},
-        "plain": {"()": "roombook.logging.PlainLines"},
+        "json": {"()": "roombook.logging.JsonLogFormatter"},
+        "plain": {"()": "roombook.logging.PlainLogFormatter"},
     },
     "handlers": {
         "stdout": {

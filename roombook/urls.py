@@ -27,50 +27,50 @@ from reservations.views import (
     UpdateAllowances,
     UpdatePromoCode,
 )
-from roombook.api.exceptions import unknown_path
+from roombook.api.exceptions import handle_unknown_path
 from roombook.api.operations import Operation
 from roombook.health import healthz, readyz
 
 
-def operation(route: str, view: type[Operation]) -> URLPattern:
+def operation_path(route: str, view: type[Operation]) -> URLPattern:
     """The path with and without the suffix of a format; another suffix is another path."""
     return re_path(rf"^{route}(?:\.(?P<format>json|csv))?\Z", view.as_view())
 
 
-contract = [
-    operation("api/sign-in", SignIn),
-    operation("api/account/reservation", GetReservation),
-    operation("api/account/update-info", UpdateAccountInfo),
-    operation("api/account/update-payment-info", UpdatePaymentInfo),
-    operation("api/account/remove-thumbnail", RemoveThumbnail),
-    operation("api/change-password", ChangePassword),
-    operation("api/locations/search", SearchLocations),
-    operation("api/city-centers", CityCenters),
-    operation("api/meeting-rooms/check-availability", CheckRoomAvailability),
-    operation("api/reservations/cost", ReservationCost),
-    operation("api/reservation/update-promo-code", UpdatePromoCode),
-    operation("api/reservations/get-allowances", GetAllowances),
-    operation("api/reservations/checkout", Checkout),
+contract_paths = [
+    operation_path("api/sign-in", SignIn),
+    operation_path("api/account/reservation", GetReservation),
+    operation_path("api/account/update-info", UpdateAccountInfo),
+    operation_path("api/account/update-payment-info", UpdatePaymentInfo),
+    operation_path("api/account/remove-thumbnail", RemoveThumbnail),
+    operation_path("api/change-password", ChangePassword),
+    operation_path("api/locations/search", SearchLocations),
+    operation_path("api/city-centers", CityCenters),
+    operation_path("api/meeting-rooms/check-availability", CheckRoomAvailability),
+    operation_path("api/reservations/cost", ReservationCost),
+    operation_path("api/reservation/update-promo-code", UpdatePromoCode),
+    operation_path("api/reservations/get-allowances", GetAllowances),
+    operation_path("api/reservations/checkout", Checkout),
 ]
 
 # Beyond the contract, by the same conventions (B17).
-extensions = [
-    operation("api/reservations/create", CreateReservation),
-    operation("api/reservations/cancel", CancelReservation),
-    operation("api/reservations/update-allowances", UpdateAllowances),
-    operation("api/account/reservations", ListReservations),
-    operation("api/account/update-favorite", UpdateFavorite),
-    operation("api/account/remove-payment-info", RemovePaymentInfo),
-    operation("api/sign-out", SignOut),
+extension_paths = [
+    operation_path("api/reservations/create", CreateReservation),
+    operation_path("api/reservations/cancel", CancelReservation),
+    operation_path("api/reservations/update-allowances", UpdateAllowances),
+    operation_path("api/account/reservations", ListReservations),
+    operation_path("api/account/update-favorite", UpdateFavorite),
+    operation_path("api/account/remove-payment-info", RemovePaymentInfo),
+    operation_path("api/sign-out", SignOut),
 ]
 
 urlpatterns = [
-    *contract,
-    *extensions,
-    re_path(r"^api(?:/|\Z)", unknown_path),
+    *contract_paths,
+    *extension_paths,
+    re_path(r"^api(?:/|\Z)", handle_unknown_path),
     path("healthz", healthz),
     path("readyz", readyz),
-    path("webhooks/stripe", webhooks.stripe),
+    path("webhooks/stripe", webhooks.receive_stripe_event),
     path("admin/", admin.site.urls),
     *static(settings.MEDIA_URL, document_root=settings.MEDIA_ROOT),  # With DEBUG on only.
 ]

@@ -7,7 +7,7 @@ from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.urls import reverse
 
-from roombook.handler import Handler
+from roombook.handler import RoombookWSGIHandler
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "roombook.settings")
 django.setup(set_prefix=False)
@@ -20,4 +20,4 @@ if problems := [problem for problem in run_checks(tags=["roombook"]) if problem.
 # are read, and found by their names.
 reverse("admin:index")
 
-application = Handler()
+application = RoombookWSGIHandler()

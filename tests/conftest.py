@@ -42,7 +42,7 @@ def _media(settings, tmp_path):
 
 
 @pytest.fixture
-def plain_pictures(monkeypatch):
+def tiny_pictures(monkeypatch):
     """For demo data at whose pictures nobody looks: drawing takes most of its time."""
     from reservations.demo import pictures
 
@@ -62,8 +62,8 @@ def world(client, db):
 
 
 @pytest.fixture(scope="module")
-def once(django_db_setup, django_db_blocker, tmp_path_factory):
-    """Make data once for all tests of a module: `once(make)` is what `make()` made.
+def make_once(django_db_setup, django_db_blocker, tmp_path_factory):
+    """Make data once for all tests of a module: `make_once(make)` is what `make()` made.
 
     A transaction is open around the module, and each test's own is a savepoint within it: what a
     test changes is undone after it, the data after the last. Not beside tests that write for real.
@@ -83,19 +83,19 @@ def once(django_db_setup, django_db_blocker, tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def world_for_all(once):
+def module_world(make_once):
     """The world of a module with many tests, made once."""
     from tests.world import World
 
-    return once(lambda: World(client=None))
+    return make_once(lambda: World(client=None))
 
 
 @pytest.fixture
-def same_world(world_for_all, client, db):
+def world_copy(module_world, client, db):
     """The world that the module's tests share, as it was made: for `world` of that module."""
     from tests.world import NOW
 
-    world = deepcopy(world_for_all)
+    world = deepcopy(module_world)
     world.client = client
     with time_machine.travel(NOW, tick=False):
         yield world

@@ -132,7 +132,7 @@ class FavoriteFactory(DjangoModelFactory):
     center = factory.SubFactory(CenterFactory)
 
 
-def open_all_week(center: models.Center, opens: time = time(8), closes: time = time(18)) -> None:
+def open_every_day(center: models.Center, opens: time = time(8), closes: time = time(18)) -> None:
     """Opening hours on every day of the week."""
     models.OpeningHours.objects.bulk_create(
         models.OpeningHours(center=center, weekday=weekday, opens=opens, closes=closes)
@@ -140,9 +140,9 @@ def open_all_week(center: models.Center, opens: time = time(8), closes: time = t
     )
 
 
-def center_with_room(**fields: object) -> models.Center:
+def make_center_with_room(**fields: object) -> models.Center:
     """A center that searches find: one room for eight at 25 an hour, open 8 to 18 every day."""
     center = CenterFactory(**fields)
     MeetingRoomFactory(center=center, name="Boardroom")
-    open_all_week(center)
+    open_every_day(center)
     return center

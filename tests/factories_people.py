@@ -5,7 +5,7 @@ from datetime import timedelta
 import factory
 from django.utils import timezone
 
-from accounts.models import ApiToken, User, digest_of
+from accounts.models import ApiToken, User, hash_token_secret
 from payments.gateways.sandbox_models import SandboxCard
 from payments.models import SavedCard
 
@@ -76,9 +76,9 @@ class SavedCardFactory(factory.django.DjangoModelFactory):
     created_at = factory.LazyFunction(timezone.now)
 
 
-def token_of(user: User, *, age: timedelta = timedelta(0)) -> str:
+def issue_token(user: User, *, age: timedelta = timedelta(0)) -> str:
     """The Token of a device that signed in so long ago and has not been used since."""
     now = timezone.now()
     secret = ApiToken.issue(user, now=now - age)
-    assert ApiToken.objects.filter(digest=digest_of(secret)).exists()
+    assert ApiToken.objects.filter(digest=hash_token_secret(secret)).exists()
     return secret

@@ -15,8 +15,8 @@ from accounts.models import User
 from centers.models import MeetingRoom
 from reservations import models
 from reservations.booking import checkout, drafts
-from reservations.models.status import HOLDING, Status
-from tests.factories_centers import MeetingRoomFactory, center_with_room
+from reservations.models.status import HOLDING_STATUSES, Status
+from tests.factories_centers import MeetingRoomFactory, make_center_with_room
 from tests.factories_people import UserFactory
 
 # A Monday, 9 in the morning in Denver.
@@ -26,40 +26,42 @@ START = dt.datetime(2027, 3, 3, 16, tzinfo=dt.UTC)
 HOUR = dt.timedelta(hours=1)
 MINUTE = dt.timedelta(minutes=1)
 
-GOOD_NUMBER = "4242424242424242"
+VALID_NUMBER = "4242424242424242"
 DECLINED_NUMBER = "4000000000000002"
 
 # A card as a client sends it, and as the domain takes it.
 CARD = {
     "FirstName": "Ada",
     "LastName": "Lovelace",
-    "CreditCardNumber": GOOD_NUMBER,
+    "CreditCardNumber": VALID_NUMBER,
     "SecurityCode": "123",
     "ExpirationDate": "2031-02-10T00:00:00Z",
 }
 PAYMENT_INFO = {
     "first_name": "Ada",
     "last_name": "Lovelace",
-    "credit_card_number": GOOD_NUMBER,
+    "credit_card_number": VALID_NUMBER,
     "expiration_date": dt.datetime(2031, 2, 10, tzinfo=dt.UTC),
 }
 
 
-def by_card(number: str = GOOD_NUMBER, **how: Any) -> checkout.Means:
+def make_payment_method(number: str = VALID_NUMBER, **how: Any) -> checkout.PaymentMethod:
     """Paying with a card that is supplied."""
-    return checkout.Means(payment_info={**PAYMENT_INFO, "credit_card_number": number}, **how)
+    return checkout.PaymentMethod(
+        payment_info={**PAYMENT_INFO, "credit_card_number": number}, **how
+    )
 
 
-def a_room(*, time_zone_id: str = "America/Denver", **fields: Any) -> MeetingRoom:
+def make_room(*, time_zone_id: str = "America/Denver", **fields: Any) -> MeetingRoom:
     """A room for eight at 25 an hour in a center that is open 8 to 18 every day."""
-    room = center_with_room(name="Glenarm", time_zone_id=time_zone_id).rooms.get()
+    room = make_center_with_room(name="Glenarm", time_zone_id=time_zone_id).rooms.get()
     for name, value in fields.items():
         setattr(room, name, value)
     room.save()
     return room
 
 
-def draft(
+def make_draft(
     user: User | None = None,
     room: MeetingRoom | None = None,
     *,
@@ -71,7 +73,7 @@ def draft(
     """A New reservation, priced, that holds its room."""
     return drafts.create_draft(
         user or UserFactory(),
-        room_id=(room or a_room()).pk,
+        room_id=(room or make_room()).pk,
         start=start,
         end=start + hours * HOUR,
         now=now,
@@ -79,7 +81,7 @@ def draft(
     )
 
 
-def booked(
+def make_booking(
     user: User | None = None,
     room: MeetingRoom | None = None,
     *,
@@ -87,17 +89,19 @@ def booked(
     **asked: Any,
 ) -> models.Reservation:
     """A reservation that is paid by card: Confirmed, or Pending where the center has to agree."""
-    reservation = draft(user, room, now=now, **asked)
-    means = by_card() if reservation.total_cost else checkout.Means()
-    return checkout.check_out(reservation.pk, user=reservation.user, means=means, now=now)
+    reservation = make_draft(user, room, now=now, **asked)
+    means = make_payment_method() if reservation.total_cost else checkout.PaymentMethod()
+    return checkout.check_out(reservation.pk, user=reservation.user, payment_method=means, now=now)
 
 
-def requested(user: User | None = None, room: MeetingRoom | None = None, **asked: Any) -> Any:
+def make_pending_booking(
+    user: User | None = None, room: MeetingRoom | None = None, **asked: Any
+) -> Any:
     """A Pending reservation: authorized, and the center has yet to agree."""
-    return booked(user, room or a_room(is_live_inventory=False), **asked)
+    return make_booking(user, room or make_room(is_live_inventory=False), **asked)
 
 
-def status_of(reservation: models.Reservation) -> str:
+def get_current_status(reservation: models.Reservation) -> str:
     """As it is by now."""
     reservation.refresh_from_db()
     return reservation.status
@@ -115,7 +119,9 @@ class ReservationFactory(DjangoModelFactory):
     end = factory.LazyAttribute(lambda row: row.start + 3 * HOUR)
     status = Status.CONFIRMED
     hold_until = None
-    holds_slot = factory.LazyAttribute(lambda row: row.status in HOLDING or bool(row.hold_until))
+    holds_slot = factory.LazyAttribute(
+        lambda row: row.status in HOLDING_STATUSES or bool(row.hold_until)
+    )
     currency = "USD"
     cancellation_notice_hours = 24
     cancellation_grace_minutes = 15
@@ -149,7 +155,7 @@ class PromoCodeFactory(DjangoModelFactory):
     percent = Decimal(10)
 
 
-class AmountOffFactory(PromoCodeFactory):
+class AmountOffPromoCodeFactory(PromoCodeFactory):
     percent = None
     amount = Decimal("20.00")
 

@@ -11,7 +11,7 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from centers.models import ResourceType
 from roombook.imports.checking import Check
 from roombook.imports.plan import Origin
-from roombook.imports.sheet import EVERYWHERE, SHEETS
+from roombook.imports.sheet import EVERYWHERE, RESOURCES
 from roombook.imports.writing import write
 from tests.factories_centers import ResourceTypeFactory
 
@@ -64,7 +64,7 @@ def xlsx_of(*rows, sheet="Sheet1", more=()):
 
 
 def check(name, content, allowed=EVERYWHERE):
-    found = Check(SHEETS[name](allowed), content)
+    found = Check(RESOURCES[name](allowed), content)
     for _ in found.steps():
         pass
     return found.sheet, found.plan

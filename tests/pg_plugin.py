@@ -25,7 +25,7 @@ import pytest
 START_SECONDS = 30
 
 
-def programs() -> Path | None:
+def find_programs() -> Path | None:
     """The folder with the newest PostgreSQL server of this machine."""
     on_path = shutil.which("initdb")
     versions = sorted(
@@ -75,16 +75,16 @@ def start_cluster(bin_folder: Path) -> str:
             start_new_session=True,  # Ctrl-C ends the tests first, and they end it
             **where,
         )
-    atexit.register(stop, server)
+    atexit.register(stop_server, server)
     deadline = time.monotonic() + START_SECONDS
-    while not answers(port):
+    while not accepts_connections(port):
         if server.poll() is not None or time.monotonic() > deadline:
             raise pytest.UsageError(f"PostgreSQL did not start: {(folder / 'log').read_text()}")
         time.sleep(0.05)
     return f"postgres://{owner}@127.0.0.1:{port}/postgres"
 
 
-def answers(port: int) -> bool:
+def accepts_connections(port: int) -> bool:
     """Whether the server takes connections: its greeting comes only then."""
     ssl_request = bytes([0, 0, 0, 8, 4, 210, 22, 47])
     try:
@@ -95,7 +95,7 @@ def answers(port: int) -> bool:
         return False
 
 
-def stop(server: "subprocess.Popen[bytes]") -> None:
+def stop_server(server: "subprocess.Popen[bytes]") -> None:
     """End the cluster; its files go next."""
     server.terminate()
     try:
@@ -104,7 +104,7 @@ def stop(server: "subprocess.Popen[bytes]") -> None:
         server.kill()
 
 
-def choose() -> str:
+def choose_database() -> str:
     """Put DATABASE_URL into the environment and say in words what it is."""
     url = os.environ.get("DATABASE_URL", "")
     wanted = os.environ.get("TEST_DB") or ("postgres" if url.startswith("postgres") else "sqlite")
@@ -115,24 +115,24 @@ def choose() -> str:
         raise pytest.UsageError(f"TEST_DB is postgres or sqlite, not {wanted!r}")
     if url.startswith("postgres"):
         return "PostgreSQL of DATABASE_URL"
-    if (bin_folder := programs()) is None:
+    if (bin_folder := find_programs()) is None:
         raise pytest.UsageError("TEST_DB=postgres: no DATABASE_URL, and no initdb on this machine")
     os.environ["DATABASE_URL"] = start_cluster(bin_folder)
     return f"PostgreSQL, a throw-away cluster of {bin_folder}"
 
 
-def available() -> list[str]:
+def list_available_databases() -> list[str]:
     """The databases that this machine can test on."""
     given = os.environ.get("DATABASE_URL", "").startswith("postgres")
-    return [*(["postgres"] if given or programs() else []), "sqlite"]
+    return [*(["postgres"] if given or find_programs() else []), "sqlite"]
 
 
 if __name__ == "__main__":
-    print(*available())  # for the Makefile
+    print(*list_available_databases())  # for the Makefile
 else:
     # Nobody's .env decides how tests end; error pages, HTTPS and logs are as in development.
     os.environ |= {"ENV_FILE": os.devnull, "DEBUG": "true", "SECRET_KEY": "for-tests-only"}
-    DATABASE = choose()
+    DATABASE = choose_database()
 
 
 def pytest_report_header() -> str:

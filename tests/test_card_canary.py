@@ -13,9 +13,9 @@ from django.urls import NoReverseMatch, reverse
 
 from payments import processing as payments
 from payments.gateways.sandbox_models import SandboxFault
-from roombook.logging import AddRequestId, JsonLines, PlainLines
-from tests.factories_people import AdministratorFactory, UserFactory, token_of
-from tests.factories_reservations import NOW, START, a_room, draft
+from roombook.logging import JsonLogFormatter, PlainLogFormatter, RequestIdFilter
+from tests.factories_people import AdministratorFactory, UserFactory, issue_token
+from tests.factories_reservations import NOW, START, make_draft, make_room
 from tests.http import post, post_csv
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -54,10 +54,10 @@ class Canary:
         self.answers = []
         self.client = Client(raise_request_exception=False)
         self.logs = {}
-        for formatter in (PlainLines, JsonLines):
+        for formatter in (PlainLogFormatter, JsonLogFormatter):
             handler = logging.StreamHandler(io.StringIO())
             handler.setFormatter(formatter())
-            handler.addFilter(AddRequestId())
+            handler.addFilter(RequestIdFilter())
             handler.setLevel(logging.DEBUG)
             self.logs[formatter.__name__] = handler
 
@@ -133,7 +133,7 @@ def ada():
 
 @pytest.fixture
 def token(ada):
-    return token_of(ada)
+    return issue_token(ada)
 
 
 def test_the_canary_sings():
@@ -150,10 +150,10 @@ def test_the_canary_sings():
 
 
 def test_no_number_and_no_code_is_kept_or_told_anywhere(canary, ada, token, monkeypatch):
-    room = a_room()
+    room = make_room()
 
     def checkout(number, day, *, expected, **fields):
-        reservation = draft(ada, room, start=START.replace(day=day))
+        reservation = make_draft(ada, room, start=START.replace(day=day))
         body = {"Token": token, "ReservationId": reservation.pk, "PaymentInfo": card(number)}
         response = canary.post("/api/reservations/checkout", {**body, **fields})
         assert response.status_code == expected, response.content
@@ -221,20 +221,20 @@ def test_no_number_and_no_code_is_kept_or_told_anywhere(canary, ada, token, monk
     # A gateway that does not answer, and crashes with the card at hand.
     SandboxFault.objects.create(operation="*", kind="timeout_before", times=1)
     checkout(GOOD, 11, expected=200)
-    authorize = payments.authorize
+    authorize = payments.authorize_payment
 
     def crash(payment, source, **kwargs):
         number, code = source.number, source.security_code
         raise RuntimeError(f"The card {number} was too much ({source!r}, {code!r}).")
 
-    monkeypatch.setattr(payments, "authorize", crash)
+    monkeypatch.setattr(payments, "authorize_payment", crash)
     checkout(GOOD, 12, expected=500)
-    monkeypatch.setattr(payments, "authorize", authorize)
+    monkeypatch.setattr(payments, "authorize_payment", authorize)
 
     def crash_early(*args, **kwargs):
         raise KeyError(kwargs["payment_info"]["credit_card_number"])
 
-    monkeypatch.setattr(payments, "card_source", crash_early)
+    monkeypatch.setattr(payments, "get_payment_source", crash_early)
     checkout(SPELLINGS[1](GOOD), 15, expected=500)
 
     assert canary.findings() == []
@@ -243,9 +243,9 @@ def test_no_number_and_no_code_is_kept_or_told_anywhere(canary, ada, token, monk
 @pytest.mark.parametrize("debug", [True, False])
 def test_no_page_of_the_back_office_shows_one(canary, ada, token, settings, debug):
     settings.DEBUG = debug
-    room = a_room()
+    room = make_room()
     for day, number in ((3, GOOD), (4, DECLINED)):
-        reservation = draft(ada, room, start=START.replace(day=day))
+        reservation = make_draft(ada, room, start=START.replace(day=day))
         body = {
             "Token": token,
             "ReservationId": reservation.pk,

@@ -3,7 +3,7 @@
 import pytest
 from rest_framework import serializers as drf
 
-from reservations.serializers import ReservationBrief
+from reservations.serializers import ReservationSummary
 from roombook import urls
 from roombook.api import conformance
 from roombook.api import serializers as ours
@@ -18,7 +18,7 @@ from tests.contract import (
     paths_of,
 )
 from tests.http import post
-from tests.world import ALL
+from tests.world import OPERATIONS_BY_NAME
 
 EVERY = [pytest.param(each, id=each.name) for each in (*OPERATIONS, *EXTENSIONS)]
 
@@ -40,14 +40,14 @@ NEVER_ANSWERED = {("ServiceInfo", "DurationHours"), ("ServiceInfo", "Quantity")}
 
 
 @pytest.fixture
-def world(same_world):
-    return same_world
+def world(world_copy):
+    return world_copy
 
 
 def view_of(operation):
     tables = [
-        *zip(urls.contract, OPERATIONS, strict=True),
-        *zip(urls.extensions, EXTENSIONS, strict=True),
+        *zip(urls.contract_paths, OPERATIONS, strict=True),
+        *zip(urls.extension_paths, EXTENSIONS, strict=True),
     ]
     return next(address.callback.cls for address, told in tables if told is operation)
 
@@ -73,7 +73,7 @@ def walk_fields(fields, told, path):
 
 
 def fields_of(field, type_name):
-    if isinstance(field, ReservationBrief):
+    if isinstance(field, ReservationSummary):
         # Only so much of it inside an allowance, so that the nesting ends (B14.3).
         assert type_name == "ReservationInfo"
         return {name: TYPES[type_name][name] for name in ("Id", "Start", "End", "Status")}
@@ -90,7 +90,7 @@ def test_requests_have_the_contracts_fields_in_its_order_and_of_its_types(operat
     walked = list(walk_fields(view.Input().fields, operation.request, ""))
 
     assert walked == [path for path, _ in paths_of(operation.request)]
-    assert view.signed_in is operation.needs_token
+    assert view.requires_token is operation.needs_token
 
 
 @pytest.mark.parametrize("operation", EVERY)
@@ -137,7 +137,9 @@ def test_the_walk_finds_what_is_wrong():
 
 def test_the_tables_name_no_type_that_is_not_told():
     fields = [
-        each for operation in ALL.values() for each in (operation.request, operation.response)
+        each
+        for operation in OPERATIONS_BY_NAME.values()
+        for each in (operation.request, operation.response)
     ]
     named = {element_of(name) for each in (*fields, *TYPES.values()) for name in each.values()}
 
@@ -147,7 +149,7 @@ def test_the_tables_name_no_type_that_is_not_told():
 
 def test_the_thirteen_are_thirteen_and_no_path_stands_twice():
     assert len(OPERATIONS) == 13
-    assert len({each.path for each in ALL.values()}) == len(ALL) == 20
+    assert len({each.path for each in OPERATIONS_BY_NAME.values()}) == len(OPERATIONS_BY_NAME) == 20
 
 
 # --- Real answers ---------------------------------------------------------------------------------
@@ -171,20 +173,20 @@ def test_the_good_requests_have_every_field_of_the_contract(world, operation):
 def test_every_answer_is_as_the_contract_says_and_every_field_of_it_occurs(world):
     comparison = conformance.Comparison()
 
-    for name, operation in ALL.items():
+    for name, operation in OPERATIONS_BY_NAME.items():
         response = world.call(name, AppVersion="2.10.0")
         assert response.status_code == 200, (name, response.content)
         comparison.answer(operation, response.json())
         # Only what was asked for, in full.
         assert list(response.json()) == ["Success", *operation.response], name
     refusal = world.call("Get reservation", Id=None)
-    comparison.answer(ALL["Get reservation"], refusal.json())
+    comparison.answer(OPERATIONS_BY_NAME["Get reservation"], refusal.json())
 
     assert list(comparison.differences) == []
     seen = comparison.seen
     # A CenterInfo alone is only answered where nothing was searched for.
     seen["CenterInfo"] |= {name for name in seen["CenterInfoFull"] if name in TYPES["CenterInfo"]}
-    answered = conformance.types_of(ALL.values()) | {"ResponseError"}
+    answered = conformance.types_of(OPERATIONS_BY_NAME.values()) | {"ResponseError"}
     never = {(name, field) for name in answered for field in comparison.unseen(name)}
     assert never == NEVER_ANSWERED
     # Types that only go in.
@@ -196,7 +198,10 @@ def test_every_refusal_is_as_the_contract_says(world, operation):
     comparison = conformance.Comparison()
     requests = [
         {"AppVersion": 1},
-        {**world.signed(operation, {}), **{name: {"Is": "wrong"} for name in operation.request}},
+        {
+            **world.with_token(operation, {}),
+            **{name: {"Is": "wrong"} for name in operation.request},
+        },
         {**world.body(operation), "Token": "wrong"},
     ]
 
@@ -229,7 +234,7 @@ def test_the_values_of_enumerations_are_those_that_the_contract_names_and_more()
 
 def test_app_version_is_part_of_every_request(world):
     assert list(REQUEST_BASE) == ["AppVersion"]
-    for name in ALL:
+    for name in OPERATIONS_BY_NAME:
         assert world.call(name, AppVersion=7).json()["Error"]["Details"].startswith("AppVersion:")
 
 
@@ -257,7 +262,7 @@ def test_app_version_is_part_of_every_request(world):
 def test_a_difference_is_told_by_the_fields_path(body, difference):
     comparison = conformance.Comparison()
 
-    comparison.answer(ALL["Sign in"], body)
+    comparison.answer(OPERATIONS_BY_NAME["Sign in"], body)
 
     assert f"/api/sign-in: {difference}" in comparison.differences
 
@@ -284,7 +289,8 @@ def test_a_difference_in_a_list_is_told_once():
     rates = [{"Id": 1, "Rate": {"Hourly": "25"}}, {"Id": 2, "Rate": {"Hourly": "30"}}]
 
     comparison.answer(
-        ALL["Search locations"], {"Success": True, "Centers": [{"MeetingRooms": rates}]}
+        OPERATIONS_BY_NAME["Search locations"],
+        {"Success": True, "Centers": [{"MeetingRooms": rates}]},
     )
 
     assert list(comparison.differences) == [

@@ -15,15 +15,15 @@ NINE = dt.datetime(2027, 3, 1, 16, tzinfo=dt.UTC)
 def test_templates_spell_as_python_does():
     with timezone.override(DENVER):
         local = timezone.localtime(NINE)
-        assert date_format(local, "DATETIME_FORMAT") == dates.moment(NINE, DENVER)
-        assert date_format(local.date()) == dates.day(local)
-        assert date_format(local, "YEAR_MONTH_FORMAT") == dates.month(local)
+        assert date_format(local, "DATETIME_FORMAT") == dates.format_datetime(NINE, DENVER)
+        assert date_format(local.date()) == dates.format_day(local)
+        assert date_format(local, "YEAR_MONTH_FORMAT") == dates.format_month(local)
 
 
 def test_the_day_is_told_again_where_it_is_another():
     later = NINE + dt.timedelta(hours=17)
 
-    assert dates.span(NINE, NINE + dt.timedelta(hours=2), DENVER) == (
+    assert dates.format_span(NINE, NINE + dt.timedelta(hours=2), DENVER) == (
         "Mon 2027-03-01 09:00 - 11:00"
     )
-    assert dates.hours(NINE, later, DENVER) == "09:00 - Tue 2027-03-02 02:00"
+    assert dates.format_hours(NINE, later, DENVER) == "09:00 - Tue 2027-03-02 02:00"

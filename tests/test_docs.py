@@ -8,7 +8,7 @@ from django.core.management import get_commands
 
 from reservations.models import LineItemType
 from reservations.models.status import Status
-from roombook.api.exceptions import STATUSES
+from roombook.api.exceptions import HTTP_STATUSES
 from tests.contract import EXTENSIONS, OPERATIONS, TYPES
 
 ROOT = Path(__file__).parent.parent
@@ -57,9 +57,9 @@ def test_every_error_is_told_with_its_status(page):
         if len(statuses) == len(codes):
             told |= dict(zip(codes, statuses, strict=True))
         elif statuses:
-            told |= {code: statuses[0] for code in codes if code in STATUSES}
+            told |= {code: statuses[0] for code in codes if code in HTTP_STATUSES}
 
-    assert told == STATUSES
+    assert told == HTTP_STATUSES
 
 
 def test_the_readme_lists_every_setting_with_its_default():

@@ -19,14 +19,14 @@ def test_what_is_empty_counts_as_not_set(given, empty):
     if empty is not None:
         given(empty)
 
-    assert env.text("TRIAL", "default") == "default"
-    assert env.flag("TRIAL", default=True) is True
-    assert env.number("TRIAL", 7) == 7
-    assert env.choice("TRIAL", "a", ["a", "b"]) == "a"
-    assert env.names("TRIAL") == []
-    assert not env.is_given("TRIAL")
+    assert env.read_text("TRIAL", "default") == "default"
+    assert env.read_bool("TRIAL", default=True) is True
+    assert env.read_int("TRIAL", 7) == 7
+    assert env.read_choice("TRIAL", "a", ["a", "b"]) == "a"
+    assert env.read_list("TRIAL") == []
+    assert not env.is_set("TRIAL")
     with pytest.raises(ImproperlyConfigured, match=r"^TRIAL is not set, and it has no default\.$"):
-        env.text("TRIAL", env.Required)
+        env.read_text("TRIAL", env.Required)
 
 
 @pytest.mark.parametrize(
@@ -35,17 +35,17 @@ def test_what_is_empty_counts_as_not_set(given, empty):
 def test_yes_and_no(given, value, read):
     given(value)
 
-    assert env.flag("TRIAL", default=not read) is read
+    assert env.read_bool("TRIAL", default=not read) is read
 
 
 def test_texts_numbers_choices_and_lists(given):
     given(" 12 ")
-    assert env.text("TRIAL") == "12"
-    assert env.number("TRIAL", 0, least=12) == 12
-    assert env.choice("TRIAL", "a", ["a", "12"]) == "12"
-    assert env.is_given("TRIAL")
+    assert env.read_text("TRIAL") == "12"
+    assert env.read_int("TRIAL", 0, least=12) == 12
+    assert env.read_choice("TRIAL", "a", ["a", "12"]) == "12"
+    assert env.is_set("TRIAL")
     given("a, b,,c ")
-    assert env.names("TRIAL") == ["a", "b", "c"]
+    assert env.read_list("TRIAL") == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("value", ["ture", "2", "none"])
@@ -53,7 +53,7 @@ def test_no_third_answer(given, value):
     given(value)
 
     with pytest.raises(ImproperlyConfigured, match=f"^TRIAL: '{value}' is neither true nor false"):
-        env.flag("TRIAL", default=False)
+        env.read_bool("TRIAL", default=False)
 
 
 @pytest.mark.parametrize("value", ["-1", "0", "1.5", "1_0", "ten", "٣", "0x10"])
@@ -61,14 +61,14 @@ def test_no_half_numbers(given, value):
     given(value)
 
     with pytest.raises(ImproperlyConfigured, match=r"^TRIAL: .* is not a whole number of at least"):
-        env.number("TRIAL", 5, least=1)
+        env.read_int("TRIAL", 5, least=1)
 
 
 def test_no_choice_beside_those_that_there_are(given):
     given("cash")
 
     with pytest.raises(ImproperlyConfigured, match=r"^TRIAL: 'cash' is not one of: card, bank"):
-        env.choice("TRIAL", "card", ["card", "bank"])
+        env.read_choice("TRIAL", "card", ["card", "bank"])
 
 
 @pytest.mark.parametrize(
@@ -85,7 +85,7 @@ def test_a_wrong_database_is_named_but_its_password_is_not_repeated(given, url):
     given(url)
 
     with pytest.raises(ImproperlyConfigured) as raised:
-        env.database("TRIAL", "sqlite:///x")
+        env.read_database_url("TRIAL", "sqlite:///x")
 
     assert str(raised.value) == "TRIAL: is not a postgres:// or sqlite:// address."
     assert raised.value.__suppress_context__
@@ -95,14 +95,14 @@ def test_a_value_may_stand_in_a_file(given, tmp_path):
     (tmp_path / "secret").write_text("from a file\n")
     given(str(tmp_path / "secret"), "TRIAL_IN_FILE_FILE")
 
-    assert env.text("TRIAL_IN_FILE") == "from a file"
+    assert env.read_text("TRIAL_IN_FILE") == "from a file"
 
 
 def test_a_file_that_is_not_there_is_named(given):
     given("/nowhere/at/all", "TRIAL_FILE")
 
     with pytest.raises(ImproperlyConfigured, match=r"^TRIAL_FILE: this file cannot be read"):
-        env.text("TRIAL")
+        env.read_text("TRIAL")
 
 
 def test_the_environment_wins_over_a_settings_file(given, monkeypatch, tmp_path):
@@ -111,8 +111,8 @@ def test_the_environment_wins_over_a_settings_file(given, monkeypatch, tmp_path)
     os.environ["TRIAL"] = "environment"
     (tmp_path / "settings").write_text("# a comment\nTRIAL=file\nTRIAL_TWO=also # read\n")
 
-    env.read_file(tmp_path / "settings")
-    env.read_file(tmp_path / "there is none")
+    env.load_file(tmp_path / "settings")
+    env.load_file(tmp_path / "there is none")
 
     assert os.environ["TRIAL"] == "environment"
     assert os.environ["TRIAL_TWO"].startswith("also")

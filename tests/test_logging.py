@@ -13,13 +13,13 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from roombook.logging import (
-    AddRequestId,
-    JsonLines,
-    PlainLines,
-    cards_among,
+    JsonLogFormatter,
+    PlainLogFormatter,
+    RequestIdFilter,
+    find_cards,
+    iter_card_windows,
     mask_cards,
     request_id,
-    windows,
 )
 from roombook.luhn import passes_luhn
 
@@ -80,20 +80,20 @@ def test_masking_twice_is_masking_once(text):
 
 def test_the_work_grows_with_the_length_of_a_run_and_no_faster():
     for groups in (100, 1000, 10_000):
-        assert len(list(windows([1] * groups))) <= 8 * groups
+        assert len(list(iter_card_windows([1] * groups))) <= 8 * groups
 
 
 def test_a_long_run_of_digits_is_no_work():
-    assert list(windows([20] * 1000)) == []
-    assert cards_among(["1"]) == []
+    assert list(iter_card_windows([20] * 1000)) == []
+    assert find_cards(["1"]) == []
 
 
-@pytest.fixture(params=[JsonLines, PlainLines])
+@pytest.fixture(params=[JsonLogFormatter, PlainLogFormatter])
 def logger(request):
     """A logger with a handler as the settings describe it; `written()` tells what came out."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
-    handler.addFilter(AddRequestId())
+    handler.addFilter(RequestIdFilter())
     handler.setFormatter(request.param())
     logger = logging.Logger("trial")
     logger.addHandler(handler)
@@ -128,7 +128,7 @@ def test_a_json_line_is_one_object_for_machines():
         {"name": "trial", "levelname": "INFO", "msg": "two\nlines", "request_id": "r", "ms": 1.5}
     )
 
-    line = JsonLines().format(record)
+    line = JsonLogFormatter().format(record)
 
     assert "\n" not in line
     assert {k: v for k, v in json.loads(line).items() if k != "time"} == {
@@ -143,7 +143,10 @@ def test_a_json_line_is_one_object_for_machines():
 def test_every_handler_masks():
     for handler in settings.LOGGING["handlers"].values():
         factory = settings.LOGGING["formatters"][handler["formatter"]]["()"]
-        assert factory in {"roombook.logging.JsonLines", "roombook.logging.PlainLines"}
+        assert factory in {
+            "roombook.logging.JsonLogFormatter",
+            "roombook.logging.PlainLogFormatter",
+        }
     assert logging.getLogger("django").handlers == []
 
 

@@ -9,14 +9,14 @@ from django.test import RequestFactory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roombook.logging import JsonLines, PlainLines, mask_cards, request_id
+from roombook.logging import JsonLogFormatter, PlainLogFormatter, mask_cards, request_id
 from roombook.middleware import (
-    LONGEST_PATH,
-    USABLE_ID,
-    ContentSecurityPolicy,
-    RequestId,
-    RequestLog,
-    client_address,
+    MAX_LOGGED_PATH_LENGTH,
+    USABLE_REQUEST_ID,
+    ContentSecurityPolicyMiddleware,
+    RequestIdMiddleware,
+    RequestLogMiddleware,
+    get_client_address,
 )
 
 requests = RequestFactory()
@@ -31,7 +31,7 @@ def ok(_):
 
 @pytest.mark.parametrize("offered", ["a", "A-b_c.9", "x" * 64])
 def test_a_usable_id_of_the_client_comes_back(offered):
-    response = RequestId(ok)(requests.get("/", headers={"X-Request-ID": offered}))
+    response = RequestIdMiddleware(ok)(requests.get("/", headers={"X-Request-ID": offered}))
 
     assert response["X-Request-ID"] == offered
 
@@ -41,39 +41,43 @@ def test_any_other_id_is_replaced(offered):
     request = requests.get("/")
     request.META["HTTP_X_REQUEST_ID"] = offered
 
-    made = RequestId(ok)(request)["X-Request-ID"]
+    made = RequestIdMiddleware(ok)(request)["X-Request-ID"]
 
     assert made != offered
-    assert USABLE_ID.fullmatch(made)
+    assert USABLE_REQUEST_ID.fullmatch(made)
 
 
 @pytest.mark.parametrize(
     "offered", ["4242424242424242", "a.4242-4242-4242-4242", "x4242_42424242-4242"]
 )
 def test_an_id_that_the_log_would_mask_is_replaced(offered):
-    made = RequestId(ok)(requests.get("/", headers={"X-Request-ID": offered}))["X-Request-ID"]
+    made = RequestIdMiddleware(ok)(requests.get("/", headers={"X-Request-ID": offered}))[
+        "X-Request-ID"
+    ]
 
     assert made != offered
     assert mask_cards(made) == made
 
 
 def test_no_id_of_ours_holds_a_digit():
-    ids = [RequestId(ok)(requests.get("/"))["X-Request-ID"] for _ in range(20)]
+    ids = [RequestIdMiddleware(ok)(requests.get("/"))["X-Request-ID"] for _ in range(20)]
 
     assert all(each.isalpha() for each in ids)
     assert len(set(ids)) == 20
 
 
-@given(st.from_regex(USABLE_ID, fullmatch=True))
+@given(st.from_regex(USABLE_REQUEST_ID, fullmatch=True))
 def test_the_id_of_the_answer_stands_in_every_line(offered):
     lines = []
 
     def view(_):
         record = logging.makeLogRecord({"msg": "12", "request_id": request_id.get()})
-        lines.extend(how().format(record) for how in (PlainLines, JsonLines))
+        lines.extend(how().format(record) for how in (PlainLogFormatter, JsonLogFormatter))
         return HttpResponse()
 
-    told = RequestId(view)(requests.get("/", headers={"X-Request-ID": offered}))["X-Request-ID"]
+    told = RequestIdMiddleware(view)(requests.get("/", headers={"X-Request-ID": offered}))[
+        "X-Request-ID"
+    ]
 
     assert len(lines) == 2
     assert all(told in line for line in lines)
@@ -83,7 +87,7 @@ def test_the_id_is_known_while_the_request_runs_and_forgotten_after():
     def view(_):
         return HttpResponse(request_id.get())
 
-    response = RequestId(view)(requests.get("/", headers={"X-Request-ID": "abc"}))
+    response = RequestIdMiddleware(view)(requests.get("/", headers={"X-Request-ID": "abc"}))
 
     assert response.content == b"abc"
     assert request_id.get() == "-"
@@ -94,7 +98,7 @@ def test_a_crash_does_not_leave_the_id_to_the_next_request():
         raise RuntimeError
 
     with pytest.raises(RuntimeError):
-        RequestId(crash)(requests.get("/", headers={"X-Request-ID": "abc"}))
+        RequestIdMiddleware(crash)(requests.get("/", headers={"X-Request-ID": "abc"}))
 
     assert request_id.get() == "-"
 
@@ -112,7 +116,7 @@ def test_one_line_a_request_without_body_query_or_headers(caplog):
     )
     request.app_version = "2.4"
 
-    RequestLog(ok)(request)
+    RequestLogMiddleware(ok)(request)
 
     (record,) = caplog.records
     assert record.name == "roombook.request"
@@ -125,7 +129,7 @@ def test_one_line_a_request_without_body_query_or_headers(caplog):
 def test_a_path_cannot_forge_a_second_line(caplog):
     caplog.set_level(logging.INFO)
 
-    RequestLog(ok)(requests.get("/a%0AINFO forged"))
+    RequestLogMiddleware(ok)(requests.get("/a%0AINFO forged"))
 
     assert "\n" not in caplog.messages[0]
 
@@ -136,7 +140,7 @@ def test_a_path_cannot_forge_a_second_line(caplog):
 def test_the_logged_path_holds_no_card(caplog, path):
     caplog.set_level(logging.INFO)
 
-    RequestLog(ok)(requests.get(path))
+    RequestLogMiddleware(ok)(requests.get(path))
 
     assert "42424242" not in caplog.messages[0].replace("%20", "")
     assert "%EF%BC%94" not in caplog.messages[0].partition("card")[0]
@@ -145,9 +149,9 @@ def test_the_logged_path_holds_no_card(caplog, path):
 def test_the_logged_path_is_cut(caplog):
     caplog.set_level(logging.INFO)
 
-    RequestLog(ok)(requests.get("/api/" + "1-" * 1000))
+    RequestLogMiddleware(ok)(requests.get("/api/" + "1-" * 1000))
 
-    assert len(caplog.records[0].path) == LONGEST_PATH
+    assert len(caplog.records[0].path) == MAX_LOGGED_PATH_LENGTH
 
 
 # --- Host ---------------------------------------------------------------------------------------
@@ -169,7 +173,7 @@ def test_a_request_for_another_host_is_refused_in_the_contracts_words(client, se
 
 
 def test_pages_load_from_here_only():
-    policy = ContentSecurityPolicy(ok)(requests.get("/"))["Content-Security-Policy"]
+    policy = ContentSecurityPolicyMiddleware(ok)(requests.get("/"))["Content-Security-Policy"]
 
     assert "default-src 'none'" in policy
     assert "frame-ancestors 'none'" in policy
@@ -179,7 +183,7 @@ def test_pages_load_from_here_only():
 def test_pictures_may_come_from_where_they_are_kept(settings):
     settings.MEDIA_URL = "https://pictures.example.com/rooms/"
 
-    policy = ContentSecurityPolicy(ok)(requests.get("/"))["Content-Security-Policy"]
+    policy = ContentSecurityPolicyMiddleware(ok)(requests.get("/"))["Content-Security-Policy"]
 
     assert "img-src 'self' https://pictures.example.com;" in policy
 
@@ -188,7 +192,10 @@ def test_a_view_may_have_a_policy_of_its_own():
     def view(_):
         return HttpResponse(headers={"Content-Security-Policy": "its own"})
 
-    assert ContentSecurityPolicy(view)(requests.get("/"))["Content-Security-Policy"] == "its own"
+    assert (
+        ContentSecurityPolicyMiddleware(view)(requests.get("/"))["Content-Security-Policy"]
+        == "its own"
+    )
 
 
 def test_developers_error_pages_keep_their_styles(settings):
@@ -197,7 +204,9 @@ def test_developers_error_pages_keep_their_styles(settings):
     def crash(_):
         return HttpResponse(status=500)
 
-    assert "Content-Security-Policy" not in ContentSecurityPolicy(crash)(requests.get("/"))
+    assert "Content-Security-Policy" not in ContentSecurityPolicyMiddleware(crash)(
+        requests.get("/")
+    )
 
 
 @pytest.mark.django_db
@@ -208,7 +217,7 @@ def test_every_page_of_the_service_is_guarded(client):
     assert response["X-Content-Type-Options"] == "nosniff"
     assert response["Referrer-Policy"] == "same-origin"
     assert "script-src 'self'" in response["Content-Security-Policy"]
-    assert USABLE_ID.fullmatch(response["X-Request-ID"])
+    assert USABLE_REQUEST_ID.fullmatch(response["X-Request-ID"])
 
 
 # --- Network address ----------------------------------------------------------------------------
@@ -218,7 +227,7 @@ def address(forwarded, remote="10.0.0.9"):
     request = requests.get("/", REMOTE_ADDR=remote)
     if forwarded is not None:
         request.META["HTTP_X_FORWARDED_FOR"] = forwarded
-    return client_address(request)
+    return get_client_address(request)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +286,7 @@ def test_an_answer_of_the_api_is_guarded_and_tells_its_length(client, path):
     assert response["X-Content-Type-Options"] == "nosniff"
     assert response["Referrer-Policy"] == "same-origin"
     assert "default-src 'none'" in response["Content-Security-Policy"]
-    assert USABLE_ID.fullmatch(response["X-Request-ID"])
+    assert USABLE_REQUEST_ID.fullmatch(response["X-Request-ID"])
 
 
 @pytest.mark.django_db

@@ -7,13 +7,13 @@ import pytest
 import time_machine
 from django.db import connection
 
-from centers.geo import Place
+from centers.geo import Coordinates
 from centers.models import Center, MeetingRoom
 from centers.search import filter_options
 from centers.search import locations as search
-from centers.search.filters import Filters
+from centers.search.filters import SearchFilters
 from payments.models import Payment, PaymentState
-from reservations.admin.dashboard.dashboard import home
+from reservations.admin.dashboard.dashboard import build_dashboard
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests import factories_centers as make
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.django_db
 HOUR = dt.timedelta(hours=1)
 IS_POSTGRES = connection.vendor == "postgresql"
 CENTERS = 3000
-DENVER = Place(39.7392, -104.9903)
+DENVER = Coordinates(39.7392, -104.9903)
 # Tables that grow with the business. The others are a page long.
 LARGE = re.compile(
     "(accounts_(apitoken|user|outboxmessage|attemptwindow)"
@@ -72,7 +72,7 @@ def no_scans(as_written):
 
 @pytest.fixture
 def many_centers(as_written):
-    model = make.center_with_room(name="Model")
+    model = make.make_center_with_room(name="Model")
     rate, kind = model.rates.get(), model.rooms.get().resource_type
     parts = make.NeighborhoodFactory.create_batch(30)
     centers = []
@@ -84,7 +84,7 @@ def many_centers(as_written):
             latitude=number * 7919 % 17900 / 100 - 89.5,
             longitude=number * 104729 % 35900 / 100 - 179.5,
         )
-        center.derive()
+        center.update_search_columns()
         centers.append(center)
     centers = Center.objects.bulk_create(centers)
     MeetingRoom.objects.bulk_create(
@@ -148,17 +148,17 @@ def scans(plan):
     ("asked", "index"),
     [
         ({}, "center_rank"),
-        ({"place": DENVER, "radius_in_miles": 1}, "center_place"),
-        ({"place": DENVER}, "center_place"),
-        ({"place": DENVER, "radius_in_miles": 500}, "center_place"),
-        ({"place": Place(-17.7, 179.9), "radius_in_miles": 500}, "center_place"),
-        ({"place": Place(89.9, 10), "radius_in_miles": 500}, "center_place"),
-        ({"place": DENVER, "radius_in_miles": 25, "query": "center 12"}, "center_place"),
+        ({"coordinates": DENVER, "radius_in_miles": 1}, "center_place"),
+        ({"coordinates": DENVER}, "center_place"),
+        ({"coordinates": DENVER, "radius_in_miles": 500}, "center_place"),
+        ({"coordinates": Coordinates(-17.7, 179.9), "radius_in_miles": 500}, "center_place"),
+        ({"coordinates": Coordinates(89.9, 10), "radius_in_miles": 500}, "center_place"),
+        ({"coordinates": DENVER, "radius_in_miles": 25, "query": "center 12"}, "center_place"),
         (
-            {"place": DENVER, "filters": Filters(capacity_low=4, only_realtime=True)},
+            {"coordinates": DENVER, "filters": SearchFilters(capacity_low=4, only_realtime=True)},
             "center_place",
         ),
-        ({"filters": Filters(capacity_low=4, only_realtime=True)}, "center_rank"),
+        ({"filters": SearchFilters(capacity_low=4, only_realtime=True)}, "center_rank"),
     ],
 )
 def test_centers_are_found_by_index(many_centers, asked, index):
@@ -175,7 +175,7 @@ def test_centers_are_found_by_index(many_centers, asked, index):
 def test_words_are_found_by_index(many_centers, no_scans):
     told = plans(lambda: search.search_locations(UserFactory(), query="center 1234"))
     first = [plan for sql, plan in told if "squared_chord" in sql]
-    matching = Center.objects.containing(["1234"]).explain()
+    matching = Center.objects.containing_words(["1234"]).explain()
 
     assert len(first) == 2  # those that are called so, and the others
     assert not [table for plan in first for table in scans(plan)]
@@ -185,7 +185,7 @@ def test_words_are_found_by_index(many_centers, no_scans):
 @pytest.mark.parametrize(
     ("asked", "index"),
     [
-        ({"place": DENVER, "radius_in_miles": 500}, "center_place"),
+        ({"coordinates": DENVER, "radius_in_miles": 500}, "center_place"),
         pytest.param({"query": "1234"}, "center_search_text", marks=pytest.mark.postgres),
     ],
 )
@@ -194,7 +194,9 @@ def test_options_of_many_are_found_by_index(
 ):
     settings.SEARCH_MAX_RESULTS = 1
     monkeypatch.setattr(
-        filter_options, "some_matching", lambda *_, **__: [()] * (filter_options.FEW + 1)
+        filter_options,
+        "load_sample",
+        lambda *_, **__: [()] * (filter_options.MAX_CENTERS_BY_ID + 1),
     )
     told = plans(lambda: search.search_locations(UserFactory(), **asked))
     one_each = [plan for sql, plan in told if "MIN(" in sql]
@@ -260,7 +262,7 @@ def test_the_front_page_finds_the_few_by_their_index(client, no_scans):
     with time_machine.travel(NOW, tick=False):
         World(client)
         many_bookings()
-        told = plans(lambda: home(AdministratorFactory(), now=NOW))
+        told = plans(lambda: build_dashboard(AdministratorFactory(), now=NOW))
     plan = "\n".join(plan for _, plan in told)
 
     for index in (

@@ -14,19 +14,18 @@ from django.test.utils import CaptureQueriesContext
 from accounts.models import ApiToken, User
 from centers.models import Center, MeetingRoom, OpeningHours, Service
 from roombook.db.compiled_queries import (
-    moment,
-    number,
-    numbered,
-    numbers,
-    prepared,
-    real,
-    text,
-    texts,
-    written_once,
+    compiled_query,
+    datetime_param,
+    float_param,
+    int_list_param,
+    int_param,
+    text_list_param,
+    text_param,
+    with_numbered_placeholders,
 )
 from roombook.db.transactions import in_transaction
 from tests import factories_centers as make
-from tests.factories_people import UserFactory, token_of
+from tests.factories_people import UserFactory, issue_token
 
 pytestmark = pytest.mark.django_db
 
@@ -36,10 +35,10 @@ def rooms():
     return [make.MeetingRoomFactory(capacity=capacity) for capacity in (4, 8, 12)]
 
 
-@prepared
+@compiled_query(keep_plan=True)
 def larger_rooms() -> "models.QuerySet[MeetingRoom]":
     return (
-        MeetingRoom.objects.filter(capacity__gte=number("seats"))
+        MeetingRoom.objects.filter(capacity__gte=int_param("seats"))
         .select_related("center", "rate", "resource_type")
         .annotate(is_open=Exists(OpeningHours.objects.filter(center=OuterRef("center"))))
         .order_by("pk")
@@ -80,10 +79,10 @@ def test_each_call_has_values_of_its_own(rooms):
 def test_the_function_runs_once(rooms):
     runs = []
 
-    @prepared
+    @compiled_query(keep_plan=True)
     def by_id():
         runs.append(1)
-        return MeetingRoom.objects.filter(pk=number("room"))
+        return MeetingRoom.objects.filter(pk=int_param("room"))
 
     assert [by_id(room=room.pk) for room in rooms] == [[room] for room in rooms]
     assert len(runs) == 1
@@ -92,12 +91,12 @@ def test_the_function_runs_once(rooms):
 def test_what_the_words_depend_on_is_written_once_each(rooms):
     runs = []
 
-    @prepared
+    @compiled_query(keep_plan=True)
     def narrowed(words, limit):
         runs.append((words, limit))
         found = Center.objects.order_by("pk")
         for place in range(words):
-            found = found.filter(search_text__contains=text(f"word{place}"))
+            found = found.filter(search_text__contains=text_param(f"word{place}"))
         return found[:limit]
 
     first = rooms[0].center
@@ -111,22 +110,22 @@ def test_what_the_words_depend_on_is_written_once_each(rooms):
 
 def test_values_of_every_kind_come_and_go():
     user = UserFactory()
-    token_of(user)
+    issue_token(user)
     noon = dt.time(12, 30)
     make.OpeningHoursFactory(
         center=make.CenterFactory(latitude=12.25, longitude=3.5), weekday=6, opens=noon
     )
 
-    @prepared
+    @compiled_query(keep_plan=True)
     def tokens():
         return ApiToken.objects.filter(
-            user__email=text("email"), expires_at__gt=moment("now")
+            user__email=text_param("email"), expires_at__gt=datetime_param("now")
         ).values_list("user_id", "expires_at", "user__is_active")
 
-    @prepared
+    @compiled_query(keep_plan=True)
     def hours():
         return OpeningHours.objects.filter(
-            center__latitude__gte=real("south"), weekday=number("day")
+            center__latitude__gte=float_param("south"), weekday=int_param("day")
         ).values_list("opens", "center__latitude", "center__tax_rate")
 
     token = ApiToken.objects.get()
@@ -139,17 +138,17 @@ def test_values_of_every_kind_come_and_go():
 
 
 def test_any_of_many(rooms):
-    @prepared
+    @compiled_query(keep_plan=True)
     def some():
-        return MeetingRoom.objects.filter(pk__any_of=numbers("ids")).order_by("pk")
+        return MeetingRoom.objects.filter(pk__any_of=int_list_param("ids")).order_by("pk")
 
-    @prepared
+    @compiled_query(keep_plan=True)
     def of_centers():
-        return MeetingRoom.objects.filter(center__any_of=numbers("ids")).order_by("pk")
+        return MeetingRoom.objects.filter(center__any_of=int_list_param("ids")).order_by("pk")
 
-    @prepared
+    @compiled_query(keep_plan=True)
     def named():
-        return MeetingRoom.objects.filter(name__any_of=texts("names")).order_by("pk")
+        return MeetingRoom.objects.filter(name__any_of=text_list_param("names")).order_by("pk")
 
     one, _, three = rooms
     assert some(ids=[three.pk, one.pk, 0]) == [one, three]
@@ -159,9 +158,11 @@ def test_any_of_many(rooms):
 
 
 def test_a_value_is_never_a_part_of_the_statement(rooms):
-    @prepared
+    @compiled_query(keep_plan=True)
     def named():
-        return MeetingRoom.objects.filter(Q(name=text("name")) | Q(provider=text("name")))
+        return MeetingRoom.objects.filter(
+            Q(name=text_param("name")) | Q(provider=text_param("name"))
+        )
 
     assert named(name="x' OR '1'='1") == []
     assert named(name="%s") == []
@@ -170,13 +171,13 @@ def test_a_value_is_never_a_part_of_the_statement(rooms):
 def test_rows_of_several_tables(rooms):
     service = make.ServiceFactory(center=rooms[0].center)
 
-    @prepared
+    @compiled_query(keep_plan=True)
     def names():
         return (
-            MeetingRoom.objects.filter(center=number("center"))
+            MeetingRoom.objects.filter(center=int_param("center"))
             .values_list("name")
             .union(
-                Service.objects.filter(center=number("center")).order_by().values_list("name"),
+                Service.objects.filter(center=int_param("center")).order_by().values_list("name"),
                 all=True,
             )
         )
@@ -186,9 +187,9 @@ def test_rows_of_several_tables(rooms):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_lock_needs_a_transaction():
-    @prepared
+    @compiled_query(keep_plan=True)
     def locked():
-        return User.objects.filter(pk=number("user")).select_for_update()
+        return User.objects.filter(pk=int_param("user")).select_for_update()
 
     user = UserFactory()
     with transaction.atomic():
@@ -204,7 +205,7 @@ def test_a_value_that_is_missing_is_a_defect():
 
 
 def test_a_prefetch_is_refused():
-    @prepared
+    @compiled_query(keep_plan=True)
     def with_rooms():
         return Center.objects.prefetch_related("rooms")
 
@@ -251,7 +252,7 @@ def test_no_statement_is_prepared_where_a_pooler_may_stand(rooms, monkeypatch):
     ],
 )
 def test_places_as_postgresql_names_them(sql, told):
-    assert numbered(sql) == told
+    assert with_numbered_placeholders(sql) == told
 
 
 # --- On PostgreSQL: whether a connection is alive -------------------------------------------------
@@ -322,9 +323,9 @@ def test_a_migration_that_changes_a_column_makes_no_kept_plan_fail(rooms, widene
     assert larger_rooms(seats=12) == [rooms[2]]
 
 
-@written_once
+@compiled_query(keep_plan=False)
 def rooms_for_sure() -> "models.QuerySet[Any, Any]":
-    return MeetingRoom.objects.filter(capacity__gte=number("seats")).values_list("pk")
+    return MeetingRoom.objects.filter(capacity__gte=int_param("seats")).values_list("pk")
 
 
 def write_anew(has_begun):

@@ -12,10 +12,10 @@ from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
 from accounts.models import AttemptWindow
-from accounts.outbox import OutboxMessage, State
+from accounts.outbox import OutboxMessage, OutboxState
 from payments.gateways.sandbox_models import SandboxPayment
 from reservations.booking import history
-from roombook.db.compiled_queries import moment, number, text
+from roombook.db.compiled_queries import datetime_param, int_param, text_param
 from roombook.db.prepared_writes import Update, insert_unless_there, prepared_update
 from tests.factories_people import UserFactory
 from tests.factories_reservations import ReservationFactory
@@ -77,7 +77,7 @@ def test_an_update_writes_what_djangos_own_would():
     mine, theirs = a_mail(), a_mail()
     mine.save()
     theirs.save()
-    became = {"state": State.SENT, "sent_at": NOW, "next_attempt_at": None, "attempts": 2}
+    became = {"state": OutboxState.SENT, "sent_at": NOW, "next_attempt_at": None, "attempts": 2}
     for name, value in became.items():
         setattr(mine, name, value)
     mine.subject = "Not saved"
@@ -155,9 +155,9 @@ def test_a_refused_row_spoils_its_transaction_as_ever():
 
 def test_the_history_keeps_what_it_was_told():
     reservation = ReservationFactory()
-    history.record(reservation, {"status": ("New", "Pending")}, by=None, now=NOW)
+    history.record_changes(reservation, {"status": ("New", "Pending")}, by=None, now=NOW)
 
-    entry = history.of(reservation).get()
+    entry = history.get_changes(reservation).get()
     assert entry.changes == {"status": ["New", "Pending"]}
     assert (entry.object_id, entry.actor, entry.additional_data) == (reservation.pk, None, None)
 
@@ -201,8 +201,10 @@ def test_a_row_that_breaks_a_rule_is_refused_where_one_that_is_there_would_be_le
 
 @prepared_update
 def doubled() -> Update:
-    rows = AttemptWindow.objects.filter(Q(since__lte=moment("since")) | Q(count=0), key=text("key"))
-    return rows, {"count": F("count") * 2 + number("more"), "since": moment("now")}
+    rows = AttemptWindow.objects.filter(
+        Q(since__lte=datetime_param("since")) | Q(count=0), key=text_param("key")
+    )
+    return rows, {"count": F("count") * 2 + int_param("more"), "since": datetime_param("now")}
 
 
 def test_a_change_of_many_rows_is_what_the_queryset_would_do():
@@ -224,7 +226,7 @@ def test_a_change_that_fails_spoils_its_transaction_as_ever():
 
     @prepared_update
     def below_nothing():
-        return AttemptWindow.objects.filter(key=text("key")), {"count": F("count") - 1}
+        return AttemptWindow.objects.filter(key=text_param("key")), {"count": F("count") - 1}
 
     with transaction.atomic():
         with pytest.raises(IntegrityError):
@@ -239,7 +241,7 @@ def test_it_is_written_once():
     @prepared_update
     def counted() -> "tuple[models.QuerySet[AttemptWindow], dict[str, object]]":
         runs.append(1)
-        return AttemptWindow.objects.filter(key=text("key")), {"count": number("count")}
+        return AttemptWindow.objects.filter(key=text_param("key")), {"count": int_param("count")}
 
     assert [counted(key="a", count=1), counted(key="b", count=2)] == [0, 0]
     assert len(runs) == 1

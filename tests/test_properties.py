@@ -10,11 +10,11 @@ from roombook import urls
 from roombook.api import csv_table
 from tests.contract import EXTENSIONS, OPERATIONS
 from tests.http import jsonp, post
-from tests.world import ALL
+from tests.world import OPERATIONS_BY_NAME
 
 EVERY = [pytest.param(each, id=each.name) for each in (*OPERATIONS, *EXTENSIONS)]
-TABLES = [*zip(urls.contract, OPERATIONS), *zip(urls.extensions, EXTENSIONS)]  # noqa: B905
-ROWS = {told.name: address.callback.cls.csv_rows for address, told in TABLES}
+TABLES = [*zip(urls.contract_paths, OPERATIONS), *zip(urls.extension_paths, EXTENSIONS)]  # noqa: B905
+ROWS = {told.name: address.callback.cls.csv_rows_field for address, told in TABLES}
 
 # What a database can hold: no NUL, no half of a surrogate pair.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
@@ -22,8 +22,8 @@ RISKY = st.text("'=+-@\t\r\n\",;. a1é\u2028\ufeff</", max_size=8)
 
 
 @pytest.fixture
-def world(same_world):
-    return same_world
+def world(world_copy):
+    return world_copy
 
 
 def as_cells(value):
@@ -56,7 +56,9 @@ def settled(body, name):
 def in_csv(world, name, **instead):
     response = world.call(name, ".csv", **instead)
     assert response["Content-Type"] == "text/csv; charset=utf-8"
-    return response.status_code, csv_table.read_answer(response.content.decode(), rows=ROWS[name])
+    return response.status_code, csv_table.parse_response(
+        response.content.decode(), rows=ROWS[name]
+    )
 
 
 @pytest.mark.parametrize("operation", EVERY)
@@ -93,13 +95,13 @@ def test_refusals_say_the_same_too(world, operation):
 @pytest.mark.parametrize("operation", EVERY)
 def test_what_json_asks_csv_can_ask(world, operation):
     """A request flattened by the same rule is the same request."""
-    fields = world.signed(operation, world.body(operation))
-    cells = {csv_table.name_of(path): text for path, text in csv_table.leaves(fields)} or {
-        "AppVersion": ""
-    }
+    fields = world.with_token(operation, world.body(operation))
+    cells = {
+        csv_table.join_path(path): text for path, text in csv_table.iterate_leaves(fields)
+    } or {"AppVersion": ""}
 
-    assert csv_table.read_request(csv_of(cells)) == (as_cells(fields) or {})
-    response = world.undone(
+    assert csv_table.parse_request(csv_of(cells)) == (as_cells(fields) or {})
+    response = world.call_and_roll_back(
         lambda: world.client.post(
             f"{operation.path}.json", data=csv_of(cells), content_type="text/csv"
         )
@@ -145,7 +147,7 @@ def test_whatever_staff_and_customers_write_every_format_says_the_same(world):
                 assert in_csv(world, name, **instead) == (200, as_cells(body))
                 assert jsonp(world.call(name, "?callback=f", **instead), "f") == body
 
-        world.undone(ask)
+        world.call_and_roll_back(ask)
 
     check()
 
@@ -167,7 +169,7 @@ def test_many_rows_are_read_back_row_by_row(world):
 
 
 def test_the_good_requests_are_of_every_operation():
-    assert set(ROWS) == set(ALL)
+    assert set(ROWS) == set(OPERATIONS_BY_NAME)
 
 
 def test_an_answer_is_bytes_of_utf_8(world):

@@ -12,7 +12,7 @@ from centers.models import CenterImage
 from reservations.booking import drafts, price_adjustments
 from reservations.models import Allowance, AllowanceEntry
 from tests import factories_centers as make
-from tests.world import ALL, END, NOW, START, World
+from tests.world import END, NOW, OPERATIONS_BY_NAME, START, World
 
 # A ceiling each, the Token's own query included. Raise one only with a reason.
 BUDGET = {
@@ -53,7 +53,7 @@ class Crowd(World):
             make.MeetingRoomFactory(center=self.center)
             make.LandmarkFactory(center=self.center)
             CenterImage.objects.create(center=self.center, image=f"centers/{number}.png")
-            another = make.center_with_room()
+            another = make.make_center_with_room()
             make.ServiceFactory(center=another)
             make.FavoriteFactory(user=self.ada, center=another)
             allowance = Allowance.objects.create(
@@ -115,20 +115,20 @@ def questions(crowd, name):
 def asked(client, count):
     """The statements of each operation where there are so many of everything."""
     crowd = Crowd(client, count)
-    return {name: questions(crowd, name) for name in ALL}
+    return {name: questions(crowd, name) for name in OPERATIONS_BY_NAME}
 
 
 @pytest.mark.django_db
 def test_no_operation_asks_more_often_where_there_is_more_to_show(client):
     with time_machine.travel(NOW, tick=False):
-        few = Crowd.undone(lambda: asked(client, 1))
-        many = Crowd.undone(lambda: asked(client, 20))
+        few = Crowd.call_and_roll_back(lambda: asked(client, 1))
+        many = Crowd.call_and_roll_back(lambda: asked(client, 20))
 
     for name, statements in many.items():
         more = "\n".join(each[:160] for each in statements)
         assert len(statements) == len(few[name]), f"{name} asks more for more:\n{more}"
         assert len(statements) <= BUDGET[name], f"{name} asks {len(statements)} times:\n{more}"
-    assert list(BUDGET) == list(ALL)
+    assert list(BUDGET) == list(OPERATIONS_BY_NAME)
 
 
 @pytest.mark.django_db

@@ -35,8 +35,8 @@ KINDS = {
 
 
 @pytest.fixture
-def world(same_world):
-    return same_world
+def world(world_copy):
+    return world_copy
 
 
 def values(type_name, good):
@@ -65,8 +65,8 @@ def test_requests_by_chance_are_answered(world, operation):
     @settings(max_examples=40)
     @given(objects(operation.request, good))
     def check(fields):
-        body = world.signed(operation, {**good, **fields})
-        response = world.undone(lambda: post(world.client, operation.path, body))
+        body = world.with_token(operation, {**good, **fields})
+        response = world.call_and_roll_back(lambda: post(world.client, operation.path, body))
         assert response.status_code < 500
         comparison = conformance.Comparison()
         comparison.answer(operation, response.json())

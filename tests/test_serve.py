@@ -17,7 +17,7 @@ from roombook.management.commands import serve
 @pytest.mark.parametrize("text", ["", "abc", "0", "65536", "-1", "80.0"])
 def test_a_port_is_a_number(text):
     with pytest.raises(CommandError, match=f"PORT: '{text}' is not a port number"):
-        serve.usable_port(text)
+        serve.parse_free_port(text)
 
 
 def test_a_port_in_use_is_told_with_a_way_out():
@@ -27,16 +27,16 @@ def test_a_port_in_use_is_told_with_a_way_out():
         port = other.getsockname()[1]
 
         with pytest.raises(CommandError, match=f"Port {port} is in use; another one: make run"):
-            serve.usable_port(str(port))
+            serve.parse_free_port(str(port))
 
-    assert serve.usable_port(str(port)) == port
+    assert serve.parse_free_port(str(port)) == port
 
 
 @pytest.mark.django_db
 def test_the_greeting_names_accounts_only_where_they_exist():
-    bare = serve.welcome("http://127.0.0.1:8123")
+    bare = serve.render_welcome("http://127.0.0.1:8123")
     get_user_model().objects.create_user(email=serve.DEMO_ACCOUNT, password="quiet-harbour-42")
-    demo = serve.welcome("http://127.0.0.1:8123")
+    demo = serve.render_welcome("http://127.0.0.1:8123")
 
     assert "http://127.0.0.1:8123/admin/" in bare
     assert "http://127.0.0.1:8123/healthz" in bare
@@ -47,7 +47,7 @@ def test_the_greeting_names_accounts_only_where_they_exist():
 @pytest.mark.django_db
 def test_the_curl_line_signs_in_as_printed(client):
     get_user_model().objects.create_user(email=serve.DEMO_ACCOUNT, password="quiet-harbour-42")
-    greeting = serve.welcome("http://127.0.0.1:8123")
+    greeting = serve.render_welcome("http://127.0.0.1:8123")
     line = greeting[greeting.index("curl ") : greeting.index("Ctrl-C")].replace("\\\n", "")
 
     _, _, url, _, header, _, body = split(line)

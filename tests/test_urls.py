@@ -8,24 +8,27 @@ from tests.contract import EXTENSIONS, OPERATIONS
 
 
 @pytest.mark.parametrize(
-    ("table", "told"), [(urls.contract, OPERATIONS), (urls.extensions, EXTENSIONS)]
+    ("table", "told"), [(urls.contract_paths, OPERATIONS), (urls.extension_paths, EXTENSIONS)]
 )
 def test_every_operation_has_its_path_in_the_contracts_order(table, told):
     for address, operation in zip(table, told, strict=True):
         assert resolve(operation.path).route == str(address.pattern)
-        assert address.callback.cls.signed_in is operation.needs_token
+        assert address.callback.cls.requires_token is operation.needs_token
         for suffix in ("json", "csv"):
             assert resolve(f"{operation.path}.{suffix}").kwargs == {"format": suffix}
 
 
 def test_main_lists_are_the_rows_of_csv():
-    named = {address.callback.cls.csv_rows for address in (*urls.contract, *urls.extensions)}
+    named = {
+        address.callback.cls.csv_rows_field
+        for address in (*urls.contract_paths, *urls.extension_paths)
+    }
 
     assert named == {None, "Centers", "Allowances", "Reservations"}
 
 
 def test_every_other_path_below_api_is_unknown():
     for path in ("/api", "/api/", "/api/sign-in/", "/api/sign-in.xml", "/api/SIGN-IN"):
-        assert resolve(path).func is urls.unknown_path
+        assert resolve(path).func is urls.handle_unknown_path
     with pytest.raises(Resolver404):
         resolve("/apis")

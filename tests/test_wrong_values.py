@@ -14,9 +14,9 @@ from accounts.actions import sign_out_everywhere
 from reservations.models import Reservation
 from roombook.api import csv_table
 from tests.contract import EXTENSIONS, OPERATIONS, TYPES, is_list, paths_of
-from tests.factories_people import AdministratorFactory, UserFactory, token_of
+from tests.factories_people import AdministratorFactory, UserFactory, issue_token
 from tests.http import post, post_csv
-from tests.world import ALL, CARD_NUMBER, NOW, SECURITY_CODE
+from tests.world import CARD_NUMBER, NOW, OPERATIONS_BY_NAME, SECURITY_CODE
 
 ALL_OPERATIONS = (*OPERATIONS, *EXTENSIONS)
 EVERY = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS]
@@ -100,8 +100,8 @@ TOGETHER = [
 
 
 @pytest.fixture
-def world(same_world):
-    return same_world
+def world(world_copy):
+    return world_copy
 
 
 def values_for(type_name):
@@ -171,12 +171,14 @@ def good_beside(world, operation, path):
 
 
 def send(world, operation, body):
-    return world.undone(lambda: post(world.client, operation.path, world.signed(operation, body)))
+    return world.call_and_roll_back(
+        lambda: post(world.client, operation.path, world.with_token(operation, body))
+    )
 
 
 def send_cells(world, operation, cells):
     """As CSV, to be answered in JSON."""
-    return world.undone(
+    return world.call_and_roll_back(
         lambda: post_csv(
             world.client, operation.path, cells, headers={"Accept": "application/json"}
         )
@@ -225,7 +227,7 @@ def test_null_is_the_same_as_absent(world, operation):
 def test_an_unreadable_value_makes_the_body_unreadable(world, operation):
     for name in operation.request:
         for raw in UNREADABLE:
-            fields = world.signed(operation, instead(world.body(operation), name, MARK))
+            fields = world.with_token(operation, instead(world.body(operation), name, MARK))
             text = json.dumps(fields).replace(f'"{MARK}"', raw)
             response = world.client.post(operation.path, data=text, content_type="application/json")
             body = judged(response, (name, raw[:40]))
@@ -238,8 +240,8 @@ def test_any_cell_is_taken_or_refused_by_the_fields_name(world, operation):
     for path, type_name in paths_of(operation.request):
         if operation.name == "Checkout" and path.startswith("PaymentInfo."):
             continue  # The cells of "Update payment info".
-        good = world.signed(operation, world.body(operation))
-        cells = {csv_table.name_of(each): text for each, text in csv_table.leaves(good)}
+        good = world.with_token(operation, world.body(operation))
+        cells = {csv_table.join_path(each): text for each, text in csv_table.iterate_leaves(good)}
         others = {
             name: text
             for name, text in cells.items()
@@ -256,7 +258,7 @@ def test_any_cell_is_taken_or_refused_by_the_fields_name(world, operation):
 @pytest.mark.parametrize("name", ["Update payment info", "Checkout"])
 def test_nothing_of_a_card_is_repeated(world, name):
     """Not when the card is good, and not when any field beside it is wrong."""
-    operation = ALL[name]
+    operation = OPERATIONS_BY_NAME[name]
     for path, _ in paths_of(operation.request):
         for value in ("", "abc", 0, [], {}, "2020-01-01T00:00:00Z", CARD_NUMBER):
             response = send(world, operation, instead(world.body(operation), path, value))
@@ -312,9 +314,9 @@ def test_unknown_fields_change_nothing(world, operation):
         def act():
             return post(world.client, operation.path, body), state()
 
-        return world.undone(act)
+        return world.call_and_roll_back(act)
 
-    good = world.signed(operation, world.body(operation))
+    good = world.with_token(operation, world.body(operation))
     plain, done = told_and_done(good)
     response, done_too = told_and_done(
         {**everywhere(good), **good} if not good else everywhere(good)
@@ -332,12 +334,12 @@ def test_unknown_fields_change_nothing(world, operation):
 def test_anothers_reservation_answers_as_one_that_does_not_exist(world):
     asked = [
         (each, name)
-        for each in ALL.values()
+        for each in OPERATIONS_BY_NAME.values()
         for name in each.request
         if name in {"Id", "ReservationId"}
     ]
     assert len(asked) == 6
-    staffs = token_of(AdministratorFactory())
+    staffs = issue_token(AdministratorFactory())
     for status in ("New", "Confirmed"):
         Reservation.objects.filter(pk=world.bobs_reservation.pk).update(
             status=status, hold_until=None if status == "Confirmed" else NOW
@@ -361,7 +363,7 @@ def test_anothers_reservation_answers_as_one_that_does_not_exist(world):
 
 
 def test_anothers_allowance_answers_as_one_that_does_not_exist(world):
-    operation = ALL["Update allowances"]
+    operation = OPERATIONS_BY_NAME["Update allowances"]
     answers = [
         world.call(operation.name, AllowanceIds=[number])
         for number in (world.allowances[2].pk, 2**31 - 1)
@@ -405,12 +407,12 @@ def test_a_room_of_another_center_answers_as_one_that_does_not_exist(world):
 @pytest.mark.parametrize("operation", WITH_TOKEN)
 def test_a_token_that_is_wrong_in_any_way_has_one_answer(world, operation):
     ada = UserFactory(email="gone@example.com")
-    signed_out, disabled = token_of(ada), token_of(UserFactory(is_active=False))
+    signed_out, disabled = issue_token(ada), issue_token(UserFactory(is_active=False))
     sign_out_everywhere(ada)
-    changed = token_of(ada)
+    changed = issue_token(ada)
     ada.set_password("noisy-harbour-43")
     ada.save()
-    expired = token_of(ada, age=NOW - NOW.replace(year=2026))
+    expired = issue_token(ada, age=NOW - NOW.replace(year=2026))
     wrong = [
         *(signed_out, disabled, changed, expired),
         *(world.token[:-1], f"{world.token}x", f" {world.token}", f"{world.token}\n"),

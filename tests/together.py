@@ -8,7 +8,7 @@ from typing import Any
 from django.db import connection
 
 
-def together(
+def run_concurrently(
     calls: Iterable[Callable[[], Any]], *, losers: tuple[type[Exception], ...] = ()
 ) -> list[Any]:
     """What each call returns, or the name of the error by which it lost.

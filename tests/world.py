@@ -18,7 +18,7 @@ from reservations.booking import drafts
 from reservations.models import Allowance, Partner, PromoCode, Reservation
 from roombook.api import contract
 from tests import factories_centers as make
-from tests.factories_people import PASSWORD, SavedCardFactory, UserFactory, token_of
+from tests.factories_people import PASSWORD, SavedCardFactory, UserFactory, issue_token
 from tests.http import post
 
 NOW = dt.datetime(2027, 3, 1, 15, tzinfo=dt.UTC)
@@ -26,7 +26,7 @@ NOW = dt.datetime(2027, 3, 1, 15, tzinfo=dt.UTC)
 START = dt.datetime.fromisoformat("2027-04-05T09:00:00")
 END = dt.datetime.fromisoformat("2027-04-05T14:00:00")
 
-ALL = {each.name: each for each in (*contract.OPERATIONS, *contract.EXTENSIONS)}
+OPERATIONS_BY_NAME = {each.name: each for each in (*contract.OPERATIONS, *contract.EXTENSIONS)}
 CARD_NUMBER, SECURITY_CODE = "4242424242424242", "737"
 
 ADDRESS = {
@@ -78,16 +78,16 @@ class World:
             landing_page_content="Trains.",
             coworking_landing_page_content="Desks.",
         )
-        self.center = full_center(self.neighborhood)
-        self.room = full_room(self.center)
-        self.projector = full_service(self.center)
+        self.center = make_full_center(self.neighborhood)
+        self.room = make_full_room(self.center)
+        self.projector = make_full_service(self.center)
         self.coffee = make.ServiceFactory(center=self.center, name="Coffee", bill_at_center=True)
-        self.other_center = make.center_with_room(name="Elsewhere", city="Boulder")
+        self.other_center = make.make_center_with_room(name="Elsewhere", city="Boulder")
         self.other_service = make.ServiceFactory(center=self.other_center)
         self.promo = PromoCode.objects.create(code="SPRING", percent=Decimal(10))
         self.partner = Partner.objects.create(code="ACME", name="Acme")
-        self.ada = full_user("ada@example.com")
-        self.bob = full_user("bob@example.com")
+        self.ada = make_full_user("ada@example.com")
+        self.bob = make_full_user("bob@example.com")
         make.FavoriteFactory(user=self.ada, center=self.center)
         self.allowances = [
             Allowance.objects.create(user=user, description=words, hours=2, is_automatic=automatic)
@@ -96,7 +96,7 @@ class World:
         ]
         self.reservation = self.draft(self.ada, self.room)
         self.bobs_reservation = self.draft(self.bob, self.other_center.rooms.get())
-        self.token = token_of(self.ada)
+        self.token = issue_token(self.ada)
 
     def draft(self, user: User, room: centers.MeetingRoom) -> Reservation:
         """A draft with everything: services, guests, allowances in use and usable, promo code."""
@@ -220,18 +220,18 @@ class World:
         }
         return bodies[operation.name]
 
-    def signed(self, operation: contract.Operation, body: dict[str, Any]) -> dict[str, Any]:
+    def with_token(self, operation: contract.Operation, body: dict[str, Any]) -> dict[str, Any]:
         """The body with Ada's Token where the operation wants one."""
         return {**body, "Token": self.token} if operation.needs_token else body
 
     def call(self, name: str, path_end: str = "", **instead: Any) -> Any:
         """Send the operation's good request, with these fields instead, and undo what it did."""
-        operation = ALL[name]
-        body = self.signed(operation, {**self.body(operation), **instead})
-        return self.undone(lambda: post(self.client, operation.path + path_end, body))
+        operation = OPERATIONS_BY_NAME[name]
+        body = self.with_token(operation, {**self.body(operation), **instead})
+        return self.call_and_roll_back(lambda: post(self.client, operation.path + path_end, body))
 
     @staticmethod
-    def undone(send: Any) -> Any:
+    def call_and_roll_back(send: Any) -> Any:
         """Whatever a request does is undone after it, so that the next one finds the same world.
 
         Not `atomic()`: no gateway may be asked within that.
@@ -243,7 +243,7 @@ class World:
             transaction.savepoint_rollback(before)
 
 
-def full_center(neighborhood: centers.Neighborhood) -> centers.Center:
+def make_full_center(neighborhood: centers.Neighborhood) -> centers.Center:
     center = make.CenterFactory(
         **ADDRESS,
         name="Glenarm",
@@ -255,29 +255,29 @@ def full_center(neighborhood: centers.Neighborhood) -> centers.Center:
         is_after_hours_support_enabled=True,
         tax_rate=Decimal("8.31"),
     )
-    make.open_all_week(center)
+    make.open_every_day(center)
     make.CenterImageFactory(center=center, image__width=64, image__height=40)
     make.LandmarkFactory(center=center, description="With a clock.", type="Station")
     return center
 
 
-def full_room(center: centers.Center) -> centers.MeetingRoom:
+def make_full_room(center: centers.Center) -> centers.MeetingRoom:
     return make.MeetingRoomFactory(
         center=center,
         name="Boardroom",
-        rate=full_rate(center),
+        rate=make_full_rate(center),
         provider="Rooms Inc",
-        picture=picture(),
+        picture=make_picture(),
     )
 
 
-def picture() -> ContentFile:
+def make_picture() -> ContentFile:
     written = BytesIO()
     Image.new("RGB", (64, 40)).save(written, "PNG")
     return ContentFile(written.getvalue(), name="room.png")
 
 
-def full_rate(center: centers.Center) -> centers.Rate:
+def make_full_rate(center: centers.Center) -> centers.Rate:
     """The flat price is not in use, but told."""
     return make.RateFactory(
         center=center,
@@ -288,19 +288,19 @@ def full_rate(center: centers.Center) -> centers.Rate:
     )
 
 
-def full_service(center: centers.Center) -> centers.Service:
+def make_full_service(center: centers.Center) -> centers.Service:
     return make.ServiceFactory(
         center=center,
         name="Projector",
         description="Very bright.",
-        rate=full_rate(center),
+        rate=make_full_rate(center),
         minimum_booking=1,
         needs_duration=True,
         needs_quantity=True,
     )
 
 
-def full_user(email: str) -> User:
+def make_full_user(email: str) -> User:
     user = UserFactory(
         email=email,
         company_name="Engines Ltd",

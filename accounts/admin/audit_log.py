@@ -14,27 +14,29 @@ from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from unfold.contrib.filters.admin import RangeDateFilter
 
-from accounts.admin.center_scope import OnlyEverywhere
-from accounts.models import User, canonical_email
+from accounts.admin.center_scope import AllCentersOnlyMixin
+from accounts.models import User, canonicalize_email
 from roombook import dates
 from roombook.backoffice import audit_display
-from roombook.backoffice.filters import ByTyping
-from roombook.backoffice.model_admin import ModelAdmin, ReadOnly, ReadsPage
-from roombook.ids import number
+from roombook.backoffice.filters import AutocompleteFilter
+from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, ReadOnlyMixin
+from roombook.ids import parse_id
 
-LONGEST = 160
+MAX_SUMMARY_LENGTH = 160
 
 admin.site.unregister(LogEntry)
 
 
-class Kind(admin.SimpleListFilter):
+class TrackedModelFilter(admin.SimpleListFilter):
     """By what was changed. The kinds are few; which of them occur is not asked."""
 
     title = "what"
     parameter_name = "what"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        kept = sorted(audit_display.kinds(), key=lambda model: str(model._meta.verbose_name))
+        kept = sorted(
+            audit_display.get_tracked_models(), key=lambda model: str(model._meta.verbose_name)
+        )
         return [
             (model._meta.label_lower, str(model._meta.verbose_name).capitalize()) for model in kept
         ]
@@ -47,13 +49,13 @@ class Kind(admin.SimpleListFilter):
 
 
 @admin.register(LogEntry)
-class LogEntryAdmin(ReadOnly, OnlyEverywhere, ReadsPage, ModelAdmin):
+class LogEntryAdmin(ReadOnlyMixin, AllCentersOnlyMixin, PageAnnotationsMixin, ModelAdmin):
     list_display = ("when", "who", "did", "what", "told")
     list_display_links = ("when",)
     list_filter = (
-        Kind,
+        TrackedModelFilter,
         "action",
-        ("actor", ByTyping),
+        ("actor", AutocompleteFilter),
         ("timestamp", RangeDateFilter),
     )
     list_filter_submit = True
@@ -71,23 +73,23 @@ class LogEntryAdmin(ReadOnly, OnlyEverywhere, ReadsPage, ModelAdmin):
         words = search_term.strip()
         if not words:
             return queryset, False
-        if (pk := number(words.removeprefix("#"))) is not None:
+        if (pk := parse_id(words.removeprefix("#"))) is not None:
             return queryset.filter(object_id=pk), False
-        actors = User.objects.filter(email=canonical_email(words))
+        actors = User.objects.filter(email=canonicalize_email(words))
         return queryset.filter(actor__in=list(actors.values_list("pk", flat=True))), False
 
-    def read_page(self, request: HttpRequest, rows: list[Any]) -> None:
-        for row, line in zip(rows, audit_display.told(rows), strict=True):
+    def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
+        for row, line in zip(rows, audit_display.render_entries(rows), strict=True):
             row.line = line
 
-    def _line(self, entry: Any) -> audit_display.Line:
+    def _line(self, entry: Any) -> audit_display.RenderedEntry:
         if not hasattr(entry, "line"):
-            entry.line = audit_display.told([entry])[0]
+            entry.line = audit_display.render_entries([entry])[0]
         return entry.line
 
     @admin.display(description="when (UTC)")
     def when(self, entry: LogEntry) -> str:
-        return f"{dates.moment(entry.timestamp, dt.UTC)}:{entry.timestamp:%S}"
+        return f"{dates.format_datetime(entry.timestamp, dt.UTC)}:{entry.timestamp:%S}"
 
     @admin.display(description="who")
     def who(self, entry: LogEntry) -> str:
@@ -110,7 +112,7 @@ class LogEntryAdmin(ReadOnly, OnlyEverywhere, ReadsPage, ModelAdmin):
     @admin.display(description="from what to what")
     def told(self, entry: LogEntry) -> str:
         words = self._line(entry).words
-        return words if len(words) <= LONGEST else f"{words[:LONGEST]}…"
+        return words if len(words) <= MAX_SUMMARY_LENGTH else f"{words[:MAX_SUMMARY_LENGTH]}…"
 
     @admin.display(description="from what to what")
     def in_full(self, entry: LogEntry) -> str:

@@ -17,23 +17,23 @@ from django.forms import ModelChoiceField, ModelForm, ModelMultipleChoiceField
 from django.http import HttpRequest, HttpResponse
 
 from accounts import roles
-from roombook.backoffice.typing_bases import InlinePart, PageOrInlinePart, PagePart
-from roombook.ids import number
+from roombook.backoffice.typing_bases import AnyAdminBase, InlineAdminBase, ModelAdminBase
+from roombook.ids import parse_id
 
-DJANGOS_OWN = {"add", "change", "delete", "view"}
+DJANGO_ACTIONS = {"add", "change", "delete", "view"}
 
 
-def choices(site: Any, request: HttpRequest, db_field: RelatedField) -> QuerySet | None:
+def get_scoped_choices(site: Any, request: HttpRequest, db_field: RelatedField) -> QuerySet | None:
     """The rows of their centers that a box may offer; None where rows belong to no center."""
     page = site._registry.get(db_field.related_model)
-    if not isinstance(page, AtCenters):
+    if not isinstance(page, CenterScopedMixin):
         return None
     seen = (page.permission("view"), page.permission("change"))
     rows = db_field.related_model._default_manager.all()
-    return rows.filter(roles.scope(request.user, seen, page.center_path))
+    return rows.filter(roles.get_center_filter(request.user, seen, page.center_path))
 
 
-class ScopedChoices(PageOrInlinePart):
+class ScopedChoicesMixin(AnyAdminBase):
     """Boxes of a form offer, and take, rows of their centers only."""
 
     def formfield_for_foreignkey(
@@ -51,14 +51,16 @@ class ScopedChoices(PageOrInlinePart):
     def _scoped(
         self, db_field: RelatedField, request: HttpRequest, kwargs: dict[str, Any]
     ) -> dict[str, Any]:
-        rows = None if "queryset" in kwargs else self.choices_for(db_field, request)
+        rows = None if "queryset" in kwargs else self.get_choices_for_field(db_field, request)
         return kwargs if rows is None else {**kwargs, "queryset": rows}
 
-    def choices_for(self, db_field: RelatedField, request: HttpRequest) -> QuerySet | None:
-        return choices(self.admin_site, request, db_field)
+    def get_choices_for_field(
+        self, db_field: RelatedField, request: HttpRequest
+    ) -> QuerySet | None:
+        return get_scoped_choices(self.admin_site, request, db_field)
 
 
-class Permissions(PageOrInlinePart):
+class RolePermissionsMixin(AnyAdminBase):
     """Django's questions about a row, put to the roles as well.
 
     Who may add is each class's own word: Django asks pages and inlines for it differently.
@@ -68,22 +70,29 @@ class Permissions(PageOrInlinePart):
         """What a permission of the page's model is called."""
         return f"{self.opts.app_label}.{get_permission_codename(action, self.opts)}"
 
-    def _may(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
+    def _has_role_permission(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
         """Whether their roles let them, beyond what Django asks."""
         raise NotImplementedError
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         may = super().has_view_permission(request, obj)
-        return may and (self._may(request, "view", obj) or self._may(request, "change", obj))
+        return may and (
+            self._has_role_permission(request, "view", obj)
+            or self._has_role_permission(request, "change", obj)
+        )
 
     def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return super().has_change_permission(request, obj) and self._may(request, "change", obj)
+        return super().has_change_permission(request, obj) and self._has_role_permission(
+            request, "change", obj
+        )
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return super().has_delete_permission(request, obj) and self._may(request, "delete", obj)
+        return super().has_delete_permission(request, obj) and self._has_role_permission(
+            request, "delete", obj
+        )
 
 
-class AtCenters(ScopedChoices, Permissions, PagePart):
+class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase):
     """A ModelAdmin whose rows belong to centers: list, page, boxes and actions keep to theirs.
 
     `center_path` leads from a row to its center ("room__center"); "" where the row is a center.
@@ -104,31 +113,33 @@ class AtCenters(ScopedChoices, Permissions, PagePart):
     def get_queryset(self, request: HttpRequest) -> QuerySet:
         seen = (self.permission("view"), self.permission("change"))
         rows = super().get_queryset(request)
-        return rows.filter(roles.scope(request.user, seen, self.center_path))
+        return rows.filter(roles.get_center_filter(request.user, seen, self.center_path))
 
     # Permissions of a row
 
-    def _may(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
+    def _has_role_permission(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
         center = None if obj is None or obj._state.adding else self.center_id(obj)
-        return roles.may(request.user, self.permission(action), center)
+        return roles.has_permission(request.user, self.permission(action), center)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """A new center belongs to nobody yet: only who may add everywhere makes one."""
         may = super().has_add_permission(request)
         if self.center_path:
             return may
-        return may and roles.may_everywhere(request.user, self.permission("add"))
+        return may and roles.has_permission_everywhere(request.user, self.permission("add"))
 
     # What a row may be made to belong to
 
-    def choices_for(self, db_field: RelatedField, request: HttpRequest) -> QuerySet | None:
+    def get_choices_for_field(
+        self, db_field: RelatedField, request: HttpRequest
+    ) -> QuerySet | None:
         """The box that puts a row at a center offers those where rows may be put."""
         first, _, rest = self.center_path.partition("__")
         if db_field.name != first:
-            return super().choices_for(db_field, request)
+            return super().get_choices_for_field(db_field, request)
         puts = (self.permission("add"), self.permission("change"))
         rows = db_field.related_model._default_manager.all()
-        return rows.filter(roles.scope(request.user, puts, rest))
+        return rows.filter(roles.get_center_filter(request.user, puts, rest))
 
     def save_model(
         self,
@@ -143,9 +154,9 @@ class AtCenters(ScopedChoices, Permissions, PagePart):
         """
         action = "change" if change else "add"
         if not (self.center_path or change):
-            may = roles.may_everywhere(request.user, self.permission("add"))
+            may = roles.has_permission_everywhere(request.user, self.permission("add"))
         else:
-            may = roles.may(request.user, self.permission(action), self.center_id(obj))
+            may = roles.has_permission(request.user, self.permission(action), self.center_id(obj))
         if not may:
             raise PermissionDenied
         super().save_model(request, obj, form, change)
@@ -159,12 +170,12 @@ class AtCenters(ScopedChoices, Permissions, PagePart):
         action = self.get_actions(request).get(request.POST.get("action", ""))
         for name in getattr(action and action[0], "allowed_permissions", ()):
             permission = self.action_permissions.get(name)
-            if permission is None and name in DJANGOS_OWN:
+            if permission is None and name in DJANGO_ACTIONS:
                 permission = self.permission(name)
             if permission is None:
                 raise PermissionDenied
-            allowed = roles.scope(request.user, permission, self.center_path)
-            ticked = [number(each) for each in request.POST.getlist(ACTION_CHECKBOX_NAME)]
+            allowed = roles.get_center_filter(request.user, permission, self.center_path)
+            ticked = [parse_id(each) for each in request.POST.getlist(ACTION_CHECKBOX_NAME)]
             others = queryset.filter(pk__in=[each for each in ticked if each is not None])
             if allowed and others.exclude(allowed).exists():
                 words = "Rows of centers where you may not do this were left out."
@@ -173,52 +184,59 @@ class AtCenters(ScopedChoices, Permissions, PagePart):
         return super().response_action(request, queryset)
 
 
-class OfAllCenters(ScopedChoices, Permissions, PagePart):
+class SharedRowsMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase):
     """A ModelAdmin whose rows belong to no center in particular: promo codes, types of rooms.
 
     Seen where a role says so; changed only by who may do so at every center, since a change is
     one for all of them.
     """
 
-    def _may(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
-        return roles.may_everywhere(request.user, self.permission(action))
+    def _has_role_permission(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
+        return roles.has_permission_everywhere(request.user, self.permission(action))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        return super().has_add_permission(request) and self._may(request, "add")
+        return super().has_add_permission(request) and self._has_role_permission(request, "add")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         # Django lets see who may change anywhere; here that is no right to change.
-        return request.user.has_perm(self.permission("view")) or self._may(request, "change")
+        return request.user.has_perm(self.permission("view")) or self._has_role_permission(
+            request, "change"
+        )
 
 
-class OnlyEverywhere(OfAllCenters):
+class AllCentersOnlyMixin(SharedRowsMixin):
     """Rows that are not even seen by who has a role at some centers only: mails, the history."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         may = super().has_view_permission(request, obj)
-        return may and (self._may(request, "view") or self._may(request, "change"))
+        return may and (
+            self._has_role_permission(request, "view")
+            or self._has_role_permission(request, "change")
+        )
 
 
-class ForAdministrators(PageOrInlinePart):
+class SuperuserOnlyMixin(AnyAdminBase):
     """What gives power to others: only a superuser may, whatever permissions somebody has."""
 
-    def _may(self, request: HttpRequest, obj: Any = None) -> bool:
+    def _has_role_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.is_active and request.user.is_superuser
 
-    has_module_permission = has_add_permission = _may
-    has_view_permission = has_change_permission = has_delete_permission = _may
+    has_module_permission = has_add_permission = _has_role_permission
+    has_view_permission = has_change_permission = has_delete_permission = _has_role_permission
 
 
-class InlineAtCenter(ScopedChoices, Permissions, InlinePart):
+class CenterScopedInlineMixin(ScopedChoicesMixin, RolePermissionsMixin, InlineAdminBase):
     """Rows on the page of something that belongs to a center: their permission is asked there."""
 
-    def _may(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
+    def _has_role_permission(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
         """`obj` is what the page shows."""
         page = self.admin_site._registry.get(self.parent_model)
         center = None
-        if isinstance(page, AtCenters) and obj is not None and not obj._state.adding:
+        if isinstance(page, CenterScopedMixin) and obj is not None and not obj._state.adding:
             center = page.center_id(obj)
-        return roles.may(request.user, self.permission(action), center)
+        return roles.has_permission(request.user, self.permission(action), center)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return super().has_add_permission(request, obj) and self._may(request, "add", obj)
+        return super().has_add_permission(request, obj) and self._has_role_permission(
+            request, "add", obj
+        )

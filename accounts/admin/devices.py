@@ -3,27 +3,27 @@
 import datetime as dt
 from dataclasses import dataclass
 
-from accounts.models import ApiToken, User, idle_life
+from accounts.models import ApiToken, User, get_token_idle_lifetime
 
 # Somebody with more is no person.
-MOST_TOLD = 50
+MAX_DEVICES = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Device:
+class SignedInDevice:
     since: dt.datetime
     last_used: dt.datetime
     until: dt.datetime
 
 
-def of(user: User, *, now: dt.datetime) -> list[Device]:
+def list_devices(user: User, *, now: dt.datetime) -> list[SignedInDevice]:
     """Those that were used last come first. When each was is known to the day."""
     tokens = ApiToken.objects.alive(now).filter(user=user).order_by("-expires_at", "-pk")
     return [
-        Device(
+        SignedInDevice(
             since=token.created_at,
-            last_used=max(token.created_at, token.expires_at - idle_life()),
+            last_used=max(token.created_at, token.expires_at - get_token_idle_lifetime()),
             until=token.expires_at,
         )
-        for token in tokens[:MOST_TOLD]
+        for token in tokens[:MAX_DEVICES]
     ]

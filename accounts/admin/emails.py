@@ -8,13 +8,13 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts import user_search
-from accounts.admin.center_scope import OnlyEverywhere
+from accounts.admin.center_scope import AllCentersOnlyMixin
 from accounts.outbox import OutboxMessage
-from roombook.backoffice.model_admin import ModelAdmin, ReadOnly
+from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 
 
 @admin.register(OutboxMessage)
-class OutboxMessageAdmin(ReadOnly, OnlyEverywhere, ModelAdmin):
+class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
     """Mails: waiting, sent, and given up until a person has looked."""
 
     list_display = (
@@ -40,11 +40,11 @@ class OutboxMessageAdmin(ReadOnly, OnlyEverywhere, ModelAdmin):
         about = queryset.filter(about=words)
         if about.exists():
             return about, False
-        return queryset.filter(user__in=user_search.beginning_with(words)), False
+        return queryset.filter(user__in=user_search.matching_prefix(words)), False
 
     def has_send_permission(self, request: HttpRequest) -> bool:
         """Nobody changes a mail; who may change them may send them."""
-        return self._may(request, "change")
+        return self._has_role_permission(request, "change")
 
     @admin.action(description="Send again", permissions=["send"])
     def send_again(self, request: HttpRequest, queryset: QuerySet[OutboxMessage]) -> None:

@@ -8,7 +8,7 @@ from django.contrib.auth.models import Group
 from django.http import HttpRequest
 
 from accounts import user_search
-from accounts.admin.center_scope import ForAdministrators
+from accounts.admin.center_scope import SuperuserOnlyMixin
 from accounts.models import CenterRole
 from roombook.backoffice.model_admin import ModelAdmin, TabularInline
 
@@ -16,7 +16,7 @@ admin.site.unregister(Group)
 
 
 @admin.register(Group)
-class GroupAdmin(ForAdministrators, auth_admin.GroupAdmin, ModelAdmin):
+class GroupAdmin(SuperuserOnlyMixin, auth_admin.GroupAdmin, ModelAdmin):
     """Roles. What each may do is one list; at which centers, the members or CenterRoles say."""
 
     list_display = ("name", "people")
@@ -28,7 +28,7 @@ class GroupAdmin(ForAdministrators, auth_admin.GroupAdmin, ModelAdmin):
         return f"all centers: {everywhere}, some centers: {at_centers}"
 
 
-class CenterRoleInline(ForAdministrators, TabularInline):
+class CenterRoleInline(SuperuserOnlyMixin, TabularInline):
     """The roles of one member of staff."""
 
     model = CenterRole
@@ -42,7 +42,7 @@ class CenterRoleInline(ForAdministrators, TabularInline):
 
 
 @admin.register(CenterRole)
-class CenterRoleAdmin(ForAdministrators, ModelAdmin):
+class CenterRoleAdmin(SuperuserOnlyMixin, ModelAdmin):
     list_display = ("user", "group", "center")
     list_filter = ("group",)
     list_select_related = ("user", "group", "center")
@@ -57,4 +57,4 @@ class CenterRoleAdmin(ForAdministrators, ModelAdmin):
     ) -> tuple[Any, bool]:
         if not search_term.strip():
             return queryset, False
-        return queryset.filter(user__in=user_search.beginning_with(search_term)), False
+        return queryset.filter(user__in=user_search.matching_prefix(search_term)), False

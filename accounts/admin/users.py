@@ -16,26 +16,28 @@ from unfold.forms import AdminPasswordChangeForm
 
 from accounts import actions, customer_access, limits
 from accounts.admin import devices
-from accounts.admin.center_scope import OfAllCenters
+from accounts.admin.center_scope import SharedRowsMixin
 from accounts.admin.role_admin import CenterRoleInline
-from accounts.forms import UserAddForm, UserForm
+from accounts.forms import UserAddForm, UserEditForm
 from accounts.models import ApiToken, User
 from roombook import images
 from roombook.backoffice import audit_log
-from roombook.backoffice.model_admin import ModelAdmin, ReadsPage, SavesWhatChanged
+from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, SaveChangedFieldsMixin
 
 # What only an administrator may hand out: who could tick these could do anything.
-POWERS = ("is_staff", "is_superuser", "groups", "user_permissions")
+PRIVILEGE_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
-class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, ModelAdmin):
+class UserAdmin(
+    SharedRowsMixin, PageAnnotationsMixin, SaveChangedFieldsMixin, DjangoUserAdmin, ModelAdmin
+):
     """Customers and staff. Accounts are switched off, not deleted: bookings stay theirs.
 
     Seen by who may see customers, at some centers those of these; changed by who may change them
     everywhere. Staff are changed by administrators only. Every look at one is written down.
     """
 
-    form = UserForm
+    form = UserEditForm
     add_form = UserAddForm
     change_password_form = AdminPasswordChangeForm
     list_display = ("email", "name", "company_name", "kind", "is_active", "devices", "date_joined")
@@ -61,7 +63,7 @@ class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, Mode
             },
         ),
         ("Account", {"fields": ("card", ("last_login", "date_joined"))}),
-        ("Back office", {"fields": POWERS, "classes": ("collapse",)}),
+        ("Back office", {"fields": PRIVILEGE_FIELDS, "classes": ("collapse",)}),
     )
     add_fieldsets = (
         (
@@ -84,17 +86,17 @@ class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, Mode
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         rows: QuerySet[User] = super().get_queryset(request)
-        return rows.filter(customer_access.known_to(request.user))
+        return rows.filter(customer_access.get_customer_filter(request.user))
 
     def get_search_results(
         self, request: HttpRequest, queryset: Any, search_term: str
     ) -> tuple[Any, bool]:
         if not search_term.strip():
             return queryset, False
-        found = customer_access.found_among(queryset, search_term, staff=request.user)
+        found = customer_access.search_customers(queryset, search_term, staff=request.user)
         return found, False
 
-    def read_page(self, request: HttpRequest, rows: list[Any]) -> None:
+    def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
         alive = ApiToken.objects.alive(timezone.now()).filter(user__in=rows)
         counts = dict(alive.values_list("user").annotate(Count("pk")).order_by())
         for user in rows:
@@ -142,7 +144,7 @@ class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, Mode
         context: dict[str, Any] = {}
         if user is not None and self.has_view_permission(request, user):
             context = {
-                "devices": devices.of(user, now=now),
+                "devices": devices.list_devices(user, now=now),
                 "may_sign_out": self.has_change_permission(request, user),
                 **self.about(request, user),
             }
@@ -150,7 +152,7 @@ class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, Mode
             request, object_id, form_url, context | (extra_context or {})
         )
         if user and context and request.method == "GET" and user != request.user:
-            audit_log.looked_at(user, by=request.user)
+            audit_log.record_view(user, by=request.user)
         return response
 
     def about(self, request: HttpRequest, user: User) -> dict[str, Any]:
@@ -179,7 +181,7 @@ class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, Mode
             "opts": self.opts,
             "title": f"Sign out all devices of {user}",
             "customer": user,
-            "devices": devices.of(user, now=timezone.now()),
+            "devices": devices.list_devices(user, now=timezone.now()),
         }
         return TemplateResponse(request, "office/sign_out.html", context)
 
@@ -203,7 +205,7 @@ class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, Mode
     def let_sign_in_again(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         for user in queryset:
             if self.has_change_permission(request, user):
-                limits.forgive_sign_ins(user.email)
+                limits.clear_failed_sign_ins(user.email)
                 self.log_change(request, user, "Failed sign-ins were forgotten.")
         self.message_user(request, "They can try again at once.", messages.SUCCESS)
 
@@ -211,11 +213,11 @@ class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, Mode
 
     def has_view_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         may = super().has_view_permission(request, obj)
-        return may and (obj is None or customer_access.may_be_known(request.user, obj))
+        return may and (obj is None or customer_access.can_view_customer(request.user, obj))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         """Who may not change accounts makes one for a customer by booking for them."""
-        return super().has_add_permission(request) and self._may(request, "change")
+        return super().has_add_permission(request) and self._has_role_permission(request, "change")
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         # Who may reset another's password is that other: only an administrator may touch staff.
@@ -236,7 +238,7 @@ class UserAdmin(OfAllCenters, ReadsPage, SavesWhatChanged, DjangoUserAdmin, Mode
     ) -> None:
         if "thumbnail" in form.changed_data:
             old = User.objects.filter(pk=obj.pk).first()
-            images.prepare(obj, "thumbnail")
+            images.process_upload(obj, "thumbnail")
             if old and old.thumbnail:
                 images.delete_after_commit(old.thumbnail)
         super().save_model(request, obj, form, change)

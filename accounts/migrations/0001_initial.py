@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
                     models.ImageField(
                         blank=True,
                         upload_to=roombook.images.RandomName("accounts"),
-                        validators=[roombook.images.validate],
+                        validators=[roombook.images.validate_image],
                     ),
                 ),
                 (

@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddIndex(
             model_name="user",
-            index=accounts.indexes.BeginsWith(
+            index=accounts.indexes.PrefixIndex(
                 django.contrib.postgres.indexes.OpClass(
                     django.db.models.functions.text.Lower("first_name"), name="text_pattern_ops"
                 ),
@@ -25,7 +25,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="user",
-            index=accounts.indexes.BeginsWith(
+            index=accounts.indexes.PrefixIndex(
                 django.contrib.postgres.indexes.OpClass(
                     django.db.models.functions.text.Lower("last_name"), name="text_pattern_ops"
                 ),
@@ -34,7 +34,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="user",
-            index=accounts.indexes.BeginsWith(
+            index=accounts.indexes.PrefixIndex(
                 django.contrib.postgres.indexes.OpClass(
                     django.db.models.functions.text.Lower("company_name"), name="text_pattern_ops"
                 ),

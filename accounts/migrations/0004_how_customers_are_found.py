@@ -16,7 +16,7 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddIndex(
             model_name="user",
-            index=accounts.indexes.BeginsWith(
+            index=accounts.indexes.PrefixIndex(
                 django.contrib.postgres.indexes.OpClass(
                     django.db.models.functions.text.Lower("phone_number"), name="text_pattern_ops"
                 ),

@@ -5,47 +5,47 @@ from typing import Any
 from django.contrib import admin
 from django.http import HttpRequest
 
-from accounts.admin.center_scope import AtCenters, OfAllCenters
+from accounts.admin.center_scope import CenterScopedMixin, SharedRowsMixin
 from centers import models
-from centers.admin.common import OF_CENTER, found_through_centers, preview
-from roombook.backoffice.concurrent_edits import TypedOnly
+from centers.admin.common import CENTER_ORDERING, render_thumbnail, search_rows_and_centers
+from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import ModelAdmin
 
 
-class OfCenterAdmin(AtCenters, ModelAdmin):
+class CenterRelatedAdmin(CenterScopedMixin, ModelAdmin):
     """Rows of centers that are mostly edited on the page of their center."""
 
-    form = TypedOnly
+    form = ChangedFieldsForm
     list_select_related = ("center",)
     sortable_by = ()
     search_help_text = "Name, address, neighborhood of the center."
     search_fields = ("center__name",)
     autocomplete_fields = ("center",)
     # A column that words of a search may be found in, beside those of the center.
-    named_by = "center__name"
+    name_field = "center__name"
 
     def get_search_results(
         self, request: HttpRequest, queryset: Any, search_term: str
     ) -> tuple[Any, bool]:
-        return found_through_centers(queryset, search_term, column=self.named_by), False
+        return search_rows_and_centers(queryset, search_term, column=self.name_field), False
 
 
 @admin.register(models.OpeningHours)
-class OpeningHoursAdmin(OfCenterAdmin):
+class OpeningHoursAdmin(CenterRelatedAdmin):
     list_display = ("center", "weekday", "opens", "closes")
     list_filter = ("weekday",)
     ordering = ("center_id", "weekday", "opens")
 
 
 @admin.register(models.Neighborhood)
-class NeighborhoodAdmin(OfAllCenters, ModelAdmin):
+class NeighborhoodAdmin(SharedRowsMixin, ModelAdmin):
     list_display = ("name", "original_name", "city", "state")
     search_fields = ("name", "original_name", "city", "state")
     ordering = ("state", "city", "name", "pk")
 
 
 @admin.register(models.ResourceType)
-class ResourceTypeAdmin(OfAllCenters, ModelAdmin):
+class ResourceTypeAdmin(SharedRowsMixin, ModelAdmin):
     list_display = ("name", "is_service", "position", "internal")
     list_filter = ("is_service", "internal")
     search_fields = ("name",)
@@ -53,7 +53,7 @@ class ResourceTypeAdmin(OfAllCenters, ModelAdmin):
 
 
 @admin.register(models.CenterImage)
-class CenterImageAdmin(OfCenterAdmin):
+class CenterImageAdmin(CenterRelatedAdmin):
     list_display = ("shown", "center", "position")
     ordering = ("center_id", "position", "pk")
     fields = ("center", "image", "shown", "position")
@@ -61,18 +61,18 @@ class CenterImageAdmin(OfCenterAdmin):
 
     @admin.display(description="preview")
     def shown(self, image: models.CenterImage) -> str:
-        return preview(image.thumbnail)
+        return render_thumbnail(image.thumbnail)
 
 
 @admin.register(models.Landmark)
-class LandmarkAdmin(OfCenterAdmin):
+class LandmarkAdmin(CenterRelatedAdmin):
     list_display = ("name", "type", "center")
-    ordering = OF_CENTER
-    named_by = "name"
+    ordering = CENTER_ORDERING
+    name_field = "name"
 
 
 @admin.register(models.Favorite)
-class FavoriteAdmin(AtCenters, ModelAdmin):
+class FavoriteAdmin(CenterScopedMixin, ModelAdmin):
     list_display = ("user", "center")
     list_select_related = ("user", "center")
     search_fields = ("user__email",)

@@ -10,10 +10,10 @@ from django.forms import BaseInlineFormSet, ModelForm
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.urls import URLPattern, path, reverse
 
-from accounts.admin.center_scope import AtCenters
+from accounts.admin.center_scope import CenterScopedMixin
 from centers import hours, models
 from centers.admin import forms
-from centers.admin.common import OnTimeline, zone_of_center
+from centers.admin.common import TimelineLinkMixin, get_center_zone
 from centers.admin.inlines import (
     CenterImageInline,
     ClosureInline,
@@ -23,20 +23,31 @@ from centers.admin.inlines import (
     RateInline,
     ServiceInline,
 )
-from centers.resources.centers import CenterSheet
-from centers.search.locations import words_of
+from centers.resources.centers import CenterResource
+from centers.search.locations import split_words
 from centers.signals import closure_saved
-from roombook.backoffice.model_admin import CenterClock, ModelAdmin, ReadsPage, SavesWhatChanged
-from roombook.imports.admin import ImportsAndExports
+from roombook.backoffice.model_admin import (
+    CenterTimeZoneMixin,
+    ModelAdmin,
+    PageAnnotationsMixin,
+    SaveChangedFieldsMixin,
+)
+from roombook.imports.admin import ImportExportAdminMixin
 
 
 @admin.register(models.Center)
 class CenterAdmin(
-    ImportsAndExports, AtCenters, OnTimeline, SavesWhatChanged, ReadsPage, CenterClock, ModelAdmin
+    ImportExportAdminMixin,
+    CenterScopedMixin,
+    TimelineLinkMixin,
+    SaveChangedFieldsMixin,
+    PageAnnotationsMixin,
+    CenterTimeZoneMixin,
+    ModelAdmin,
 ):
     """A center with all that belongs to it; rooms, services, closures come after its first save."""
 
-    sheet = CenterSheet
+    sheet = CenterResource
     form = forms.CenterForm
     center_path = ""
     timeline_label = "Timeline"
@@ -50,7 +61,7 @@ class CenterAdmin(
     ordering = ("rank", "name_folded", "pk")
     sortable_by = ()
     autocomplete_fields = ("neighborhood",)
-    readonly_fields = ("hours_told", "searched")
+    readonly_fields = ("opening_hours_summary", "searchable_text")
     inlines = (
         *(OpeningHoursInline, RateInline, MeetingRoomInline, ServiceInline),
         *(ClosureInline, CenterImageInline, LandmarkInline),
@@ -72,11 +83,11 @@ class CenterAdmin(
                 "fields": (
                     *("promo_text", "parking_information"),
                     *(("is_new_location", "is_new_low_price"), "is_after_hours_support_enabled"),
-                    "hours_told",
+                    "opening_hours_summary",
                 )
             },
         ),
-        ("Search", {"fields": ("searched",), "classes": ("collapse",)}),
+        ("Search", {"fields": ("searchable_text",), "classes": ("collapse",)}),
     )
 
     class Media:
@@ -88,9 +99,9 @@ class CenterAdmin(
     def get_search_results(
         self, request: HttpRequest, queryset: Any, search_term: str
     ) -> tuple[Any, bool]:
-        return queryset.containing(words_of(search_term)), False
+        return queryset.containing_words(split_words(search_term)), False
 
-    def read_page(self, request: HttpRequest, rows: list[Any]) -> None:
+    def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
         active = models.MeetingRoom.objects.filter(center__in=rows, is_active=True)
         counts = dict(active.values_list("center").annotate(Count("pk")).order_by())
         for center in rows:
@@ -109,11 +120,11 @@ class CenterAdmin(
     def time_zone_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
-        asked = forms.PlaceForm(request.GET)
+        asked = forms.CoordinatesForm(request.GET)
         if not asked.is_valid():
             words = " ".join(str(word) for each in asked.errors.values() for word in each)
             return JsonResponse({"timeZone": "", "message": words})
-        zone = asked.time_zone()
+        zone = asked.get_time_zone()
         return JsonResponse(
             {"timeZone": zone, "message": "" if zone else "No time zone is known there."}
         )
@@ -134,14 +145,14 @@ class CenterAdmin(
         after_first_save = {MeetingRoomInline, ServiceInline, ClosureInline}
         return [each for each in self.inlines if obj or each not in after_first_save]
 
-    def timeline_address(self, obj: Any) -> str:
+    def get_timeline_url(self, obj: Any) -> str:
         return f"{reverse('admin:reservations_timeline')}?center={obj.pk}"
 
-    def center_of(self, obj: Any) -> int:
+    def get_center_id(self, obj: Any) -> int:
         return obj.pk
 
-    def zone_of(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
-        return zone_of_center(object_id)
+    def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
+        return get_center_zone(object_id)
 
     def save_formset(
         self,
@@ -156,9 +167,9 @@ class CenterAdmin(
                 closure_saved.send(models.Closure, closure=closure, request=request)
 
     @admin.display(description="opening hours as shown")
-    def hours_told(self, center: models.Center) -> str:
-        return (hours.concatenated(center.opening_hours.all()) if center.pk else "") or "-"
+    def opening_hours_summary(self, center: models.Center) -> str:
+        return (hours.format_week(center.opening_hours.all()) if center.pk else "") or "-"
 
     @admin.display(description="text that searches read")
-    def searched(self, center: models.Center) -> str:
+    def searchable_text(self, center: models.Center) -> str:
         return center.search_text or "-"

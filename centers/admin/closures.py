@@ -20,36 +20,42 @@ from unfold.widgets import (
 )
 
 from accounts import roles
-from accounts.admin.center_scope import AtCenters
+from accounts.admin.center_scope import CenterScopedMixin
 from centers import holidays, models
-from centers.admin.common import found_through_centers, zone_of_center
-from centers.holidays import State
-from centers.resources.closures import ClosureSheet
+from centers.admin.common import get_center_zone, search_rows_and_centers
+from centers.holidays import HolidayState
+from centers.resources.closures import ClosureResource
 from centers.signals import closure_saved
 from roombook import dates
-from roombook.backoffice.concurrent_edits import TypedOnly
+from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import (
-    CenterClock,
-    ChosenRows,
+    AutocompleteMultipleField,
+    AutocompleteMultipleWidget,
+    CenterTimeZoneMixin,
     ModelAdmin,
-    SavesWhatChanged,
-    SearchBoxes,
-    number,
+    SaveChangedFieldsMixin,
 )
-from roombook.imports.admin import ImportsAndExports
+from roombook.ids import parse_id
+from roombook.imports.admin import ImportExportAdminMixin
 
 # Closures that one page writes at most.
-MOST_CLOSURES = 2_000
+MAX_CLOSURES = 2_000
 
 
 @admin.register(models.Closure)
-class ClosureAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, CenterClock, ModelAdmin):
+class ClosureAdmin(
+    ImportExportAdminMixin,
+    CenterScopedMixin,
+    SaveChangedFieldsMixin,
+    CenterTimeZoneMixin,
+    ModelAdmin,
+):
     """Closures, on the clock of their center."""
 
-    sheet = ClosureSheet
-    form = TypedOnly
+    sheet = ClosureResource
+    form = ChangedFieldsForm
     fields = ("center", "room", "starts_at", "ends_at", "reason")
-    list_display = ("reason_told", "center", "room", "starts", "ends")
+    list_display = ("reason_display", "center", "room", "starts", "ends")
     list_filter = ("starts_at", ("room", admin.EmptyFieldListFilter))
     list_select_related = ("center", "room")
     list_before_template = "centers/closures_before.html"
@@ -62,14 +68,14 @@ class ClosureAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, CenterClock, 
     def get_search_results(
         self, request: HttpRequest, queryset: Any, search_term: str
     ) -> tuple[Any, bool]:
-        return found_through_centers(queryset, search_term, column="reason"), False
+        return search_rows_and_centers(queryset, search_term, column="reason"), False
 
-    def zone_of(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
+    def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
         asked = request.POST.get("center") or request.GET.get("center")
         if asked:
-            return zone_of_center(asked)
+            return get_center_zone(asked)
         closures = models.Closure.objects.select_related("center")
-        closure = closures.filter(pk=number(object_id) or 0).first()
+        closure = closures.filter(pk=parse_id(object_id) or 0).first()
         return closure.center.zone if closure else None
 
     def save_model(
@@ -83,16 +89,16 @@ class ClosureAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, CenterClock, 
         closure_saved.send(models.Closure, closure=obj, request=request)
 
     @admin.display(description="reason")
-    def reason_told(self, closure: models.Closure) -> str:
+    def reason_display(self, closure: models.Closure) -> str:
         return closure.reason or "no reason given"
 
     @admin.display(ordering="starts_at")
     def starts(self, closure: models.Closure) -> str:
-        return _on_its_clock(closure.starts_at, closure.center)
+        return _format_local_time(closure.starts_at, closure.center)
 
     @admin.display(ordering="ends_at")
     def ends(self, closure: models.Closure) -> str:
-        return _on_its_clock(closure.ends_at, closure.center)
+        return _format_local_time(closure.ends_at, closure.center)
 
     # The holidays of a year
 
@@ -105,7 +111,9 @@ class ClosureAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, CenterClock, 
         if not self.has_add_permission(request):
             raise PermissionDenied
         now = timezone.now()
-        mine = models.Center.objects.filter(roles.scope(request.user, "centers.add_closure", ""))
+        mine = models.Center.objects.filter(
+            roles.get_center_filter(request.user, "centers.add_closure", "")
+        )
         # The year that people prepare: from July on the next one.
         year = now.year + (now.month >= 7)
         if request.method == "POST":
@@ -113,15 +121,15 @@ class ClosureAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, CenterClock, 
                 request.POST, request.FILES, centers=mine, admin_site=self.admin_site
             )
         else:
-            asked = number(request.GET.get("center"))
+            asked = parse_id(request.GET.get("center"))
             chosen = mine.filter(pk=asked) if asked else mine.none()
             form = HolidaysForm(
                 initial={"year": year, "centers": chosen},
                 centers=mine,
                 admin_site=self.admin_site,
             )
-        plans = form.plans(request.POST.get("do", ""), now) if form.is_bound else []
-        new = sum(len(plan.of(State.NEW)) for plan in plans)
+        plans = form.build_plans(request.POST.get("do", ""), now) if form.is_bound else []
+        new = sum(len(plan.of(HolidayState.NEW)) for plan in plans)
         if request.POST.get("do") == "write" and plans:
             return self._write_holidays(request, form, now)
         context = {
@@ -129,7 +137,7 @@ class ClosureAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, CenterClock, 
             "opts": self.opts,
             "title": "Holidays of a year",
             "form": form,
-            "days": told(plans),
+            "days": summarize_plans(plans),
             "new": new,
             "center_count": len(plans),
             "media": self.media + form.media,
@@ -140,7 +148,7 @@ class ClosureAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, CenterClock, 
         self, request: HttpRequest, form: "HolidaysForm", now: dt.datetime
     ) -> HttpResponse:
         centers = [center.pk for center in form.cleaned_data["centers"]]
-        closures = holidays.write(centers, form.holidays, now=now)
+        closures = holidays.create_closures(centers, form.holidays, now=now)
         for closure in closures:
             self.log_addition(request, closure, "Holiday added.")
             closure_saved.send(models.Closure, closure=closure, request=request)
@@ -158,7 +166,7 @@ class ClosureAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, CenterClock, 
 class HolidaysForm(forms.Form):
     """Centers, and days on which they are closed: as lines, which calendars are turned into."""
 
-    centers = ChosenRows(
+    centers = AutocompleteMultipleField(
         models.Center.objects.none(), help_text="On whose clocks the days begin and end."
     )
     year = forms.IntegerField(
@@ -180,47 +188,49 @@ class HolidaysForm(forms.Form):
         help_text="One a line: 2027-12-25 Christmas Day, or 2027-12-24 to 2027-12-26 Christmas.",
     )
 
-    MOST_CENTERS = 100
+    MAX_CENTERS = 100
 
     def __init__(self, *args: Any, centers: Any, admin_site: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        box = SearchBoxes(models.Closure._meta.get_field("center"), admin_site)
+        box = AutocompleteMultipleWidget(models.Closure._meta.get_field("center"), admin_site)
         self.fields["centers"].widget = box
         self.fields["centers"].queryset = centers  # type: ignore[attr-defined]
         self.holidays: list[holidays.Holiday] = []
 
     def clean_centers(self) -> list[models.Center]:
-        centers = list(self.cleaned_data["centers"].order_by("name", "pk")[: self.MOST_CENTERS + 1])
-        if len(centers) > self.MOST_CENTERS:
-            raise forms.ValidationError(f"Choose {self.MOST_CENTERS} centers at most.")
+        centers = list(self.cleaned_data["centers"].order_by("name", "pk")[: self.MAX_CENTERS + 1])
+        if len(centers) > self.MAX_CENTERS:
+            raise forms.ValidationError(f"Choose {self.MAX_CENTERS} centers at most.")
         return centers
 
-    def plans(self, do: str, now: dt.datetime) -> list[holidays.Plan]:
+    def build_plans(self, do: str, now: dt.datetime) -> list[holidays.HolidayPlan]:
         """Read the days, into `lines` too; what they would do at each center, if all is well."""
         if not self.is_valid():
             return []
         fields = self.cleaned_data
         try:
-            found = holidays.from_lines(fields["lines"])
-        except holidays.Unreadable as error:
+            found = holidays.parse_lines(fields["lines"])
+        except holidays.InvalidHolidays as error:
             self.add_error("lines", list(error.problems))
             return []
         try:
             if do == "calendar":
                 if not fields["calendar"]:
-                    raise holidays.Unreadable("Choose a file.")
+                    raise holidays.InvalidHolidays("Choose a file.")
                 upload = fields["calendar"]
-                content = upload.read(holidays.MOST_BYTES + 1)
-                found += holidays.from_calendar(content, fields["year"])
+                content = upload.read(holidays.MAX_CALENDAR_BYTES + 1)
+                found += holidays.parse_calendar(content, fields["year"])
             elif do == "copy":
                 if len(fields["centers"]) != 1:
-                    raise holidays.Unreadable("Choose one center to copy its year before.")
-                before = holidays.from_year(fields["centers"][0], fields["year"] - 1)
+                    raise holidays.InvalidHolidays("Choose one center to copy its year before.")
+                before = holidays.load_holidays_of_year(fields["centers"][0], fields["year"] - 1)
                 if not before:
-                    raise holidays.Unreadable("This center had no closed days in the year before.")
-                found += holidays.moved_to(before, fields["year"])
-            self.holidays = holidays.in_order(found)
-        except holidays.Unreadable as error:
+                    raise holidays.InvalidHolidays(
+                        "This center had no closed days in the year before."
+                    )
+                found += holidays.move_to_year(before, fields["year"])
+            self.holidays = holidays.sort_holidays(found)
+        except holidays.InvalidHolidays as error:
             self.add_error("calendar" if do == "calendar" else None, list(error.problems))
             return []
         if not self.holidays:
@@ -230,25 +240,25 @@ class HolidaysForm(forms.Form):
         assert isinstance(self.data, MultiValueDict)
         self.data = self.data.copy()
         self.data["lines"] = "\n".join(map(str, self.holidays))
-        plans = holidays.plans(fields["centers"], self.holidays, now=now)
-        if sum(len(plan.of(State.NEW)) for plan in plans) > MOST_CLOSURES:
-            self.add_error(None, f"These are more than {MOST_CLOSURES:,} closures at a time.")
+        plans = holidays.plan_holidays(fields["centers"], self.holidays, now=now)
+        if sum(len(plan.of(HolidayState.NEW)) for plan in plans) > MAX_CLOSURES:
+            self.add_error(None, f"These are more than {MAX_CLOSURES:,} closures at a time.")
             return []
         return plans
 
 
-def _on_its_clock(at: dt.datetime, center: models.Center) -> str:
-    return f"{dates.moment(at, center.zone)} {at.astimezone(center.zone):%Z}"
+def _format_local_time(at: dt.datetime, center: models.Center) -> str:
+    return f"{dates.format_datetime(at, center.zone)} {at.astimezone(center.zone):%Z}"
 
 
-def told(plans: list[holidays.Plan]) -> list[dict[str, Any]]:
+def summarize_plans(plans: list[holidays.HolidayPlan]) -> list[dict[str, Any]]:
     """Each day with what becomes of it, in words."""
     if not plans:
         return []
     rows = []
     for index, (holiday, _) in enumerate(plans[0].states):
         states = [plan.states[index][1] for plan in plans]
-        counts = {state: states.count(state) for state in State}
+        counts = {state: states.count(state) for state in HolidayState}
         words = [
             str(state) if count == len(states) else f"{state} at {count} centers"
             for state, count in counts.items()
@@ -257,7 +267,7 @@ def told(plans: list[holidays.Plan]) -> list[dict[str, Any]]:
         rows.append(
             {
                 "holiday": holiday,
-                "is_new": counts[State.NEW] > 0,
+                "is_new": counts[HolidayState.NEW] > 0,
                 "words": ", ".join(words).replace(" 1 centers", " 1 center"),
             }
         )

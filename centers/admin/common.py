@@ -12,37 +12,39 @@ from django.utils.html import format_html
 
 from accounts import roles
 from centers import models
-from centers.search.locations import words_of
-from roombook.backoffice.concurrent_edits import ListedOnce
+from centers.search.locations import split_words
+from roombook.backoffice.concurrent_edits import CachedChoiceField
 from roombook.backoffice.model_admin import CappedPaginator
-from roombook.backoffice.typing_bases import InlinePart, PagePart
-from roombook.ids import number
+from roombook.backoffice.typing_bases import InlineAdminBase, ModelAdminBase
+from roombook.ids import parse_id
 
 # Who may see these may see the timeline.
-BOOKINGS = "reservations.view_reservation"
+VIEW_RESERVATIONS_PERMISSION = "reservations.view_reservation"
 
 # Rows of one center stand together, and an index has them in this order.
-OF_CENTER = ("center_id", "name", "pk")
+CENTER_ORDERING = ("center_id", "name", "pk")
 
 
-def preview(file: FieldFile) -> str:
+def render_thumbnail(file: FieldFile) -> str:
     """A stored picture in small."""
     return format_html('<img src="{}" alt="" height="80">', file.url) if file else "-"
 
 
-def object_id_of(request: HttpRequest) -> int | None:
+def get_object_id(request: HttpRequest) -> int | None:
     """The row that a change page is about, by its address; None while adding one."""
     match = request.resolver_match
-    return number(match.kwargs.get("object_id") if match else None)
+    return parse_id(match.kwargs.get("object_id") if match else None)
 
 
-def zone_of_center(pk: str | None) -> ZoneInfo | None:
+def get_center_zone(pk: str | None) -> ZoneInfo | None:
     """The time zone of a center by its id as a page has it."""
-    center = models.Center.objects.filter(pk=number(pk) or 0).first()
+    center = models.Center.objects.filter(pk=parse_id(pk) or 0).first()
     return center.zone if center else None
 
 
-def found_through_centers(rows: QuerySet[Any], text: str, *, column: str = "name") -> QuerySet[Any]:
+def search_rows_and_centers(
+    rows: QuerySet[Any], text: str, *, column: str = "name"
+) -> QuerySet[Any]:
     """The rows that are called so, or belong to a center that customers would find so.
 
     Of several words, the first or the last ones may be the row's and the rest the center's ("aspen
@@ -57,7 +59,7 @@ def found_through_centers(rows: QuerySet[Any], text: str, *, column: str = "name
         return Q(*(Q(**{f"{column}__icontains": word}) for word in part))
 
     def at(part: list[str]) -> Q:
-        return Q(center__in=models.Center.objects.containing(words_of(" ".join(part))))
+        return Q(center__in=models.Center.objects.containing_words(split_words(" ".join(part))))
 
     ways = [called(words), at(words)]
     for cut in range(1, len(words)):
@@ -73,24 +75,24 @@ def found_through_centers(rows: QuerySet[Any], text: str, *, column: str = "name
     return rows.filter(pk__in=found)
 
 
-class OfTheCenter(InlinePart):
+class CenterChoicesMixin(InlineAdminBase):
     """Inlines of a center whose choices (rates, rooms) are the center's own: few enough to list.
 
     Types are few as well. Either are read once for all rows.
     """
 
-    choices_of_center: tuple[str, ...] = ()
+    center_choices: tuple[str, ...] = ()
     choices: tuple[str, ...] = ()
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
     ) -> ModelChoiceField | None:
-        if db_field.name in (*self.choices_of_center, *self.choices):
+        if db_field.name in (*self.center_choices, *self.choices):
             listed = db_field.related_model._default_manager.order_by("name")
-            if db_field.name in self.choices_of_center:
-                center = object_id_of(request)
+            if db_field.name in self.center_choices:
+                center = get_object_id(request)
                 listed = listed.filter(center=center) if center is not None else listed.none()
-            kwargs = {"queryset": listed, "form_class": ListedOnce, **kwargs}
+            kwargs = {"queryset": listed, "form_class": CachedChoiceField, **kwargs}
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
@@ -101,42 +103,44 @@ class OfTheCenter(InlinePart):
         return field
 
 
-class OnTimeline(PagePart):
+class TimelineLinkMixin(ModelAdminBase):
     """A ModelAdmin of what the timeline shows: its page leads there whoever may see bookings."""
 
     change_form_template = "centers/on_timeline.html"
     timeline_label: str
 
-    def timeline_address(self, obj: Any) -> str:
+    def get_timeline_url(self, obj: Any) -> str:
         raise NotImplementedError
 
-    def center_of(self, obj: Any) -> int:
+    def get_center_id(self, obj: Any) -> int:
         raise NotImplementedError
 
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
         obj = kwargs.get("obj")
-        if obj is not None and roles.may(request.user, BOOKINGS, self.center_of(obj)):
+        if obj is not None and roles.has_permission(
+            request.user, VIEW_RESERVATIONS_PERMISSION, self.get_center_id(obj)
+        ):
             context["timeline_label"] = self.timeline_label
-            context["timeline_address"] = self.timeline_address(obj)
+            context["timeline_url"] = self.get_timeline_url(obj)
         return super().render_change_form(request, context, *args, **kwargs)
 
 
-class OwnRates(PagePart):
+class CenterRatesMixin(ModelAdminBase):
     """A ModelAdmin of rows that take one of their center's rates, chosen after the first save."""
 
     # How rates are led to such a row.
-    rows_of_center: str
+    rate_relation: str
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
     ) -> ModelChoiceField | None:
         if db_field.name == "rate":
-            row = object_id_of(request)
+            row = get_object_id(request)
             rates = models.Rate.objects.order_by("name")
             kwargs["queryset"] = (
-                rates.filter(**{f"center__{self.rows_of_center}": row})
+                rates.filter(**{f"center__{self.rate_relation}": row})
                 if row is not None
                 else rates.none()
             )

@@ -11,17 +11,17 @@ from django.core.exceptions import ValidationError
 from centers.hours import MIDNIGHT
 from centers.models import OpeningHours, Rate
 from roombook import places
-from roombook.backoffice.concurrent_edits import TypedOnly
-from roombook.backoffice.model_admin import Rows
-from roombook.ids import number
+from roombook.backoffice.concurrent_edits import ChangedFieldsForm
+from roombook.backoffice.model_admin import PaginatedInlineFormSet
+from roombook.ids import parse_id
 
-PRICES = ("flat_rate", "hourly", "half_day", "full_day")
+PRICE_FIELDS = ("flat_rate", "hourly", "half_day", "full_day")
 
 
 # Rates
 
 
-class PricesForm(TypedOnly):
+class RatePricesForm(ChangedFieldsForm):
     """The prices of a rate as typed."""
 
     class Meta:
@@ -31,19 +31,19 @@ class PricesForm(TypedOnly):
             *("setup_fee", "bill_in_blocks", "description"),
         )
 
-    def made_free(self) -> list[str]:
+    def get_new_zero_prices(self) -> list[str]:
         """The prices that are made 0 now."""
         return [
             name
-            for name in PRICES
+            for name in PRICE_FIELDS
             if self.cleaned_data.get(name) == 0 and name in self.changed_data
         ]
 
 
-class RateForm(PricesForm):
+class RateForm(RatePricesForm):
     """A rate; a price of 0 is a gift, so it is asked for twice."""
 
-    is_meant_free = forms.BooleanField(
+    is_zero_price_allowed = forms.BooleanField(
         required=False,
         label="Free is meant",
         help_text="Tick this if a price of 0 is right. An empty price is a tier not offered.",
@@ -51,15 +51,15 @@ class RateForm(PricesForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        free = self.made_free()
-        if free and not cleaned.get("is_meant_free"):
+        free = self.get_new_zero_prices()
+        if free and not cleaned.get("is_zero_price_allowed"):
             for name in free:
                 self.add_error(name, "This makes it free. Leave it empty to not offer it.")
-            self.add_error("is_meant_free", "Tick this if 0 is meant.")
+            self.add_error("is_zero_price_allowed", "Tick this if 0 is meant.")
         return cleaned
 
 
-class RateRowForm(PricesForm):
+class RateListForm(RatePricesForm):
     """A rate in a list, where there is no room to ask twice."""
 
     class Meta:
@@ -69,7 +69,7 @@ class RateRowForm(PricesForm):
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
-        for name in self.made_free():
+        for name in self.get_new_zero_prices():
             self.add_error(name, "This makes it free: open the rate to say that it is meant.")
         return cleaned
 
@@ -77,7 +77,7 @@ class RateRowForm(PricesForm):
 # Opening hours
 
 
-class SpanForm(TypedOnly):
+class OpeningHoursForm(ChangedFieldsForm):
     """One stretch of opening. Both times empty: it is gone."""
 
     class Meta:
@@ -110,26 +110,26 @@ class SpanForm(TypedOnly):
 
 
 @dataclass(frozen=True, slots=True)
-class Day:
+class WeekdayRow:
     """A row of the week, with its stretches."""
 
     number: int
     name: str
-    forms: list[SpanForm]
+    forms: list[OpeningHoursForm]
 
 
-class WeekFormSet(Rows):
+class OpeningHoursFormSet(PaginatedInlineFormSet):
     """The week of a center: stretches of one day do not overlap."""
 
-    def week(self) -> list[Day]:
+    def get_weekdays(self) -> list[WeekdayRow]:
         """Its seven days. What was sent for no day at all stands with Monday, with its error."""
-        days = [Day(value, label, []) for value, label in OpeningHours.Weekday.choices]
+        days = [WeekdayRow(value, label, []) for value, label in OpeningHours.Weekday.choices]
         for form in self.forms:
-            day = number(str(form["weekday"].value()))
+            day = parse_id(str(form["weekday"].value()))
             days[day if day is not None and day < len(days) else 0].forms.append(form)
         return days
 
-    def _filled(self) -> Iterator[SpanForm]:
+    def _filled(self) -> Iterator[OpeningHoursForm]:
         for form in self.forms:
             data = getattr(form, "cleaned_data", None) or {}
             if {"weekday", "opens", "closes"} <= data.keys() and not form.is_empty:
@@ -193,30 +193,30 @@ class WeekFormSet(Rows):
 # Centers
 
 
-class CenterForm(TypedOnly):
+class CenterForm(ChangedFieldsForm):
     """A center. Its time zone is found by its place, also where no script did that before."""
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         place_moved = {"latitude", "longitude"} & set(self.changed_data)
         if place_moved and "time_zone_id" not in self.changed_data:
-            found = PlaceForm(
+            found = CoordinatesForm(
                 {name: cleaned.get(name) for name in ("latitude", "longitude")}
-            ).time_zone()
+            ).get_time_zone()
             if found:
                 cleaned["time_zone_id"] = found
                 self.changed_data.append("time_zone_id")
         return cleaned
 
 
-class PlaceForm(forms.Form):
+class CoordinatesForm(forms.Form):
     """A place on the map."""
 
     latitude = forms.FloatField(min_value=-90, max_value=90)
     longitude = forms.FloatField(min_value=-180, max_value=180)
 
-    def time_zone(self) -> str:
+    def get_time_zone(self) -> str:
         """The name of the time zone there, nothing where it is not known."""
         if not self.is_valid():
             return ""
-        return places.time_zone_at(self.cleaned_data["latitude"], self.cleaned_data["longitude"])
+        return places.find_time_zone(self.cleaned_data["latitude"], self.cleaned_data["longitude"])

@@ -7,40 +7,40 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts.admin.center_scope import InlineAtCenter
+from accounts.admin.center_scope import CenterScopedInlineMixin
 from centers import models
 from centers.admin import forms
-from centers.admin.common import OfTheCenter, preview
-from centers.admin.rate_examples import brief
-from roombook.backoffice.concurrent_edits import TypedOnly
+from centers.admin.common import CenterChoicesMixin, render_thumbnail
+from centers.admin.rate_examples import summarize_examples
+from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import TabularInline
 
 
-class TabOfCenter(OfTheCenter, InlineAtCenter, TabularInline):
+class CenterTabInline(CenterChoicesMixin, CenterScopedInlineMixin, TabularInline):
     """Rows of a center."""
 
-    form = TypedOnly
+    form = ChangedFieldsForm
     tab = True
     show_count = True
     per_page = 25
     extra = 0
 
 
-class OpeningHoursInline(InlineAtCenter, TabularInline):
+class OpeningHoursInline(CenterScopedInlineMixin, TabularInline):
     model = models.OpeningHours
-    form = forms.SpanForm
-    formset = forms.WeekFormSet
+    form = forms.OpeningHoursForm
+    formset = forms.OpeningHoursFormSet
     template = "centers/week.html"
     tab = True
     extra = 0
 
 
-class RateInline(TabOfCenter):
+class RateInline(CenterTabInline):
     model = models.Rate
     form = forms.RateForm
     fields = (
         *("name", "is_flat_rate", "flat_rate", "hourly", "half_day", "full_day"),
-        *("setup_fee", "is_meant_free", "bookings_cost"),
+        *("setup_fee", "is_zero_price_allowed", "bookings_cost"),
     )
     readonly_fields = ("bookings_cost",)
     ordering = ("name", "pk")
@@ -49,39 +49,39 @@ class RateInline(TabOfCenter):
     @admin.display(description="4 h, 8 h, 2 days")
     def bookings_cost(self, rate: models.Rate) -> str:
         """What bookings cost; the page of the rate says why."""
-        return brief(rate) or "-"
+        return summarize_examples(rate) or "-"
 
 
-class MeetingRoomInline(TabOfCenter):
+class MeetingRoomInline(CenterTabInline):
     model = models.MeetingRoom
     fields = (
         *("name", "resource_type", "capacity", "rate"),
         *("is_live_inventory", "is_active", "is_blocked"),
     )
     choices = ("resource_type",)
-    choices_of_center = ("rate",)
+    center_choices = ("rate",)
     ordering = ("name", "pk")
     show_change_link = True
 
 
-class ServiceInline(TabOfCenter):
+class ServiceInline(CenterTabInline):
     model = models.Service
     fields = (
         *("name", "resource_type", "rate", "minimum_booking"),
         *("needs_duration", "needs_quantity", "bill_at_center", "is_active"),
     )
     choices = ("resource_type",)
-    choices_of_center = ("rate",)
+    center_choices = ("rate",)
     show_change_link = True
 
 
-class ClosureInline(TabOfCenter):
+class ClosureInline(CenterTabInline):
     """Closures to come; the list of closures has the past ones too."""
 
     model = models.Closure
     template = "centers/closures_tab.html"
     fields = ("starts_at", "ends_at", "reason", "room")
-    choices_of_center = ("room",)
+    center_choices = ("room",)
     hide_title = True
     ordering = ("starts_at", "pk")
 
@@ -89,7 +89,7 @@ class ClosureInline(TabOfCenter):
         return super().get_queryset(request).filter(ends_at__gt=timezone.now())
 
 
-class CenterImageInline(TabOfCenter):
+class CenterImageInline(CenterTabInline):
     model = models.CenterImage
     fields = ("shown", "image", "position")
     readonly_fields = ("shown",)
@@ -97,10 +97,10 @@ class CenterImageInline(TabOfCenter):
 
     @admin.display(description="preview")
     def shown(self, image: models.CenterImage) -> str:
-        return preview(image.thumbnail)
+        return render_thumbnail(image.thumbnail)
 
 
-class LandmarkInline(TabOfCenter):
+class LandmarkInline(CenterTabInline):
     model = models.Landmark
     fields = ("name", "type", "description")
     hide_title = True

@@ -9,11 +9,11 @@ from decimal import Decimal
 
 from centers import rates
 from centers.span import Span
-from roombook.money import display, rounded, zero
+from roombook.money import ZERO, format_amount, round_amount
 
 # Two working days without a change of the clock.
-FIRST = datetime(2027, 3, 1, 9, tzinfo=UTC)
-LENGTHS = (
+EXAMPLE_START = datetime(2027, 3, 1, 9, tzinfo=UTC)
+EXAMPLE_DURATIONS = (
     ("1 hour", timedelta(hours=1)),
     ("2.5 hours", timedelta(hours=2, minutes=30)),
     ("4 hours", timedelta(hours=4)),
@@ -24,11 +24,11 @@ LENGTHS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Example:
+class RateExample:
     """One booking: its time, its price, and what made it that."""
 
     length: str
-    price: rates.PricedRoom
+    price: rates.RoomPrice
     setup_fee: Decimal
 
     @property
@@ -37,11 +37,11 @@ class Example:
 
     @property
     def room(self) -> str:
-        return display(self.price.total)
+        return format_amount(self.price.total)
 
     @property
     def total_text(self) -> str:
-        return display(self.total)
+        return format_amount(self.total)
 
     @property
     def billed(self) -> str:
@@ -56,23 +56,27 @@ class Example:
         if len(self.price.days) == 1:
             return [self.price.days[0].reason]
         return [
-            f"Day {number}, {rates.hours_text(day.billable_hours)}: {day.reason}"
+            f"Day {number}, {rates.format_hours(day.billable_hours)}: {day.reason}"
             for number, day in enumerate(self.price.days, start=1)
         ]
 
 
-def examples(rate: rates.RateLike) -> list[Example]:
+def calculate_examples(rate: rates.RateLike) -> list[RateExample]:
     """The examples of a rate; none for one without a usable price."""
     if not rates.is_usable(rate):
         return []
-    setup = rounded(rate.setup_fee or zero)
+    setup = round_amount(rate.setup_fee or ZERO)
     return [
-        Example(length, rates.room_price(rate, Span(FIRST, FIRST + duration), UTC), setup)
-        for length, duration in LENGTHS
+        RateExample(
+            length,
+            rates.price_room(rate, Span(EXAMPLE_START, EXAMPLE_START + duration), UTC),
+            setup,
+        )
+        for length, duration in EXAMPLE_DURATIONS
     ]
 
 
-def brief(rate: rates.RateLike) -> str:
+def summarize_examples(rate: rates.RateLike) -> str:
     """The prices of three examples on one line."""
-    chosen = {"4 hours", "8 hours", LENGTHS[-1][0]}
-    return " · ".join(each.total_text for each in examples(rate) if each.length in chosen)
+    chosen = {"4 hours", "8 hours", EXAMPLE_DURATIONS[-1][0]}
+    return " · ".join(each.total_text for each in calculate_examples(rate) if each.length in chosen)

@@ -10,25 +10,25 @@ from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
 
-from accounts.admin.center_scope import AtCenters
+from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
 from centers.admin import forms
-from centers.admin.common import OF_CENTER, found_through_centers
-from centers.admin.rate_examples import examples
-from centers.resources.rates import RateSheet
-from roombook.backoffice.model_admin import ModelAdmin, SavesWhatChanged
-from roombook.imports.admin import ImportsAndExports
+from centers.admin.common import CENTER_ORDERING, search_rows_and_centers
+from centers.admin.rate_examples import calculate_examples
+from centers.resources.rates import RateResource
+from roombook.backoffice.model_admin import ModelAdmin, SaveChangedFieldsMixin
+from roombook.imports.admin import ImportExportAdminMixin
 
 
 @admin.register(models.Rate)
-class RateAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, ModelAdmin):
+class RateAdmin(ImportExportAdminMixin, CenterScopedMixin, SaveChangedFieldsMixin, ModelAdmin):
     """Rates. Prices are typed into the list, too; each writes only what was typed."""
 
-    sheet = RateSheet
+    sheet = RateResource
     form = forms.RateForm
     fields = (
         *("center", "name", ("is_flat_rate", "flat_rate"), ("hourly", "half_day", "full_day")),
-        *(("setup_fee", "bill_in_blocks"), "description", "is_meant_free"),
+        *(("setup_fee", "bill_in_blocks"), "description", "is_zero_price_allowed"),
     )
     list_display = (
         *("name", "center", "hourly", "half_day", "full_day", "flat_rate", "setup_fee"),
@@ -39,7 +39,7 @@ class RateAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, ModelAdmin):
     list_select_related = ("center",)
     search_fields = ("name",)
     search_help_text = "Name of the rate, or name, address, neighborhood of its center."
-    ordering = OF_CENTER
+    ordering = CENTER_ORDERING
     sortable_by = ()
     # Rows of boxes take their time to draw.
     list_per_page = 25
@@ -53,10 +53,10 @@ class RateAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, ModelAdmin):
     def get_search_results(
         self, request: HttpRequest, queryset: Any, search_term: str
     ) -> tuple[Any, bool]:
-        return found_through_centers(queryset, search_term), False
+        return search_rows_and_centers(queryset, search_term), False
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> type[ModelForm]:
-        return super().get_changelist_form(request, form=forms.RateRowForm, **kwargs)
+        return super().get_changelist_form(request, form=forms.RateListForm, **kwargs)
 
     # Examples
 
@@ -69,7 +69,9 @@ class RateAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, ModelAdmin):
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
         return TemplateResponse(
-            request, "centers/examples.html", told(forms.PricesForm(request.POST))
+            request,
+            "centers/examples.html",
+            get_examples_context(forms.RatePricesForm(request.POST)),
         )
 
     def render_change_form(
@@ -77,14 +79,17 @@ class RateAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, ModelAdmin):
     ) -> HttpResponse:
         form = context["adminform"].form
         if form.is_bound:
-            context |= told(forms.PricesForm(request.POST))
+            context |= get_examples_context(forms.RatePricesForm(request.POST))
         else:
-            context |= {"examples": examples(form.instance), "setup_fee": form.instance.setup_fee}
-        context["examples_address"] = reverse("admin:centers_rate_examples")
+            context |= {
+                "examples": calculate_examples(form.instance),
+                "setup_fee": form.instance.setup_fee,
+            }
+        context["examples_url"] = reverse("admin:centers_rate_examples")
         return super().render_change_form(request, context, *args, **kwargs)
 
 
-def told(form: forms.PricesForm) -> dict[str, Any]:
+def get_examples_context(form: forms.RatePricesForm) -> dict[str, Any]:
     """What the examples show of prices as typed, or what is wrong with them."""
     problems = [
         (form.fields[name].label or name if name in form.fields else "Prices", words)
@@ -96,6 +101,6 @@ def told(form: forms.PricesForm) -> dict[str, Any]:
     rate = form.instance
     return {
         "problems": problems,
-        "examples": [] if problems else examples(rate),
+        "examples": [] if problems else calculate_examples(rate),
         "setup_fee": rate.setup_fee,
     }

@@ -7,25 +7,36 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.urls import reverse
 
-from accounts.admin.center_scope import AtCenters
+from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
-from centers.admin.common import OF_CENTER, OnTimeline, OwnRates, found_through_centers, preview
-from centers.resources.rooms import RoomSheet
-from centers.resources.services import ServiceSheet
-from roombook.backoffice.concurrent_edits import TypedOnly
-from roombook.backoffice.model_admin import ModelAdmin, SavesWhatChanged
-from roombook.imports.admin import ImportsAndExports
+from centers.admin.common import (
+    CENTER_ORDERING,
+    CenterRatesMixin,
+    TimelineLinkMixin,
+    render_thumbnail,
+    search_rows_and_centers,
+)
+from centers.resources.rooms import RoomResource
+from centers.resources.services import ServiceResource
+from roombook.backoffice.concurrent_edits import ChangedFieldsForm
+from roombook.backoffice.model_admin import ModelAdmin, SaveChangedFieldsMixin
+from roombook.imports.admin import ImportExportAdminMixin
 
 
 @admin.register(models.MeetingRoom)
 class MeetingRoomAdmin(
-    ImportsAndExports, AtCenters, OnTimeline, SavesWhatChanged, OwnRates, ModelAdmin
+    ImportExportAdminMixin,
+    CenterScopedMixin,
+    TimelineLinkMixin,
+    SaveChangedFieldsMixin,
+    CenterRatesMixin,
+    ModelAdmin,
 ):
     """Rooms, also edited in their list."""
 
-    sheet = RoomSheet
-    form = TypedOnly
-    rows_of_center = "rooms"
+    sheet = RoomResource
+    form = ChangedFieldsForm
+    rate_relation = "rooms"
     timeline_label = "Week"
     list_display = (
         *("name", "center", "resource_type", "capacity", "price"),
@@ -40,7 +51,7 @@ class MeetingRoomAdmin(
     list_select_related = ("center", "resource_type", "rate")
     search_fields = ("name",)
     search_help_text = "Name of the room, or name, address, neighborhood of its center, or both."
-    ordering = OF_CENTER
+    ordering = CENTER_ORDERING
     sortable_by = ()
     # Rows of boxes take their time to draw.
     list_per_page = 25
@@ -74,15 +85,15 @@ class MeetingRoomAdmin(
     def get_search_results(
         self, request: HttpRequest, queryset: Any, search_term: str
     ) -> tuple[Any, bool]:
-        return found_through_centers(queryset, search_term), False
+        return search_rows_and_centers(queryset, search_term), False
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
-        return super().get_changelist_form(request, form=TypedOnly, **kwargs)
+        return super().get_changelist_form(request, form=ChangedFieldsForm, **kwargs)
 
-    def timeline_address(self, obj: models.MeetingRoom) -> str:
+    def get_timeline_url(self, obj: models.MeetingRoom) -> str:
         return f"{reverse('admin:reservations_room_week')}?room={obj.pk}"
 
-    def center_of(self, obj: models.MeetingRoom) -> int:
+    def get_center_id(self, obj: models.MeetingRoom) -> int:
         return obj.center_id
 
     @admin.display(description="price", empty_value="no price: not shown")
@@ -91,7 +102,7 @@ class MeetingRoomAdmin(
 
     @admin.display(description="preview")
     def shown(self, room: models.MeetingRoom) -> str:
-        return preview(room.picture_thumbnail)
+        return render_thumbnail(room.picture_thumbnail)
 
     @admin.action(description="Take out of service", permissions=["change"])
     def take_out_of_service(self, request: HttpRequest, rooms: QuerySet) -> None:
@@ -114,10 +125,12 @@ class MeetingRoomAdmin(
 
 
 @admin.register(models.Service)
-class ServiceAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, OwnRates, ModelAdmin):
-    sheet = ServiceSheet
-    form = TypedOnly
-    rows_of_center = "services"
+class ServiceAdmin(
+    ImportExportAdminMixin, CenterScopedMixin, SaveChangedFieldsMixin, CenterRatesMixin, ModelAdmin
+):
+    sheet = ServiceResource
+    form = ChangedFieldsForm
+    rate_relation = "services"
     list_display = ("name", "center", "resource_type", "price", "bill_at_center", "is_active")
     list_editable = ("bill_at_center", "is_active")
     list_filter = (
@@ -127,7 +140,7 @@ class ServiceAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, OwnRates, Mod
     list_select_related = ("center", "resource_type", "rate")
     search_fields = ("name",)
     search_help_text = "Name of the service, or name, address, neighborhood of its center, or both."
-    ordering = OF_CENTER
+    ordering = CENTER_ORDERING
     sortable_by = ()
     # Rows of boxes take their time to draw.
     list_per_page = 25
@@ -151,10 +164,10 @@ class ServiceAdmin(ImportsAndExports, AtCenters, SavesWhatChanged, OwnRates, Mod
     def get_search_results(
         self, request: HttpRequest, queryset: Any, search_term: str
     ) -> tuple[Any, bool]:
-        return found_through_centers(queryset, search_term), False
+        return search_rows_and_centers(queryset, search_term), False
 
     def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
-        return super().get_changelist_form(request, form=TypedOnly, **kwargs)
+        return super().get_changelist_form(request, form=ChangedFieldsForm, **kwargs)
 
     @admin.display(description="price", empty_value="no price")
     def price(self, service: models.Service) -> str | None:

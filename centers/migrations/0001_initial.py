@@ -143,7 +143,7 @@ class Migration(migrations.Migration):
                     "image",
                     models.ImageField(
                         upload_to=roombook.images.RandomName("centers"),
-                        validators=[roombook.images.validate],
+                        validators=[roombook.images.validate_image],
                     ),
                 ),
                 (
@@ -455,7 +455,7 @@ class Migration(migrations.Migration):
                     models.ImageField(
                         blank=True,
                         upload_to=roombook.images.RandomName("rooms"),
-                        validators=[roombook.images.validate],
+                        validators=[roombook.images.validate_image],
                     ),
                 ),
                 (

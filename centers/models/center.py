@@ -11,7 +11,7 @@ from django.db.models import F, Q
 from django.utils.functional import cached_property
 
 from centers import hours
-from centers.geo import Place
+from centers.geo import Coordinates
 from centers.indexes import PostgresGinIndex
 from centers.models.catalog import Neighborhood
 from centers.querysets import CenterQuerySet
@@ -63,11 +63,11 @@ class Center(CenterFacts, Address):
     postal_code_folded = models.CharField(max_length=1024, editable=False)
     search_text = models.TextField(editable=False)
 
-    DERIVED = (
+    SEARCH_COLUMNS = (
         *("x", "y", "z", "name_folded", "city_folded", "state_folded", "state_name_folded"),
         *("postal_code_folded", "search_text"),
     )
-    DERIVED_FROM = {"name", "neighborhood", "neighborhood_id", *ADDRESS_FIELDS}
+    SEARCH_COLUMN_SOURCES = {"name", "neighborhood", "neighborhood_id", *ADDRESS_FIELDS}
 
     objects = CenterQuerySet.as_manager()
 
@@ -118,7 +118,7 @@ class Center(CenterFacts, Address):
     def clean(self) -> None:
         self.normalize()
         problems = {}
-        if self.country and not places.country_code(self.country):
+        if self.country and not places.get_country_code(self.country):
             problems["country"] = "This is not the name or code of a country."
         if (self.latitude is None) != (self.longitude is None):
             problems["longitude"] = "Latitude and longitude come together."
@@ -131,51 +131,51 @@ class Center(CenterFacts, Address):
 
     def normalize(self) -> None:
         """Write country and state as codes where we know them; find the time zone by the place."""
-        self.country = places.country_code(self.country) or self.country
-        self.state = places.written_state(self.country, self.state)
+        self.country = places.get_country_code(self.country) or self.country
+        self.state = places.format_state(self.country, self.state)
         if not self.time_zone_id and self.latitude is not None and self.longitude is not None:
-            self.time_zone_id = places.time_zone_at(self.latitude, self.longitude)
+            self.time_zone_id = places.find_time_zone(self.latitude, self.longitude)
 
     def save(self, *args: Any, **kwargs: Any) -> None:
         fields = kwargs.get("update_fields")
-        if fields is None or self.DERIVED_FROM & set(fields):
+        if fields is None or self.SEARCH_COLUMN_SOURCES & set(fields):
             self.normalize()
-            self.derive()
+            self.update_search_columns()
             if fields is not None:
-                changed = {"country", "state", "time_zone_id", *self.DERIVED}
+                changed = {"country", "state", "time_zone_id", *self.SEARCH_COLUMNS}
                 kwargs["update_fields"] = {*fields, *changed}
         super().save(*args, **kwargs)
 
-    def derive(self) -> None:
+    def update_search_columns(self) -> None:
         """Set the columns that searches read. Reads the neighborhood and the landmarks."""
-        vector = self.place.vector if self.place else (None, None, None)
+        vector = self.coordinates.vector if self.coordinates else (None, None, None)
         self.x, self.y, self.z = vector
-        state_code, state_name = places.state_code_and_name(self.country, self.state)
-        self.name_folded = places.folded(self.name)
-        self.city_folded = places.folded(self.city)
-        self.state_folded = places.folded(state_code)
-        self.state_name_folded = places.folded(state_name)
-        self.postal_code_folded = places.folded(self.postal_code)
+        state_code, state_name = places.get_state_code_and_name(self.country, self.state)
+        self.name_folded = places.fold_text(self.name)
+        self.city_folded = places.fold_text(self.city)
+        self.state_folded = places.fold_text(state_code)
+        self.state_name_folded = places.fold_text(state_name)
+        self.postal_code_folded = places.fold_text(self.postal_code)
         texts = [
             *(self.name, self.street1, self.street2, self.street3, self.city),
             *(self.state, state_code, state_name, self.postal_code),
-            *(self.country, *places.country_names(self.country)),
+            *(self.country, *places.get_country_names(self.country)),
         ]
         if self.neighborhood is not None:
             texts += [self.neighborhood.name, self.neighborhood.original_name]
         if self.pk is not None:
             texts += [landmark.name for landmark in self.landmarks.all()]
         # A word of a query has no line break in it: it never matches across two texts.
-        self.search_text = "\n".join(dict.fromkeys(filter(None, map(places.folded, texts))))
+        self.search_text = "\n".join(dict.fromkeys(filter(None, map(places.fold_text, texts))))
 
     # Properties
 
     @property
-    def place(self) -> Place | None:
+    def coordinates(self) -> Coordinates | None:
         """Where the center is on the globe, if we know."""
         if self.latitude is None or self.longitude is None:
             return None
-        return Place(self.latitude, self.longitude)
+        return Coordinates(self.latitude, self.longitude)
 
     # Whether the account that asks has it among its favorites; `for_user` brings it along.
     is_favorite: bool | None = None
@@ -294,7 +294,9 @@ class CenterImage(models.Model):
     """A picture of a center; the first one stands for it."""
 
     center = models.ForeignKey(Center, models.CASCADE, related_name="images")
-    image = models.ImageField(upload_to=images.RandomName("centers"), validators=[images.validate])
+    image = models.ImageField(
+        upload_to=images.RandomName("centers"), validators=[images.validate_image]
+    )
     thumbnail = models.ImageField(
         upload_to=images.RandomName("centers/thumbnails"), blank=True, editable=False
     )
@@ -307,8 +309,8 @@ class CenterImage(models.Model):
         return f"Image {self.pk}"
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        changed = images.prepare(self, "image", "thumbnail")
-        images.delete_after_commit(*images.stored(self, changed))
+        changed = images.process_upload(self, "image", "thumbnail")
+        images.delete_after_commit(*images.get_stored_files(self, changed))
         if changed and kwargs.get("update_fields") is not None:
             kwargs["update_fields"] = {*kwargs["update_fields"], *changed}
         super().save(*args, **kwargs)

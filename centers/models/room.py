@@ -55,7 +55,7 @@ class Rate(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.name} ({rates.describe(self) or 'no price'})"
+        return f"{self.name} ({rates.describe_rate(self) or 'no price'})"
 
     def clean(self) -> None:
         if self.is_flat_rate and self.flat_rate is None:
@@ -63,7 +63,7 @@ class Rate(models.Model):
 
     @property
     def description_for_customers(self) -> str:
-        return self.description or rates.describe(self)
+        return self.description or rates.describe_rate(self)
 
 
 class MeetingRoom(models.Model):
@@ -98,7 +98,7 @@ class MeetingRoom(models.Model):
     )
     provider = models.CharField(max_length=255, blank=True, help_text="Who runs the room.")
     picture = models.ImageField(
-        upload_to=images.RandomName("rooms"), blank=True, validators=[images.validate]
+        upload_to=images.RandomName("rooms"), blank=True, validators=[images.validate_image]
     )
     picture_thumbnail = models.ImageField(
         upload_to=images.RandomName("rooms/thumbnails"), blank=True, editable=False
@@ -156,8 +156,8 @@ class MeetingRoom(models.Model):
         return self.name
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        changed = images.prepare(self, "picture", "picture_thumbnail")
-        images.delete_after_commit(*images.stored(self, changed))
+        changed = images.process_upload(self, "picture", "picture_thumbnail")
+        images.delete_after_commit(*images.get_stored_files(self, changed))
         if changed and kwargs.get("update_fields") is not None:
             kwargs["update_fields"] = {*kwargs["update_fields"], *changed}
         super().save(*args, **kwargs)
@@ -178,7 +178,7 @@ class MeetingRoom(models.Model):
 
     @property
     def lowest_rate(self) -> str:
-        return rates.entry_price(self.rate)
+        return rates.format_entry_price(self.rate)
 
     @property
     def available_services(self) -> "list[Service]":
@@ -239,4 +239,4 @@ class Service(models.Model):
 
     @property
     def rate_description(self) -> str:
-        return rates.entry_price(self.rate)
+        return rates.format_entry_price(self.rate)

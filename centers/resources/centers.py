@@ -10,29 +10,29 @@ from typing import Any, ClassVar
 from auditlog.context import disable_auditlog
 from django.db.models import prefetch_related_objects
 
-from accounts.resources import ByRole
+from accounts.resources import CenterScopedResource
 from centers.hours import MIDNIGHT
 from centers.models import Center, Neighborhood, OpeningHours
-from centers.resources.common import Named
+from centers.resources.common import NameWidget
 from roombook import places
 from roombook.imports import cells
 from roombook.imports.batches import batches
-from roombook.imports.cells import Column, Kind
+from roombook.imports.cells import CellWidget, Column
 from roombook.imports.plan import Checked
 from roombook.imports.sheet import Cells
 
-Stretches = tuple[tuple[dt.time, dt.time], ...]
+DayHours = tuple[tuple[dt.time, dt.time], ...]
 
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
-class NeighborhoodName(Named):
+class NeighborhoodWidget(NameWidget):
     """A neighborhood as the back office tells it: "LoDo, Denver, CO"."""
 
     how = "name, city, state: LoDo, Denver, CO"
 
     def find(self, name: str, *, of: Any, sheet: Any) -> Neighborhood:
-        found: list[Neighborhood] = sheet.neighborhoods.get(places.folded(name), [])
+        found: list[Neighborhood] = sheet.neighborhoods.get(places.fold_text(name), [])
         if len(found) != 1:
             raise ValueError(
                 "Several neighborhoods are called so: write it as name, city, state."
@@ -42,17 +42,17 @@ class NeighborhoodName(Named):
         return found[0]
 
     def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
-        return "" if value is None else cells.tidy(str(value))
+        return "" if value is None else cells.normalize_cell(str(value))
 
 
-class Stretch(Kind):
+class OpeningHoursWidget(CellWidget):
     """When a center is open on a weekday: 09:00-12:30, 14:00-24:00; or closed, or nothing."""
 
     how = "09:00-17:00, or 09:00-12:00, 13:00-24:00, or closed"
 
     PATTERN = re.compile(r"(\d\d?):(\d\d)\s*[-–]\s*(\d\d?):(\d\d)", re.ASCII)  # noqa: RUF001
 
-    def clean(self, value: str, row: Any = None, **kwargs: Any) -> Stretches:
+    def clean(self, value: str, row: Any = None, **kwargs: Any) -> DayHours:
         if value.lower() in ("", "closed"):
             return ()
         found = [self._stretch(part.strip()) for part in re.split("[,;]", value)]
@@ -91,7 +91,7 @@ def _clock(at: dt.time) -> str:
     return at.isoformat(timespec="minutes")
 
 
-class CenterSheet(ByRole):
+class CenterResource(CenterScopedResource):
     """Centers with their week."""
 
     name: ClassVar = "centers"
@@ -102,12 +102,12 @@ class CenterSheet(ByRole):
     key_is_unique: ClassVar = False
     needed: ClassVar = (("name",),)
     extras: ClassVar = tuple(f"hours_{weekday}" for weekday in range(7))
-    derived: ClassVar = Center.DERIVED
+    derived: ClassVar = Center.SEARCH_COLUMNS
 
     time_zone = Column("time_zone_id", how="such as America/Denver; empty: by its place")
-    neighborhood = Column("neighborhood", NeighborhoodName())
+    neighborhood = Column("neighborhood", NeighborhoodWidget())
     mon, tue, wed, thu, fri, sat, sun = (
-        Column(f"hours_{weekday}", Stretch()) for weekday in range(7)
+        Column(f"hours_{weekday}", OpeningHoursWidget()) for weekday in range(7)
     )
 
     class Meta:
@@ -131,8 +131,8 @@ class CenterSheet(ByRole):
         shown = Neighborhood.objects.only("name", "original_name", "city", "state")
         by_name: dict[str, list[Neighborhood]] = defaultdict(list)
         for each in shown:
-            self.neighborhoods[places.folded(str(each))].append(each)
-            by_name[places.folded(each.name)].append(each)
+            self.neighborhoods[places.fold_text(str(each))].append(each)
+            by_name[places.fold_text(each.name)].append(each)
         # The name alone does where nothing is called so in full.
         for name, found in by_name.items():
             self.neighborhoods.setdefault(name, found)
@@ -173,7 +173,7 @@ class CenterSheet(ByRole):
             center._prefetched_objects_cache = {}
         prefetch_related_objects(stored, "landmarks")
         for center in instances:
-            center.derive()
+            center.update_search_columns()
 
     def write_extras(self, rows: Sequence[Checked]) -> None:
         """Write the days anew that are others now."""
@@ -199,5 +199,5 @@ class CenterSheet(ByRole):
 
 
 def _key(name: str, city: str, state: str, country: str) -> tuple[str, ...]:
-    code, _ = places.state_code_and_name(places.country_code(country), state)
-    return tuple(map(places.folded, (name, city, code)))
+    code, _ = places.get_state_code_and_name(places.get_country_code(country), state)
+    return tuple(map(places.fold_text, (name, city, code)))

@@ -8,39 +8,39 @@ from django.core.exceptions import ValidationError
 
 from centers.hours import localize
 from centers.models import Center, Closure, MeetingRoom
-from centers.resources.common import NamedAtCenter, OfACenter
+from centers.resources.common import CenterChildResource, NameAtCenterWidget
 from centers.signals import closure_saved
 from roombook.imports import cells
 from roombook.imports.batches import batches
-from roombook.imports.cells import Column, Plain
+from roombook.imports.cells import Column, ValueWidget
 from roombook.imports.files import Cell
 from roombook.imports.plan import Checked, Origin
 from roombook.imports.sheet import Cells
 
 
-class LocalTime(Plain):
+class LocalDateTimeWidget(ValueWidget):
     """A moment on the clock of the row's center; with its offset where the clock shows it twice."""
 
     how = "a time on the center's clock: 2027-03-01T09:00"
 
     def clean(self, value: str, row: Any = None, *, of: Any = None, **kwargs: Any) -> Any:
-        return by_clock_of(of.center, value) if value else None
+        return parse_local_datetime(of.center, value) if value else None
 
     def render(self, value: Any, obj: Any = None, *, of: Any = None, **kwargs: Any) -> str:
         if value is None:
             return ""
         local = value.astimezone(of.center.zone)
-        return cells.told(local if local.fold else local.replace(tzinfo=None))
+        return cells.format_datetime(local if local.fold else local.replace(tzinfo=None))
 
     def cell(self, value: Any, text: str) -> Cell:
         return text
 
 
-def by_clock_of(center: Center, text: str) -> dt.datetime:
-    return localize(cells.moment(text), center.zone).astimezone(dt.UTC)
+def parse_local_datetime(center: Center, text: str) -> dt.datetime:
+    return localize(cells.parse_datetime(text), center.zone).astimezone(dt.UTC)
 
 
-class ClosureSheet(OfACenter):
+class ClosureResource(CenterChildResource):
     """Closures."""
 
     name: ClassVar = "closures"
@@ -52,9 +52,9 @@ class ClosureSheet(OfACenter):
     # So many closures are looked at for bookings that they touch.
     MOST_TOLD: ClassVar = 50
 
-    room = Column("room", NamedAtCenter("room", "; empty: the whole center"))
-    starts_at = Column("starts_at", LocalTime())
-    ends_at = Column("ends_at", LocalTime())
+    room = Column("room", NameAtCenterWidget("room", "; empty: the whole center"))
+    starts_at = Column("starts_at", LocalDateTimeWidget())
+    ends_at = Column("ends_at", LocalDateTimeWidget())
 
     class Meta:
         model = Closure
@@ -67,7 +67,7 @@ class ClosureSheet(OfACenter):
     def key_of_row(self, row: Cells) -> Any:
         center = self.center_needed(row)
         try:
-            starts = by_clock_of(center, row.get("starts_at", ""))
+            starts = parse_local_datetime(center, row.get("starts_at", ""))
         except ValueError as error:
             raise ValidationError({"starts_at": str(error)}) from error
         room = self.fields["room"].widget

@@ -7,20 +7,20 @@ from typing import Any, ClassVar
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
 
-from accounts.resources import ByRole
+from accounts.resources import CenterScopedResource
 from centers.models import Center, Rate, ResourceType
 from roombook import places
 from roombook.ids import is_id
 from roombook.imports import cells
-from roombook.imports.batches import rows_where
-from roombook.imports.cells import Column, Kind, Whole
-from roombook.imports.sheet import Cells, Centers
+from roombook.imports.batches import iterate_rows_where
+from roombook.imports.cells import CellWidget, Column, IntegerWidget
+from roombook.imports.sheet import Cells, CenterIdSet
 
 # A row by its center and its name.
-ByName = dict[tuple[int, str], Any]
+RowsByName = dict[tuple[int, str], Any]
 
 
-class Named(Kind):
+class NameWidget(CellWidget):
     """A row that is told by its name; the sheet knows which there are."""
 
     def clean(self, value: str, row: Any = None, **kwargs: Any) -> Any:
@@ -30,10 +30,10 @@ class Named(Kind):
         raise NotImplementedError
 
     def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
-        return "" if value is None else cells.tidy(value.name)
+        return "" if value is None else cells.normalize_cell(value.name)
 
 
-class NamedAtCenter(Named):
+class NameAtCenterWidget(NameWidget):
     """A row of the same center, out of the sheet's `at_center`."""
 
     def __init__(self, one: str, if_empty: str = "") -> None:
@@ -48,7 +48,7 @@ class NamedAtCenter(Named):
         return found
 
 
-class TypeName(Named):
+class ResourceTypeWidget(NameWidget):
     """A kind of rooms or of services."""
 
     how = "the name of a type"
@@ -61,15 +61,15 @@ class TypeName(Named):
         return found
 
 
-def types_by_name(*, is_service: bool) -> dict[str, ResourceType]:
+def get_types_by_name(*, is_service: bool) -> dict[str, ResourceType]:
     rows = ResourceType.objects.filter(is_service=is_service)
-    return {cells.tidy(each.name).lower(): each for each in rows}
+    return {cells.normalize_cell(each.name).lower(): each for each in rows}
 
 
-class OfACenter(ByRole):
+class CenterChildResource(CenterScopedResource):
     """Rows that belong to one center and stay there."""
 
-    center_id = Column("center_id", Whole(), how="the center's number", readonly=True)
+    center_id = Column("center_id", IntegerWidget(), how="the center's number", readonly=True)
     center = Column(
         "center__name", how="the center's name; it may stand for the number", readonly=True
     )
@@ -80,7 +80,7 @@ class OfACenter(ByRole):
     order: ClassVar = ("center_id", "pk")
 
     def look_up(self, rows: Sequence[Cells], stored: Iterable[Any]) -> None:
-        named = centers_named(rows, self.allowed.written)
+        named = get_centers_named(rows, self.allowed.written)
         # By their ids and by their names, which several may have.
         self.centers: dict[Any, list[Center]] = defaultdict(list)
         for center in named.values():
@@ -88,10 +88,10 @@ class OfACenter(ByRole):
             self.centers[center.name_folded].append(center)
         self.spoken_of = named.keys() | {each.center_id for each in stored}
 
-    def by_name(self, rows: QuerySet[Any]) -> ByName:
+    def by_name(self, rows: QuerySet[Any]) -> RowsByName:
         """Rows of the centers that are spoken of."""
-        found = rows_where(rows, "center", self.spoken_of)
-        return {(each.center_id, cells.tidy(each.name).lower()): each for each in found}
+        found = iterate_rows_where(rows, "center", self.spoken_of)
+        return {(each.center_id, cells.normalize_cell(each.name).lower()): each for each in found}
 
     def center_named(self, row: Cells) -> Center | None:
         """The center that a row names; None where it names none."""
@@ -102,14 +102,14 @@ class OfACenter(ByRole):
                 raise ValidationError(
                     {"center_id": f"There is no center {told[:20]} that you may change."}
                 )
-            if name and places.folded(name) != found[0].name_folded:
+            if name and places.fold_text(name) != found[0].name_folded:
                 raise ValidationError(
                     {"center__name": f'Center {told} is called "{found[0].name}".'}
                 )
             return found[0]
         if not name:
             return None
-        found = self.centers.get(places.folded(name), [])
+        found = self.centers.get(places.fold_text(name), [])
         if len(found) > 1:
             ids = ", ".join(str(each.pk) for each in found[:5])
             raise ValidationError(
@@ -130,13 +130,13 @@ class OfACenter(ByRole):
         return self.center_needed(row).pk, row.get("name", "").lower()
 
     def key_of(self, instance: Any) -> Any:
-        return instance.center_id, cells.tidy(instance.name).lower()
+        return instance.center_id, cells.normalize_cell(instance.name).lower()
 
     def keys_stored(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
         # Of all their centers: a row that is told by its id may get any name.
         rows = self._meta.model._default_manager.values_list("pk", "center_id", "name")
-        for pk, center, name in rows_where(rows, "center", self.spoken_of):
-            yield (center, cells.tidy(name).lower()), pk
+        for pk, center, name in iterate_rows_where(rows, "center", self.spoken_of):
+            yield (center, cells.normalize_cell(name).lower()), pk
 
     def center_of(self, instance: Any) -> int | None:
         center: int = instance.center_id
@@ -154,27 +154,30 @@ class OfACenter(ByRole):
         return f"{instance.name}, {instance.center.name}"
 
 
-def centers_named(rows: Sequence[Cells], written: Centers) -> dict[int, Center]:
+def get_centers_named(rows: Sequence[Cells], written: CenterIdSet) -> dict[int, Center]:
     """The centers that rows name by id or name, as far as somebody may write there."""
     ids = {int(text) for row in rows if is_id(text := row.get("center_id", ""))}
-    names = {places.folded(row.get("center", "")) for row in rows} - {""}
+    names = {places.fold_text(row.get("center", "")) for row in rows} - {""}
     known = Center.objects.defer("search_text", "parking_information")
     if written is not None:
         known = known.filter(pk__in=written)
-    found = [*rows_where(known, "pk", ids), *rows_where(known, "name_folded", names)]
+    found = [
+        *iterate_rows_where(known, "pk", ids),
+        *iterate_rows_where(known, "name_folded", names),
+    ]
     return {center.pk: center for center in found}
 
 
-class Offered(OfACenter):
+class PricedResource(CenterChildResource):
     """What has a type, and a rate of its center: rooms and services."""
 
     related: ClassVar = ("center", "resource_type", "rate")
     is_service: ClassVar[bool]
 
-    type = Column("resource_type", TypeName())
-    rate = Column("rate", NamedAtCenter("rate"))
+    type = Column("resource_type", ResourceTypeWidget())
+    rate = Column("rate", NameAtCenterWidget("rate"))
 
     def look_up(self, rows: Sequence[Cells], stored: Iterable[Any]) -> None:
         super().look_up(rows, stored)
-        self.types = types_by_name(is_service=self.is_service)
+        self.types = get_types_by_name(is_service=self.is_service)
         self.at_center = self.by_name(Rate.objects.all())

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import ClassVar
 
 from centers.models import Rate
-from centers.resources.common import OfACenter
+from centers.resources.common import CenterChildResource
 from roombook.imports.plan import Checked
 
 
-class RateSheet(OfACenter):
+class RateResource(CenterChildResource):
     """Prices."""
 
     name: ClassVar = "rates"

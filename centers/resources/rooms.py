@@ -3,10 +3,10 @@
 from typing import ClassVar
 
 from centers.models import MeetingRoom
-from centers.resources.common import Offered
+from centers.resources.common import PricedResource
 
 
-class RoomSheet(Offered):
+class RoomResource(PricedResource):
     """Rooms."""
 
     name: ClassVar = "rooms"

@@ -3,10 +3,10 @@
 from typing import ClassVar
 
 from centers.models import Service
-from centers.resources.common import Offered
+from centers.resources.common import PricedResource
 
 
-class ServiceSheet(Offered):
+class ServiceResource(PricedResource):
     """Services."""
 
     name: ClassVar = "services"

@@ -4,22 +4,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from centers.records import ShownRoom
-from roombook.db.compiled_queries import number, numbers
+from centers.records import RoomRecord
+from roombook.db.compiled_queries import int_list_param, int_param
 from roombook.errors import InvalidRequest
 
-NOBODY: frozenset[int] = frozenset()
+NO_IDS: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filters:
+class SearchFilters:
     """What a customer wants of a center and its room; the default wants nothing."""
 
     capacity_low: int | None = None
     capacity_high: int | None = None
-    resource_type_ids: frozenset[int] = NOBODY
-    service_ids: frozenset[int] = NOBODY
-    neighborhood_ids: frozenset[int] = NOBODY
+    resource_type_ids: frozenset[int] = NO_IDS
+    service_ids: frozenset[int] = NO_IDS
+    neighborhood_ids: frozenset[int] = NO_IDS
     only_after_hours: bool = False
     only_realtime: bool = False
 
@@ -29,11 +29,11 @@ class Filters:
             raise InvalidRequest({"filters.capacity_low": "This is above CapacityHigh."})
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def active_names(self) -> tuple[str, ...]:
         """Which filters there are; a capacity of 0 is one, an empty list or false is none."""
         wishes = ((name, getattr(self, name)) for name in FILTER_PARAMS)
         return tuple(
-            name for name, wish in wishes if not (wish is None or wish is False or wish == NOBODY)
+            name for name, wish in wishes if not (wish is None or wish is False or wish == NO_IDS)
         )
 
     @property
@@ -41,12 +41,12 @@ class Filters:
         return len(self.service_ids)
 
     @property
-    def values(self) -> dict[str, Any]:
+    def params(self) -> dict[str, Any]:
         """What takes the places that FiltersToCome leaves."""
         wishes = {name: getattr(self, name) for name in FILTER_PARAMS}
         return {**wishes, "service_count": self.service_count}
 
-    def want(self, room: ShownRoom) -> bool:
+    def matches_room(self, room: RoomRecord) -> bool:
         """Whether one room meets all the room filters (MeetingRoom.objects.wanted, in memory)."""
         low, high = self.capacity_low, self.capacity_high
         return (
@@ -57,25 +57,25 @@ class Filters:
         )
 
 
-NO_FILTERS = Filters()
+NO_FILTERS = SearchFilters()
 FILTER_PARAMS: dict[str, Any] = {
-    "capacity_low": number("capacity_low"),
-    "capacity_high": number("capacity_high"),
-    "resource_type_ids": numbers("resource_type_ids"),
-    "service_ids": numbers("service_ids"),
-    "neighborhood_ids": numbers("neighborhood_ids"),
+    "capacity_low": int_param("capacity_low"),
+    "capacity_high": int_param("capacity_high"),
+    "resource_type_ids": int_list_param("resource_type_ids"),
+    "service_ids": int_list_param("service_ids"),
+    "neighborhood_ids": int_list_param("neighborhood_ids"),
     "only_after_hours": True,
     "only_realtime": True,
 }
 
 
-class FiltersToCome:
+class FilterParams:
     """Filters of which it is known which there are, but not yet their values."""
 
     capacity_low = capacity_high = None
     resource_type_ids = service_ids = neighborhood_ids = ()
     only_after_hours = only_realtime = False
-    service_count = number("service_count")
+    service_count = int_param("service_count")
 
     def __init__(self, names: Sequence[str]) -> None:
         vars(self).update({name: FILTER_PARAMS[name] for name in names})

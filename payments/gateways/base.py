@@ -16,7 +16,7 @@ from django.db import connection
 from payments.cards import Card
 from roombook.errors import ServiceUnavailable
 
-State = Literal["authorized", "captured", "declined", "voided", "refunded"]
+GatewayState = Literal["authorized", "captured", "declined", "voided", "refunded"]
 
 
 class GatewayUnavailable(ServiceUnavailable):
@@ -33,7 +33,7 @@ class GatewayRefused(Exception):
 class GatewayPayment:
     """What the gateway says of one payment."""
 
-    state: State
+    state: GatewayState
     reference: str
     amount: Decimal
     captured: Decimal = Decimal(0)
@@ -82,13 +82,13 @@ class Gateway(Protocol):
     # Whether real money moves; what IsLive of a booking is made of.
     is_live: bool
 
-    def store(self, card: Card, *, customer: str) -> str:
+    def store_card(self, card: Card, *, customer: str) -> str:
         """Keep a card for later and return its reference. Raises CardDeclined."""
 
-    def forget(self, reference: str) -> None:
+    def delete_card(self, reference: str) -> None:
         """Delete a kept card; one that is not there is no error."""
 
-    def check(self, source: Card | str) -> None:
+    def check_card(self, source: Card | str) -> None:
         """Judge a card without keeping or charging anything. Raises CardDeclined."""
 
     def authorize(
@@ -96,7 +96,7 @@ class Gateway(Protocol):
     ) -> GatewayPayment:
         """Reserve money on a card: authorized or declined; voided when the key was fenced off."""
 
-    def lookup(self, key: UUID) -> GatewayPayment | None:
+    def find_payment(self, key: UUID) -> GatewayPayment | None:
         """What became of a key; None when the gateway never heard of it."""
 
     def void(self, key: UUID) -> GatewayPayment:
@@ -112,7 +112,7 @@ class Gateway(Protocol):
         """Give money back, once a `refund_key`. Raises GatewayRefused beyond what was taken."""
 
 
-def refuse_open_transaction() -> None:
+def require_no_open_transaction() -> None:
     """Raise when a transaction is open; the one that a test case wraps itself in is none."""
     blocks = connection.atomic_blocks
     if blocks and not getattr(blocks[-1], "_from_testcase", False):

@@ -19,7 +19,7 @@ from payments.gateways.base import (
     GatewayPayment,
     GatewayRefused,
     GatewayUnavailable,
-    refuse_open_transaction,
+    require_no_open_transaction,
 )
 from payments.gateways.sandbox_models import (
     FaultKind,
@@ -28,7 +28,7 @@ from payments.gateways.sandbox_models import (
     SandboxPayment,
     SandboxRefund,
 )
-from roombook.db.compiled_queries import prepared, text, uuid
+from roombook.db.compiled_queries import compiled_query, text_param, uuid_param
 from roombook.db.prepared_writes import insert_unless_there
 from roombook.db.transactions import in_transaction
 from roombook.errors import CardDeclined
@@ -78,7 +78,7 @@ OUTCOMES = {
 }
 
 # A lost or stolen card is not told apart: whoever holds it must not learn that it is known.
-MESSAGES = {
+DECLINE_MESSAGES = {
     "declined": declines.DECLINED,
     "declined_when_charged": declines.DECLINED,
     "lost_card": declines.DECLINED,
@@ -86,7 +86,7 @@ MESSAGES = {
     "fraudulent": declines.DECLINED,
     "insufficient_funds": declines.INSUFFICIENT_FUNDS,
     "expired_card": declines.EXPIRED,
-    "incorrect_cvc": declines.WRONG_CODE,
+    "incorrect_cvc": declines.WRONG_SECURITY_CODE,
     "processing_error": declines.PROCESSING_ERROR,
     "velocity_exceeded": declines.OVER_LIMIT,
     "requires_action": declines.REQUIRES_ACTION,
@@ -107,11 +107,11 @@ class SandboxGateway:
     name: ClassVar[str] = "sandbox"
     is_live = False
 
-    def store(self, card: Card, *, customer: str) -> str:
+    def store_card(self, card: Card, *, customer: str) -> str:
         def work() -> str:
-            outcome = outcome_of(card.number)
+            outcome = get_outcome(card.number)
             if outcome != SUCCEEDS and outcome not in FAIL_ONLY_WHEN_CHARGED:
-                raise CardDeclined(MESSAGES[outcome])
+                raise CardDeclined(DECLINE_MESSAGES[outcome])
             return SandboxCard.objects.create(
                 reference=f"card_{secrets.token_hex(12)}",
                 customer=customer,
@@ -120,24 +120,24 @@ class SandboxGateway:
                 last4=card.last4,
             ).reference
 
-        return ask("store", work)
+        return run_operation("store", work)
 
-    def forget(self, reference: str) -> None:
-        ask("forget", lambda: SandboxCard.objects.filter(reference=reference).delete())
+    def delete_card(self, reference: str) -> None:
+        run_operation("forget", lambda: SandboxCard.objects.filter(reference=reference).delete())
 
-    def check(self, source: Card | str) -> None:
+    def check_card(self, source: Card | str) -> None:
         def work() -> None:
-            outcome, _, _ = judge(source)
+            outcome, _, _ = evaluate_card(source)
             if outcome != SUCCEEDS:
-                raise CardDeclined(MESSAGES[outcome])
+                raise CardDeclined(DECLINE_MESSAGES[outcome])
 
-        ask("check", work)
+        run_operation("check", work)
 
     def authorize(
         self, *, key: UUID, amount: Decimal, currency: str, source: Card | str, description: str
     ) -> GatewayPayment:
         def work() -> GatewayPayment:
-            outcome, brand, last4 = judge(source)
+            outcome, brand, last4 = evaluate_card(source)
             succeeds = outcome == SUCCEEDS
             payment = SandboxPayment(
                 key=key,
@@ -146,26 +146,26 @@ class SandboxGateway:
                 currency=currency,
                 brand=brand,
                 last4=last4,
-                message="" if succeeds else MESSAGES[outcome],
+                message="" if succeeds else DECLINE_MESSAGES[outcome],
                 description=description[:255],
             )
             # The unique key decides between rivals: one makes the payment, the others read it.
             if insert_unless_there(payment):
-                return told(payment)
+                return to_gateway_payment(payment)
             payment = SandboxPayment.objects.get(key=key)
             is_fence = payment.state == "voided" and not payment.currency
             if not is_fence and (payment.amount, payment.currency) != (amount, currency):
                 raise GatewayRefused(f"The key {key} was used for another amount.")
-            return told(payment)
+            return to_gateway_payment(payment)
 
-        return ask("authorize", work)
+        return run_operation("authorize", work)
 
-    def lookup(self, key: UUID) -> GatewayPayment | None:
+    def find_payment(self, key: UUID) -> GatewayPayment | None:
         def work() -> GatewayPayment | None:
             payment = SandboxPayment.objects.filter(key=key).first()
-            return told(payment) if payment else None
+            return to_gateway_payment(payment) if payment else None
 
-        return ask("lookup", work)
+        return run_operation("lookup", work)
 
     def void(self, key: UUID) -> GatewayPayment:
         def work() -> GatewayPayment:
@@ -175,29 +175,29 @@ class SandboxGateway:
             if payment.state == "authorized":
                 payment.state = "voided"
                 payment.save(update_fields=["state"])
-            return told(payment)
+            return to_gateway_payment(payment)
 
-        return ask("void", work)
+        return run_operation("void", work)
 
     def capture(self, key: UUID) -> GatewayPayment:
         def work() -> GatewayPayment:
-            payment = locked(key)
+            payment = lock_payment(key)
             if payment.state == "authorized":
                 payment.state = "captured"
                 payment.captures += 1
                 payment.save(update_fields=["state", "captures"])
-            return told(payment)
+            return to_gateway_payment(payment)
 
-        return ask("capture", work)
+        return run_operation("capture", work)
 
     def refund(self, *, key: UUID, refund_key: UUID, amount: Decimal) -> GatewayPayment:
         def work() -> GatewayPayment:
-            payment = locked(key)
+            payment = lock_payment(key)
             known = payment.refunds.filter(key=refund_key).first()
             if known:
                 if known.amount != amount:
                     raise GatewayRefused(f"The key {refund_key} was used for another amount.")
-                return told(payment)
+                return to_gateway_payment(payment)
             if payment.state != "captured":
                 raise GatewayRefused(f"A payment that is {payment.state} cannot be refunded.")
             if amount <= 0 or payment.refunded + amount > payment.amount:
@@ -207,15 +207,15 @@ class SandboxGateway:
             if payment.refunded == payment.amount:
                 payment.state = "refunded"
             payment.save(update_fields=["refunded", "state"])
-            return told(payment)
+            return to_gateway_payment(payment)
 
-        return ask("refund", work)
+        return run_operation("refund", work)
 
 
-def ask(operation: str, work: Callable[[], R]) -> R:
+def run_operation(operation: str, work: Callable[[], R]) -> R:
     """Do the work as a gateway on its own machine does: in its own transaction, with its faults."""
-    refuse_open_transaction()
-    fault = strike(operation)
+    require_no_open_transaction()
+    fault = take_fault(operation)
     if fault:
         time.sleep(fault.seconds)
         if fault.kind in {FaultKind.TIMEOUT_BEFORE, FaultKind.ERROR}:
@@ -226,9 +226,9 @@ def ask(operation: str, work: Callable[[], R]) -> R:
     return result
 
 
-def strike(operation: str) -> SandboxFault | None:
+def take_fault(operation: str) -> SandboxFault | None:
     """The fault that is switched on for this operation, one time of it used up."""
-    for fault in faults_of(operation=operation):
+    for fault in active_faults(operation=operation):
         if fault.times is None:
             return fault
         if SandboxFault.objects.filter(pk=fault.pk, times__gt=0).update(times=F("times") - 1):
@@ -236,42 +236,42 @@ def strike(operation: str) -> SandboxFault | None:
     return None
 
 
-@prepared
-def faults_of() -> "QuerySet[SandboxFault]":
+@compiled_query(keep_plan=True)
+def active_faults() -> "QuerySet[SandboxFault]":
     faults = SandboxFault.objects.filter(Q(times__isnull=True) | Q(times__gt=0))
-    return faults.filter(Q(operation=text("operation")) | Q(operation="*")).order_by("pk")
+    return faults.filter(Q(operation=text_param("operation")) | Q(operation="*")).order_by("pk")
 
 
-def outcome_of(number: str) -> str:
+def get_outcome(number: str) -> str:
     return OUTCOMES.get(number, NOT_A_TEST_CARD)
 
 
-def judge(source: Card | str) -> tuple[str, str, str]:
+def evaluate_card(source: Card | str) -> tuple[str, str, str]:
     """What becomes of a charge to this card, with its brand and last four digits."""
     if isinstance(source, Card):
-        return outcome_of(source.number), source.brand, source.last4
-    card = card_kept.first(reference=source)
+        return get_outcome(source.number), source.brand, source.last4
+    card = stored_card_by_reference.first(reference=source)
     return (card.outcome, card.brand, card.last4) if card else ("unknown_card", "", "")
 
 
-@prepared
-def card_kept() -> "QuerySet[SandboxCard]":
-    return SandboxCard.objects.filter(reference=text("reference"))
+@compiled_query(keep_plan=True)
+def stored_card_by_reference() -> "QuerySet[SandboxCard]":
+    return SandboxCard.objects.filter(reference=text_param("reference"))
 
 
-def locked(key: UUID) -> SandboxPayment:
-    payment = payment_locked.first(key=key)
+def lock_payment(key: UUID) -> SandboxPayment:
+    payment = locked_payment_by_key.first(key=key)
     if payment is None:
         raise GatewayRefused(f"There is no payment by the key {key}.")
     return payment
 
 
-@prepared
-def payment_locked() -> "QuerySet[SandboxPayment]":
-    return SandboxPayment.objects.select_for_update().filter(key=uuid("key"))
+@compiled_query(keep_plan=True)
+def locked_payment_by_key() -> "QuerySet[SandboxPayment]":
+    return SandboxPayment.objects.select_for_update().filter(key=uuid_param("key"))
 
 
-def told(payment: SandboxPayment) -> GatewayPayment:
+def to_gateway_payment(payment: SandboxPayment) -> GatewayPayment:
     """The sandbox's row in the words of the port."""
     taken = payment.state in {"captured", "refunded"}
     refunds = payment.refunds.values_list("key", "amount") if payment.refunded else ()

@@ -9,7 +9,7 @@ from reservations.models import LineItemType
 from roombook import money
 
 
-class AnyLine(Protocol):
+class ComparableLine(Protocol):
     """A line of a bill, written down or only thought of."""
 
     @property
@@ -21,19 +21,19 @@ class AnyLine(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class ComparedLine:
     """A line as it is and as it would be; None where there is none."""
 
-    old: AnyLine | None
-    new: AnyLine | None
+    old: ComparableLine | None
+    new: ComparableLine | None
 
     @property
     def was(self) -> str:
-        return money.display(self.old.total) if self.old else ""
+        return money.format_amount(self.old.total) if self.old else ""
 
     @property
     def becomes(self) -> str:
-        return money.display(self.new.total) if self.new else ""
+        return money.format_amount(self.new.total) if self.new else ""
 
     @property
     def description(self) -> str:
@@ -49,35 +49,37 @@ class Row:
 
     @property
     def difference(self) -> Decimal:
-        old = self.old.total if self.old else money.zero
-        new = self.new.total if self.new else money.zero
+        old = self.old.total if self.old else money.ZERO
+        new = self.new.total if self.new else money.ZERO
         return new - old
 
     @property
     def change(self) -> str:
-        return signed(self.difference)
+        return format_signed(self.difference)
 
 
-def signed(amount: Decimal) -> str:
+def format_signed(amount: Decimal) -> str:
     """`+$5.00`, `-$5.00`, or nothing."""
     if not amount:
         return ""
-    return f"+{money.display(amount)}" if amount > 0 else money.display(amount)
+    return f"+{money.format_amount(amount)}" if amount > 0 else money.format_amount(amount)
 
 
-def compared(old: Iterable[AnyLine], new: Iterable[AnyLine]) -> list[Row]:
+def compare_bills(
+    old: Iterable[ComparableLine], new: Iterable[ComparableLine]
+) -> list[ComparedLine]:
     """Each new line beside the old one that it takes the place of; what is gone comes last."""
-    left: dict[tuple[object, ...], list[AnyLine]] = {}
+    left: dict[tuple[object, ...], list[ComparableLine]] = {}
     for line in old:
-        left.setdefault(_key(line), []).append(line)
+        left.setdefault(_get_line_key(line), []).append(line)
     rows = []
     for line in new:
-        same = left.get(_key(line))
-        rows.append(Row(same.pop(0) if same else None, line))
-    return rows + [Row(line, None) for lines in left.values() for line in lines]
+        same = left.get(_get_line_key(line))
+        rows.append(ComparedLine(same.pop(0) if same else None, line))
+    return rows + [ComparedLine(line, None) for lines in left.values() for line in lines]
 
 
-def _key(line: AnyLine) -> tuple[object, ...]:
+def _get_line_key(line: ComparableLine) -> tuple[object, ...]:
     what = (getattr(line, "service_id", None), getattr(line, "allowance_id", None))
     if line.type == LineItemType.ADJUSTMENT:
         return (line.type, line.description)

@@ -11,41 +11,41 @@ from django.urls import reverse
 from django.utils import timezone
 
 from accounts.models import User
-from reservations.admin.actions import STEPS
-from reservations.admin.actions.base import Asked, Effect, Step, words
-from reservations.admin.formatting import what
-from reservations.admin.reservation_page import page_of, shown_sum, staff
+from reservations.admin.actions import ACTIONS
+from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, format_error
+from reservations.admin.formatting import format_place_and_time
+from reservations.admin.reservation_page import get_reservation_url, get_staff, parse_expected_total
 from reservations.models import Reservation
 from reservations.models.status import Status
-from roombook.backoffice.typing_bases import PagePart
+from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.errors import DomainError
 
 
-class ReservationActions(PagePart):
+class BulkActionsMixin(ModelAdminBase):
     """The part of the ModelAdmin with the actions of the list. Stands before ModelAdmin."""
 
     actions = ("approve", "decline", "cancel", "mark_no_show")
 
     @admin.action(description="Approve requests", permissions=["change"])
     def approve(self, request: HttpRequest, rows: QuerySet[Reservation]) -> HttpResponse | None:
-        return self._each(request, rows, STEPS["approve"], "approve")
+        return self._each(request, rows, ACTIONS["approve"], "approve")
 
     @admin.action(description="Decline requests", permissions=["change"])
     def decline(self, request: HttpRequest, rows: QuerySet[Reservation]) -> HttpResponse | None:
-        return self._each(request, rows, STEPS["decline"], "decline")
+        return self._each(request, rows, ACTIONS["decline"], "decline")
 
     @admin.action(description="Cancel (shows the refund first)", permissions=["change"])
     def cancel(self, request: HttpRequest, rows: QuerySet[Reservation]) -> HttpResponse | None:
-        return self._each(request, rows, STEPS["cancel"], "cancel")
+        return self._each(request, rows, ACTIONS["cancel"], "cancel")
 
     @admin.action(description="Mark as no-show", permissions=["change"])
     def mark_no_show(
         self, request: HttpRequest, rows: QuerySet[Reservation]
     ) -> HttpResponse | None:
-        return self._each(request, rows, STEPS["no-show"], "mark_no_show")
+        return self._each(request, rows, ACTIONS["no-show"], "mark_no_show")
 
     def _each(
-        self, request: HttpRequest, rows: QuerySet[Reservation], step: Step, action: str
+        self, request: HttpRequest, rows: QuerySet[Reservation], step: Action, action: str
     ) -> HttpResponse | None:
         """Show what each would come to; once that is confirmed, act on one after the other."""
         reservations = list(
@@ -55,7 +55,7 @@ class ReservationActions(PagePart):
             for reservation in reservations:
                 self._act_on(request, step, reservation)
             return None
-        previews = [_preview(step, each, staff(request)) for each in reservations]
+        previews = [_build_preview(step, each, get_staff(request)) for each in reservations]
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
@@ -69,41 +69,41 @@ class ReservationActions(PagePart):
         }
         return TemplateResponse(request, "office/steps.html", context)
 
-    def _act_on(self, request: HttpRequest, step: Step, reservation: Reservation) -> None:
+    def _act_on(self, request: HttpRequest, step: Action, reservation: Reservation) -> None:
         """What cannot be done is told, and stops nobody else."""
-        if problem := _why_not(step, reservation, staff(request)):
+        if problem := _get_refusal(step, reservation, get_staff(request)):
             messages.error(request, f"{reservation}: {problem} Nothing was done.")
             return
-        asked = Asked(
+        asked = ActionRequest(
             reservation,
-            by=staff(request),
+            by=get_staff(request),
             now=timezone.now(),
-            agreed=shown_sum(request, f"agreed_{reservation.pk}"),
+            agreed=parse_expected_total(request, f"agreed_{reservation.pk}"),
         )
         try:
             done = step.act(asked)
         except DomainError as error:
-            messages.error(request, f"{reservation}: {words(error)}")
+            messages.error(request, f"{reservation}: {format_error(error)}")
         else:
             messages.success(request, f"{reservation}: {done}")
 
 
-def _preview(step: Step, reservation: Reservation, by: User) -> dict[str, Any]:
-    if problem := _why_not(step, reservation, by):
-        effect = Effect(problems=[problem])
+def _build_preview(step: Action, reservation: Reservation, by: User) -> dict[str, Any]:
+    if problem := _get_refusal(step, reservation, by):
+        effect = ActionPreview(problems=[problem])
     else:
-        effect = step.shown(Asked(reservation, by=by, now=timezone.now()))
+        effect = step.shown(ActionRequest(reservation, by=by, now=timezone.now()))
     return {
         "reservation": reservation,
-        "address": page_of(reservation),
-        "what": what(reservation),
+        "address": get_reservation_url(reservation),
+        "what": format_place_and_time(reservation),
         "facts": effect.facts,
         "agreed": effect.agreed,
         "problems": effect.problems,
     }
 
 
-def _why_not(step: Step, reservation: Reservation, by: User) -> str:
+def _get_refusal(step: Action, reservation: Reservation, by: User) -> str:
     """Why this one is not to be had at all, in words; empty where it may be."""
     if not step.may(by, reservation):
         return "You may not do that at this center."

@@ -9,14 +9,14 @@ from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter
 
 from centers.models import Center
-from centers.span import midnight
-from roombook.ids import number
+from centers.span import get_local_midnight
+from roombook.ids import parse_id
 
 # How the filter by center is told in the address.
 CENTER = "room__center__id__exact"
 
 
-class When(DropdownFilter):
+class StartDateFilter(DropdownFilter):
     """By the day on which a reservation starts.
 
     The center's day where the list is cut to one, else in UTC, since the days of many centers begin
@@ -42,10 +42,14 @@ class When(DropdownFilter):
         zone = _zone(request)
         today = timezone.now().astimezone(zone).date()
         if first is not None:
-            queryset = queryset.filter(start__gte=midnight(today + dt.timedelta(days=first), zone))
-        return queryset.filter(start__lt=midnight(today + dt.timedelta(days=last or 0), zone))
+            queryset = queryset.filter(
+                start__gte=get_local_midnight(today + dt.timedelta(days=first), zone)
+            )
+        return queryset.filter(
+            start__lt=get_local_midnight(today + dt.timedelta(days=last or 0), zone)
+        )
 
 
 def _zone(request: HttpRequest) -> dt.tzinfo:
-    center = Center.objects.filter(pk=number(request.GET.get(CENTER)) or 0).first()
+    center = Center.objects.filter(pk=parse_id(request.GET.get(CENTER)) or 0).first()
     return center.zone if center else dt.UTC

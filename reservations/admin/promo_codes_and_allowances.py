@@ -12,40 +12,40 @@ from django.utils import timezone
 from django.utils.html import format_html
 
 from accounts import customer_access, roles
-from accounts.admin.center_scope import OfAllCenters
+from accounts.admin.center_scope import SharedRowsMixin
 from reservations import resources
 from reservations.admin import allowance_balances
-from reservations.admin.allowance_balances import Brought
+from reservations.admin.allowance_balances import AttributedRevenue
 from reservations.admin.inlines import ReadOnlyInline
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, PromoRedemption
 from roombook import money
-from roombook.backoffice.concurrent_edits import TypedOnly
-from roombook.backoffice.model_admin import ModelAdmin, ReadsPage, SavesWhatChanged
-from roombook.ids import number
-from roombook.imports.admin import ImportsAndExports
+from roombook.backoffice.concurrent_edits import ChangedFieldsForm
+from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, SaveChangedFieldsMixin
+from roombook.ids import parse_id
+from roombook.imports.admin import ImportExportAdminMixin
 
 
-def concerning(request: HttpRequest, permission: str) -> Q:
+def get_center_condition(request: HttpRequest, permission: str) -> Q:
     """What is bound to centers of theirs, or to none and so is valid there too."""
-    bound = roles.scope(request.user, permission, "centers")
+    bound = roles.get_center_filter(request.user, permission, "centers")
     return bound and (bound | Q(centers__isnull=True))
 
 
-class BenefitAdmin(OfAllCenters, SavesWhatChanged, ReadsPage, ModelAdmin):
+class DiscountAdmin(SharedRowsMixin, SaveChangedFieldsMixin, PageAnnotationsMixin, ModelAdmin):
     """What holds for many centers, with its figures."""
 
-    form = TypedOnly
+    form = ChangedFieldsForm
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         """Locked while it is saved: its limits are compared with uses that checkouts count up."""
         if request.method == "POST" and connection.in_atomic_block:
             rows = self.model._default_manager.select_for_update(no_key=True)
-            list(rows.filter(pk=number(object_id) or 0))
+            list(rows.filter(pk=parse_id(object_id) or 0))
         return super().get_object(request, object_id, from_field)
 
     def seen(self, request: HttpRequest) -> Q:
         """The reservations that figures are told of."""
-        return roles.scope(request.user, "reservations.view_reservation")
+        return roles.get_center_filter(request.user, "reservations.view_reservation")
 
 
 # Allowances
@@ -64,14 +64,14 @@ class AllowanceEntryInline(ReadOnlyInline):
 
     @admin.display(description="reservation")
     def reservation_link(self, entry: AllowanceEntry) -> str:
-        return _link_to(entry.reservation_id)
+        return _render_reservation_link(entry.reservation_id)
 
 
 @admin.register(Allowance)
-class AllowanceAdmin(ImportsAndExports, BenefitAdmin):
+class AllowanceAdmin(ImportExportAdminMixin, DiscountAdmin):
     """Included hours of an account, with what was used month by month, and their ledger."""
 
-    sheet = resources.AllowanceSheet
+    sheet = resources.AllowanceResource
     list_display = (
         *("description", "user", "kind", "hours", "left", "valid_from", "valid_until"),
         *("is_automatic", "is_active"),
@@ -102,14 +102,16 @@ class AllowanceAdmin(ImportsAndExports, BenefitAdmin):
     def get_queryset(self, request: HttpRequest) -> QuerySet[Allowance]:
         """Those that concern their centers, of customers whom they may know."""
         rows = super().get_queryset(request)
-        concerned = concerning(request, self.permission("view"))
+        concerned = get_center_condition(request, self.permission("view"))
         if not concerned:
             return rows
-        theirs = Allowance.objects.filter(concerned, customer_access.known_to(request.user, "user"))
+        theirs = Allowance.objects.filter(
+            concerned, customer_access.get_customer_filter(request.user, "user")
+        )
         return rows.filter(pk__in=theirs.values("pk"))
 
-    def read_page(self, request: HttpRequest, rows: list[Any]) -> None:
-        left = allowance_balances.hours_left(rows, timezone.now().date())
+    def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
+        left = allowance_balances.get_hours_left(rows, timezone.now().date())
         for allowance in rows:
             allowance.hours_left = left[allowance.pk]
 
@@ -121,7 +123,7 @@ class AllowanceAdmin(ImportsAndExports, BenefitAdmin):
     def months(self, allowance: Allowance) -> str:
         if allowance._state.adding:
             return "-"
-        rows = allowance_balances.statement(allowance, timezone.now().date())
+        rows = allowance_balances.get_monthly_balances(allowance, timezone.now().date())
         return render_to_string("office/allowance_months.html", {"months": rows})
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -146,46 +148,48 @@ class RedemptionInline(ReadOnlyInline):
     def get_queryset(self, request: HttpRequest) -> QuerySet[PromoRedemption]:
         rows = super().get_queryset(request).select_related("user", "promo_code")
         return rows.filter(
-            roles.scope(request.user, "reservations.view_reservation", "reservation__room__center")
+            roles.get_center_filter(
+                request.user, "reservations.view_reservation", "reservation__room__center"
+            )
         )
 
     @admin.display(description="reservation")
     def reservation_link(self, redemption: PromoRedemption) -> str:
-        return _link_to(redemption.reservation_id)
+        return _render_reservation_link(redemption.reservation_id)
 
 
-class FiguresOfRow(BenefitAdmin):
+class AttributedRevenueMixin(DiscountAdmin):
     """Figures of one row, which its page shows as its list does."""
 
     column: str
 
-    def read_page(self, request: HttpRequest, rows: list[Any]) -> None:
-        found = allowance_balances.brought_by(
+    def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
+        found = allowance_balances.get_attributed_revenue(
             self.column, [row.pk for row in rows], seen=self.seen(request)
         )
         for row in rows:
-            row.brought = found.get(row.pk, Brought())
+            row.brought = found.get(row.pk, AttributedRevenue())
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         row = super().get_object(request, object_id, from_field)
         if row is not None:
-            self.read_page(request, [row])
+            self.annotate_page(request, [row])
         return row
 
     @admin.display(description="bookings brought")
     def bookings(self, row: Any) -> int:
-        return getattr(row, "brought", Brought()).bookings
+        return getattr(row, "brought", AttributedRevenue()).bookings
 
     @admin.display(description="revenue brought")
     def revenue(self, row: Any) -> str:
-        return money.display(getattr(row, "brought", Brought()).revenue)
+        return money.format_amount(getattr(row, "brought", AttributedRevenue()).revenue)
 
 
 @admin.register(PromoCode)
-class PromoCodeAdmin(ImportsAndExports, FiguresOfRow):
+class PromoCodeAdmin(ImportExportAdminMixin, AttributedRevenueMixin):
     """Promo codes with what was used of them, what they brought, and what is left."""
 
-    sheet = resources.PromoCodeSheet
+    sheet = resources.PromoCodeResource
     column = "promo_code"
     list_display = (
         *("code", "description", "discount", "valid_until", "uses_told", "spent_told"),
@@ -224,7 +228,7 @@ class PromoCodeAdmin(ImportsAndExports, FiguresOfRow):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PromoCode]:
         rows = super().get_queryset(request)
-        concerned = concerning(request, self.permission("view"))
+        concerned = get_center_condition(request, self.permission("view"))
         if not concerned:
             return rows
         return rows.filter(pk__in=PromoCode.objects.filter(concerned).values("pk"))
@@ -233,7 +237,7 @@ class PromoCodeAdmin(ImportsAndExports, FiguresOfRow):
     def discount(self, promo: PromoCode) -> str:
         if promo.percent is not None:
             return f"{promo.percent.normalize():f}%"
-        return money.display(promo.amount or 0)
+        return money.format_amount(promo.amount or 0)
 
     @admin.display(description="uses")
     def uses_told(self, promo: PromoCode) -> str:
@@ -243,11 +247,11 @@ class PromoCodeAdmin(ImportsAndExports, FiguresOfRow):
 
     @admin.display(description="discounts given")
     def spent_told(self, promo: PromoCode) -> str:
-        spent = money.display(promo.spent)
+        spent = money.format_amount(promo.spent)
         if promo.budget is None:
             return spent
-        left = money.display(max(money.zero, promo.budget - promo.spent))
-        return f"{spent} of {money.display(promo.budget)}, {left} left"
+        left = money.format_amount(max(money.ZERO, promo.budget - promo.spent))
+        return f"{spent} of {money.format_amount(promo.budget)}, {left} left"
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         may = super().has_delete_permission(request, obj)
@@ -258,7 +262,7 @@ class PromoCodeAdmin(ImportsAndExports, FiguresOfRow):
 
 
 @admin.register(Partner)
-class PartnerAdmin(FiguresOfRow):
+class PartnerAdmin(AttributedRevenueMixin):
     """Partners with the bookings that they brought."""
 
     column = "partner"
@@ -286,7 +290,7 @@ class PartnerAdmin(FiguresOfRow):
         )
 
 
-def _link_to(reservation_id: int | None) -> str:
+def _render_reservation_link(reservation_id: int | None) -> str:
     if reservation_id is None:
         return "-"
     page = reverse("admin:reservations_reservation_change", args=[reservation_id])

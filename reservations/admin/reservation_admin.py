@@ -7,17 +7,19 @@ from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import URLPattern
 
-from accounts.admin.center_scope import AtCenters
+from accounts.admin.center_scope import CenterScopedMixin
 from reservations.admin import urls as office
-from reservations.admin.bulk_actions import ReservationActions
-from reservations.admin.reservation_list import ReservationList
-from reservations.admin.reservation_page import ReservationPage
+from reservations.admin.bulk_actions import BulkActionsMixin
+from reservations.admin.reservation_list import ReservationListMixin
+from reservations.admin.reservation_page import ReservationPageMixin
 from reservations.models import Reservation
 from roombook.backoffice.model_admin import ModelAdmin
 
 
 @admin.register(Reservation)
-class ReservationAdmin(ReservationList, ReservationActions, ReservationPage, AtCenters, ModelAdmin):
+class ReservationAdmin(
+    ReservationListMixin, BulkActionsMixin, ReservationPageMixin, CenterScopedMixin, ModelAdmin
+):
     """Reservations. Status and money are never typed: steps call the same functions as the API."""
 
     center_path = "room__center"

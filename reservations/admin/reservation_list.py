@@ -13,17 +13,17 @@ from django.utils.html import format_html
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts import customer_access, roles, user_search
-from reservations.admin.date_filter import When
-from reservations.admin.formatting import moment
+from reservations.admin.date_filter import StartDateFilter
+from reservations.admin.formatting import format_datetime
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates, money
-from roombook.backoffice.filters import ByTyping
-from roombook.backoffice.typing_bases import PagePart
-from roombook.ids import number
+from roombook.backoffice.filters import AutocompleteFilter
+from roombook.backoffice.typing_bases import ModelAdminBase
+from roombook.ids import parse_id
 
 
-class ReservationList(PagePart):
+class ReservationListMixin(ModelAdminBase):
     """The part of the ModelAdmin that makes the list. Stands before ModelAdmin among the bases."""
 
     list_display = ("number", "state", "when", "place", "customer", "total")
@@ -31,11 +31,11 @@ class ReservationList(PagePart):
     # To sort a million rows by what has no index takes seconds.
     sortable_by = ("when",)
     list_filter = (
-        When,
+        StartDateFilter,
         ("status", ChoicesDropdownFilter),
-        ("room__center", ByTyping),
-        ("promo_code", ByTyping),
-        ("partner", ByTyping),
+        ("room__center", AutocompleteFilter),
+        ("promo_code", AutocompleteFilter),
+        ("partner", AutocompleteFilter),
     )
     list_filter_submit = True
     list_select_related = ("room__center", "user")
@@ -51,12 +51,12 @@ class ReservationList(PagePart):
         words = search_term.strip()
         if not words:
             return queryset, False
-        if (pk := number(words.removeprefix("#"))) is not None:
+        if (pk := parse_id(words.removeprefix("#"))) is not None:
             return queryset.filter(pk=pk), False
-        found = user_search.beginning_with(
+        found = user_search.matching_prefix(
             words,
-            by_address=roles.may(request.user, customer_access.VIEW),
-            among=customer_access.known_to(
+            by_address=roles.has_permission(request.user, customer_access.VIEW),
+            among=customer_access.get_customer_filter(
                 request.user, permission="reservations.view_reservation"
             ),
         )
@@ -75,26 +75,31 @@ class ReservationList(PagePart):
     def state(self, reservation: Reservation) -> str:
         """The status, and of a draft until when its room is kept."""
         if not reservation.is_new:
-            return badge(reservation)
+            return render_status_badge(reservation)
         held = "hold lapsed"
         if reservation.is_held_at(timezone.now()) and reservation.hold_until is not None:
-            held = f"until {moment(reservation, reservation.hold_until)}"
-        return format_html('{}<br><small class="office-quiet">{}</small>', badge(reservation), held)
+            held = f"until {format_datetime(reservation, reservation.hold_until)}"
+        return format_html(
+            '{}<br><small class="backoffice-quiet">{}</small>',
+            render_status_badge(reservation),
+            held,
+        )
 
     @admin.display(ordering="start", description="center time")
     def when(self, reservation: Reservation) -> str:
         zone = reservation.room.center.zone
         return format_html(
             '<span class="list-line">{}</span><br><span class="list-line">{}</span>',
-            dates.day(reservation.start.astimezone(zone)),
-            dates.hours(reservation.start, reservation.end, zone),
+            dates.format_day(reservation.start.astimezone(zone)),
+            dates.format_hours(reservation.start, reservation.end, zone),
         )
 
     @admin.display(description="room")
     def place(self, reservation: Reservation) -> str:
         room = reservation.room
         return format_html(
-            '<span class="list-line">{}</span><br><small class="office-quiet list-line">{}</small>',
+            '<span class="list-line">{}</span><br>'
+            '<small class="backoffice-quiet list-line">{}</small>',
             room.name,
             room.center.name,
         )
@@ -104,19 +109,20 @@ class ReservationList(PagePart):
         user = reservation.user
         about = user.company_name or ""
         return format_html(
-            '<span class="list-line">{}</span><br><small class="office-quiet list-line">{}</small>',
+            '<span class="list-line">{}</span><br>'
+            '<small class="backoffice-quiet list-line">{}</small>',
             user.get_full_name(),
             about,
         )
 
     @admin.display
     def total(self, reservation: Reservation) -> str:
-        return money.display(reservation.total_cost)
+        return money.format_amount(reservation.total_cost)
 
 
-def badge(reservation: Reservation) -> str:
+def render_status_badge(reservation: Reservation) -> str:
     return format_html(
-        '<span class="office-status office-status--{}">{}</span>',
+        '<span class="backoffice-status backoffice-status--{}">{}</span>',
         reservation.status,
         Status(reservation.status).label,
     )

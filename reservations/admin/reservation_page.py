@@ -15,18 +15,18 @@ from django.utils import timezone
 
 from accounts.models import User
 from reservations.admin import reservation_details as page
-from reservations.admin.actions import STEPS
-from reservations.admin.actions.base import Asked, Effect, Step, words
-from reservations.admin.actions.forms import StepForm
-from reservations.admin.formatting import what
+from reservations.admin.actions import ACTIONS
+from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, format_error
+from reservations.admin.actions.forms import ActionForm
+from reservations.admin.formatting import format_place_and_time
 from reservations.models import Reservation
 from reservations.models.status import Status
-from roombook.backoffice.typing_bases import PagePart
+from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.errors import DomainError
-from roombook.ids import number
+from roombook.ids import parse_id
 
 
-class ReservationPage(PagePart):
+class ReservationPageMixin(ModelAdminBase):
     """The part of the ModelAdmin that shows one and acts on it. Stands before ModelAdmin."""
 
     def get_urls(self) -> list[URLPattern]:
@@ -42,7 +42,7 @@ class ReservationPage(PagePart):
         rows = self.get_queryset(request).select_related(
             *("room__center", "room__rate", "user", "promo_code", "partner", "created_by")
         )
-        found: Reservation | None = rows.filter(pk=number(unquote(object_id)) or 0).first()
+        found: Reservation | None = rows.filter(pk=parse_id(unquote(object_id)) or 0).first()
         return found
 
     def change_view(
@@ -64,64 +64,66 @@ class ReservationPage(PagePart):
             "original": reservation,
             "title": str(reservation),
             "zone": reservation.room.center.zone,
-            **page.context(reservation, staff(request), now=timezone.now()),
+            **page.build_context(reservation, get_staff(request), now=timezone.now()),
             **(extra_context or {}),
         }
         return TemplateResponse(request, "office/reservation.html", context)
 
     def step_view(self, request: HttpRequest, object_id: str, name: str) -> HttpResponse:
         """What a step would do, and, once that is confirmed, the doing."""
-        step, reservation = STEPS.get(name), self._one(request, object_id)
+        step, reservation = ACTIONS.get(name), self._one(request, object_id)
         if step is None or reservation is None:
             raise Http404
-        if not step.may(staff(request), reservation):
+        if not step.may(get_staff(request), reservation):
             raise PermissionDenied
         now = timezone.now()
         if not step.is_offered(reservation, now=now):
             label = Status(reservation.status).label
             text = f"{step.label}: that cannot be done. {reservation} is {label}. Nothing was done."
             messages.error(request, text)
-            return redirect(page_of(reservation))
+            return redirect(get_reservation_url(reservation))
         form = step.form_class(
             request.POST if request.method == "POST" else None,
             reservation=reservation,
-            user=staff(request),
+            user=get_staff(request),
             now=now,
         )
-        typed = _typed(form, request)
+        typed = _get_cleaned_data(form, request)
         if typed is not None and request.POST.get("confirmed"):
             return self._act(request, step, reservation, typed)
         effect = None
         if typed is not None:
-            effect = step.shown(Asked(reservation, by=staff(request), now=now, typed=typed))
+            effect = step.shown(
+                ActionRequest(reservation, by=get_staff(request), now=now, typed=typed)
+            )
         return self._step_page(request, step, reservation, form, effect)
 
     def _act(
-        self, request: HttpRequest, step: Step, reservation: Reservation, typed: dict[str, Any]
+        self, request: HttpRequest, step: Action, reservation: Reservation, typed: dict[str, Any]
     ) -> HttpResponse:
-        asked = Asked(
+        asked = ActionRequest(
             reservation,
-            by=staff(request),
+            by=get_staff(request),
             now=timezone.now(),
             typed=typed,
-            was=shown_sum(request, "was"),
-            agreed=shown_sum(request, "agreed"),
+            was=parse_expected_total(request, "was"),
+            agreed=parse_expected_total(request, "agreed"),
         )
         try:
             done = step.act(asked)
         except DomainError as error:
-            messages.error(request, f"{reservation}: {words(error)}")
+            messages.error(request, f"{reservation}: {format_error(error)}")
         else:
             messages.success(request, f"{reservation}: {done}")
-        return redirect(page_of(reservation))
+        return redirect(get_reservation_url(reservation))
 
     def _step_page(
         self,
         request: HttpRequest,
-        step: Step,
+        step: Action,
         reservation: Reservation,
-        form: StepForm,
-        effect: Effect | None,
+        form: ActionForm,
+        effect: ActionPreview | None,
     ) -> HttpResponse:
         context = {
             **self.admin_site.each_context(request),
@@ -130,30 +132,30 @@ class ReservationPage(PagePart):
             "title": step.question,
             "reservation": reservation,
             "status": Status(reservation.status).label,
-            "what": what(reservation),
+            "what": format_place_and_time(reservation),
             "step": step,
             "form": form,
             "media": self.media + form.media,
             "effect": effect,
-            "typed": _sent(form),
-            "back": page_of(reservation),
+            "typed": _get_submitted_values(form),
+            "back": get_reservation_url(reservation),
         }
         is_fragment = request.headers.get("X-Requested-With") == "fetch"
         template = "office/effect.html" if is_fragment else "office/step.html"
         return TemplateResponse(request, template, context)
 
 
-def page_of(reservation: Model) -> str:
+def get_reservation_url(reservation: Model) -> str:
     return reverse("admin:reservations_reservation_change", args=[reservation.pk])
 
 
-def staff(request: HttpRequest) -> User:
+def get_staff(request: HttpRequest) -> User:
     """Who is at work; the admin has let nobody else in."""
     assert isinstance(request.user, User)
     return request.user
 
 
-def shown_sum(request: HttpRequest, name: str) -> Decimal | None:
+def parse_expected_total(request: HttpRequest, name: str) -> Decimal | None:
     """A sum that the page showed; nonsense is none that could come true."""
     text = request.POST.get(name)
     if text is None:
@@ -166,7 +168,7 @@ def shown_sum(request: HttpRequest, name: str) -> Decimal | None:
     return shown if shown.is_finite() else Decimal(-1)
 
 
-def _typed(form: StepForm, request: HttpRequest) -> dict[str, Any] | None:
+def _get_cleaned_data(form: ActionForm, request: HttpRequest) -> dict[str, Any] | None:
     """What was typed, None where that is not all or not right. A step that asks for nothing is
     judged at once."""
     if not form.fields:
@@ -174,7 +176,7 @@ def _typed(form: StepForm, request: HttpRequest) -> dict[str, Any] | None:
     return form.cleaned_data if form.is_bound and form.is_valid() else None
 
 
-def _sent(form: StepForm) -> list[tuple[str, str]]:
+def _get_submitted_values(form: ActionForm) -> list[tuple[str, str]]:
     """What was typed, as it is to be sent once more with the confirmation."""
     if not form.is_bound:
         return []

@@ -3,10 +3,14 @@
 from django.contrib.admin import AdminSite
 from django.urls import URLPattern
 
-from reservations.admin.new_reservation.pages import DraftPages
+from reservations.admin.new_reservation.pages import NewReservationPages
 from reservations.admin.reports.pages import ReportPages
 from reservations.admin.timeline.pages import TimelinePages
 
 
 def urls(site: AdminSite) -> list[URLPattern]:
-    return [*ReportPages(site).urls(), *TimelinePages(site).urls(), *DraftPages(site).urls()]
+    return [
+        *ReportPages(site).urls(),
+        *TimelinePages(site).urls(),
+        *NewReservationPages(site).urls(),
+    ]

@@ -12,7 +12,7 @@ from payments import processing as payments
 from payments.models import Payment
 from reservations import availability
 from reservations.booking import checkout
-from reservations.booking.cancellation import open_payment_of
+from reservations.booking.cancellation import get_open_payment
 from reservations.booking.locks import lock_reservation
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -55,11 +55,11 @@ def mark_no_show(reservation_id: int, *, by: "User | None" = None, now: dt.datet
     reservation = lock_reservation(reservation_id)
     if reservation.status not in {Status.CONFIRMED, Status.COMPLETED} or reservation.start > now:
         raise ReservationNotOpen("Only a confirmed meeting that has begun can be a no-show.")
-    reservation.move_to(Status.NO_SHOW, by=by, now=now)
+    reservation.transition_to(Status.NO_SHOW, by=by, now=now)
     return reservation
 
 
-class NotAllExpired(Exception):
+class ExpiryIncomplete(Exception):
     """Reservations that time asks something of and that could not be dealt with: see the log."""
 
     def __init__(self, reservations: list[int]) -> None:
@@ -67,7 +67,7 @@ class NotAllExpired(Exception):
         self.reservations = reservations
 
 
-def expire(*, now: dt.datetime) -> Iterator[Reservation]:
+def close_overdue(*, now: dt.datetime) -> Iterator[Reservation]:
     """Do what time asks for, one reservation after the other, and yield each that changed.
 
     Drafts whose start has passed, and requests that nobody answered in time or before their
@@ -93,7 +93,7 @@ def expire(*, now: dt.datetime) -> Iterator[Reservation]:
             else:
                 yield from changed
     if failed:
-        raise NotAllExpired(failed)
+        raise ExpiryIncomplete(failed)
 
 
 def _keys(*conditions: Q, **also: Any) -> list[int]:
@@ -107,7 +107,7 @@ def _end_draft(reservation_id: int, now: dt.datetime) -> list[Reservation]:
     reservation = lock_reservation(reservation_id)
     if not reservation.is_new:
         return []
-    reservation.move_to(Status.EXPIRED, by=None, now=now)
+    reservation.transition_to(Status.EXPIRED, by=None, now=now)
     return [reservation]
 
 
@@ -124,7 +124,7 @@ def _complete(reservation_id: int, now: dt.datetime) -> list[Reservation]:
     reservation = lock_reservation(reservation_id)
     if reservation.status != Status.CONFIRMED:
         return []
-    reservation.move_to(Status.COMPLETED, by=None, now=now)
+    reservation.transition_to(Status.COMPLETED, by=None, now=now)
     return [reservation]
 
 
@@ -136,7 +136,7 @@ def _ask_for_the_money(reservation_id: int, *, now: dt.datetime) -> None:
         .first()
     )
     if payment is not None:
-        payments.record(payment, payments.find_out(payment), now=now)
+        payments.record_gateway_result(payment, payments.fetch_gateway_status(payment), now=now)
 
 
 @in_transaction
@@ -144,16 +144,16 @@ def _approve(
     reservation_id: int, *, by: "User | None", now: dt.datetime
 ) -> tuple[Reservation, Payment | None]:
     reservation = _lock_request(reservation_id)
-    payment = open_payment_of(reservation)
-    if reservation.total_cost and (payment is None or payment.state not in checkout.MONEY_RESERVED):
+    payment = get_open_payment(reservation)
+    if reservation.total_cost and (payment is None or payment.state not in checkout.FUNDED_STATES):
         # No room is given away: whoever has heard that the money lapsed, the request is over.
-        reservation.move_to(Status.EXPIRED, by=by, now=now)
-        bill.give_back_benefits(reservation, now=now)
-        emails.money_lapsed(reservation, now=now)
+        reservation.transition_to(Status.EXPIRED, by=by, now=now)
+        bill.return_benefits(reservation, now=now)
+        emails.send_authorization_expired(reservation, now=now)
         return reservation, payment
-    availability.of_reservation(reservation, now=now).require()
-    reservation.move_to(Status.CONFIRMED, by=by, now=now)
-    emails.answered(reservation, now=now)
+    availability.evaluate_reservation(reservation, now=now).require()
+    reservation.transition_to(Status.CONFIRMED, by=by, now=now)
+    emails.send_request_answered(reservation, now=now)
     return reservation, payment
 
 
@@ -162,10 +162,10 @@ def _end_request(
     reservation_id: int, status: Status, *, by: "User | None", now: dt.datetime
 ) -> tuple[Reservation, Payment | None]:
     reservation = _lock_request(reservation_id)
-    reservation.move_to(status, by=by, now=now)
-    bill.give_back_benefits(reservation, now=now)
-    emails.answered(reservation, now=now)
-    return reservation, open_payment_of(reservation)
+    reservation.transition_to(status, by=by, now=now)
+    bill.return_benefits(reservation, now=now)
+    emails.send_request_answered(reservation, now=now)
+    return reservation, get_open_payment(reservation)
 
 
 def _lock_request(reservation_id: int) -> Reservation:
@@ -179,5 +179,5 @@ def _with_dues(
     reservation: Reservation, payment: Payment | None, *, now: dt.datetime
 ) -> Reservation:
     if payment is not None:
-        checkout.pay_dues(payment, now=now)
+        checkout.try_fulfil_obligations(payment, now=now)
     return reservation

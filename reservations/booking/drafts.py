@@ -10,23 +10,23 @@ from django.core.validators import validate_email
 
 from accounts import roles
 from accounts.limits import PROMO_CODE
-from accounts.names import holds_card_number
+from accounts.names import contains_card_number
 from centers.models import MeetingRoom
 from centers.span import Span
 from reservations import availability
 from reservations.booking import history
 from reservations.booking.locks import lock_reservation, lock_room
-from reservations.booking.span import span_at
+from reservations.booking.span import resolve_span
 from reservations.models import (
     Attendee,
     ChosenService,
     Reservation,
 )
-from reservations.models.querysets import RELEASED, bounds
+from reservations.models.querysets import RELEASED_HOLD, get_conflict_bounds
 from reservations.models.status import Status
 from reservations.pricing import bill, promo_codes, services
-from reservations.pricing.allowances import valid_for
-from roombook.db.compiled_queries import moment, number
+from reservations.pricing.allowances import get_available
+from roombook.db.compiled_queries import datetime_param, int_param
 from roombook.db.prepared_writes import Update, prepared_update
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, PromoCodeInvalid, ReservationNotOpen
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from accounts.models import User
 
 # The permission to book a room at a time at which its center is closed.
-OVERRIDE_HOURS = "reservations.override_opening_hours"
+OVERRIDE_OPENING_HOURS = "reservations.override_opening_hours"
 
 
 @in_transaction
@@ -60,16 +60,18 @@ def create_draft(
     RateNotConfigured, and then nothing is made.
     """
     room = lock_room(room_id)
-    span = span_at(room.center, start, end)
-    guests = with_creator(user, attendees)
-    head_count = attending(room, number_of_attendees, guests)
+    span = resolve_span(room.center, start, end)
+    guests = add_creator(user, attendees)
+    head_count = resolve_attendee_count(room, number_of_attendees, guests)
     override = _hours_override(room, span, hours_override_reason, by=created_by)
-    wanted = services.chosen(room.center, service_options)
-    make_way(room, span, user=user, now=now)
-    availability.of(room, span, now=now, for_user=user, outside_hours=bool(override)).require()
+    wanted = services.select_services(room.center, service_options)
+    release_conflicting_holds(room, span, user=user, now=now)
+    availability.evaluate(
+        room, span, now=now, for_user=user, outside_hours=bool(override)
+    ).require()
     if created_by is None:
         _let_oldest_go(user, now=now)
-    quote = bill.draft_price(user, room, span, wanted)
+    quote = bill.quote_draft(user, room, span, wanted)
     reservation = Reservation(
         user=user,
         room=room,
@@ -100,9 +102,9 @@ def create_draft(
         for extra in wanted
     )
     Attendee.objects.bulk_create(Attendee(reservation=reservation, **guest) for guest in guests)
-    bill.write_lines(reservation, quote)
+    bill.save_lines(reservation, quote)
     changes = {"hours_override_reason": ("", override)}
-    history.record(reservation, changes, by=created_by, now=now)
+    history.record_changes(reservation, changes, by=created_by, now=now)
     return reservation
 
 
@@ -111,14 +113,14 @@ def _hours_override(room: MeetingRoom, span: Span, reason: str, *, by: "User | N
     reason = reason.strip()
     if not reason or not availability.is_outside_hours(room, span):
         return ""
-    if by is None or not roles.may(by, OVERRIDE_HOURS, room.center_id):
+    if by is None or not roles.has_permission(by, OVERRIDE_OPENING_HOURS, room.center_id):
         raise InvalidRequest(
             {"hours_override_reason": "Only its manager may book outside a center's hours."}
         )
     return reason
 
 
-def make_way(
+def release_conflicting_holds(
     room: MeetingRoom,
     span: Span,
     *,
@@ -133,7 +135,7 @@ def make_way(
     released_for(
         room=room.pk,
         user=user.pk,
-        **bounds(span, room.turnaround_minutes),
+        **get_conflict_bounds(span, room.turnaround_minutes),
         now=now,
         # No row has the number 0.
         but=but.pk if but else 0,
@@ -142,13 +144,18 @@ def make_way(
 
 @prepared_update
 def released_for() -> Update:
-    lapsed = Reservation.objects.with_lapsed_hold(moment("now"))
+    lapsed = Reservation.objects.with_expired_hold(datetime_param("now"))
     own = (
-        Reservation.objects.filter(user=number("user"))
-        .meeting(moment("start"), moment("end"), moment("wide_start"), moment("wide_end"))
-        .exclude(pk=number("but"))
+        Reservation.objects.filter(user=int_param("user"))
+        .overlapping(
+            datetime_param("start"),
+            datetime_param("end"),
+            datetime_param("wide_start"),
+            datetime_param("wide_end"),
+        )
+        .exclude(pk=int_param("but"))
     )
-    return (lapsed | own).filter(room=number("room")).holding_drafts(), RELEASED
+    return (lapsed | own).filter(room=int_param("room")).drafts_with_hold(), RELEASED_HOLD
 
 
 def apply_promo_code(
@@ -171,8 +178,8 @@ def apply_promo_code(
 def _apply_promo_code(
     reservation_id: int, code: str, *, user: "User", now: dt.datetime
 ) -> Reservation:
-    reservation = lock_open(reservation_id, user=user)
-    promo = promo_codes.named(code) if code else None
+    reservation = lock_draft(reservation_id, user=user)
+    promo = promo_codes.get_promo_code(code) if code else None
     if promo is not None:
         promo_codes.require_usable(promo, reservation, now=now)
     before = reservation.promo_code, reservation.total_cost
@@ -183,18 +190,19 @@ def _apply_promo_code(
         "promo_code": (before[0], promo),
         "total_cost": (before[1], reservation.total_cost),
     }
-    history.record(reservation, changes, by=user, now=now)
+    history.record_changes(reservation, changes, by=user, now=now)
     return reservation
 
 
 @in_transaction
-def choose_allowances(
+def select_allowances(
     reservation_id: int, allowance_ids: Sequence[int], *, user: "User", now: dt.datetime
 ) -> Reservation:
     """Use exactly these allowances on a draft (none for an empty list), and price it anew."""
-    reservation = lock_open(reservation_id, user=user)
+    reservation = lock_draft(reservation_id, user=user)
     valid = {
-        offer.allowance.pk: offer for offer in valid_for(user, reservation.room, reservation.span)
+        offer.allowance.pk: offer
+        for offer in get_available(user, reservation.room, reservation.span)
     }
     problems = {
         f"allowance_ids.{index}": "This allowance is not valid for this booking."
@@ -213,7 +221,7 @@ def choose_allowances(
         "allowances": (None, ", ".join(offer.allowance.description for offer in chosen) or "none"),
         "total_cost": (total, reservation.total_cost),
     }
-    history.record(reservation, changes, by=user, now=now)
+    history.record_changes(reservation, changes, by=user, now=now)
     return reservation
 
 
@@ -223,12 +231,12 @@ def extend_hold(
 ) -> Reservation:
     """Staff keep a draft's room for longer; where its hold had lapsed, if the room is still free.
 
-    Raises InvalidRequest where `until` is no later, or later than `longest_hold` allows.
+    Raises InvalidRequest where `until` is no later, or later than `get_latest_hold_end` allows.
     """
-    reservation = lock_open(reservation_id)
+    reservation = lock_draft(reservation_id)
     if reservation.start <= now:
         raise ReservationNotOpen("This reservation's time has passed.")
-    latest = longest_hold(reservation, now=now)
+    latest = get_latest_hold_end(reservation, now=now)
     if until > latest:
         raise InvalidRequest({"until": "That is longer than a room is held without being paid."})
     held = reservation.hold_until if reservation.is_held_at(now) else None
@@ -238,24 +246,26 @@ def extend_hold(
         )
     if held is None:
         user = reservation.user
-        make_way(reservation.room, reservation.span, user=user, now=now, but=reservation)
-        availability.of_reservation(reservation, now=now, for_user=user).require()
+        release_conflicting_holds(
+            reservation.room, reservation.span, user=user, now=now, but=reservation
+        )
+        availability.evaluate_reservation(reservation, now=now, for_user=user).require()
     reservation.holds_slot, reservation.hold_until = True, until
     # Its customer is told again before it lapses.
     reservation.reminded_at = None
     reservation.save(update_fields=["holds_slot", "hold_until", "reminded_at"])
-    history.record(reservation, {"hold_until": (held, until)}, by=by, now=now)
+    history.record_changes(reservation, {"hold_until": (held, until)}, by=by, now=now)
     return reservation
 
 
-def longest_hold(reservation: Reservation, *, now: dt.datetime) -> dt.datetime:
+def get_latest_hold_end(reservation: Reservation, *, now: dt.datetime) -> dt.datetime:
     """Until when a draft's room may be kept at most; after its start that means nothing."""
     return min(now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF), reservation.start)
 
 
-def lock_open(reservation_id: int, *, user: "User | None" = None) -> Reservation:
+def lock_draft(reservation_id: int, *, user: "User | None" = None) -> Reservation:
     """The reservation, locked, if it is still a draft."""
-    reservation = lock_reservation(reservation_id, of_user=user)
+    reservation = lock_reservation(reservation_id, owner=user)
     if not reservation.is_new:
         raise ReservationNotOpen
     return reservation
@@ -267,7 +277,7 @@ def _let_oldest_go(user: "User", *, now: dt.datetime) -> None:
     So that nobody keeps a center's rooms from everybody else without paying. What is let go stays
     New, and can be checked out while its room is free.
     """
-    held = Reservation.objects.of(user).holding_at(now)
+    held = Reservation.objects.for_user(user).active_holds(now)
     drafts = held.filter(status=Status.NEW, created_by__isnull=True).order_by("-created_at", "-pk")
     too_many = drafts.values_list("pk", flat=True)[settings.HELD_DRAFTS_MAX - 1 :]
     if too_many:
@@ -280,7 +290,7 @@ def _draft_hold(created_by: "User | None") -> dt.timedelta:
     return dt.timedelta(minutes=settings.HOLD_MINUTES_CUSTOMER)
 
 
-def with_creator(user: "User", attendees: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def add_creator(user: "User", attendees: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The attendees with the customer among them, added first where not listed.
 
     Who the creator is, is ours to say: by the e-mail address, never by the client's IsCreator.
@@ -316,7 +326,7 @@ def with_creator(user: "User", attendees: Sequence[Mapping[str, Any]]) -> list[d
 
 def _wrong_with(attendee: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     for field in ("name", "company_name"):
-        if holds_card_number(attendee.get(field, "")):
+        if contains_card_number(attendee.get(field, "")):
             yield f".{field}", "This looks like a card number, not a name."
     address = attendee.get("email_address", "")
     if address:
@@ -328,7 +338,7 @@ def _wrong_with(attendee: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         yield "", "A name or an e-mail address is needed."
 
 
-def attending(room: MeetingRoom, asked: int | None, guests: Sequence[object]) -> int:
+def resolve_attendee_count(room: MeetingRoom, asked: int | None, guests: Sequence[object]) -> int:
     """How many come: the number told, else everybody who is listed."""
     if asked is None:
         asked = len(guests)

@@ -14,14 +14,14 @@ from auditlog.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import QuerySet
 
-from roombook.backoffice.audit_log import entry
+from roombook.backoffice.audit_log import build_entry
 
 if TYPE_CHECKING:
     from accounts.models import User
     from reservations.models import Reservation
 
 
-def record(
+def record_changes(
     reservation: "Reservation",
     changes: Mapping[str, tuple[object, object]],
     *,
@@ -35,7 +35,7 @@ def record(
     told = {name: [_word(old), _word(new)] for name, (old, new) in changes.items() if old != new}
     if not told:
         return
-    line = entry(
+    line = build_entry(
         reservation,
         LogEntry.Action.UPDATE,
         changes=told,
@@ -47,7 +47,7 @@ def record(
     line.save(force_insert=True)
 
 
-def of(reservation: "Reservation") -> QuerySet[LogEntry]:
+def get_changes(reservation: "Reservation") -> QuerySet[LogEntry]:
     """Its changes, the latest first."""
     kind = ContentType.objects.get_for_model(type(reservation))
     rows = LogEntry.objects.filter(content_type=kind, object_id=reservation.pk)

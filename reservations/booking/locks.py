@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from centers.models import MeetingRoom
 from reservations.models import Reservation
-from roombook.db.compiled_queries import number, prepared
+from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.errors import NotFound
 
 if TYPE_CHECKING:
@@ -20,51 +20,51 @@ if TYPE_CHECKING:
 
 def lock_room(room_id: int) -> MeetingRoom:
     """The room, its center and its rate; nobody else takes or frees a slot of it until commit."""
-    found = room_locked(room=room_id)
+    found = room_for_update(room=room_id)
     if not found:
         raise NotFound
     return found[0]
 
 
-@prepared
-def room_locked() -> "QuerySet[MeetingRoom]":
+@compiled_query(keep_plan=True)
+def room_for_update() -> "QuerySet[MeetingRoom]":
     # NO KEY: a plain FOR UPDATE would also stop every insert that merely refers to the room.
-    rows = MeetingRoom.objects.select_related("center", "rate").filter(pk=number("room"))
+    rows = MeetingRoom.objects.select_related("center", "rate").filter(pk=int_param("room"))
     return rows.select_for_update(no_key=True, of=("self",))
 
 
-def lock_reservation(reservation_id: int, *, of_user: "User | None" = None) -> Reservation:
+def lock_reservation(reservation_id: int, *, owner: "User | None" = None) -> Reservation:
     """The reservation under its room's lock, or NotFound, also where it is somebody else's."""
     while True:
-        room = lock_room(_room_of(reservation_id, of_user=of_user))
-        [reservation] = reservation_locked(reservation=reservation_id)
+        room = lock_room(_room_of(reservation_id, owner=owner))
+        [reservation] = reservation_for_update(reservation=reservation_id)
         # Staff may have moved it to another room while we waited for this one.
         if reservation.room_id == room.pk:
             reservation.room = room
             return reservation
 
 
-def _room_of(reservation_id: int, *, of_user: "User | None" = None) -> int:
+def _room_of(reservation_id: int, *, owner: "User | None" = None) -> int:
     found = room_and_customer.first(reservation=reservation_id)
-    if found is None or (of_user is not None and found[1] != of_user.pk):
+    if found is None or (owner is not None and found[1] != owner.pk):
         raise NotFound
     room_id: int = found[0]
     return room_id
 
 
-@prepared
+@compiled_query(keep_plan=True)
 def room_and_customer() -> "QuerySet[Any, Any]":
-    rows = Reservation.objects.filter(pk=number("reservation"))
+    rows = Reservation.objects.filter(pk=int_param("reservation"))
     return rows.values_list("room_id", "user_id")
 
 
-@prepared
-def reservation_locked() -> "QuerySet[Any, Reservation]":
+@compiled_query(keep_plan=True)
+def reservation_for_update() -> "QuerySet[Any, Reservation]":
     rows = Reservation.objects.select_related("user", "promo_code")
-    return rows.select_for_update(no_key=True, of=("self",)).filter(pk=number("reservation"))
+    return rows.select_for_update(no_key=True, of=("self",)).filter(pk=int_param("reservation"))
 
 
-def lock_for_move(reservation_id: int, room_id: int) -> tuple[Reservation, MeetingRoom]:
+def lock_for_rescheduling(reservation_id: int, room_id: int) -> tuple[Reservation, MeetingRoom]:
     """The reservation under the locks of its own room and of another, and that other one.
 
     Rooms are locked in the order of their ids: of two moves that cross, one waits for the other.
@@ -72,7 +72,7 @@ def lock_for_move(reservation_id: int, room_id: int) -> tuple[Reservation, Meeti
     while True:
         old_id = _room_of(reservation_id)
         rooms = {pk: lock_room(pk) for pk in sorted({old_id, room_id})}
-        [reservation] = reservation_locked(reservation=reservation_id)
+        [reservation] = reservation_for_update(reservation=reservation_id)
         if reservation.room_id == old_id:
             reservation.room = rooms[old_id]
             return reservation, rooms[room_id]

@@ -17,7 +17,7 @@ from django.db import transaction
 
 from payments.models import Payment
 from reservations.booking import checkout, history, price_changes
-from reservations.booking.cancellation import settle_capture
+from reservations.booking.cancellation import capture_outstanding
 from reservations.booking.locks import lock_reservation
 from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation
 from reservations.models.status import Status
@@ -30,12 +30,12 @@ from roombook.errors import InvalidRequest, ReservationNotOpen
 if TYPE_CHECKING:
     from accounts.models import User
 
-ADJUST = "reservations.adjust_price"
-ADJUSTABLE = frozenset({Status.NEW, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
+ADJUST_PRICE = "reservations.adjust_price"
+ADJUSTABLE_STATUSES = frozenset({Status.NEW, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
 
 
 @dataclass(frozen=True, slots=True)
-class Adjusted:
+class AdjustmentResult:
     """What an adjustment does, or would do."""
 
     reservation: Reservation
@@ -45,19 +45,19 @@ class Adjusted:
     refund: Decimal
 
 
-def adjustable(reservation: Reservation) -> bool:
-    return reservation.status in ADJUSTABLE
+def can_adjust(reservation: Reservation) -> bool:
+    return reservation.status in ADJUSTABLE_STATUSES
 
 
 @in_transaction
 def preview(
     reservation_id: int, *, amount: Decimal, reason: str, by: "User", now: dt.datetime
-) -> Adjusted:
+) -> AdjustmentResult:
     """What an adjustment would do, found out by doing it and not a row changed; raises likewise."""
     reservation = lock_reservation(reservation_id)
     old_total = reservation.total_cost
     _write(reservation, amount=amount, reason=reason, by=by, now=now)
-    refund = money.zero if reservation.is_new else old_total - reservation.total_cost
+    refund = money.ZERO if reservation.is_new else old_total - reservation.total_cost
     adjusted = _told(reservation, old_total, refund)
     transaction.set_rollback(True)
     return adjusted
@@ -68,23 +68,29 @@ def adjust_price(
     *,
     amount: Decimal,
     reason: str,
-    was: Decimal | None = None,
-    agreed: Decimal | None = None,
+    expected_old_total: Decimal | None = None,
+    expected_total: Decimal | None = None,
     by: "User",
     now: dt.datetime,
-) -> Adjusted:
+) -> AdjustmentResult:
     """Add to a price or take off it; what a paid booking becomes cheaper by is refunded.
 
     `was` and `agreed` are the old total and the new one that whoever decided has seen: at others
     nothing is done. A new total alone may be the same twice, where it is nothing; with the old one,
     what is confirmed twice is done once.
     """
-    settle_capture(reservation_id, now=now)
+    capture_outstanding(reservation_id, now=now)
     adjusted, payment = _adjust(
-        reservation_id, amount=amount, reason=reason, was=was, agreed=agreed, by=by, now=now
+        reservation_id,
+        amount=amount,
+        reason=reason,
+        expected_old_total=expected_old_total,
+        expected_total=expected_total,
+        by=by,
+        now=now,
     )
     if payment is not None:
-        checkout.pay_dues(payment, now=now)
+        checkout.try_fulfil_obligations(payment, now=now)
     return adjusted
 
 
@@ -94,29 +100,29 @@ def _adjust(
     *,
     amount: Decimal,
     reason: str,
-    was: Decimal | None,
-    agreed: Decimal | None,
+    expected_old_total: Decimal | None,
+    expected_total: Decimal | None,
     by: "User",
     now: dt.datetime,
-) -> tuple[Adjusted, Payment | None]:
+) -> tuple[AdjustmentResult, Payment | None]:
     reservation = lock_reservation(reservation_id)
     old_total = reservation.total_cost
-    price_changes.require_as_shown("price", old_total, shown=was)
+    price_changes.require_expected("price", old_total, shown=expected_old_total)
     adjustment = _write(reservation, amount=amount, reason=reason, by=by, now=now)
-    price_changes.require_as_shown("price", reservation.total_cost, shown=agreed)
-    refund, payment = money.zero, None
+    price_changes.require_expected("price", reservation.total_cost, shown=expected_total)
+    refund, payment = money.ZERO, None
     if not reservation.is_new:
-        refund, payment = price_changes.give_back(
+        refund, payment = price_changes.refund_reduction(
             reservation, old_total=old_total, reason=f"Price adjusted: {reason}"[:255], now=now
         )
     changes = {
         "total_cost": (old_total, reservation.total_cost),
-        "adjustment": (None, f"{money.display(adjustment.amount)}: {reason}"),
+        "adjustment": (None, f"{money.format_amount(adjustment.amount)}: {reason}"),
         "refund": (None, refund or None),
     }
-    history.record(reservation, changes, by=by, now=now)
+    history.record_changes(reservation, changes, by=by, now=now)
     if not reservation.is_new:
-        emails.price_changed(reservation, refund=refund, reason=reason, now=now)
+        emails.send_price_reduced(reservation, refund=refund, reason=reason, now=now)
     return _told(reservation, old_total, refund), payment
 
 
@@ -124,7 +130,7 @@ def _write(
     reservation: Reservation, *, amount: Decimal, reason: str, by: "User", now: dt.datetime
 ) -> PriceAdjustment:
     """Write the adjustment down and into the bill, or raise. The caller holds the lock."""
-    if not adjustable(reservation):
+    if not can_adjust(reservation):
         raise ReservationNotOpen(
             f"It is {reservation.status}: the price of a draft or of a booking can be adjusted."
         )
@@ -132,7 +138,7 @@ def _write(
         raise ReservationNotOpen(
             "It is paid, and the card is not charged again: its price can only be lowered."
         )
-    if money.rounded(amount) != amount:
+    if money.round_amount(amount) != amount:
         raise InvalidRequest({"amount": "That is less than the smallest coin."})
     old_total = reservation.total_cost
     adjustment = PriceAdjustment.objects.create(
@@ -144,7 +150,7 @@ def _write(
         applied = [line.total for line in lines if line.type == LineItemType.ADJUSTMENT][-1]
     else:
         applied = billing.append_adjustment(reservation, amount=amount, reason=reason)
-        price_changes.require_payable(reservation, old_total=old_total)
+        price_changes.require_no_extra_charge(reservation, old_total=old_total)
     # The line is asked, not the total: a draft's may change by today's rates at the same time.
     if not applied:
         raise ReservationNotOpen("There is nothing left to take off.")
@@ -153,8 +159,8 @@ def _write(
     return adjustment
 
 
-def _told(reservation: Reservation, old_total: Decimal, refund: Decimal) -> Adjusted:
-    return Adjusted(
+def _told(reservation: Reservation, old_total: Decimal, refund: Decimal) -> AdjustmentResult:
+    return AdjustmentResult(
         reservation=reservation,
         lines=tuple(reservation.line_items.order_by("position")),
         old_total=old_total,

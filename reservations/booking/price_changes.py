@@ -20,58 +20,58 @@ from reservations.models.status import Status
 from roombook import money
 from roombook.errors import ReservationNotOpen, ServiceUnavailable
 
-NOT_DEARER = (
+MORE_EXPENSIVE = (
     "It would cost {} more. The card is not charged again: choose what costs no more, or waive the"
     " difference."
 )
-NOT_CHEAPER_YET = (
+CHEAPER_REQUEST = (
     "It would cost {} less, and a request's money is taken as it was reserved. Approve it first:"
     " then the difference is refunded."
 )
-UNSETTLED = "The payment is still being settled. Nothing was changed. Please try again."
+PAYMENT_NOT_SETTLED = "The payment is still being settled. Nothing was changed. Please try again."
 
 
-def require_payable(reservation: Reservation, *, old_total: Decimal) -> None:
+def require_no_extra_charge(reservation: Reservation, *, old_total: Decimal) -> None:
     """Raise where the new price of what is booked cannot be had from the card that paid."""
     difference = reservation.total_cost - old_total
     if difference > 0:
-        raise ReservationNotOpen(NOT_DEARER.format(money.display(difference)))
+        raise ReservationNotOpen(MORE_EXPENSIVE.format(money.format_amount(difference)))
     if difference < 0 and reservation.status == Status.PENDING:
-        raise ReservationNotOpen(NOT_CHEAPER_YET.format(money.display(-difference)))
+        raise ReservationNotOpen(CHEAPER_REQUEST.format(money.format_amount(-difference)))
 
 
-def require_as_shown(what: str, amount: Decimal, *, shown: Decimal | None) -> None:
+def require_expected(what: str, amount: Decimal, *, shown: Decimal | None) -> None:
     """Raise where a sum is another one by now than whoever decided has seen; None: they saw none.
 
     What is confirmed twice is so done once, and what was shown is done or nothing is.
     """
     if shown is not None and amount != shown:
         raise ReservationNotOpen(
-            f"The {what} has changed: it comes to {money.display(amount)} now. Nothing was done."
-            " Please look again."
+            f"The {what} has changed: it comes to {money.format_amount(amount)} now."
+            " Nothing was done. Please look again."
         )
 
 
-def give_back(
+def refund_reduction(
     reservation: Reservation, *, old_total: Decimal, reason: str, now: dt.datetime
 ) -> tuple[Decimal, Payment | None]:
     """Write down what a booking became cheaper by, and that it is owed back: how much, of what.
 
-    The caller holds the reservation's lock, has asked `require_payable`, and calls `pay_dues` for
-    the payment once its transaction is over.
+    The caller holds the reservation's lock, has asked `require_no_extra_charge`, and calls
+    `try_fulfil_obligations` for the payment once its transaction is over.
     """
     cheaper_by = old_total - reservation.total_cost
     if not cheaper_by:
-        return money.zero, None
+        return money.ZERO, None
     reservation.reduced_by += cheaper_by
     reservation.save(update_fields=["reduced_by"])
     payment = reservation.payments.open().first()
     if payment is None:
         # All of it was given back already, as a favour.
-        return money.zero, None
+        return money.ZERO, None
     if payment.state != PaymentState.CAPTURED:
-        raise ServiceUnavailable(UNSETTLED)
-    amount = min(cheaper_by, payments.refundable(payment))
+        raise ServiceUnavailable(PAYMENT_NOT_SETTLED)
+    amount = min(cheaper_by, payments.get_refundable_amount(payment))
     if amount:
-        payments.open_refund(payment, amount=amount, reason=reason, now=now)
+        payments.create_refund(payment, amount=amount, reason=reason, now=now)
     return amount, payment

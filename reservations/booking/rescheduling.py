@@ -30,17 +30,17 @@ from payments.models import Payment
 from reservations import availability
 from reservations.availability import Availability
 from reservations.booking import checkout, history, price_changes
-from reservations.booking.cancellation import settle_capture
-from reservations.booking.drafts import make_way
-from reservations.booking.locks import lock_for_move
-from reservations.booking.price_adjustments import ADJUST
-from reservations.booking.span import span_at
+from reservations.booking.cancellation import capture_outstanding
+from reservations.booking.drafts import release_conflicting_holds
+from reservations.booking.locks import lock_for_rescheduling
+from reservations.booking.price_adjustments import ADJUST_PRICE
+from reservations.booking.span import resolve_span
 from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails
 from reservations.pricing import bill as billing
 from reservations.pricing import promo_codes
-from reservations.pricing.quote import Line, Quote
+from reservations.pricing.quote import Quote, QuoteLine
 from roombook import money
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen
@@ -48,11 +48,11 @@ from roombook.errors import InvalidRequest, ReservationNotOpen
 if TYPE_CHECKING:
     from accounts.models import User
 
-MOVABLE = frozenset({Status.NEW, Status.PENDING, Status.CONFIRMED})
+RESCHEDULABLE_STATUSES = frozenset({Status.NEW, Status.PENDING, Status.CONFIRMED})
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RoomSlot:
     """Where and when a reservation is."""
 
     room: MeetingRoom
@@ -61,14 +61,14 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class RescheduleResult:
     """What a move does, or would do: `reservation` is as it is after it."""
 
     reservation: Reservation
-    old: Place
-    new: Place
+    old: RoomSlot
+    new: RoomSlot
     old_lines: tuple[LineItem, ...]
-    new_lines: tuple[Line, ...]
+    new_lines: tuple[QuoteLine, ...]
     old_total: Decimal
     new_total: Decimal
     waived: Decimal
@@ -76,22 +76,22 @@ class Move:
     # Why it cannot be done, in words for staff; empty where it can be.
     problems: tuple[str, ...] = ()
     # What is in the way is the price alone: who may, can waive the difference.
-    could_be_waived: bool = False
+    can_be_waived: bool = False
 
     @property
     def difference(self) -> Decimal:
         return self.new_total - self.old_total
 
 
-def movable(reservation: Reservation, *, now: dt.datetime) -> bool:
+def can_reschedule(reservation: Reservation, *, now: dt.datetime) -> bool:
     """Whether a move may be thought of at all."""
-    return reservation.status in MOVABLE and reservation.start > now
+    return reservation.status in RESCHEDULABLE_STATUSES and reservation.start > now
 
 
-def why_no_waiver(user: "User", *rooms: MeetingRoom) -> str:
+def get_waiver_refusal(user: "User", *rooms: MeetingRoom) -> str:
     """Why they cannot waive the difference between these rooms; empty where they can."""
     for room in rooms:
-        if not roles.may(user, ADJUST, room.center_id):
+        if not roles.has_permission(user, ADJUST_PRICE, room.center_id):
             return f"Only who may adjust prices at {room.center.name} can waive the difference."
     return ""
 
@@ -106,42 +106,42 @@ def preview(
     waiver: str = "",
     by: "User",
     now: dt.datetime,
-) -> Move:
+) -> RescheduleResult:
     """What a move would do, found out by doing it and not a row changed.
 
     What stands in its way is told, not raised; only what makes no sense as a move is.
     """
-    reservation, room = lock_for_move(reservation_id, room_id)
+    reservation, room = lock_for_rescheduling(reservation_id, room_id)
     place = _judged(reservation, room, start, end, now)
     would = _unmoved(reservation, place)
     answer = _availability(reservation, place, now)
-    if not answer.is_free:
+    if not answer.is_available:
         transaction.set_rollback(True)
-        return replace(would, problems=answer.in_full)
+        return replace(would, problems=answer.staff_text)
     would = _relocated(would, waiver=waiver, by=by, now=now)
     if not reservation.is_new:
         try:
-            price_changes.require_payable(reservation, old_total=would.old_total)
+            price_changes.require_no_extra_charge(reservation, old_total=would.old_total)
         except ReservationNotOpen as error:
             is_dearer = would.difference > 0
-            would = replace(would, problems=(error.message,), could_be_waived=is_dearer)
+            would = replace(would, problems=(error.message,), can_be_waived=is_dearer)
         else:
             would = replace(would, refund=-would.difference)
     transaction.set_rollback(True)
     return would
 
 
-def move(
+def reschedule(
     reservation_id: int,
     *,
     room_id: int,
     start: dt.datetime,
     end: dt.datetime,
     waiver: str = "",
-    agreed: Decimal | None = None,
+    expected_total: Decimal | None = None,
     by: "User",
     now: dt.datetime,
-) -> Move:
+) -> RescheduleResult:
     """Move a reservation; times without an offset are the new center's.
 
     `waiver` is the reason for which a dearer place costs no more. `agreed` is the new total that
@@ -151,19 +151,19 @@ def move(
     changed.
     """
     # Money that is owed to us is taken first, so that a part of it can be given back.
-    settle_capture(reservation_id, now=now)
+    capture_outstanding(reservation_id, now=now)
     done, payment = _move(
         reservation_id,
         room_id=room_id,
         start=start,
         end=end,
         waiver=waiver,
-        agreed=agreed,
+        expected_total=expected_total,
         by=by,
         now=now,
     )
     if payment is not None:
-        checkout.pay_dues(payment, now=now)
+        checkout.try_fulfil_obligations(payment, now=now)
     return done
 
 
@@ -175,49 +175,49 @@ def _move(
     start: dt.datetime,
     end: dt.datetime,
     waiver: str,
-    agreed: Decimal | None,
+    expected_total: Decimal | None,
     by: "User",
     now: dt.datetime,
-) -> tuple[Move, Payment | None]:
-    reservation, room = lock_for_move(reservation_id, room_id)
+) -> tuple[RescheduleResult, Payment | None]:
+    reservation, room = lock_for_rescheduling(reservation_id, room_id)
     place = _judged(reservation, room, start, end, now)
     _availability(reservation, place, now).require()
     held_until, override = reservation.hold_until, reservation.hours_override_reason
     done = _relocated(_unmoved(reservation, place), waiver=waiver, by=by, now=now)
-    price_changes.require_as_shown("price", done.new_total, shown=agreed)
+    price_changes.require_expected("price", done.new_total, shown=expected_total)
     payment = None
     if not reservation.is_new:
-        price_changes.require_payable(reservation, old_total=done.old_total)
-        refund, payment = price_changes.give_back(
+        price_changes.require_no_extra_charge(reservation, old_total=done.old_total)
+        refund, payment = price_changes.refund_reduction(
             reservation, old_total=done.old_total, reason="Moved to a cheaper room or time", now=now
         )
         done = replace(done, refund=refund)
     old, waived = done.old, done.waived
     changes = {
-        "room": (named(old.room), named(place.room)),
+        "room": (describe_room(old.room), describe_room(place.room)),
         "start": (old.start, place.start),
         "end": (old.end, place.end),
         "hold_until": (held_until, reservation.hold_until),
         "hours_override_reason": (override, reservation.hours_override_reason),
         "total_cost": (done.old_total, done.new_total),
         "refund": (None, done.refund or None),
-        "waived": (None, f"{money.display(waived)}: {waiver}" if waived else None),
+        "waived": (None, f"{money.format_amount(waived)}: {waiver}" if waived else None),
     }
-    history.record(reservation, changes, by=by, now=now)
+    history.record_changes(reservation, changes, by=by, now=now)
     if not reservation.is_new:
-        emails.moved(reservation, old, refund=done.refund, now=now)
+        emails.send_rescheduled(reservation, old, refund=done.refund, now=now)
     return done, payment
 
 
-def named(room: MeetingRoom) -> str:
+def describe_room(room: MeetingRoom) -> str:
     return f"{room.name} at {room.center.name}"
 
 
 # --- Before --------------------------------------------------------------------------------------
 
 
-def _place_of(reservation: Reservation) -> Place:
-    return Place(reservation.room, reservation.start, reservation.end)
+def _place_of(reservation: Reservation) -> RoomSlot:
+    return RoomSlot(reservation.room, reservation.start, reservation.end)
 
 
 def _judged(
@@ -226,15 +226,15 @@ def _judged(
     start: dt.datetime,
     end: dt.datetime,
     now: dt.datetime,
-) -> Place:
+) -> RoomSlot:
     """Where it is to go, if it may go anywhere and that place can take it at all."""
     if reservation.status == Status.PROCESSING:
         raise ReservationNotOpen("A payment is under way. Please try again in a minute.")
-    if reservation.status not in MOVABLE:
+    if reservation.status not in RESCHEDULABLE_STATUSES:
         raise ReservationNotOpen(f"It is {reservation.status} and can no longer be moved.")
     if reservation.start <= now:
         raise ReservationNotOpen("Its time has come; it can no longer be moved.")
-    span = span_at(room.center, start, end)
+    span = resolve_span(room.center, start, end)
     if room.pk == reservation.room_id and span == reservation.span:
         raise InvalidRequest({"start_date": "It is in that room at that time already."})
     if reservation.number_of_attendees > room.capacity:
@@ -245,14 +245,14 @@ def _judged(
     chosen = reservation.chosen_services.exclude(service__center=room.center_id)
     if names := ", ".join(chosen.values_list("service__name", flat=True)):
         raise InvalidRequest({"room": f"That center does not offer what was booked: {names}."})
-    return Place(room, span.start, span.end)
+    return RoomSlot(room, span.start, span.end)
 
 
-def _availability(reservation: Reservation, place: Place, now: dt.datetime) -> Availability:
+def _availability(reservation: Reservation, place: RoomSlot, now: dt.datetime) -> Availability:
     """Whether it can go there; the customer's own drafts and lapsed holds give way."""
-    span = span_at(place.room.center, place.start, place.end)
-    make_way(place.room, span, user=reservation.user, now=now, but=reservation)
-    return availability.of(
+    span = resolve_span(place.room.center, place.start, place.end)
+    release_conflicting_holds(place.room, span, user=reservation.user, now=now, but=reservation)
+    return availability.evaluate(
         place.room,
         span,
         now=now,
@@ -265,9 +265,9 @@ def _availability(reservation: Reservation, place: Place, now: dt.datetime) -> A
 # --- The move itself -----------------------------------------------------------------------------
 
 
-def _unmoved(reservation: Reservation, place: Place) -> Move:
+def _unmoved(reservation: Reservation, place: RoomSlot) -> RescheduleResult:
     """A move of which nothing is done yet: what it begins with."""
-    return Move(
+    return RescheduleResult(
         reservation=reservation,
         old=_place_of(reservation),
         new=place,
@@ -275,30 +275,32 @@ def _unmoved(reservation: Reservation, place: Place) -> Move:
         new_lines=(),
         old_total=reservation.total_cost,
         new_total=reservation.total_cost,
-        waived=money.zero,
-        refund=money.zero,
+        waived=money.ZERO,
+        refund=money.ZERO,
     )
 
 
-def _relocated(move: Move, *, waiver: str, by: "User", now: dt.datetime) -> Move:
+def _relocated(
+    move: RescheduleResult, *, waiver: str, by: "User", now: dt.datetime
+) -> RescheduleResult:
     """Put it there and price it anew. The caller holds all locks of rooms."""
     reservation, place = move.reservation, move.new
     is_booked = not reservation.is_new
-    if is_booked and waiver and (refusal := why_no_waiver(by, reservation.room, place.room)):
+    if is_booked and waiver and (refusal := get_waiver_refusal(by, reservation.room, place.room)):
         raise InvalidRequest({"waiver": refusal})
     keeps_promo = _give_back(reservation, now=now) if is_booked else False
     _place(reservation, place, now=now)
     reservation.price_adjustments.filter(is_waiver=True).delete()
     quote = billing.reprice(reservation)
-    waived = money.zero
+    waived = money.ZERO
     if is_booked and waiver and quote.total > move.old_total:
-        waived = waivable(quote, place.room.center.tax_rate, move.old_total)
+        waived = calculate_waiver(quote, place.room.center.tax_rate, move.old_total)
         PriceAdjustment.objects.create(
             reservation=reservation, amount=-waived, reason=waiver, by=by, at=now, is_waiver=True
         )
         quote = billing.reprice(reservation)
     if is_booked:
-        billing.take_benefits(reservation, keeps_promo=keeps_promo, now=now)
+        billing.consume_benefits(reservation, keeps_promo=keeps_promo, now=now)
     elif reservation.promo_code is not None:
         promo_codes.require_usable(reservation.promo_code, reservation, now=now)
     return replace(move, new_lines=quote.lines, new_total=reservation.total_cost, waived=waived)
@@ -307,20 +309,20 @@ def _relocated(move: Move, *, waiver: str, by: "User", now: dt.datetime) -> Move
 def _give_back(reservation: Reservation, *, now: dt.datetime) -> bool:
     """Give back what the booking has used up; whether a use of its promo code was among that."""
     had_promo = reservation.promo_redemptions.filter(given_back_at__isnull=True).exists()
-    billing.give_back_benefits(reservation, now=now)
+    billing.return_benefits(reservation, now=now)
     if reservation.promo_code is not None:
         # Its counters have just moved, in another copy of it.
         reservation.promo_code.refresh_from_db()
     return had_promo
 
 
-def _keeps_its_time(reservation: Reservation, place: Place) -> bool:
+def _keeps_its_time(reservation: Reservation, place: RoomSlot) -> bool:
     """Whether only the room changes; hours were overridden for that time of that center alone."""
     same_center = place.room.center_id == reservation.room.center_id
     return same_center and (place.start, place.end) == (reservation.start, reservation.end)
 
 
-def _place(reservation: Reservation, place: Place, *, now: dt.datetime) -> None:
+def _place(reservation: Reservation, place: RoomSlot, *, now: dt.datetime) -> None:
     if not _keeps_its_time(reservation, place):
         reservation.hours_override_reason = ""
     reservation.room = place.room
@@ -342,14 +344,14 @@ def _place(reservation: Reservation, place: Place, *, now: dt.datetime) -> None:
     )
 
 
-def waivable(quote: Quote, tax_rate: Decimal, most: Decimal) -> Decimal:
+def calculate_waiver(quote: Quote, tax_rate: Decimal, most: Decimal) -> Decimal:
     """What to take off a bill before tax, so that with tax it comes to `most`.
 
     Where no sum before tax comes to exactly that, to the nearest below: the rest is refunded.
     """
-    untaxed = sum((line.total for line in quote.lines if line.type != LineItemType.TAX), money.zero)
-    step = Decimal(1).scaleb(-money.minor_digits())
-    wanted = money.rounded(most / (1 + tax_rate / 100)) + step
-    while wanted + money.rounded(wanted * tax_rate / 100) > most:
+    untaxed = sum((line.total for line in quote.lines if line.type != LineItemType.TAX), money.ZERO)
+    step = Decimal(1).scaleb(-money.get_minor_digits())
+    wanted = money.round_amount(most / (1 + tax_rate / 100)) + step
+    while wanted + money.round_amount(wanted * tax_rate / 100) > most:
         wanted -= step
     return untaxed - wanted

@@ -2,15 +2,15 @@
 
 import datetime as dt
 
-from centers.hours import SkippedLocalTime, localize
+from centers.hours import NonexistentLocalTime, localize
 from centers.models import Center
 from centers.span import Span
 from roombook.errors import InvalidRequest
 
-LONGEST = dt.timedelta(days=31)
+MAX_SPAN = dt.timedelta(days=31)
 
 
-def span_at(center: Center, start: dt.datetime, end: dt.datetime) -> Span:
+def resolve_span(center: Center, start: dt.datetime, end: dt.datetime) -> Span:
     """The span between two times at the center; without an offset they are its local time.
 
     Raises InvalidRequest, naming the field: a local time that the clock skips, an end that is not
@@ -20,7 +20,7 @@ def span_at(center: Center, start: dt.datetime, end: dt.datetime) -> Span:
     for name, moment in (("start_date", start), ("end_date", end)):
         try:
             moments.append(localize(moment, center.zone))
-        except SkippedLocalTime:
+        except NonexistentLocalTime:
             problems[name] = "The clock skips this time at the center."
         except ValueError:
             problems[name] = "This time is out of range."
@@ -30,6 +30,6 @@ def span_at(center: Center, start: dt.datetime, end: dt.datetime) -> Span:
     first, last = (moment.astimezone(dt.UTC) for moment in moments)
     if first >= last:
         raise InvalidRequest({"end_date": "The end must be after the start."})
-    if last - first > LONGEST:
+    if last - first > MAX_SPAN:
         raise InvalidRequest({"end_date": "At most 31 days after the start."})
     return Span(first, last)

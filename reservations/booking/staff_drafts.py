@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from accounts.actions import add_customer
+from accounts.actions import create_customer
 from centers.models import MeetingRoom
 from centers.span import Span
 from reservations import availability
 from reservations.availability import Reason
 from reservations.booking import drafts
-from reservations.booking.span import span_at
+from reservations.booking.span import resolve_span
 from reservations.models import Reservation
 from reservations.pricing import bill, services
 from reservations.pricing.quote import Quote
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Preview:
+class DraftPreview:
     """What a draft would be: why it cannot be had, and what it costs line by line.
 
     `problems` are fields that make no sense yet, by our names. `span` is None where the times are
@@ -41,11 +41,11 @@ class Preview:
     price_problem: str = ""
 
     @property
-    def is_free(self) -> bool:
+    def is_available(self) -> bool:
         return self.span is not None and not self.reasons
 
 
-def preview(
+def preview_draft(
     user: "User | None",
     room: MeetingRoom,
     *,
@@ -56,7 +56,7 @@ def preview(
     attendees: Sequence[Mapping[str, Any]] = (),
     outside_hours: bool = False,
     now: dt.datetime,
-) -> Preview:
+) -> DraftPreview:
     """What a draft of these would be for a customer, or for anybody while none is chosen.
 
     With a customer the price is the one that the draft will have: included hours that apply by
@@ -66,26 +66,26 @@ def preview(
     problems: dict[str, str] = {}
     try:
         # Whoever is not known yet comes too.
-        guests = drafts.with_creator(user, attendees) if user else [*attendees, None]
-        drafts.attending(room, number_of_attendees, guests)
+        guests = drafts.add_creator(user, attendees) if user else [*attendees, None]
+        drafts.resolve_attendee_count(room, number_of_attendees, guests)
     except InvalidRequest as error:
         problems |= error.fields
     wanted = []
     try:
-        wanted = services.chosen(room.center, service_options)
+        wanted = services.select_services(room.center, service_options)
     except InvalidRequest as error:
         problems |= error.fields
     try:
-        span = span_at(room.center, start, end)
+        span = resolve_span(room.center, start, end)
     except InvalidRequest as error:
-        return Preview(problems | error.fields)
-    answer = availability.of(room, span, now=now, for_user=user, outside_hours=outside_hours)
+        return DraftPreview(problems | error.fields)
+    answer = availability.evaluate(room, span, now=now, for_user=user, outside_hours=outside_hours)
     quote, price_problem = None, ""
     try:
-        quote = bill.draft_price(user, room, span, wanted)
+        quote = bill.quote_draft(user, room, span, wanted)
     except RateNotConfigured as error:
         price_problem = error.message
-    return Preview(
+    return DraftPreview(
         problems=problems,
         span=span,
         reasons=answer.reasons,
@@ -96,13 +96,13 @@ def preview(
 
 
 @in_transaction
-def draft_for_new_customer(customer: Mapping[str, str], **asked: Any) -> Reservation:
+def create_draft_for_new_customer(customer: Mapping[str, str], **asked: Any) -> Reservation:
     """Make an account for a customer, and their first draft: both or neither.
 
     `customer` is what `add_customer` takes; what is wrong with it is told by `customer.<field>`.
     """
     try:
-        user = add_customer(**customer)
+        user = create_customer(**customer)
     except InvalidRequest as error:
         raise InvalidRequest({f"customer.{name}": why for name, why in error.fields.items()}) from (
             error

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Literal
 
-from accounts.actions import lock
+from accounts.actions import lock_user
 from accounts.models import User
 from centers.models import MeetingRoom, Service
 from reservations import availability
 from reservations.booking import approval, cancellation, drafts
-from reservations.booking.checkout import Means, check_out
-from reservations.booking.span import span_at
+from reservations.booking.checkout import PaymentMethod, check_out
+from reservations.booking.span import resolve_span
 from reservations.demo import people
 from reservations.demo.places import Tell
 from reservations.models import Allowance, Reservation
@@ -186,7 +186,7 @@ def make(*, now: dt.datetime, tell: Tell) -> int:
             made += 1
             tell(f"[{number}/{len(BOOKINGS)}] reservation {reservation.pk}, {booking.center}")
     if made:
-        for _ in approval.expire(now=now):
+        for _ in approval.close_overdue(now=now):
             pass
         for missed in _missed():
             # Another run at the same time may have been quicker.
@@ -235,7 +235,7 @@ def _make(booking: DemoBooking, now: dt.datetime) -> Reservation | None:
     check_out(
         reservation.pk,
         user=user,
-        means=_means(user, made_at),
+        payment_method=_means(user, made_at),
         partner_code=booking.partner_code,
         now=made_at,
     )
@@ -253,10 +253,12 @@ def _make(booking: DemoBooking, now: dt.datetime) -> Reservation | None:
 @in_transaction
 def _draft(booking: DemoBooking, user: User, made_at: dt.datetime) -> Reservation | None:
     # The account's lock: of two runs at once, only one makes it.
-    lock(user)
+    lock_user(user)
     if _made(booking):
         return None
-    room = MeetingRoom.objects.bookable().get(center__name=booking.center, name=booking.room)
+    room = MeetingRoom.objects.with_booking_details().get(
+        center__name=booking.center, name=booking.room
+    )
     start, end = _first_good_day(booking, room, made_at)
     reservation = drafts.create_draft(
         user,
@@ -269,7 +271,7 @@ def _draft(booking: DemoBooking, user: User, made_at: dt.datetime) -> Reservatio
     )
     if booking.with_allowance:
         allowance = Allowance.objects.get(user=user, description=booking.with_allowance)
-        drafts.choose_allowances(reservation.pk, [allowance.pk], user=user, now=made_at)
+        drafts.select_allowances(reservation.pk, [allowance.pk], user=user, now=made_at)
     return reservation
 
 
@@ -284,7 +286,9 @@ def _first_good_day(
             dt.datetime.combine(day, dt.time.fromisoformat(text))
             for text in (booking.start, booking.end)
         )
-        if availability.of(room, span_at(room.center, start, end), now=made_at).is_free:
+        if availability.evaluate(
+            room, resolve_span(room.center, start, end), now=made_at
+        ).is_available:
             return start, end
     raise AssertionError(f"{room} is never free")
 
@@ -301,7 +305,7 @@ def _option(
     return option
 
 
-def _means(user: User, now: dt.datetime) -> Means:
+def _means(user: User, now: dt.datetime) -> PaymentMethod:
     if user.saved_payment_info is not None:
-        return Means(use_saved=True)
-    return Means(payment_info=people.card_of(user, now))
+        return PaymentMethod(use_saved=True)
+    return PaymentMethod(payment_info=people.card_of(user, now))

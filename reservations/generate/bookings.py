@@ -27,9 +27,9 @@ from reservations.models import (
     PromoRedemption,
     Reservation,
 )
-from reservations.models.status import BOOKED, HOLDING, Status
+from reservations.models.status import BOOKED_STATUSES, HOLDING_STATUSES, Status
 from reservations.pricing import quote as pricing
-from reservations.pricing.quote import Extra, Quote
+from reservations.pricing.quote import Quote, ServiceSelection
 
 HALF_HOURS = (2, 2, 2, 3, 4, 4, 4, 6, 8, 8, 16, 16)
 DAYS_AHEAD = 30
@@ -56,7 +56,7 @@ class Booking:
     span: Span
     status: Status
     made_at: dt.datetime
-    extras: list[Extra]
+    extras: list[ServiceSelection]
     quote: Quote
     promo: PromoCode | None
     booked_at: dt.datetime | None = None
@@ -178,11 +178,11 @@ class Bookings:
             span = Span(made_at, made_at + dt.timedelta(hours=1))
         else:
             status = self._status(room, span, made_at)
-        is_booked = status in BOOKED
+        is_booked = status in BOOKED_STATUSES
         extras = self._extras(site.services, span) if random.random() < 0.3 else []
         promo = random.choice(self.promos) if is_booked and random.random() < 0.05 else None
         offers = customer.offers_on(span.start.date()) if is_booked else []
-        quote = pricing.quote(room, span, extras=extras, offers=offers, promo=promo)
+        quote = pricing.calculate_quote(room, span, extras=extras, offers=offers, promo=promo)
         booking = Booking(pk, customer, room, span, status, made_at, extras, quote, promo)
         if is_booked or status in {Status.CANCELLED, Status.DECLINED}:
             booking.booked_at = min(
@@ -218,13 +218,15 @@ class Bookings:
         booking.cancelled_at = at
         booking.refund = booking.quote.total if at <= free_until else Decimal(0)
 
-    def _extras(self, services: Sequence[Service], span: Span) -> list[Extra]:
+    def _extras(self, services: Sequence[Service], span: Span) -> list[ServiceSelection]:
         random = self.random
         chosen = random.sample(list(services), k=random.randint(1, 2))
         return [
-            Extra(
+            ServiceSelection(
                 service,
-                min(pricing.hours_of(span), Decimal(2)) if service.needs_duration else None,
+                min(pricing.get_duration_hours(span), Decimal(2))
+                if service.needs_duration
+                else None,
                 random.randint(1, 12) if service.needs_quantity else None,
             )
             for service in sorted(chosen, key=lambda each: each.position)
@@ -238,7 +240,7 @@ class Bookings:
         self.add_reservation(
             *(pk, customer.pk, room.pk, span.start, span.end, room.turnaround_minutes),
             *(span.start - turnaround, span.end + turnaround, booking.status),
-            *(booking.status in HOLDING, heads, settings.CURRENCY, quote.total),
+            *(booking.status in HOLDING_STATUSES, heads, settings.CURRENCY, quote.total),
             quote.room.billable_hours,
             booking.promo.pk if booking.promo else None,
             UUID(int=random.getrandbits(128), version=4),

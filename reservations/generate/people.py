@@ -9,21 +9,21 @@ from typing import Self
 
 from django.contrib.auth.hashers import make_password
 
-from accounts.models import ApiToken, User, digest_of
-from payments.cards import Brand
+from accounts.models import ApiToken, User, hash_token_secret
+from payments.cards import CardBrand
 from payments.models import SandboxCard, SavedCard
 from reservations.generate.loading import Loader
 from reservations.generate.names import COMPANIES, FIRST_NAMES, LAST_NAMES, TRADES
 from reservations.models import Allowance
-from reservations.pricing.allowances import Offer
+from reservations.pricing.allowances import AvailableAllowance
 
 PASSWORD = "quiet-harbour-42"
 STAFF = 9
 
 CARDS = (
-    *((Brand.VISA, "4242"),) * 3,
-    *((Brand.MASTERCARD, "4444"),) * 2,
-    (Brand.AMERICAN_EXPRESS, "0005"),
+    *((CardBrand.VISA, "4242"),) * 3,
+    *((CardBrand.MASTERCARD, "4444"),) * 2,
+    (CardBrand.AMERICAN_EXPRESS, "0005"),
 )
 
 
@@ -48,16 +48,18 @@ class Customer:
     name: str
     email: str
     company: str
-    card: tuple[Brand, str]
+    card: tuple[CardBrand, str]
     plan: Allowance | None
     hours_used: Counter[dt.date]
 
-    def offers_on(self, day: dt.date) -> list[Offer]:
+    def offers_on(self, day: dt.date) -> list[AvailableAllowance]:
         """The included hours that a meeting on that day may use."""
         if self.plan is None:
             return []
         month = day.replace(day=1)
-        return [Offer(self.plan, month, max(0, self.plan.hours - self.hours_used[month]))]
+        return [
+            AvailableAllowance(self.plan, month, max(0, self.plan.hours - self.hours_used[month]))
+        ]
 
 
 class People:
@@ -107,7 +109,7 @@ class People:
             add_token(
                 ApiToken(
                     user_id=user.pk,
-                    digest=digest_of(token_of(seed, number)),
+                    digest=hash_token_secret(token_of(seed, number)),
                     created_at=today,
                     expires_at=today + dt.timedelta(days=30),
                 )
@@ -139,7 +141,7 @@ class _Belongings:
         self.add_saved_card = load.adder(SavedCard)
         self.add_sandbox_card = load.adder(SandboxCard)
 
-    def card_for(self, user: User) -> tuple[Brand, str]:
+    def card_for(self, user: User) -> tuple[CardBrand, str]:
         brand, last4 = self.random.choice(CARDS)
         reference = f"card_{self.random.getrandbits(96):024x}"
         self.add_sandbox_card(

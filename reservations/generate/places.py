@@ -115,7 +115,7 @@ class Sites:
         self.add_closure = load.table(
             Closure, "center_id", "room_id", "starts_at", "ends_at", "reason"
         )
-        self.zones = {metro: places.time_zone_at(*metro[3:5]) for metro in METROS}
+        self.zones = {metro: places.find_time_zone(*metro[3:5]) for metro in METROS}
         self.tiers = {
             metro: LEVELS.index(Decimal(1)) + (metro.thousands > 5000) - (metro.thousands < 1000)
             for metro in METROS
@@ -135,8 +135,8 @@ class Sites:
         level = LEVELS[self.tiers[metro] + random.choice((-2, -1, -1, 0, 0, 0, 1, 1, 2))]
         landmarks = random.sample(LANDMARKS, k=random.choice((0, 1, 1, 2, 3)))
         # Before it has its id: with one, the landmarks would be read from the database.
-        center.derive()
-        names = [places.folded(name) for name, _ in landmarks]
+        center.update_search_columns()
+        names = [places.fold_text(name) for name, _ in landmarks]
         center.search_text = "\n".join([center.search_text, *names])
         self.add_center(center)
         pk = center.pk
@@ -282,7 +282,7 @@ def _draw_pictures() -> list[tuple[str, str]]:
         if not default_storage.exists(pair[0]):
             drawn = ContentFile(pictures.outside(f"generated {number}"))
             default_storage.save(pair[0], drawn)
-            small = images.fitted(images.opened(drawn), images.THUMBNAIL_SIDE)
+            small = images.resize_image(images.open_image(drawn), images.THUMBNAIL_SIDE_PIXELS)
             default_storage.save(pair[1], small)
         names.append(pair)
     return names

@@ -10,26 +10,26 @@ from typing import Any, Protocol
 
 from django.core.management.base import CommandError
 
-from accounts.models import User, canonical_email
+from accounts.models import User, canonicalize_email
 from centers.models import MeetingRoom
-from centers.rates import RateLike, Tier, tiers
+from centers.rates import RateLike, Tier, get_tier_prices
 from roombook import money
 from roombook.errors import DomainError, InvalidRequest
 
 # What the domain calls a field, as it is typed here.
-OPTIONS = {
+COMMAND_OPTIONS = {
     "start_date": "--start",
     "end_date": "--end",
     "service_options": "--service",
     "number_of_attendees": "--attendees",
 }
-MAX_PIECES = 1000
-MAX_HOURS = 31 * 24
+MAX_QUANTITY = 1000
+MAX_SERVICE_HOURS = 31 * 24
 
 # --- In ------------------------------------------------------------------------------------------
 
 
-def moment(text: str) -> dt.datetime:
+def parse_datetime(text: str) -> dt.datetime:
     """A time: with an offset as it stands, without one on the center's clock."""
     try:
         found = dt.datetime.fromisoformat(text)
@@ -40,14 +40,14 @@ def moment(text: str) -> dt.datetime:
     return found
 
 
-def day(text: str) -> dt.date:
+def parse_date(text: str) -> dt.date:
     try:
         return dt.date.fromisoformat(text)
     except ValueError:
         raise ArgumentTypeError(f"{text!r} is not a day, such as 2027-03-01") from None
 
 
-def service_option(text: str) -> dict[str, Any]:
+def parse_service_option(text: str) -> dict[str, Any]:
     """`12`, `12:8` (pieces), `12:1.5h` (hours), `12:2:1.5h` (both)."""
     number, *rest = text.split(":")
     option: dict[str, Any] = {"service_id": _whole(number, text)}
@@ -56,13 +56,13 @@ def service_option(text: str) -> dict[str, Any]:
         if name in option:
             raise ArgumentTypeError(f"{text!r}: pieces or hours are given twice")
         if name == "quantity":
-            option[name] = _whole(part, text, most=MAX_PIECES)
+            option[name] = _whole(part, text, most=MAX_QUANTITY)
         else:
             option[name] = _hours(part[:-1], text)
     return option
 
 
-def whole_number(text: str) -> int:
+def parse_id(text: str) -> int:
     return _whole(text, text)
 
 
@@ -77,25 +77,27 @@ def _hours(text: str, told: str) -> Decimal:
         hours = Decimal(text)
     except InvalidOperation:
         hours = Decimal("NaN")
-    if not hours.is_finite() or not 0 <= hours <= MAX_HOURS or hours != round(hours, 2):
-        raise ArgumentTypeError(f"{told!r}: {text!r} is not a number of hours up to {MAX_HOURS}")
+    if not hours.is_finite() or not 0 <= hours <= MAX_SERVICE_HOURS or hours != round(hours, 2):
+        raise ArgumentTypeError(
+            f"{told!r}: {text!r} is not a number of hours up to {MAX_SERVICE_HOURS}"
+        )
     return hours
 
 
 def add_booking_arguments(parser: ArgumentParser, *, required: bool) -> None:
     """Room, time and services."""
-    parser.add_argument("--room", type=whole_number, metavar="ID", required=required)
+    parser.add_argument("--room", type=parse_id, metavar="ID", required=required)
     for name in ("--start", "--end"):
         parser.add_argument(
             name,
-            type=moment,
+            type=parse_datetime,
             metavar="TIME",
             required=required,
             help="2027-03-01T09:00 on the center's clock, or with an offset.",
         )
     parser.add_argument(
         "--service",
-        type=service_option,
+        type=parse_service_option,
         action="append",
         default=[],
         metavar="ID[:PIECES][:HOURSh]",
@@ -103,16 +105,16 @@ def add_booking_arguments(parser: ArgumentParser, *, required: bool) -> None:
     )
 
 
-def room_numbered(number: int) -> MeetingRoom:
-    rooms = MeetingRoom.objects.bookable().prefetch_related("center__opening_hours")
+def get_room(number: int) -> MeetingRoom:
+    rooms = MeetingRoom.objects.with_booking_details().prefetch_related("center__opening_hours")
     room = rooms.filter(pk=number).first()
     if room is None:
         raise CommandError(f"There is no room {number}.")
     return room
 
 
-def account_of(email: str) -> User:
-    user = User.objects.filter(email=canonical_email(email)).first()
+def get_account(email: str) -> User:
+    user = User.objects.filter(email=canonicalize_email(email)).first()
     if user is None:
         raise CommandError(f"There is no account {email}.")
     if not user.is_active:
@@ -121,7 +123,7 @@ def account_of(email: str) -> User:
 
 
 @contextmanager
-def refusals_as_command_errors() -> Iterator[None]:
+def domain_errors_as_command_errors() -> Iterator[None]:
     """What the domain refuses is told in its own words, with no traceback."""
     try:
         yield
@@ -137,7 +139,7 @@ def _told(error: DomainError) -> list[str]:
 
 def _option(path: str) -> str:
     first, *rest = path.split(".")
-    return " ".join([OPTIONS.get(first, first), *rest])
+    return " ".join([COMMAND_OPTIONS.get(first, first), *rest])
 
 
 # --- Out -----------------------------------------------------------------------------------------
@@ -156,7 +158,7 @@ class BillLine(Protocol):
     def rate(self) -> str: ...
 
 
-def bill(lines: Iterable[BillLine], total: Decimal) -> list[str]:
+def render_bill(lines: Iterable[BillLine], total: Decimal) -> list[str]:
     """The bill as a table, its total last."""
     rows = [
         (
@@ -166,23 +168,25 @@ def bill(lines: Iterable[BillLine], total: Decimal) -> list[str]:
         )
         for line in lines
     ]
-    rows.append(("Total", "", money.display(total)))
+    rows.append(("Total", "", money.format_amount(total)))
     first, second, third = (max(map(len, column)) for column in zip(*rows, strict=True))
     return [f"  {kind:{first}}  {text:{second}}  {sum_:>{third}}" for kind, text, sum_ in rows]
 
 
-def prices_of(rate: RateLike) -> str:
+def describe_rate(rate: RateLike) -> str:
     """Every price of a rate, and how its hours are counted."""
     if rate.is_flat_rate:
-        told = [] if rate.flat_rate is None else [f"{money.display(rate.flat_rate)} {Tier.FLAT}"]
+        told = (
+            [] if rate.flat_rate is None else [f"{money.format_amount(rate.flat_rate)} {Tier.FLAT}"]
+        )
     else:
         counted = "by the started hour" if rate.bill_in_blocks else "by the started quarter hour"
-        told = [*map(str, tiers(rate)), counted]
+        told = [*map(str, get_tier_prices(rate)), counted]
     if rate.setup_fee:
-        told.append(f"set-up {money.display(rate.setup_fee)}")
+        told.append(f"set-up {money.format_amount(rate.setup_fee)}")
     return ", ".join(told)
 
 
-def counted(count: int, one: str, many: str = "") -> str:
+def format_count(count: int, one: str, many: str = "") -> str:
     """`1 payment`, `2 payments`."""
     return f"{count} {one if count == 1 else many or one + 's'}"

@@ -2,7 +2,7 @@ from reservations.models.allowance import Allowance, AllowanceEntry
 from reservations.models.partner import Partner
 from reservations.models.promo import PromoCode, PromoRedemption
 from reservations.models.reservation import (
-    TAKING_OFF,
+    DEDUCTION_TYPES,
     AllowanceUse,
     Attendee,
     ChosenService,
@@ -13,7 +13,7 @@ from reservations.models.reservation import (
 )
 
 __all__ = [
-    "TAKING_OFF",
+    "DEDUCTION_TYPES",
     "Allowance",
     "AllowanceEntry",
     "AllowanceUse",

@@ -55,27 +55,27 @@ class Allowance(models.Model):
     def clean(self) -> None:
         if self.valid_from and self.valid_until and self.valid_from > self.valid_until:
             raise ValidationError({"valid_until": "It ends before it begins."})
-        if not self._state.adding and self.hours < (used := self.most_used()):
+        if not self._state.adding and self.hours < (used := self.get_peak_usage()):
             # The ledger cannot be overdrawn; for the time to come there is another allowance.
             raise ValidationError(
                 {"hours": f"{used} hours are used already. Switch this one off and add another."}
             )
 
     # The same for many rows at once; an import brings it along.
-    used_most: int | None = None
+    peak_usage_from_query: int | None = None
 
-    def most_used(self) -> int:
+    def get_peak_usage(self) -> int:
         """The hours used in the period that used the most."""
-        if self.used_most is not None:
-            return self.used_most
+        if self.peak_usage_from_query is not None:
+            return self.peak_usage_from_query
         sums = self.entries.values("period").annotate(entered=models.Sum("hours")).order_by()
         return max((-entered for entered in sums.values_list("entered", flat=True)), default=0)
 
-    def period_of(self, day: dt.date) -> dt.date | None:
+    def get_period(self, day: dt.date) -> dt.date | None:
         """What a meeting on that local day is counted to: its month's first day, or the one-off."""
         return day.replace(day=1) if self.kind == self.Kind.MONTHLY else None
 
-    def expires_on(self, day: dt.date) -> dt.date:
+    def get_last_day(self, day: dt.date) -> dt.date:
         """The last day on which the hours that a meeting on `day` would use can be used."""
         last = self.valid_until or dt.date.max
         if self.kind == self.Kind.MONTHLY:

@@ -13,7 +13,7 @@ from django.contrib.postgres.operations import BtreeGistExtension
 from django.db import DatabaseError, connections
 from django.db.models import Func
 
-NAME = "reservation_holders_never_overlap"
+NO_OVERLAP = "reservation_holders_never_overlap"
 
 
 class BtreeGist(BtreeGistExtension):
@@ -55,22 +55,22 @@ class PostgresExclusion(ExclusionConstraint):
 
 TABLE = "reservations_reservation"
 _OVERLAP = f"""
-    SELECT RAISE(ABORT, '{NAME}') FROM {TABLE} AS held
+    SELECT RAISE(ABORT, '{NO_OVERLAP}') FROM {TABLE} AS held
     WHERE held.room_id = NEW.room_id AND held.id <> NEW.id AND held.holds_slot
       AND held.start < NEW.occupied_until AND NEW.start < held.occupied_until
 """
 TRIGGERS = {
-    f"{NAME}_insert": f"""
-        CREATE TRIGGER {NAME}_insert AFTER INSERT ON {TABLE} WHEN NEW.holds_slot
+    f"{NO_OVERLAP}_insert": f"""
+        CREATE TRIGGER {NO_OVERLAP}_insert AFTER INSERT ON {TABLE} WHEN NEW.holds_slot
         BEGIN {_OVERLAP}; END""",
-    f"{NAME}_update": f"""
-        CREATE TRIGGER {NAME}_update
+    f"{NO_OVERLAP}_update": f"""
+        CREATE TRIGGER {NO_OVERLAP}_update
         AFTER UPDATE OF room_id, start, occupied_until, holds_slot ON {TABLE} WHEN NEW.holds_slot
         BEGIN {_OVERLAP}; END""",
 }
 
 
-def lay_triggers(using: str) -> None:
+def create_triggers(using: str) -> None:
     """Make the SQLite triggers anew; nothing on other databases."""
     connection = connections[using]
     if connection.vendor != "sqlite":
@@ -83,7 +83,7 @@ def lay_triggers(using: str) -> None:
             cursor.execute(sql)
 
 
-def missing_triggers(using: str) -> list[str]:
+def get_missing_triggers(using: str) -> list[str]:
     """Which triggers a migrated SQLite database lacks."""
     connection = connections[using]
     if connection.vendor != "sqlite":
@@ -96,6 +96,6 @@ def missing_triggers(using: str) -> list[str]:
     return sorted(set(TRIGGERS) - present)
 
 
-def is_overlap(error: DatabaseError) -> bool:
+def is_overlap_error(error: DatabaseError) -> bool:
     """Whether the database refused a second holder of one room."""
-    return NAME in str(error)
+    return NO_OVERLAP in str(error)

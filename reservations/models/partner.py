@@ -2,7 +2,7 @@ from typing import Any
 
 from django.db import models
 
-from reservations.models.codes import canonical
+from reservations.models.codes import normalize_code
 
 
 class Partner(models.Model):
@@ -20,4 +20,4 @@ class Partner(models.Model):
         super().save(*args, **kwargs)
 
     def clean(self) -> None:
-        self.code = canonical(self.code)
+        self.code = normalize_code(self.code)

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 
-from reservations.models.codes import canonical
+from reservations.models.codes import normalize_code
 from roombook.money import MoneyField
 
 
@@ -75,11 +75,11 @@ class PromoCode(models.Model):
         return self.code
 
     def save(self, *args: Any, **kwargs: Any) -> None:
-        self.code = canonical(self.code)
+        self.code = normalize_code(self.code)
         super().save(*args, **kwargs)
 
     def clean(self) -> None:
-        self.code = canonical(self.code)
+        self.code = normalize_code(self.code)
         errors = {}
         if (self.percent is None) == (self.amount is None):
             errors["percent"] = "Give a percentage or an amount, one of the two."

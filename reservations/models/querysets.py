@@ -7,19 +7,19 @@ from django.db import models
 from django.db.models import Q
 
 from centers.span import Span
-from reservations.models.status import EARNING, HOLDING, TOOK_PLACE, Status
+from reservations.models.status import FINISHED_STATUSES, HOLDING_STATUSES, REVENUE_STATUSES, Status
 
 if TYPE_CHECKING:
     from accounts.models import User
 
 
 # What a draft's columns become when it lets its room go.
-RELEASED = {"holds_slot": False, "hold_until": None}
+RELEASED_HOLD = {"holds_slot": False, "hold_until": None}
 
 
-def bounds(span: Span, turnaround_minutes: int) -> dict[str, dt.datetime]:
+def get_conflict_bounds(span: Span, turnaround_minutes: int) -> dict[str, dt.datetime]:
     """What `meeting` asks of a span: its ends, bare and with its own turnaround."""
-    wide = span.widened(dt.timedelta(minutes=turnaround_minutes))
+    wide = span.expand(dt.timedelta(minutes=turnaround_minutes))
     return {
         "start": span.start,
         "end": span.end,
@@ -29,40 +29,41 @@ def bounds(span: Span, turnaround_minutes: int) -> dict[str, dt.datetime]:
 
 
 class ReservationQuerySet(models.QuerySet[Any]):
-    def of(self, user: "User") -> "ReservationQuerySet":
+    def for_user(self, user: "User") -> "ReservationQuerySet":
         """The account's own: a stranger's reservation is simply not there."""
         return self.filter(user=user)
 
-    def holding_at(self, now: dt.datetime) -> "ReservationQuerySet":
+    def active_holds(self, now: dt.datetime) -> "ReservationQuerySet":
         """Those that keep others out of their room; a New one only until its hold lapses."""
         return self.filter(
-            Q(status__in=sorted(HOLDING)) | Q(status=Status.NEW, hold_until__gt=now),
+            Q(status__in=sorted(HOLDING_STATUSES)) | Q(status=Status.NEW, hold_until__gt=now),
             holds_slot=True,
         )
 
-    def taking_time(self, now: dt.datetime) -> "ReservationQuerySet":
+    def occupying_time(self, now: dt.datetime) -> "ReservationQuerySet":
         """Those that a timeline shows: they hold their room, or the meeting was to take place."""
         return self.filter(
-            Q(status__in=sorted(HOLDING | TOOK_PLACE)) | Q(status=Status.NEW, hold_until__gt=now)
+            Q(status__in=sorted(HOLDING_STATUSES | FINISHED_STATUSES))
+            | Q(status=Status.NEW, hold_until__gt=now)
         )
 
-    def earning(self) -> "ReservationQuerySet":
+    def counting_as_revenue(self) -> "ReservationQuerySet":
         """Those whose total counts as revenue, here and in every report."""
-        return self.filter(status__in=sorted(EARNING))
+        return self.filter(status__in=sorted(REVENUE_STATUSES))
 
-    def with_lapsed_hold(self, now: dt.datetime) -> "ReservationQuerySet":
+    def with_expired_hold(self, now: dt.datetime) -> "ReservationQuerySet":
         """Drafts that are still marked as holding although their time is over."""
-        return self.holding_drafts().filter(hold_until__lte=now)
+        return self.drafts_with_hold().filter(hold_until__lte=now)
 
     def release_holds(self) -> int:
         """Let these drafts' rooms go; they stay New, to be checked out while the room is free."""
-        return self.holding_drafts().update(**RELEASED)
+        return self.drafts_with_hold().update(**RELEASED_HOLD)
 
-    def holding_drafts(self) -> "ReservationQuerySet":
+    def drafts_with_hold(self) -> "ReservationQuerySet":
         """Drafts that are marked as holding, whether their time is over or not."""
         return self.filter(status=Status.NEW, holds_slot=True)
 
-    def about_to_lapse(self, now: dt.datetime, ahead: dt.timedelta) -> "ReservationQuerySet":
+    def hold_expiring(self, now: dt.datetime, ahead: dt.timedelta) -> "ReservationQuerySet":
         """Drafts that staff made, whose hold ends soon, and whose customer was not told yet."""
         return self.filter(
             status=Status.NEW,
@@ -73,11 +74,13 @@ class ReservationQuerySet(models.QuerySet[Any]):
             start__gt=now,
         )
 
-    def touching(self, span: Span, *, turnaround_minutes: int) -> "ReservationQuerySet":
+    def overlapping_with_turnaround(
+        self, span: Span, *, turnaround_minutes: int
+    ) -> "ReservationQuerySet":
         """Those nearer to the span than the larger of the two turnarounds allows."""
-        return self.meeting(**bounds(span, turnaround_minutes))
+        return self.overlapping(**get_conflict_bounds(span, turnaround_minutes))
 
-    def meeting(
+    def overlapping(
         self, start: Any, end: Any, wide_start: Any, wide_end: Any
     ) -> "ReservationQuerySet":
         """Those in the way of a span that is `wide` with its own turnaround."""

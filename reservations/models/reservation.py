@@ -12,9 +12,19 @@ from django.db.models import F, Q
 
 from centers.span import Span
 from reservations.booking import history
-from reservations.models.constraints import NAME, PostgresExclusion, TimestampRange, is_overlap
+from reservations.models.constraints import (
+    NO_OVERLAP,
+    PostgresExclusion,
+    TimestampRange,
+    is_overlap_error,
+)
 from reservations.models.querysets import ReservationQuerySet
-from reservations.models.status import HOLDING, IllegalMove, Status, may_move
+from reservations.models.status import (
+    HOLDING_STATUSES,
+    InvalidStatusTransition,
+    Status,
+    can_transition,
+)
 from roombook.db.prepared_writes import prepared_writes
 from roombook.errors import SlotUnavailable
 from roombook.money import MoneyField
@@ -141,12 +151,17 @@ class Reservation(models.Model):
             ),
             models.CheckConstraint(
                 name="reservation_holds_as_its_status_says",
-                condition=Q(status__in=sorted(HOLDING), holds_slot=True, hold_until__isnull=True)
+                condition=Q(
+                    status__in=sorted(HOLDING_STATUSES), holds_slot=True, hold_until__isnull=True
+                )
                 | Q(status=Status.NEW, holds_slot=True, hold_until__isnull=False)
-                | (~Q(status__in=sorted(HOLDING)) & Q(holds_slot=False, hold_until__isnull=True)),
+                | (
+                    ~Q(status__in=sorted(HOLDING_STATUSES))
+                    & Q(holds_slot=False, hold_until__isnull=True)
+                ),
             ),
             PostgresExclusion(
-                name=NAME,
+                name=NO_OVERLAP,
                 index_type="gist",
                 condition=Q(holds_slot=True),
                 expressions=[
@@ -195,7 +210,7 @@ class Reservation(models.Model):
             super().save(*args, **kwargs)
         except DatabaseError as error:
             # The evaluator refuses first; should it ever miss a rival, the answer is the same.
-            if is_overlap(error):
+            if is_overlap_error(error):
                 raise SlotUnavailable from error
             raise
 
@@ -217,7 +232,7 @@ class Reservation(models.Model):
         return self.holds_slot and (self.hold_until is None or self.hold_until > now)
 
     @property
-    def free_until(self) -> dt.datetime:
+    def free_cancellation_until(self) -> dt.datetime:
         """Until then cancelling costs nothing (B15.4)."""
         free = self.start - dt.timedelta(hours=self.cancellation_notice_hours)
         if self.booked_at is not None:
@@ -231,7 +246,7 @@ class Reservation(models.Model):
         lines = self.line_items.all()
         return sum((line.total for line in lines if line.type == LineItemType.ROOM), Decimal(0))
 
-    def move_to(
+    def transition_to(
         self,
         status: Status,
         *,
@@ -246,18 +261,20 @@ class Reservation(models.Model):
         `by` is who asked for it, None where time or a command did. `also` are other columns that
         change in the same step. The caller holds the row's lock.
         """
-        if not may_move(self.status, status):
-            raise IllegalMove(f"A reservation that is {self.status} cannot become {status}.")
+        if not can_transition(self.status, status):
+            raise InvalidStatusTransition(
+                f"A reservation that is {self.status} cannot become {status}."
+            )
         old = self.status
         self.status = status
-        self.holds_slot = status in HOLDING or hold_until is not None
+        self.holds_slot = status in HOLDING_STATUSES or hold_until is not None
         self.hold_until = hold_until
         for name, value in also.items():
             setattr(self, name, value)
         self.save(update_fields=["status", "holds_slot", "hold_until", *also])
         promised = also.get("refund_promised")
         changes = {"status": (old, status), "refund_promised": (None, promised)}
-        history.record(self, changes, by=by, now=now)
+        history.record_changes(self, changes, by=by, now=now)
 
 
 class Attendee(models.Model):
@@ -316,7 +333,7 @@ class LineItemType(models.TextChoices):
 
 
 # What may make a bill cheaper than the list prices.
-TAKING_OFF = (LineItemType.ALLOWANCE, LineItemType.PROMOTION, LineItemType.ADJUSTMENT)
+DEDUCTION_TYPES = (LineItemType.ALLOWANCE, LineItemType.PROMOTION, LineItemType.ADJUSTMENT)
 
 
 class LineItem(models.Model):
@@ -353,7 +370,7 @@ class LineItem(models.Model):
             ),
             models.Index(
                 fields=["reservation", "type", "total"],
-                condition=Q(type__in=TAKING_OFF),
+                condition=Q(type__in=DEDUCTION_TYPES),
                 name="line_item_taking_off",
             ),
         ]

@@ -18,18 +18,18 @@ class Status(models.TextChoices):
 
 
 # A New reservation holds its room only as long as its hold lasts; these hold it whatever the time.
-HOLDING = frozenset({Status.PROCESSING, Status.PENDING, Status.CONFIRMED})
+HOLDING_STATUSES = frozenset({Status.PROCESSING, Status.PENDING, Status.CONFIRMED})
 
 # Over, and the room was kept for it.
-TOOK_PLACE = frozenset({Status.COMPLETED, Status.NO_SHOW})
+FINISHED_STATUSES = frozenset({Status.COMPLETED, Status.NO_SHOW})
 
 # What a repeated checkout is answered with, without asking the gateway.
-BOOKED = frozenset({Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
+BOOKED_STATUSES = frozenset({Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
 
 # Those whose total counts as revenue: the center has agreed, and the time was or will be used.
-EARNING = BOOKED - {Status.PENDING}
+REVENUE_STATUSES = BOOKED_STATUSES - {Status.PENDING}
 
-MOVES: dict[Status, frozenset[Status]] = {
+TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.NEW: frozenset(
         # Straight to Confirmed or Pending where nothing is to be paid.
         {Status.PROCESSING, Status.CONFIRMED, Status.PENDING, Status.CANCELLED, Status.EXPIRED}
@@ -44,9 +44,9 @@ MOVES: dict[Status, frozenset[Status]] = {
 }
 
 
-class IllegalMove(Exception):
+class InvalidStatusTransition(Exception):
     """A defect: code asked for a change of status that the table does not have."""
 
 
-def may_move(old: str, new: str) -> bool:
-    return new in MOVES.get(Status(old), frozenset())
+def can_transition(old: str, new: str) -> bool:
+    return new in TRANSITIONS.get(Status(old), frozenset())

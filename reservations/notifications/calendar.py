@@ -9,8 +9,8 @@ from babel import Locale
 from django.conf import settings
 from icalendar import Event, Timezone, TimezoneDaylight, TimezoneStandard, vCalAddress
 
-from accounts.emails import service_name
-from accounts.outbox import one_line, sender_address
+from accounts.emails import get_service_name
+from accounts.outbox import collapse_whitespace, get_sender_address
 from centers.models import Center
 from reservations.models import Reservation
 
@@ -18,13 +18,13 @@ SECOND = dt.timedelta(seconds=1)
 # No clock has been changed twice within one in our time.
 WEEK = dt.timedelta(days=7)
 # The clock comes as text that was written before, which icalendar's own `Calendar` cannot hold.
-FILE = (
+CALENDAR_FILE = (
     "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//roombook//reservations//EN\r\n"
     "METHOD:{method}\r\n{clock}{event}END:VCALENDAR\r\n"
 )
 
 
-class Method(StrEnum):
+class CalendarMethod(StrEnum):
     REQUEST = "REQUEST"
     CANCEL = "CANCEL"
 
@@ -35,7 +35,7 @@ class MeetingStatus(StrEnum):
     CANCELLED = "CANCELLED"
 
 
-def invitation(reservation: Reservation, status: MeetingStatus, *, now: dt.datetime) -> str:
+def render_invitation(reservation: Reservation, status: MeetingStatus, *, now: dt.datetime) -> str:
     """The meeting as an .ics file.
 
     Calendars know it by the UID, which never changes, and take of two files about it the one with
@@ -49,41 +49,43 @@ def invitation(reservation: Reservation, status: MeetingStatus, *, now: dt.datet
     event.add("dtstart", reservation.start.astimezone(center.zone))
     event.add("dtend", reservation.end.astimezone(center.zone))
     event.add("status", status)
-    event.add("summary", one_line(f"{reservation.room.name} at {center.name}"))
-    event.add("location", f"{one_line(center.name)}, {postal_address(center)}")
-    event.add("description", f"Reservation {reservation.pk}, {service_name()}")
-    event.add("organizer", _person(sender_address(), service_name()))
+    event.add("summary", collapse_whitespace(f"{reservation.room.name} at {center.name}"))
+    event.add("location", f"{collapse_whitespace(center.name)}, {format_postal_address(center)}")
+    event.add("description", f"Reservation {reservation.pk}, {get_service_name()}")
+    event.add("organizer", _person(get_sender_address(), get_service_name()))
     customer = _person(reservation.user.email, reservation.user.get_full_name())
     # They booked it themselves: there is nothing to answer.
     customer.params["PARTSTAT"] = "ACCEPTED"
     event.add("attendee", customer)
-    return FILE.format(
-        method=method_of(status),
-        clock=clock_of_years(center.zone, reservation.start.year - 1, reservation.end.year + 1),
+    return CALENDAR_FILE.format(
+        method=get_method(status),
+        clock=render_timezone(center.zone, reservation.start.year - 1, reservation.end.year + 1),
         event=event.to_ical().decode(),
     )
 
 
-def method_of(status: MeetingStatus) -> Method:
-    return Method.CANCEL if status == MeetingStatus.CANCELLED else Method.REQUEST
+def get_method(status: MeetingStatus) -> CalendarMethod:
+    return CalendarMethod.CANCEL if status == MeetingStatus.CANCELLED else CalendarMethod.REQUEST
 
 
-def postal_address(center: Center) -> str:
+def format_postal_address(center: Center) -> str:
     """Where to go, in one line."""
     country = str(Locale.parse(settings.LOCALE).territories.get(center.country, center.country))
     streets = (center.street1, center.street2, center.street3)
-    parts = (one_line(part) for part in (*streets, center.city_state_postal_code, country))
+    parts = (
+        collapse_whitespace(part) for part in (*streets, center.city_state_postal_code, country)
+    )
     return ", ".join(part for part in parts if part)
 
 
 @functools.lru_cache(1024)
-def clock_of_years(zone: ZoneInfo, first: int, last: int) -> str:
+def render_timezone(zone: ZoneInfo, first: int, last: int) -> str:
     """A time zone as a part of the file. Whole years: meetings of one year share what is told."""
     begin, end = dt.datetime(first, 1, 1, tzinfo=dt.UTC), dt.datetime(last + 1, 1, 1, tzinfo=dt.UTC)
-    return clock(zone, begin, end).to_ical().decode()
+    return build_timezone(zone, begin, end).to_ical().decode()
 
 
-def clock(zone: ZoneInfo, first: dt.datetime, last: dt.datetime) -> Timezone:
+def build_timezone(zone: ZoneInfo, first: dt.datetime, last: dt.datetime) -> Timezone:
     """A time zone as calendars are told it: every change of its clock between two moments.
 
     Told by ourselves: icalendar's own writes a clock that goes forward down as an hour late, and
@@ -138,5 +140,5 @@ def _offset(zone: ZoneInfo, moment: dt.datetime) -> dt.timedelta:
 
 def _person(address: str, name: str) -> vCalAddress:
     person = vCalAddress(f"mailto:{address}")
-    person.params["CN"] = one_line(name) or address
+    person.params["CN"] = collapse_whitespace(name) or address
     return person

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from babel.dates import get_timezone_name
 from django.conf import settings
 
-from accounts.emails import rendered
-from accounts.outbox import OutboxMessage, State, one_line, without_harm
+from accounts.emails import render_email
+from accounts.outbox import OutboxMessage, OutboxState, collapse_whitespace, suppress_mail_errors
 from payments.models import Payment
 from reservations.booking import history
 from reservations.booking.locks import lock_reservation
@@ -20,9 +20,16 @@ from reservations.models import LineItem, Reservation
 from reservations.models.status import Status
 from reservations.notifications import calendar
 from reservations.notifications.calendar import MeetingStatus
-from reservations.notifications.confirmation import card, date_told, hour, paid, payment_of, what
+from reservations.notifications.confirmation import (
+    describe_booking,
+    describe_card,
+    describe_payment,
+    format_day,
+    format_hour,
+    get_last_payment,
+)
 from roombook import money
-from roombook.db.compiled_queries import number, written_once
+from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen
 
@@ -31,11 +38,11 @@ if TYPE_CHECKING:
 
     from accounts.models import User
     from centers.models import Center
-    from reservations.booking.cancellation import Terms
-    from reservations.booking.rescheduling import Place
+    from reservations.booking.cancellation import CancellationTerms
+    from reservations.booking.rescheduling import RoomSlot
 
 
-def matter(reservation: Reservation) -> str:
+def get_subject_key(reservation: Reservation) -> str:
     """What the outbox knows the mails of this reservation by."""
     return f"reservation {reservation.pk}"
 
@@ -43,16 +50,16 @@ def matter(reservation: Reservation) -> str:
 # --- The mails -----------------------------------------------------------------------------------
 
 
-def booked(reservation: Reservation, *, now: dt.datetime) -> None:
+def send_checkout_completed(reservation: Reservation, *, now: dt.datetime) -> None:
     """A checkout went through: booked at once, or asked for where the center must agree."""
     if reservation.status == Status.CONFIRMED:
-        confirmed(reservation, now=now)
+        send_booking_confirmed(reservation, now=now)
     else:
-        request_received(reservation, now=now)
+        send_request_received(reservation, now=now)
 
 
-def confirmed(reservation: Reservation, *, now: dt.datetime) -> None:
-    with without_harm(matter(reservation)):
+def send_booking_confirmed(reservation: Reservation, *, now: dt.datetime) -> None:
+    with suppress_mail_errors(get_subject_key(reservation)):
         _write(
             reservation,
             "confirmed",
@@ -66,12 +73,12 @@ def confirmed(reservation: Reservation, *, now: dt.datetime) -> None:
         )
 
 
-def request_received(reservation: Reservation, *, now: dt.datetime) -> None:
-    with without_harm(matter(reservation)):
-        payment = payment_of(reservation)
+def send_request_received(reservation: Reservation, *, now: dt.datetime) -> None:
+    with suppress_mail_errors(get_subject_key(reservation)):
+        payment = get_last_payment(reservation)
         reserved = (
-            f"{_amount(payment)} is reserved on {card(payment)} and charged only when the center"
-            " agrees."
+            f"{_amount(payment)} is reserved on {describe_card(payment)} and charged only"
+            " when the center agrees."
             if payment
             else "There is nothing to pay."
         )
@@ -93,18 +100,18 @@ def request_received(reservation: Reservation, *, now: dt.datetime) -> None:
         )
 
 
-def answered(reservation: Reservation, *, now: dt.datetime) -> None:
+def send_request_answered(reservation: Reservation, *, now: dt.datetime) -> None:
     """The center agreed or declined, or nobody answered in time."""
     tell = {
-        Status.CONFIRMED: approved,
-        Status.DECLINED: declined,
-        Status.EXPIRED: request_expired,
+        Status.CONFIRMED: send_request_approved,
+        Status.DECLINED: send_request_declined,
+        Status.EXPIRED: send_request_expired,
     }
     tell[Status(reservation.status)](reservation, now=now)
 
 
-def approved(reservation: Reservation, *, now: dt.datetime) -> None:
-    with without_harm(matter(reservation)):
+def send_request_approved(reservation: Reservation, *, now: dt.datetime) -> None:
+    with suppress_mail_errors(get_subject_key(reservation)):
         _write(
             reservation,
             "approved",
@@ -118,8 +125,8 @@ def approved(reservation: Reservation, *, now: dt.datetime) -> None:
         )
 
 
-def declined(reservation: Reservation, *, now: dt.datetime) -> None:
-    with without_harm(matter(reservation)):
+def send_request_declined(reservation: Reservation, *, now: dt.datetime) -> None:
+    with suppress_mail_errors(get_subject_key(reservation)):
         _write(
             reservation,
             "declined",
@@ -134,8 +141,8 @@ def declined(reservation: Reservation, *, now: dt.datetime) -> None:
         )
 
 
-def request_expired(reservation: Reservation, *, now: dt.datetime) -> None:
-    with without_harm(matter(reservation)):
+def send_request_expired(reservation: Reservation, *, now: dt.datetime) -> None:
+    with suppress_mail_errors(get_subject_key(reservation)):
         _write(
             reservation,
             "request expired",
@@ -151,9 +158,9 @@ def request_expired(reservation: Reservation, *, now: dt.datetime) -> None:
         )
 
 
-def money_lapsed(reservation: Reservation, *, now: dt.datetime) -> None:
+def send_authorization_expired(reservation: Reservation, *, now: dt.datetime) -> None:
     """The center would have agreed, but the customer's bank keeps no money for it any more."""
-    with without_harm(matter(reservation)):
+    with suppress_mail_errors(get_subject_key(reservation)):
         _write(
             reservation,
             "request expired",
@@ -169,17 +176,21 @@ def money_lapsed(reservation: Reservation, *, now: dt.datetime) -> None:
         )
 
 
-def cancelled(reservation: Reservation, terms: "Terms", *, now: dt.datetime) -> None:
+def send_cancelled(
+    reservation: Reservation, terms: "CancellationTerms", *, now: dt.datetime
+) -> None:
     """A booking or a request was called off; a draft that never was one gets no mail."""
     if reservation.booked_at is None:
         return
-    with without_harm(matter(reservation)):
+    with suppress_mail_errors(get_subject_key(reservation)):
         money_matters = [f"The reservation is cancelled: {terms.sentence}"]
         if terms.fee:
-            money_matters.append(f"The fee for cancelling so late is {money.display(terms.fee)}.")
+            money_matters.append(
+                f"The fee for cancelling so late is {money.format_amount(terms.fee)}."
+            )
         elif terms.refund:
             money_matters.append("Your bank may take some days to show it.")
-        elif payment_of(reservation):
+        elif get_last_payment(reservation):
             money_matters.append(_let_go(reservation))
         _write(
             reservation,
@@ -192,10 +203,12 @@ def cancelled(reservation: Reservation, terms: "Terms", *, now: dt.datetime) -> 
         )
 
 
-def moved(reservation: Reservation, old: "Place", *, refund: Decimal, now: dt.datetime) -> None:
+def send_rescheduled(
+    reservation: Reservation, old: "RoomSlot", *, refund: Decimal, now: dt.datetime
+) -> None:
     """Staff moved what is booked or asked for; the file moves the meeting in the calendar."""
-    with without_harm(matter(reservation)):
-        before = when_at(old.room.center, old.start, old.end)
+    with suppress_mail_errors(get_subject_key(reservation)):
+        before = format_time_range(old.room.center, old.start, old.end)
         is_pending = reservation.status == Status.PENDING
         _write(
             reservation,
@@ -203,7 +216,8 @@ def moved(reservation: Reservation, old: "Place", *, refund: Decimal, now: dt.da
             heading="Your reservation has moved",
             subject="Moved",
             paragraphs=[
-                f"It was {one_line(old.room.name)} at {one_line(old.room.center.name)}, {before}."
+                f"It was {collapse_whitespace(old.room.name)} at"
+                f" {collapse_whitespace(old.room.center.name)}, {before}."
                 " What it is now you find below, and in the file for your calendar.",
                 _goes_back(reservation, refund) if refund else "Nothing more is to be paid.",
             ],
@@ -214,17 +228,20 @@ def moved(reservation: Reservation, old: "Place", *, refund: Decimal, now: dt.da
         )
 
 
-def price_changed(
+def send_price_reduced(
     reservation: Reservation, *, refund: Decimal, reason: str, now: dt.datetime
 ) -> None:
     """Staff took something off the price of what is paid."""
-    with without_harm(matter(reservation)):
+    with suppress_mail_errors(get_subject_key(reservation)):
         _write(
             reservation,
             "price changed",
             heading="Your reservation costs less",
             subject="Price changed",
-            paragraphs=[f"The reason: {one_line(reason)}.", _goes_back(reservation, refund)],
+            paragraphs=[
+                f"The reason: {collapse_whitespace(reason)}.",
+                _goes_back(reservation, refund),
+            ],
             with_bill=True,
             # So that the last mail tells all, whoever asks for it once more.
             meeting=(MeetingStatus.CONFIRMED if reservation.status == Status.CONFIRMED else None),
@@ -232,11 +249,11 @@ def price_changed(
         )
 
 
-def hold_lapses(reservation: Reservation, *, now: dt.datetime) -> None:
+def send_hold_expiring(reservation: Reservation, *, now: dt.datetime) -> None:
     """A draft that staff made for a customer is about to lose its room."""
     assert reservation.hold_until is not None
-    with without_harm(matter(reservation)):
-        until = moment(reservation, reservation.hold_until)
+    with suppress_mail_errors(get_subject_key(reservation)):
+        until = format_local_time(reservation, reservation.hold_until)
         _write(
             reservation,
             "hold lapses",
@@ -255,28 +272,30 @@ def hold_lapses(reservation: Reservation, *, now: dt.datetime) -> None:
 # --- Once more -----------------------------------------------------------------------------------
 
 
-def last_about(reservation: Reservation) -> OutboxMessage | None:
+def get_last_email(reservation: Reservation) -> OutboxMessage | None:
     """The mail that tells how things stand; each change of them wrote one."""
-    return OutboxMessage.objects.about(matter(reservation)).last()
+    return OutboxMessage.objects.about(get_subject_key(reservation)).last()
 
 
 @in_transaction
-def resend(reservation_id: int, *, by: "User", now: dt.datetime) -> OutboxMessage:
+def resend_last_email(reservation_id: int, *, by: "User", now: dt.datetime) -> OutboxMessage:
     """Let the last mail about it go out once more, to the address that its customer has now.
 
     Raises ReservationNotOpen where it is waiting to be sent anyway, or there is none. Its calendar
     file is the very same: calendars that have it already change nothing.
     """
     reservation = lock_reservation(reservation_id)
-    message = last_about(reservation)
+    message = get_last_email(reservation)
     if message is None:
         raise ReservationNotOpen("No mail was written about it yet.")
     message.to = reservation.user.email
-    if message.state == State.GIVEN_UP:
+    if message.state == OutboxState.FAILED:
         message.save(update_fields=["to"])
     if not message.send_again(now=now):
         raise ReservationNotOpen("It is waiting to be sent anyway.")
-    history.record(reservation, {"mail": (None, f"{message.kind}, sent again")}, by=by, now=now)
+    history.record_changes(
+        reservation, {"mail": (None, f"{message.kind}, sent again")}, by=by, now=now
+    )
     return message
 
 
@@ -295,32 +314,32 @@ def _write(
     meeting: MeetingStatus | None = None,
     now: dt.datetime,
 ) -> None:
-    lines = bill(reservation=reservation.pk) if with_bill else []
+    lines = bill_lines(reservation=reservation.pk) if with_bill else []
     context = {
         "heading": heading,
         "paragraphs": paragraphs,
         "facts": _facts(reservation),
         "lines": [
-            {"description": one_line(description), "rate": rate, "amount": amount}
+            {"description": collapse_whitespace(description), "rate": rate, "amount": amount}
             for description, rate, amount in lines
         ],
-        "total": money.display(reservation.total_cost),
+        "total": money.format_amount(reservation.total_cost),
         "terms": terms,
     }
     OutboxMessage.enqueue(
         reservation.user,
         kind=kind,
-        about=matter(reservation),
-        subject=f"{subject}: {what(reservation)}",
+        about=get_subject_key(reservation),
+        subject=f"{subject}: {describe_booking(reservation)}",
         now=now,
-        **rendered("reservation", context),
+        **render_email("reservation", context),
         **(_invitation(reservation, meeting, now) if meeting else {}),
     )
 
 
-@written_once
-def bill() -> "QuerySet[Any, Any]":
-    lines = LineItem.objects.filter(reservation=number("reservation")).order_by("position")
+@compiled_query(keep_plan=False)
+def bill_lines() -> "QuerySet[Any, Any]":
+    lines = LineItem.objects.filter(reservation=int_param("reservation")).order_by("position")
     return lines.values_list("description", "rate", "amount")
 
 
@@ -330,31 +349,35 @@ def _invitation(
     reservation.calendar_sequence += 1
     reservation.save(update_fields=["calendar_sequence"])
     return {
-        "calendar": calendar.invitation(reservation, meeting, now=now),
-        "calendar_method": calendar.method_of(meeting),
+        "calendar": calendar.render_invitation(reservation, meeting, now=now),
+        "calendar_method": calendar.get_method(meeting),
     }
 
 
 def _facts(reservation: Reservation) -> list[tuple[str, str]]:
     room, people = reservation.room, reservation.number_of_attendees
     return [
-        ("Room", one_line(room.name) + (f", for {people} people" if people > 1 else "")),
-        ("Where", f"{one_line(room.center.name)}, {calendar.postal_address(room.center)}"),
-        ("When", when(reservation)),
+        ("Room", collapse_whitespace(room.name) + (f", for {people} people" if people > 1 else "")),
+        (
+            "Where",
+            f"{collapse_whitespace(room.center.name)},"
+            f" {calendar.format_postal_address(room.center)}",
+        ),
+        ("When", format_reservation_time(reservation)),
         ("Reservation number", str(reservation.pk)),
     ]
 
 
-def when(reservation: Reservation) -> str:
+def format_reservation_time(reservation: Reservation) -> str:
     """The time on the center's clock; both its zones where the clock changes in between."""
-    return when_at(reservation.room.center, reservation.start, reservation.end)
+    return format_time_range(reservation.room.center, reservation.start, reservation.end)
 
 
-def when_at(center: "Center", start: dt.datetime, end: dt.datetime) -> str:
+def format_time_range(center: "Center", start: dt.datetime, end: dt.datetime) -> str:
     start, end = start.astimezone(center.zone), end.astimezone(center.zone)
     begins, ends = _zone_name(start), _zone_name(end)
-    first = f"{_day(start)}, {hour(start)}"
-    last = hour(end) if end.date() == start.date() else f"{_day(end)}, {hour(end)}"
+    first = f"{_day(start)}, {format_hour(start)}"
+    last = format_hour(end) if end.date() == start.date() else f"{_day(end)}, {format_hour(end)}"
     return (
         f"{first} - {last} ({begins})"
         if begins == ends
@@ -362,14 +385,14 @@ def when_at(center: "Center", start: dt.datetime, end: dt.datetime) -> str:
     )
 
 
-def moment(reservation: Reservation, time: dt.datetime) -> str:
+def format_local_time(reservation: Reservation, time: dt.datetime) -> str:
     """A moment on the center's clock."""
     local = time.astimezone(reservation.room.center.zone)
-    return f"{_day(local)}, {hour(local)} ({_zone_name(local)})"
+    return f"{_day(local)}, {format_hour(local)} ({_zone_name(local)})"
 
 
 def _day(local: dt.datetime) -> str:
-    return date_told(local.date(), "full", settings.LOCALE)
+    return format_day(local.date(), "full", settings.LOCALE)
 
 
 def _zone_name(local: dt.datetime) -> str:
@@ -380,9 +403,9 @@ def _terms(reservation: Reservation, now: dt.datetime) -> str:
     """The cancellation policy, as what it means for this reservation."""
     if not reservation.total_cost:
         return "You can cancel until it begins; there is nothing to pay."
-    if reservation.free_until <= now:
+    if reservation.free_cancellation_until <= now:
         return "You can cancel until it begins, but nothing is refunded."
-    until = moment(reservation, reservation.free_until)
+    until = format_local_time(reservation, reservation.free_cancellation_until)
     return f"Cancelling is free until {until}. After that, nothing is refunded."
 
 
@@ -392,25 +415,26 @@ def _within(sentence: str) -> str:
 
 
 def _amount(payment: Payment) -> str:
-    return money.display(payment.amount)
+    return money.format_amount(payment.amount)
 
 
 def _charged(reservation: Reservation) -> str:
-    return paid(reservation, payment_of(reservation), was="is")
+    return describe_payment(reservation, get_last_payment(reservation), was="is")
 
 
 def _goes_back(reservation: Reservation, refund: Decimal) -> str:
-    payment = payment_of(reservation)
+    payment = get_last_payment(reservation)
     if payment is None or not refund:
         return "What you had paid is back with you already."
     return (
-        f"{money.display(refund)} is refunded to {card(payment)}. Your bank may take some days to"
-        " show it."
+        f"{money.format_amount(refund)} is refunded to {describe_card(payment)}. Your bank may take"
+        " some days to show it."
     )
 
 
 def _let_go(reservation: Reservation) -> str:
-    payment = payment_of(reservation)
+    payment = get_last_payment(reservation)
     if payment is None:
         return "Nothing was charged."
-    return f"Nothing was charged. {_amount(payment)} was reserved on {card(payment)}; it is let go."
+    amount = f"{_amount(payment)} was reserved on {describe_card(payment)}"
+    return f"Nothing was charged. {amount}; it is let go."

@@ -9,12 +9,14 @@ from reservations.notifications import emails
 from roombook.db.transactions import in_transaction
 
 # So long before the hold lapses.
-AHEAD = dt.timedelta(hours=2)
+REMINDER_LEAD_TIME = dt.timedelta(hours=2)
 
 
-def remind(*, now: dt.datetime) -> Iterator[Reservation]:
+def send_hold_reminders(*, now: dt.datetime) -> Iterator[Reservation]:
     """Tell each customer once that a draft made by staff is about to lose its room; yield it."""
-    for pk in list(Reservation.objects.about_to_lapse(now, AHEAD).values_list("pk", flat=True)):
+    for pk in list(
+        Reservation.objects.hold_expiring(now, REMINDER_LEAD_TIME).values_list("pk", flat=True)
+    ):
         yield from _remind(pk, now)
 
 
@@ -22,9 +24,13 @@ def remind(*, now: dt.datetime) -> Iterator[Reservation]:
 def _remind(reservation_id: int, now: dt.datetime) -> list[Reservation]:
     reservation = lock_reservation(reservation_id)
     # Checked out or reminded meanwhile.
-    if not Reservation.objects.about_to_lapse(now, AHEAD).filter(pk=reservation.pk).exists():
+    if (
+        not Reservation.objects.hold_expiring(now, REMINDER_LEAD_TIME)
+        .filter(pk=reservation.pk)
+        .exists()
+    ):
         return []
     reservation.reminded_at = now
     reservation.save(update_fields=["reminded_at"])
-    emails.hold_lapses(reservation, now=now)
+    emails.send_hold_expiring(reservation, now=now)
     return [reservation]

@@ -5,8 +5,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING
 
 from reservations.models import PromoCode, PromoRedemption, Reservation
-from reservations.models.codes import canonical
-from reservations.pricing.restrictions import among
+from reservations.models.codes import normalize_code
+from reservations.pricing.restrictions import is_permitted
 from roombook import money
 from roombook.errors import PromoCodeInvalid
 
@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from django.db import models
 
 
-def named(code: str) -> PromoCode:
+def get_promo_code(code: str) -> PromoCode:
     """The code as a customer types it: any case, space around it."""
     try:
-        return PromoCode.objects.get(code=canonical(code), is_active=True)
+        return PromoCode.objects.get(code=normalize_code(code), is_active=True)
     except PromoCode.DoesNotExist:
         raise PromoCodeInvalid from None
 
@@ -34,8 +34,8 @@ def require_usable(promo: PromoCode, reservation: Reservation, *, now: dt.dateti
         not promo.is_active
         or (promo.meeting_from and day < promo.meeting_from)
         or (promo.meeting_until and day > promo.meeting_until)
-        or not among(promo.centers, room.center_id)
-        or not among(promo.room_types, room.resource_type_id)
+        or not is_permitted(promo.centers, room.center_id)
+        or not is_permitted(promo.room_types, room.resource_type_id)
     ):
         raise PromoCodeInvalid
     if promo.valid_from and now < promo.valid_from:
@@ -45,26 +45,27 @@ def require_usable(promo: PromoCode, reservation: Reservation, *, now: dt.dateti
     if promo.max_uses is not None and promo.uses >= promo.max_uses:
         raise PromoCodeInvalid("This promo code has been used up.")
     if promo.max_uses_per_account is not None:
-        used = open_redemptions(promo).filter(user=reservation.user_id).count()
+        used = get_open_redemptions(promo).filter(user=reservation.user_id).count()
         if used >= promo.max_uses_per_account:
             raise PromoCodeInvalid("You have used this promo code already.")
 
 
-def require_worth(promo: PromoCode, *, base: Decimal, discount: Decimal) -> None:
+def require_amounts_allowed(promo: PromoCode, *, base: Decimal, discount: Decimal) -> None:
     """Raise where the booking is too small for the code, or the code's budget for the booking."""
     if promo.minimum_spend is not None and base < promo.minimum_spend:
         raise PromoCodeInvalid(
-            f"This promo code is for bookings of {money.display(promo.minimum_spend)} or more."
+            "This promo code is for bookings of"
+            f" {money.format_amount(promo.minimum_spend)} or more."
         )
     if promo.budget is not None and promo.spent + discount > promo.budget:
         raise PromoCodeInvalid("This promo code has been used up.")
 
 
-def open_redemptions(promo: PromoCode) -> "models.QuerySet[PromoRedemption]":
+def get_open_redemptions(promo: PromoCode) -> "models.QuerySet[PromoRedemption]":
     return PromoRedemption.objects.filter(promo_code=promo, given_back_at__isnull=True)
 
 
-def take(
+def redeem(
     reservation: Reservation, *, discount: Decimal, is_kept: bool = False, now: dt.datetime
 ) -> None:
     """Use the reservation's code up by one, or raise; the caller holds the reservation's lock.
@@ -88,7 +89,7 @@ def take(
     _count(promo, uses=1, spent=discount)
 
 
-def give_back(reservation: Reservation, *, now: dt.datetime) -> None:
+def return_redemption(reservation: Reservation, *, now: dt.datetime) -> None:
     """Give the use back; a second time does nothing. The caller holds the reservation's lock."""
     redemption = reservation.promo_redemptions.filter(given_back_at__isnull=True).first()
     if redemption is None:
@@ -103,5 +104,5 @@ def _count(promo: PromoCode, *, uses: int, spent: Decimal) -> None:
     """Keep the code's counters; its row is locked. Added here: SQLite would add money in binary."""
     # Never below nothing, whatever became of the counters: cancelling must not fail for that.
     promo.uses = max(0, promo.uses + uses)
-    promo.spent = max(money.zero, promo.spent + spent)
+    promo.spent = max(money.ZERO, promo.spent + spent)
     promo.save(update_fields=["uses", "spent"])

@@ -18,11 +18,11 @@ from roombook.errors import RateNotConfigured
 
 if TYPE_CHECKING:
     from centers.models import MeetingRoom, Service
-    from reservations.pricing.allowances import Offer
+    from reservations.pricing.allowances import AvailableAllowance
 
 
 @dataclass(frozen=True, slots=True)
-class Extra:
+class ServiceSelection:
     """A service that is wanted, with what the customer said of it."""
 
     service: "Service"
@@ -31,7 +31,7 @@ class Extra:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class QuoteLine:
     """A line of the bill; `amount` and `rate` are words, `total` is what it adds to the sum."""
 
     type: LineItemType
@@ -44,7 +44,7 @@ class Line:
 
 
 @dataclass(frozen=True, slots=True)
-class HoursUsed:
+class AppliedAllowance:
     """Whole hours of an allowance that a booking uses, and what they take off."""
 
     allowance_id: int
@@ -56,9 +56,9 @@ class HoursUsed:
 class Quote:
     """A priced booking. `total` is the sum of the lines, and never below zero."""
 
-    lines: tuple[Line, ...]
-    room: rates.PricedRoom
-    hours_used: tuple[HoursUsed, ...]
+    lines: tuple[QuoteLine, ...]
+    room: rates.RoomPrice
+    hours_used: tuple[AppliedAllowance, ...]
     promotion_base: Decimal
     promotion_discount: Decimal
 
@@ -67,12 +67,12 @@ class Quote:
         return _sum(self.lines)
 
 
-def quote(
+def calculate_quote(
     room: "MeetingRoom",
     span: Span,
     *,
-    extras: Sequence[Extra] = (),
-    offers: Sequence["Offer"] = (),
+    extras: Sequence[ServiceSelection] = (),
+    offers: Sequence["AvailableAllowance"] = (),
     promo: PromoCode | None = None,
     adjustments: Iterable[PriceAdjustment] = (),
 ) -> Quote:
@@ -82,93 +82,101 @@ def quote(
     no hours. Raises RateNotConfigured where the room or a service has no price.
     """
     center = room.center
-    priced = rates.room_price(room.rate, span, center.zone)
+    priced = rates.price_room(room.rate, span, center.zone)
     lines = [*_room_lines(room, priced)]
     for extra in extras:
         lines += _service_lines(extra, span)
-    used = use_hours(priced, offers)
+    used = apply_allowances(priced, offers)
     lines += _allowance_lines(used, offers)
     base = _sum(lines)
-    discount = discount_of(promo, base) if promo else money.zero
+    discount = get_promo_discount(promo, base) if promo else money.ZERO
     if promo and discount:
         lines.append(_deduction(LineItemType.PROMOTION, _promotion_text(promo), discount))
     for adjustment in adjustments:
         lines.append(_adjustment_line(adjustment, left=_sum(lines)))
-    tax = money.rounded(_sum(lines) * center.tax_rate / 100)
+    tax = money.round_amount(_sum(lines) * center.tax_rate / 100)
     if tax:
-        text = f"Tax, {percent_text(center.tax_rate)}%"
-        lines.append(Line(LineItemType.TAX, text, tax, money.display(tax)))
+        text = f"Tax, {format_percent(center.tax_rate)}%"
+        lines.append(QuoteLine(LineItemType.TAX, text, tax, money.format_amount(tax)))
     priced_booking = Quote(tuple(lines), priced, used, base, discount)
-    if priced_booking.total > money.LARGEST:
+    if priced_booking.total > money.MAX_AMOUNT:
         raise RateNotConfigured("This price is beyond what can be charged. Please ask the center.")
     return priced_booking
 
 
-def use_hours(priced: rates.PricedRoom, offers: Iterable["Offer"]) -> tuple[HoursUsed, ...]:
+def apply_allowances(
+    priced: rates.RoomPrice, offers: Iterable["AvailableAllowance"]
+) -> tuple[AppliedAllowance, ...]:
     """Spend whole hours of each offer in turn, up to the booking's billable hours rounded down.
 
     A discount is its share of the room's line by hours. Shares are rounded as a running sum, so
     that they never add up to more than the line.
     """
     uncovered = int(priced.billable_hours) if priced.total else 0
-    covered, taken_off, used = 0, money.zero, []
+    covered, taken_off, used = 0, money.ZERO, []
     for offer in offers:
         hours = min(offer.hours_left, uncovered)
         uncovered -= hours
         covered += hours
-        off_so_far = share(priced.total, covered, priced.billable_hours)
-        used.append(HoursUsed(offer.allowance.pk, hours, off_so_far - taken_off))
+        off_so_far = get_allowance_discount(priced.total, covered, priced.billable_hours)
+        used.append(AppliedAllowance(offer.allowance.pk, hours, off_so_far - taken_off))
         taken_off = off_so_far
     return tuple(used)
 
 
-def share(room_cost: Decimal, hours: int, billable_hours: Decimal) -> Decimal:
+def get_allowance_discount(room_cost: Decimal, hours: int, billable_hours: Decimal) -> Decimal:
     """What some hours of an allowance take off the room's line, whatever tiers made it up."""
-    return money.rounded(room_cost * hours / billable_hours) if hours else money.zero
+    return money.round_amount(room_cost * hours / billable_hours) if hours else money.ZERO
 
 
-def discount_of(promo: PromoCode, base: Decimal) -> Decimal:
+def get_promo_discount(promo: PromoCode, base: Decimal) -> Decimal:
     """What a code takes off a sum: never more than the sum."""
     if promo.percent is not None:
-        return money.rounded(base * promo.percent / 100)
-    return min(promo.amount or money.zero, base)
+        return money.round_amount(base * promo.percent / 100)
+    return min(promo.amount or money.ZERO, base)
 
 
-def percent_text(rate: Decimal) -> str:
+def format_percent(rate: Decimal) -> str:
     """A percentage with all of its places and no idle zeros: `8.625`, `10`."""
     return f"{rate:f}".rstrip("0").rstrip(".") if "." in f"{rate:f}" else f"{rate:f}"
 
 
-def _room_lines(room: "MeetingRoom", priced: rates.PricedRoom) -> Iterator[Line]:
+def _room_lines(room: "MeetingRoom", priced: rates.RoomPrice) -> Iterator[QuoteLine]:
     text = f"{room.name}, {priced.explanation}"
-    yield Line(LineItemType.ROOM, text, priced.total, money.display(priced.total), priced.rate_text)
+    yield QuoteLine(
+        LineItemType.ROOM, text, priced.total, money.format_amount(priced.total), priced.rate_text
+    )
     fee = room.rate.setup_fee if room.rate else None
     if fee:
-        yield Line(LineItemType.SETUP_FEE, f"{room.name}, set-up", fee, money.display(fee))
+        yield QuoteLine(
+            LineItemType.SETUP_FEE, f"{room.name}, set-up", fee, money.format_amount(fee)
+        )
 
 
-def _service_lines(extra: Extra, span: Span) -> Iterator[Line]:
+def _service_lines(extra: ServiceSelection, span: Span) -> Iterator[QuoteLine]:
     service = extra.service
-    rate_text = rates.entry_price(service.rate)
+    rate_text = rates.format_entry_price(service.rate)
     if service.bill_at_center:
         yield _line_at_center(extra, span, rate_text)
         return
     description, amount = _service_price(extra, span)
-    yield Line(
+    yield QuoteLine(
         LineItemType.SERVICE,
         description,
         amount,
-        money.display(amount),
+        money.format_amount(amount),
         rate_text,
         service_id=service.pk,
     )
     fee = service.rate.setup_fee if service.rate else None
     if fee:
         text = f"{service.name}, set-up"
-        yield Line(LineItemType.SETUP_FEE, text, fee, money.display(fee), service_id=service.pk)
+        yield QuoteLine(
+            LineItemType.SETUP_FEE, text, fee, money.format_amount(fee), service_id=service.pk
+        )
 
 
-def _line_at_center(extra: Extra, span: Span, rate_text: str) -> Line:
+def _line_at_center(extra: ServiceSelection, span: Span, rate_text: str) -> QuoteLine:
     service = extra.service
     try:
         description, price = _service_price(extra, span)
@@ -176,14 +184,14 @@ def _line_at_center(extra: Extra, span: Span, rate_text: str) -> Line:
         # The center names its price on the spot.
         description, amount = service.name, "At the center"
     else:
-        price += (service.rate and service.rate.setup_fee) or money.zero
-        amount = f"{money.display(price)} at the center"
-    return Line(
-        LineItemType.SERVICE, description, money.zero, amount, rate_text, service_id=service.pk
+        price += (service.rate and service.rate.setup_fee) or money.ZERO
+        amount = f"{money.format_amount(price)} at the center"
+    return QuoteLine(
+        LineItemType.SERVICE, description, money.ZERO, amount, rate_text, service_id=service.pk
     )
 
 
-def _service_price(extra: Extra, span: Span) -> tuple[str, Decimal]:
+def _service_price(extra: ServiceSelection, span: Span) -> tuple[str, Decimal]:
     """A service's description and exact price: its unit price times hours, pieces, or both."""
     service, rate = extra.service, extra.service.rate
     minimum = service.minimum_booking or 0
@@ -194,15 +202,15 @@ def _service_price(extra: Extra, span: Span) -> tuple[str, Decimal]:
     if service.needs_duration or not rate.is_flat_rate:
         asked = extra.duration_hours
         if asked is None or not service.needs_duration:
-            asked = hours_of(span)
+            asked = get_duration_hours(span)
         # Pieces have the floor where there are pieces and no hours to choose.
         in_hours = service.needs_duration or not service.needs_quantity
         billed = max(asked, Decimal(minimum)) if in_hours else asked
         # A flat rate is for the whole time, however long.
         amount *= 1 if rate.is_flat_rate else billed
-        parts.append(rates.hours_text(billed))
+        parts.append(rates.format_hours(billed))
         if billed != asked:
-            note = f" (the least that is billed; {rates.hours_text(asked)} asked for)"
+            note = f" (the least that is billed; {rates.format_hours(asked)} asked for)"
     if service.needs_quantity:
         asked_pieces = extra.quantity or 1
         pieces = asked_pieces if service.needs_duration else max(asked_pieces, minimum)
@@ -210,18 +218,20 @@ def _service_price(extra: Extra, span: Span) -> tuple[str, Decimal]:
         parts.append(f"{pieces} pieces" if pieces != 1 else "1 piece")
         if pieces != asked_pieces:
             note = f" (the least that is billed; {asked_pieces} asked for)"
-    return ", ".join([service.name, *parts]) + note, money.rounded(amount)
+    return ", ".join([service.name, *parts]) + note, money.round_amount(amount)
 
 
-def hours_of(span: Span) -> Decimal:
+def get_duration_hours(span: Span) -> Decimal:
     """A booking's own length in hours."""
     return Decimal(span.duration // dt.timedelta(minutes=1)) / 60
 
 
-def _allowance_lines(used: Iterable[HoursUsed], offers: Iterable["Offer"]) -> Iterator[Line]:
+def _allowance_lines(
+    used: Iterable[AppliedAllowance], offers: Iterable["AvailableAllowance"]
+) -> Iterator[QuoteLine]:
     for each, offer in zip(used, offers, strict=True):
         if each.discount:
-            text = f"{offer.allowance.description}, {rates.hours_text(Decimal(each.hours))}"
+            text = f"{offer.allowance.description}, {rates.format_hours(Decimal(each.hours))}"
             yield _deduction(
                 LineItemType.ALLOWANCE, text, each.discount, allowance_id=each.allowance_id
             )
@@ -229,25 +239,27 @@ def _allowance_lines(used: Iterable[HoursUsed], offers: Iterable["Offer"]) -> It
 
 def _promotion_text(promo: PromoCode) -> str:
     if promo.percent is not None:
-        return f"Promo code {promo.code}, {percent_text(promo.percent)}% off"
+        return f"Promo code {promo.code}, {format_percent(promo.percent)}% off"
     return f"Promo code {promo.code}"
 
 
-def _adjustment_line(adjustment: PriceAdjustment, *, left: Decimal) -> Line:
+def _adjustment_line(adjustment: PriceAdjustment, *, left: Decimal) -> QuoteLine:
     amount = max(adjustment.amount, -left)
-    text = adjustment_text(adjustment.reason)
-    return Line(LineItemType.ADJUSTMENT, text, amount, money.display(amount))
+    text = describe_adjustment(adjustment.reason)
+    return QuoteLine(LineItemType.ADJUSTMENT, text, amount, money.format_amount(amount))
 
 
-def adjustment_text(reason: str) -> str:
+def describe_adjustment(reason: str) -> str:
     return f"Adjustment: {reason}"
 
 
 def _deduction(
     kind: LineItemType, description: str, amount: Decimal, *, allowance_id: int | None = None
-) -> Line:
-    return Line(kind, description, -amount, money.display(-amount), allowance_id=allowance_id)
+) -> QuoteLine:
+    return QuoteLine(
+        kind, description, -amount, money.format_amount(-amount), allowance_id=allowance_id
+    )
 
 
-def _sum(lines: Iterable[Line]) -> Decimal:
-    return sum((line.total for line in lines), money.zero)
+def _sum(lines: Iterable[QuoteLine]) -> Decimal:
+    return sum((line.total for line in lines), money.ZERO)

@@ -6,7 +6,7 @@ if TYPE_CHECKING:
     from django.db import models
 
 
-def among(bound_to: "models.Manager[models.Model]", pk: int) -> bool:
+def is_permitted(bound_to: "models.Manager[models.Model]", pk: int) -> bool:
     """Whether the row is one of those bound to, or nothing is."""
     bound = {row.pk for row in bound_to.all()}
     return not bound or pk in bound

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from centers.models import Center, Service
-from reservations.pricing.quote import Extra
-from roombook.db.compiled_queries import number, numbers, prepared
+from reservations.pricing.quote import ServiceSelection
+from roombook.db.compiled_queries import compiled_query, int_list_param, int_param
 from roombook.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from django.db.models import QuerySet
 
 
-def chosen(center: Center, options: Sequence[Mapping[str, Any]]) -> list[Extra]:
+def select_services(center: Center, options: Sequence[Mapping[str, Any]]) -> list[ServiceSelection]:
     """The selected options as extras; anything wrong with them is told by its field.
 
     An option without `selected` counts as selected. Name and needs are the server's to say: what
@@ -23,7 +23,7 @@ def chosen(center: Center, options: Sequence[Mapping[str, Any]]) -> list[Extra]:
     wanted = [(index, each) for index, each in enumerate(options) if each.get("selected", True)]
     ids = [each["service_id"] for _, each in wanted if "service_id" in each]
     offered = {each.pk: each for each in offered_services(center=center.pk, services=ids)}
-    extras: list[Extra] = []
+    extras: list[ServiceSelection] = []
     problems: dict[str, str] = {}
     seen: set[int] = set()
     for index, option in wanted:
@@ -48,14 +48,14 @@ def chosen(center: Center, options: Sequence[Mapping[str, Any]]) -> list[Extra]:
     return sorted(extras, key=lambda extra: (extra.service.position, extra.service.pk))
 
 
-@prepared
+@compiled_query(keep_plan=True)
 def offered_services() -> "QuerySet[Service]":
     return Service.objects.filter(
-        center=number("center"), is_active=True, pk__any_of=numbers("services")
+        center=int_param("center"), is_active=True, pk__any_of=int_list_param("services")
     ).select_related("rate")
 
 
-def _extra(service: Service, option: Mapping[str, Any]) -> Extra:
+def _extra(service: Service, option: Mapping[str, Any]) -> ServiceSelection:
     duration: Decimal | None = option.get("duration_hours") if service.needs_duration else None
     quantity: int | None = option.get("quantity") if service.needs_quantity else None
-    return Extra(service, duration, quantity)
+    return ServiceSelection(service, duration, quantity)

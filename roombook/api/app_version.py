@@ -10,7 +10,7 @@ from rest_framework.request import Request
 
 from roombook.api.serializers import TextField
 
-VERSION = TextField()
+VERSION_FIELD = TextField()
 DOTTED_NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 
@@ -21,24 +21,24 @@ class AppVersionTooOld(APIException):
     default_code = "AppVersionTooOld"
 
 
-def judge(request: Request) -> None:
+def check_app_version(request: Request) -> None:
     """Refuse an app that is too old; one that does not tell its version readably may pass."""
     fields: Any = request.data  # An object: the parsers see to that.
     sent = fields.get("AppVersion")
     if sent is None:
         return
     try:
-        version = VERSION.run_validation(sent)
+        version = VERSION_FIELD.run_validation(sent)
     except ValidationError as error:
         raise ValidationError({"AppVersion": error.detail}) from error
     # For the log line of this request.
     request._request.app_version = "".join(filter(str.isprintable, version))  # type: ignore[attr-defined]
-    numbers, minimum = numbers_of(version), numbers_of(settings.MINIMUM_APP_VERSION)
+    numbers, minimum = parse_version(version), parse_version(settings.MINIMUM_APP_VERSION)
     if numbers is not None and minimum is not None and numbers < minimum:
         raise AppVersionTooOld
 
 
-def numbers_of(version: str) -> tuple[int, ...] | None:
+def parse_version(version: str) -> tuple[int, ...] | None:
     """`2.10.0` as numbers that compare: 2.10 is above 2.9 and equal to 2.10.0."""
     if not DOTTED_NUMBERS.fullmatch(version):
         return None

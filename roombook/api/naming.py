@@ -3,23 +3,23 @@
 import re
 from functools import lru_cache
 
-WORD_BORDER = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
+WORD_BOUNDARY = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
 ACRONYMS = {"cvv": "CVV"}
 
 
 @lru_cache(maxsize=1024)
-def snake_case(name: str) -> str:
+def to_snake_case(name: str) -> str:
     """`Last4DigitsOfCreditCardNumber` is `last4_digits_of_credit_card_number`."""
-    return WORD_BORDER.sub("_", name).lower()
+    return WORD_BOUNDARY.sub("_", name).lower()
 
 
-def contract_name(attribute: str) -> str:
+def to_contract_name(attribute: str) -> str:
     """`has_cvv` is `HasCVV`; an index of a list stays as it is."""
     return "".join(
         ACRONYMS.get(word) or word[:1].upper() + word[1:] for word in attribute.split("_")
     )
 
 
-def contract_path(path: str) -> str:
+def to_contract_path(path: str) -> str:
     """`service_options.2.quantity` is `ServiceOptions.2.Quantity`."""
-    return ".".join(contract_name(part) for part in path.split("."))
+    return ".".join(to_contract_name(part) for part in path.split("."))

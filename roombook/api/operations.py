@@ -19,11 +19,11 @@ from roombook.errors import NotSignedIn
 
 
 @cache
-def made_once(classes: tuple[type[Any], ...]) -> list[Any]:
+def get_shared_instances(classes: tuple[type[Any], ...]) -> list[Any]:
     return [each() for each in classes]
 
 
-class NoFields(ContractSerializer):
+class EmptySerializer(ContractSerializer):
     """No fields of its own."""
 
 
@@ -35,10 +35,10 @@ class Operation(APIView):
     is asked for and `user` is None. `csv_rows` names the list that makes the rows of a CSV answer.
     """
 
-    Input: ClassVar[type[ContractSerializer]] = NoFields
-    Output: ClassVar[type[ContractSerializer]] = NoFields
-    signed_in: ClassVar[bool] = True
-    csv_rows: ClassVar[str | None] = None
+    Input: ClassVar[type[ContractSerializer]] = EmptySerializer
+    Output: ClassVar[type[ContractSerializer]] = EmptySerializer
+    requires_token: ClassVar[bool] = True
+    csv_rows_field: ClassVar[str | None] = None
 
     http_method_names = ["post"]
 
@@ -46,10 +46,10 @@ class Operation(APIView):
         raise NotImplementedError
 
     def post(self, request: Request, format: str | None = None) -> Response:  # noqa: A002
-        fields = self.Input.read(request.data)
-        result = self.perform(request.user if self.signed_in else None, **fields)
-        output = self.Output.write({} if result is None else result, {"request": request})
-        return envelope.answer(envelope.success(output))
+        fields = self.Input.deserialize(request.data)
+        result = self.perform(request.user if self.requires_token else None, **fields)
+        output = self.Output.render({} if result is None else result, {"request": request})
+        return envelope.build_response(envelope.build_success(output))
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Judge in the order of B3: method, format, body, app, Token; `post` judges the fields."""
@@ -58,8 +58,10 @@ class Operation(APIView):
         self.format_kwarg = self.get_format_suffix(**kwargs)
         accepted = self.perform_content_negotiation(request)
         request.accepted_renderer, request.accepted_media_type = accepted
-        app_version.judge(request)  # The first to touch the body: it is read and parsed here.
-        if self.signed_in:
+        app_version.check_app_version(
+            request
+        )  # The first to touch the body: it is read and parsed here.
+        if self.requires_token:
             self.perform_authentication(request)
             if request.auth is None:
                 raise NotSignedIn
@@ -76,13 +78,13 @@ class Operation(APIView):
     # Parsers, renderers and negotiator keep nothing of a request: made once, not for each.
 
     def get_parsers(self) -> list[BaseParser]:
-        return made_once(tuple(self.parser_classes))
+        return get_shared_instances(tuple(self.parser_classes))
 
     def get_renderers(self) -> list[BaseRenderer]:
-        return made_once(tuple(self.renderer_classes))
+        return get_shared_instances(tuple(self.renderer_classes))
 
     def get_authenticators(self) -> list[BaseAuthentication]:
-        return super().get_authenticators() if self.signed_in else []
+        return super().get_authenticators() if self.requires_token else []
 
     def perform_content_negotiation(
         self,
@@ -91,7 +93,7 @@ class Operation(APIView):
     ) -> tuple[BaseRenderer, str]:
         if force:
             # An error before the format was known: in the format asked for, if that can be.
-            return negotiation.best_effort(request, self.kwargs.get("format"))
+            return negotiation.select_renderer_for_error(request, self.kwargs.get("format"))
         return super().perform_content_negotiation(request)
 
     def finalize_response(
@@ -100,7 +102,9 @@ class Operation(APIView):
         """Write the body here already, so that a value it cannot hold gets the envelope too."""
         try:
             finalized = super().finalize_response(request, response, *args, **kwargs)
-            return envelope.written(finalized)
+            return envelope.render_response(finalized)
         except Exception as error:
             failed = self.handle_exception(error)
-            return envelope.written(super().finalize_response(request, failed, *args, **kwargs))
+            return envelope.render_response(
+                super().finalize_response(request, failed, *args, **kwargs)
+            )

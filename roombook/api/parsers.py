@@ -18,13 +18,13 @@ from rest_framework_csv.parsers import CSVParser as LibraryCSVParser
 
 from roombook.api import csv_table
 
-MAX_BODY = 256 * 1024
-MAX_DEPTH = 32
-CHARSET = re.compile(r""";\s*charset\s*=\s*["']?([^\s;"']*)""", re.IGNORECASE)
+MAX_BODY_BYTES = 256 * 1024
+MAX_JSON_DEPTH = 32
+CHARSET_PATTERN = re.compile(r""";\s*charset\s*=\s*["']?([^\s;"']*)""", re.IGNORECASE)
 # Codecs that are no charset of a body: slow without bound, or of Python source.
-NO_CHARSETS = {"idna", "punycode", "undefined", "raw_unicode_escape", "unicode_escape"}
+FORBIDDEN_CODECS = {"idna", "punycode", "undefined", "raw_unicode_escape", "unicode_escape"}
 # A string (also one that never ends) or a bracket. `*+` never goes back, so time stays linear.
-STRING_OR_BRACKET = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
+STRING_OR_BRACKET_PATTERN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 class BoundedRequest(Request):
@@ -44,15 +44,15 @@ def read_body(request: HttpRequest) -> bytes:
         # A few packed bytes may be gigabytes.
         raise UnsupportedMediaType(encoding, "Content-Encoding: Only identity is read.")
     if "Content-Length" in request.headers:
-        return declared(request)
-    return chunked(request)
+        return read_declared_body(request)
+    return read_chunked_body(request)
 
 
-def declared(request: HttpRequest) -> bytes:
+def read_declared_body(request: HttpRequest) -> bytes:
     length = request.headers["Content-Length"].strip()
     if not re.fullmatch(r"[0-9]{0,18}", length):
         raise ParseError("Content-Length: Must be a number.")
-    if int(length or 0) > MAX_BODY:
+    if int(length or 0) > MAX_BODY_BYTES:
         raise RequestDataTooBig
     body = request.body
     if len(body) < int(length or 0):
@@ -60,10 +60,10 @@ def declared(request: HttpRequest) -> bytes:
     return body
 
 
-def chunked(request: HttpRequest) -> bytes:
+def read_chunked_body(request: HttpRequest) -> bytes:
     if request.META.get("wsgi.input_terminated"):
         # Django reads nothing where no length is declared, but this server marks the end itself.
-        request._stream = LimitedStream(request.META["wsgi.input"], MAX_BODY + 1)  # type: ignore[assignment]
+        request._stream = LimitedStream(request.META["wsgi.input"], MAX_BODY_BYTES + 1)  # type: ignore[assignment]
     try:
         body = request.body
     except (UnreadablePostError, RequestDataTooBig):
@@ -71,14 +71,14 @@ def chunked(request: HttpRequest) -> bytes:
     except Exception as error:
         # The server's own complaint about the chunks, of a type that is the server's own.
         raise ParseError("The body is not chunked as it should be.") from error
-    if len(body) > MAX_BODY:
+    if len(body) > MAX_BODY_BYTES:
         raise RequestDataTooBig
     return body
 
 
-def text_of(body: bytes, media_type: str | None) -> str:
+def decode_body(body: bytes, media_type: str | None) -> str:
     """The text in the charset that the request names, UTF-8 by default, without a BOM."""
-    named = CHARSET.search(media_type or "")
+    named = CHARSET_PATTERN.search(media_type or "")
     charset = named[1] if named else "utf-8"
     try:
         codec = codecs.lookup(charset).name.replace("-", "_")
@@ -86,7 +86,7 @@ def text_of(body: bytes, media_type: str | None) -> str:
         "".encode(charset)
     except (LookupError, ValueError):
         codec = "undefined"
-    if codec in NO_CHARSETS:
+    if codec in FORBIDDEN_CODECS:
         raise UnsupportedMediaType("", "Content-Type: The charset is not known.")
     try:
         return body.decode(charset).removeprefix("\ufeff")
@@ -103,17 +103,17 @@ class JSONParser(parsers.JSONParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        text = text_of(stream.read(), media_type)
+        text = decode_body(stream.read(), media_type)
         if not text:
             return {}
         check_depth(text)
         try:
             data = json.loads(
                 text,
-                parse_constant=refuse_number,
-                parse_float=finite_float,
-                parse_int=finite_int,
-                object_pairs_hook=unique_names,
+                parse_constant=reject_constant,
+                parse_float=parse_finite_float,
+                parse_int=parse_bounded_int,
+                object_pairs_hook=build_object_with_unique_names,
             )
         except json.JSONDecodeError as error:
             # Its words tell what was expected where, nothing of the content.
@@ -125,37 +125,37 @@ class JSONParser(parsers.JSONParser):
 
 def check_depth(text: str) -> None:
     """Refuse deep nesting before the reader follows it down."""
-    if text.count("[") + text.count("{") <= MAX_DEPTH:
+    if text.count("[") + text.count("{") <= MAX_JSON_DEPTH:
         return
     depth = 0
-    for match in STRING_OR_BRACKET.finditer(text):
+    for match in STRING_OR_BRACKET_PATTERN.finditer(text):
         if match[0] in "[{":
             depth += 1
-            if depth > MAX_DEPTH:
-                raise ParseError(f"The body is nested deeper than {MAX_DEPTH}.")
+            if depth > MAX_JSON_DEPTH:
+                raise ParseError(f"The body is nested deeper than {MAX_JSON_DEPTH}.")
         elif match[0] in "]}":
             depth -= 1
 
 
-def refuse_number(_: str) -> NoReturn:
+def reject_constant(_: str) -> NoReturn:
     raise ParseError("NaN and Infinity are no JSON numbers.")
 
 
-def finite_float(text: str) -> float:
+def parse_finite_float(text: str) -> float:
     number = float(text)
     if math.isinf(number):
         raise ParseError("A number is too large.")
     return number
 
 
-def finite_int(text: str) -> int:
+def parse_bounded_int(text: str) -> int:
     # No double is longer, and Python refuses thousands of digits with an error of its own.
     if len(text) > 309:
         raise ParseError("A number is too large.")
     return int(text)
 
 
-def unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def build_object_with_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise ParseError("An object has the same name twice.")
@@ -173,6 +173,6 @@ class CSVParser(LibraryCSVParser):
     ) -> dict[str, Any]:
         # The library's own reading drops line ends inside cells and keeps the BOM.
         try:
-            return csv_table.read_request(text_of(stream.read(), media_type))
-        except csv_table.BadTable as error:
+            return csv_table.parse_request(decode_body(stream.read(), media_type))
+        except csv_table.InvalidTable as error:
             raise ParseError(str(error)) from error

@@ -61,10 +61,10 @@ class CSVRenderer(LibraryCSVRenderer):
         writer_opts: Mapping[str, Any] | None = None,
     ) -> bytes:
         view = (renderer_context or {}).get("view")
-        table = csv_table.to_table(
+        table = csv_table.build_table(
             data,
-            rows=getattr(view, "csv_rows", None),
-            shape=view.Output.shape() if view else {},
+            rows=getattr(view, "csv_rows_field", None),
+            field_tree=view.Output.field_tree() if view else {},
         )
         # The library would sort the columns as text and write True: it gets them ready-made.
         written: bytes = super().render(table.lines, media_type, {"header": table.header})

@@ -22,38 +22,38 @@ from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 from rest_framework.fields import SkipField, empty
 
-from roombook.api.csv_table import Cell, Shape
-from roombook.api.naming import snake_case
-from roombook.api.urls import absolute
+from roombook.api.csv_table import CSVCell, FieldTree
+from roombook.api.naming import to_snake_case
+from roombook.api.urls import build_absolute_url
 
-MAX_TEXT = 255
-MAX_LIST = 100
+MAX_TEXT_LENGTH = 255
+MAX_LIST_LENGTH = 100
 MAX_INT = 2**31 - 1
 MAX_AMOUNT = 9_999_999_999
 # Far enough for any booking or card, near enough that no conversion between zones overflows.
-YEARS = range(1900, 3000)
+ALLOWED_YEARS = range(1900, 3000)
 
-WHOLE_CELL = re.compile(r"[+-]?[0-9]{1,20}")
-NUMBER_CELL = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
-DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
-DATE_TIME = re.compile(
-    DATE.pattern + r"[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
+INTEGER_PATTERN = re.compile(r"[+-]?[0-9]{1,20}")
+NUMBER_PATTERN = re.compile(r"[+-]?[0-9]{1,40}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
+DATE_PATTERN = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
+DATE_TIME_PATTERN = re.compile(
+    DATE_PATTERN.pattern + r"[Tt ][0-9]{2}:[0-9]{2}(:[0-9]{2}(\.[0-9]{1,9})?)?"
     r"([Zz]|[+-][0-9]{2}:?[0-5][0-9])?"
 )
 
 N = TypeVar("N", int, float, Decimal)
 
 
-def refuse(reason: str) -> NoReturn:
+def raise_invalid(reason: str) -> NoReturn:
     raise ValidationError(reason)
 
 
-def within(number: N, low: float | Decimal | None, high: float | Decimal | None) -> N:
+def check_bounds(number: N, low: float | Decimal | None, high: float | Decimal | None) -> N:
     """The number itself, if it lies between the bounds."""
     if low is not None and number < low:
-        refuse(f"Must be at least {low}.")
+        raise_invalid(f"Must be at least {low}.")
     if high is not None and number > high:
-        refuse(f"Must be at most {high}.")
+        raise_invalid(f"Must be at most {high}.")
     return number
 
 
@@ -66,7 +66,7 @@ class ContractField(serializers.Field[Any, Any, Any, Any]):
         super().__init__(required=required, **kwargs)
 
     def to_internal_value(self, data: Any) -> Any:
-        return refuse("This field cannot be sent.")
+        return raise_invalid("This field cannot be sent.")
 
     def to_representation(self, value: Any) -> Any:
         return value
@@ -78,7 +78,7 @@ class TextField(ContractField):
     def __init__(
         self,
         *,
-        max_length: int = MAX_TEXT,
+        max_length: int = MAX_TEXT_LENGTH,
         trim: bool = True,
         allow_blank: bool = True,
         **kwargs: Any,
@@ -90,14 +90,14 @@ class TextField(ContractField):
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
-            refuse("Must be text.")
+            raise_invalid("Must be text.")
         text = str(data.strip() if self.trim else data)
         if not text and not self.allow_blank:
-            refuse("Must not be empty.")
+            raise_invalid("Must not be empty.")
         if len(text) > self.max_length:
-            refuse(f"Must have at most {self.max_length} characters.")
+            raise_invalid(f"Must have at most {self.max_length} characters.")
         if "\0" in text or not is_encodable(text):
-            refuse("Must not hold a NUL character or half of a surrogate pair.")
+            raise_invalid("Must not hold a NUL character or half of a surrogate pair.")
         return text
 
     def to_representation(self, value: Any) -> str:
@@ -122,7 +122,7 @@ class ChoiceField(ContractField):
 
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str) or data not in self.names:
-            refuse(f"Must be one of {', '.join(self.names)}.")
+            raise_invalid(f"Must be one of {', '.join(self.names)}.")
         return str(data)
 
     def to_representation(self, value: Any) -> str:
@@ -133,10 +133,10 @@ class BooleanField(ContractField):
     """`true` or `false`; in CSV in any case, since spreadsheets write TRUE."""
 
     def to_internal_value(self, data: Any) -> bool:
-        if isinstance(data, Cell):
+        if isinstance(data, CSVCell):
             data = {"true": True, "false": False}.get(data.strip().lower())
         if not isinstance(data, bool):
-            refuse("Must be true or false.")
+            raise_invalid("Must be true or false.")
         return data
 
     def to_representation(self, value: Any) -> bool:
@@ -154,11 +154,11 @@ class IntegerField(ContractField):
         self.max_value = max_value
 
     def to_internal_value(self, data: Any) -> int:
-        if isinstance(data, Cell) and WHOLE_CELL.fullmatch(data.strip()):
+        if isinstance(data, CSVCell) and INTEGER_PATTERN.fullmatch(data.strip()):
             data = int(data)
         if isinstance(data, bool) or not isinstance(data, int):
-            refuse("Must be a whole number.")
-        return within(data, self.min_value, self.max_value)
+            raise_invalid("Must be a whole number.")
+        return check_bounds(data, self.min_value, self.max_value)
 
     def to_representation(self, value: Any) -> int:
         return int(value)
@@ -182,17 +182,17 @@ class DoubleField(ContractField):
         self.max_value = max_value
 
     def to_internal_value(self, data: Any) -> float:
-        if isinstance(data, Cell) and NUMBER_CELL.fullmatch(data.strip()):
+        if isinstance(data, CSVCell) and NUMBER_PATTERN.fullmatch(data.strip()):
             data = float(data)
         if isinstance(data, bool) or not isinstance(data, int | float):
-            refuse("Must be a number.")
+            raise_invalid("Must be a number.")
         try:
             number = float(data)
         except OverflowError:
             number = math.inf
         if not math.isfinite(number):
-            refuse("Must be a finite number.")
-        return within(number, self.min_value, self.max_value)
+            raise_invalid("Must be a finite number.")
+        return check_bounds(number, self.min_value, self.max_value)
 
     def to_representation(self, value: Any) -> float:
         return float(value)
@@ -217,30 +217,30 @@ class DecimalField(ContractField):
         self.decimal_places = decimal_places
 
     def to_internal_value(self, data: Any) -> Decimal:
-        number = self.exact(data)
-        within(number, self.min_value, self.max_value)
+        number = self.parse_decimal(data)
+        check_bounds(number, self.min_value, self.max_value)
         if number != round(number, self.decimal_places):
-            refuse(f"Must have at most {self.decimal_places} decimal places.")
+            raise_invalid(f"Must have at most {self.decimal_places} decimal places.")
         return number
 
     @staticmethod
-    def exact(data: Any) -> Decimal:
-        if isinstance(data, Cell) and NUMBER_CELL.fullmatch(data.strip()):
+    def parse_decimal(data: Any) -> Decimal:
+        if isinstance(data, CSVCell) and NUMBER_PATTERN.fullmatch(data.strip()):
             return Decimal(data.strip())
         if isinstance(data, bool) or not isinstance(data, int | float) or not is_finite(data):
-            refuse("Must be a number.")
+            raise_invalid("Must be a number.")
         # The shortest text of a float is what the client wrote: 0.1 stays 0.1.
         return Decimal(repr(data))
 
     def to_representation(self, value: Any) -> float:
-        return json_number(Decimal(value))
+        return to_json_number(Decimal(value))
 
 
 def is_finite(number: float) -> bool:
     return isinstance(number, int) or math.isfinite(number)
 
 
-def json_number(amount: Decimal) -> float:
+def to_json_number(amount: Decimal) -> float:
     """The amount as JSON writes it.
 
     Amounts have at most twelve digits, so the float's shortest text is the decimal's own, without
@@ -256,21 +256,23 @@ class DateTimeField(ContractField):
 
     def to_internal_value(self, data: Any) -> dt.datetime:
         text = data.strip() if isinstance(data, str) else ""
-        if not self.is_written_right(text):
-            refuse(f"Must be a date and time such as {self.example}.")
+        if not self.has_valid_format(text):
+            raise_invalid(f"Must be a date and time such as {self.example}.")
         try:
             # Python's own reader wants the letters in capitals.
             moment = dt.datetime.fromisoformat(text.upper())
         except ValueError:
-            refuse("Must be a date and time that exists.")
-        if moment.year not in YEARS:
-            refuse(f"Must be of a year from {YEARS.start} to {YEARS.stop - 1}.")
-        return self.placed(moment)
+            raise_invalid("Must be a date and time that exists.")
+        if moment.year not in ALLOWED_YEARS:
+            raise_invalid(
+                f"Must be of a year from {ALLOWED_YEARS.start} to {ALLOWED_YEARS.stop - 1}."
+            )
+        return self.with_time_zone(moment)
 
-    def is_written_right(self, text: str) -> bool:
-        return bool(DATE_TIME.fullmatch(text) or DATE.fullmatch(text))
+    def has_valid_format(self, text: str) -> bool:
+        return bool(DATE_TIME_PATTERN.fullmatch(text) or DATE_PATTERN.fullmatch(text))
 
-    def placed(self, moment: dt.datetime) -> dt.datetime:
+    def with_time_zone(self, moment: dt.datetime) -> dt.datetime:
         return moment if moment.tzinfo else moment.replace(tzinfo=dt.UTC)
 
     def to_representation(self, value: dt.datetime) -> str:
@@ -287,10 +289,10 @@ class CenterDateTimeField(DateTimeField):
 
     example = "2027-03-01T09:00:00 or 2027-03-01T09:00:00-07:00"
 
-    def is_written_right(self, text: str) -> bool:
-        return bool(DATE_TIME.fullmatch(text))
+    def has_valid_format(self, text: str) -> bool:
+        return bool(DATE_TIME_PATTERN.fullmatch(text))
 
-    def placed(self, moment: dt.datetime) -> dt.datetime:
+    def with_time_zone(self, moment: dt.datetime) -> dt.datetime:
         return moment
 
 
@@ -301,7 +303,7 @@ class UrlField(ContractField):
         if not value:
             return None
         url = value if isinstance(value, str) else value.url
-        return absolute(self.context.get("request"), url)
+        return build_absolute_url(self.context.get("request"), url)
 
 
 class ListField(serializers.ListField):
@@ -319,24 +321,24 @@ class ListField(serializers.ListField):
         child: ContractField,
         *,
         required: bool = False,
-        max_length: int = MAX_LIST,
+        max_length: int = MAX_LIST_LENGTH,
         **kwargs: Any,
     ) -> None:
         super().__init__(required=required, child=child, **kwargs)
         self.max_length = max_length
 
     def to_internal_value(self, data: Any) -> list[Any]:
-        check_list(self, data)
+        validate_list(self, data)
         return list(self.run_child_validation(data))
 
 
-class ContractList(serializers.ListSerializer[Any]):
+class ContractListSerializer(serializers.ListSerializer[Any]):
     """What `many=True` makes of a ContractSerializer."""
 
     default_error_messages = ListField.default_error_messages
 
     def to_internal_value(self, data: Any) -> list[Any]:
-        check_list(self, data)
+        validate_list(self, data)
         values: list[Any] = []
         errors: dict[Any, Any] = {}
         for index, element in enumerate(data):
@@ -349,7 +351,7 @@ class ContractList(serializers.ListSerializer[Any]):
         return values
 
 
-def check_list(field: Any, data: Any) -> None:
+def validate_list(field: Any, data: Any) -> None:
     if not isinstance(data, list):
         field.fail("not_a_list")
     if len(data) > field.max_length:
@@ -382,15 +384,15 @@ class ContractSerializer(serializers.Serializer[Any]):
         super().__init__(*args, **kwargs)
 
     @classmethod
-    def many_init(cls, *args: Any, **kwargs: Any) -> ContractList:
-        kwargs = {"required": False, "max_length": MAX_LIST, "child": cls(), **kwargs}
-        return ContractList(*args, **kwargs)
+    def many_init(cls, *args: Any, **kwargs: Any) -> ContractListSerializer:
+        kwargs = {"required": False, "max_length": MAX_LIST_LENGTH, "child": cls(), **kwargs}
+        return ContractListSerializer(*args, **kwargs)
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         fields = super().get_fields()
         for name, field in fields.items():
             if field.source is None:
-                field.source = snake_case(name)
+                field.source = to_snake_case(name)
         return fields
 
     # --- one tree of fields a thread and class -----------------------------------------------
@@ -398,7 +400,7 @@ class ContractSerializer(serializers.Serializer[Any]):
     _shared = PerThread()
 
     @classmethod
-    def shared(cls) -> Self:
+    def get_shared(cls) -> Self:
         """This thread's own instance: to build the tree of fields costs more than to use it."""
         known = cls._shared.instances.get(cls)
         if known is None:
@@ -406,14 +408,14 @@ class ContractSerializer(serializers.Serializer[Any]):
         return known
 
     @classmethod
-    def read(cls, data: Any) -> dict[str, Any]:
+    def deserialize(cls, data: Any) -> dict[str, Any]:
         """The request's fields by our names, or a ValidationError that names each wrong one."""
-        return dict(cls.shared().run_validation(data))
+        return dict(cls.get_shared().run_validation(data))
 
     @classmethod
-    def write(cls, value: Any, context: Mapping[str, Any]) -> dict[str, Any]:
+    def render(cls, value: Any, context: Mapping[str, Any]) -> dict[str, Any]:
         """The value by the contract's names."""
-        serializer = cls.shared()
+        serializer = cls.get_shared()
         serializer._context = dict(context)
         try:
             return serializer.to_representation(value)
@@ -421,9 +423,9 @@ class ContractSerializer(serializers.Serializer[Any]):
             serializer._context = {}
 
     @classmethod
-    def shape(cls) -> Shape:
+    def field_tree(cls) -> FieldTree:
         """The names in the contract's order, nested: what sorts columns and error lines."""
-        return shape_of(cls.shared())
+        return build_field_tree(cls.get_shared())
 
     # --- in ------------------------------------------------------------------------------------
 
@@ -469,13 +471,13 @@ class ContractSerializer(serializers.Serializer[Any]):
             return field.get_attribute(instance)
         value = instance
         for attribute in field.source_attrs:
-            value = attribute_of(value, attribute)
+            value = get_attribute_value(value, attribute)
             if value is None:
                 return None
         return value
 
 
-def attribute_of(value: Any, attribute: str) -> Any:
+def get_attribute_value(value: Any, attribute: str) -> Any:
     if isinstance(value, Mapping):
         return value.get(attribute)
     try:
@@ -486,9 +488,9 @@ def attribute_of(value: Any, attribute: str) -> Any:
     return found() if isinstance(found, MethodType) else found
 
 
-def shape_of(field: Any) -> Shape:
+def build_field_tree(field: Any) -> FieldTree:
     """Names in order, each with the shape of what it holds; `{}` for a plain value."""
     field = getattr(field, "child", field)
     if not isinstance(field, ContractSerializer):
         return {}
-    return {name: shape_of(inner) for name, inner in field.fields.items()}
+    return {name: build_field_tree(inner) for name, inner in field.fields.items()}

@@ -5,7 +5,7 @@ from typing import Any
 from django.conf import settings
 
 
-def absolute(request: Any, url: str) -> str:
+def build_absolute_url(request: Any, url: str) -> str:
     """The URL with scheme and host: the setting PUBLIC_URL, else the request's checked Host.
 
     A URL that a storage made absolute already stays as it is.

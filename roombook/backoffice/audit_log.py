@@ -18,19 +18,19 @@ from roombook.db.prepared_writes import prepared_writes
 if TYPE_CHECKING:
     from auditlog.models import LogEntry
 
-HIDDEN = "(not kept)"
-NOTE = "note"
+HIDDEN_VALUE = "(not kept)"
+NOTE_KEY = "note"
 # Rows of these go by their number.
-_nameless: set[type[Model]] = set()
+_models_without_names: set[type[Model]] = set()
 
 
-def keep(
+def register(
     model: type[Model],
     *,
-    leave_out: Iterable[str] = (),
-    hide: Iterable[str] = (),
-    many: Iterable[str] = (),
-    by_number: bool = False,
+    excluded_fields: Iterable[str] = (),
+    hidden_fields: Iterable[str] = (),
+    many_to_many_fields: Iterable[str] = (),
+    named_by_id: bool = False,
 ) -> None:
     """Keep the history of a model, from its next change on.
 
@@ -41,21 +41,21 @@ def keep(
     auditlog.register(
         model,
         # Named one by one: auditlog would take relations from elsewhere for fields of the row.
-        include_fields=[name for name in columns if name not in set(leave_out)],
-        mask_fields=list(hide),
-        mask_callable="roombook.backoffice.audit_log.hidden",
-        m2m_fields=set(many),
+        include_fields=[name for name in columns if name not in set(excluded_fields)],
+        mask_fields=list(hidden_fields),
+        mask_callable="roombook.backoffice.audit_log.hide_value",
+        m2m_fields=set(many_to_many_fields),
     )
-    if by_number:
-        _nameless.add(model)
+    if named_by_id:
+        _models_without_names.add(model)
 
 
-def hidden(value: str) -> str:
+def hide_value(value: str) -> str:
     """What is kept of a value that is not: whether there was one."""
-    return HIDDEN if value not in ("", "None") else value
+    return HIDDEN_VALUE if value not in ("", "None") else value
 
 
-def before_save(
+def compare_before_save(
     sender: type[Model], instance: Model, update_fields: Iterable[str] | None = None, **kwargs: Any
 ) -> None:
     """Compare with the row as it was, unless all that is written is left out of the history.
@@ -69,35 +69,37 @@ def before_save(
     log_update(sender, instance, update_fields=update_fields, **kwargs)
 
 
-auditlog._signals[pre_save] = before_save
+auditlog._signals[pre_save] = compare_before_save
 
 
-def name_of(row: Model) -> str:
+def get_object_name(row: Model) -> str:
     """What the history calls a row."""
-    if type(row) in _nameless:
+    if type(row) in _models_without_names:
         return f"{row._meta.verbose_name} {row.pk}"
     return str(row)[:250]
 
 
-def call_by_number(sender: Any, instance: Any, **_: Any) -> None:
+def replace_object_name(sender: Any, instance: Any, **_: Any) -> None:
     """auditlog writes down what a row is called; some must not be."""
     model = instance.content_type.model_class()
-    if instance._state.adding and model in _nameless:
+    if instance._state.adding and model in _models_without_names:
         instance.object_repr = f"{model._meta.verbose_name} {instance.object_pk}"
 
 
-def connect() -> None:
+def connect_signals() -> None:
     from auditlog.models import LogEntry
 
     # Theirs, and written on the hot roads.
     prepared_writes(LogEntry)
-    pre_save.connect(call_by_number, sender=LogEntry, dispatch_uid="roombook.backoffice.audit_log")
+    pre_save.connect(
+        replace_object_name, sender=LogEntry, dispatch_uid="roombook.backoffice.audit_log"
+    )
 
 
 # What is no change of a column
 
 
-def record(
+def record_change(
     row: Model, changes: Mapping[str, tuple[Any, Any]], *, by: Any = None, note: str = ""
 ) -> None:
     """Write down a change where whoever made it knows it: one INSERT, and no question.
@@ -106,27 +108,29 @@ def record(
     """
     from auditlog.models import LogEntry
 
-    told = _told(type(row), changes)
+    told = _serialize_changes(type(row), changes)
     if told or note:
-        _write(row, LogEntry.Action.UPDATE, told, by, note)
+        _create_entry(row, LogEntry.Action.UPDATE, told, by, note)
 
 
-def looked_at(row: Model, *, by: Any = None, note: str = "") -> None:
+def record_view(row: Model, *, by: Any = None, note: str = "") -> None:
     """Write down that somebody looked at personal data."""
     from auditlog.models import LogEntry
 
-    _write(row, LogEntry.Action.ACCESS, {}, by, note)
+    _create_entry(row, LogEntry.Action.ACCESS, {}, by, note)
 
 
-def looked_at_all(rows: Iterable[Model], *, by: Any, note: str) -> None:
+def record_views(rows: Iterable[Model], *, by: Any, note: str) -> None:
     """The same of many rows of one model, by one INSERT."""
     from auditlog.models import LogEntry
 
     access = LogEntry.Action.ACCESS
-    LogEntry.objects.bulk_create(entry(row, access, changes={}, by=by, note=note) for row in rows)
+    LogEntry.objects.bulk_create(
+        build_entry(row, access, changes={}, by=by, note=note) for row in rows
+    )
 
 
-def entry(
+def build_entry(
     row: Model, action: int, *, changes: dict[str, Any], by: Any, note: str = "", **more: Any
 ) -> "LogEntry":
     """A line of the history that is not stored yet."""
@@ -137,16 +141,16 @@ def entry(
         content_type=ContentType.objects.get_for_model(row),
         object_pk=str(row.pk),
         object_id=row.pk,
-        object_repr=name_of(row),
+        object_repr=get_object_name(row),
         action=action,
         changes=changes,
         actor=by,
-        additional_data={NOTE: note} if note else None,
+        additional_data={NOTE_KEY: note} if note else None,
         **more,
     )
 
 
-def _write(row: Model, action: int, changes: dict[str, Any], by: Any, note: str) -> None:
+def _create_entry(row: Model, action: int, changes: dict[str, Any], by: Any, note: str) -> None:
     from auditlog.models import LogEntry
 
     LogEntry.objects.log_create(
@@ -154,17 +158,19 @@ def _write(row: Model, action: int, changes: dict[str, Any], by: Any, note: str)
         force_log=True,
         action=action,
         changes=changes,
-        object_repr=name_of(row),
+        object_repr=get_object_name(row),
         actor=by,
-        additional_data={NOTE: note} if note else None,
+        additional_data={NOTE_KEY: note} if note else None,
     )
 
 
-def _told(model: type[Model], changes: Mapping[str, tuple[Any, Any]]) -> dict[str, list[str]]:
+def _serialize_changes(
+    model: type[Model], changes: Mapping[str, tuple[Any, Any]]
+) -> dict[str, list[str]]:
     masked = auditlog.get_model_fields(model)["mask_fields"] if auditlog.contains(model) else []
     told = {}
     for name, (old, new) in changes.items():
         if old != new:
             words = [str(old), str(new)]
-            told[name] = [hidden(word) for word in words] if name in masked else words
+            told[name] = [hide_value(word) for word in words] if name in masked else words
     return told

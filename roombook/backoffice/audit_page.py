@@ -12,12 +12,12 @@ from django.template.response import TemplateResponse
 from django.utils.text import capfirst
 
 from roombook.backoffice import audit_display, audit_log
-from roombook.backoffice.typing_bases import PagePart
+from roombook.backoffice.typing_bases import ModelAdminBase
 
-ROWS_A_PAGE = 50
+ENTRIES_PER_PAGE = 50
 
 
-class ShowsHistory(PagePart):
+class HistoryPageMixin(ModelAdminBase):
     """A ModelAdmin whose rows tell who changed what of them, from what to what.
 
     It replaces Django's own log: what auditlog sees is there already, and what an action has to
@@ -34,13 +34,13 @@ class ShowsHistory(PagePart):
             )
         if not self.has_view_or_change_permission(request, row):
             raise PermissionDenied
-        paginator = self.paginator(self.history_of(request, row), ROWS_A_PAGE)
+        paginator = self.paginator(self.get_history(request, row), ENTRIES_PER_PAGE)
         shown = paginator.get_page(request.GET.get("p"))
         context = {
             **self.admin_site.each_context(request),
-            "title": f"History of {audit_log.name_of(row)}",
+            "title": f"History of {audit_log.get_object_name(row)}",
             "subtitle": None,
-            "lines": audit_display.told(shown.object_list),
+            "lines": audit_display.render_entries(shown.object_list),
             "shown": shown,
             "module_name": str(capfirst(self.opts.verbose_name_plural)),
             "object": row,
@@ -50,7 +50,7 @@ class ShowsHistory(PagePart):
         }
         return TemplateResponse(request, "office/history.html", context)
 
-    def history_of(self, request: HttpRequest, row: Model) -> QuerySet[LogEntry]:
+    def get_history(self, request: HttpRequest, row: Model) -> QuerySet[LogEntry]:
         """What may be told of a row here, the latest first; who looked at it is for others."""
         entries = LogEntry.objects.filter(
             content_type=get_content_type_for_model(row), object_id=row.pk
@@ -75,4 +75,4 @@ class ShowsHistory(PagePart):
     def _note(self, request: HttpRequest, obj: Model, message: Any) -> None:
         """Words are kept; a list of the fields that a form changed says less than is known."""
         if isinstance(message, str) and message:
-            audit_log.record(obj, {}, by=request.user, note=message)
+            audit_log.record_change(obj, {}, by=request.user, note=message)

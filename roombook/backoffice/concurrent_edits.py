@@ -8,7 +8,7 @@ from django.forms.models import ModelChoiceIterator
 from django.utils.functional import cached_property
 
 
-class TypedOnly(forms.ModelForm):
+class ChangedFieldsForm(forms.ModelForm):
     """A form that writes what was typed into it, and leaves alone what only stood there.
 
     A page may stay open for hours. Each box brings along what it showed, so that the two can be
@@ -52,7 +52,7 @@ class TypedOnly(forms.ModelForm):
         return self.instance
 
 
-class ReadOnce(ModelChoiceIterator):
+class CachedChoiceIterator(ModelChoiceIterator):
     def __iter__(self) -> Iterator[Any]:
         listed: list[Any] = self.field.listed  # type: ignore[attr-defined]
         if not listed:
@@ -60,10 +60,10 @@ class ReadOnce(ModelChoiceIterator):
         return iter(listed)
 
 
-class ListedOnce(forms.ModelChoiceField):
+class CachedChoiceField(forms.ModelChoiceField):
     """A box that each row of a page has: its choices are read once for all of them."""
 
-    iterator = ReadOnce
+    iterator = CachedChoiceIterator
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         # Shared with its copies, which each row's form has one of.

@@ -3,14 +3,14 @@
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.contrib.filters.forms import AutocompleteDropdownForm
 
-from roombook.backoffice.model_admin import SearchBox
+from roombook.backoffice.model_admin import AutocompleteWidget
 
 
-class ByTypingForm(AutocompleteDropdownForm):
-    widget = SearchBox
+class AutocompleteFilterForm(AutocompleteDropdownForm):
+    widget = AutocompleteWidget
 
 
-class ByTyping(AutocompleteSelectFilter):
+class AutocompleteFilter(AutocompleteSelectFilter):
     """By a row that is found by typing: nothing is read to choose from."""
 
-    form_class = ByTypingForm
+    form_class = AutocompleteFilterForm

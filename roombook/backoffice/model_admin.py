@@ -20,60 +20,60 @@ from unfold.overrides import FORMFIELD_OVERRIDES_INLINE
 from unfold.views import ChangeList as UnfoldChangeList
 from unfold.widgets import BASE_INPUT_CLASSES
 
-from roombook.backoffice.audit_page import ShowsHistory
-from roombook.backoffice.typing_bases import InlinePart, PageOrInlinePart, PagePart
-from roombook.ids import number
+from roombook.backoffice.audit_page import HistoryPageMixin
+from roombook.backoffice.typing_bases import AnyAdminBase, InlineAdminBase, ModelAdminBase
+from roombook.ids import parse_id
 
 # Boxes that find rows by typing
 
 
-class OnlyIds:
+class SelectedIdsMixin:
     """Shows a row that is chosen already; words where an id should be are no choice.
 
     Django would ask the database for them, and crash.
     """
 
     def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
-        ids = [each for each in value if number(str(each)) is not None]
+        ids = [each for each in value if parse_id(str(each)) is not None]
         return super().optgroups(name, ids, attr)  # type: ignore[misc]
 
 
-class SearchBox(OnlyIds, AutocompleteSelect):
+class AutocompleteWidget(SelectedIdsMixin, AutocompleteSelect):
     """A box for one row."""
 
 
-class SearchBoxes(OnlyIds, AutocompleteSelectMultiple):
+class AutocompleteMultipleWidget(SelectedIdsMixin, AutocompleteSelectMultiple):
     """A box for several rows."""
 
 
-class ChosenRows(forms.ModelMultipleChoiceField):
+class AutocompleteMultipleField(forms.ModelMultipleChoiceField):
     """Ids of rows; nonsense is told, and never reaches the database.
 
     Django asks it for numbers that no column holds, and crashes (a single row it asks for safely).
     """
 
-    def __init__(self, queryset: Any, *, most: int | None = None, **kwargs: Any) -> None:
+    def __init__(self, queryset: Any, *, max_rows: int | None = None, **kwargs: Any) -> None:
         super().__init__(queryset, **kwargs)
-        self.most = most
+        self.most = max_rows
 
     def clean(self, value: Any) -> Any:
         ids = [each for each in self.prepare_value(value or ()) if each != ""]
         if self.most is not None and len(ids) > self.most:
             raise ValidationError(f"Choose at most {self.most}.")
         for each in ids:
-            if number(str(each)) is None:
+            if parse_id(str(each)) is None:
                 raise ValidationError(f"“{str(each)[:40]}” is no choice.")
         return super().clean(ids)
 
 
-class FindsByTyping(PageOrInlinePart):
+class AutocompleteMixin(AnyAdminBase):
     """`autocomplete_fields` that take any nonsense that is sent to them."""
 
     def formfield_for_foreignkey(
         self, db_field: models.ForeignKey, request: HttpRequest, **kwargs: Any
     ) -> forms.ModelChoiceField | None:
         return super().formfield_for_foreignkey(
-            db_field, request, **self._box(SearchBox, db_field, request), **kwargs
+            db_field, request, **self._box(AutocompleteWidget, db_field, request), **kwargs
         )
 
     def formfield_for_manytomany(
@@ -81,7 +81,11 @@ class FindsByTyping(PageOrInlinePart):
     ) -> forms.ModelMultipleChoiceField | None:
         return super().formfield_for_manytomany(
             *(db_field, request),
-            **{"form_class": ChosenRows, **self._box(SearchBoxes, db_field, request), **kwargs},
+            **{
+                "form_class": AutocompleteMultipleField,
+                **self._box(AutocompleteMultipleWidget, db_field, request),
+                **kwargs,
+            },
         )
 
     def _box(self, box: type, db_field: models.Field, request: HttpRequest) -> dict[str, Any]:
@@ -96,7 +100,7 @@ class FindsByTyping(PageOrInlinePart):
 INPUT_CLASSES = " ".join(BASE_INPUT_CLASSES)
 
 
-class DateInput(forms.DateInput):
+class NativeDateInput(forms.DateInput):
     """A day, by the browser's own means."""
 
     input_type = "date"
@@ -107,7 +111,7 @@ class DateInput(forms.DateInput):
         super().__init__(attrs, format="%Y-%m-%d")
 
 
-class TimeInput(forms.TimeInput):
+class NativeTimeInput(forms.TimeInput):
     """A time of day, by the browser's own means."""
 
     input_type = "time"
@@ -116,21 +120,21 @@ class TimeInput(forms.TimeInput):
         super().__init__({"class": INPUT_CLASSES, **(attrs or {})}, format="%H:%M:%S")
 
 
-class MomentInput(forms.SplitDateTimeWidget):
+class NativeDateTimeInput(forms.SplitDateTimeWidget):
     """A day and a time, by the browser's own means."""
 
     template_name = "office/moment.html"
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
-        forms.MultiWidget.__init__(self, [DateInput(), TimeInput()], attrs)
+        forms.MultiWidget.__init__(self, [NativeDateInput(), NativeTimeInput()], attrs)
 
 
 # Not Django's boxes with their shortcuts, which are the browser's today and now, and which tell
 # how far the browser's clock is from UTC where the page shows a center's.
-BOXES: dict[type[models.Field], dict[str, Any]] = {
-    models.DateTimeField: {"widget": MomentInput},
-    models.DateField: {"widget": DateInput},
-    models.TimeField: {"widget": TimeInput},
+DATE_AND_TIME_OVERRIDES: dict[type[models.Field], dict[str, Any]] = {
+    models.DateTimeField: {"widget": NativeDateTimeInput},
+    models.DateField: {"widget": NativeDateInput},
+    models.TimeField: {"widget": NativeTimeInput},
 }
 
 
@@ -170,7 +174,7 @@ class CappedPaginator(Paginator):
         return self.count >= self.MOST
 
 
-class ChangeList(UnfoldChangeList):
+class BackofficeChangeList(UnfoldChangeList):
     """A list that says how many it found where somebody searched or filtered, and only there."""
 
     def get_results(self, request: HttpRequest) -> None:
@@ -179,35 +183,35 @@ class ChangeList(UnfoldChangeList):
             self.full_result_count = self.result_count
 
 
-class ModelAdmin(ShowsHistory, FindsByTyping, unfold.ModelAdmin):
+class ModelAdmin(HistoryPageMixin, AutocompleteMixin, unfold.ModelAdmin):
     """A list and a page of the back office, for tables of any size."""
 
-    formfield_overrides = BOXES
+    formfield_overrides = DATE_AND_TIME_OVERRIDES
     show_full_result_count = False
     paginator = CappedPaginator
     list_per_page = 50
     list_max_show_all = 0
     # Rows that one action takes: it goes through them one by one.
-    most_at_once = 100
+    max_action_rows = 100
     # Rows that stand in the way of a deletion and are told; Django tells them all.
-    most_in_the_way = 100
+    max_protected_rows = 100
 
     def response_action(  # type: ignore[override]  # the stubs are of a later Django
         self, request: HttpRequest, queryset: models.QuerySet
     ) -> HttpResponse | None:
         """An action acts on rows of the list, on not too many, and on those only that it showed."""
         ticked = request.POST.getlist(ACTION_CHECKBOX_NAME)
-        if not self._are_ids(ticked):
-            return _nothing_done(request, "What was ticked is no row of this list.")
+        if not self._are_row_ids(ticked):
+            return _refuse_action(request, "What was ticked is no row of this list.")
         # Confirmed (Django's own page sends `post`) is what was shown, and that is ticked: "all" of
         # the list may be other rows by now.
         if "confirmed" in request.POST or "post" in request.POST:
             queryset = queryset.filter(pk__in=ticked)
         # As Django reads it.
         is_all = forms.BooleanField().to_python(request.POST.get("select_across"))
-        most = self.most_at_once
+        most = self.max_action_rows
         if (queryset.order_by()[: most + 1].count() if is_all else len(ticked)) > most:
-            return _nothing_done(
+            return _refuse_action(
                 request,
                 f"More than {most} rows are too many for one go: search or filter the list for"
                 " fewer, or go page by page.",
@@ -222,12 +226,12 @@ class ModelAdmin(ShowsHistory, FindsByTyping, unfold.ModelAdmin):
             rows = relation.related_model._default_manager.filter(
                 **{f"{relation.field.name}__in": objs}
             )
-            found = list(rows.order_by("pk")[: self.most_in_the_way + 1])
-            if len(found) > self.most_in_the_way:
+            found = list(rows.order_by("pk")[: self.max_protected_rows + 1])
+            if len(found) > self.max_protected_rows:
                 return [], {}, set(), [*map(str, found[:-1]), "and more"]
         return super().get_deleted_objects(objs, request)
 
-    def _are_ids(self, ticked: list[str]) -> bool:
+    def _are_row_ids(self, ticked: list[str]) -> bool:
         """Django would ask the database for words too, and crash."""
         lowest, highest = connection.ops.integer_field_range(self.opts.pk.get_internal_type())
         return all(
@@ -238,23 +242,23 @@ class ModelAdmin(ShowsHistory, FindsByTyping, unfold.ModelAdmin):
             for each in ticked
         )
 
-    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[ChangeList]:
-        return ChangeList
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BackofficeChangeList]:
+        return BackofficeChangeList
 
 
-def _nothing_done(request: HttpRequest, why: str) -> HttpResponse:
+def _refuse_action(request: HttpRequest, why: str) -> HttpResponse:
     messages.error(request, f"{why} Nothing was done.")
     return HttpResponseRedirect(request.get_full_path())
 
 
-class ReadsPage(PagePart):
+class PageAnnotationsMixin(ModelAdminBase):
     """A ModelAdmin that reads more about the rows of a list, once for all that a page shows.
 
     What a query would have to count for every row of the table, to show fifty of them. Stands
     before ModelAdmin among the bases.
     """
 
-    def read_page(self, request: HttpRequest, rows: list[Any]) -> None:
+    def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
         """Set on each row what its columns show."""
         raise NotImplementedError
 
@@ -266,38 +270,38 @@ class ReadsPage(PagePart):
             def get_results(self, request: HttpRequest) -> None:
                 super().get_results(request)
                 # Read into the queryset's own cache: forms of a list want a queryset.
-                reader.read_page(request, list(self.result_list))
+                reader.annotate_page(request, list(self.result_list))
 
         return PageRead
 
 
-class Rows(PaginationInlineFormSet):
+class PaginatedInlineFormSet(PaginationInlineFormSet):
     """The rows of an inline, page by page where it has `per_page`."""
 
     def get_page_num(self) -> int:
         # The theme stumbles over digits that are no numbers.
         key = self.get_pagination_key()
         asked = self.request and (self.request.GET.get(key) or self.request.POST.get(key))
-        return number(asked) or 1
+        return parse_id(asked) or 1
 
 
-class TabularInline(FindsByTyping, unfold.TabularInline, InlinePart):
-    formset = Rows
-    formfield_overrides = FORMFIELD_OVERRIDES_INLINE | BOXES
+class TabularInline(AutocompleteMixin, unfold.TabularInline, InlineAdminBase):
+    formset = PaginatedInlineFormSet
+    formfield_overrides = FORMFIELD_OVERRIDES_INLINE | DATE_AND_TIME_OVERRIDES
 
 
-class StackedInline(FindsByTyping, unfold.StackedInline, InlinePart):
-    formset = Rows
-    formfield_overrides = FORMFIELD_OVERRIDES_INLINE | BOXES
+class StackedInline(AutocompleteMixin, unfold.StackedInline, InlineAdminBase):
+    formset = PaginatedInlineFormSet
+    formfield_overrides = FORMFIELD_OVERRIDES_INLINE | DATE_AND_TIME_OVERRIDES
 
 
-class CenterClock(PagePart):
+class CenterTimeZoneMixin(ModelAdminBase):
     """A ModelAdmin whose change page shows and takes times on the clock of the row's center.
 
     Stands before ModelAdmin among the bases; `zone_of` says which clock.
     """
 
-    def zone_of(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
+    def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
         """The time zone of the center in question, None where it is not known yet (UTC then)."""
         raise NotImplementedError
 
@@ -308,7 +312,7 @@ class CenterClock(PagePart):
         form_url: str = "",
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
-        zone = self.zone_of(request, object_id)
+        zone = self.get_time_zone(request, object_id)
         with timezone.override(zone or timezone.get_current_timezone()):
             response = super().changeform_view(request, object_id, form_url, extra_context)
             # A template is filled in after the view: too late for the clock.
@@ -317,7 +321,7 @@ class CenterClock(PagePart):
         return response
 
 
-class ReadOnly(PageOrInlinePart):
+class ReadOnlyMixin(AnyAdminBase):
     """Nothing is added, changed or deleted by hand."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
@@ -330,7 +334,7 @@ class ReadOnly(PageOrInlinePart):
         return False
 
 
-class SavesWhatChanged(PagePart):
+class SaveChangedFieldsMixin(ModelAdminBase):
     """A ModelAdmin that writes only the columns that were typed into.
 
     What else stands in the row (counters, a password) may have moved while the page was open, and

@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, reverse
 
 # Title; then each page with its symbol, the name of its address and who sees it.
-GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
+MENU: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
     (
         "",
         (
@@ -93,23 +93,23 @@ GROUPS: tuple[tuple[str, tuple[tuple[str, str, str, str], ...]], ...] = (
 )
 
 
-def navigation(request: HttpRequest) -> list[dict[str, Any]]:
+def build_navigation(request: HttpRequest) -> list[dict[str, Any]]:
     """The groups of the side bar with the pages that this member of staff may open."""
     groups: list[dict[str, Any]] = []
-    for title, pages in GROUPS:
+    for title, pages in MENU:
         items = [
             {"title": name, "icon": symbol, "link": link}
             for name, symbol, address, permission in pages
             if not permission or request.user.has_perm(permission)
-            if (link := _address(address))
+            if (link := _get_url(address))
         ]
         if items:
             groups.append({"title": title, "separator": bool(groups), "items": items})
-    _mark(request, [item for group in groups for item in group["items"]])
+    _mark_active_item(request, [item for group in groups for item in group["items"]])
     return groups
 
 
-def _mark(request: HttpRequest, items: list[dict[str, Any]]) -> None:
+def _mark_active_item(request: HttpRequest, items: list[dict[str, Any]]) -> None:
     """The one page that is open: of several whose address fits, the longest."""
     home = reverse("admin:index")
     fit = [
@@ -122,7 +122,7 @@ def _mark(request: HttpRequest, items: list[dict[str, Any]]) -> None:
         item["active"] = item["link"] == open_one
 
 
-def _address(name: str) -> str | None:
+def _get_url(name: str) -> str | None:
     try:
         return reverse(f"admin:{name}")
     except NoReverseMatch:

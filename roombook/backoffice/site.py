@@ -13,13 +13,13 @@ from django.urls import reverse
 from unfold.sites import UnfoldAdminSite
 
 
-class BackOfficeConfig(AdminConfig):
+class BackofficeAdminConfig(AdminConfig):
     """Django's admin with our site as `admin.site`."""
 
-    default_site = "roombook.backoffice.site.BackOffice"
+    default_site = "roombook.backoffice.site.BackofficeSite"
 
 
-class Choices(AutocompleteJsonView):
+class AutocompleteView(AutocompleteJsonView):
     """What a box that finds by typing offers: rows that many places have are told with theirs."""
 
     def get_queryset(self) -> QuerySet:
@@ -32,13 +32,13 @@ class Choices(AutocompleteJsonView):
         return {**told, "text": getattr(obj, "full_name", "") or told["text"]}
 
 
-class BackOffice(UnfoldAdminSite):
+class BackofficeSite(UnfoldAdminSite):
     """The site under /admin/; settings.UNFOLD says how it looks."""
 
     index_title = "Today"
 
     def autocomplete_view(self, request: HttpRequest) -> HttpResponseBase:
-        return Choices.as_view(admin_site=self)(request)
+        return AutocompleteView.as_view(admin_site=self)(request)
 
     def search(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
@@ -52,12 +52,12 @@ class BackOffice(UnfoldAdminSite):
         """The theme's page, with the limit of failed sign-ins on what is typed as old password."""
         from django.contrib.auth.views import PasswordChangeView
 
-        from accounts.forms import OwnPasswordForm
-        from roombook.middleware import client_address
+        from accounts.forms import OwnPasswordChangeForm
+        from roombook.middleware import get_client_address
 
         request.current_app = self.name
         view = PasswordChangeView.as_view(
-            form_class=partial(OwnPasswordForm, network_address=client_address(request)),
+            form_class=partial(OwnPasswordChangeForm, network_address=get_client_address(request)),
             success_url=reverse(f"{self.name}:password_change_done"),
             extra_context={**self.each_context(request), **(extra_context or {})},
         )
@@ -68,13 +68,13 @@ class BackOffice(UnfoldAdminSite):
 # Files of ours on every page; settings.UNFOLD names these.
 
 
-def icon(request: HttpRequest) -> str:
+def get_icon_url(request: HttpRequest) -> str:
     return static("roombook/icon.svg")
 
 
-def styles(request: HttpRequest) -> str:
+def get_stylesheet_url(request: HttpRequest) -> str:
     return static("roombook/office.css")
 
 
-def script(request: HttpRequest) -> str:
+def get_script_url(request: HttpRequest) -> str:
     return static("roombook/live.js")

@@ -9,8 +9,8 @@ if TYPE_CHECKING:
     from django.contrib.admin import ModelAdmin
     from django.contrib.admin.options import BaseModelAdmin, InlineModelAdmin
 
-    PageOrInlinePart = BaseModelAdmin[Any]
-    PagePart = ModelAdmin[Any]
-    InlinePart = InlineModelAdmin[Any, Any]
+    AnyAdminBase = BaseModelAdmin[Any]
+    ModelAdminBase = ModelAdmin[Any]
+    InlineAdminBase = InlineModelAdmin[Any, Any]
 else:
-    PageOrInlinePart = PagePart = InlinePart = object
+    AnyAdminBase = ModelAdminBase = InlineAdminBase = object

@@ -25,9 +25,9 @@ from django.db.models import Expression, Field, ForeignObject, Lookup
 from django.db.models import query as django_query
 from django.db.transaction import TransactionManagementError
 
-from roombook.db.transactions import TryAgain
+from roombook.db.transactions import RetryTransaction
 
-Row = TypeVar("Row")
+RowT = TypeVar("RowT")
 
 
 class Param(Expression):
@@ -56,32 +56,32 @@ class Param(Expression):
         return values if connection.vendor == "postgresql" else json.dumps(values)
 
 
-def number(name: str) -> Any:
+def int_param(name: str) -> Any:
     return Param(name, models.IntegerField())
 
 
-def real(name: str) -> Any:
+def float_param(name: str) -> Any:
     return Param(name, models.FloatField())
 
 
-def moment(name: str) -> Any:
+def datetime_param(name: str) -> Any:
     return Param(name, models.DateTimeField())
 
 
-def text(name: str) -> Any:
+def text_param(name: str) -> Any:
     return Param(name, models.TextField())
 
 
-def uuid(name: str) -> Any:
+def uuid_param(name: str) -> Any:
     return Param(name, models.UUIDField())
 
 
-def numbers(name: str) -> Any:
+def int_list_param(name: str) -> Any:
     """Some numbers, for the look-up `any_of`: `filter(pk__any_of=numbers("rooms"))`."""
     return Param(name, models.IntegerField(), many=True)
 
 
-def texts(name: str) -> Any:
+def text_list_param(name: str) -> Any:
     """Some texts, for the look-up `any_of`."""
     return Param(name, models.TextField(), many=True)
 
@@ -106,7 +106,7 @@ class AnyOf(Lookup):
         return f"{left} {how % right}", (*params, *more)
 
 
-class Prepared(Generic[Row]):
+class CompiledQueryFunction(Generic[RowT]):
     """A question by the function that writes it.
 
     Positional arguments go to that function, as the statement's words depend on them (the number
@@ -116,41 +116,46 @@ class Prepared(Generic[Row]):
     LIMIT = 256
 
     def __init__(
-        self, write: Callable[..., "models.QuerySet[Any, Row]"], *, keeps_plan: bool
+        self, write: Callable[..., "models.QuerySet[Any, RowT]"], *, keep_plan: bool
     ) -> None:
         functools.update_wrapper(self, write)
         self._question = functools.lru_cache(self.LIMIT)(
-            lambda *how: Question(write(*how), keeps_plan=keeps_plan)
+            lambda *how: CompiledQuery(write(*how), keep_plan=keep_plan)
         )
 
-    def __call__(self, *how: Any, **values: Any) -> list[Row]:
+    def __call__(self, *how: Any, **values: Any) -> list[RowT]:
         return list(self._question(*how).ask(values))
 
-    def first(self, *how: Any, **values: Any) -> Row | None:
+    def first(self, *how: Any, **values: Any) -> RowT | None:
         """The first row, or None; the question itself says how many it wants."""
         return next(iter(self._question(*how).ask(values)), None)
 
 
-def prepared(write: Callable[..., "models.QuerySet[Any, Row]"]) -> Prepared[Row]:
-    return Prepared(write, keeps_plan=True)
+def compiled_query(
+    *, keep_plan: bool
+) -> Callable[[Callable[..., "models.QuerySet[Any, RowT]"]], CompiledQueryFunction[RowT]]:
+    """Compile the queryset that the function returns once per process.
 
-
-def written_once(write: Callable[..., "models.QuerySet[Any, Row]"]) -> Prepared[Row]:
-    """`prepared`, but planned anew each time: where the best plan depends on the values.
-
-    Also where nothing may be taken for "there is none" in error: a kept plan looks at the database
-    before it waits for a migration that holds the table, and finds nothing in one written anew.
+    With `keep_plan`, PostgreSQL keeps the plan too. Without, it plans each execution: use that if
+    the best plan depends on the values, or if an empty answer must not be wrong: a kept plan
+    looks at the table before it waits for a migration that rewrites it, and then finds no rows.
     """
-    return Prepared(write, keeps_plan=False)
+
+    def decorate(
+        build: Callable[..., "models.QuerySet[Any, RowT]"],
+    ) -> CompiledQueryFunction[RowT]:
+        return CompiledQueryFunction(build, keep_plan=keep_plan)
+
+    return decorate
 
 
-NUMBERS = itertools.count(1)
+STATEMENT_NUMBERS = itertools.count(1)
 # feature_not_supported: a migration changed the type of a column that a kept plan answers with.
 # invalid_sql_statement_name: the server has forgotten it, such as after DEALLOCATE ALL.
-OUTDATED = {"0A000", "26000"}
+STALE_PLAN_CODES = {"0A000", "26000"}
 
 
-def numbered(sql: str) -> str:
+def with_numbered_placeholders(sql: str) -> str:
     """The statement with its places as PostgreSQL names them: `$1`, `$2`."""
     places = itertools.count(1)
     return re.sub("%[s%]", lambda match: "%" if match[0] == "%%" else f"${next(places)}", sql)
@@ -162,12 +167,12 @@ class Statement:
     It asks the database that it was written for, in each process once.
     """
 
-    def __init__(self, sql: str, params: Sequence[Any], *, using: str, keeps_plan: bool) -> None:
+    def __init__(self, sql: str, params: Sequence[Any], *, using: str, keep_plan: bool) -> None:
         self.sql = sql
         self.params = params
         self.using = using
-        self.keeps_plan = keeps_plan
-        self.name = f"roombook_{next(NUMBERS)}"
+        self.keep_plan = keep_plan
+        self.name = f"roombook_{next(STATEMENT_NUMBERS)}"
         self.places = f" ({', '.join(['%s'] * len(params))})" if params else ""
 
     def execute(self, values: Mapping[str, Any]) -> tuple[list[Any], int]:
@@ -182,36 +187,38 @@ class Statement:
             try:
                 cursor.execute(known or self.sql, bound)
             except DatabaseError as error:
-                if not known or getattr(error.__cause__, "pgcode", None) not in OUTDATED:
+                if not known or getattr(error.__cause__, "pgcode", None) not in STALE_PLAN_CODES:
                     raise
                 # Nothing is prepared on this connection any more; it ends with the request.
                 connection.prepared = None
                 connection.close_at = 0.0
                 if connection.in_atomic_block:
-                    raise TryAgain from error
+                    raise RetryTransaction from error
                 cursor.execute(self.sql, bound)
             return cursor.fetchall() if cursor.description else [], cursor.rowcount
 
     def _known_as(self, connection: Any, cursor: Any) -> str:
         """What executes the statement as this connection's server has prepared it."""
         prepared = getattr(connection, "prepared", None)
-        if prepared is None or not self.keeps_plan:
+        if prepared is None or not self.keep_plan:
             return ""
         if self.name not in prepared:
             # Past the log of statements: it is no question, and comes once a connection.
             with connection.wrap_database_errors:
-                cursor.cursor.execute(f"PREPARE {self.name} AS {numbered(self.sql)}")
+                cursor.cursor.execute(
+                    f"PREPARE {self.name} AS {with_numbered_placeholders(self.sql)}"
+                )
             prepared.add(self.name)
         return f"EXECUTE {self.name}{self.places}"
 
 
-class Question(Statement):
+class CompiledQuery(Statement):
     """The statement of a queryset, and the way from rows to results."""
 
-    def __init__(self, queryset: Any, *, keeps_plan: bool) -> None:
+    def __init__(self, queryset: Any, *, keep_plan: bool) -> None:
         assert not queryset._prefetch_related_lookups, "prefetches are questions of their own"
         compiler = queryset.query.get_compiler(using=queryset.db)
-        super().__init__(*compiler.as_sql(), using=queryset.db, keeps_plan=keeps_plan)
+        super().__init__(*compiler.as_sql(), using=queryset.db, keep_plan=keep_plan)
         self.locks = queryset.query.select_for_update
         columns = [column for column, *_ in compiler.select[: compiler.col_count]]
         self.converters = compiler.get_converters(columns)

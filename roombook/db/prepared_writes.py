@@ -120,7 +120,7 @@ def _insert(
     if unless_there:
         # Not Django's IGNORE: on SQLite that forgives rows that break a rule, too.
         text += " ON CONFLICT DO NOTHING"
-    return Statement(text, params, using=using, keeps_plan=True)
+    return Statement(text, params, using=using, keep_plan=True)
 
 
 @functools.lru_cache
@@ -133,7 +133,7 @@ def _update(rows: "models.QuerySet[Any, Any]", becomes: Mapping[str, Any]) -> St
     query: Any = rows.query.chain(sql.UpdateQuery)
     query.add_update_values(becomes)
     text, params = query.get_compiler(using=rows.db).as_sql()
-    return Statement(text, params, using=rows.db, keeps_plan=True)
+    return Statement(text, params, using=rows.db, keep_plan=True)
 
 
 def _cells(model: type[models.Model], columns: tuple[str, ...]) -> dict[str, Cell]:

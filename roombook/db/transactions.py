@@ -9,14 +9,14 @@ from django.db import OperationalError, connection, transaction
 P = ParamSpec("P")
 R = TypeVar("R")
 
-TRIES = 4
+MAX_ATTEMPTS = 4
 # serialization_failure, deadlock_detected: PostgreSQL's own words for "run it again".
 # Not 55P03, lock_not_available: it comes after four seconds of waiting (`lock_timeout`), and four
 # tries of that would keep a customer and a worker for sixteen. They are told to try again instead.
-TRANSIENT = {"40001", "40P01"}
+RETRYABLE_CODES = {"40001", "40P01"}
 
 
-class TryAgain(OperationalError):
+class RetryTransaction(OperationalError):
     """What failed for a reason that is gone by now, and would do in a transaction of its own."""
 
 
@@ -29,19 +29,22 @@ def in_transaction(function: Callable[P, R]) -> Callable[P, R]:
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        for attempt in range(1, TRIES + 1):
+        for attempt in range(1, MAX_ATTEMPTS + 1):
             try:
                 with transaction.atomic():
                     return function(*args, **kwargs)
             except OperationalError as error:
-                may_retry = attempt < TRIES and not connection.in_atomic_block
-                if not (may_retry and is_transient(error)):
+                may_retry = attempt < MAX_ATTEMPTS and not connection.in_atomic_block
+                if not (may_retry and is_retryable(error)):
                     raise
         raise AssertionError("unreachable")
 
     return wrapper
 
 
-def is_transient(error: OperationalError) -> bool:
+def is_retryable(error: OperationalError) -> bool:
     """Whether the database only asked for another try."""
-    return isinstance(error, TryAgain) or getattr(error.__cause__, "pgcode", None) in TRANSIENT
+    return (
+        isinstance(error, RetryTransaction)
+        or getattr(error.__cause__, "pgcode", None) in RETRYABLE_CODES
+    )

@@ -33,16 +33,16 @@ from django.urls import path, reverse
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminFileFieldWidget
 
-from roombook.backoffice.typing_bases import PagePart
+from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.imports import files
 from roombook.imports.checking import Check
 from roombook.imports.exporting import Export
-from roombook.imports.files import BadFile
+from roombook.imports.files import InvalidFile
 from roombook.imports.models import Upload
 from roombook.imports.plan import Checked, Origin, Plan
-from roombook.imports.sheet import Allowed, Sheet
-from roombook.imports.writing import Refused, write
-from roombook.middleware import client_address
+from roombook.imports.sheet import ImportRights, SpreadsheetResource
+from roombook.imports.writing import ImportRefused, write
+from roombook.middleware import get_client_address
 
 logger = logging.getLogger(__name__)
 
@@ -74,10 +74,10 @@ class FileForm(forms.Form):
         return file
 
 
-class ImportsAndExports(PagePart):
+class ImportExportAdminMixin(ModelAdminBase):
     """A ModelAdmin with pages to import and export; `sheet` says what. Stands before ModelAdmin."""
 
-    sheet: type[Sheet]
+    sheet: type[SpreadsheetResource]
     change_list_template = "imports/change_list.html"
 
     def get_urls(self) -> list[Any]:
@@ -95,7 +95,7 @@ class Pages:
 
     def __init__(self, model_admin: Any) -> None:
         self.model_admin = model_admin
-        self.sheet: type[Sheet] = model_admin.sheet
+        self.sheet: type[SpreadsheetResource] = model_admin.sheet
         self.site = model_admin.admin_site
 
     def urls(self) -> list[Any]:
@@ -165,11 +165,11 @@ class Pages:
         upload = self._upload(request, pk)
         return self._told(self._check(request, allowed, upload))
 
-    def _check(self, request: HttpRequest, allowed: Allowed, upload: Upload) -> News:
+    def _check(self, request: HttpRequest, allowed: ImportRights, upload: Upload) -> News:
         check = Check(self.sheet(allowed), bytes(upload.content))
         try:
             yield from _progress(check)
-        except BadFile as error:
+        except InvalidFile as error:
             yield {"html": self._fragment(request, "bad_file", upload, why=str(error))}
         else:
             yield {"html": self._preview(request, upload, check.plan)}
@@ -204,11 +204,13 @@ class Pages:
         upload = self._upload(request, pk)
         return self._told(self._write(request, allowed, upload, request.POST.get("digest", "")))
 
-    def _write(self, request: HttpRequest, allowed: Allowed, upload: Upload, digest: str) -> News:
+    def _write(
+        self, request: HttpRequest, allowed: ImportRights, upload: Upload, digest: str
+    ) -> News:
         check = Check(self.sheet(allowed), bytes(upload.content))
         try:
             yield from _progress(check)
-        except BadFile as error:
+        except InvalidFile as error:
             yield {"html": self._fragment(request, "bad_file", upload, why=str(error))}
             return
         sheet, plan = check.sheet, check.plan
@@ -221,12 +223,12 @@ class Pages:
             file=upload.file_name,
             at=timezone.now(),
             actor=request.user,
-            address=client_address(request) or None,
+            address=get_client_address(request) or None,
             request=request,
         )
         try:
             write(sheet, plan, origin)
-        except Refused as refused:
+        except ImportRefused as refused:
             yield {"html": self._fragment(request, "refused", upload, why=str(refused))}
             return
         upload.delete()
@@ -294,7 +296,7 @@ class Pages:
         else:
             try:
                 file = export.xlsx()
-            except BadFile as error:
+            except InvalidFile as error:
                 return self._page(
                     request, "imports/export.html", title="Export", why=str(error), links=[]
                 )
@@ -311,7 +313,7 @@ class Pages:
             kept.pop(name, None)
         return kept
 
-    def _listed(self, request: HttpRequest, sheet: Sheet, params: QueryDict) -> Any:
+    def _listed(self, request: HttpRequest, sheet: SpreadsheetResource, params: QueryDict) -> Any:
         """The rows that may be exported, narrowed down as the list is."""
         rows = sheet.exported()
         filters = self._filters(params)
@@ -325,7 +327,7 @@ class Pages:
 
     # What the pages share
 
-    def _may(self, request: HttpRequest, what: str) -> Allowed:
+    def _may(self, request: HttpRequest, what: str) -> ImportRights:
         allowed = self.sheet.allowed_for(request.user)
         if not getattr(allowed, what):
             raise PermissionDenied

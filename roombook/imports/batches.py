@@ -15,7 +15,9 @@ def batches(items: Iterable[Any]) -> Iterator[list[Any]]:
         yield batch
 
 
-def rows_where(rows: QuerySet[Any, Any], column: str, values: Iterable[Any]) -> Iterator[Any]:
+def iterate_rows_where(
+    rows: QuerySet[Any, Any], column: str, values: Iterable[Any]
+) -> Iterator[Any]:
     """The rows whose column has one of these values."""
     for batch in batches(sorted(values)):
         yield from rows.filter(**{f"{column}__in": batch})

@@ -16,13 +16,13 @@ from typing import Any
 from import_export.fields import Field
 from import_export.widgets import Widget
 
-from roombook.imports.files import Cell, NumberCell, plain, tidy
+from roombook.imports.files import Cell, NumberCell, format_number, normalize_cell
 
 HIGHEST = 2**31 - 1
 NOTHING = (None, "")
 
 
-class Kind(Widget):
+class CellWidget(Widget):
     """How one kind of value is written; the base is text."""
 
     # For the people who write the cells.
@@ -34,18 +34,18 @@ class Kind(Widget):
         return str(value)
 
     def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
-        return "" if value is None else tidy(str(value))
+        return "" if value is None else normalize_cell(str(value))
 
     def cell(self, value: Any, text: str) -> Cell:
         """The value as a workbook's cell, beside how it was rendered."""
         return text
 
 
-class Text(Kind):
+class TextWidget(CellWidget):
     pass
 
 
-class Plain(Kind):
+class ValueWidget(CellWidget):
     """What is no text: not guarded, and an empty cell is no value."""
 
     is_text = False
@@ -60,7 +60,7 @@ class Plain(Kind):
         return value if text else None
 
 
-class Flag(Plain):
+class BooleanWidget(ValueWidget):
     """true or false."""
 
     how = "true or false"
@@ -77,7 +77,7 @@ class Flag(Plain):
         return "" if value is None else "true" if value else "false"
 
 
-class Whole(Plain):
+class IntegerWidget(ValueWidget):
     """A whole number from 0."""
 
     how = "a whole number"
@@ -90,7 +90,7 @@ class Whole(Plain):
         return int(text)
 
 
-class Exact(Plain):
+class DecimalWidget(ValueWidget):
     """A decimal with a fixed number of places; more are refused, never rounded."""
 
     def __init__(self, places: int) -> None:
@@ -114,7 +114,7 @@ class Exact(Plain):
         return Decimal(text) if text else None
 
 
-class Measure(Plain):
+class FloatWidget(ValueWidget):
     """A floating-point number."""
 
     how = "a number such as 39.7433"
@@ -126,10 +126,10 @@ class Measure(Plain):
         return float(text)
 
     def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
-        return "" if value is None else plain(repr(float(value)))
+        return "" if value is None else format_number(repr(float(value)))
 
 
-class Day(Plain):
+class DateWidget(ValueWidget):
     """2027-03-01."""
 
     how = "a day such as 2027-03-01"
@@ -148,7 +148,7 @@ class Day(Plain):
         return "" if value is None else value.isoformat()
 
 
-def moment(text: str) -> dt.datetime:
+def parse_datetime(text: str) -> dt.datetime:
     """A time as it is written, with its offset if it has one."""
     pattern = r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d(?:\.\d{1,6})?)?(?: ?[+-]\d\d:\d\d| ?Z)?"
     try:
@@ -159,20 +159,20 @@ def moment(text: str) -> dt.datetime:
     raise ValueError("Write a time such as 2027-03-01T09:00.")
 
 
-def told(when: dt.datetime) -> str:
+def format_datetime(when: dt.datetime) -> str:
     """A time without seconds that nobody wrote."""
     if when.microsecond:
         return when.isoformat()
     return when.isoformat(timespec="seconds" if when.second else "minutes")
 
 
-class Moment(Plain):
+class DateTimeWidget(ValueWidget):
     """A moment that belongs to no center: 2027-03-01T09:00Z."""
 
     how = "a time such as 2027-03-01T09:00Z (without Z: UTC too)"
 
     def read(self, text: str) -> dt.datetime:
-        found = moment(text)
+        found = parse_datetime(text)
         try:
             return found.astimezone(dt.UTC) if found.tzinfo else found.replace(tzinfo=dt.UTC)
         except OverflowError as error:
@@ -181,13 +181,13 @@ class Moment(Plain):
     def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
         if value is None:
             return ""
-        return told(value.astimezone(dt.UTC)).replace("+00:00", "Z")
+        return format_datetime(value.astimezone(dt.UTC)).replace("+00:00", "Z")
 
     def cell(self, value: Any, text: str) -> Cell:
         return text
 
 
-class Choice(Kind):
+class ChoiceWidget(CellWidget):
     """One of a few words."""
 
     def __init__(self, choices: Iterable[str]) -> None:
@@ -204,14 +204,14 @@ class Choice(Kind):
 # --- several in one cell ------------------------------------------------------------------------
 
 
-def joined(texts: Iterable[str]) -> str:
+def join_list(texts: Iterable[str]) -> str:
     """Several texts in one cell, semicolons between them; `parted` gives them back."""
     line = io.StringIO()
     csv.writer(line, delimiter=";", lineterminator="").writerow(texts)
     return line.getvalue().replace(";", "; ") if '"' not in line.getvalue() else line.getvalue()
 
 
-def parted(cell: str) -> list[str]:
+def split_list(cell: str) -> list[str]:
     try:
         lines = csv.reader(io.StringIO(cell), delimiter=";", skipinitialspace=True, strict=True)
         parts = [part.strip() for line in lines for part in line]
@@ -223,10 +223,10 @@ def parted(cell: str) -> list[str]:
 class Column(Field):
     """A column of a sheet: an attribute of the row, and how it is written."""
 
-    widget: Kind
+    widget: CellWidget
 
     def __init__(
-        self, attribute: str, kind: Kind | None = None, *, how: str = "", **kwargs: Any
+        self, attribute: str, kind: CellWidget | None = None, *, how: str = "", **kwargs: Any
     ) -> None:
-        super().__init__(attribute=attribute, widget=kind or Text(), **kwargs)
+        super().__init__(attribute=attribute, widget=kind or TextWidget(), **kwargs)
         self.how = how or self.widget.how

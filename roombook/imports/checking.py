@@ -14,16 +14,16 @@ from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
 from roombook.ids import is_id
 from roombook.imports import constraints, files
 from roombook.imports.batches import batches
-from roombook.imports.files import BadFile, Row, Table
+from roombook.imports.files import InvalidFile, Row, Table
 from roombook.imports.plan import Checked, Plan
-from roombook.imports.sheet import SHEETS, Cells, Sheet
-from roombook.spreadsheets import unguarded
+from roombook.imports.sheet import RESOURCES, Cells, SpreadsheetResource
+from roombook.spreadsheets import unescape_formula
 
 # So often it is told how far the check is.
 STEP = 200
 # How like a column's name another must be to be offered instead: a slip of the hand, no other word.
 ALIKE = 0.8
-NEEDED = "This needs a value."
+REQUIRED_MESSAGE = "This needs a value."
 
 # What is wrong, by attribute.
 Errors = dict[str, Any]
@@ -32,7 +32,7 @@ Errors = dict[str, Any]
 class Check:
     """One file. Go through its `steps`; after that `plan` says what would become of its rows."""
 
-    def __init__(self, sheet: Sheet, content: bytes) -> None:
+    def __init__(self, sheet: SpreadsheetResource, content: bytes) -> None:
         self.sheet, self.content = sheet, content
         self.plan = Plan([])
         # The stored rows that the file speaks of and that may be changed, by their ids.
@@ -68,7 +68,7 @@ class Check:
     def _unguarded(self, row: Row) -> Row:
         columns = self.sheet.fields
         cells = {
-            name: unguarded(text) if columns[name].widget.is_text else text
+            name: unescape_formula(text) if columns[name].widget.is_text else text
             for name, text in row.cells.items()
         }
         return dataclasses.replace(row, cells=cells)
@@ -193,10 +193,10 @@ class Check:
             errors = error.update_error_dict(errors)
         for name, found in errors.items():
             if all(each.code in ("blank", "null") for each in found):
-                errors[name] = [ValidationError(NEEDED)]
+                errors[name] = [ValidationError(REQUIRED_MESSAGE)]
         for field in self._needed:
             if getattr(instance, field.attname) is None:
-                errors.setdefault(field.name, [ValidationError(NEEDED)])
+                errors.setdefault(field.name, [ValidationError(REQUIRED_MESSAGE)])
         return errors
 
     def _wrong_row(self, checked: Checked) -> Errors:
@@ -208,7 +208,7 @@ class Check:
         except ValidationError as error:
             errors = error.update_error_dict(errors)
         # The model's own words come first, where both judge the same.
-        for constraint, about in constraints.violated(instance):
+        for constraint, about in constraints.get_violated_checks(instance):
             if not errors.keys() & set(about):
                 why = constraint.get_violation_error_message()
                 errors[self._where(instance, about)] = ValidationError(why)
@@ -252,13 +252,13 @@ class Check:
         return sorted(told, key=lambda each: order.index(each[0]) if each[0] in order else 0)
 
 
-def check_header(sheet: Sheet, table: Table) -> None:
+def check_header(sheet: SpreadsheetResource, table: Table) -> None:
     """Whether the file is one of this sheet's; BadFile says what is wrong with its columns."""
     known = sheet.columns()
-    others = [each for each in SHEETS.values() if each.name != sheet.name]
+    others = [each for each in RESOURCES.values() if each.name != sheet.name]
     by_name = {files.name_of(each.name): each for each in others}
     if table.sheet and (other := by_name.get(files.name_of(table.sheet))):
-        raise BadFile(
+        raise InvalidFile(
             f'The sheet is called "{table.sheet}": this is where {sheet.name} go,'
             f" {other.name} have a page of their own."
         )
@@ -272,9 +272,9 @@ def check_header(sheet: Sheet, table: Table) -> None:
         alike = [each for each in others if set(table.columns) <= set(each.columns())]
         if alike:
             text += f" They are those of {alike[0].name}, which have a page of their own."
-        raise BadFile(f"{text} There are: {', '.join(known)}.")
+        raise InvalidFile(f"{text} There are: {', '.join(known)}.")
     if "id" not in table.columns:
         missing = [group for group in sheet.needed if not set(group) & set(table.columns)]
         if missing:
             told = [" or ".join(f'"{name}"' for name in group) for group in missing]
-            raise BadFile(f"Missing columns: {', '.join(told)}.")
+            raise InvalidFile(f"Missing columns: {', '.join(told)}.")

@@ -18,21 +18,21 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 }
 
 
-def violated(instance: Model) -> Iterator[tuple[CheckConstraint, list[str]]]:
+def get_violated_checks(instance: Model) -> Iterator[tuple[CheckConstraint, list[str]]]:
     """The checks that a row fails, each with the fields that it is about."""
     for constraint in instance._meta.constraints:
         if not isinstance(constraint, CheckConstraint):
             continue
         condition = constraint.condition
         assert isinstance(condition, Q), "Conditions are Q: others could not be judged here."
-        if judged(condition, instance) is False:
-            yield constraint, list(dict.fromkeys(fields_of(condition)))
+        if evaluate_condition(condition, instance) is False:
+            yield constraint, list(dict.fromkeys(get_condition_fields(condition)))
 
 
-def judged(node: Q, instance: Model) -> bool | None:
+def evaluate_condition(node: Q, instance: Model) -> bool | None:
     """True, False, or None for unknown."""
     found = [
-        judged(child, instance) if isinstance(child, Q) else _compared(child, instance)
+        evaluate_condition(child, instance) if isinstance(child, Q) else _compared(child, instance)
         for child in node.children
     ]
     decisive = node.connector == Q.OR
@@ -64,9 +64,9 @@ def _value(wanted: Any, instance: Model) -> Any:
     return getattr(instance, cast("Any", wanted).name) if isinstance(wanted, F) else wanted
 
 
-def fields_of(node: Any) -> Iterator[str]:
+def get_condition_fields(node: Any) -> Iterator[str]:
     for child in node.children:
         if isinstance(child, Q):
-            yield from fields_of(child)
+            yield from get_condition_fields(child)
         else:
             yield child[0].partition("__")[0]

@@ -7,9 +7,9 @@ from django.db.models import QuerySet
 
 from roombook.imports import files
 from roombook.imports.batches import BATCH, batches
-from roombook.imports.files import BadFile
-from roombook.imports.sheet import Sheet
-from roombook.spreadsheets import guarded
+from roombook.imports.files import InvalidFile
+from roombook.imports.sheet import SpreadsheetResource
+from roombook.spreadsheets import escape_formula
 
 
 class Export:
@@ -17,7 +17,7 @@ class Export:
 
     def __init__(
         self,
-        sheet: Sheet,
+        sheet: SpreadsheetResource,
         rows: QuerySet[Any] | None = None,
         *,
         by: Any = None,
@@ -34,7 +34,7 @@ class Export:
 
     def xlsx(self) -> IO[bytes]:
         if self.rows.order_by()[: files.MAX_ROWS + 1].count() > files.MAX_ROWS:
-            raise BadFile(f"These are more than {files.MAX_ROWS:,} rows: export them as CSV.")
+            raise InvalidFile(f"These are more than {files.MAX_ROWS:,} rows: export them as CSV.")
         cells = map(self._cells, self._instances())
         return files.workbook(self.sheet.name, self.sheet.columns(), cells)
 
@@ -52,7 +52,7 @@ class Export:
         line = []
         for column in self.sheet.in_order():
             text = self.sheet.told(column.column_name, instance)
-            line.append(guarded(text) if column.widget.is_text else text)
+            line.append(escape_formula(text) if column.widget.is_text else text)
         return line
 
     def _cells(self, instance: Any) -> list[files.Cell]:

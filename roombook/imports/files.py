@@ -33,7 +33,7 @@ XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 ZIP, OLE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 
 
-class BadFile(ValueError):
+class InvalidFile(ValueError):
     """The file as a whole cannot be taken; the message says why, and what to do."""
 
 
@@ -44,7 +44,7 @@ class NumberCell(str):
 
     @property
     def shown(self) -> str:
-        return plain(f"{float(self):.15g}")
+        return format_number(f"{float(self):.15g}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +71,13 @@ class Table:
 def read(content: bytes, *, columns: Iterable[str], sheet: str) -> Table:
     """The rows of a file; `columns` and `sheet` tell what is looked for, and bind nobody."""
     if len(content) > MAX_BYTES:
-        raise BadFile(f"The file is larger than {MAX_BYTES // 2**20} MB: split it.")
+        raise InvalidFile(f"The file is larger than {MAX_BYTES // 2**20} MB: split it.")
     if not content.strip():
-        raise BadFile("The file is empty.")
+        raise InvalidFile("The file is empty.")
     if content.startswith(ZIP):
         return _read_workbook(content, sheet)
     if content.startswith(OLE):
-        raise BadFile(
+        raise InvalidFile(
             "This is an old .xls workbook, or one with a password: save it as .xlsx without one."
         )
     return _read_csv(_decoded(content), set(columns))
@@ -85,12 +85,12 @@ def read(content: bytes, *, columns: Iterable[str], sheet: str) -> Table:
 
 def _decoded(content: bytes) -> str:
     if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise BadFile('The text is in UTF-16: save it as "CSV UTF-8".')
+        raise InvalidFile('The text is in UTF-16: save it as "CSV UTF-8".')
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = content[: error.start].count(b"\n") + 1
-        raise BadFile(
+        raise InvalidFile(
             f'The text is not in UTF-8 (line {line}): save it as "CSV UTF-8", or as .xlsx.'
         ) from error
 
@@ -102,7 +102,7 @@ def _read_csv(text: str, known: set[str]) -> Table:
         return _table(enumerate(lines, 1))
     except csv.Error as error:
         why = "a cell is too long" if "field limit" in str(error) else str(error)
-        raise BadFile(f"The CSV cannot be read at line {lines.line_num}: {why}.") from error
+        raise InvalidFile(f"The CSV cannot be read at line {lines.line_num}: {why}.") from error
 
 
 def _delimiter(text: str, known: set[str]) -> str:
@@ -122,20 +122,20 @@ def _read_workbook(content: bytes, wanted: str) -> Table:
     try:
         with zipfile.ZipFile(io.BytesIO(content)) as packed:
             if sum(entry.file_size for entry in packed.infolist()) > MAX_UNPACKED:
-                raise BadFile("The workbook is too large: split it.")
+                raise InvalidFile("The workbook is too large: split it.")
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True)
         try:
             sheet = _sheet(book, wanted)
             return _table(_lines(sheet), sheet=sheet.title)
         finally:
             book.close()
-    except BadFile:
+    except InvalidFile:
         raise
     except (InvalidFileException, zipfile.BadZipFile, KeyError) as error:
-        raise BadFile("This is neither CSV nor an .xlsx workbook.") from error
+        raise InvalidFile("This is neither CSV nor an .xlsx workbook.") from error
     # A damaged workbook fails in openpyxl wherever it likes.
     except Exception as error:
-        raise BadFile("The workbook cannot be read: it is damaged.") from error
+        raise InvalidFile("The workbook cannot be read: it is damaged.") from error
 
 
 def _sheet(book: Any, wanted: str) -> Any:
@@ -144,7 +144,7 @@ def _sheet(book: Any, wanted: str) -> Any:
         return named[0]
     if len(book.worksheets) != 1:
         names = ", ".join(f'"{each.title}"' for each in book.worksheets)
-        raise BadFile(
+        raise InvalidFile(
             f'The workbook has the sheets {names}, and none called "{wanted}":'
             " give the right one that name, or keep only that one."
         )
@@ -176,12 +176,12 @@ def _table(lines: Iterator[tuple[int, Sequence[Any]]], sheet: str = "") -> Table
         if row is None:
             continue
         if len(rows) == MAX_ROWS:
-            raise BadFile(f"There are more than {MAX_ROWS:,} rows: split the file.")
+            raise InvalidFile(f"There are more than {MAX_ROWS:,} rows: split the file.")
         rows.append(row)
     if not header:
-        raise BadFile("The file is empty.")
+        raise InvalidFile("The file is empty.")
     if not rows:
-        raise BadFile("There is a header, and no row below it.")
+        raise InvalidFile("There is a header, and no row below it.")
     return Table(columns=header, rows=rows, sheet=sheet)
 
 
@@ -193,22 +193,22 @@ def _trimmed(cells: list[str]) -> list[str]:
 
 def _check_header(header: list[str]) -> None:
     if not header:
-        raise BadFile("The first row is empty: it must name the columns.")
+        raise InvalidFile("The first row is empty: it must name the columns.")
     if len(header) > MAX_COLUMNS:
-        raise BadFile(f"There are more than {MAX_COLUMNS} columns.")
+        raise InvalidFile(f"There are more than {MAX_COLUMNS} columns.")
     for place, name in enumerate(header, 1):
         if not name:
-            raise BadFile(f"Column {place} has no name in the first row.")
+            raise InvalidFile(f"Column {place} has no name in the first row.")
         if "\x00" in name:
-            raise BadFile("This is neither CSV nor an .xlsx workbook.")
+            raise InvalidFile("This is neither CSV nor an .xlsx workbook.")
     doubled = sorted({name for name in header if header.count(name) > 1})
     if doubled:
-        raise BadFile(f"These columns stand there twice: {', '.join(doubled)}.")
+        raise InvalidFile(f"These columns stand there twice: {', '.join(doubled)}.")
 
 
 def _row(number: int, header: list[str], line: Sequence[Any]) -> Row | None:
     if len(line) > MAX_COLUMNS + 1:
-        raise BadFile(f"Row {number} has more cells than the header has columns.")
+        raise InvalidFile(f"Row {number} has more cells than the header has columns.")
     cells: dict[str, str] = {}
     problems: dict[str, str] = {}
     is_empty = True
@@ -220,14 +220,14 @@ def _row(number: int, header: list[str], line: Sequence[Any]) -> Row | None:
         except ValueError as error:
             text, problems[name] = "", str(error)
         if not name and (text or name in problems):
-            raise BadFile(f"Row {number} has more cells than the header has columns.")
+            raise InvalidFile(f"Row {number} has more cells than the header has columns.")
         if name:
             cells[name] = text
             is_empty = is_empty and not text
     if is_empty and not problems:
         return None
     if len(cells) < len(header) and isinstance(line, list):
-        raise BadFile(f"Row {number} has fewer cells than the header has columns.")
+        raise InvalidFile(f"Row {number} has fewer cells than the header has columns.")
     # A workbook leaves empty cells at the end of a row away.
     return Row(number, {name: cells.get(name, "") for name in header}, problems)
 
@@ -257,22 +257,22 @@ def text_of(cell: Any) -> str:
             return value.isoformat(timespec="seconds" if value.second else "minutes")
         case dt.timedelta():
             raise ValueError("This is a length of time: write it as text.")
-    return tidy(str(value))
+    return normalize_cell(str(value))
 
 
 def _number(value: float) -> str:
     if not math.isfinite(value):
         raise ValueError("This is no number.")
-    return NumberCell(plain(repr(value)))
+    return NumberCell(format_number(repr(value)))
 
 
-def plain(number: str) -> str:
+def format_number(number: str) -> str:
     """The number without an exponent and without a needless point."""
     written = format(Decimal(number), "f")
     return written.rstrip("0").rstrip(".") if "." in written else written
 
 
-def tidy(text: str) -> str:
+def normalize_cell(text: str) -> str:
     """Text as it is kept: no space around, one kind of line break."""
     return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
@@ -337,7 +337,9 @@ def _written(sheet: Any, value: Cell, number: int) -> Any:
         return None
     if isinstance(value, str):
         if len(value) > MAX_CELL or ILLEGAL_CHARACTERS_RE.search(value):
-            raise BadFile(f"Row {number} holds text that no spreadsheet can: export CSV instead.")
+            raise InvalidFile(
+                f"Row {number} holds text that no spreadsheet can: export CSV instead."
+            )
         if value not in ERROR_CODES:
             return value
         # Text that only looks like a spreadsheet's error.

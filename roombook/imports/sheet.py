@@ -11,22 +11,32 @@ from typing import Any, ClassVar
 from django.db import models
 from import_export.resources import ModelResource
 
-from roombook.imports.cells import Column, Day, Exact, Flag, Kind, Measure, Moment, Text, Whole
+from roombook.imports.cells import (
+    BooleanWidget,
+    CellWidget,
+    Column,
+    DateTimeWidget,
+    DateWidget,
+    DecimalWidget,
+    FloatWidget,
+    IntegerWidget,
+    TextWidget,
+)
 from roombook.imports.plan import Checked, Origin
 
 # Of which centers; None is every one.
-Centers = set[int] | None
+CenterIdSet = set[int] | None
 # A row of a file: column -> what stands there, the guard of text taken off.
 Cells = Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Allowed:
+class ImportRights:
     """At which centers somebody may add, change and take out rows; nothing told: everywhere."""
 
-    add: Centers = None
-    change: Centers = None
-    export: Centers = None
+    add: CenterIdSet = None
+    change: CenterIdSet = None
+    export: CenterIdSet = None
 
     def may_add(self, center: int | None) -> bool:
         return self.add is None or (center is not None and center in self.add)
@@ -40,19 +50,19 @@ class Allowed:
         return _somewhere(self.export)
 
     @property
-    def written(self) -> Centers:
+    def written(self) -> CenterIdSet:
         """Where they may add or change."""
         return None if self.add is None or self.change is None else self.add | self.change
 
 
-def _somewhere(centers: Centers) -> bool:
+def _somewhere(centers: CenterIdSet) -> bool:
     return centers is None or bool(centers)
 
 
-EVERYWHERE = Allowed()
+EVERYWHERE = ImportRights()
 
 
-class Sheet(ModelResource):
+class SpreadsheetResource(ModelResource):
     """Rows of one model; subclasses say which columns, and how a row is found.
 
     The library makes the columns of the model's fields and turns cells into attributes; all that
@@ -77,15 +87,15 @@ class Sheet(ModelResource):
     derived: ClassVar[tuple[str, ...]] = ()
 
     # The first that fits: a moment is a day, too.
-    KINDS: ClassVar[dict[type[models.Field], type[Kind]]] = {
-        models.BooleanField: Flag,
-        models.FloatField: Measure,
-        models.DateTimeField: Moment,
-        models.DateField: Day,
-        models.IntegerField: Whole,
+    KINDS: ClassVar[dict[type[models.Field], type[CellWidget]]] = {
+        models.BooleanField: BooleanWidget,
+        models.FloatField: FloatWidget,
+        models.DateTimeField: DateTimeWidget,
+        models.DateField: DateWidget,
+        models.IntegerField: IntegerWidget,
     }
 
-    def __init__(self, allowed: Allowed = EVERYWHERE) -> None:
+    def __init__(self, allowed: ImportRights = EVERYWHERE) -> None:
         super().__init__()
         self.allowed = allowed
         concrete = self._meta.model._meta.concrete_fields
@@ -96,17 +106,17 @@ class Sheet(ModelResource):
         self.compared += self.extras
 
     @classmethod
-    def allowed_for(cls, user: Any) -> Allowed:
+    def allowed_for(cls, user: Any) -> ImportRights:
         """Where this person may import and export these rows."""
         raise NotImplementedError
 
     @classmethod
     def field_from_django_field(cls, field_name: str, django_field: Any, readonly: bool) -> Column:  # noqa: FBT001 (the library's signature)
         if isinstance(django_field, models.DecimalField):
-            kind: Kind = Exact(django_field.decimal_places)
+            kind: CellWidget = DecimalWidget(django_field.decimal_places)
         else:
             fits = (each for base, each in cls.KINDS.items() if isinstance(django_field, base))
-            kind = next(fits, Text)()
+            kind = next(fits, TextWidget)()
         # A row that was found by its key keeps its id, whatever the cell says.
         readonly = readonly or django_field.primary_key
         how = "its number; empty for a new one" if django_field.primary_key else ""
@@ -201,8 +211,8 @@ class Sheet(ModelResource):
 
 
 # Every sheet there is, by its name; apps register theirs when they are ready.
-SHEETS: dict[str, type[Sheet]] = {}
+RESOURCES: dict[str, type[SpreadsheetResource]] = {}
 
 
-def register(*sheets: type[Sheet]) -> None:
-    SHEETS.update({sheet.name: sheet for sheet in sheets})
+def register(*sheets: type[SpreadsheetResource]) -> None:
+    RESOURCES.update({sheet.name: sheet for sheet in sheets})

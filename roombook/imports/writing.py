@@ -9,30 +9,32 @@ from roombook.backoffice import audit_log
 from roombook.db.transactions import in_transaction
 from roombook.imports.batches import batches
 from roombook.imports.plan import Checked, Origin, Plan
-from roombook.imports.sheet import Sheet
+from roombook.imports.sheet import SpreadsheetResource
 
 
-class Refused(Exception):
+class ImportRefused(Exception):
     """What was checked cannot be written any more; nothing was."""
 
 
-def write(sheet: Sheet, plan: Plan, origin: Origin) -> None:
+def write(sheet: SpreadsheetResource, plan: Plan, origin: Origin) -> None:
     """Write what was checked, all of it or nothing; Refused says why not."""
     if plan.has_errors:
-        raise Refused("Rows with errors cannot be imported.")
+        raise ImportRefused("Rows with errors cannot be imported.")
     try:
         _write(sheet, plan, origin)
     except IntegrityError as error:
-        raise Refused(
+        raise ImportRefused(
             "The database changed in the meantime, and refused a row: check the file again."
         ) from error
     except OperationalError as error:
-        raise Refused("Some of these rows are in use right now: try again in a moment.") from error
+        raise ImportRefused(
+            "Some of these rows are in use right now: try again in a moment."
+        ) from error
     sheet.written([*plan.of(Checked.NEW), *plan.of(Checked.CHANGED)], origin)
 
 
 @in_transaction
-def _write(sheet: Sheet, plan: Plan, origin: Origin) -> None:
+def _write(sheet: SpreadsheetResource, plan: Plan, origin: Origin) -> None:
     new, changed = plan.of(Checked.NEW), plan.of(Checked.CHANGED)
     rows = sheet._meta.model._base_manager
     _take_turns(sheet)
@@ -60,7 +62,7 @@ def _write(sheet: Sheet, plan: Plan, origin: Origin) -> None:
         _tell_history(sheet, batch, origin)
 
 
-def _take_turns(sheet: Sheet) -> None:
+def _take_turns(sheet: SpreadsheetResource) -> None:
     """One import of a kind at a time: the second sees what the first one added."""
     # On SQLite whoever writes is alone anyway.
     if connection.vendor == "postgresql":
@@ -68,7 +70,7 @@ def _take_turns(sheet: Sheet) -> None:
             cursor.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [f"import {sheet.name}"])
 
 
-def _make_sure(sheet: Sheet, changed: Sequence[Checked]) -> None:
+def _make_sure(sheet: SpreadsheetResource, changed: Sequence[Checked]) -> None:
     """Lock the rows, in the order of their ids, and refuse if they are not as they were."""
     # Not their keys: what refers to them is not kept waiting.
     rows = sheet._meta.model._base_manager.select_for_update(no_key=True).order_by("pk")
@@ -78,33 +80,33 @@ def _make_sure(sheet: Sheet, changed: Sequence[Checked]) -> None:
         for row in batch:
             now = locked.get(row.instance.pk)
             if now is None or sheet.snapshot(now) != row.before:
-                raise Refused(
+                raise ImportRefused(
                     f"Row {row.number} ({row.name}) was changed by somebody in the meantime:"
                     " check the file again."
                 )
 
 
-def _make_sure_of_new(sheet: Sheet, new: Sequence[Checked], plan: Plan) -> None:
+def _make_sure_of_new(sheet: SpreadsheetResource, new: Sequence[Checked], plan: Plan) -> None:
     """Refuse to add what somebody added meanwhile; not every key is unique by itself."""
     keys = {sheet.key_of(row.instance): row for row in new}
     for key, pk in sheet.keys_stored(keys) if keys else ():
         if key in keys and pk not in plan.known.get(key, ()):
             row = keys[key]
-            raise Refused(
+            raise ImportRefused(
                 f"Row {row.number} ({row.name}) was added by somebody in the meantime:"
                 " check the file again."
             )
 
 
-def _columns_written(sheet: Sheet, changed: Sequence[Checked]) -> list[str]:
+def _columns_written(sheet: SpreadsheetResource, changed: Sequence[Checked]) -> list[str]:
     touched = {sheet.fields[name].attribute for row in changed for name in row.changes}
     own = {name for name in touched if name in sheet.model_fields}
     return sorted(own | set(sheet.derived)) if own else []
 
 
-def _tell_history(sheet: Sheet, rows: Sequence[Checked], origin: Origin) -> None:
+def _tell_history(sheet: SpreadsheetResource, rows: Sequence[Checked], origin: Origin) -> None:
     LogEntry.objects.bulk_create(
-        audit_log.entry(
+        audit_log.build_entry(
             row.instance,
             LogEntry.Action.CREATE if row.kind == Checked.NEW else LogEntry.Action.UPDATE,
             changes=_history_of(sheet, row),
@@ -118,7 +120,7 @@ def _tell_history(sheet: Sheet, rows: Sequence[Checked], origin: Origin) -> None
     )
 
 
-def _history_of(sheet: Sheet, row: Checked) -> dict[str, list[str]]:
+def _history_of(sheet: SpreadsheetResource, row: Checked) -> dict[str, list[str]]:
     """From what to what, as the history tells every other change: by the model's fields."""
     told = {}
     for name, (old, new) in row.changes.items():

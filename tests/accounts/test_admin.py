@@ -18,7 +18,7 @@ from tests.factories_people import (
     SavedCardFactory,
     StaffFactory,
     UserFactory,
-    token_of,
+    issue_token,
 )
 from tests.http import post
 
@@ -66,7 +66,7 @@ def filled(user, **fields):
 
 
 def test_lists_and_finds_accounts(client, root, ada):
-    token_of(ada)
+    issue_token(ada)
     page = client.get(LIST, {"q": "love"})
 
     assert page.status_code == 200
@@ -110,7 +110,7 @@ def test_refuses_a_second_account_with_the_address_in_another_case(client, root,
 
 
 def test_changing_a_password_signs_the_devices_out(client, root, ada):
-    token_of(ada)
+    issue_token(ada)
 
     response = client.post(
         reverse("admin:auth_user_password_change", args=[ada.pk]),
@@ -129,8 +129,8 @@ def test_changing_a_password_signs_the_devices_out(client, root, ada):
 
 def test_shows_brand_and_last_four_and_how_many_devices(client, root, ada):
     SavedCardFactory(user=ada)
-    token = token_of(ada)
-    token_of(ada)
+    token = issue_token(ada)
+    issue_token(ada)
 
     page = client.get(page_of(ada)).content.decode()
 
@@ -142,8 +142,8 @@ def test_shows_brand_and_last_four_and_how_many_devices(client, root, ada):
 
 
 def test_signs_all_devices_out(client, root, ada):
-    token_of(ada)
-    other = token_of(UserFactory())
+    issue_token(ada)
+    other = issue_token(UserFactory())
 
     client.post(LIST, {"action": "sign_out_all_devices", "_selected_action": [ada.pk]})
 
@@ -177,7 +177,7 @@ def test_staff_cannot_touch_an_administrator(client, staff):
     assert client.post(page_of(root), filled(root, email="x@example.com")).status_code == 403
     change = reverse("admin:auth_user_password_change", args=[root.pk])
     assert client.post(change, {}).status_code == 403
-    token_of(root)
+    issue_token(root)
     client.post(LIST, {"action": "sign_out_all_devices", "_selected_action": [root.pk]})
     assert root.tokens.exists()
 

@@ -6,16 +6,16 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from accounts import limits
-from accounts.limits import Limit, network_key
+from accounts.limits import RateLimit, get_network_key
 from accounts.models import AttemptWindow
 from roombook.errors import TooManyRequests
 from tests.factories_people import UserFactory
 from tests.http import post
-from tests.together import together
+from tests.together import run_concurrently
 
 NOW = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
-THREE = Limit("test", 3, 15 * MINUTE)
+THREE = RateLimit("test", 3, 15 * MINUTE)
 
 
 @pytest.mark.django_db
@@ -46,7 +46,7 @@ class TestOneAfterTheOther:
             THREE.attempt(1, now=NOW)
 
         THREE.attempt(2, now=NOW)
-        Limit("other", 1, MINUTE).attempt(1, now=NOW)
+        RateLimit("other", 1, MINUTE).attempt(1, now=NOW)
         with pytest.raises(TooManyRequests):
             THREE.attempt("1", now=NOW)
 
@@ -90,7 +90,7 @@ class TestOneAfterTheOther:
     ],
 )
 def test_an_ipv6_network_is_counted_as_one(address, key):
-    assert network_key(address) == key
+    assert get_network_key(address) == key
 
 
 @pytest.mark.django_db(transaction=True)
@@ -106,14 +106,14 @@ class TestManyAtOnce:
                 THREE.attempt("ada", now=now)
                 return "taken"
 
-            answers = Counter(together([attempt] * 16, losers=(TooManyRequests,)))
+            answers = Counter(run_concurrently([attempt] * 16, losers=(TooManyRequests,)))
             assert answers == {"taken": 3, "TooManyRequests": 13}
 
     def test_exactly_five_wrong_passwords_are_told_to_be_wrong(self, client):
         UserFactory(email="ada@example.com")
         body = {"EmailAddress": "ada@example.com", "Password": "wrong"}
 
-        statuses = together([lambda: post(client, "/api/sign-in", body).status_code] * 16)
+        statuses = run_concurrently([lambda: post(client, "/api/sign-in", body).status_code] * 16)
 
         assert Counter(statuses) == {401: 5, 429: 11}
         assert sorted(AttemptWindow.objects.values_list("scope", "count")) == [
@@ -128,13 +128,13 @@ class TestManyAtOnce:
 
         user = UserFactory()
         asked = []
-        store = SandboxGateway.store
+        store = SandboxGateway.store_card
 
         def counted(self, card, *, customer):
             asked.append(card.last4)
             return store(self, card, customer=customer)
 
-        monkeypatch.setattr(SandboxGateway, "store", counted)
+        monkeypatch.setattr(SandboxGateway, "store_card", counted)
         info = {
             "first_name": "Ada",
             "last_name": "Lovelace",
@@ -145,7 +145,7 @@ class TestManyAtOnce:
         def update():
             processing.update_saved_card(user, info, now=NOW)
 
-        answers = Counter(together([update] * 16, losers=(CardDeclined, TooManyRequests)))
+        answers = Counter(run_concurrently([update] * 16, losers=(CardDeclined, TooManyRequests)))
         assert answers == {"CardDeclined": 6, "TooManyRequests": 10}
         assert len(asked) == 6
 
@@ -157,6 +157,6 @@ def test_staff_can_let_an_address_try_again(client):
     for _ in range(6):
         post(client, "/api/sign-in", body)
 
-    limits.forgive_sign_ins(user.email)
+    limits.clear_failed_sign_ins(user.email)
 
     assert post(client, "/api/sign-in", body).status_code == 401

@@ -15,7 +15,7 @@ from django.urls import reverse
 
 from accounts import outbox
 from accounts.models import User
-from accounts.outbox import LEASE, PAUSES, TRIES, OutboxMessage, State
+from accounts.outbox import MAX_ATTEMPTS, RETRY_DELAYS, SENDING_LEASE, OutboxMessage, OutboxState
 from tests.factories_people import PASSWORD, AdministratorFactory, StaffFactory, UserFactory
 
 NOW = datetime(2027, 3, 1, 16, tzinfo=UTC)
@@ -55,7 +55,7 @@ def write(user=None, **fields):
 
 
 def send(now=NOW, **how):
-    return list(outbox.send_due(clock=lambda: now, **how))
+    return list(outbox.send_due_messages(clock=lambda: now, **how))
 
 
 def roll_back_after(act):
@@ -75,7 +75,7 @@ def as_sent(message):
 def test_a_mail_without_a_transaction_is_a_defect():
     with pytest.raises(RuntimeError, match="transaction"):
         OutboxMessage.enqueue(UserFactory(), kind="x", subject="x", text="x", now=NOW)
-    with pytest.raises(RuntimeError, match="transaction"), outbox.without_harm("x"):
+    with pytest.raises(RuntimeError, match="transaction"), outbox.suppress_mail_errors("x"):
         pass
 
 
@@ -90,7 +90,7 @@ def test_what_is_rolled_back_leaves_no_mail():
 def test_a_mail_that_cannot_be_written_harms_nothing_else(caplog):
     with transaction.atomic():
         user = UserFactory()
-        with outbox.without_harm("account 1"):
+        with outbox.suppress_mail_errors("account 1"):
             OutboxMessage.objects.create(to=None)  # the database refuses
         user.first_name = "Grace"
         user.save()
@@ -104,9 +104,9 @@ def test_a_mail_that_cannot_be_written_harms_nothing_else(caplog):
     "wrong",
     [
         {"state": "lost"},
-        {"state": State.WAITING, "next_attempt_at": None},
-        {"state": State.SENT, "next_attempt_at": None, "sent_at": None},
-        {"state": State.GIVEN_UP},
+        {"state": OutboxState.WAITING, "next_attempt_at": None},
+        {"state": OutboxState.SENT, "next_attempt_at": None, "sent_at": None},
+        {"state": OutboxState.FAILED},
         {"calendar": ICS},
     ],
 )
@@ -179,7 +179,7 @@ def test_an_address_with_a_line_break_is_never_sent_to():
 
     [tried] = send()
 
-    assert tried.state == State.WAITING
+    assert tried.state == OutboxState.WAITING
     assert tried.last_error
     assert mail.outbox == []
 
@@ -194,8 +194,8 @@ def test_a_sent_mail_is_not_sent_again():
     [message] = send()
 
     row = OutboxMessage.objects.get()
-    assert (row.state, row.sent_at, row.attempts) == (State.SENT, NOW, 1)
-    assert message.state == State.SENT
+    assert (row.state, row.sent_at, row.attempts) == (OutboxState.SENT, NOW, 1)
+    assert message.state == OutboxState.SENT
     assert send(NOW + timedelta(days=30)) == []
     assert len(mail.outbox) == 1
 
@@ -215,18 +215,22 @@ def test_pauses_grow_and_the_last_try_gives_up(settings, caplog):
     write()
 
     now, rests = NOW, []
-    for _ in PAUSES:
+    for _ in RETRY_DELAYS:
         [message] = send(now)
-        assert message.state == State.WAITING
+        assert message.state == OutboxState.WAITING
         assert send(message.next_attempt_at - timedelta(seconds=1)) == []
         rests.append(message.next_attempt_at - now)
         now = message.next_attempt_at
     assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
     [message] = send(now)
 
-    assert rests == list(PAUSES) == sorted(PAUSES)
+    assert rests == list(RETRY_DELAYS) == sorted(RETRY_DELAYS)
     row = OutboxMessage.objects.get()
-    assert (row.state, row.attempts, row.next_attempt_at) == (State.GIVEN_UP, TRIES, None)
+    assert (row.state, row.attempts, row.next_attempt_at) == (
+        OutboxState.FAILED,
+        MAX_ATTEMPTS,
+        None,
+    )
     assert row.last_error == "OSError: 450 not now"
     assert [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == [
         f"{message} is given up after 7 tries: OSError: 450 not now"
@@ -236,11 +240,11 @@ def test_pauses_grow_and_the_last_try_gives_up(settings, caplog):
 
 @pytest.mark.django_db
 def test_one_bad_mail_does_not_stop_the_others():
-    bad = write(now=NOW - LEASE)
+    bad = write(now=NOW - SENDING_LEASE)
     write()
     OutboxMessage.objects.filter(pk=bad.pk).update(to="")
 
-    assert [each.state for each in send()] == [State.WAITING, State.SENT]
+    assert [each.state for each in send()] == [OutboxState.WAITING, OutboxState.SENT]
 
 
 @pytest.mark.django_db
@@ -263,25 +267,25 @@ def test_a_mail_whose_sender_died_is_sent_again_under_the_same_id(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(outbox, "_note", die)
+        patch.setattr(outbox, "_record_result", die)
         with pytest.raises(KeyboardInterrupt):
             send()
-    assert send(NOW + LEASE - timedelta(seconds=1)) == []
-    send(NOW + LEASE)
+    assert send(NOW + SENDING_LEASE - timedelta(seconds=1)) == []
+    send(NOW + SENDING_LEASE)
 
     first, second = (as_sent(each) for each in mail.outbox)
     assert first["Message-ID"] == second["Message-ID"] == f"<{message.key}@localhost>"
-    assert OutboxMessage.objects.get().state == State.SENT
+    assert OutboxMessage.objects.get().state == OutboxState.SENT
 
 
 @pytest.mark.django_db
 def test_a_mail_that_always_takes_its_sender_along_is_given_up():
     message = write()
-    OutboxMessage.objects.filter(pk=message.pk).update(attempts=TRIES)
+    OutboxMessage.objects.filter(pk=message.pk).update(attempts=MAX_ATTEMPTS)
 
     [tried] = send()
 
-    assert (tried.state, tried.last_error) == (State.GIVEN_UP, "The last try never ended.")
+    assert (tried.state, tried.last_error) == (OutboxState.FAILED, "The last try never ended.")
     assert mail.outbox == []
 
 
@@ -399,10 +403,10 @@ def act(client, *messages):
 def test_staff_send_again_what_was_given_up_or_lost(admin_client):
     given_up, sent, waiting = write(), write(text="Hello"), write()
     OutboxMessage.objects.filter(pk=given_up.pk).update(
-        state=State.GIVEN_UP, attempts=TRIES, next_attempt_at=None
+        state=OutboxState.FAILED, attempts=MAX_ATTEMPTS, next_attempt_at=None
     )
     OutboxMessage.objects.filter(pk=sent.pk).update(
-        state=State.SENT, sent_at=NOW, next_attempt_at=None
+        state=OutboxState.SENT, sent_at=NOW, next_attempt_at=None
     )
 
     page = act(admin_client, given_up, sent, waiting)
@@ -413,11 +417,11 @@ def test_staff_send_again_what_was_given_up_or_lost(admin_client):
     ]
     given_up.refresh_from_db()
     sent.refresh_from_db()
-    assert (given_up.state, given_up.attempts) == (State.WAITING, 0)
+    assert (given_up.state, given_up.attempts) == (OutboxState.WAITING, 0)
     # The record of the first sending stays.
-    assert sent.state == State.SENT
+    assert sent.state == OutboxState.SENT
     copy = OutboxMessage.objects.latest("pk")
-    assert (copy.state, copy.attempts, copy.sent_at) == (State.WAITING, 0, None)
+    assert (copy.state, copy.attempts, copy.sent_at) == (OutboxState.WAITING, 0, None)
     assert (copy.to, copy.text) == (sent.to, "Hello")
     assert copy.key != sent.key
 
@@ -445,9 +449,11 @@ def test_who_may_only_look_sends_nothing(client):
     staff.user_permissions.add(Permission.objects.get(codename="view_outboxmessage"))
     client.force_login(staff)
     message = write(AdministratorFactory())
-    OutboxMessage.objects.filter(pk=message.pk).update(state=State.GIVEN_UP, next_attempt_at=None)
+    OutboxMessage.objects.filter(pk=message.pk).update(
+        state=OutboxState.FAILED, next_attempt_at=None
+    )
 
     act(client, message)
 
     message.refresh_from_db()
-    assert message.state == State.GIVEN_UP
+    assert message.state == OutboxState.FAILED

@@ -7,8 +7,8 @@ import time_machine
 from django.core.management import call_command
 
 from accounts import limits
-from accounts.models import ApiToken, AttemptWindow, digest_of
-from tests.factories_people import UserFactory, token_of
+from accounts.models import ApiToken, AttemptWindow, hash_token_secret
+from tests.factories_people import UserFactory, issue_token
 from tests.http import post, post_csv
 
 pytestmark = pytest.mark.django_db
@@ -47,11 +47,11 @@ def test_every_refusal_is_the_same(client, ada, clock):
         {"Token": "\0"},
         {"Token": "\ud800"},
         {"Token": "Tökén"},
-        {"Token": token_of(ada, age=30 * DAY)},
-        {"Token": token_of(disabled)},
-        {"Token": token_of(ada) + "x"},
-        {"Token": f" {token_of(ada)}"},
-        {"token": token_of(ada)},
+        {"Token": issue_token(ada, age=30 * DAY)},
+        {"Token": issue_token(disabled)},
+        {"Token": issue_token(ada) + "x"},
+        {"Token": f" {issue_token(ada)}"},
+        {"token": issue_token(ada)},
     ]
     for body in refused:
         response = post(client, PATH, body)
@@ -64,39 +64,39 @@ def test_every_refusal_is_the_same(client, ada, clock):
 
 
 def test_begins_with_nothing_that_a_spreadsheet_takes_for_a_formula(ada):
-    assert all(token_of(ada)[0].isalnum() for _ in range(100))
+    assert all(issue_token(ada)[0].isalnum() for _ in range(100))
 
 
 def test_stands_in_a_csv_body_too(client, ada):
-    assert post_csv(client, PATH, {"Token": token_of(ada)}).status_code == 200
+    assert post_csv(client, PATH, {"Token": issue_token(ada)}).status_code == 200
     assert post_csv(client, PATH, {"Token": "x"}).status_code == 401
 
 
 def test_dies_thirty_days_after_its_last_use(client, ada, clock):
-    token = token_of(ada)
+    token = issue_token(ada)
 
-    clock.move_to(START + 30 * DAY - timedelta(seconds=1))
+    clock.transition_to(START + 30 * DAY - timedelta(seconds=1))
     assert is_signed_in(client, token)
-    clock.move_to(START + 60 * DAY - timedelta(seconds=2))
+    clock.transition_to(START + 60 * DAY - timedelta(seconds=2))
     assert is_signed_in(client, token)
     clock.shift(30 * DAY)
     assert not is_signed_in(client, token)
 
 
 def test_dies_after_a_hundred_and_eighty_days_however_it_is_used(client, ada, clock):
-    token = token_of(ada)
+    token = issue_token(ada)
     for day in range(0, 180, 10):
-        clock.move_to(START + day * DAY)
+        clock.transition_to(START + day * DAY)
         assert is_signed_in(client, token), day
 
-    clock.move_to(START + 180 * DAY - timedelta(seconds=1))
+    clock.transition_to(START + 180 * DAY - timedelta(seconds=1))
     assert is_signed_in(client, token)
-    clock.move_to(START + 180 * DAY)
+    clock.transition_to(START + 180 * DAY)
     assert not is_signed_in(client, token)
 
 
 def test_its_expiry_is_written_at_most_once_a_day(client, ada, clock, django_assert_num_queries):
-    token = token_of(ada)
+    token = issue_token(ada)
     clock.shift(DAY - timedelta(seconds=1))
     with django_assert_num_queries(2):  # the token with its account; the saved card
         assert is_signed_in(client, token)
@@ -110,7 +110,7 @@ def test_its_expiry_is_written_at_most_once_a_day(client, ada, clock, django_ass
 
 
 def test_disabling_an_account_shuts_its_devices_out_at_once(client, ada):
-    token = token_of(ada)
+    token = issue_token(ada)
     ada.is_active = False
     ada.save()
 
@@ -118,7 +118,7 @@ def test_disabling_an_account_shuts_its_devices_out_at_once(client, ada):
 
 
 def test_prune_tokens_deletes_what_is_of_no_use_any_more(client, ada, clock, capsys):
-    alive, dead = token_of(ada), token_of(ada, age=31 * DAY)
+    alive, dead = issue_token(ada), issue_token(ada, age=31 * DAY)
     limits.PROMO_CODE.attempt("old", now=START - timedelta(hours=1))
     limits.PROMO_CODE.attempt("new", now=START - timedelta(minutes=59))
 
@@ -132,6 +132,6 @@ def test_prune_tokens_deletes_what_is_of_no_use_any_more(client, ada, clock, cap
         "Deleted 1 expired tokens and 1 old counts of tries.",
         "Deleted 0 expired tokens and 0 old counts of tries.",
     ]
-    assert ApiToken.objects.filter(digest=digest_of(alive)).exists()
-    assert not ApiToken.objects.filter(digest=digest_of(dead)).exists()
+    assert ApiToken.objects.filter(digest=hash_token_secret(alive)).exists()
+    assert not ApiToken.objects.filter(digest=hash_token_secret(dead)).exists()
     assert AttemptWindow.objects.get().key == "new"

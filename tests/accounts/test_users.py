@@ -6,15 +6,15 @@ from django.core.management import call_command
 from django.db import IntegrityError, transaction
 
 from accounts.models import User
-from accounts.names import holds_card_number
-from accounts.validators import MaximumLength
+from accounts.names import contains_card_number
+from accounts.validators import MaximumLengthValidator
 from tests.factories_people import (
     PASSWORD,
     AdministratorFactory,
     SavedCardFactory,
     StaffFactory,
     UserFactory,
-    token_of,
+    issue_token,
 )
 
 pytestmark = pytest.mark.django_db
@@ -55,9 +55,9 @@ def test_names_and_card():
 
 def test_a_new_password_signs_every_device_out():
     user, other = UserFactory(), UserFactory()
-    token_of(user)
-    token_of(user)
-    token_of(other)
+    issue_token(user)
+    issue_token(user)
+    issue_token(other)
 
     user.set_password("stormy-lighthouse-7")
     assert user.tokens.count() == 2, "not before it is saved"
@@ -69,7 +69,7 @@ def test_a_new_password_signs_every_device_out():
 
 def test_taking_the_password_away_signs_every_device_out():
     user = UserFactory()
-    token_of(user)
+    issue_token(user)
 
     user.set_unusable_password()
     user.save()
@@ -79,7 +79,7 @@ def test_taking_the_password_away_signs_every_device_out():
 
 def test_the_command_that_changes_passwords_signs_every_device_out(monkeypatch):
     user = UserFactory(email="ada@example.com")
-    token_of(user)
+    issue_token(user)
     monkeypatch.setattr("getpass.getpass", lambda prompt: "stormy-lighthouse-7")
 
     call_command("changepassword", "ada@example.com", verbosity=0)
@@ -91,7 +91,7 @@ def test_the_command_that_changes_passwords_signs_every_device_out(monkeypatch):
 
 def test_anything_else_that_is_saved_signs_nobody_out():
     user = UserFactory()
-    token_of(user)
+    issue_token(user)
 
     user.first_name = "Augusta"
     user.save()
@@ -104,9 +104,9 @@ def test_anything_else_that_is_saved_signs_nobody_out():
 
 
 def test_passwords_are_no_longer_than_the_api_lets_in():
-    MaximumLength().validate("x" * 128)
+    MaximumLengthValidator().validate("x" * 128)
     with pytest.raises(ValidationError):
-        MaximumLength().validate("x" * 129)
+        MaximumLengthValidator().validate("x" * 129)
 
 
 @pytest.mark.parametrize(
@@ -122,11 +122,11 @@ def test_passwords_are_no_longer_than_the_api_lets_in():
     ],
 )
 def test_card_numbers_among_names(text, holds):
-    assert holds_card_number(text) is holds
+    assert contains_card_number(text) is holds
 
 
 def test_passwords_are_hashed_by_argon2_at_a_bearable_cost(settings):
-    settings.PASSWORD_HASHERS = ["accounts.hashers.Argon2"]
+    settings.PASSWORD_HASHERS = ["accounts.hashers.Argon2Hasher"]
     user = UserFactory()
 
     assert user.password.startswith("argon2$argon2id$v=19$m=19456,t=2,p=1$")

@@ -5,7 +5,7 @@ import logging
 import pytest
 from django.core.signals import got_request_exception
 
-from roombook.api.exceptions import STATUSES
+from roombook.api.exceptions import HTTP_STATUSES
 
 TABLE = [
     ("credentials", 401, "InvalidCredentials"),
@@ -58,7 +58,7 @@ def test_every_code_of_the_domain_has_a_status():
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
     codes = {kind.code for kind in kinds if issubclass(kind, errors.DomainError)}
 
-    assert codes <= set(STATUSES)
+    assert codes <= set(HTTP_STATUSES)
 
 
 def test_the_domains_own_words_are_told(post):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from roombook.api import csv_table
 from roombook.api.renderers import CSVRenderer
-from roombook.spreadsheets import guarded, unguarded
+from roombook.spreadsheets import escape_formula, unescape_formula
 
 NAMES = st.from_regex(r"[A-Z][A-Za-z0-9]{0,6}", fullmatch=True)
 # No empty text (it is no value) and no halves of surrogate pairs (no bytes can hold them).
@@ -42,7 +42,7 @@ def as_text(value):
 
 
 def written(fields, **options):
-    table = csv_table.to_table(fields, **options)
+    table = csv_table.build_table(fields, **options)
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow(table.header)
@@ -54,7 +54,7 @@ def written(fields, **options):
 def test_an_answer_reads_back_as_it_was_written(fields):
     fields = {"Success": True, **fields}
 
-    assert csv_table.read_answer(written(fields)) == as_text(fields)
+    assert csv_table.parse_response(written(fields)) == as_text(fields)
 
 
 @given(
@@ -65,13 +65,13 @@ def test_a_main_list_reads_back_row_by_row(fields, rows):
 
     text = written(fields, rows="Rows")
 
-    assert csv_table.read_answer(text, rows="Rows") == as_text(fields)
+    assert csv_table.parse_response(text, rows="Rows") == as_text(fields)
     assert len(list(csv.reader(io.StringIO(text, newline="")))) == 1 + len(rows)
 
 
 @given(OBJECTS)
 def test_a_request_is_read_as_it_was_written(fields):
-    assert csv_table.read_request(written(fields)) == as_text(fields)
+    assert csv_table.parse_request(written(fields)) == as_text(fields)
 
 
 @given(OBJECTS)
@@ -80,35 +80,35 @@ def test_the_renderer_writes_what_the_reader_reads(fields):
 
     text = CSVRenderer().render(fields).decode()
 
-    assert csv_table.read_answer(text) == as_text(fields)
+    assert csv_table.parse_response(text) == as_text(fields)
 
 
 @given(TEXTS | RISKY)
 def test_guarding_is_undone_exactly(text):
-    assert unguarded(guarded(text)) == text
+    assert unescape_formula(escape_formula(text)) == text
 
 
 @pytest.mark.parametrize(
     "text", ["=1+1", "+1 555", "-20", "@x", "\tx", "\rx", "'=x", "''-x", "-$20.00"]
 )
 def test_text_that_a_spreadsheet_would_run_is_led_by_an_apostrophe(text):
-    assert csv_table.text_of(text) == "'" + text
+    assert csv_table.format_cell(text) == "'" + text
 
 
 @pytest.mark.parametrize("text", ["1+1", "'x", "''", "$5", " =1", "\n=1", "a@b.c"])
 def test_harmless_text_stays_as_it_is(text):
-    assert csv_table.text_of(text) == text
+    assert csv_table.format_cell(text) == text
 
 
 def test_numbers_and_booleans_are_written_as_in_json_without_guard():
     values = (-73.9, -5, True, False, 12.5, Decimal("12.50"))
-    texts = [csv_table.text_of(value) for value in values]
+    texts = [csv_table.format_cell(value) for value in values]
 
     assert texts == ["-73.9", "-5", "true", "false", "12.5", "12.5"]
 
 
 def test_a_raw_formula_from_a_client_is_taken_as_it_is():
-    assert csv_table.read_request("Phone,Note\r\n+1 555,'=x\r\n") == {
+    assert csv_table.parse_request("Phone,Note\r\n+1 555,'=x\r\n") == {
         "Phone": "+1 555",
         "Note": "=x",
     }
@@ -125,8 +125,8 @@ def test_columns_stand_in_the_contracts_order_whatever_row_fills_them():
         {"Id": 2, "Note": "n", "Rooms": [{"Id": 1}]},
     ]
 
-    table = csv_table.to_table(
-        {"After": "a", "Rows": rows, "Success": True}, rows="Rows", shape=shape
+    table = csv_table.build_table(
+        {"After": "a", "Rows": rows, "Success": True}, rows="Rows", field_tree=shape
     )
 
     assert table.header[:5] == [
@@ -138,29 +138,31 @@ def test_columns_stand_in_the_contracts_order_whatever_row_fills_them():
 
 
 def test_names_that_the_contract_does_not_know_come_last_as_they_were_met():
-    table = csv_table.to_table({"Zed": {"B": 1, "A": 2}, "Known": 1, "Alf": 3}, shape={"Known": {}})
+    table = csv_table.build_table(
+        {"Zed": {"B": 1, "A": 2}, "Known": 1, "Alf": 3}, field_tree={"Known": {}}
+    )
 
     assert table.header == ["Known", "Zed.B", "Zed.A", "Alf"]
 
 
 def test_an_empty_main_list_is_one_row_with_the_other_fields():
-    table = csv_table.to_table({"Success": True, "Rows": [], "After": "a"}, rows="Rows")
+    table = csv_table.build_table({"Success": True, "Rows": [], "After": "a"}, rows="Rows")
 
     assert (table.header, len(table.lines)) == (["Success", "After"], 1)
 
 
 def test_what_has_no_value_has_no_column():
-    assert csv_table.to_table({"A": None, "B": "", "C": [], "D": {}, "E": 0}).header == ["E"]
+    assert csv_table.build_table({"A": None, "B": "", "C": [], "D": {}, "E": 0}).header == ["E"]
 
 
 def test_an_empty_cell_is_an_absent_field_and_absent_elements_leave_no_gap():
     text = "A,B.C,L.0.X,L.2.X,L.10.X\r\n,,,b,a\r\n"
 
-    assert csv_table.read_request(text) == {"L": [{"X": "b"}, {"X": "a"}]}
+    assert csv_table.parse_request(text) == {"L": [{"X": "b"}, {"X": "a"}]}
 
 
 def test_digits_at_the_top_or_with_a_leading_zero_are_names():
-    assert csv_table.read_request("0,L.00,L.1\r\na,b,c\r\n") == {
+    assert csv_table.parse_request("0,L.00,L.1\r\na,b,c\r\n") == {
         "0": "a",
         "L": {"00": "b", "1": "c"},
     }
@@ -169,12 +171,12 @@ def test_digits_at_the_top_or_with_a_leading_zero_are_names():
 def test_cells_keep_line_ends_and_quotes():
     text = 'Note,Name\r\n"a\r\nb\u2028c","say ""x"""\r\n'
 
-    assert csv_table.read_request(text) == {"Note": "a\r\nb\u2028c", "Name": 'say "x"'}
+    assert csv_table.parse_request(text) == {"Note": "a\r\nb\u2028c", "Name": 'say "x"'}
 
 
 @pytest.mark.parametrize("text", ["A\r\n1\r\n\r\n", "A\n1", "\r\nA\r\n1"])
 def test_line_ends_and_empty_lines_do_not_matter(text):
-    assert csv_table.read_request(text) == {"A": "1"}
+    assert csv_table.parse_request(text) == {"A": "1"}
 
 
 @pytest.mark.parametrize(
@@ -202,13 +204,13 @@ def test_line_ends_and_empty_lines_do_not_matter(text):
     ],
 )
 def test_a_table_of_another_kind_is_refused(text):
-    with pytest.raises(csv_table.BadTable):
-        csv_table.read_request(text)
+    with pytest.raises(csv_table.InvalidTable):
+        csv_table.parse_request(text)
 
 
 def test_a_refusal_never_repeats_a_cell():
-    with pytest.raises(csv_table.BadTable) as caught:
-        csv_table.read_request('A\r\n"4242424242424242"2\r\n')
+    with pytest.raises(csv_table.InvalidTable) as caught:
+        csv_table.parse_request('A\r\n"4242424242424242"2\r\n')
 
     assert "4242" not in str(caught.value)
 
@@ -216,7 +218,7 @@ def test_a_refusal_never_repeats_a_cell():
 @given(st.text(max_size=40) | st.text('A.,"\r\n01', max_size=30))
 def test_any_text_is_read_or_refused(text):
     try:
-        fields = csv_table.read_request(text)
-    except csv_table.BadTable:
+        fields = csv_table.parse_request(text)
+    except csv_table.InvalidTable:
         return
     assert isinstance(fields, dict)

@@ -4,7 +4,7 @@ from io import BytesIO
 
 import pytest
 
-from roombook.handler import Handler
+from roombook.handler import RoombookWSGIHandler
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_any_content_type_is_answered_in_the_format_asked_for(content_type, stat
         "wsgi.url_scheme": "http",
     }
 
-    body = b"".join(Handler()(environ, lambda *start: started.append(start)))
+    body = b"".join(RoombookWSGIHandler()(environ, lambda *start: started.append(start)))
 
     [(line, headers)] = started
     assert int(line.split()[0]) == status

@@ -2,7 +2,7 @@
 
 import pytest
 
-from roombook.api.naming import contract_name, contract_path, snake_case
+from roombook.api.naming import to_contract_name, to_contract_path, to_snake_case
 
 PAIRS = [
     ("Id", "id"),
@@ -19,10 +19,10 @@ PAIRS = [
 
 @pytest.mark.parametrize(("wire", "ours"), PAIRS)
 def test_both_names_lead_to_each_other(wire, ours):
-    assert snake_case(wire) == ours
-    assert contract_name(ours) == wire
+    assert to_snake_case(wire) == ours
+    assert to_contract_name(ours) == wire
 
 
 def test_a_path_is_told_by_the_contracts_names():
-    assert contract_path("service_options.2.quantity") == "ServiceOptions.2.Quantity"
-    assert contract_path("payment_info.has_cvv") == "PaymentInfo.HasCVV"
+    assert to_contract_path("service_options.2.quantity") == "ServiceOptions.2.Quantity"
+    assert to_contract_path("payment_info.has_cvv") == "PaymentInfo.HasCVV"

@@ -9,7 +9,7 @@ from django.core.exceptions import RequestDataTooBig
 from django.http import UnreadablePostError
 from rest_framework.exceptions import ParseError
 
-from roombook.api.parsers import MAX_BODY, JSONParser, check_depth, read_body
+from roombook.api.parsers import MAX_BODY_BYTES, JSONParser, check_depth, read_body
 
 JSON = "application/json"
 
@@ -212,8 +212,8 @@ def body_of(size):
 
 
 def test_256_kib_are_read_and_one_byte_more_is_413(post, refused):
-    assert post("/api/echo", body_of(MAX_BODY)).status_code == 200
-    assert refused("/api/echo", body_of(MAX_BODY + 1)) == (413, "RequestTooLarge", "")
+    assert post("/api/echo", body_of(MAX_BODY_BYTES)).status_code == 200
+    assert refused("/api/echo", body_of(MAX_BODY_BYTES + 1)) == (413, "RequestTooLarge", "")
 
 
 def test_a_declared_length_is_believed_before_anything_is_read(rf):
@@ -260,17 +260,17 @@ def without_length(rf, chunks, **options):
 
 
 def test_a_body_in_chunks_is_read_where_the_server_marks_its_end(rf):
-    request = without_length(rf, Chunks(MAX_BODY), **{"wsgi.input_terminated": True})
+    request = without_length(rf, Chunks(MAX_BODY_BYTES), **{"wsgi.input_terminated": True})
 
-    assert read_body(request) == body_of(MAX_BODY)
+    assert read_body(request) == body_of(MAX_BODY_BYTES)
 
 
 def test_a_body_in_chunks_is_bounded_too(rf):
-    chunks = Chunks(10 * MAX_BODY)
+    chunks = Chunks(10 * MAX_BODY_BYTES)
 
     with pytest.raises(RequestDataTooBig):
         read_body(without_length(rf, chunks, **{"wsgi.input_terminated": True}))
-    assert chunks.tell() == MAX_BODY + 1
+    assert chunks.tell() == MAX_BODY_BYTES + 1
 
 
 def test_without_length_and_without_a_marked_end_there_is_no_body(rf):

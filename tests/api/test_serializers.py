@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rest_framework.exceptions import ValidationError
 
-from roombook.api.csv_table import Cell
+from roombook.api.csv_table import CSVCell
 from roombook.api.serializers import (
     BooleanField,
     CenterDateTimeField,
@@ -143,7 +143,7 @@ CELLS = [
 
 @pytest.mark.parametrize(("kind", "text", "meant"), CELLS)
 def test_a_cell_is_read_as_its_fields_type(kind, text, meant):
-    value = FIELDS[kind].run_validation(Cell(text))
+    value = FIELDS[kind].run_validation(CSVCell(text))
 
     assert value == meant
     assert type(value) is type(meant)
@@ -174,28 +174,28 @@ def test_a_cell_is_read_as_its_fields_type(kind, text, meant):
 )
 def test_a_cell_that_does_not_read_so_is_refused(kind, text):
     with pytest.raises(ValidationError):
-        FIELDS[kind].run_validation(Cell(text))
+        FIELDS[kind].run_validation(CSVCell(text))
 
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.text().map(Cell),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.text().map(CSVCell),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=5,
 )
 
 
-@given(st.dictionaries(st.sampled_from(list(AllFields.shape())), JSON))
+@given(st.dictionaries(st.sampled_from(list(AllFields.field_tree())), JSON))
 def test_whatever_is_sent_is_read_or_refused(fields):
     with contextlib.suppress(ValidationError):
-        AllFields.read(fields)
+        AllFields.deserialize(fields)
 
 
 def test_absent_null_and_unknown_fields_are_left_out():
-    assert AllFields.read({"Id": None, "id": 5, "Text": "", "IsStaff": True}) == {"text": ""}
+    assert AllFields.deserialize({"Id": None, "id": 5, "Text": "", "IsStaff": True}) == {"text": ""}
 
 
 def test_names_are_ours_inside():
-    assert AllFields.read({"HasCVV": True, "Item": {"Id": 3}}) == {
+    assert AllFields.deserialize({"HasCVV": True, "Item": {"Id": 3}}) == {
         "has_cvv": True, "item": {"id": 3}
     }  # fmt: skip
 
@@ -203,13 +203,15 @@ def test_names_are_ours_inside():
 def test_a_required_field_may_neither_be_absent_nor_null():
     for fields in ({}, {"Id": None}):
         with pytest.raises(ValidationError) as caught:
-            Thing.read(fields)
+            Thing.deserialize(fields)
         assert caught.value.detail == {"Id": ["Required."]}
 
 
 def test_every_wrong_field_is_named():
     with pytest.raises(ValidationError) as caught:
-        AllFields.read({"Id": 0, "Items": [{"Id": 1}, {"Id": 0, "Tags": ["x", 5]}], "Flag": 1})
+        AllFields.deserialize(
+            {"Id": 0, "Items": [{"Id": 1}, {"Id": 0, "Tags": ["x", 5]}], "Flag": 1}
+        )
 
     assert caught.value.detail == {
         "Id": ["Must be at least 1."],
@@ -257,7 +259,7 @@ def test_values_are_found_in_objects_and_mappings_and_methods():
         item=SimpleNamespace(id=3, name="", tags=[]),
     )
 
-    assert Center.write(center, {}) == {
+    assert Center.render(center, {}) == {
         "Id": 1, "Name": "North", "IsFavorite": False, "Distance": 1.5, "Items": [{"Id": 2}],
         "Item": {"Id": 3, "Tags": []},
     }  # fmt: skip
@@ -266,12 +268,12 @@ def test_values_are_found_in_objects_and_mappings_and_methods():
 def test_no_value_is_left_out_but_false_zero_and_empty_lists_stay():
     center = {"id": 0, "title": "", "is_favorite": False, "place": None, "items": [], "item": {}}
 
-    assert Center.write(center, {}) == {"Id": 0, "IsFavorite": False, "Items": []}
+    assert Center.render(center, {}) == {"Id": 0, "IsFavorite": False, "Items": []}
 
 
 def test_an_attribute_that_an_object_lacks_is_a_defect():
     with pytest.raises(AttributeError):
-        Center.write(SimpleNamespace(id=1), {})
+        Center.render(SimpleNamespace(id=1), {})
 
 
 def test_a_relation_without_other_side_has_no_value():
@@ -285,7 +287,7 @@ def test_a_relation_without_other_side_has_no_value():
         def tags(self):
             return ["by", "call"]
 
-    assert Thing.write(Row(), {}) == {"Id": 1, "Tags": ["by", "call"]}
+    assert Thing.render(Row(), {}) == {"Id": 1, "Tags": ["by", "call"]}
 
 
 def test_a_field_may_find_its_value_in_its_own_way():
@@ -296,7 +298,7 @@ def test_a_field_may_find_its_value_in_its_own_way():
     class Answer(ContractSerializer):
         Number = Doubled()
 
-    assert Answer.write(21, {}) == {"Number": 42}
+    assert Answer.render(21, {}) == {"Number": 42}
 
 
 def test_decimals_are_numbers_of_two_places_without_noise():
@@ -345,7 +347,7 @@ def test_addresses_begin_with_the_public_url(rf, settings):
     settings.PUBLIC_URL = "https://rooms.example.com/"
     request = rf.get("/", HTTP_HOST="testserver")
 
-    assert Picture.write({"url": "/media/a.png"}, {"request": request}) == {
+    assert Picture.render({"url": "/media/a.png"}, {"request": request}) == {
         "Url": "https://rooms.example.com/media/a.png"
     }
 
@@ -354,32 +356,32 @@ def test_without_a_public_url_they_begin_with_the_requests_host(rf, settings):
     settings.PUBLIC_URL = ""
     stored = SimpleNamespace(url="/media/a.png")
 
-    assert Picture.write({"url": stored}, {"request": rf.get("/")}) == {
+    assert Picture.render({"url": stored}, {"request": rf.get("/")}) == {
         "Url": "http://testserver/media/a.png"
     }
-    assert Picture.write({"url": stored}, {}) == {"Url": "/media/a.png"}
+    assert Picture.render({"url": stored}, {}) == {"Url": "/media/a.png"}
 
 
 def test_addresses_that_a_storage_made_absolute_stay(rf):
     request = rf.get("/")
 
-    assert Picture.write({"url": "https://cdn.example/a"}, {"request": request}) == {
+    assert Picture.render({"url": "https://cdn.example/a"}, {"request": request}) == {
         "Url": "https://cdn.example/a"
     }
-    assert Picture.write({"url": ""}, {"request": request}) == {}
+    assert Picture.render({"url": ""}, {"request": request}) == {}
 
 
 # --- shape --------------------------------------------------------------------------------------
 
 
 def test_the_shape_lists_names_in_order_and_what_they_hold():
-    shape = AllFields.shape()
+    shape = AllFields.field_tree()
 
     assert list(shape)[:3] == ["Id", "Text", "Flag"]
     assert shape["Items"] == shape["Item"] == {"Id": {}, "Name": {}, "Tags": {}}
 
 
 def test_the_context_does_not_outlive_the_answer():
-    Picture.write({"url": "/a"}, {"request": None})
+    Picture.render({"url": "/a"}, {"request": None})
 
-    assert Picture.shared().context == {}
+    assert Picture.get_shared().context == {}

@@ -13,7 +13,7 @@ from rest_framework.exceptions import APIException, Throttled
 from rest_framework.exceptions import PermissionDenied as NotPermitted
 
 from roombook import errors
-from roombook.api.exceptions import unknown_path
+from roombook.api.exceptions import handle_unknown_path
 from roombook.api.operations import Operation
 from roombook.api.serializers import (
     BooleanField,
@@ -72,7 +72,7 @@ class AllFields(ContractSerializer):
 class Echo(Operation):
     """Give back what was understood, as text."""
 
-    signed_in = False
+    requires_token = False
     Input = AllFields
 
     class Output(ContractSerializer):
@@ -85,7 +85,7 @@ class Echo(Operation):
 class Mirror(Operation):
     """Give back what was sent, as it is."""
 
-    signed_in = False
+    requires_token = False
     Input = AllFields
 
     class Output(AllFields):
@@ -106,8 +106,8 @@ class Row(ContractSerializer):
 class Rows(Operation):
     """A main list with other fields around it."""
 
-    signed_in = False
-    csv_rows = "Rows"
+    requires_token = False
+    csv_rows_field = "Rows"
 
     class Input(ContractSerializer):
         Many = IntegerField()
@@ -148,14 +148,14 @@ class Nobody(WhoAmI):
 class Nothing(Operation):
     """No fields in, none out."""
 
-    signed_in = False
+    requires_token = False
 
     def perform(self, user):
         return None
 
 
 class Picture(Operation):
-    signed_in = False
+    requires_token = False
 
     class Output(ContractSerializer):
         Url = UrlField()
@@ -167,7 +167,7 @@ class Picture(Operation):
 class Unwritable(Operation):
     """Answers with a value that JSON cannot write."""
 
-    signed_in = False
+    requires_token = False
 
     class Output(ContractSerializer):
         Number = DoubleField()
@@ -213,7 +213,7 @@ ERRORS = {
 
 
 class Raises(Operation):
-    signed_in = False
+    requires_token = False
 
     class Input(ContractSerializer):
         Id = IdField()
@@ -226,7 +226,7 @@ class Raises(Operation):
 
 
 class Dates(Operation):
-    signed_in = False
+    requires_token = False
 
     class Output(ContractSerializer):
         Start = DateTimeField()
@@ -256,7 +256,7 @@ urlpatterns = [
     operation("dates", Dates),
     operation("raises/(?P<name>[a-z0-9-]+)", Raises),
     path("api/page/<name>", page_that_raises),
-    re_path(r"^api(?:/|\Z)", unknown_path),
+    re_path(r"^api(?:/|\Z)", handle_unknown_path),
     path("page/<name>", page_that_raises),
 ]
 

@@ -22,7 +22,7 @@ from tests.bench.cluster import QUICK, ROOT, SETTINGS, Cluster  # noqa: E402
 from tests.bench.load import ask, drive, request  # noqa: E402
 from tests.bench.measure import Bench, Series, Size  # noqa: E402
 from tests.bench.servers import DatabaseCpu  # noqa: E402
-from tests.pg_plugin import programs  # noqa: E402
+from tests.pg_plugin import find_programs  # noqa: E402
 
 SMALL = 1000
 RESERVATIONS_A_CENTER = 10
@@ -43,7 +43,7 @@ def main(words: Sequence[str] | None = None) -> None:
     told = arguments(words)
     # Ended from outside, it ends what it started.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("Ended."))
-    bin_folder = programs()
+    bin_folder = find_programs()
     if bin_folder is None:
         sys.exit("make bench needs PostgreSQL's programs on this machine.")
     folder = told.folder or ROOT / ".bench"

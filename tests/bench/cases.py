@@ -121,13 +121,13 @@ class World:
                 return
 
     def radius(self, latitude: float, longitude: float) -> int | None:
-        x, y, z = geo.Place(latitude, longitude).vector
+        x, y, z = geo.Coordinates(latitude, longitude).vector
         chords = self.rows(
             """SELECT (x - %s)^2 + (y - %s)^2 + (z - %s)^2 FROM centers_center
                WHERE is_active AND latitude BETWEEN %s AND %s ORDER BY 1 LIMIT 60""",
             (x, y, z, latitude - 7, latitude + 7),
         )
-        miles = [geo.miles_of(chord) for (chord,) in chords]
+        miles = [geo.miles_from_squared_chord(chord) for (chord,) in chords]
         for radius in (1, 2, 3, 5, 8, 12, 20, 30, 50, 80, 120, 200, 300, 500):
             if 22 <= sum(distance <= radius for distance in miles) <= 48:
                 return radius

@@ -39,7 +39,7 @@ def main() -> None:
     from reservations.booking.drafts import create_draft
     from reservations.demo.people import ROLES_AT, STAFF
     from roombook.errors import DomainError
-    from tests.factories_reservations import by_card
+    from tests.factories_reservations import make_payment_method
 
     chance = random.Random(SEED)
     now = timezone.now()
@@ -74,7 +74,9 @@ def main() -> None:
                     )
                     # Some stay drafts.
                     if offset < 1 or chance.random() < PAID:
-                        check_out(draft.pk, user=user, means=by_card(), now=made)
+                        check_out(
+                            draft.pk, user=user, payment_method=make_payment_method(), now=made
+                        )
     # Who takes the pictures sees every page.
     User.objects.filter(email=STAFF).update(is_superuser=True)
 

@@ -28,7 +28,7 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def demo(transactional_db: None, plain_pictures: None) -> None:
+def demo(transactional_db: None, tiny_pictures: None) -> None:
     call_command("seed_demo", force=True, verbosity=0)
 
 

@@ -9,9 +9,9 @@ from django.utils import timezone
 from accounts.models import User
 from centers.models import MeetingRoom
 from reservations import availability
-from reservations.booking.checkout import Means, check_out
+from reservations.booking.checkout import PaymentMethod, check_out
 from reservations.booking.drafts import create_draft
-from reservations.booking.span import span_at
+from reservations.booking.span import resolve_span
 from reservations.demo.people import DEMO, GUEST, PASSWORD, ROLES_AT, card_of
 from reservations.models import Reservation
 
@@ -26,7 +26,7 @@ def open_day(room: MeetingRoom, *, hours: tuple[int, int] = (9, 17)) -> dt.date:
     """A day, a week from now or later, on which the room is free for all of these hours."""
     now = timezone.now()
     day = now.astimezone(room.center.zone).date() + dt.timedelta(days=7)
-    while not availability.of(room, _span(room, day, *hours), now=now).is_free:
+    while not availability.evaluate(room, _span(room, day, *hours), now=now).is_available:
         day += dt.timedelta(days=1)
     return day
 
@@ -37,11 +37,11 @@ def request_for(room: MeetingRoom, day: dt.date, hour: int) -> Reservation:
     span = _span(room, day, hour, hour + 2)
     user, now = User.objects.get(email=DEMO), timezone.now()
     made = create_draft(user, room_id=room.pk, start=span.start, end=span.end, now=now)
-    return check_out(made.pk, user=user, means=Means(use_saved=True), now=now)
+    return check_out(made.pk, user=user, payment_method=PaymentMethod(use_saved=True), now=now)
 
 
 def _span(room: MeetingRoom, day: dt.date, first: int, last: int):
-    return span_at(
+    return resolve_span(
         room.center,
         dt.datetime(day.year, day.month, day.day, first),  # noqa: DTZ001 (the center's clock)
         dt.datetime(day.year, day.month, day.day, last),  # noqa: DTZ001

@@ -26,7 +26,7 @@ from tests.factories_centers import (
     RateFactory,
     ResourceTypeFactory,
     ServiceFactory,
-    center_with_room,
+    make_center_with_room,
 )
 from tests.factories_people import AdministratorFactory, UserFactory
 
@@ -47,7 +47,7 @@ def office(client):
 
 @pytest.fixture
 def furnished():
-    center = center_with_room(name="Glenarm", neighborhood=NeighborhoodFactory(name="LoDo"))
+    center = make_center_with_room(name="Glenarm", neighborhood=NeighborhoodFactory(name="LoDo"))
     ServiceFactory(center=center)
     CenterImageFactory(center=center)
     LandmarkFactory(center=center)
@@ -140,7 +140,7 @@ def test_the_number_of_queries_of_a_list_does_not_grow(office, model):
     counts = []
     for _ in range(2):
         for index in range(3):
-            center = center_with_room(neighborhood=NeighborhoodFactory())
+            center = make_center_with_room(neighborhood=NeighborhoodFactory())
             ServiceFactory(center=center)
             CenterImageFactory(center=center)
             LandmarkFactory(center=center)
@@ -224,7 +224,7 @@ def test_opening_hours_of_one_day_do_not_overlap(office, furnished):
 
 
 def test_rates_and_rooms_on_offer_in_a_center_are_its_own(office, furnished):
-    other = center_with_room(name="Other")
+    other = make_center_with_room(name="Other")
     page = office.get(url(models.Center, "change", furnished.pk))
     choices = {
         name: list(inline.formset.forms[0].fields[name].queryset)
@@ -252,7 +252,7 @@ def test_closures_are_on_the_clock_of_the_center(office, furnished):
 
 
 def test_a_closure_of_its_own_page_is_on_the_clock_of_its_center(office):
-    tokyo = center_with_room(time_zone_id="Asia/Tokyo")
+    tokyo = make_center_with_room(time_zone_id="Asia/Tokyo")
     data = {
         "center": tokyo.pk,
         "starts_at_0": "2027-01-01",
@@ -277,8 +277,11 @@ def test_a_price_of_zero_is_asked_for_twice(office):
     center = CenterFactory()
     data = {"center": center.pk, "name": "Gift", "hourly": "0", "half_day": "0.00"}
     errors = errors_of(office.post(url(models.Rate, "add"), data))
-    assert set(errors) == {"hourly", "half_day", "is_meant_free"}
-    assert errors_of(office.post(url(models.Rate, "add"), data | {"is_meant_free": "on"})) == {}
+    assert set(errors) == {"hourly", "half_day", "is_zero_price_allowed"}
+    assert (
+        errors_of(office.post(url(models.Rate, "add"), data | {"is_zero_price_allowed": "on"}))
+        == {}
+    )
     rate = models.Rate.objects.get()
     assert (rate.hourly, rate.full_day) == (Decimal(0), None)
     # Not again where nothing of it changes.
@@ -354,7 +357,7 @@ def test_of_very_many_rows_in_the_way_of_a_deletion_the_first_are_told(office, m
     kind = ResourceTypeFactory()
     rooms = [MeetingRoomFactory(resource_type=kind) for _ in range(3)]
     page = admin.site._registry[models.ResourceType]
-    monkeypatch.setattr(type(page), "most_in_the_way", 2)
+    monkeypatch.setattr(type(page), "max_protected_rows", 2)
 
     asked = office.get(url(models.ResourceType, "delete", kind.pk)).content.decode()
     office.post(url(models.ResourceType, "delete", kind.pk), {"post": "yes"})
@@ -367,7 +370,7 @@ def test_of_very_many_rows_in_the_way_of_a_deletion_the_first_are_told(office, m
 def test_no_page_lists_everything_in_a_box(office):
     """Choices that grow with the business are found by typing."""
     for _ in range(5):
-        center_with_room(neighborhood=NeighborhoodFactory())
+        make_center_with_room(neighborhood=NeighborhoodFactory())
         RateFactory()
     for model in MODELS:
         page = office.get(url(model, "add"))

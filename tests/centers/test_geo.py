@@ -5,14 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from centers import geo
-from centers.geo import Place
+from centers.geo import Coordinates
 
-DENVER, BOSTON = Place(39.7392, -104.9903), Place(42.3601, -71.0589)
+DENVER, BOSTON = Coordinates(39.7392, -104.9903), Coordinates(42.3601, -71.0589)
 
-places = st.builds(Place, st.floats(-90, 90), st.floats(-180, 180))
+places = st.builds(Coordinates, st.floats(-90, 90), st.floats(-180, 180))
 
 
-def haversine(one: Place, other: Place) -> float:
+def haversine(one: Coordinates, other: Coordinates) -> float:
     first, second = radians(one.latitude), radians(other.latitude)
     h = (
         sin((second - first) / 2) ** 2
@@ -22,10 +22,12 @@ def haversine(one: Place, other: Place) -> float:
 
 
 def test_known_distances():
-    assert geo.miles_between(DENVER, BOSTON) == pytest.approx(1767, abs=3)
-    assert geo.miles_between(DENVER, DENVER) == 0
-    assert geo.miles_between(Place(0, 179.9), Place(0, -179.9)) == pytest.approx(13.8, abs=0.1)
-    assert geo.miles_between(Place(90, 0), Place(-90, 0)) == pytest.approx(
+    assert geo.calculate_distance_miles(DENVER, BOSTON) == pytest.approx(1767, abs=3)
+    assert geo.calculate_distance_miles(DENVER, DENVER) == 0
+    assert geo.calculate_distance_miles(
+        Coordinates(0, 179.9), Coordinates(0, -179.9)
+    ) == pytest.approx(13.8, abs=0.1)
+    assert geo.calculate_distance_miles(Coordinates(90, 0), Coordinates(-90, 0)) == pytest.approx(
         pi * geo.EARTH_RADIUS_MILES
     )
 
@@ -33,27 +35,31 @@ def test_known_distances():
 @given(places, places)
 def test_the_chord_is_the_great_circle(one, other):
     # Opposite ends of the earth are where both formulas lose digits.
-    assert geo.miles_between(one, other) == pytest.approx(haversine(one, other), abs=0.01)
+    assert geo.calculate_distance_miles(one, other) == pytest.approx(
+        haversine(one, other), abs=0.01
+    )
 
 
 @given(st.floats(0, 12000))
 def test_miles_to_chord_and_back(miles):
-    assert geo.miles_of(geo.squared_chord(miles)) == pytest.approx(miles, abs=0.001)
+    assert geo.miles_from_squared_chord(geo.squared_chord_from_miles(miles)) == pytest.approx(
+        miles, abs=0.001
+    )
 
 
 @given(places, places, st.floats(1, 500))
 def test_the_box_holds_the_circle(center, other, miles):
     if haversine(center, other) <= miles:
-        assert geo.box_around(center, miles).holds(other)
+        assert geo.get_bounding_box(center, miles).contains(other)
 
 
 @given(places, st.floats(0, 1), st.floats(0, 2 * pi), st.floats(1, 500))
 def test_the_box_holds_places_within_the_circle(center, share, bearing, miles):
     other = travelled(center, share * miles, bearing)
-    assert geo.box_around(center, miles).holds(other)
+    assert geo.get_bounding_box(center, miles).contains(other)
 
 
-def travelled(start: Place, miles: float, bearing: float) -> Place:
+def travelled(start: Coordinates, miles: float, bearing: float) -> Coordinates:
     from math import atan2, degrees
 
     angle, latitude = miles / geo.EARTH_RADIUS_MILES, radians(start.latitude)
@@ -61,11 +67,11 @@ def travelled(start: Place, miles: float, bearing: float) -> Place:
     there = asin(max(-1.0, min(1.0, sine)))
     turn = atan2(sin(bearing) * sin(angle) * cos(latitude), cos(angle) - sin(latitude) * sin(there))
     longitude = (start.longitude + degrees(turn) + 540) % 360 - 180
-    return Place(degrees(there), longitude)
+    return Coordinates(degrees(there), longitude)
 
 
 def test_the_box_goes_around_the_date_line_and_the_pole():
-    assert len(geo.box_around(Place(0, 179.9), 25).longitudes) == 2
-    assert len(geo.box_around(Place(0, -179.9), 25).longitudes) == 2
-    assert geo.box_around(Place(89.9, 0), 25).longitudes == ((-180.0, 180.0),)
-    assert geo.box_around(DENVER, 25).longitudes != ((-180.0, 180.0),)
+    assert len(geo.get_bounding_box(Coordinates(0, 179.9), 25).longitudes) == 2
+    assert len(geo.get_bounding_box(Coordinates(0, -179.9), 25).longitudes) == 2
+    assert geo.get_bounding_box(Coordinates(89.9, 0), 25).longitudes == ((-180.0, 180.0),)
+    assert geo.get_bounding_box(DENVER, 25).longitudes != ((-180.0, 180.0),)

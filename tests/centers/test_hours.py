@@ -48,7 +48,7 @@ def test_a_time_with_an_offset_is_that_moment():
 
 
 def test_a_local_time_that_the_clock_skips_is_refused():
-    with pytest.raises(hours.SkippedLocalTime):
+    with pytest.raises(hours.NonexistentLocalTime):
         hours.localize(datetime(2027, 3, 14, 2, 30), DENVER)  # noqa: DTZ001
 
 
@@ -68,7 +68,7 @@ def test_the_ends_of_the_calendar_are_refused(moment):
 def test_every_local_time_is_skipped_or_shown_as_asked(moment):
     try:
         placed = hours.localize(moment, DENVER)
-    except hours.SkippedLocalTime:
+    except hours.NonexistentLocalTime:
         return
     assert placed.replace(tzinfo=None) == moment
     assert placed.astimezone(UTC).astimezone(DENVER) == placed
@@ -129,7 +129,7 @@ def test_never_open_without_hours():
 
 def test_a_stretch_that_the_clock_skips_is_no_time():
     skipped = week(6, opens="02:00", closes="03:00")
-    assert list(hours.opened_on(local("2027-03-14 12:00").date(), skipped, DENVER)) == []
+    assert list(hours.get_open_spans(local("2027-03-14 12:00").date(), skipped, DENVER)) == []
 
 
 @given(st.integers(0, 60 * 24 * 366), st.integers(15, 60 * 36))
@@ -166,26 +166,26 @@ def test_open_is_as_a_minute_by_minute_look_says(first, length):
     ],
 )
 def test_a_run_of_equal_days(opening, value, display):
-    assert hours.runs(opening) == [(value, display)]
+    assert hours.summarize_week(opening) == [(value, display)]
 
 
 def test_one_entry_a_run_of_days_with_equal_hours():
     opening = WORKDAYS[:2] + WORKDAYS[3:] + week(5, 6, opens="10:00", closes="14:00")
-    assert [value for value, _ in hours.runs(opening)] == [
+    assert [value for value, _ in hours.summarize_week(opening)] == [
         "Mo-Tu 08:30-17:00",
         "Th-Fr 08:30-17:00",
         "Sa-Su 10:00-14:00",
     ]
-    assert hours.concatenated(opening) == (
+    assert hours.format_week(opening) == (
         "Mon-Tue 8:30 AM - 5:00 PM; Thu-Fri 8:30 AM - 5:00 PM; Sat-Sun 10:00 AM - 2:00 PM"
     )
 
 
 def test_never_open_is_no_run():
-    assert hours.runs([]) == []
-    assert hours.concatenated([]) == ""
+    assert hours.summarize_week([]) == []
+    assert hours.format_week([]) == ""
 
 
 def test_hours_are_written_for_the_locale(settings):
     settings.LOCALE = "de_DE"
-    assert hours.runs(WORKDAYS)[0][1] == "Mo.-Fr. 08:30 - 17:00"
+    assert hours.summarize_week(WORKDAYS)[0][1] == "Mo.-Fr. 08:30 - 17:00"

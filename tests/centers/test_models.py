@@ -9,7 +9,7 @@ from django.db import IntegrityError, connection, transaction
 from PIL import Image
 
 from centers.models import Center, CenterImage, Landmark
-from centers.rooms import bookable_room
+from centers.rooms import get_room
 from roombook import images
 from tests.factories_centers import (
     CenterFactory,
@@ -23,7 +23,7 @@ from tests.factories_centers import (
     ResourceTypeFactory,
     ServiceFactory,
     ServiceTypeFactory,
-    center_with_room,
+    make_center_with_room,
 )
 
 pytestmark = pytest.mark.django_db
@@ -180,15 +180,15 @@ def test_a_room_is_got_by_its_id_and_center():
     from roombook.errors import NotFound
 
     room = MeetingRoomFactory()
-    assert bookable_room(room.pk) == room
-    assert bookable_room(room.pk, center_id=room.center_id) == room
+    assert get_room(room.pk) == room
+    assert get_room(room.pk, center_id=room.center_id) == room
     for pk, center_id in ((room.pk, room.center_id + 1), (room.pk + 1, None)):
         with pytest.raises(NotFound):
-            bookable_room(pk, center_id=center_id)
+            get_room(pk, center_id=center_id)
 
 
 def test_what_responses_show_is_the_same_without_the_prefetch():
-    center = center_with_room()
+    center = make_center_with_room()
     ServiceFactory(center=center)
     (with_details,) = Center.objects.with_details()
     plain = Center.objects.get()
@@ -205,7 +205,9 @@ def test_words_are_found_by_the_index(django_assert_num_queries):
         (definition,) = cursor.fetchone()
         assert "gin (search_text gin_trgm_ops)" in definition
         cursor.execute("SET LOCAL enable_seqscan = off")
-        query, params = Center.objects.containing(["denver"]).values("pk").query.sql_with_params()
+        query, params = (
+            Center.objects.containing_words(["denver"]).values("pk").query.sql_with_params()
+        )
         cursor.execute(f"EXPLAIN {query}", params)
         assert "center_search_text" in "".join(row[0] for row in cursor.fetchall())
 
@@ -248,7 +250,7 @@ def test_a_see_through_picture_stays_so():
         (picture((10, 10), "BMP"), "unreadable"),
         (picture((8000, 8000), "PNG", "1"), "too_many_pixels"),
         (picture((15000, 15000), "PNG", "1"), "too_many_pixels"),
-        (ContentFile(b"x" * (images.MAX_BYTES + 1), name="x.png"), "too_large"),
+        (ContentFile(b"x" * (images.MAX_UPLOAD_BYTES + 1), name="x.png"), "too_large"),
     ],
     ids=["disguised", "empty", "cut off", "other format", "large", "bomb", "heavy"],
 )

@@ -23,12 +23,12 @@ from roombook import places
     ],
 )
 def test_any_case_and_any_accent_are_the_same(text, same):
-    assert places.folded(text) == places.folded(same)
+    assert places.fold_text(text) == places.fold_text(same)
 
 
 @given(st.text())
 def test_folding_twice_is_folding_once(text):
-    assert places.folded(places.folded(text)) == places.folded(text)
+    assert places.fold_text(places.fold_text(text)) == places.fold_text(text)
 
 
 @pytest.mark.parametrize(
@@ -51,13 +51,13 @@ def test_folding_twice_is_folding_once(text):
     ],
 )
 def test_a_country_is_known_by_code_and_name(name, code):
-    assert places.country_code(name) == code
+    assert places.get_country_code(name) == code
 
 
 def test_every_country_is_known_by_all_its_names():
     for code in ("US", "GB", "DE", "CD", "CG", "KR", "KP"):
-        for name in (code, *places.country_names(code)[:3]):
-            assert places.country_code(name) == code
+        for name in (code, *places.get_country_names(code)[:3]):
+            assert places.get_country_code(name) == code
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_every_country_is_known_by_all_its_names():
     ],
 )
 def test_a_state_is_known_by_code_and_name(country, state, pair):
-    assert places.state_code_and_name(country, state) == pair
+    assert places.get_state_code_and_name(country, state) == pair
 
 
 @pytest.mark.parametrize(
@@ -88,7 +88,7 @@ def test_a_state_is_known_by_code_and_name(country, state, pair):
     ],
 )
 def test_a_state_is_written_as_letters_have_it(country, state, written):
-    assert places.written_state(country, state) == written
+    assert places.format_state(country, state) == written
 
 
 @pytest.mark.parametrize(
@@ -100,7 +100,7 @@ def test_a_state_is_written_as_letters_have_it(country, state, written):
     ],
 )
 def test_the_time_zone_of_a_place(latitude, longitude, zone):
-    assert places.time_zone_at(latitude, longitude) == zone
+    assert places.find_time_zone(latitude, longitude) == zone
 
 
 def test_time_zones_are_those_that_the_server_knows():

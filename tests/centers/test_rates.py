@@ -9,7 +9,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from centers import rates
-from centers.rates import Cover, Tier
+from centers.rates import Tier, TierCombination
 from centers.span import Span
 from roombook.errors import RateNotConfigured
 
@@ -35,7 +35,7 @@ def rate(hourly=None, half_day=None, full_day=None, **fields) -> Rate:
 
 def priced(some_rate, hours, start=MONDAY):
     start = start.astimezone(UTC)
-    return rates.room_price(some_rate, Span(start, start + timedelta(hours=hours)), DENVER)
+    return rates.price_room(some_rate, Span(start, start + timedelta(hours=hours)), DENVER)
 
 
 FULL = rate(25, 90, 160)
@@ -97,7 +97,7 @@ def test_days_of_23_and_25_hours_are_priced_by_elapsed_time():
     spring, autumn = datetime(2027, 3, 14, tzinfo=DENVER), datetime(2027, 11, 7, tzinfo=DENVER)
     for midnight, hours in ((spring, 23), (autumn, 25)):
         start, end = midnight.astimezone(UTC), (midnight + timedelta(days=1)).astimezone(UTC)
-        room = rates.room_price(rate(10), Span(start, end), DENVER)
+        room = rates.price_room(rate(10), Span(start, end), DENVER)
         assert len(room.days) == 1
         assert (room.billable_hours, room.total) == (hours, hours * 10)
 
@@ -112,7 +112,7 @@ def test_a_flat_rate_is_charged_once_however_long():
 @pytest.mark.parametrize("unusable", [None, rate(), Rate(is_flat_rate=True, hourly=Decimal(5))])
 def test_a_room_without_a_price_is_never_free_by_omission(unusable):
     assert not rates.is_usable(unusable)
-    assert rates.entry_price(unusable) == ""
+    assert rates.format_entry_price(unusable) == ""
     with pytest.raises(RateNotConfigured):
         priced(unusable, 1)
 
@@ -124,8 +124,8 @@ def test_a_tier_of_zero_is_free():
 
 
 def test_of_two_covers_at_one_price_the_longer_tier_is_taken():
-    assert str(rates.covers(Decimal(4), rate(25, 100, 100))[0]) == "day"
-    assert str(rates.covers(Decimal(4), rate(25, 100))[0]) == "half day"
+    assert str(rates.list_combinations(Decimal(4), rate(25, 100, 100))[0]) == "day"
+    assert str(rates.list_combinations(Decimal(4), rate(25, 100))[0]) == "half day"
 
 
 def test_the_reason_tells_the_dearer_covers():
@@ -152,31 +152,31 @@ def test_the_rate_told_is_the_tiers_used():
     ],
 )
 def test_the_entry_price_is_hourly_else_half_day_else_day_else_flat(some_rate, text):
-    assert rates.entry_price(some_rate) == text
+    assert rates.format_entry_price(some_rate) == text
 
 
 def test_the_lowest_rate_is_compared_within_the_first_kind_that_any_room_has():
     flat = Rate(is_flat_rate=True, flat_rate=Decimal(1))
-    lowest = rates.lowest_entry([rate(30), None, rate(half_day=5), rate(25, 90), flat])
-    assert lowest == rates.Price(Decimal(25), Tier.HOURLY)
-    assert rates.lowest_entry([flat, rate(full_day=9)]).tier is Tier.FULL_DAY
-    assert rates.lowest_entry([None, rate()]) is None
+    lowest = rates.get_lowest_entry_price([rate(30), None, rate(half_day=5), rate(25, 90), flat])
+    assert lowest == rates.TierPrice(Decimal(25), Tier.HOURLY)
+    assert rates.get_lowest_entry_price([flat, rate(full_day=9)]).tier is Tier.FULL_DAY
+    assert rates.get_lowest_entry_price([None, rate()]) is None
 
 
 def test_a_rate_is_described_by_its_prices():
-    assert rates.describe(rate(25, 90, 160, setup_fee=Decimal(20))) == (
+    assert rates.describe_rate(rate(25, 90, 160, setup_fee=Decimal(20))) == (
         "$25.00/hour, $90.00/half day, $160.00/day; set-up $20.00"
     )
-    assert rates.describe(Rate(is_flat_rate=True, flat_rate=Decimal(50))) == "$50.00 flat"
-    assert rates.describe(rate()) == ""
-    assert rates.describe(Rate(is_flat_rate=True)) == ""
+    assert rates.describe_rate(Rate(is_flat_rate=True, flat_rate=Decimal(50))) == "$50.00 flat"
+    assert rates.describe_rate(rate()) == ""
+    assert rates.describe_rate(Rate(is_flat_rate=True)) == ""
 
 
 def test_money_is_written_for_the_locale_and_currency(settings):
     settings.LOCALE, settings.CURRENCY = "de_DE", "EUR"
-    assert rates.entry_price(FULL) == "25,00\xa0€/hour"
+    assert rates.format_entry_price(FULL) == "25,00\xa0€/hour"
     settings.LOCALE, settings.CURRENCY = "ja_JP", "JPY"
-    assert rates.entry_price(rate("2500")) == "\uffe52,500/hour"
+    assert rates.format_entry_price(rate("2500")) == "\uffe52,500/hour"
 
 
 # --- Against brute force ------------------------------------------------------------------------
@@ -211,13 +211,13 @@ def brute_force(hours: Decimal, some_rate: Rate) -> Decimal:
 @given(some_rates, quarters)
 def test_no_cover_is_cheaper(some_rate, duration):
     assume(rates.is_usable(some_rate))
-    hours = rates.hours_of(duration, in_blocks=some_rate.bill_in_blocks)
-    cover = rates.covers(hours, some_rate)[0]
+    hours = rates.get_billable_hours(duration, in_blocks=some_rate.bill_in_blocks)
+    cover = rates.list_combinations(hours, some_rate)[0]
     assert cover.total == brute_force(hours, some_rate)
     assert covers_enough(cover, hours)
 
 
-def covers_enough(cover: Cover, hours: Decimal) -> bool:
+def covers_enough(cover: TierCombination, hours: Decimal) -> bool:
     return bool(cover.full_days) or cover.half_days * 4 + cover.hours >= hours
 
 
@@ -226,9 +226,9 @@ def test_more_time_within_a_day_never_costs_less(some_rate, one, other):
     assume(rates.is_usable(some_rate))
     shorter, longer = sorted((one, other))
     prices = [
-        rates.covers(rates.hours_of(duration, in_blocks=some_rate.bill_in_blocks), some_rate)[
-            0
-        ].total
+        rates.list_combinations(
+            rates.get_billable_hours(duration, in_blocks=some_rate.bill_in_blocks), some_rate
+        )[0].total
         for duration in (shorter, longer)
     ]
     assert prices[0] <= prices[1]
@@ -239,8 +239,8 @@ def test_the_total_is_the_sum_of_its_days(some_rate, first_minute, minutes):
     assume(rates.is_usable(some_rate))
     start = datetime(2027, 1, 1, tzinfo=UTC) + timedelta(minutes=first_minute)
     span = Span(start, start + timedelta(minutes=minutes))
-    room = rates.room_price(some_rate, span, DENVER)
-    assert room.total == rates.rounded(sum(day.cover.total for day in room.days))
+    room = rates.price_room(some_rate, span, DENVER)
+    assert room.total == rates.round_amount(sum(day.cover.total for day in room.days))
     assert room.billable_hours == sum(day.billable_hours for day in room.days)
     assert room.billable_hours >= room.elapsed_hours
     for day in room.days:

@@ -4,17 +4,17 @@ import itertools
 
 import pytest
 
-from centers.geo import Place
+from centers.geo import Coordinates
 from centers.models import Center
-from centers.querysets import Circle
+from centers.querysets import SearchCircle
 from centers.search import filter_options, locations
-from centers.search.filters import NO_FILTERS, Filters
+from centers.search.filters import NO_FILTERS, SearchFilters
 from tests import factories_centers as make
 from tests.factories_people import UserFactory
 
 pytestmark = pytest.mark.django_db
 
-DENVER = Place(39.7392, -104.9903)
+DENVER = Coordinates(39.7392, -104.9903)
 
 
 @pytest.fixture
@@ -59,10 +59,10 @@ def centers(kinds):
 def wishes(kinds, coffee):
     return [
         NO_FILTERS,
-        Filters(capacity_low=8),
-        Filters(resource_type_ids=frozenset([kinds[1].pk])),
-        Filters(service_ids=frozenset([coffee.pk]), capacity_high=10, only_after_hours=False),
-        Filters(only_after_hours=True, only_realtime=True),
+        SearchFilters(capacity_low=8),
+        SearchFilters(resource_type_ids=frozenset([kinds[1].pk])),
+        SearchFilters(service_ids=frozenset([coffee.pk]), capacity_high=10, only_after_hours=False),
+        SearchFilters(only_after_hours=True, only_realtime=True),
     ]
 
 
@@ -72,18 +72,20 @@ def asked(kinds, coffee):
     for (place, miles), query, filters in itertools.product(
         places, ("", "boulder", "e"), wishes(kinds, coffee)
     ):
-        yield {"place": place, "radius_in_miles": miles, "query": query, "filters": filters}
+        yield {"coordinates": place, "radius_in_miles": miles, "query": query, "filters": filters}
 
 
-def plainly(*, place, radius_in_miles, query, filters):
+def search_plainly(*, coordinates, radius_in_miles, query, filters):
     """The centers, the kinds and the neighborhoods, by questions as simple as they can be."""
-    found = Center.objects.listed().containing(query.split())
-    if place:
-        found = found.within(Circle.around(place, radius_in_miles)).by_distance(place.vector)
+    found = Center.objects.listed().containing_words(query.split())
+    if coordinates:
+        found = found.within(SearchCircle.around(coordinates, radius_in_miles)).by_distance(
+            coordinates.vector
+        )
     else:
         found = found.by_rank()
     wanted = list(found.meeting(filters))
-    if not place:
+    if not coordinates:
         wanted.sort(key=lambda center: center.city_folded != query)
     return [center.pk for center in wanted], narrowing_by(found)
 
@@ -109,11 +111,13 @@ def test_every_search_says_what_the_plain_questions_say(
     settings.SEARCH_MAX_RESULTS = limit
     if many:
         monkeypatch.setattr(
-            filter_options, "some_matching", lambda *_, **__: [()] * (filter_options.FEW + 1)
+            filter_options,
+            "load_sample",
+            lambda *_, **__: [()] * (filter_options.MAX_CENTERS_BY_ID + 1),
         )
     for fields in asked(kinds, centers):
         found = locations.search_locations(user, **fields)
-        expected, narrowing = plainly(**fields)
+        expected, narrowing = search_plainly(**fields)
         assert [center.id for center in found.centers] == expected[:limit], fields
         assert options_told(found) == narrowing, fields
 
@@ -123,9 +127,11 @@ def test_an_area_says_what_the_plain_questions_say(
     user, kinds, centers, settings, monkeypatch, limit
 ):
     settings.SEARCH_MAX_RESULTS = limit
-    monkeypatch.setattr(filter_options, "some_of", lambda _: [()] * (filter_options.FEW + 1))
+    monkeypatch.setattr(
+        filter_options, "select_sample", lambda _: [()] * (filter_options.MAX_CENTERS_BY_ID + 1)
+    )
     for city, filters in itertools.product(("Denver", "Boulder"), wishes(kinds, centers)):
-        found = locations.city_centers(user, city_name=city, filters=filters)
+        found = locations.list_city_centers(user, city_name=city, filters=filters)
         listed = Center.objects.listed().in_city(city)
         expected = [center.pk for center in listed.meeting(filters).by_rank()]
         assert [center.id for center in found.centers] == expected[:limit]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from centers.span import Span, midnight
+from centers.span import Span, get_local_midnight
 
 DENVER = ZoneInfo("America/Denver")
 ZONES = [
@@ -43,7 +43,7 @@ def test_touching_is_not_overlapping():
     assert nine_to_ten.overlaps(Span(half_past + timedelta(minutes=59), at(12)))
     assert Span(at(8), at(12)).contains(nine_to_ten)
     assert not nine_to_ten.contains(Span(at(8), at(12)))
-    assert nine_to_ten.widened(timedelta(minutes=1)).overlaps(ten_to_eleven)
+    assert nine_to_ten.expand(timedelta(minutes=1)).overlaps(ten_to_eleven)
 
 
 def test_duration_is_elapsed_time_across_a_clock_change():
@@ -53,7 +53,7 @@ def test_duration_is_elapsed_time_across_a_clock_change():
 
 def test_local_days_follow_the_clock_of_the_place():
     span = Span(at(22, 1, DENVER), at(2, 3, DENVER))
-    assert [(day.day, piece.duration) for day, piece in span.local_days(DENVER)] == [
+    assert [(day.day, piece.duration) for day, piece in span.split_by_local_day(DENVER)] == [
         (1, timedelta(hours=2)),
         (2, timedelta(hours=24)),
         (3, timedelta(hours=2)),
@@ -62,13 +62,13 @@ def test_local_days_follow_the_clock_of_the_place():
 
 def test_a_span_that_ends_at_midnight_touches_one_day():
     span = Span(at(22, 1, DENVER), at(0, 2, DENVER))
-    assert [day.day for day, _ in span.local_days(DENVER)] == [1]
+    assert [day.day for day, _ in span.split_by_local_day(DENVER)] == [1]
 
 
 def test_a_day_that_a_place_skips_has_no_part():
     apia = ZoneInfo("Pacific/Apia")
     span = Span(datetime(2011, 12, 29, 12, tzinfo=apia), datetime(2011, 12, 31, 12, tzinfo=apia))
-    days = [day for day, _ in span.local_days(apia)]
+    days = [day for day, _ in span.split_by_local_day(apia)]
     assert days == [date(2011, 12, 29), date(2011, 12, 31)]
     assert span.duration == timedelta(hours=24)
 
@@ -81,7 +81,7 @@ moments = st.datetimes(datetime(2020, 1, 1), datetime(2035, 1, 1)).map(  # noqa:
 @given(moments, st.timedeltas(timedelta(minutes=1), timedelta(days=31)), st.sampled_from(ZONES))
 def test_local_days_are_a_partition_of_the_span(start, length, zone):
     span = Span(start, start + length)
-    pieces = list(span.local_days(zone))
+    pieces = list(span.split_by_local_day(zone))
     assert pieces[0][1].start == span.start
     assert pieces[-1][1].end == span.end
     for (_, piece), (_, following) in pairwise(pieces):
@@ -89,6 +89,6 @@ def test_local_days_are_a_partition_of_the_span(start, length, zone):
     days = [day for day, _ in pieces]
     assert days == sorted(set(days))
     for day, piece in pieces:
-        assert piece.start >= midnight(day, zone)
-        assert piece.end <= midnight(day + timedelta(days=1), zone)
+        assert piece.start >= get_local_midnight(day, zone)
+        assert piece.end <= get_local_midnight(day + timedelta(days=1), zone)
         assert piece.start.astimezone(zone).date() == day

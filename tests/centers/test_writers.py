@@ -10,7 +10,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from centers.models import Center
-from centers.records import ShownCenter
+from centers.records import CenterRecord
 from centers.search import locations
 from centers.serializers import CenterInfoFull
 from roombook.api.serializers import ContractSerializer
@@ -44,15 +44,15 @@ def assert_told_alike(user, **context):
     found = locations.search_locations(user).centers
     plain = Center.objects.with_details().for_user(user).in_bulk()
     for shown in found:
-        assert isinstance(shown, ShownCenter)
-        fast = written(CenterInfoFull.write(shown, context))
+        assert isinstance(shown, CenterRecord)
+        fast = written(CenterInfoFull.render(shown, context))
         assert fast == written(plain_fields(shown, context))
-        assert fast == written(CenterInfoFull.write(plain[shown.id], context))
+        assert fast == written(CenterInfoFull.render(plain[shown.id], context))
     return found
 
 
 def plain_fields(shown, context):
-    serializer = CenterInfoFull.shared()
+    serializer = CenterInfoFull.get_shared()
     serializer._context = dict(context)
     return ContractSerializer.to_representation(serializer, shown)
 
@@ -64,7 +64,7 @@ def written(fields):
 @pytest.mark.time_machine("2027-03-01T15:00:00Z", tick=False)
 def test_a_center_with_everything_and_centers_with_little(client, db):
     world = World(client)
-    bare = make.center_with_room(name="Bare", city="", state="", latitude=None, longitude=None)
+    bare = make.make_center_with_room(name="Bare", city="", state="", latitude=None, longitude=None)
     bare.opening_hours.all().delete()
     make.ServiceFactory(center=world.center, rate=None, name="On request")
     make.ServiceFactory(center=world.center, is_active=False, name="No more")
@@ -79,7 +79,7 @@ def test_a_center_with_everything_and_centers_with_little(client, db):
 
 
 def test_addresses_of_pictures_wherever_they_are_kept(user, settings):
-    make.CenterImageFactory(center=make.center_with_room())
+    make.CenterImageFactory(center=make.make_center_with_room())
     for public, media in (
         ("https://rooms.example.com", "/media/"),
         ("", "https://pictures.example.com/"),
@@ -90,7 +90,7 @@ def test_addresses_of_pictures_wherever_they_are_kept(user, settings):
 
 
 def test_money_in_other_words(user, settings):
-    make.center_with_room()
+    make.make_center_with_room()
     for currency, locale in (("USD", "en_US"), ("EUR", "de_DE"), ("JPY", "ja_JP")):
         settings.CURRENCY, settings.LOCALE = currency, locale
         assert_told_alike(user)
@@ -107,7 +107,7 @@ def test_money_in_other_words(user, settings):
 )
 def test_any_center(user, rooms, services, texts, place):
     street, promo, parking = texts
-    center = make.center_with_room(
+    center = make.make_center_with_room(
         street2=street,
         promo_text=promo,
         parking_information=parking,

@@ -7,7 +7,7 @@ import time_machine
 from django.core.management import CommandError
 
 from tests.factories_centers import ClosureFactory
-from tests.factories_reservations import NOW, START, a_room, booked, draft
+from tests.factories_reservations import NOW, START, make_booking, make_draft, make_room
 
 pytestmark = pytest.mark.django_db
 
@@ -21,8 +21,8 @@ def _clock():
 
 
 def test_neighbours_with_one_answer_are_one_line(run):
-    room = a_room(turnaround_minutes=15)
-    reservation = booked(room=room)
+    room = make_room(turnaround_minutes=15)
+    reservation = make_booking(room=room)
 
     said = run("availability", room.pk, "--date", "2027-03-03")
 
@@ -39,7 +39,7 @@ def test_neighbours_with_one_answer_are_one_line(run):
 
 
 def test_every_reason_is_told(run):
-    room = a_room(is_blocked=True)
+    room = make_room(is_blocked=True)
     ClosureFactory(
         center=room.center,
         starts_at=START - dt.timedelta(hours=9),
@@ -56,9 +56,9 @@ def test_every_reason_is_told(run):
 
 
 def test_a_gap_too_short_for_a_booking_is_told_as_such(run):
-    room = a_room()
-    draft(room=room, hours=1)
-    draft(room=room, start=START + dt.timedelta(minutes=75), hours=1)
+    room = make_room()
+    make_draft(room=room, hours=1)
+    make_draft(room=room, start=START + dt.timedelta(minutes=75), hours=1)
 
     lines = run("availability", room.pk, "--date", "2027-03-03").splitlines()
 
@@ -67,7 +67,7 @@ def test_a_gap_too_short_for_a_booking_is_told_as_such(run):
 
 def test_today_is_the_centers_and_what_has_begun_is_past(run):
     # 16:00 UTC on March 1 is March 2 in Auckland.
-    room = a_room(time_zone_id="Pacific/Auckland")
+    room = make_room(time_zone_id="Pacific/Auckland")
 
     lines = run("availability", room.pk).splitlines()
 
@@ -76,7 +76,7 @@ def test_today_is_the_centers_and_what_has_begun_is_past(run):
 
 
 def test_a_day_on_which_the_clock_changes_shows_offsets(run):
-    room = a_room()
+    room = make_room()
     room.center.is_after_hours_support_enabled = True
     room.center.save()
 
@@ -88,8 +88,8 @@ def test_a_day_on_which_the_clock_changes_shows_offsets(run):
 
 
 def test_a_room_has_its_own_grid(run):
-    room = a_room(grid_minutes=60)
-    reservation = booked(room=room)
+    room = make_room(grid_minutes=60)
+    reservation = make_booking(room=room)
 
     said = run("availability", room.pk, "--date", "2027-03-03")
 
@@ -115,4 +115,4 @@ def test_wrong_input(run, words, told):
 @pytest.mark.parametrize("date", ["0001-01-01", "9999-12-31"])
 def test_the_ends_of_the_calendar(run, date):
     with pytest.raises(CommandError, match="out of range"):
-        run("availability", a_room().pk, "--date", date)
+        run("availability", make_room().pk, "--date", date)

@@ -13,7 +13,7 @@ from reservations.models import Reservation
 from roombook.api import contract
 from roombook.management.commands import check_contract
 from tests.factories_people import PASSWORD
-from tests.world import ALL
+from tests.world import OPERATIONS_BY_NAME
 
 CHANGES_SOMETHING = [
     "Update account info",
@@ -70,7 +70,7 @@ def test_a_service_that_keeps_the_contract(world, service, check):
     assert lines[0] == "signed in to http://rooms.example.com"
     assert lines[-1] == "No difference from the contract."
     assert [line for line in lines if line.startswith("not called: ")] == [
-        f"not called: {ALL[name].path}" for name in CHANGES_SOMETHING
+        f"not called: {OPERATIONS_BY_NAME[name].path}" for name in CHANGES_SOMETHING
     ]
     assert "never seen: DurationHours, Quantity of ServiceInfo" in lines
 
@@ -170,7 +170,7 @@ def test_where_there_is_nothing_there_is_little_to_ask(world, service, check):
 
     assert "0 centers found" in lines
     assert "0 reservations of this account" in lines
-    assert f"not called: {ALL['Get allowances'].path}" in lines
+    assert f"not called: {OPERATIONS_BY_NAME['Get allowances'].path}" in lines
 
 
 def test_the_names_of_operations_are_the_contracts():

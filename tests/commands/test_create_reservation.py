@@ -11,7 +11,7 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_centers import FlatRateFactory, ServiceFactory
 from tests.factories_people import StaffFactory, UserFactory
-from tests.factories_reservations import NOW, a_room, booked
+from tests.factories_reservations import NOW, make_booking, make_room
 
 pytestmark = pytest.mark.django_db
 
@@ -24,7 +24,7 @@ def _clock():
 
 @pytest.fixture
 def room():
-    return a_room()
+    return make_room()
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_times_with_an_offset_are_moments(run, room, ada):
 
 
 def test_a_refusal_tells_staff_every_reason(run, room, ada):
-    other = booked(room=room)
+    other = make_booking(room=room)
 
     with pytest.raises(CommandError) as refusal:
         run("create_reservation", *words(room, start="2027-03-03T09:05", end="2027-03-03T18:20"))

@@ -31,7 +31,7 @@ from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, R
 from reservations.models.status import Status
 from reservations.pricing import promo_codes
 from roombook.errors import PromoCodeInvalid
-from roombook.places import time_zone_at
+from roombook.places import find_time_zone
 from tests.factories_people import UserFactory
 from tests.http import post
 
@@ -84,7 +84,7 @@ def test_centers_are_in_many_places_at_their_true_time_zones(seeded):
         *("America", "Pacific", "Europe", "Africa", "Asia", "Australia"),
     }
     for center in centers:
-        assert time_zone_at(center.latitude, center.longitude) == center.time_zone_id
+        assert find_time_zone(center.latitude, center.longitude) == center.time_zone_id
         center.full_clean()
 
 
@@ -253,7 +253,7 @@ def test_promo_codes_and_the_partner(seeded):
     with pytest.raises(PromoCodeInvalid, match="expired"):
         drafts.apply_promo_code(draft.pk, "EXPIRED", user=user, now=now)
     draft = drafts.apply_promo_code(draft.pk, "once", user=user, now=now)
-    promo_codes.take(draft, discount=25, now=now)
+    promo_codes.redeem(draft, discount=25, now=now)
     with pytest.raises(PromoCodeInvalid, match="used up"):
         promo_codes.require_usable(PromoCode.objects.get(code="ONCE"), draft, now=now)
     assert PromoCode.objects.get(code="WELCOME10").percent == 10

@@ -9,14 +9,22 @@ from django.core.management import CommandError
 from payments.models import PaymentState
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.factories_reservations import HOUR, NOW, START, a_room, booked, draft, requested
+from tests.factories_reservations import (
+    HOUR,
+    NOW,
+    START,
+    make_booking,
+    make_draft,
+    make_pending_booking,
+    make_room,
+)
 
 pytestmark = pytest.mark.django_db
 
 
 def test_it_prints_each_and_counts(run):
-    new, confirmed, pending = draft(), booked(), requested()
-    later = draft(start=START + dt.timedelta(days=2))
+    new, confirmed, pending = make_draft(), make_booking(), make_pending_booking()
+    later = make_draft(start=START + dt.timedelta(days=2))
 
     with time_machine.travel(START + 4 * HOUR, tick=False):
         said = run("expire_reservations").splitlines()
@@ -36,7 +44,9 @@ def test_it_prints_each_and_counts(run):
 
 
 def test_a_request_that_nobody_answers_expires_after_three_days(run):
-    pending = requested(room=a_room(is_live_inventory=False), start=START + dt.timedelta(days=20))
+    pending = make_pending_booking(
+        room=make_room(is_live_inventory=False), start=START + dt.timedelta(days=20)
+    )
 
     with time_machine.travel(NOW + dt.timedelta(hours=71), tick=False):
         assert "0 reservations Expired" in run("expire_reservations")
@@ -48,15 +58,15 @@ def test_a_request_that_nobody_answers_expires_after_three_days(run):
 
 
 def test_one_that_fails_keeps_no_other_waiting(run, monkeypatch, caplog):
-    new, confirmed, pending = draft(), booked(), requested()
-    move_to = Reservation.move_to
+    new, confirmed, pending = make_draft(), make_booking(), make_pending_booking()
+    move_to = Reservation.transition_to
 
     def poisoned(self, *args, **also):
         if self.pk in {new.pk, pending.pk}:
             raise ZeroDivisionError
         move_to(self, *args, **also)
 
-    monkeypatch.setattr(Reservation, "move_to", poisoned)
+    monkeypatch.setattr(Reservation, "transition_to", poisoned)
 
     with (
         time_machine.travel(START + 4 * HOUR, tick=False),

@@ -15,9 +15,9 @@ from tests.factories_reservations import (
     NOW,
     AllowanceFactory,
     PromoCodeFactory,
-    a_room,
-    by_card,
-    draft,
+    make_draft,
+    make_payment_method,
+    make_room,
 )
 
 pytestmark = pytest.mark.django_db
@@ -36,7 +36,7 @@ def words(room, *more, start="2027-03-03T09:00", end="2027-03-03T14:00"):
 
 
 def test_the_list_price_of_a_room_and_its_services(run):
-    room = a_room()
+    room = make_room()
     room.center.tax_rate = 10
     room.center.save()
     coffee = ServiceFactory(
@@ -70,14 +70,16 @@ def test_the_list_price_of_a_room_and_its_services(run):
 
 
 def test_each_day_is_told_by_itself(run):
-    said = run("explain_quote", *words(a_room(), start="2027-03-03T20:00", end="2027-03-04T09:00"))
+    said = run(
+        "explain_quote", *words(make_room(), start="2027-03-03T20:00", end="2027-03-04T09:00")
+    )
 
     assert "  2027-03-03, 4 hours billed: half day at $90.00; 4 hours would be $100.00" in said
     assert "  2027-03-04, 9 hours billed: day at $160.00; 2 half days + 1 hour would be" in said
 
 
 def test_a_flat_rate_has_no_days(run):
-    room = a_room()
+    room = make_room()
     room.rate = FlatRateFactory(center=room.center, setup_fee=Decimal(20))
     room.save()
 
@@ -96,7 +98,7 @@ def discounted():
     ada = UserFactory(email="ada@example.com")
     AllowanceFactory(user=ada, description="Plan", hours=2)
     PromoCodeFactory(code="TEN")
-    reservation = draft(ada, hours=5)
+    reservation = make_draft(ada, hours=5)
     return drafts.apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
 
 
@@ -137,7 +139,9 @@ def test_a_draft_tells_what_it_would_cost_anew(run, discounted):
 
 
 def test_a_booked_reservation_is_only_told_what_it_paid(run, discounted):
-    checkout.check_out(discounted.pk, user=discounted.user, means=by_card(), now=NOW)
+    checkout.check_out(
+        discounted.pk, user=discounted.user, payment_method=make_payment_method(), now=NOW
+    )
     rate = discounted.room.rate
     rate.hourly = Decimal(35)
     rate.save()

@@ -11,13 +11,13 @@ from django.db import connection, transaction
 
 from accounts.models import User
 from centers.models import Center, MeetingRoom
-from centers.search.index import refresh
+from centers.search.index import refresh_search_columns
 from payments.models import Payment
 from reservations.booking import integrity
 from reservations.generate import bookings, maker
 from reservations.generate.people import token_of
 from reservations.models import LineItem, Reservation
-from reservations.models.status import BOOKED, Status
+from reservations.models.status import BOOKED_STATUSES, Status
 from reservations.pricing import bill
 from tests.factories_centers import CenterFactory
 from tests.factories_people import UserFactory
@@ -74,9 +74,9 @@ def test_it_makes_as_much_as_was_asked_for_and_all_books_are_right(run):
     assert set(Reservation.objects.values_list("status", flat=True)) >= {
         *(Status.COMPLETED, Status.CONFIRMED, Status.CANCELLED, Status.EXPIRED),
     }
-    assert Payment.objects.filter(reservation__status__in=BOOKED).exists()
+    assert Payment.objects.filter(reservation__status__in=BOOKED_STATUSES).exists()
     now = dt.datetime.combine(TODAY, dt.time(12), dt.UTC)
-    assert list(integrity.findings(now=now)) == []
+    assert list(integrity.find_problems(now=now)) == []
 
 
 def test_prices_are_those_of_any_quote(run):
@@ -84,7 +84,9 @@ def test_prices_are_those_of_any_quote(run):
     plain = Reservation.objects.filter(promo_code=None, allowance_uses=None)
 
     for reservation in plain.select_related("room__center", "room__rate")[:100]:
-        quote = bill.list_price(reservation.room, reservation.span, bill.extras_of(reservation))
+        quote = bill.quote_list_price(
+            reservation.room, reservation.span, bill.get_selected_services(reservation)
+        )
         lines = LineItem.objects.filter(reservation=reservation).order_by("position")
         assert [line.total for line in lines] == [line.total for line in quote.lines]
         assert [line.description for line in lines] == [line.description for line in quote.lines]
@@ -93,10 +95,10 @@ def test_prices_are_those_of_any_quote(run):
 
 def test_searches_read_what_saving_would_have_written(run):
     run("generate_data", **SIZE)
-    columns = ["pk", *Center.DERIVED]
+    columns = ["pk", *Center.SEARCH_COLUMNS]
     generated = list(Center.objects.order_by("pk").values_list(*columns))
 
-    refresh(Center.objects.values_list("pk", flat=True))
+    refresh_search_columns(Center.objects.values_list("pk", flat=True))
 
     for made, saved in zip(
         generated, Center.objects.order_by("pk").values_list(*columns), strict=True

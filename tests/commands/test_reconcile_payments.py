@@ -15,7 +15,7 @@ from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.booking import approval, cancellation
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.factories_reservations import NOW, booked, requested
+from tests.factories_reservations import NOW, make_booking, make_pending_booking
 
 pytestmark = pytest.mark.django_db
 
@@ -54,15 +54,15 @@ def states():
 
 
 def test_nothing_to_do(reconcile):
-    booked()
-    requested()
+    make_booking()
+    make_pending_booking()
 
     assert reconcile() == NOTHING
 
 
 def test_a_payment_in_doubt_that_went_through_becomes_a_booking(reconcile, fails):
     fails("authorize", FaultKind.TIMEOUT_AFTER, times=1)
-    reservation = booked()
+    reservation = make_booking()
     assert states() == (Status.PROCESSING, PaymentState.STARTED)
 
     said = reconcile()
@@ -79,7 +79,7 @@ def test_a_payment_in_doubt_that_went_through_becomes_a_booking(reconcile, fails
 
 def test_one_that_never_arrived_is_fenced_and_the_draft_is_new_again(reconcile, fails):
     fails("authorize", times=1)
-    booked()
+    make_booking()
 
     assert reconcile().endswith("1 payment looked at: 1 voided.\n")
 
@@ -89,7 +89,7 @@ def test_one_that_never_arrived_is_fenced_and_the_draft_is_new_again(reconcile, 
 
 def test_a_request_in_doubt_stays_authorized_until_the_center_answers(reconcile, fails):
     fails("authorize", FaultKind.TIMEOUT_AFTER, times=1)
-    requested()
+    make_pending_booking()
 
     assert reconcile().endswith("1 payment looked at: 1 authorized.\n")
 
@@ -99,7 +99,7 @@ def test_a_request_in_doubt_stays_authorized_until_the_center_answers(reconcile,
 
 def test_a_payment_still_at_work_is_left_alone(run, fails):
     fails("authorize", times=1)
-    booked()
+    make_booking()
 
     with time_machine.travel(NOW + dt.timedelta(seconds=30), tick=False):
         assert run("reconcile_payments") == NOTHING
@@ -109,7 +109,7 @@ def test_a_payment_still_at_work_is_left_alone(run, fails):
 
 def test_younger_ones_are_left_alone_where_asked(reconcile, fails):
     fails("authorize", times=1)
-    booked()
+    make_booking()
 
     assert reconcile("--older-than", 301) == NOTHING
     assert reconcile("--older-than", 300) != NOTHING
@@ -117,7 +117,7 @@ def test_younger_ones_are_left_alone_where_asked(reconcile, fails):
 
 def test_an_owed_capture_is_made(reconcile, fails):
     fails("capture", times=1)
-    booked()
+    make_booking()
     assert states() == (Status.CONFIRMED, PaymentState.AUTHORIZED)
 
     assert "[owed 1/1]" in reconcile()
@@ -126,7 +126,7 @@ def test_an_owed_capture_is_made(reconcile, fails):
 
 
 def test_owed_money_is_let_go(reconcile, fails):
-    reservation = requested()
+    reservation = make_pending_booking()
     fails("void", times=1)
     approval.decline(reservation.pk, now=NOW)
     assert states() == (Status.DECLINED, PaymentState.AUTHORIZED)
@@ -137,7 +137,7 @@ def test_owed_money_is_let_go(reconcile, fails):
 
 
 def test_an_owed_refund_is_paid(reconcile, fails):
-    reservation = booked()
+    reservation = make_booking()
     fails("refund", times=1)
     cancellation.cancel(reservation.pk, now=NOW)
     assert Refund.objects.get().state == RefundState.STARTED
@@ -154,7 +154,7 @@ def test_an_owed_refund_is_paid(reconcile, fails):
 )
 def test_a_silent_gateway_needs_a_person_once_that_takes_long(reconcile, fails, operation, left):
     fails(operation)
-    reservation = booked()
+    reservation = make_booking()
     if operation == "refund":
         cancellation.cancel(reservation.pk, now=NOW)
     fails("lookup")
@@ -170,7 +170,7 @@ def test_a_silent_gateway_needs_a_person_once_that_takes_long(reconcile, fails, 
 
 def test_one_that_fails_does_not_keep_the_others_waiting(reconcile, fails, monkeypatch):
     fails("capture", times=2)
-    first, second = booked(), booked()
+    first, second = make_booking(), make_booking()
     capture = SandboxGateway.capture
 
     def refuses_the_first(self, key):
@@ -193,7 +193,7 @@ def test_one_that_fails_does_not_keep_the_others_waiting(reconcile, fails, monke
 
 def test_a_defect_is_logged_and_told(reconcile, fails, monkeypatch, caplog):
     fails("capture", times=1)
-    booked()
+    make_booking()
 
     def breaks(self, key):
         raise ZeroDivisionError
@@ -207,7 +207,7 @@ def test_a_defect_is_logged_and_told(reconcile, fails, monkeypatch, caplog):
 
 def test_money_that_lapsed_before_its_capture_needs_a_person_until_seen_to(reconcile, fails):
     fails("capture", times=1)
-    reservation = booked()
+    reservation = make_booking()
     SandboxPayment.objects.update(state="voided")
 
     with pytest.raises(CommandError, match=r"let go before it was captured.*Confirmed"):
@@ -220,7 +220,7 @@ def test_money_that_lapsed_before_its_capture_needs_a_person_until_seen_to(recon
 
 
 def test_a_request_whose_money_is_about_to_lapse_needs_a_person(reconcile):
-    requested()
+    make_pending_booking()
     Payment.objects.update(authorized_until=NOW + dt.timedelta(days=3))
     assert reconcile() == NOTHING
 
@@ -230,7 +230,7 @@ def test_a_request_whose_money_is_about_to_lapse_needs_a_person(reconcile):
 
 
 def test_money_taken_for_what_is_no_booking_is_paid_back(reconcile, fails):
-    reservation = requested()
+    reservation = make_pending_booking()
     fails("void", times=1)
     approval.decline(reservation.pk, now=NOW)
     SandboxPayment.objects.update(state="captured")
@@ -242,7 +242,7 @@ def test_money_taken_for_what_is_no_booking_is_paid_back(reconcile, fails):
 
 
 def test_money_that_we_know_was_taken_for_no_booking_is_paid_back_too(reconcile):
-    reservation = booked()
+    reservation = make_booking()
     Reservation.objects.filter(pk=reservation.pk).update(status=Status.DECLINED, holds_slot=False)
 
     assert "[of no booking 1/1]" in reconcile()
@@ -251,7 +251,7 @@ def test_money_that_we_know_was_taken_for_no_booking_is_paid_back_too(reconcile)
 
 
 def test_where_that_is_refused_it_is_asked_once_and_then_told(reconcile):
-    reservation = booked()
+    reservation = make_booking()
     Reservation.objects.filter(pk=reservation.pk).update(status=Status.DECLINED, holds_slot=False)
     SandboxPayment.objects.update(refunded=Decimal(75))
 
@@ -265,7 +265,7 @@ def test_where_that_is_refused_it_is_asked_once_and_then_told(reconcile):
 def test_a_gateway_that_is_silent_twice_is_not_asked_again(reconcile, fails):
     fails("capture")
     for _ in range(4):
-        booked()
+        make_booking()
 
     said = reconcile().splitlines()
 
@@ -278,7 +278,7 @@ def test_a_gateway_that_is_silent_twice_is_not_asked_again(reconcile, fails):
 
 def test_money_of_a_meeting_that_is_over_is_told_too(reconcile, fails):
     fails("capture", times=1)
-    booked()
+    make_booking()
     Reservation.objects.update(status=Status.COMPLETED, holds_slot=False)
     SandboxPayment.objects.update(state="voided")
 
@@ -287,7 +287,7 @@ def test_money_of_a_meeting_that_is_over_is_told_too(reconcile, fails):
 
 
 def test_a_refused_refund_needs_a_person_until_the_promise_is_kept(reconcile):
-    reservation = booked()
+    reservation = make_booking()
     payment = reservation.payments.get()
     SandboxPayment.objects.update(refunded=Decimal(75))
     cancellation.cancel(reservation.pk, now=NOW)
@@ -296,10 +296,10 @@ def test_a_refused_refund_needs_a_person_until_the_promise_is_kept(reconcile):
     with pytest.raises(CommandError, match=r"75\.00 was promised back"):
         reconcile()
     SandboxPayment.objects.update(refunded=0)
-    payments.open_refund(payment, amount=Decimal(25), reason="By hand", now=LATER)
+    payments.create_refund(payment, amount=Decimal(25), reason="By hand", now=LATER)
     with pytest.raises(CommandError, match=r"75\.00 was promised back"):
         reconcile()
-    payments.open_refund(payment, amount=Decimal(50), reason="By hand", now=LATER)
+    payments.create_refund(payment, amount=Decimal(50), reason="By hand", now=LATER)
 
     assert reconcile().endswith("1 payment looked at: 1 refunded.\n")
     assert reconcile() == NOTHING
@@ -307,7 +307,7 @@ def test_a_refused_refund_needs_a_person_until_the_promise_is_kept(reconcile):
 
 def test_a_kept_fee_is_no_problem(reconcile):
     """Cancelled too late: the money is rightly kept."""
-    reservation = booked()
+    reservation = make_booking()
     late = reservation.start - dt.timedelta(hours=1)
     cancellation.cancel(reservation.pk, now=late)
     assert states() == (Status.CANCELLED, PaymentState.CAPTURED)

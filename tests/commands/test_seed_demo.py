@@ -65,7 +65,7 @@ def test_it_charges_nobody_but_the_sandbox(run, settings, monkeypatch):
     class Live:
         name = "stripe"
 
-    monkeypatch.setattr("payments.gateways.current", Live)
+    monkeypatch.setattr("payments.gateways.get_current_gateway", Live)
 
     with pytest.raises(CommandError, match="PAYMENT_GATEWAY=sandbox"):
         run("seed_demo")
@@ -89,7 +89,7 @@ def test_a_database_that_is_busy_is_told_without_a_traceback(run, settings, monk
 
 
 @pytest.mark.django_db(reset_sequences=True, transaction=True)
-@pytest.mark.usefixtures("plain_pictures")
+@pytest.mark.usefixtures("tiny_pictures")
 @pytest.mark.parametrize(
     "moment",
     [

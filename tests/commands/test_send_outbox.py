@@ -13,7 +13,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from accounts.outbox import TRIES, OutboxMessage, State
+from accounts.outbox import MAX_ATTEMPTS, OutboxMessage, OutboxState
 from tests.accounts import test_outbox
 from tests.accounts.test_outbox import Refusing, through
 
@@ -39,7 +39,7 @@ def test_it_says_what_it_did(capsys):
         == f"mail {message.pk} (news, reservation 17): sent\n1 sent, 1 waiting, 0 given up\n"
     )
     assert run(capsys) == "0 sent, 1 waiting, 0 given up\n"
-    assert later.state == State.WAITING
+    assert later.state == OutboxState.WAITING
     assert len(mail.outbox) == 1
 
 
@@ -66,7 +66,7 @@ def test_a_failure_that_will_be_tried_again_needs_nobody(capsys, settings):
 def test_giving_up_needs_a_person(capsys, settings):
     through(settings, Refusing)
     message = write()
-    OutboxMessage.objects.filter(pk=message.pk).update(attempts=TRIES - 1)
+    OutboxMessage.objects.filter(pk=message.pk).update(attempts=MAX_ATTEMPTS - 1)
 
     with pytest.raises(CommandError) as error:
         run(capsys)
@@ -112,4 +112,4 @@ def test_two_processes_send_each_mail_once(tmp_path):
         r"^Message-ID: <(.+)@", "".join(map(Path.read_text, tmp_path.iterdir())), re.M
     )
     assert sorted(sent) == sorted(keys)
-    assert OutboxMessage.objects.filter(state=State.SENT, attempts=1).count() == 20
+    assert OutboxMessage.objects.filter(state=OutboxState.SENT, attempts=1).count() == 20

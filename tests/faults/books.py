@@ -23,7 +23,7 @@ MONEY = {
 HELD_AT_MOST = dt.timedelta(hours=24)
 
 
-def reconcile() -> str:
+def run_reconcile_payments() -> str:
     """`manage.py reconcile_payments`, which must be content: what it said."""
     told = io.StringIO()
     try:
@@ -33,19 +33,19 @@ def reconcile() -> str:
     return told.getvalue()
 
 
-def captures() -> int:
+def count_captures() -> int:
     """How often the gateway really took money."""
     return sum(SandboxPayment.objects.values_list("captures", flat=True))
 
 
-def statuses() -> Counter[str]:
+def count_statuses() -> Counter[str]:
     return Counter(Reservation.objects.values_list("status", flat=True))
 
 
-def findings() -> list[str]:
+def find_problems() -> list[str]:
     """Everything wrong once all is settled. Cancelled ones are taken to be wholly refunded."""
     now = timezone.now()
-    found = [str(finding) for finding in integrity.findings(now=now)]
+    found = [str(finding) for finding in integrity.find_problems(now=now)]
     theirs = {row.key: row for row in SandboxPayment.objects.all()}
     ours = Payment.objects.select_related("reservation").prefetch_related("refunds")
     by_reservation: dict[int, list[str]] = {}

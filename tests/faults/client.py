@@ -13,7 +13,7 @@ from urllib.parse import urlencode
 from tests.faults.size import ERRAND_SECONDS, REQUEST_SECONDS
 
 # A connection that broke or was refused: whoever answered it died.
-BROKEN = 0
+BROKEN_CONNECTION = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +34,7 @@ class Answer:
 
 
 @dataclass(frozen=True, slots=True)
-class Phone:
+class CustomerClient:
     """One customer's app."""
 
     port: int
@@ -54,13 +54,13 @@ class Phone:
 
 
 @dataclass(frozen=True, slots=True)
-class Desk:
+class StaffClient:
     """A member of staff in the admin."""
 
     port: int
     session: str
 
-    def act(self, action: str, reservation_id: int, **more: Any) -> Answer:
+    def run_action(self, action: str, reservation_id: int, **more: Any) -> Answer:
         csrf = "c" * 32
         data = urlencode(
             {
@@ -89,7 +89,7 @@ def send(port: int, path: str, data: str, headers: dict[str, str]) -> Answer:
         text = response.read()
         status = response.status
     except (OSError, http.client.HTTPException):
-        status, text = BROKEN, b""
+        status, text = BROKEN_CONNECTION, b""
     finally:
         connection.close()
     ms = (time.monotonic() - start) * 1000
@@ -100,7 +100,7 @@ def send(port: int, path: str, data: str, headers: dict[str, str]) -> Answer:
     return Answer(status, body if isinstance(body, dict) else {}, ms)
 
 
-def at_once(calls: Iterable[Callable[[], Any]]) -> list[Any]:
+def run_concurrently(calls: Iterable[Callable[[], Any]]) -> list[Any]:
     """All calls from the same moment on, each in its own thread; their results in order."""
     waiting = list(calls)
     barrier = threading.Barrier(len(waiting))
@@ -113,10 +113,10 @@ def at_once(calls: Iterable[Callable[[], Any]]) -> list[Any]:
         return list(pool.map(run, waiting))
 
 
-def insist(
+def retry_until_resolved(
     call: Callable[[], Answer],
     *,
-    heard: list[Answer] | None = None,
+    received: list[Answer] | None = None,
     patience: float = ERRAND_SECONDS,
     pause: float = 0.1,
 ) -> Answer:
@@ -124,9 +124,9 @@ def insist(
     deadline = time.monotonic() + patience
     while True:
         answer = call()
-        if heard is not None:
-            heard.append(answer)
-        settled = answer.status not in {BROKEN, 503} and answer.code != "Processing"
+        if received is not None:
+            received.append(answer)
+        settled = answer.status not in {BROKEN_CONNECTION, 503} and answer.code != "Processing"
         if settled or time.monotonic() > deadline:
             return answer
         time.sleep(pause)

@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 
 from tests.faults import books, figures
-from tests.faults.database import Cluster, Database, Store, programs
+from tests.faults.database import Cluster, Database, DatabaseStore, programs
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG
 
@@ -17,9 +17,9 @@ Start = Callable[..., Service]
 
 
 @pytest.fixture(scope="session")
-def store(tmp_path_factory, django_db_blocker) -> Iterator[Store]:
+def store(tmp_path_factory, django_db_blocker) -> Iterator[DatabaseStore]:
     """Where each service gets a database of its own."""
-    made = Store(tmp_path_factory.mktemp("store"))
+    made = DatabaseStore(tmp_path_factory.mktemp("store"))
     with django_db_blocker.unblock():
         yield made
         made.remove()
@@ -46,7 +46,7 @@ def guarded(start) -> Service:
 
 
 @pytest.fixture(scope="module")
-def hasty(start) -> Service:
+def short_lease_service(start) -> Service:
     """The service with a lease that tests can wait for."""
     return start(FAULTS_LEASE_SECONDS=str(LEASE))
 
@@ -76,14 +76,14 @@ def durable(cluster, tmp_path_factory) -> Iterator[Service]:
 
 
 @pytest.fixture
-def all_is_well() -> Callable[[Service], None]:
+def check_everything() -> Callable[[Service], None]:
     """What holds after every test: reconciled, nothing is wrong in any book."""
 
     def check(service: Service, case: str) -> None:
         with service.database.open():
-            books.reconcile()
-            found = books.findings()
-        figures.row(case).violations += len(found)
+            books.run_reconcile_payments()
+            found = books.find_problems()
+        figures.get_row(case).violations += len(found)
         assert not found, "\n".join(found)
 
     return check
@@ -104,5 +104,5 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     if LONG and figures.ROWS:
         terminalreporter.section("faults: what was measured")
-        for line in figures.table():
+        for line in figures.render_table():
             terminalreporter.write_line(line)

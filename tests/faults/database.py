@@ -45,11 +45,11 @@ class Database:
             call_command("migrate", verbosity=0)
 
 
-def sqlite(file: Path) -> Database:
+def sqlite_database(file: Path) -> Database:
     return Database(f"sqlite:///{file}", NAME=str(file))
 
 
-def postgres(host: str, port: int, user: str, name: str, password: str = "") -> Database:
+def postgres_database(host: str, port: int, user: str, name: str, password: str = "") -> Database:
     login = f"{user}:{password}@" if password else f"{user}@"
     return Database(
         f"postgres://{login}{host}:{port}/{name}",
@@ -61,7 +61,7 @@ def postgres(host: str, port: int, user: str, name: str, password: str = "") -> 
     )
 
 
-class Store:
+class DatabaseStore:
     """Where databases are made, quickly: each is a copy of one that is migrated once."""
 
     def __init__(self, folder: Path) -> None:
@@ -81,14 +81,14 @@ class Store:
     def _new_file(self) -> Database:
         template = self.folder / "template.sqlite3"
         if not template.exists():
-            sqlite(template).migrate()
+            sqlite_database(template).migrate()
         file = self.folder / f"{uuid.uuid4().hex}.sqlite3"
         shutil.copy(template, file)
-        return sqlite(file)
+        return sqlite_database(file)
 
     def _at(self, name: str) -> Database:
         given = connections.databases["default"]
-        return postgres(
+        return postgres_database(
             given["HOST"], given["PORT"] or 5432, given["USER"], name, given["PASSWORD"]
         )
 
@@ -139,7 +139,7 @@ class Cluster:
 
     @property
     def database(self) -> Database:
-        return postgres("127.0.0.1", self.port, self.owner, "postgres")
+        return postgres_database("127.0.0.1", self.port, self.owner, "postgres")
 
     def restart(self, mode: str) -> float:
         """Restart as an administrator (fast) or a power cut (immediate) would; says how long."""
@@ -178,4 +178,4 @@ class Cluster:
 
 def programs() -> Path | None:
     """Where this machine has its own PostgreSQL."""
-    return pg_plugin.programs()
+    return pg_plugin.find_programs()

@@ -5,11 +5,11 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
-from tests.faults.client import BROKEN, Answer
+from tests.faults.client import BROKEN_CONNECTION, Answer
 
 
 @dataclass
-class Row:
+class CaseFigures:
     """A case's figures, added up over its runs; None is "not asked"."""
 
     case: str
@@ -25,12 +25,12 @@ class Row:
     control: int | None = None
     remarks: str = ""
 
-    def hear(self, answers: Iterable[Answer]) -> None:
+    def count_answers(self, answers: Iterable[Answer]) -> None:
         """Count what clients were told."""
         for answer in answers:
             self.refused += 400 <= answer.status < 500
             self.unavailable += answer.status == 503
-            self.broken += answer.status == BROKEN
+            self.broken += answer.status == BROKEN_CONNECTION
             self.defects += answer.is_defect
             self.slowest_ms = max(self.slowest_ms, answer.ms)
 
@@ -50,19 +50,21 @@ TITLES = {
     "remarks": "remarks",
 }
 
-ROWS: dict[str, Row] = {}
+ROWS: dict[str, CaseFigures] = {}
 _lock = threading.Lock()
 
 
-def row(case: str) -> Row:
+def get_row(case: str) -> CaseFigures:
     with _lock:
-        return ROWS.setdefault(case, Row(case))
+        return ROWS.setdefault(case, CaseFigures(case))
 
 
-def table() -> list[str]:
+def render_table() -> list[str]:
     """All rows, in the order in which the cases first ran."""
     cells = [list(TITLES.values())]
-    cells += [[_cell(getattr(each, one.name)) for one in fields(Row)] for each in ROWS.values()]
+    cells += [
+        [_cell(getattr(each, one.name)) for one in fields(CaseFigures)] for each in ROWS.values()
+    ]
     widths = [max(len(line[n]) for line in cells) for n in range(len(TITLES))]
     return [
         "  ".join(

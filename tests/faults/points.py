@@ -19,38 +19,38 @@ from django.utils import timezone
 # Right after this function: by its name, what calls it, and so which step was just made.
 SANDBOX = "payments.gateways.sandbox"
 POINTS = {
-    "in T1": ("reservations.pricing.bill", "take_benefits"),
+    "in T1": ("reservations.pricing.bill", "consume_benefits"),
     "after T1": ("reservations.booking.checkout", "_begin"),
-    "in authorize": (SANDBOX, "judge"),
+    "in authorize": (SANDBOX, "evaluate_card"),
     "after authorize": (SANDBOX, "SandboxGateway.authorize"),
     "in T2": ("reservations.booking.checkout", "_book"),
-    "after T2": ("reservations.booking.checkout", "conclude"),
+    "after T2": ("reservations.booking.checkout", "apply_authorization"),
     # Also the inside of a refund.
-    "in capture": (SANDBOX, "locked"),
+    "in capture": (SANDBOX, "lock_payment"),
     "after the gateway's capture": (SANDBOX, "SandboxGateway.capture"),
-    "after capture": ("payments.processing", "capture"),
-    "in approval": ("reservations.booking.approval", "open_payment_of"),
+    "after capture": ("payments.processing", "capture_payment"),
+    "in approval": ("reservations.booking.approval", "get_open_payment"),
     "after approval": ("reservations.booking.approval", "_approve"),
-    "in cancel": ("reservations.pricing.bill", "give_back_benefits"),
+    "in cancel": ("reservations.pricing.bill", "return_benefits"),
     "after cancel": ("reservations.booking.cancellation", "_cancel"),
     "after the gateway's refund": (SANDBOX, "SandboxGateway.refund"),
-    "after refund": ("payments.processing", "pay_back"),
-    "after lookup": (SANDBOX, "SandboxGateway.lookup"),
+    "after refund": ("payments.processing", "execute_refund"),
+    "after lookup": (SANDBOX, "SandboxGateway.find_payment"),
     "after the gateway's void": (SANDBOX, "SandboxGateway.void"),
-    "after void": ("payments.processing", "void"),
+    "after void": ("payments.processing", "void_payment"),
 }
 
 CRASH, PAUSE, EXPLODE, CLOCK = "crash", "pause", "explode", "clock"
 
 
-def arm(folder: Path) -> None:
+def install(folder: Path) -> None:
     """Make every point look into the folder, and the clock too."""
     for point, (module, path) in POINTS.items():
         owner: Any = import_module(module)
         *classes, name = path.split(".")
         for each in classes:
             owner = getattr(owner, each)
-        setattr(owner, name, watched(getattr(owner, name), point, folder))
+        setattr(owner, name, instrument(getattr(owner, name), point, folder))
     real_now = timezone.now
 
     def now() -> dt.datetime:
@@ -61,27 +61,27 @@ def arm(folder: Path) -> None:
     timezone.now = now
 
 
-def watched(function: Callable[..., Any], point: str, folder: Path) -> Callable[..., Any]:
+def instrument(function: Callable[..., Any], point: str, folder: Path) -> Callable[..., Any]:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
-        if take(folder / EXPLODE, point) is not None:
+        if consume(folder / EXPLODE, point) is not None:
             # As careless libraries do: with all that they were given.
-            raise RuntimeError(f"Broken: {told_of(kwargs.get('source'))}")
+            raise RuntimeError(f"Broken: {describe_source(kwargs.get('source'))}")
         result = function(*args, **kwargs)
-        if take(folder / CRASH, point) is not None:
+        if consume(folder / CRASH, point) is not None:
             os.kill(os.getpid(), signal.SIGKILL)
-        if seconds := take(folder / f"{PAUSE} {point}", point):
+        if seconds := consume(folder / f"{PAUSE} {point}", point):
             time.sleep(float(seconds))
         return result
 
     return wrapper
 
 
-def told_of(source: Any) -> str:
+def describe_source(source: Any) -> str:
     return f"number {getattr(source, 'number', '')}, code {getattr(source, 'brand', '')}"
 
 
-def take(file: Path, point: str) -> str | None:
+def consume(file: Path, point: str) -> str | None:
     """What the file says for this point; it is gone then, so that it strikes only once."""
     try:
         told, _, rest = file.read_text().partition("\n")
@@ -94,7 +94,7 @@ def take(file: Path, point: str) -> str | None:
     return rest
 
 
-def switch(file: Path, text: str) -> None:
+def write_switch(file: Path, text: str) -> None:
     """Write a switch as a whole, so that nobody reads half of it."""
     draft = file.with_name(f".{file.name}")
     draft.write_text(text)

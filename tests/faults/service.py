@@ -126,7 +126,7 @@ class Service:
     def crash(self, point: str) -> None:
         """The worker that passes this point next dies there."""
         assert point in points.POINTS
-        points.switch(self.folder / points.CRASH, f"{point}\n")
+        points.write_switch(self.folder / points.CRASH, f"{point}\n")
 
     @property
     def has_crashed(self) -> bool:
@@ -135,13 +135,13 @@ class Service:
     def explode(self, point: str) -> None:
         """The next call of what this point follows raises, with a card number in its words."""
         assert point in points.POINTS
-        points.switch(self.folder / points.EXPLODE, f"{point}\n")
+        points.write_switch(self.folder / points.EXPLODE, f"{point}\n")
 
     def pause(self, point: str, seconds: float) -> None:
         """The worker that passes this point next waits there."""
         assert point in points.POINTS
-        points.switch(self.folder / f"{points.PAUSE} {point}", f"{point}\n{seconds}")
+        points.write_switch(self.folder / f"{points.PAUSE} {point}", f"{point}\n{seconds}")
 
     def move_clock(self, seconds: float) -> None:
         """Set the clock of all workers so far before the real one (or, negative, behind it)."""
-        points.switch(self.folder / points.CLOCK, str(seconds))
+        points.write_switch(self.folder / points.CLOCK, str(seconds))

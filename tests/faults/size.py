@@ -7,10 +7,10 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Size:
     # Who wants the same thing at once, and how often it is tried.
-    rivals: int = 32
+    contenders: int = 32
     rounds: int = 1
     # Seconds in which each rival is to be answered; told in the table, enforced by the long form.
-    patience: float = 2.0
+    max_seconds: float = 2.0
     # Rounds of two who race for one reservation.
     races: int = 4
     # Seconds of a storm, its clients, and the pause between two killed workers.

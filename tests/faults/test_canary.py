@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from payments.gateways.sandbox import MESSAGES, NOT_A_TEST_CARD, OUTCOMES
+from payments.gateways.sandbox import DECLINE_MESSAGES, NOT_A_TEST_CARD, OUTCOMES
 from reservations.models import Partner
 from tests.faults import figures
-from tests.faults.client import BROKEN, Answer, send
+from tests.faults.client import BROKEN_CONNECTION, Answer, send
 from tests.faults.size import LEASE, LONG
 from tests.faults.world import CARD, HOUR, SECURITY_CODE, World, card
 
@@ -55,26 +55,26 @@ def go_through_every_door(service) -> list[Answer]:
             "StartDate": start.isoformat(),
             "EndDate": (start + HOUR).isoformat(),
         }
-    heard: list[Answer] = []
+    received: list[Answer] = []
     for n, (number, customer, pk) in enumerate(zip(SENT, customers, drafts, strict=True)):
-        phone = customer.phone
+        phone = customer.client
         paying = card(spellings(number)[n % 3], code_of(number))
-        heard.append(phone.checkout(pk, paying, TestMode=True))
+        received.append(phone.checkout(pk, paying, TestMode=True))
         if number not in STRANGERS:
             # To those the sandbox says which number to try, and that is written down.
-            heard.append(phone.checkout(pk, paying, SavePaymentInfo=True))
-        heard.append(phone.post("account/update-payment-info", PaymentInfo=paying))
-        heard.append(
+            received.append(phone.checkout(pk, paying, SavePaymentInfo=True))
+        received.append(phone.post("account/update-payment-info", PaymentInfo=paying))
+        received.append(
             phone.post(
                 "account/update-payment-info",
                 PaymentInfo=paying | {"ExpirationDate": "2001-01-01T00:00:00Z"},
             )
         )
-    phone, pk = customers[0].phone, drafts[0]
+    phone, pk = customers[0].client, drafts[0]
     for text in spellings("4242424242424242"):
-        heard += wrong_places(phone, pk, booking, text)
-    heard += broken_requests(service.port, phone.token)
-    return heard
+        received += wrong_places(phone, pk, booking, text)
+    received += broken_requests(service.port, phone.token)
+    return received
 
 
 def wrong_places(phone: Any, pk: int, booking: Any, text: str) -> list[Answer]:
@@ -116,11 +116,11 @@ def die_with_a_card_in_hand(service) -> None:
         drafts = [world.draft(customer, world.room()).pk for _ in range(3)]
     first, second, third = drafts
     service.crash("in authorize")
-    assert customer.phone.checkout(first, CARD).status == BROKEN
+    assert customer.client.checkout(first, CARD).status == BROKEN_CONNECTION
     service.explode("after authorize")
-    answer = customer.phone.checkout(second, CARD)
+    answer = customer.client.checkout(second, CARD)
     assert (answer.status, answer.code) == (500, "InternalError")
-    assert customer.phone.checkout(third, CARD).code == "Confirmed"
+    assert customer.client.checkout(third, CARD).code == "Confirmed"
 
 
 def hits(places: list[Path], folder: Path) -> list[str]:
@@ -176,21 +176,21 @@ def checkpoint() -> None:
             cursor.execute("CHECKPOINT")
 
 
-def test_no_card_is_written_down_anywhere(place, tmp_path, all_is_well):
+def test_no_card_is_written_down_anywhere(place, tmp_path, check_everything):
     service, files, cluster = place
-    row = figures.row("card canary")
-    heard = go_through_every_door(service)
+    row = figures.get_row("card canary")
+    received = go_through_every_door(service)
     die_with_a_card_in_hand(service)
-    row.hear(heard)
-    row.runs += len(heard)
+    row.count_answers(received)
+    row.runs += len(received)
     time.sleep(LEASE)
-    all_is_well(service, row.case)
+    check_everything(service, row.case)
     sent = service.manage("send_outbox")
     assert sent.returncode == 0, sent.stderr
     assert list(service.mails.iterdir())
     answers = tmp_path / "answers"
-    said = "\n".join(str(answer.body) for answer in heard)
-    answers.write_text(said.replace(MESSAGES[NOT_A_TEST_CARD], ""))
+    said = "\n".join(str(answer.body) for answer in received)
+    answers.write_text(said.replace(DECLINE_MESSAGES[NOT_A_TEST_CARD], ""))
     with service.database.open():
         checkpoint()
     written = dump(service, cluster, tmp_path)
@@ -204,7 +204,7 @@ def test_no_card_is_written_down_anywhere(place, tmp_path, all_is_well):
     assert found == []
     assert codes == []
     assert "[card 4242]" in service.log.read_text(), "the mask was not put to the test"
-    assert not [answer for answer in heard if answer.status >= 500]
+    assert not [answer for answer in received if answer.status >= 500]
 
     # The control: a number that is there is found, in the table, the dump and the journal.
     with service.database.open():

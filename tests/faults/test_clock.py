@@ -9,7 +9,7 @@ from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.faults import books, figures
-from tests.faults.client import at_once, insist
+from tests.faults.client import retry_until_resolved, run_concurrently
 from tests.faults.world import CARD, World
 
 DENVER = ZoneInfo("America/Denver")
@@ -17,10 +17,10 @@ MINUTE = 60.0
 
 
 @pytest.fixture
-def moving(hasty):
+def moving(short_lease_service):
     """A service whose clock is right again afterwards."""
-    yield hasty
-    hasty.move_clock(0)
+    yield short_lease_service
+    short_lease_service.move_clock(0)
 
 
 def booking(room, start: dt.datetime, hours: float = 2) -> dict:
@@ -32,27 +32,27 @@ def booking(room, start: dt.datetime, hours: float = 2) -> dict:
     }
 
 
-def test_a_hold_lasts_its_time_whatever_the_clock_does(moving, all_is_well):
+def test_a_hold_lasts_its_time_whatever_the_clock_does(moving, check_everything):
     with moving.database.open():
         world = World(moving)
         ada, bob = world.customer(), world.customer()
         wanted = booking(world.room(), world.start())
-    assert ada.phone.post("reservations/create", **wanted).status == 200
+    assert ada.client.post("reservations/create", **wanted).status == 200
 
     for minutes, status in ((-60, 409), (0, 409), (14, 409), (16, 200)):
         moving.move_clock(minutes * MINUTE)
-        answer = bob.phone.post("reservations/create", **wanted)
+        answer = bob.client.post("reservations/create", **wanted)
         assert answer.status == status, f"after {minutes} minutes"
-    figures.row("clock jumps").runs += 4
-    all_is_well(moving, "clock jumps")
+    figures.get_row("clock jumps").runs += 4
+    check_everything(moving, "clock jumps")
 
 
 @pytest.mark.parametrize("jump", [60 * MINUTE, -60 * MINUTE], ids=["ahead", "back"])
-def test_the_clock_jumps_during_a_checkout(jump, moving, all_is_well):
+def test_the_clock_jumps_during_a_checkout(jump, moving, check_everything):
     """Ahead, every lease ends at once: two are at work on one payment, and one of them wins."""
-    row = figures.row("clock jumps")
+    row = figures.get_row("clock jumps")
     with moving.database.open():
-        world, captured = World(moving), books.captures()
+        world, captured = World(moving), books.count_captures()
         customer = world.customer()
         pk = world.draft(customer, world.room()).pk
         SandboxFault.objects.create(
@@ -61,38 +61,38 @@ def test_the_clock_jumps_during_a_checkout(jump, moving, all_is_well):
 
     def jumps():
         moving.move_clock(jump)
-        return customer.phone.checkout(pk, CARD)
+        return customer.client.checkout(pk, CARD)
 
-    answers = at_once([lambda: customer.phone.checkout(pk, CARD), jumps])
+    answers = run_concurrently([lambda: customer.client.checkout(pk, CARD), jumps])
     moving.move_clock(0)
-    last = insist(lambda: customer.phone.checkout(pk, CARD))
+    last = retry_until_resolved(lambda: customer.client.checkout(pk, CARD))
 
-    row.hear([*answers, last])
+    row.count_answers([*answers, last])
     row.runs += 1
     assert last.code == "Confirmed"
-    all_is_well(moving, row.case)
+    check_everything(moving, row.case)
     with moving.database.open():
-        captured = books.captures() - captured
+        captured = books.count_captures() - captured
         assert Reservation.objects.get(pk=pk).status == Status.CONFIRMED
     assert captured == 1
     row.captures += captured
     row.confirmed += 1
 
 
-def test_the_clock_jumps_back_after_a_booking(moving, all_is_well):
+def test_the_clock_jumps_back_after_a_booking(moving, check_everything):
     """What was booked at a time that is yet to come can be cancelled, and is paid back once."""
     with moving.database.open():
         world = World(moving)
         customer = world.customer()
         pk = world.draft(customer, world.room()).pk
     moving.move_clock(60 * MINUTE)
-    assert customer.phone.checkout(pk, CARD).code == "Confirmed"
+    assert customer.client.checkout(pk, CARD).code == "Confirmed"
     moving.move_clock(-60 * MINUTE)
-    answer = customer.phone.cancel(pk)
+    answer = customer.client.cancel(pk)
     assert (answer.status, answer.body["Refund"]) == (200, 50)
-    figures.row("clock jumps").runs += 1
+    figures.get_row("clock jumps").runs += 1
     moving.move_clock(0)
-    all_is_well(moving, "clock jumps")
+    check_everything(moving, "clock jumps")
 
 
 def night(month: int) -> dt.datetime:
@@ -109,16 +109,16 @@ def night(month: int) -> dt.datetime:
 
 
 @pytest.mark.parametrize(("month", "hours"), [(11, 5), (3, 3)], ids=["the long", "the short"])
-def test_a_clock_change_night(month, hours, hasty, all_is_well):
+def test_a_clock_change_night(month, hours, short_lease_service, check_everything):
     """From midnight to four: by the clock four hours, paid and held for as long as it really is."""
     midnight = night(month)
     four = midnight.replace(hour=4)
-    with hasty.database.open():
-        world = World(hasty)
+    with short_lease_service.database.open():
+        world = World(short_lease_service)
         ada, bob = world.customer(), world.customer()
         room = world.room()
     # As a phone that knows no zones says it.
-    draft = ada.phone.post(
+    draft = ada.client.post(
         "reservations/create",
         MeetingRoomId=room.pk,
         StartDate=midnight.replace(tzinfo=None).isoformat(),
@@ -126,17 +126,17 @@ def test_a_clock_change_night(month, hours, hasty, all_is_well):
     )
     made = draft.body["Reservation"]
     assert made["TotalCost"] == 25 * hours
-    assert ada.phone.checkout(made["Id"], CARD).code == "Confirmed"
+    assert ada.client.checkout(made["Id"], CARD).code == "Confirmed"
 
     # The last half hour of it, said in UTC: in November the clock shows it for the second time.
     real_end = midnight.astimezone(dt.UTC) + dt.timedelta(hours=hours)
     half = dt.timedelta(minutes=30)
-    within = bob.phone.post("reservations/create", **booking(room, real_end - half, 1))
-    after = bob.phone.post("reservations/create", **booking(room, real_end, 1))
-    before = bob.phone.post("reservations/create", **booking(room, midnight - 2 * half, 1))
+    within = bob.client.post("reservations/create", **booking(room, real_end - half, 1))
+    after = bob.client.post("reservations/create", **booking(room, real_end, 1))
+    before = bob.client.post("reservations/create", **booking(room, midnight - 2 * half, 1))
     assert (within.status, after.status, before.status) == (409, 200, 200)
-    row = figures.row("clock-change night")
+    row = figures.get_row("clock-change night")
     row.runs += 1
     row.confirmed += 1
     row.captures += 1
-    all_is_well(hasty, row.case)
+    check_everything(short_lease_service, row.case)

@@ -13,7 +13,7 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
 from tests.faults import books, figures
-from tests.faults.client import BROKEN, Answer, at_once, insist
+from tests.faults.client import BROKEN_CONNECTION, Answer, retry_until_resolved, run_concurrently
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG
 from tests.faults.world import CARD, Customer, World
@@ -60,12 +60,12 @@ def status_of(service: Service, pk: int) -> str:
 def crashed(service: Service, point: str, answer: Answer) -> Answer:
     """The answer that was none: the worker died where it was told to."""
     assert service.has_crashed, f"nobody came by {point!r}"
-    assert answer.status == BROKEN, point
+    assert answer.status == BROKEN_CONNECTION, point
     return answer
 
 
 def checkouts(
-    service: Service, row: figures.Row, points: Iterable[str] = CHECKOUT
+    service: Service, row: figures.CaseFigures, points: Iterable[str] = CHECKOUT
 ) -> dict[str, tuple[Customer, int]]:
     """One checkout for each step that dies there; promo code and included hours take part."""
     with service.database.open():
@@ -78,125 +78,129 @@ def checkouts(
             begun[point] = customer, world.draft(customer, world.room(), promo=promo).pk
     for point, (customer, pk) in begun.items():
         service.crash(point)
-        row.hear([crashed(service, point, customer.phone.checkout(pk, CARD))])
+        row.count_answers([crashed(service, point, customer.client.checkout(pk, CARD))])
         row.runs += 1
     return begun
 
 
-def test_the_clients_next_try_settles_a_checkout_that_died(hasty, all_is_well):
+def test_the_clients_next_try_settles_a_checkout_that_died(short_lease_service, check_everything):
     case = "checkout dies, client tries again"
-    row = figures.row(case)
-    with hasty.database.open():
-        captured = books.captures()
+    row = figures.get_row(case)
+    with short_lease_service.database.open():
+        captured = books.count_captures()
 
-    for customer, pk in checkouts(hasty, row).values():
-        heard = []
-        answer = insist(partial(customer.phone.checkout, pk, CARD), heard=heard)
-        row.hear(heard)
+    for customer, pk in checkouts(short_lease_service, row).values():
+        received = []
+        answer = retry_until_resolved(
+            partial(customer.client.checkout, pk, CARD), received=received
+        )
+        row.count_answers(received)
         assert answer.code == "Confirmed"
         row.confirmed += 1
 
-    all_is_well(hasty, case)
-    with hasty.database.open():
-        captured = books.captures() - captured
+    check_everything(short_lease_service, case)
+    with short_lease_service.database.open():
+        captured = books.count_captures() - captured
     row.captures += captured
     assert captured == len(CHECKOUT)
 
 
-def test_many_tries_at_once_settle_a_checkout_that_died(hasty, all_is_well):
+def test_many_tries_at_once_settle_a_checkout_that_died(short_lease_service, check_everything):
     """Everybody finds the same payment in doubt, and one of them settles it."""
     case = "checkout dies, 8 tries at once"
-    row = figures.row(case)
-    with hasty.database.open():
-        captured = books.captures()
+    row = figures.get_row(case)
+    with short_lease_service.database.open():
+        captured = books.count_captures()
     points = list(CHECKOUT) if LONG else ["after T1", "after authorize"]
-    for customer, pk in checkouts(hasty, row, points).values():
+    for customer, pk in checkouts(short_lease_service, row, points).values():
         time.sleep(LEASE)
-        answers = at_once([partial(customer.phone.checkout, pk, CARD)] * 8)
-        row.hear(answers)
+        answers = run_concurrently([partial(customer.client.checkout, pk, CARD)] * 8)
+        row.count_answers(answers)
         # The last is told where a slow machine outlives its own lease.
         allowed = {"Confirmed", "Processing", "ReservationNotOpen"}
         assert {answer.code for answer in answers} <= allowed
-        last = insist(partial(customer.phone.checkout, pk, CARD))
+        last = retry_until_resolved(partial(customer.client.checkout, pk, CARD))
         assert last.code == "Confirmed"
         row.confirmed += 1
 
-    all_is_well(hasty, case)
-    with hasty.database.open():
-        captured = books.captures() - captured
+    check_everything(short_lease_service, case)
+    with short_lease_service.database.open():
+        captured = books.count_captures() - captured
     row.captures += captured
     assert captured == len(points)
 
 
-def test_reconciling_settles_a_checkout_that_died(hasty, all_is_well):
+def test_reconciling_settles_a_checkout_that_died(short_lease_service, check_everything):
     case = "checkout dies, reconcile_payments"
-    row = figures.row(case)
-    with hasty.database.open():
-        captured = books.captures()
-    begun = checkouts(hasty, row)
+    row = figures.get_row(case)
+    with short_lease_service.database.open():
+        captured = books.count_captures()
+    begun = checkouts(short_lease_service, row)
     time.sleep(LEASE)
 
-    all_is_well(hasty, case)
+    check_everything(short_lease_service, case)
 
     for point, (_, pk) in begun.items():
         was_reserved = CHECKOUT[point]
         wanted = Status.CONFIRMED if was_reserved else Status.NEW
-        assert status_of(hasty, pk) == wanted, point
+        assert status_of(short_lease_service, pk) == wanted, point
         row.confirmed += was_reserved
-    with hasty.database.open():
-        captured = books.captures() - captured
+    with short_lease_service.database.open():
+        captured = books.count_captures() - captured
     row.captures += captured
     assert captured == sum(CHECKOUT.values())
     # Nothing is held for ever: what was let go can be had, here by the same customer.
     customer, pk = begun["after T1"]
-    assert customer.phone.checkout(pk, CARD).code == "Confirmed"
+    assert customer.client.checkout(pk, CARD).code == "Confirmed"
 
 
-def test_reconciling_as_a_command_reports_what_it_did(hasty, all_is_well):
+def test_reconciling_as_a_command_reports_what_it_did(short_lease_service, check_everything):
     """Once as an administrator runs it, in a process of its own."""
-    with hasty.database.open():
-        world = World(hasty)
+    with short_lease_service.database.open():
+        world = World(short_lease_service)
         customer = world.customer()
         pk = world.draft(customer, world.room()).pk
-    hasty.crash("after T2")
-    crashed(hasty, "after T2", customer.phone.checkout(pk, CARD))
+    short_lease_service.crash("after T2")
+    crashed(short_lease_service, "after T2", customer.client.checkout(pk, CARD))
 
-    done = hasty.manage("reconcile_payments")
+    done = short_lease_service.manage("reconcile_payments")
 
     assert (done.returncode, done.stderr) == (0, "")
     assert "1 captured" in done.stdout
-    check = hasty.manage("verify_integrity")
+    check = short_lease_service.manage("verify_integrity")
     assert (check.returncode, check.stdout) == (0, "")
 
 
 @pytest.mark.parametrize("settler", ["tries again", "reconcile_payments"])
-def test_an_approval_that_died_is_settled(settler, hasty, all_is_well):
+def test_an_approval_that_died_is_settled(settler, short_lease_service, check_everything):
     case = f"approval dies, {settler}"
-    row = figures.row(case)
-    with hasty.database.open():
-        world = World(hasty)
-        desk = world.desk()
+    row = figures.get_row(case)
+    with short_lease_service.database.open():
+        world = World(short_lease_service)
+        desk = world.staff_client()
         asked = {}
         for point in APPROVAL:
             customer = world.customer()
             room = world.room(is_live_inventory=False)
             asked[point] = customer, world.draft(customer, room).pk
     for customer, pk in asked.values():
-        assert customer.phone.checkout(pk, CARD).code == "Pending"
+        assert customer.client.checkout(pk, CARD).code == "Pending"
 
     for point, (_, pk) in asked.items():
-        hasty.crash(point)
-        row.hear([crashed(hasty, point, desk.act("approve", pk))])
+        short_lease_service.crash(point)
+        row.count_answers([crashed(short_lease_service, point, desk.run_action("approve", pk))])
         row.runs += 1
-        assert status_of(hasty, pk) == APPROVAL[point], point
+        assert status_of(short_lease_service, pk) == APPROVAL[point], point
         if settler == "tries again":
-            assert desk.act("approve", pk).status == 302
-            assert status_of(hasty, pk) == Status.CONFIRMED
+            assert desk.run_action("approve", pk).status == 302
+            assert status_of(short_lease_service, pk) == Status.CONFIRMED
 
-    all_is_well(hasty, case)
-    confirmed = [pk for _, pk in asked.values() if status_of(hasty, pk) == Status.CONFIRMED]
+    check_everything(short_lease_service, case)
+    confirmed = [
+        pk for _, pk in asked.values() if status_of(short_lease_service, pk) == Status.CONFIRMED
+    ]
     row.confirmed += len(confirmed)
-    with hasty.database.open():
+    with short_lease_service.database.open():
         row.captures += sum(
             payment.state == "captured"
             for pk in confirmed
@@ -207,12 +211,12 @@ def test_an_approval_that_died_is_settled(settler, hasty, all_is_well):
 
 @pytest.mark.parametrize("settler", ["tries again", "reconcile_payments"])
 @pytest.mark.parametrize("live", [True, False], ids=["a booking", "a request"])
-def test_a_cancellation_that_died_is_settled(live, settler, hasty, all_is_well):
+def test_a_cancellation_that_died_is_settled(live, settler, short_lease_service, check_everything):
     steps = CANCEL if live else CANCEL_REQUEST
     case = f"cancelling {'a booking' if live else 'a request'} dies, {settler}"
-    row = figures.row(case)
-    with hasty.database.open():
-        world = World(hasty)
+    row = figures.get_row(case)
+    with short_lease_service.database.open():
+        world = World(short_lease_service)
         booked = {}
         for point in steps:
             customer = world.customer()
@@ -220,19 +224,19 @@ def test_a_cancellation_that_died_is_settled(live, settler, hasty, all_is_well):
             booked[point] = customer, world.draft(customer, room).pk
     for customer, pk in booked.values():
         wanted = "Confirmed" if live else "Pending"
-        assert customer.phone.checkout(pk, CARD).code == wanted
+        assert customer.client.checkout(pk, CARD).code == wanted
 
     for point, (customer, pk) in booked.items():
-        hasty.crash(point)
-        row.hear([crashed(hasty, point, customer.phone.cancel(pk))])
+        short_lease_service.crash(point)
+        row.count_answers([crashed(short_lease_service, point, customer.client.cancel(pk))])
         row.runs += 1
-        assert status_of(hasty, pk) == steps[point], point
+        assert status_of(short_lease_service, pk) == steps[point], point
         if settler == "tries again":
-            answer = customer.phone.cancel(pk)
-            row.hear([answer])
+            answer = customer.client.cancel(pk)
+            row.count_answers([answer])
             assert answer.status == 200
             assert answer.body.get("Refund", 0) == (50 if live else 0)
-            assert status_of(hasty, pk) == Status.CANCELLED
+            assert status_of(short_lease_service, pk) == Status.CANCELLED
 
     # That what was taken was given back once, and reserved money let go, is among the books.
-    all_is_well(hasty, case)
+    check_everything(short_lease_service, case)

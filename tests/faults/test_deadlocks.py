@@ -16,29 +16,29 @@ from tests.faults.world import CARD, HOUR, Customer, World
 
 def live(pairs: list[tuple[Customer, int, dict]], until: float, seed: int) -> list[Answer]:
     """Check out, give the code anew, cancel and draft again, now this one first and now that."""
-    luck, heard = random.Random(seed), []
+    luck, received = random.Random(seed), []
     while time.monotonic() < until:
         customer, pk, booking = luck.choice(pairs)
-        phone = customer.phone
+        phone = customer.client
         act = luck.randrange(4)
         if act == 0:
-            heard.append(phone.checkout(pk, CARD))
+            received.append(phone.checkout(pk, CARD))
         elif act == 1:
-            heard.append(phone.cancel(pk))
+            received.append(phone.cancel(pk))
         elif act == 2:
-            heard.append(give_code(customer, pk))
+            received.append(give_code(customer, pk))
         else:
             again = phone.post("reservations/create", **booking)
-            heard.append(again)
+            received.append(again)
             if again.status == 200:
                 new = again.body["Reservation"]["Id"]
                 pairs.append((customer, new, booking))
-                heard.append(give_code(customer, new))
-    return heard
+                received.append(give_code(customer, new))
+    return received
 
 
 def give_code(customer: Customer, pk: int) -> Answer:
-    return customer.phone.post(
+    return customer.client.post(
         "reservation/update-promo-code", ReservationId=pk, PromoCode="SHARED"
     )
 
@@ -51,9 +51,9 @@ def deadlocks() -> int:
 
 
 @pytest.mark.postgres
-def test_no_client_hears_of_a_deadlock(guarded, all_is_well):
+def test_no_client_hears_of_a_deadlock(guarded, check_everything):
     case = "deadlock hunt"
-    row = figures.row(case)
+    row = figures.get_row(case)
     with guarded.database.open():
         world = World(guarded)
         PromoCodeFactory(code="SHARED")
@@ -74,18 +74,18 @@ def test_no_client_hears_of_a_deadlock(guarded, all_is_well):
                     "EndDate": made.end.isoformat(),
                 }
                 pairs.append((customer, made.pk, booking))
-        before = deadlocks(), books.captures()
+        before = deadlocks(), books.count_captures()
     until = time.monotonic() + SIZE.hunt
     with ThreadPoolExecutor(SIZE.clients) as pool:
         # Half of the clients walk the other way round.
         orders = [pairs[:] if n % 2 else pairs[::-1] for n in range(SIZE.clients)]
         lives = [pool.submit(live, order, until, n) for n, order in enumerate(orders)]
-        heard = [answer for each in lives for answer in each.result()]
-    row.hear(heard)
-    row.runs += len(heard)
-    row.confirmed += sum(answer.code == "Confirmed" for answer in heard)
-    all_is_well(guarded, case)
+        received = [answer for each in lives for answer in each.result()]
+    row.count_answers(received)
+    row.runs += len(received)
+    row.confirmed += sum(answer.code == "Confirmed" for answer in received)
+    check_everything(guarded, case)
     with guarded.database.open():
         row.remarks = f"{deadlocks() - before[0]} deadlocks in the database"
-        row.captures += books.captures() - before[1]
-    assert {answer.status for answer in heard} <= {200, 409}
+        row.captures += books.count_captures() - before[1]
+    assert {answer.status for answer in received} <= {200, 409}

@@ -9,7 +9,7 @@ import pytest
 from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from reservations.models import Reservation
 from tests.faults import books, figures
-from tests.faults.client import Answer, at_once, insist
+from tests.faults.client import Answer, retry_until_resolved, run_concurrently
 from tests.faults.size import LEASE, LONG, SIZE, WORKERS
 from tests.faults.world import CARD, Customer, World, card
 
@@ -35,138 +35,138 @@ def drafts(service, number: int, **room: object) -> list[tuple[Customer, int]]:
 
 
 @pytest.fixture
-def measured(hasty, all_is_well):
+def measured(short_lease_service, check_everything):
     """A row of the table for faults at one operation, and the books after it."""
-    with hasty.database.open():
-        before = books.captures()
-    row = figures.row("gateway faults")
+    with short_lease_service.database.open():
+        before = books.count_captures()
+    row = figures.get_row("gateway faults")
     yield row
-    all_is_well(hasty, row.case)
-    with hasty.database.open():
+    check_everything(short_lease_service, row.case)
+    with short_lease_service.database.open():
         assert not SandboxFault.objects.filter(times__gt=0).exists(), "a fault never struck"
-        row.captures += books.captures() - before
+        row.captures += books.count_captures() - before
 
 
-def test_authorize(hasty, measured):
-    begun = list(zip(KINDS, drafts(hasty, len(KINDS)), strict=True))
+def test_authorize(short_lease_service, measured):
+    begun = list(zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True))
     for kind, (customer, pk) in begun:
-        fault(hasty, "authorize", kind)
-        first = customer.phone.checkout(pk, CARD)
+        fault(short_lease_service, "authorize", kind)
+        first = customer.client.checkout(pk, CARD)
         assert first.code == ("Confirmed" if kind == FaultKind.SLOW else "Processing"), kind
         # In doubt: whoever asks meanwhile is told not to pay again; a slow machine, the outcome.
-        assert customer.phone.checkout(pk, CARD).code in {first.code, "Confirmed"}
-        measured.hear([first])
+        assert customer.client.checkout(pk, CARD).code in {first.code, "Confirmed"}
+        measured.count_answers([first])
     for kind, (customer, pk) in begun:
-        last = insist(partial(customer.phone.checkout, pk, CARD))
+        last = retry_until_resolved(partial(customer.client.checkout, pk, CARD))
         assert last.code == "Confirmed", kind
-        measured.hear([last])
+        measured.count_answers([last])
         measured.runs += 1
         measured.confirmed += 1
 
 
-def test_authorize_and_then_no_way_to_find_out(hasty, measured):
+def test_authorize_and_then_no_way_to_find_out(short_lease_service, measured):
     """lookup and void fail as well: still in doubt, until they answer."""
     cases = [(operation, kind) for operation in ("lookup", "void") for kind in KINDS]
-    begun = list(zip(cases, drafts(hasty, len(cases)), strict=True))
+    begun = list(zip(cases, drafts(short_lease_service, len(cases)), strict=True))
     for _, (customer, pk) in begun:
-        fault(hasty, "authorize", FaultKind.TIMEOUT_BEFORE)
-        assert customer.phone.checkout(pk, CARD).code == "Processing"
+        fault(short_lease_service, "authorize", FaultKind.TIMEOUT_BEFORE)
+        assert customer.client.checkout(pk, CARD).code == "Processing"
     time.sleep(LEASE)
     for (operation, kind), (customer, pk) in begun:
-        fault(hasty, operation, kind)
-        second = customer.phone.checkout(pk, CARD)
+        fault(short_lease_service, operation, kind)
+        second = customer.client.checkout(pk, CARD)
         is_known = kind == FaultKind.SLOW
         assert second.code == ("Confirmed" if is_known else "Processing"), (operation, kind)
-        last = customer.phone.checkout(pk, CARD)
+        last = customer.client.checkout(pk, CARD)
         assert last.code == "Confirmed", (operation, kind)
-        measured.hear([second, last])
+        measured.count_answers([second, last])
         measured.runs += 1
         measured.confirmed += 1
 
 
-def test_capture(hasty, measured):
-    """The booking stands; the money is owed and reconciled (see all_is_well)."""
-    for kind, (customer, pk) in zip(KINDS, drafts(hasty, len(KINDS)), strict=True):
-        fault(hasty, "capture", kind)
-        answer = customer.phone.checkout(pk, CARD)
+def test_capture(short_lease_service, measured):
+    """The booking stands; the money is owed and reconciled (see check_everything)."""
+    for kind, (customer, pk) in zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True):
+        fault(short_lease_service, "capture", kind)
+        answer = customer.client.checkout(pk, CARD)
         assert answer.code == "Confirmed", kind
-        measured.hear([answer])
+        measured.count_answers([answer])
         measured.runs += 1
         measured.confirmed += 1
 
 
-def test_capture_that_is_owed_when_the_customer_cancels(hasty, measured):
+def test_capture_that_is_owed_when_the_customer_cancels(short_lease_service, measured):
     """It is taken first, so that it can be given back: or nothing happens, and that is told."""
-    for kind, (customer, pk) in zip(KINDS, drafts(hasty, len(KINDS)), strict=True):
+    for kind, (customer, pk) in zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True):
         if kind == FaultKind.SLOW:
             continue
-        fault(hasty, "capture", kind, times=2)
-        assert customer.phone.checkout(pk, CARD).code == "Confirmed"
-        first = customer.phone.cancel(pk)
+        fault(short_lease_service, "capture", kind, times=2)
+        assert customer.client.checkout(pk, CARD).code == "Confirmed"
+        first = customer.client.cancel(pk)
         assert first.status == 503, kind
-        last = customer.phone.cancel(pk)
+        last = customer.client.cancel(pk)
         assert (last.status, last.body["Refund"]) == (200, 50), kind
-        measured.hear([first, last])
+        measured.count_answers([first, last])
         measured.runs += 1
 
 
-def test_refund(hasty, measured):
-    for kind, (customer, pk) in zip(KINDS, drafts(hasty, len(KINDS)), strict=True):
-        assert customer.phone.checkout(pk, CARD).code == "Confirmed"
-        fault(hasty, "refund", kind)
-        answer = customer.phone.cancel(pk)
+def test_refund(short_lease_service, measured):
+    for kind, (customer, pk) in zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True):
+        assert customer.client.checkout(pk, CARD).code == "Confirmed"
+        fault(short_lease_service, "refund", kind)
+        answer = customer.client.cancel(pk)
         assert (answer.status, answer.body["Refund"]) == (200, 50), kind
-        assert customer.phone.cancel(pk).body["Refund"] == 50
-        measured.hear([answer])
+        assert customer.client.cancel(pk).body["Refund"] == 50
+        measured.count_answers([answer])
         measured.runs += 1
 
 
-def test_void(hasty, measured):
-    made = drafts(hasty, len(KINDS), is_live_inventory=False)
+def test_void(short_lease_service, measured):
+    made = drafts(short_lease_service, len(KINDS), is_live_inventory=False)
     for kind, (customer, pk) in zip(KINDS, made, strict=True):
-        assert customer.phone.checkout(pk, CARD).code == "Pending"
-        fault(hasty, "void", kind)
-        answer = customer.phone.cancel(pk)
+        assert customer.client.checkout(pk, CARD).code == "Pending"
+        fault(short_lease_service, "void", kind)
+        answer = customer.client.cancel(pk)
         assert answer.status == 200, kind
-        measured.hear([answer])
+        measured.count_answers([answer])
         measured.runs += 1
 
 
-def test_keeping_a_card(hasty, measured):
+def test_keeping_a_card(short_lease_service, measured):
     """A booking never fails because its card could not be kept; saving a card by itself does."""
-    for kind, (customer, pk) in zip(KINDS, drafts(hasty, len(KINDS)), strict=True):
-        fault(hasty, "store", kind)
-        answer = customer.phone.checkout(pk, CARD, SavePaymentInfo=True)
+    for kind, (customer, pk) in zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True):
+        fault(short_lease_service, "store", kind)
+        answer = customer.client.checkout(pk, CARD, SavePaymentInfo=True)
         assert answer.code == "Confirmed", kind
         measured.confirmed += 1
-        fault(hasty, "store", kind)
-        saved = customer.phone.post("account/update-payment-info", PaymentInfo=CARD)
+        fault(short_lease_service, "store", kind)
+        saved = customer.client.post("account/update-payment-info", PaymentInfo=CARD)
         assert saved.status == (200 if kind == FaultKind.SLOW else 503), kind
-        saved = customer.phone.post("account/update-payment-info", PaymentInfo=CARD)
+        saved = customer.client.post("account/update-payment-info", PaymentInfo=CARD)
         assert saved.status == 200
-        fault(hasty, "forget", kind)
-        again = customer.phone.post("account/update-payment-info", PaymentInfo=CARD)
+        fault(short_lease_service, "forget", kind)
+        again = customer.client.post("account/update-payment-info", PaymentInfo=CARD)
         assert again.status == 200, kind
-        measured.hear([answer, saved, again])
+        measured.count_answers([answer, saved, again])
         measured.runs += 1
 
 
-def test_a_rehearsal(hasty, measured):
-    for kind, (customer, pk) in zip(KINDS, drafts(hasty, len(KINDS)), strict=True):
-        fault(hasty, "check", kind)
-        first = customer.phone.checkout(pk, CARD, TestMode=True)
+def test_a_rehearsal(short_lease_service, measured):
+    for kind, (customer, pk) in zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True):
+        fault(short_lease_service, "check", kind)
+        first = customer.client.checkout(pk, CARD, TestMode=True)
         assert first.status == (200 if kind == FaultKind.SLOW else 503), kind
-        assert customer.phone.checkout(pk, CARD, TestMode=True).code == "New"
-        measured.hear([first])
+        assert customer.client.checkout(pk, CARD, TestMode=True).code == "New"
+        measured.count_answers([first])
         measured.runs += 1
 
 
-def test_a_declined_card_leaves_the_room_for_another(hasty, measured):
-    [(customer, pk)] = drafts(hasty, 1)
-    declined = customer.phone.checkout(pk, card("4000000000000002"))
+def test_a_declined_card_leaves_the_room_for_another(short_lease_service, measured):
+    [(customer, pk)] = drafts(short_lease_service, 1)
+    declined = customer.client.checkout(pk, card("4000000000000002"))
     assert (declined.status, declined.code) == (402, "CardDeclined")
-    assert customer.phone.checkout(pk, CARD).code == "Confirmed"
-    measured.hear([declined])
+    assert customer.client.checkout(pk, CARD).code == "Confirmed"
+    measured.count_answers([declined])
     measured.runs += 1
     measured.confirmed += 1
 
@@ -174,7 +174,7 @@ def test_a_declined_card_leaves_the_room_for_another(hasty, measured):
 # --- A gateway that hangs ------------------------------------------------------------------------
 
 
-def others_while_it_hangs(service, row: figures.Row) -> list[Answer]:
+def others_while_it_hangs(service, row: figures.CaseFigures) -> list[Answer]:
     """What other customers are answered while checkouts wait for a gateway that hangs."""
     with service.database.open():
         world = World(service)
@@ -188,56 +188,58 @@ def others_while_it_hangs(service, row: figures.Row) -> list[Answer]:
             operation="authorize", kind=FaultKind.SLOW, seconds=SIZE.hang, times=SIZE.hung
         )
     span = {"StartDate": start.isoformat(), "EndDate": (start.replace(minute=45)).isoformat()}
-    heard: list[Answer] = []
+    received: list[Answer] = []
 
     def hang() -> None:
-        row.hear(at_once([partial(each.phone.checkout, pk, CARD) for each, pk in waiting]))
+        row.count_answers(
+            run_concurrently([partial(each.client.checkout, pk, CARD) for each, pk in waiting])
+        )
 
     hanging = threading.Thread(target=hang)
     hanging.start()
     time.sleep(SIZE.hang / 4)
     until = time.monotonic() + SIZE.hang / 2
     while time.monotonic() < until:
-        heard += at_once(
+        received += run_concurrently(
             [
-                lambda: other.phone.post("account/reservation", Id=read),
-                lambda: other.phone.post(
+                lambda: other.client.post("account/reservation", Id=read),
+                lambda: other.client.post(
                     "meeting-rooms/check-availability", RoomId=room.pk, **span
                 ),
-                lambda: other.phone.post("locations/search", Query="Denver"),
+                lambda: other.client.post("locations/search", Query="Denver"),
             ]
         )
     hanging.join(SIZE.hang + 60)
     assert not hanging.is_alive()
-    return heard
+    return received
 
 
-def test_checkouts_that_hang_do_not_stop_the_others(start, all_is_well):
+def test_checkouts_that_hang_do_not_stop_the_others(start, check_everything):
     """More checkouts than workers: each worker has threads, so that others are still answered."""
     assert SIZE.hung > WORKERS
     service = start()
-    row = figures.row(f"{SIZE.hung} hung checkouts, others")
-    heard = others_while_it_hangs(service, row)
-    row.slowest_ms = max(answer.ms for answer in heard)
-    row.runs, row.confirmed = len(heard), SIZE.hung
-    all_is_well(service, row.case)
+    row = figures.get_row(f"{SIZE.hung} hung checkouts, others")
+    received = others_while_it_hangs(service, row)
+    row.slowest_ms = max(answer.ms for answer in received)
+    row.runs, row.confirmed = len(received), SIZE.hung
+    check_everything(service, row.case)
     with service.database.open():
-        row.captures = books.captures()
+        row.captures = books.count_captures()
         assert row.captures == SIZE.hung
-    assert {answer.status for answer in heard} == {200}
+    assert {answer.status for answer in received} == {200}
     # Nobody waited for the gateway; how quickly they are answered, the table tells.
     assert row.slowest_ms < SIZE.hang * 1000 * (0.25 if LONG else 0.9)
 
 
-def test_with_one_request_a_worker_they_would(start, all_is_well):
+def test_with_one_request_a_worker_they_would(start, check_everything):
     """The control: the same with workers that do one thing at a time."""
     service = start("--worker-class", "sync", "--threads", "1")
-    row = figures.row(f"{SIZE.hung} hung checkouts, others")
-    heard = others_while_it_hangs(service, figures.Row("control"))
-    slowest = max(answer.ms for answer in heard)
-    row.control = sum(answer.ms > SIZE.hang * 1000 / 4 for answer in heard)
+    row = figures.get_row(f"{SIZE.hung} hung checkouts, others")
+    received = others_while_it_hangs(service, figures.CaseFigures("control"))
+    slowest = max(answer.ms for answer in received)
+    row.control = sum(answer.ms > SIZE.hang * 1000 / 4 for answer in received)
     row.remarks = f"sync workers: slowest {slowest:.0f} ms"
-    all_is_well(service, row.case)
+    check_everything(service, row.case)
     assert row.control
     with service.database.open():
         assert Reservation.objects.filter(status="Confirmed").count() == SIZE.hung

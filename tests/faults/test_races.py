@@ -13,7 +13,7 @@ from payments.models import Payment
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.faults import books, figures
-from tests.faults.client import Answer, at_once, insist
+from tests.faults.client import Answer, retry_until_resolved, run_concurrently
 from tests.faults.size import SIZE
 from tests.faults.world import CARD, World
 
@@ -38,13 +38,13 @@ class Arena:
 
     def __init__(self, service, case: str) -> None:
         self.service = service
-        self.row = figures.row(case)
+        self.row = figures.get_row(case)
         with service.database.open():
             self.world = World(service)
             self.customer = self.world.customer()
-            self.desk = self.world.desk()
-            self.captured = books.captures()
-        self.phone = self.customer.phone
+            self.staff_client = self.world.staff_client()
+            self.captured = books.count_captures()
+        self.client = self.customer.client
 
     def draft(self, *, live: bool = True) -> int:
         with self.service.database.open():
@@ -53,12 +53,12 @@ class Arena:
 
     def booked(self, *, live: bool = True) -> int:
         pk = self.draft(live=live)
-        assert self.phone.checkout(pk, CARD).code == ("Confirmed" if live else "Pending")
+        assert self.client.checkout(pk, CARD).code == ("Confirmed" if live else "Pending")
         return pk
 
     def race(self, pk: int, *calls) -> list[Answer]:
-        answers = at_once(calls)
-        self.row.hear(answers)
+        answers = run_concurrently(calls)
+        self.row.count_answers(answers)
         self.row.runs += 1
         assert not [answer for answer in answers if answer.is_defect]
         return answers
@@ -69,17 +69,17 @@ class Arena:
         self.row.confirmed += status == Status.CONFIRMED
         return status
 
-    def close(self, all_is_well) -> None:
-        all_is_well(self.service, self.row.case)
+    def close(self, check_everything) -> None:
+        check_everything(self.service, self.row.case)
         with self.service.database.open():
-            self.row.captures += books.captures() - self.captured
+            self.row.captures += books.count_captures() - self.captured
 
 
 @pytest.fixture
-def arena(hasty, all_is_well, request):
-    made = Arena(hasty, request.node.name.removeprefix("test_").replace("_", " "))
+def arena(short_lease_service, check_everything, request):
+    made = Arena(short_lease_service, request.node.name.removeprefix("test_").replace("_", " "))
     yield made
-    made.close(all_is_well)
+    made.close(check_everything)
 
 
 rounds = range(SIZE.races)
@@ -90,8 +90,8 @@ def test_cancel_against_checkout(arena):
         pk = arena.draft()
         checkout, cancel = arena.race(
             pk,
-            partial(arena.phone.checkout, pk, CARD),
-            late(partial(arena.phone.cancel, pk)),
+            partial(arena.client.checkout, pk, CARD),
+            late(partial(arena.client.cancel, pk)),
         )
         end = arena.end(pk)
         if cancel.status == 200:
@@ -112,8 +112,11 @@ def test_cancel_against_capture(arena):
             )
         checkout, cancel = arena.race(
             pk,
-            partial(arena.phone.checkout, pk, CARD),
-            late(partial(insist, partial(arena.phone.cancel, pk), pause=0.02), least=0.12),
+            partial(arena.client.checkout, pk, CARD),
+            late(
+                partial(retry_until_resolved, partial(arena.client.cancel, pk), pause=0.02),
+                least=0.12,
+            ),
         )
         end = arena.end(pk)
         assert end == (Status.CANCELLED if cancel.status == 200 else Status.CONFIRMED)
@@ -127,7 +130,7 @@ def test_cancel_against_capture(arena):
 def test_cancel_against_cancel(arena):
     for _ in rounds:
         pk = arena.booked()
-        answers = arena.race(pk, *[late(partial(arena.phone.cancel, pk), 0.02) for _ in range(4)])
+        answers = arena.race(pk, *[late(partial(arena.client.cancel, pk), 0.02) for _ in range(4)])
         assert {answer.status for answer in answers} == {200}
         assert {answer.body["Refund"] for answer in answers} == {50}
         assert arena.end(pk) == Status.CANCELLED
@@ -138,8 +141,8 @@ def test_approve_against_cancel(arena):
         pk = arena.booked(live=False)
         _, cancel = arena.race(
             pk,
-            partial(arena.desk.act, "approve", pk),
-            late(partial(insist, partial(arena.phone.cancel, pk), pause=0.02), 0.12),
+            partial(arena.staff_client.run_action, "approve", pk),
+            late(partial(retry_until_resolved, partial(arena.client.cancel, pk), pause=0.02), 0.12),
         )
         # The customer wins in any case: before the approval for nothing, after it with a refund.
         assert cancel.status == 200
@@ -150,7 +153,10 @@ def test_approve_against_cancel(arena):
 def test_approve_against_approve(arena):
     for _ in rounds:
         pk = arena.booked(live=False)
-        arena.race(pk, *[late(partial(arena.desk.act, "approve", pk), 0.02) for _ in range(2)])
+        arena.race(
+            pk,
+            *[late(partial(arena.staff_client.run_action, "approve", pk), 0.02) for _ in range(2)],
+        )
         assert arena.end(pk) == Status.CONFIRMED
 
 
@@ -160,8 +166,8 @@ def test_approve_against_decline(arena):
         pk = arena.booked(live=False)
         arena.race(
             pk,
-            late(partial(arena.desk.act, "approve", pk), 0.02),
-            late(partial(arena.desk.act, "decline", pk), 0.02),
+            late(partial(arena.staff_client.run_action, "approve", pk), 0.02),
+            late(partial(arena.staff_client.run_action, "decline", pk), 0.02),
         )
         ends.add(arena.end(pk))
     assert ends <= {Status.CONFIRMED, Status.DECLINED}
@@ -183,8 +189,8 @@ def test_checkout_against_a_rival_for_a_lapsing_hold(arena):
         }
         checkout, created = arena.race(
             pk,
-            late(partial(arena.phone.checkout, pk, CARD), 0.1),
-            late(partial(rival.phone.post, "reservations/create", **body), 0.1),
+            late(partial(arena.client.checkout, pk, CARD), 0.1),
+            late(partial(rival.client.post, "reservations/create", **body), 0.1),
         )
         assert (checkout.status, created.status) in {(200, 409), (409, 200)}
         assert arena.end(pk) == (Status.CONFIRMED if checkout.status == 200 else Status.NEW)
@@ -203,16 +209,16 @@ def test_a_worker_that_wakes_up_after_its_lease(arena):
 
             def keeps_trying(r: int = pk) -> Answer:
                 time.sleep(1.2)
-                return insist(partial(arena.phone.checkout, r, CARD))
+                return retry_until_resolved(partial(arena.client.checkout, r, CARD))
 
-            slow, quick = arena.race(pk, partial(arena.phone.checkout, pk, CARD), keeps_trying)
+            slow, quick = arena.race(pk, partial(arena.client.checkout, pk, CARD), keeps_trying)
             assert quick.code == "Confirmed"
             assert slow.code in {"Confirmed", "Processing", "ReservationNotOpen"}
             assert arena.end(pk) == Status.CONFIRMED
 
 
 def test_a_payment_is_called_off_while_it_is_authorized(arena):
-    """The narrowest place of all. A settler has heard at the gateway that nobody knows this
+    """The narrowest place of all. A settler has received at the gateway that nobody knows this
     payment, and fences it off; in between the sleeping worker authorized it after all."""
     service = arena.service
     pk = arena.draft()
@@ -228,11 +234,11 @@ def test_a_payment_is_called_off_while_it_is_authorized(arena):
 
     def settles() -> Answer:
         time.sleep(1.2)
-        return arena.phone.checkout(pk, CARD)
+        return arena.client.checkout(pk, CARD)
 
-    tries = partial(arena.phone.checkout, pk, CARD)
+    tries = partial(arena.client.checkout, pk, CARD)
     arena.race(pk, tries, settles)
-    last = insist(tries)
+    last = retry_until_resolved(tries)
 
     assert last.code == "Confirmed"
     with service.database.open():

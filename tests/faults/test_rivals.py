@@ -16,7 +16,7 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
 from tests.faults import books, figures, unguarded
-from tests.faults.client import Answer, at_once
+from tests.faults.client import Answer, run_concurrently
 from tests.faults.service import Service
 from tests.faults.size import LONG, SIZE
 from tests.faults.world import CARD, HOUR, Customer, World
@@ -24,7 +24,7 @@ from tests.faults.world import CARD, HOUR, Customer, World
 if TYPE_CHECKING:
     from tests.faults.database import Database
 
-N = SIZE.rivals
+N = SIZE.contenders
 
 
 @dataclass(frozen=True)
@@ -115,27 +115,27 @@ each_contest = pytest.mark.parametrize("prepare", CONTESTS, ids=lambda each: eac
 
 
 def hold(contest: Contest) -> list[Answer]:
-    return at_once(partial(who.phone.checkout, pk, CARD) for who, pk in contest.entries)
+    return run_concurrently(partial(who.client.checkout, pk, CARD) for who, pk in contest.entries)
 
 
 @each_contest
-def test_as_many_win_as_there_is(prepare, guarded, all_is_well):
+def test_as_many_win_as_there_is(prepare, guarded, check_everything):
     case = f"{N} rivals: {prepare.__name__.replace('_', ' ')}"
-    row = figures.row(case)
+    row = figures.get_row(case)
     slowest = []
     for _ in range(SIZE.rounds):
         with guarded.database.open():
             contest = prepare(World(guarded))
-            before = books.statuses()[Status.CONFIRMED], books.captures()
+            before = books.count_statuses()[Status.CONFIRMED], books.count_captures()
         answers = hold(contest)
-        all_is_well(guarded, case)
+        check_everything(guarded, case)
         with guarded.database.open():
-            confirmed = books.statuses()[Status.CONFIRMED] - before[0]
-            captures = books.captures() - before[1]
+            confirmed = books.count_statuses()[Status.CONFIRMED] - before[0]
+            captures = books.count_captures() - before[1]
         row.runs += 1
         row.confirmed += confirmed
         row.captures += captures
-        row.hear(answers)
+        row.count_answers(answers)
         slowest.append(max(answer.ms for answer in answers))
         told = sorted({answer.code for answer in answers})
         if prepare is one_reservation:
@@ -147,33 +147,33 @@ def test_as_many_win_as_there_is(prepare, guarded, all_is_well):
         assert not [answer.status for answer in answers if answer.status >= 500]
     # A shared machine stalls for seconds at times: one round that had it for itself is enough.
     if LONG:
-        assert min(slowest) < SIZE.patience * 1000
+        assert min(slowest) < SIZE.max_seconds * 1000
 
 
 @pytest.fixture(scope="module")
-def reckless(start, store) -> Service:
+def unguarded_service(start, store) -> Service:
     """The service with its guards off."""
     database: Database = store.new()
     with database.open():
-        unguarded.take_database_guards_off()
+        unguarded.drop_database_guards()
     return start(database=database, FAULTS_UNGUARDED="yes")
 
 
 @pytest.mark.postgres
 @each_contest
-def test_without_its_guards_the_same_contest_goes_wrong(prepare, reckless):
+def test_without_its_guards_the_same_contest_goes_wrong(prepare, unguarded_service):
     """SQLite lets one write at a time whatever we do: there is nothing that could go wrong."""
-    with reckless.database.open():
-        contest = prepare(World(reckless))
+    with unguarded_service.database.open():
+        contest = prepare(World(unguarded_service))
         if "slot" in prepare.__name__:
             # Else all would queue on the row whose lapsed hold each of them releases.
             Reservation.objects.all().release_holds()
-        before = books.statuses()[Status.CONFIRMED], books.captures()
+        before = books.count_statuses()[Status.CONFIRMED], books.count_captures()
     hold(contest)
-    with reckless.database.open():
-        confirmed = books.statuses()[Status.CONFIRMED] - before[0]
-        captures = books.captures() - before[1]
+    with unguarded_service.database.open():
+        confirmed = books.count_statuses()[Status.CONFIRMED] - before[0]
+        captures = books.count_captures() - before[1]
     too_many = max(confirmed, captures) - 1
-    row = figures.row(f"{N} rivals: {prepare.__name__.replace('_', ' ')}")
+    row = figures.get_row(f"{N} rivals: {prepare.__name__.replace('_', ' ')}")
     row.control = (row.control or 0) + too_many
     assert too_many > 0, "the control went well: this test would notice nothing"

@@ -20,7 +20,7 @@ import pytest
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.faults import books, figures
-from tests.faults.client import Answer, insist
+from tests.faults.client import Answer, retry_until_resolved
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG, SIZE
 from tests.faults.world import CARD, Customer, World
@@ -33,7 +33,7 @@ class Diary:
     """What one customer was told."""
 
     customer: Customer
-    heard: list[Answer] = field(default_factory=list)
+    received: list[Answer] = field(default_factory=list)
     booked: set[int] = field(default_factory=set)
     cancelled: set[int] = field(default_factory=set)
 
@@ -41,7 +41,7 @@ class Diary:
 def live(diary: Diary, rooms: list[int], first: dt.datetime, until: float, seed: int) -> Diary:
     """Book, and at times cancel, whatever comes; each errand is seen through to its end."""
     luck = random.Random(seed)
-    phone = diary.customer.phone
+    phone = diary.customer.client
     while time.monotonic() < until:
         start = first + luck.randrange(96 * 20) * QUARTER
         span = {
@@ -49,19 +49,19 @@ def live(diary: Diary, rooms: list[int], first: dt.datetime, until: float, seed:
             "EndDate": (start + luck.randrange(2, 9) * QUARTER).isoformat(),
         }
         room = luck.choice(rooms)
-        draft = insist(
+        draft = retry_until_resolved(
             partial(phone.post, "reservations/create", MeetingRoomId=room, **span),
-            heard=diary.heard,
+            received=diary.received,
         )
         if draft.status != 200:
             continue
         pk = draft.body["Reservation"]["Id"]
-        done = insist(partial(phone.checkout, pk, CARD), heard=diary.heard)
+        done = retry_until_resolved(partial(phone.checkout, pk, CARD), received=diary.received)
         if done.code != "Confirmed":
             continue
         diary.booked.add(pk)
         if luck.random() < 0.25:
-            answer = insist(partial(phone.cancel, pk), heard=diary.heard)
+            answer = retry_until_resolved(partial(phone.cancel, pk), received=diary.received)
             assert answer.status == 200, answer
             diary.booked.discard(pk)
             diary.cancelled.add(pk)
@@ -87,15 +87,15 @@ def repeated(act, every: float) -> Iterator[list[float]]:
         assert not thread.is_alive()
 
 
-def storm(service: Service, case: str, all_is_well, *evils: tuple) -> figures.Row:
+def storm(service: Service, case: str, check_everything, *evils: tuple) -> figures.CaseFigures:
     """Customers live through all these evils; the table gets what they met."""
-    row = figures.row(case)
+    row = figures.get_row(case)
     with service.database.open():
         world = World(service)
         rooms = [world.room().pk for _ in range(4)]
         diaries = [Diary(world.customer()) for _ in range(SIZE.clients)]
         first = world.start()
-        captured = books.captures()
+        captured = books.count_captures()
     until = time.monotonic() + SIZE.storm
     with ThreadPoolExecutor(SIZE.clients) as pool:
         lives = [
@@ -109,15 +109,15 @@ def storm(service: Service, case: str, all_is_well, *evils: tuple) -> figures.Ro
             remarks.append(f"{len(results)} {name}")
         for each in lives:
             each.result()
-    heard = [answer for diary in diaries for answer in diary.heard]
-    row.hear(heard)
-    row.runs += len(heard)
+    received = [answer for diary in diaries for answer in diary.received]
+    row.count_answers(received)
+    row.runs += len(received)
     row.remarks = ", ".join(remarks)
     time.sleep(LEASE)
-    all_is_well(service, case)
+    check_everything(service, case)
     with service.database.open():
         status = dict(Reservation.objects.values_list("pk", "status"))
-        row.captures += books.captures() - captured
+        row.captures += books.count_captures() - captured
     row.confirmed += sum(len(diary.booked) for diary in diaries)
     lost = [pk for diary in diaries for pk in diary.booked if status.get(pk) != Status.CONFIRMED]
     back = [pk for diary in diaries for pk in diary.cancelled if status.get(pk) != Status.CANCELLED]
@@ -125,7 +125,7 @@ def storm(service: Service, case: str, all_is_well, *evils: tuple) -> figures.Ro
     assert not lost, f"told as booked, and lost: {lost}"
     assert not back, f"told as cancelled, and not: {back}"
     assert row.confirmed > 0
-    assert {answer.status for answer in heard} <= {0, 200, 409, 503}
+    assert {answer.status for answer in received} <= {0, 200, 409, 503}
     return row
 
 
@@ -142,24 +142,24 @@ def killer(service: Service):
     return kill
 
 
-def test_workers_are_killed(hasty, all_is_well):
+def test_workers_are_killed(short_lease_service, check_everything):
     storm(
-        hasty,
+        short_lease_service,
         f"storm: workers killed every {SIZE.kill_every} s",
-        all_is_well,
-        (killer(hasty), SIZE.kill_every, "kills"),
+        check_everything,
+        (killer(short_lease_service), SIZE.kill_every, "kills"),
     )
 
 
 @pytest.mark.postgres
-def test_postgresql_restarts(cluster, durable, all_is_well):
+def test_postgresql_restarts(cluster, durable, check_everything):
     """Orderly, and as after a power cut; workers die too."""
     fast = (lambda: cluster.restart("fast"), SIZE.restart_every, "fast restarts")
     immediate = (lambda: cluster.restart("immediate"), SIZE.restart_every, "immediate restarts")
     if LONG:
-        storm(durable, "storm: PostgreSQL restarts fast", all_is_well, fast)
-        storm(durable, "storm: PostgreSQL restarts immediate", all_is_well, immediate)
+        storm(durable, "storm: PostgreSQL restarts fast", check_everything, fast)
+        storm(durable, "storm: PostgreSQL restarts immediate", check_everything, immediate)
     evils = (fast, immediate)
     with repeated(killer(durable), SIZE.kill_every) as kills:
-        row = storm(durable, "storm: both restarts, workers killed", all_is_well, *evils)
+        row = storm(durable, "storm: both restarts, workers killed", check_everything, *evils)
     row.remarks += f", {len(kills)} kills"

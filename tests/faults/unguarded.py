@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from payments.models import Payment
 from reservations import availability
 from reservations.models import PromoCode, PromoRedemption, Reservation
-from reservations.models.constraints import NAME
+from reservations.models.constraints import NO_OVERLAP
 from reservations.pricing import allowances, promo_codes
 
 # Between looking and acting, where a rival comes in.
@@ -23,7 +23,7 @@ GAP = 0.1
 
 # By table: what refuses the second of two.
 DATABASE_GUARDS: dict[Any, tuple[str, ...]] = {
-    Reservation: (NAME,),
+    Reservation: (NO_OVERLAP,),
     PromoCode: ("promo_code_uses_within_limit", "promo_code_spent_within_budget"),
 }
 UNIQUE_GUARDS: dict[Any, tuple[str, ...]] = {
@@ -32,7 +32,7 @@ UNIQUE_GUARDS: dict[Any, tuple[str, ...]] = {
 }
 
 
-def take_guards_off() -> None:
+def disable_locks() -> None:
     """No row lock but the gateway's own, and time between each check and what follows from it."""
     locked = QuerySet.select_for_update
 
@@ -45,12 +45,12 @@ def take_guards_off() -> None:
     for module, name in (
         (availability, "of"),
         (promo_codes, "require_usable"),
-        (allowances, "valid_for"),
+        (allowances, "get_available"),
     ):
-        setattr(module, name, slow(getattr(module, name)))
+        setattr(module, name, add_delay(getattr(module, name)))
 
 
-def slow(function: Any) -> Any:
+def add_delay(function: Any) -> Any:
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         result = function(*args, **kwargs)
@@ -60,7 +60,7 @@ def slow(function: Any) -> Any:
     return wrapper
 
 
-def take_database_guards_off() -> None:
+def drop_database_guards() -> None:
     """Drop the constraints that stand behind the locks; of the connected database only."""
     with connection.cursor() as cursor:
         for model, names in DATABASE_GUARDS.items():

@@ -21,8 +21,8 @@ from tests.factories_centers import (
     RateFactory,
     ResourceTypeFactory,
 )
-from tests.factories_people import AdministratorFactory, UserFactory, token_of
-from tests.faults.client import Desk, Phone
+from tests.factories_people import AdministratorFactory, UserFactory, issue_token
+from tests.faults.client import CustomerClient, StaffClient
 from tests.faults.service import SECRET_KEY, Service
 
 HOUR = dt.timedelta(hours=1)
@@ -48,7 +48,7 @@ CARD = card()
 @dataclass(frozen=True, slots=True)
 class Customer:
     user: User
-    phone: Phone
+    client: CustomerClient
 
 
 class World:
@@ -69,9 +69,9 @@ class World:
 
     def customer(self) -> Customer:
         user = UserFactory()
-        return Customer(user, Phone(self.service.port, token_of(user)))
+        return Customer(user, CustomerClient(self.service.port, issue_token(user)))
 
-    def desk(self) -> Desk:
+    def staff_client(self) -> StaffClient:
         """An administrator, signed in at the admin."""
         user = AdministratorFactory()
         engine = import_module(settings.SESSION_ENGINE)
@@ -81,7 +81,7 @@ class World:
             session[BACKEND_SESSION_KEY] = settings.AUTHENTICATION_BACKENDS[0]
             session[HASH_SESSION_KEY] = user.get_session_auth_hash()
             session.save()
-        return Desk(self.service.port, session.session_key)
+        return StaffClient(self.service.port, session.session_key)
 
     def start(self) -> dt.datetime:
         """A time far enough ahead to be cancelled for nothing, and not yet given to anybody."""

@@ -15,8 +15,8 @@ from tests.faults import points, unguarded
 
 __all__ = ["application"]
 
-points.arm(Path(os.environ["FAULTS_FOLDER"]))
+points.install(Path(os.environ["FAULTS_FOLDER"]))
 if lease := os.environ.get("FAULTS_LEASE_SECONDS"):
     settings.PAYMENT_LEASE_SECONDS = int(lease)
 if os.environ.get("FAULTS_UNGUARDED"):
-    unguarded.take_guards_off()
+    unguarded.disable_locks()

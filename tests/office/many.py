@@ -7,7 +7,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from reservations.models import Reservation
-from reservations.models.status import HOLDING, Status
+from reservations.models.status import HOLDING_STATUSES, Status
 
 MINUTE = dt.timedelta(minutes=1)
 
@@ -27,7 +27,7 @@ def many(room, user, count, *, start, status=Status.COMPLETED, **fields):
                 occupied_from=begins,
                 occupied_until=ends,
                 status=status,
-                holds_slot=status in HOLDING,
+                holds_slot=status in HOLDING_STATUSES,
                 currency="USD",
                 total_cost=Decimal("10.00"),
                 cancellation_notice_hours=24,

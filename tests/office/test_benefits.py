@@ -15,7 +15,7 @@ from reservations.models.status import Status
 from tests.centers.test_admin import errors_of
 from tests.centers.test_admin import form_of as fields_of
 from tests.factories_people import AdministratorFactory, UserFactory
-from tests.factories_reservations import a_room
+from tests.factories_reservations import make_room
 from tests.office.counting import queries_of
 from tests.office.many import many
 
@@ -60,13 +60,13 @@ def enter(allowance, hours, *, at=NOW, period=None, reservation=None):
 
 @pytest.fixture
 def reservation():
-    return many(a_room(), UserFactory(), 1, start=THEN)[0]
+    return many(make_room(), UserFactory(), 1, start=THEN)[0]
 
 
 def told(allowance):
     return [
         (f"{each.month:%Y-%m}", each.given, each.used, each.left, each.used_until_then)
-        for each in allowance_balances.statement(allowance, TODAY)
+        for each in allowance_balances.get_monthly_balances(allowance, TODAY)
     ]
 
 
@@ -84,7 +84,7 @@ def test_monthly_hours_lapse_with_their_month(reservation):
         ("2027-02", 15, 0, 15, 3),
         ("2027-01", 10, 3, 7, 3),
     ]
-    assert allowance_balances.hours_left([monthly], TODAY) == {monthly.pk: 10}
+    assert allowance_balances.get_hours_left([monthly], TODAY) == {monthly.pk: 10}
 
 
 def test_one_off_hours_are_carried_on(reservation):
@@ -96,7 +96,7 @@ def test_one_off_hours_are_carried_on(reservation):
         ("2027-02", 0, 3, 3, 7),
         ("2027-01", 10, 4, 6, 4),
     ]
-    assert allowance_balances.hours_left([gift], TODAY) == {gift.pk: 3}
+    assert allowance_balances.get_hours_left([gift], TODAY) == {gift.pk: 3}
 
 
 def test_an_unused_allowance_tells_this_month():
@@ -149,12 +149,12 @@ def test_revenue_is_of_those_that_came_about(office):
     promo = PromoCode.objects.create(code="SPRING", percent=10, max_uses=5, uses=2, budget=100)
     PromoCode.objects.filter(pk=promo.pk).update(spent=Decimal("12.50"))
     partner = Partner.objects.create(code="ACME", name="Acme")
-    room, user = a_room(), UserFactory()
+    room, user = make_room(), UserFactory()
     for index, status in enumerate(Status):
         start = THEN + index * dt.timedelta(days=1)
         many(room, user, 2, start=start, status=status, promo_code=promo, partner=partner)
-    brought = allowance_balances.brought_by("promo_code", [promo.pk], seen=Q())
-    assert brought == {promo.pk: allowance_balances.Brought(6, Decimal("60.00"))}
+    brought = allowance_balances.get_attributed_revenue("promo_code", [promo.pk], seen=Q())
+    assert brought == {promo.pk: allowance_balances.AttributedRevenue(6, Decimal("60.00"))}
     for model, row in (("promocode", promo), ("partner", partner)):
         for page in (url(model, "changelist"), url(model, "change", row.pk)):
             assert "$60.00" in text_of(office.get(page))
@@ -165,17 +165,20 @@ def test_revenue_is_of_those_that_came_about(office):
 
 def test_other_currencies_are_not_added_up(office):
     partner = Partner.objects.create(code="ACME", name="Acme")
-    rows = many(a_room(), UserFactory(), 2, start=THEN, partner=partner)
+    rows = many(make_room(), UserFactory(), 2, start=THEN, partner=partner)
     rows[0].currency = "EUR"
     rows[0].save()
     assert (
-        allowance_balances.brought_by("partner", [partner.pk], seen=Q())[partner.pk].bookings == 1
+        allowance_balances.get_attributed_revenue("partner", [partner.pk], seen=Q())[
+            partner.pk
+        ].bookings
+        == 1
     )
 
 
 def test_figures_are_of_the_centers_that_one_sees(client, staff):
     partner = Partner.objects.create(code="ACME", name="Acme")
-    mine, other = a_room(), a_room()
+    mine, other = make_room(), make_room()
     many(mine, UserFactory(), 1, start=THEN, partner=partner)
     many(other, UserFactory(), 4, start=THEN, partner=partner)
     client.force_login(staff("Manager", mine.center))
@@ -240,7 +243,7 @@ def test_lists_ask_as_often_for_2000_rows_as_for_20(office):
 
 def test_the_ledger_asks_as_often_for_2000_entries_as_for_30(office):
     gift = Allowance.objects.create(user=UserFactory(), description="Gift", hours=10)
-    rows = many(a_room(), gift.user, 30, start=THEN)
+    rows = many(make_room(), gift.user, 30, start=THEN)
 
     def fill(count):
         AllowanceEntry.objects.bulk_create(

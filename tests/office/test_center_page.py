@@ -25,7 +25,7 @@ from tests.factories_centers import (
     RateFactory,
     ResourceTypeFactory,
     ServiceFactory,
-    center_with_room,
+    make_center_with_room,
 )
 from tests.factories_people import UserFactory
 from tests.office.counting import queries_of
@@ -50,7 +50,7 @@ def edit(office, center, changes):
 
 
 def test_a_center_leads_to_its_timeline_and_a_room_to_its_week(client, staff):
-    center = center_with_room()
+    center = make_center_with_room()
     room = center.rooms.get()
     day = f"{reverse('admin:reservations_timeline')}?center={center.pk}"
     week = f"{reverse('admin:reservations_room_week')}?room={room.pk}"
@@ -62,7 +62,7 @@ def test_a_center_leads_to_its_timeline_and_a_room_to_its_week(client, staff):
 
 
 def test_who_sees_no_bookings_is_not_led_to_them(client):
-    center = center_with_room()
+    center = make_center_with_room()
     builder = UserFactory(is_staff=True)
     builder.user_permissions.add(Permission.objects.get(codename="view_center"))
     client.force_login(builder)
@@ -159,7 +159,7 @@ def test_the_week_has_seven_days_and_closed_ones_are_told(office):
     OpeningHoursFactory(center=center, weekday=2)
     page = office.get(url("center", "change", center.pk)).content.decode()
     assert [f'data-weekday="{day}"' in page for day in range(7)] == [True] * 7
-    assert page.count('<p class="week-closed office-quiet">Closed</p>') == 6
+    assert page.count('<p class="week-closed backoffice-quiet">Closed</p>') == 6
 
 
 def test_several_stretches_a_day_and_midnight_at_its_end(office):
@@ -338,13 +338,13 @@ def test_rooms_are_found_by_their_name_their_center_or_both(office):
 @pytest.mark.parametrize("text", ["'", "%", "\\", "\x00", "ß" * 300, " ".join("abcdefghij"), "🙂"])
 @pytest.mark.parametrize("model", ["center", "meetingroom", "closure", "landmark"])
 def test_no_search_text_breaks_a_list(office, model, text):
-    center = center_with_room()
+    center = make_center_with_room()
     LandmarkFactory(center=center)
     assert office.get(url(model, "changelist"), {"q": text}).status_code == 200
 
 
 def test_rooms_are_counted_for_the_page_that_is_shown(office):
-    center_with_room(name="One")
+    make_center_with_room(name="One")
     CenterFactory(name="None")
     three = CenterFactory(name="Three")
     MeetingRoomFactory.create_batch(3, center=three)
@@ -395,7 +395,7 @@ def test_lists_ask_as_often_for_2000_rows_as_for_20(office):
 
 
 def test_the_page_of_a_center_asks_as_often_for_300_of_each_as_for_30(office):
-    center = center_with_room()
+    center = make_center_with_room()
     rate, kind = center.rates.get(), ResourceTypeFactory()
 
     def furnish(first, last):
@@ -429,7 +429,7 @@ def test_the_page_of_a_center_asks_as_often_for_300_of_each_as_for_30(office):
 
 @pytest.mark.parametrize("page", ["²", "x", "0", "-1", "999", "1" * 50, "\0"])
 def test_no_page_number_of_a_tab_breaks_the_page(office, page):
-    center = center_with_room()
+    center = make_center_with_room()
     address = url("center", "change", center.pk)
     assert office.get(address, {"rooms-page": page}).status_code == 200
 
@@ -634,8 +634,8 @@ def test_the_year_before_is_copied(office):
 
 def test_a_leap_day_is_left_out_where_there_is_none():
     leap = Holiday(date(2028, 2, 29), date(2028, 2, 29), "Leap day")
-    assert holidays.moved_to([leap], 2029) == []
-    assert holidays.moved_to([leap], 2032) == [
+    assert holidays.move_to_year([leap], 2029) == []
+    assert holidays.move_to_year([leap], 2032) == [
         Holiday(date(2032, 2, 29), date(2032, 2, 29), "Leap day")
     ]
 

@@ -11,7 +11,7 @@ from django.urls import reverse
 from accounts import customer_access, user_search
 from accounts.models import User
 from reservations.models.status import Status
-from tests.factories_people import StaffFactory, UserFactory, token_of
+from tests.factories_people import StaffFactory, UserFactory, issue_token
 from tests.office.counting import queries_of
 from tests.office.many import many
 from tests.world import NOW
@@ -22,8 +22,8 @@ LIST = reverse("admin:accounts_user_changelist")
 
 
 @pytest.fixture
-def world(same_world):
-    return same_world
+def world(world_copy):
+    return world_copy
 
 
 def page_of(user):
@@ -54,26 +54,26 @@ def test_are_not_found_by_what_stands_inside(client, desk, world, words):
 
 
 def test_somebody_elses_customer_is_found_by_the_whole_address_for_a_booking(desk, world):
-    assert list(customer_access.findable(desk, "bob@example.com")) == [world.bob]
-    assert list(customer_access.findable(desk, " BOB@example.com ")) == [world.bob]
-    assert list(customer_access.findable(desk, "bob@example")) == []
-    assert list(customer_access.findable(desk, "love")) == [world.ada]
+    assert list(customer_access.find_bookable_customers(desk, "bob@example.com")) == [world.bob]
+    assert list(customer_access.find_bookable_customers(desk, " BOB@example.com ")) == [world.bob]
+    assert list(customer_access.find_bookable_customers(desk, "bob@example")) == []
+    assert list(customer_access.find_bookable_customers(desk, "love")) == [world.ada]
 
 
 def test_viewers_find_nobody(staff, world):
     viewer = staff("Viewer", world.center)
 
-    assert list(customer_access.findable(viewer, "bob@example.com")) == []
-    assert list(customer_access.findable(viewer, "ada")) == []
+    assert list(customer_access.find_bookable_customers(viewer, "bob@example.com")) == []
+    assert list(customer_access.find_bookable_customers(viewer, "ada")) == []
 
 
 def test_the_crowd_elsewhere_does_not_hide_ones_own(desk, world):
     User.objects.bulk_create(
         User(email=f"love{n}@example.com", first_name="X", last_name="Lovelace")
-        for n in range(user_search.MOST + 10)
+        for n in range(user_search.MAX_LOOKED_UP_USERS + 10)
     )
 
-    assert world.ada in customer_access.findable(desk, "love")
+    assert world.ada in customer_access.find_bookable_customers(desk, "love")
 
 
 def test_the_page_tells_bookings_spend_and_devices(client, staff, world):
@@ -81,7 +81,7 @@ def test_the_page_tells_bookings_spend_and_devices(client, staff, world):
     start = NOW - dt.timedelta(days=30)
     many(world.room, world.ada, 30, start=start, status=Status.COMPLETED)
     many(world.room, world.ada, 3, start=start + dt.timedelta(days=1), status=Status.CANCELLED)
-    token_of(world.ada)
+    issue_token(world.ada)
 
     response = client.get(page_of(world.ada))
 
@@ -117,7 +117,7 @@ def test_a_desk_reads_and_types_nothing(client, desk, world):
 def test_devices_are_signed_out_after_a_question(client, staff, world):
     client.force_login(staff("Manager"))
     address = reverse("admin:accounts_user_sign_out", args=[world.ada.pk])
-    kept = token_of(world.bob)
+    kept = issue_token(world.bob)
 
     asked = client.get(address)
     assert world.ada.tokens.exists()
@@ -136,13 +136,13 @@ def test_when_a_device_was_used_last_is_known_to_the_day(world):
     from accounts.admin import devices
 
     world.ada.tokens.all().delete()
-    token_of(world.ada, age=dt.timedelta(days=3))
+    issue_token(world.ada, age=dt.timedelta(days=3))
     token = world.ada.tokens.get()
-    assert devices.of(world.ada, now=NOW)[0].last_used == token.created_at
+    assert devices.list_devices(world.ada, now=NOW)[0].last_used == token.created_at
 
     token.renew(NOW)
 
-    device = devices.of(world.ada, now=NOW)[0]
+    device = devices.list_devices(world.ada, now=NOW)[0]
     assert (device.since, device.last_used) == (token.created_at, NOW)
 
 
@@ -159,7 +159,7 @@ def test_the_list_takes_as_many_questions_for_2000_customers_as_for_20(client, s
         for n, user in enumerate(users):
             many(world.room, user, 1, start=NOW - dt.timedelta(days=900 + last, minutes=-n))
         for user in users[:60]:
-            token_of(user)
+            issue_token(user)
 
     fill(20)
     few = [queries_of(client, LIST), queries_of(client, f"{LIST}?q=smith")]
@@ -187,7 +187,7 @@ def test_every_way_to_search_leads_through_an_index():
         cursor.execute("ANALYZE accounts_user")
     for words in ("c77@", "smith77", "cy7 smith7", "+1 77"):
         with CaptureQueriesContext(connection) as queries:
-            user_search.beginning_with(words)
+            user_search.matching_prefix(words)
         for query in queries:
             with connection.cursor() as cursor:
                 cursor.execute("EXPLAIN " + query["sql"])

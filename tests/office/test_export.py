@@ -18,8 +18,8 @@ from hypothesis.extra.django import TestCase
 from centers.models import Center, MeetingRoom, Rate
 from roombook.imports import cells, files
 from roombook.imports.exporting import Export
-from roombook.imports.sheet import SHEETS
-from roombook.spreadsheets import FORMULA
+from roombook.imports.sheet import RESOURCES
+from roombook.spreadsheets import FORMULA_START
 from tests.factories_centers import (
     CenterFactory,
     ClosureFactory,
@@ -28,7 +28,7 @@ from tests.factories_centers import (
     RateFactory,
     ResourceTypeFactory,
     ServiceFactory,
-    open_all_week,
+    open_every_day,
 )
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
@@ -50,7 +50,7 @@ def everything():
         latitude=-33.8688197,
         tax_rate=Decimal("8.875"),
     )
-    open_all_week(center)
+    open_every_day(center)
     rate = RateFactory(center=center, name="@standard", hourly=Decimal("0.00"), half_day=None)
     kind = ResourceTypeFactory(name='Board; "room"')
     room = MeetingRoomFactory(center=center, rate=rate, resource_type=kind, name="#N/A")
@@ -66,25 +66,25 @@ def everything():
     return center
 
 
-@pytest.mark.parametrize("name", SHEETS)
+@pytest.mark.parametrize("name", RESOURCES)
 def test_what_is_exported_can_be_imported_unchanged(everything, name):
-    text = "".join(Export(SHEETS[name]()).csv())
+    text = "".join(Export(RESOURCES[name]()).csv())
     rows = text.count("\n") > 1
 
     assert rows
     assert set(counts(name, text.encode())) == {"unchanged"}
-    with Export(SHEETS[name]()).xlsx() as book:
+    with Export(RESOURCES[name]()).xlsx() as book:
         assert set(counts(name, book.read())) == {"unchanged"}
 
 
-@pytest.mark.parametrize("name", SHEETS)
+@pytest.mark.parametrize("name", RESOURCES)
 def test_no_cell_is_run_as_a_formula(everything, name):
-    rows = list(csv.reader(io.StringIO("".join(Export(SHEETS[name]()).csv()))))
+    rows = list(csv.reader(io.StringIO("".join(Export(RESOURCES[name]()).csv()))))
     numbers = {"latitude", "longitude"}
     for row in rows[1:]:
         for column, cell in zip(rows[0], row, strict=True):
-            assert column in numbers or not FORMULA.match(cell) or cell.startswith("'")
-    with Export(SHEETS[name]()).xlsx() as book:
+            assert column in numbers or not FORMULA_START.match(cell) or cell.startswith("'")
+    with Export(RESOURCES[name]()).xlsx() as book:
         for row in openpyxl.load_workbook(book).active.iter_rows():
             assert not any(cell.data_type == "f" for cell in row)
 
@@ -100,7 +100,7 @@ class RoundTrips(TestCase):
     @given(name=texts.filter(lambda text: text.strip()), promo=texts, parking=texts)
     def test_any_text_comes_back(self, name, promo, parking):
         center = CenterFactory(name=name, promo_text=promo, parking_information=parking)
-        content = "".join(Export(SHEETS["centers"]()).csv()).encode()
+        content = "".join(Export(RESOURCES["centers"]()).csv()).encode()
 
         assert counts("centers", content) == {"unchanged": 1}
         Center.objects.filter(pk=center.pk).delete()
@@ -111,20 +111,20 @@ class RoundTrips(TestCase):
         center = CenterFactory()
         names = ("hourly", "half_day", "full_day")
         RateFactory(center=center, **dict(zip(names, prices, strict=True)))
-        content = "".join(Export(SHEETS["rates"]()).csv()).encode()
+        content = "".join(Export(RESOURCES["rates"]()).csv()).encode()
 
         assert set(counts("rates", content)) == {"unchanged"}
         Rate.objects.all().delete()
 
 
-@given(st.lists(texts.map(cells.tidy).filter(bool).filter(lambda text: "\n" not in text)))
+@given(st.lists(texts.map(cells.normalize_cell).filter(bool).filter(lambda text: "\n" not in text)))
 def test_several_texts_in_one_cell(parts):
-    assert cells.parted(cells.joined(parts)) == parts
+    assert cells.split_list(cells.join_list(parts)) == parts
 
 
 @given(st.floats(-180, 180))
 def test_any_place_comes_back(number):
-    measure = cells.Measure()
+    measure = cells.FloatWidget()
     text = measure.render(number)
 
     assert measure.clean(text) == number
@@ -132,7 +132,7 @@ def test_any_place_comes_back(number):
 
 @given(st.datetimes(dt.datetime(1000, 1, 1), timezones=st.just(dt.UTC)))  # noqa: DTZ001 (a bound)
 def test_any_moment_comes_back(moment):
-    kind = cells.Moment()
+    kind = cells.DateTimeWidget()
 
     assert kind.clean(kind.render(moment)) == moment
 
@@ -140,22 +140,22 @@ def test_any_moment_comes_back(moment):
 def test_text_that_no_workbook_holds_is_refused():
     CenterFactory(promo_text="bell \x07")
 
-    with pytest.raises(files.BadFile, match="export CSV"):
-        Export(SHEETS["centers"]()).xlsx()
+    with pytest.raises(files.InvalidFile, match="export CSV"):
+        Export(RESOURCES["centers"]()).xlsx()
 
 
 def test_too_many_rows_for_a_workbook(monkeypatch):
     CenterFactory.create_batch(3)
     monkeypatch.setattr(files, "MAX_ROWS", 2)
 
-    with pytest.raises(files.BadFile, match="CSV"):
-        Export(SHEETS["centers"]()).xlsx()
+    with pytest.raises(files.InvalidFile, match="CSV"):
+        Export(RESOURCES["centers"]()).xlsx()
 
 
 def test_queries_do_not_grow_with_rows():
     def queries():
         with CaptureQueriesContext(connection) as captured:
-            list(Export(SHEETS["rooms"]()).csv())
+            list(Export(RESOURCES["rooms"]()).csv())
         return len(captured)
 
     MeetingRoomFactory()

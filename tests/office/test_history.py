@@ -14,7 +14,7 @@ from accounts.models import CenterRole
 from reservations.models import Allowance, PromoCode
 from roombook.backoffice import audit_display, audit_log
 from tests import factories_centers as make
-from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory, token_of
+from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory, issue_token
 from tests.http import post
 from tests.office.counting import queries_of
 from tests.world import NOW
@@ -39,7 +39,7 @@ def lines_of(row):
     )
     return [
         (line.who, line.action, line.words)
-        for line in audit_display.told(entries.select_related("actor").order_by("pk"))
+        for line in audit_display.render_entries(entries.select_related("actor").order_by("pk"))
     ]
 
 
@@ -61,7 +61,7 @@ def test_every_model_that_staff_edit_is_kept():
     }
     edited = {model for model in admin.site._registry if model.__name__ not in elsewhere}
 
-    assert edited <= audit_display.kinds()
+    assert edited <= audit_display.get_tracked_models()
 
 
 def test_a_change_is_told_with_who_and_from_what_to_what(client, root):
@@ -164,7 +164,7 @@ def test_personal_data_is_told_as_changed_and_never_as_what_it_was():
 
 def test_a_customer_who_changes_the_profile_is_its_author(client):
     ada = UserFactory()
-    body = {"Token": token_of(ada), "NewPhoneNumber": "+1 555 0123", "NewLastName": "Lovelace"}
+    body = {"Token": issue_token(ada), "NewPhoneNumber": "+1 555 0123", "NewLastName": "Lovelace"}
 
     assert post(client, "/api/account/update-info", body).status_code == 200
 
@@ -210,7 +210,7 @@ def test_who_looked_is_told_to_accountants_and_not_to_those_who_look(
     client, staff, world, role, status
 ):
     looker = StaffFactory(first_name="Lou", last_name="Keen")
-    audit_log.looked_at(world.ada, by=looker)
+    audit_log.record_view(world.ada, by=looker)
     client.force_login(staff(role))
 
     listed = client.get(LOG)
@@ -226,7 +226,7 @@ def test_who_looked_is_told_to_accountants_and_not_to_those_who_look(
 def test_the_list_is_found_through_by_number_and_by_author(client, root):
     center = make.CenterFactory(name="Glenarm")
     other = StaffFactory(email="sam@example.com")
-    audit_log.record(center, {"name": ("Old", "Glenarm")}, by=other)
+    audit_log.record_change(center, {"name": ("Old", "Glenarm")}, by=other)
 
     for asked in ({"q": "sam@example.com"}, {"q": f"#{center.pk}", "what": "centers.center"}):
         page = client.get(LOG, asked)
@@ -267,7 +267,9 @@ def test_lists_and_histories_take_as_many_questions_for_2000_rows_as_for_20(clie
 
     def fill(count):
         for number in range(20):
-            audit_log.record(room, {"rate": (rates[number % 10].pk, rates[number % 7].pk)}, by=root)
+            audit_log.record_change(
+                room, {"rate": (rates[number % 10].pk, rates[number % 7].pk)}, by=root
+            )
         entry = LogEntry.objects.filter(object_repr=str(room)).latest("pk")
         for _ in range(count - 20):
             entry.pk = None

@@ -8,14 +8,20 @@ import pytest
 import time_machine
 from django.urls import reverse
 
-from accounts.outbox import OutboxMessage, State
+from accounts.outbox import OutboxMessage, OutboxState
 from centers.models import Center
 from payments.models import Dispute, Payment, PaymentState, Refund, RefundState
-from reservations.admin.dashboard.dashboard import home
+from reservations.admin.dashboard.dashboard import build_dashboard
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory, UserFactory
-from tests.factories_reservations import HOUR, ReservationFactory, a_room, booked, requested
+from tests.factories_reservations import (
+    HOUR,
+    ReservationFactory,
+    make_booking,
+    make_pending_booking,
+    make_room,
+)
 from tests.office.counting import queries_of
 from tests.office.many import many
 
@@ -68,14 +74,14 @@ def shown(days):
 
 
 def seen(user):
-    return home(user, now=NOW)
+    return build_dashboard(user, now=NOW)
 
 
 # --- Arrivals -----------------------------------------------------------------------------------
 
 
 def test_arrivals_are_those_of_today_and_tomorrow_by_the_centers_clock():
-    denver, auckland = a_room(), a_room(time_zone_id="Pacific/Auckland")
+    denver, auckland = make_room(), make_room(time_zone_id="Pacific/Auckland")
     # In Auckland it is the sixteenth, four in the morning.
     today = [
         meeting(denver, dt.datetime(2027, 3, 15, 16, tzinfo=dt.UTC)),
@@ -100,21 +106,21 @@ def test_arrivals_are_those_of_today_and_tomorrow_by_the_centers_clock():
 
 @pytest.mark.parametrize("status", sorted({*Status} - {Status.CONFIRMED, Status.COMPLETED}))
 def test_only_bookings_arrive(status):
-    meeting(a_room(), NOW + HOUR, status=status)
+    meeting(make_room(), NOW + HOUR, status=status)
 
     expected = 1 if status == Status.NO_SHOW else 0
     assert len(seen(AdministratorFactory()).days[0].meetings) == expected
 
 
 def test_one_zone_is_not_told_with_every_time():
-    meeting(a_room(), NOW + HOUR)
+    meeting(make_room(), NOW + HOUR)
 
     assert seen(AdministratorFactory()).days[0].meetings[0].zone == ""
 
 
 def test_a_customer_is_told_by_name_and_never_by_mail_address(client, staff):
     """A Viewer knows the name; where there is none, a number."""
-    room = a_room()
+    room = make_room()
     for names in (
         {"first_name": "Ida", "last_name": "Lund"},
         {"first_name": "", "last_name": "", "company_name": "Engines Ltd"},
@@ -136,7 +142,7 @@ def test_a_customer_is_told_by_name_and_never_by_mail_address(client, staff):
 
 
 def test_requests_are_told_the_longest_waiting_first():
-    room = a_room()
+    room = make_room()
     rows = [
         meeting(
             room,
@@ -160,7 +166,7 @@ def test_requests_are_told_the_longest_waiting_first():
 )
 def test_a_request_is_answered_from_the_page(client, staff, step, status):
     """One click leads to what it would do, the next one does it."""
-    request = requested(now=NOW, start=NOW + 2 * DAY)
+    request = make_pending_booking(now=NOW, start=NOW + 2 * DAY)
     client.force_login(staff("Desk", request.room.center))
     address = reverse("admin:reservations_reservation_step", args=[request.pk, step])
 
@@ -176,7 +182,7 @@ def test_a_request_is_answered_from_the_page(client, staff, step, status):
 
 
 def test_who_may_not_answer_has_no_buttons(client, staff):
-    request = requested(now=NOW, start=NOW + 2 * DAY)
+    request = make_pending_booking(now=NOW, start=NOW + 2 * DAY)
     client.force_login(staff("Viewer", request.room.center))
 
     page = client.get("/admin/").content.decode()
@@ -187,7 +193,7 @@ def test_who_may_not_answer_has_no_buttons(client, staff):
 
 
 def test_more_requests_than_there_is_room_for_are_a_link_away(client):
-    many(a_room(), UserFactory(), 20, start=NOW + DAY, status=Status.PENDING)
+    many(make_room(), UserFactory(), 20, start=NOW + DAY, status=Status.PENDING)
     client.force_login(AdministratorFactory())
 
     page = client.get("/admin/").content.decode()
@@ -204,14 +210,14 @@ def concerns(user=None):
 
 
 def test_nothing_needs_a_person_where_all_is_well():
-    booked(now=NOW, start=NOW + DAY)
+    make_booking(now=NOW, start=NOW + DAY)
     OutboxMessage.objects.all().delete()
 
     assert concerns() == []
 
 
 def test_money_that_needs_a_person_is_told_once():
-    room = a_room()
+    room = make_room()
     lapsing = meeting(room, NOW + DAY, status=Status.PENDING)
     paid(lapsing, PaymentState.AUTHORIZED, authorized_until=NOW + 5 * HOUR)
     lost = meeting(room, NOW + 2 * DAY)
@@ -252,7 +258,7 @@ def refuse(payment):
 
 
 def test_a_refund_that_was_seen_to_is_no_longer_told():
-    payment = paid(meeting(a_room(), NOW + DAY))
+    payment = paid(meeting(make_room(), NOW + DAY))
     refused = refuse(payment)
     Refund.objects.create(
         payment=payment,
@@ -267,7 +273,7 @@ def test_a_refund_that_was_seen_to_is_no_longer_told():
 
 
 def test_disputes_that_are_open():
-    payment = paid(meeting(a_room(), NOW + DAY))
+    payment = paid(meeting(make_room(), NOW + DAY))
     for reference, closed in (("d1", None), ("d2", NOW)):
         Dispute.objects.create(
             payment=payment,
@@ -299,7 +305,7 @@ def unsent(count, **fields):
                 "about": f"reservation {number}",
                 "subject": "Booked",
                 "text": "Booked",
-                "state": State.GIVEN_UP,
+                "state": OutboxState.FAILED,
                 "last_error": "no such user",
                 "created_at": NOW - DAY,
                 **fields,
@@ -309,9 +315,11 @@ def unsent(count, **fields):
 
 def test_mails_that_were_not_sent():
     unsent(1)
-    unsent(1, state=State.WAITING, next_attempt_at=NOW, created_at=NOW - 2 * HOUR, last_error="")
-    unsent(1, state=State.WAITING, next_attempt_at=NOW, created_at=NOW)
-    unsent(1, state=State.SENT, sent_at=NOW, created_at=NOW - 2 * HOUR)
+    unsent(
+        1, state=OutboxState.WAITING, next_attempt_at=NOW, created_at=NOW - 2 * HOUR, last_error=""
+    )
+    unsent(1, state=OutboxState.WAITING, next_attempt_at=NOW, created_at=NOW)
+    unsent(1, state=OutboxState.SENT, sent_at=NOW, created_at=NOW - 2 * HOUR)
 
     assert concerns() == [
         ("Mail not sent: confirmed", "reservation 0"),
@@ -321,7 +329,7 @@ def test_mails_that_were_not_sent():
 
 def test_only_what_was_looked_at_is_said_to_be_well(client, staff):
     unsent(1)
-    client.force_login(staff("Desk", a_room().center))
+    client.force_login(staff("Desk", make_room().center))
 
     page = client.get("/admin/").text
 
@@ -341,7 +349,7 @@ def test_many_mails_are_one_line():
 
 
 def test_the_month_is_held_against_as_many_days_of_the_last():
-    room = a_room()
+    room = make_room()
     meeting(room, NOW - 3 * DAY, status=Status.COMPLETED)
     meeting(room, NOW + 3 * HOUR)
     meeting(room, NOW + DAY, total_cost=Decimal("1000.00"))  # tomorrow
@@ -357,10 +365,10 @@ def test_the_month_is_held_against_as_many_days_of_the_last():
 
 
 def test_a_longer_month_is_held_against_all_of_a_shorter_one():
-    a_room()
+    make_room()
     late = NOW + 15 * DAY  # 30 March
 
-    month = home(AdministratorFactory(), now=late).month
+    month = build_dashboard(AdministratorFactory(), now=late).month
 
     assert month.last_period == "Mon 2027-02-01 - Sun 2027-02-28"
     assert month.note == "Feb 2027 had 28 days only."
@@ -368,7 +376,7 @@ def test_a_longer_month_is_held_against_all_of_a_shorter_one():
 
 
 def test_the_utilization_of_the_week():
-    room = a_room()
+    room = make_room()
     meeting(room, NOW + 2 * HOUR, hours=5)
 
     page = seen(AdministratorFactory())
@@ -379,8 +387,8 @@ def test_the_utilization_of_the_week():
 
 
 def test_too_many_rooms_for_the_page_are_told(monkeypatch):
-    a_room()
-    monkeypatch.setattr("reservations.admin.reports.utilization.MOST_ROOMS", 0)
+    make_room()
+    monkeypatch.setattr("reservations.admin.reports.utilization.MAX_ROOMS", 0)
 
     page = seen(AdministratorFactory())
 
@@ -389,13 +397,13 @@ def test_too_many_rooms_for_the_page_are_told(monkeypatch):
 
 
 def test_of_too_many_centers_the_reports_have_the_figures(monkeypatch, client):
-    a_room()
-    monkeypatch.setattr("reservations.admin.dashboard.dashboard.MOST_CENTERS", 0)
+    make_room()
+    monkeypatch.setattr("reservations.admin.dashboard.dashboard.MAX_CENTERS", 0)
     client.force_login(AdministratorFactory())
 
     answer = client.get("/admin/")
 
-    assert answer.context["home"].month is answer.context["home"].week is None
+    assert answer.context["build_dashboard"].month is answer.context["build_dashboard"].week is None
     assert "too many centers" in answer.content.decode()
 
 
@@ -403,7 +411,7 @@ def test_of_too_many_centers_the_reports_have_the_figures(monkeypatch, client):
 
 
 def two_centers():
-    here, there = a_room(), a_room()
+    here, there = make_room(), make_room()
     Center.objects.filter(pk=there.center_id).update(name="Elsewhere")
     for room in (here, there):
         meeting(room, NOW + HOUR)
@@ -419,7 +427,7 @@ def test_nothing_of_other_centers_is_told(role, staff, client):
     client.force_login(user)
 
     answer = client.get("/admin/")
-    page = answer.context["home"]
+    page = answer.context["build_dashboard"]
 
     assert len(page.requests) == len(page.days[0].meetings) == 1
     assert {each.center for each in (*page.requests, *page.days[0].meetings)} == {"Glenarm"}
@@ -443,7 +451,7 @@ def test_figures_are_for_those_who_may_see_reports(role, sees_figures, staff):
 
 
 def test_a_manager_sees_the_figures_of_their_center_only(staff):
-    here, there = a_room(), a_room()
+    here, there = make_room(), make_room()
     meeting(here, NOW + HOUR)
     meeting(there, NOW + HOUR, total_cost=Decimal("1000.00"))
 
@@ -458,13 +466,13 @@ def test_staff_without_a_role_see_an_empty_page(client):
     answer = client.get("/admin/")
 
     assert answer.status_code == 200
-    page = answer.context["home"]
+    page = answer.context["build_dashboard"]
     assert page.requests is page.concerns is page.month is None
     assert page.days == []
 
 
 def test_the_page_asks_as_often_for_2000_as_for_20(client, staff):
-    room, user = a_room(), UserFactory()
+    room, user = make_room(), UserFactory()
     for status in (Status.PENDING, Status.COMPLETED):
         many(room, user, 10, start=NOW, status=status)
     client.force_login(staff("Manager", room.center))

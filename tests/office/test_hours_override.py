@@ -10,7 +10,14 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import InvalidRequest, SlotUnavailable
 from tests.factories_people import UserFactory
-from tests.factories_reservations import HOUR, NOW, START, a_room, by_card, draft
+from tests.factories_reservations import (
+    HOUR,
+    NOW,
+    START,
+    make_draft,
+    make_payment_method,
+    make_room,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -21,7 +28,7 @@ REASON = "A board meeting, agreed by telephone"
 
 @pytest.fixture
 def room():
-    return a_room()
+    return make_room()
 
 
 @pytest.fixture
@@ -31,7 +38,7 @@ def manager(staff, room):
 
 def in_the_evening(room, by, **asked):
     asked = {"start": EVENING, "hours_override_reason": REASON, **asked}
-    return draft(room=room, created_by=by, **asked)
+    return make_draft(room=room, created_by=by, **asked)
 
 
 def test_without_a_reason_the_center_is_closed(room, manager):
@@ -44,21 +51,25 @@ def test_a_manager_books_outside_the_hours_and_the_reason_is_kept(room, manager)
     made.refresh_from_db()
     assert made.hours_override_reason == REASON
     assert made.created_by == manager
-    entry = history.of(made).get()
+    entry = history.get_changes(made).get()
     assert entry.changes == {"hours_override_reason": ["", REASON]}
     assert entry.actor == manager
 
 
 def test_it_can_be_paid_for(room, manager):
     made = in_the_evening(room, manager)
-    paid = checkout.check_out(made.pk, user=made.user, means=by_card(), now=NOW)
+    paid = checkout.check_out(
+        made.pk, user=made.user, payment_method=make_payment_method(), now=NOW
+    )
     assert paid.status == Status.CONFIRMED
 
 
 def test_it_can_be_requested_and_approved(manager, room):
     type(room).objects.filter(pk=room.pk).update(is_live_inventory=False)
     made = in_the_evening(room, manager)
-    asked = checkout.check_out(made.pk, user=made.user, means=by_card(), now=NOW)
+    asked = checkout.check_out(
+        made.pk, user=made.user, payment_method=make_payment_method(), now=NOW
+    )
     assert asked.status == Status.PENDING
     assert approval.approve(made.pk, by=manager, now=NOW).status == Status.CONFIRMED
 
@@ -77,7 +88,7 @@ def test_nobody_else_may(staff, room, role):
 
 def test_a_manager_of_another_center_may_not(staff, room):
     with pytest.raises(InvalidRequest):
-        in_the_evening(room, staff("Manager", a_room().center))
+        in_the_evening(room, staff("Manager", make_room().center))
 
 
 def test_a_customer_may_not(room):
@@ -107,14 +118,14 @@ def test_a_closure_that_came_later_stops_the_checkout(room, manager):
     made = in_the_evening(room, manager)
     Closure.objects.create(center=room.center, starts_at=EVENING, ends_at=EVENING + HOUR)
     with pytest.raises(SlotUnavailable):
-        checkout.check_out(made.pk, user=made.user, means=by_card(), now=NOW)
+        checkout.check_out(made.pk, user=made.user, payment_method=make_payment_method(), now=NOW)
 
 
 def test_where_the_center_is_open_no_reason_is_kept(room, staff):
     """Nothing was overridden, so that nobody has to be allowed to."""
     made = in_the_evening(room, staff("Desk", room.center), start=START)
     assert made.hours_override_reason == ""
-    assert not history.of(made).exists()
+    assert not history.get_changes(made).exists()
 
 
 def test_moved_to_another_room_at_the_same_time_it_is_still_allowed(room, manager):
@@ -126,7 +137,7 @@ def test_moved_to_another_room_at_the_same_time_it_is_still_allowed(room, manage
         capacity=8,
         rate=room.rate,
     )
-    rescheduling.move(
+    rescheduling.reschedule(
         made.pk, room_id=other.pk, start=made.start, end=made.end, by=manager, now=NOW
     )
     made.refresh_from_db()
@@ -137,7 +148,7 @@ def test_moved_to_another_room_at_the_same_time_it_is_still_allowed(room, manage
 def test_moved_to_another_time_it_is_not(room, manager):
     made = in_the_evening(room, manager)
     with pytest.raises(SlotUnavailable):
-        rescheduling.move(
+        rescheduling.reschedule(
             made.pk,
             room_id=room.pk,
             start=made.start + HOUR,
@@ -149,12 +160,12 @@ def test_moved_to_another_time_it_is_not(room, manager):
 
 def test_moved_into_the_hours_it_needs_no_reason_any_more(room, manager):
     made = in_the_evening(room, manager)
-    rescheduling.move(
+    rescheduling.reschedule(
         made.pk, room_id=room.pk, start=START, end=START + 3 * HOUR, by=manager, now=NOW
     )
     made.refresh_from_db()
     assert made.hours_override_reason == ""
-    assert history.of(made).first().changes["hours_override_reason"] == [REASON, ""]
+    assert history.get_changes(made).first().changes["hours_override_reason"] == [REASON, ""]
 
 
 # The preview
@@ -162,15 +173,15 @@ def test_moved_into_the_hours_it_needs_no_reason_any_more(room, manager):
 
 def seen(room, user=None, **asked):
     asked = {"start": START, "end": START + 3 * HOUR, **asked}
-    return staff_drafts.preview(user, room, now=NOW, **asked)
+    return staff_drafts.preview_draft(user, room, now=NOW, **asked)
 
 
 def test_the_preview_writes_nothing_and_says_what_the_draft_then_costs(room):
     user = UserFactory()
     before = seen(room, user)
     assert not Reservation.objects.exists()
-    made = draft(user, room)
-    assert before.is_free
+    made = make_draft(user, room)
+    assert before.is_available
     assert before.quote.total == made.total_cost
     assert [line.description for line in before.quote.lines] == [
         line.description for line in made.line_items.order_by("position")
@@ -178,7 +189,7 @@ def test_the_preview_writes_nothing_and_says_what_the_draft_then_costs(room):
 
 
 def test_the_preview_tells_the_same_reasons_as_the_evaluator(room):
-    draft(room=room)
+    make_draft(room=room)
     answer = seen(room, UserFactory(), start=START - 24 * HOUR + dt.timedelta(minutes=5))
     assert {reason.code for reason in answer.reasons} == {"off-grid", "closed", "held"}
 
@@ -187,14 +198,14 @@ def test_the_preview_honours_an_override(room):
     evening = {"start": EVENING, "end": EVENING + HOUR}
     assert [each.code for each in seen(room, **evening).reasons] == ["closed"]
     allowed = seen(room, outside_hours=True, **evening)
-    assert allowed.is_free
+    assert allowed.is_available
     assert allowed.is_outside_hours
 
 
 def test_a_customers_own_draft_is_not_in_the_way_of_their_next(room):
-    made = draft(room=room)
-    assert seen(room, made.user).is_free
-    assert not seen(room).is_free
+    made = make_draft(room=room)
+    assert seen(room, made.user).is_available
+    assert not seen(room).is_available
 
 
 # A new customer with their first draft
@@ -204,7 +215,7 @@ ADA = {"email": " New@Example.com ", "first_name": "Ada", "last_name": "King"}
 
 
 def for_new(room, by, customer=ADA, **asked):
-    return staff_drafts.draft_for_new_customer(
+    return staff_drafts.create_draft_for_new_customer(
         customer,
         room_id=room.pk,
         start=START,
@@ -248,7 +259,7 @@ def test_what_is_wrong_with_a_new_customer_is_told(room, manager, wrong, field):
 
 
 def test_where_the_draft_is_refused_no_account_is_left(room, manager):
-    draft(room=room)
+    make_draft(room=room)
     with pytest.raises(SlotUnavailable):
         for_new(room, manager)
     assert not type(manager).objects.filter(email="new@example.com").exists()

@@ -8,7 +8,7 @@ from auditlog.models import LogEntry
 from centers.models import MeetingRoom
 from roombook.imports import files
 from roombook.imports.models import Upload
-from roombook.imports.sheet import Allowed
+from roombook.imports.sheet import ImportRights
 from tests.factories_centers import CenterFactory, MeetingRoomFactory
 from tests.factories_people import AdministratorFactory
 from tests.imports import (
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
 
 def test_rows_of_other_centers_are_not_theirs_to_change():
     mine, other = MeetingRoomFactory(), MeetingRoomFactory()
-    allowed = Allowed(add={mine.center_id}, change={mine.center_id}, export=set())
+    allowed = ImportRights(add={mine.center_id}, change={mine.center_id}, export=set())
 
     def wrong(row):
         return told(errors_of("rooms", csv_of(row), allowed))
@@ -47,7 +47,7 @@ def test_rows_of_other_centers_are_not_theirs_to_change():
 
 def test_who_has_some_centers_cannot_add_one():
     mine, other = CenterFactory(), CenterFactory()
-    allowed = Allowed(add={mine.pk}, change={mine.pk}, export={mine.pk})
+    allowed = ImportRights(add={mine.pk}, change={mine.pk}, export={mine.pk})
 
     assert told(errors_of("centers", csv_of(OMAHA), allowed)) == [(2, "")]
     row = {"id": other.pk, "rank": "1"}
@@ -203,10 +203,10 @@ def test_files_that_nobody_confirmed_go_after_a_day(rooms_page):
 
 
 def test_bookings_that_a_closure_touches_are_told(client):
-    from tests.factories_reservations import booked
+    from tests.factories_reservations import make_booking
 
     client.force_login(AdministratorFactory())
-    reservation = booked()
+    reservation = make_booking()
     local = reservation.start.astimezone(reservation.room.center.zone)
     day = f"{local:%Y-%m-%d}"
     row = a_closure(reservation.room.center, starts_at=f"{day}T00:00", ends_at=f"{day}T23:00")

@@ -10,7 +10,7 @@ import pytest
 from centers.models import Closure, Rate
 from reservations.models import PromoCode
 from roombook.imports import files
-from roombook.imports.files import BadFile
+from roombook.imports.files import InvalidFile
 from tests.factories_centers import CenterFactory
 from tests.imports import check, counts, csv_of, errors_of, load, told, xlsx_of
 
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.django_db
 
 
 def refusal(content, name="centers"):
-    with pytest.raises(BadFile) as refused:
+    with pytest.raises(InvalidFile) as refused:
         check(name, content)
     return str(refused.value)
 
@@ -93,7 +93,7 @@ def test_empty_rows_do_not_count_but_are_numbered():
     ],
 )
 def test_an_unknown_column_is_asked_about_where_only_the_hand_slipped(name, words):
-    with pytest.raises(BadFile) as bad:
+    with pytest.raises(InvalidFile) as bad:
         check("rooms", csv_of({"name": "A", name: "3"}))
 
     assert str(bad.value).startswith(words)

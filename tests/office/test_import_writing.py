@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from centers.models import Center, MeetingRoom, OpeningHours
 from roombook.imports import writing
 from roombook.imports.plan import Origin
-from roombook.imports.writing import Refused, write
+from roombook.imports.writing import ImportRefused, write
 from tests.factories_centers import (
     CenterFactory,
     MeetingRoomFactory,
@@ -29,7 +29,7 @@ pytestmark = pytest.mark.django_db
 
 def test_one_wrong_row_and_nothing_is_written():
     sheet, plan = check("centers", csv_of(OMAHA | {"rank": "1"}, OMAHA | {"name": "", "rank": "1"}))
-    with pytest.raises(Refused):
+    with pytest.raises(ImportRefused):
         write(sheet, plan, Origin(file="x.csv", at=NOON))
 
     assert not Center.objects.exists()
@@ -41,7 +41,7 @@ def test_a_row_that_changed_meanwhile_and_nothing_is_written():
     sheet, plan = check("centers", csv_of(*rows))
     Center.objects.filter(pk=two.pk).update(rank=5)
 
-    with pytest.raises(Refused, match="Row 3"):
+    with pytest.raises(ImportRefused, match="Row 3"):
         write(sheet, plan, Origin(file="x.csv", at=NOON))
 
     assert not Center.objects.filter(promo_text="New").exists()
@@ -52,7 +52,7 @@ def test_a_row_that_went_meanwhile():
     sheet, plan = check("rooms", csv_of({"id": stored.pk, "capacity": "9"}))
     stored.delete()
 
-    with pytest.raises(Refused):
+    with pytest.raises(ImportRefused):
         write(sheet, plan, Origin(file="x.csv", at=NOON))
 
 
@@ -61,7 +61,7 @@ def test_hours_that_changed_meanwhile():
     sheet, plan = check("centers", csv_of({"id": center.pk, "mon": "09:00-17:00"}))
     OpeningHours.objects.create(center=center, weekday=0, opens=dt.time(8), closes=dt.time(9))
 
-    with pytest.raises(Refused):
+    with pytest.raises(ImportRefused):
         write(sheet, plan, Origin(file="x.csv", at=NOON))
 
 
@@ -72,7 +72,7 @@ def test_the_same_file_twice_at_once_adds_its_rows_once(name):
     other, same = check(name, content)
     write(sheet, plan, Origin(file="x.csv", at=NOON))
 
-    with pytest.raises(Refused, match="was added by somebody"):
+    with pytest.raises(ImportRefused, match="was added by somebody"):
         write(other, same, Origin(file="x.csv", at=NOON))
 
 
@@ -88,7 +88,7 @@ def test_two_at_once_on_two_connections():
         try:
             write(sheet, plan, Origin(file="x.csv", at=NOON))
             answers.append("written")
-        except Refused:
+        except ImportRefused:
             answers.append("refused")
         finally:
             connections.close_all()
@@ -109,7 +109,7 @@ def test_a_name_that_was_taken_meanwhile():
     sheet, plan = check("rooms", csv_of(a_room(center, name="First"), a_room(center)))
     MeetingRoomFactory(center=center, name="Aspen")
 
-    with pytest.raises(Refused, match=r"Row 3 .* was added"):
+    with pytest.raises(ImportRefused, match=r"Row 3 .* was added"):
         write(sheet, plan, Origin(file="x.csv", at=NOON))
 
     assert not MeetingRoom.objects.filter(name="First").exists()
@@ -122,7 +122,7 @@ def test_what_only_the_database_sees_is_told_in_words(monkeypatch):
     MeetingRoomFactory(center=center, name="Aspen")
     monkeypatch.setattr(writing, "_make_sure_of_new", lambda *args: None)
 
-    with pytest.raises(Refused, match="refused a row"):
+    with pytest.raises(ImportRefused, match="refused a row"):
         write(sheet, plan, Origin(file="x.csv", at=NOON))
 
 

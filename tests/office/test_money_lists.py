@@ -11,7 +11,7 @@ from django.urls import reverse
 
 from payments.models import Dispute, Payment, Refund
 from tests.factories_people import SavedCardFactory, UserFactory
-from tests.factories_reservations import NOW, ReservationFactory, a_room, booked
+from tests.factories_reservations import NOW, ReservationFactory, make_booking, make_room
 from tests.office.counting import queries_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
@@ -114,7 +114,7 @@ def test_cards_are_found_by_their_account(office, grace):
 
 
 def test_lists_are_cut_to_times_states_gateways_and_centers(office):
-    room = a_room()
+    room = make_room()
     ours = paid(ReservationFactory(room=room))
     last_month = paid(ReservationFactory(), state="voided", at=NOW - 5 * DAY)
 
@@ -147,7 +147,7 @@ def test_disputes_to_be_answered_come_first(office):
     ],
 )
 def test_the_lists_ask_as_often_for_2000_as_for_20(office, name, query):
-    reservation = booked()
+    reservation = make_booking()
 
     def add(count):
         closed = "voided"  # of open ones a reservation has one

@@ -17,8 +17,8 @@ from tests.factories_reservations import (
     START,
     AllowanceFactory,
     ReservationFactory,
-    a_room,
-    draft,
+    make_draft,
+    make_room,
 )
 from tests.office.counting import queries_of
 from tests.office.many import many
@@ -32,7 +32,7 @@ CUSTOMERS = reverse("admin:reservations_draft_customers")
 
 @pytest.fixture
 def room():
-    return a_room()
+    return make_room()
 
 
 @pytest.fixture
@@ -136,7 +136,7 @@ def test_what_an_address_cannot_fill_in_is_left_out(office, room, query):
 
 
 def test_where_there_are_several_centers_it_asks_for_one(office, room):
-    a_room()
+    make_room()
     answer = office.get(ADD)
     assert "At which center?" in answer.text
     # None is listed: they are found by typing.
@@ -144,7 +144,7 @@ def test_where_there_are_several_centers_it_asks_for_one(office, room):
 
 
 def test_who_has_one_center_is_not_asked(client, staff, room):
-    a_room()
+    make_room()
     client.force_login(staff("Desk", room.center))
     assert "Boardroom" in client.get(ADD).text
 
@@ -159,7 +159,7 @@ def test_a_customer_is_found_by_their_whole_address_in_any_case(client, staff, r
 
 
 def test_a_customer_of_another_center_is_not_chosen_by_number(client, staff, room, user):
-    draft(user, a_room())
+    make_draft(user, make_room())
     client.force_login(staff("Desk", room.center))
     answer = client.post(ADD, typed(room, user))
     assert "That is no customer of yours: type their e-mail address." in words(answer)
@@ -182,13 +182,13 @@ def test_the_box_finds_by_name_company_and_address(office, user):
 
 
 def test_the_box_bears_a_name_that_very_many_have(office, monkeypatch):
-    monkeypatch.setattr("accounts.user_search.MOST", 3)
+    monkeypatch.setattr("accounts.user_search.MAX_LOOKED_UP_USERS", 3)
     UserFactory.create_batch(5, last_name="Smith")
     assert len(offered(office, "smith")) == 5
 
 
 def test_of_strangers_it_finds_only_the_whole_address(client, staff, room, user):
-    draft(user, a_room())
+    make_draft(user, make_room())
     client.force_login(staff("Desk", room.center))
     assert offered(client, "lovel") == offered(client, "ada@example") == []
     [found] = offered(client, "ADA@example.com")
@@ -203,7 +203,7 @@ def test_who_may_not_book_finds_nobody(client, staff, room, role):
 
 
 def test_a_customer_of_theirs_is(client, staff, room, user):
-    draft(user, room, start=START + 24 * HOUR)
+    make_draft(user, room, start=START + 24 * HOUR)
     client.force_login(staff("Desk", room.center))
     client.post(ADD, typed(room, user))
     assert Reservation.objects.filter(user=user, start=START).exists()
@@ -301,7 +301,7 @@ def test_what_is_wrong_with_a_service_is_told_beside_it(office, room, user, chan
 
 
 def test_a_room_of_another_center_is_refused(office, room, user):
-    other = a_room()
+    other = make_room()
     answer = office.post(ADD, typed(room, user, room=other.pk))
     assert "This center has no such room." in words(answer)
     assert not Reservation.objects.exists()
@@ -333,7 +333,7 @@ def test_who_may_not_add_is_refused(client, staff, room, user, role):
 
 
 def test_other_centers_are_not_found(client, staff, room, user):
-    other = a_room()
+    other = make_room()
     client.force_login(staff("Desk", other.center))
     for address in (ADD, PREVIEW):
         assert client.post(address, typed(room, user)).status_code == 404

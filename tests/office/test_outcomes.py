@@ -6,10 +6,10 @@ from decimal import Decimal
 import pytest
 
 from reservations.admin.reports import discounts, outcomes, selection
-from reservations.admin.reports.discounts import Cost
-from reservations.admin.reports.outcomes import Outcomes
-from reservations.admin.reports.periods import Period
-from reservations.admin.reports.selection import Selection, TooMuch
+from reservations.admin.reports.discounts import DiscountSums
+from reservations.admin.reports.outcomes import OutcomeCounts
+from reservations.admin.reports.periods import ReportPeriod
+from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
 from reservations.booking import cancellation, drafts, price_adjustments
 from reservations.models import AllowanceUse, LineItem, LineItemType
 from reservations.models.status import Status
@@ -21,17 +21,17 @@ from tests.factories_reservations import (
     AllowanceFactory,
     PromoCodeFactory,
     ReservationFactory,
-    a_room,
-    by_card,
     checkout,
-    draft,
+    make_draft,
+    make_payment_method,
+    make_room,
 )
 from tests.office.many import many, questions
 
 pytestmark = pytest.mark.django_db
 
-MARCH = Period(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
-SPRING = Period(dt.date(2027, 3, 1), dt.date(2027, 5, 31))
+MARCH = ReportPeriod(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
+SPRING = ReportPeriod(dt.date(2027, 3, 1), dt.date(2027, 5, 31))
 DAY = 24 * HOUR
 
 
@@ -45,7 +45,7 @@ def row(status, **fields):
 
 
 def became(period=MARCH, **also):
-    return outcomes.report(Selection(period, **also))
+    return outcomes.count_outcomes(ReportSelection(period, **also))
 
 
 def test_each_booking_is_counted_by_what_became_of_it():
@@ -56,7 +56,7 @@ def test_each_booking_is_counted_by_what_became_of_it():
 
     found = became().total
 
-    assert found == Outcomes(
+    assert found == OutcomeCounts(
         kept=3, over=2, missed=1, cancelled=3, late=1, declined=1, lapsed=1, lost=Decimal("225.00")
     )
     assert found.cancelled_share == 0.5
@@ -73,7 +73,7 @@ def test_drafts_that_were_dropped_are_no_bookings():
 
 
 def test_outcomes_add_up_by_center_and_by_month():
-    rooms = [a_room(), a_room(time_zone_id="Asia/Tokyo")]
+    rooms = [make_room(), make_room(time_zone_id="Asia/Tokyo")]
     for number, status in enumerate([*Status] * 3):
         row(status, room=rooms[number % 2], start=START + number * 3 * DAY)
 
@@ -88,7 +88,7 @@ def test_outcomes_add_up_by_center_and_by_month():
 
 
 def test_outcomes_are_asked_as_often_for_2000_as_for_20():
-    room, user = a_room(), UserFactory()
+    room, user = make_room(), UserFactory()
     many(room, user, 20, start=START)
     few = questions(became)
     many(room, user, 1980, start=START + DAY, status=Status.CANCELLED)
@@ -98,8 +98,8 @@ def test_outcomes_are_asked_as_often_for_2000_as_for_20():
 
 def test_too_many_centers_and_months_are_refused(monkeypatch):
     row(Status.COMPLETED)
-    monkeypatch.setattr(selection, "MOST_PIECES", 0)
-    with pytest.raises(TooMuch):
+    monkeypatch.setattr(selection, "MAX_GROUPS", 0)
+    with pytest.raises(ReportTooLarge):
         became()
 
 
@@ -107,15 +107,15 @@ def test_too_many_centers_and_months_are_refused(monkeypatch):
 
 
 def given(period=MARCH, **also):
-    return discounts.report(Selection(period, **also))
+    return discounts.measure_discounts(ReportSelection(period, **also))
 
 
 def test_what_was_taken_off_the_bills():
     """Three hours at 25: two by allowance, half of the rest by a code, 5 by staff."""
-    room, user = a_room(), UserFactory()
+    room, user = make_room(), UserFactory()
     AllowanceFactory(user=user, hours=2, description="Founder hours")
     PromoCodeFactory(code="HALF", percent=Decimal(50))
-    reservation = draft(user, room)
+    reservation = make_draft(user, room)
     drafts.apply_promo_code(reservation.pk, "HALF", user=user, now=NOW)
     price_adjustments.adjust_price(
         reservation.pk,
@@ -124,22 +124,24 @@ def test_what_was_taken_off_the_bills():
         by=AdministratorFactory(),
         now=NOW,
     )
-    checkout.check_out(reservation.pk, user=user, means=by_card(), now=NOW)
+    checkout.check_out(reservation.pk, user=user, means=make_payment_method(), now=NOW)
 
     found = given()
 
-    assert found.total == Cost(
+    assert found.total == DiscountSums(
         promotions=Decimal("12.50"), allowances=Decimal("50.00"), adjustments=Decimal("5.00")
     )
     assert found.total.total == Decimal("67.50")
-    assert found.codes == [discounts.CodeCost("HALF", 1, Decimal("12.50"), billed=Decimal("7.50"))]
+    assert found.codes == [
+        discounts.PromoCodeCost("HALF", 1, Decimal("12.50"), billed=Decimal("7.50"))
+    ]
     assert found.allowances == [discounts.AllowanceCost("Founder hours", 1, 1, 2, Decimal("50.00"))]
 
 
 def test_what_was_cancelled_took_nothing_off():
     user = UserFactory()
     AllowanceFactory(user=user)
-    reservation = draft(user)
+    reservation = make_draft(user)
     checkout.check_out(reservation.pk, user=user, means=checkout.Means(), now=NOW)
     assert given().total.allowances == Decimal("75.00")
 
@@ -151,16 +153,16 @@ def test_what_was_cancelled_took_nothing_off():
 
 def test_discounts_add_up_by_center_month_code_and_allowance():
     codes = [PromoCodeFactory(percent=Decimal("33.33")), PromoCodeFactory(percent=Decimal(7))]
-    rooms = [a_room(), a_room(time_zone_id="America/New_York")]
+    rooms = [make_room(), make_room(time_zone_id="America/New_York")]
     for number in range(8):
         user = UserFactory()
         if number % 3:
             AllowanceFactory(user=user, hours=1, description=f"Plan {number % 2}")
         room = rooms[number % 2]
-        reservation = draft(user, room, start=START + number * 7 * DAY)
+        reservation = make_draft(user, room, start=START + number * 7 * DAY)
         code = codes[number % 3 % 2].code
         drafts.apply_promo_code(reservation.pk, code, user=user, now=NOW)
-        checkout.check_out(reservation.pk, user=user, means=by_card(), now=NOW)
+        checkout.check_out(reservation.pk, user=user, means=make_payment_method(), now=NOW)
 
     found = given(SPRING)
 
@@ -172,7 +174,7 @@ def test_discounts_add_up_by_center_month_code_and_allowance():
 
 
 def test_discounts_are_asked_as_often_for_2000_as_for_20():
-    room, user, code = a_room(), UserFactory(), PromoCodeFactory()
+    room, user, code = make_room(), UserFactory(), PromoCodeFactory()
     allowance = AllowanceFactory(user=user)
 
     def more(count, start):

@@ -4,16 +4,16 @@ import datetime as dt
 
 import pytest
 
-from reservations.admin.reports.periods import Period, starting_in
+from reservations.admin.reports.periods import ReportPeriod, filter_by_period
 from reservations.models import Reservation
 from tests.factories_people import UserFactory
-from tests.factories_reservations import HOUR, a_room
+from tests.factories_reservations import HOUR, make_room
 from tests.office.many import many
 
 pytestmark = pytest.mark.django_db
 
-MARCH = Period(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
-A_DAY = Period(dt.date(2027, 3, 14), dt.date(2027, 3, 14))  # the clock changes in the States
+MARCH = ReportPeriod(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
+A_DAY = ReportPeriod(dt.date(2027, 3, 14), dt.date(2027, 3, 14))  # the clock changes in the States
 FAR_APART = ("Pacific/Kiritimati", "Asia/Kolkata", "America/Denver", "Pacific/Pago_Pago")
 
 
@@ -27,18 +27,18 @@ def begins(period, row):
 def test_meetings_are_found_in_the_period_of_their_own_clock(period, zones):
     user = UserFactory()
     for zone in zones:
-        room = a_room(time_zone_id=zone)
+        room = make_room(time_zone_id=zone)
         for day in (period.first, period.last):
             noon = dt.datetime.combine(day, dt.time(12), tzinfo=dt.UTC)
             for hours in range(-40, 41):
                 many(room, user, 1, start=noon + hours * HOUR)
     rows = Reservation.objects.select_related("room__center")
 
-    found = set(rows.filter(starting_in(period, zones)))
+    found = set(rows.filter(filter_by_period(period, zones)))
 
     assert found == {row for row in rows if begins(period, row)}
     assert 0 < len(found) < rows.count()
 
 
 def test_no_centers_have_no_meetings():
-    assert not Reservation.objects.filter(starting_in(MARCH, [])).exists()
+    assert not Reservation.objects.filter(filter_by_period(MARCH, [])).exists()

@@ -5,7 +5,7 @@ from decimal import Decimal
 import pytest
 from django.urls import reverse
 
-from centers.admin.rate_examples import LENGTHS, brief, examples
+from centers.admin.rate_examples import EXAMPLE_DURATIONS, calculate_examples, summarize_examples
 from centers.models import Rate
 from tests.centers.test_admin import errors_of, form_of
 from tests.factories_centers import RateFactory
@@ -22,7 +22,7 @@ def rate(**prices):
 
 
 def totals(each):
-    return {example.length: example.total for example in examples(each)}
+    return {example.length: example.total for example in calculate_examples(each)}
 
 
 # --- The examples ---------------------------------------------------------------------------------
@@ -37,13 +37,13 @@ def test_each_length_is_priced_by_its_cheapest_tiers():
 def test_the_set_up_fee_comes_once_on_top():
     with_fee = rate(hourly=25, setup_fee=20)
     assert totals(with_fee)["1 hour"] == 45
-    assert examples(with_fee)[0].room == "$25.00"
+    assert calculate_examples(with_fee)[0].room == "$25.00"
 
 
 def test_a_flat_rate_costs_the_same_however_long():
     flat = Rate(is_flat_rate=True, flat_rate=Decimal(50))
     assert set(totals(flat).values()) == {50}
-    assert examples(flat)[-1].reasons == ["Once, however long the booking is."]
+    assert calculate_examples(flat)[-1].reasons == ["Once, however long the booking is."]
 
 
 def test_whole_hours_are_billed_where_the_rate_says_so():
@@ -51,18 +51,22 @@ def test_whole_hours_are_billed_where_the_rate_says_so():
 
 
 def test_a_day_says_what_the_other_covers_would_have_cost():
-    five = next(each for each in examples(rate(hourly=25, half_day=90)) if each.length == "5 hours")
+    five = next(
+        each
+        for each in calculate_examples(rate(hourly=25, half_day=90))
+        if each.length == "5 hours"
+    )
     assert five.billed == "5 hours: half day + 1 hour"
     assert five.reasons == [
         "half day + 1 hour at $115.00; 5 hours would be $125.00, 2 half days would be $180.00"
     ]
-    two_days = examples(rate(full_day=160))[-1]
+    two_days = calculate_examples(rate(full_day=160))[-1]
     assert [reason[:16] for reason in two_days.reasons] == ["Day 1, 15 hours:", "Day 2, 17 hours:"]
 
 
 def test_a_rate_without_a_price_has_no_examples():
-    assert examples(Rate()) == []
-    assert brief(Rate()) == ""
+    assert calculate_examples(Rate()) == []
+    assert summarize_examples(Rate()) == ""
 
 
 # --- While one types ------------------------------------------------------------------------------
@@ -73,7 +77,7 @@ def test_prices_are_tried_as_typed_and_nothing_is_saved(office):
     page = ask(office, name=stored.name, hourly="30", half_day="", setup_fee="5")
     told = page.content.decode()
     assert page.status_code == 200
-    assert all(length in told for length, _ in LENGTHS)
+    assert all(length in told for length, _ in EXAMPLE_DURATIONS)
     assert "$30.00" in told
     assert "$35.00" in told
     assert Rate.objects.get().hourly == 25

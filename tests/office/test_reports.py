@@ -21,7 +21,7 @@ from tests.factories_reservations import (
     PartnerFactory,
     PromoCodeFactory,
     ReservationFactory,
-    a_room,
+    make_room,
 )
 from tests.office.counting import queries_of
 from tests.office.many import many
@@ -82,7 +82,7 @@ def test_the_first_report_comes_with_what_was_asked_for(boss):
 @pytest.mark.parametrize("name", REPORTS)
 def test_every_report_has_a_page_and_files_also_where_there_is_nothing(boss, name):
     empty = boss.get(address(name))
-    sold(a_room(), partner=PartnerFactory(), promo_code=PromoCodeFactory())
+    sold(make_room(), partner=PartnerFactory(), promo_code=PromoCodeFactory())
     full = boss.get(address(name))
 
     assert empty.status_code == full.status_code == 200
@@ -94,7 +94,7 @@ def test_every_report_has_a_page_and_files_also_where_there_is_nothing(boss, nam
 
 
 def test_the_month_that_it_is_unless_something_else_is_asked(boss):
-    room = a_room()
+    room = make_room()
     sold(room)
     sold(room, "1.00", start=NOW - 31 * 24 * HOUR)
 
@@ -110,7 +110,7 @@ def test_the_month_that_it_is_unless_something_else_is_asked(boss):
 
 
 def test_the_address_keeps_what_was_chosen(boss):
-    room = a_room()
+    room = make_room()
     sold(room)
     asked = {"since": "2027-03-01", "until": "2027-03-31", "center": room.center_id}
 
@@ -124,7 +124,7 @@ def test_the_address_keeps_what_was_chosen(boss):
 
 
 def test_centers_and_room_types_are_chosen(boss):
-    here, there = a_room(), a_room()
+    here, there = make_room(), make_room()
     sold(here, "1.00")
     sold(there, "2.00")
 
@@ -187,9 +187,9 @@ def test_what_is_wrong_is_said(boss, asked, words):
 
 
 def test_too_much_is_said_on_the_page(boss, monkeypatch):
-    sold(a_room())
-    monkeypatch.setattr(selection, "MOST_PIECES", 0)
-    monkeypatch.setattr(utilization, "MOST_ROOMS", 0)
+    sold(make_room())
+    monkeypatch.setattr(selection, "MAX_GROUPS", 0)
+    monkeypatch.setattr(utilization, "MAX_ROOMS", 0)
 
     for name in ("revenue", "utilization", "cancellations"):
         answer = boss.get(address(name, format="csv", table="center"))
@@ -200,9 +200,9 @@ def test_too_much_is_said_on_the_page(boss, monkeypatch):
 @pytest.mark.parametrize("name", ["revenue", "cancellations", "discounts"])
 def test_of_very_many_centers_the_sums_are_told_and_no_line_each(boss, name, monkeypatch):
     for _ in range(2):
-        sold(a_room(), promo_code=PromoCodeFactory())
+        sold(make_room(), promo_code=PromoCodeFactory())
     each = boss.get(address(name)).context["report"]
-    monkeypatch.setattr(selection, "MOST_CENTERS", 1)
+    monkeypatch.setattr(selection, "MAX_CENTERS", 1)
 
     answer = boss.get(address(name))
 
@@ -230,9 +230,9 @@ def test_what_takes_too_long_is_said_on_the_page(boss, monkeypatch):
 
 
 def test_a_long_table_is_cut_on_the_page_and_whole_in_the_files(boss):
-    center = a_room().center
+    center = make_room().center
     for _ in range(55):
-        sold(a_room())
+        sold(make_room())
 
     page = boss.get(address())
 
@@ -250,8 +250,8 @@ def test_a_report_that_there_is_not(boss, name):
 
 
 def test_csv_has_plain_numbers_and_no_formula(boss):
-    named(a_room(), "Quiet")
-    sold(named(a_room(), '=HYPERLINK("http://example.com")'), "1234.50")
+    named(make_room(), "Quiet")
+    sold(named(make_room(), '=HYPERLINK("http://example.com")'), "1234.50")
 
     answer = boss.get(address(format="csv", table="center"))
 
@@ -264,7 +264,7 @@ def test_csv_has_plain_numbers_and_no_formula(boss):
 
 
 def test_csv_tells_shares_months_and_nothing(boss):
-    room = a_room()
+    room = make_room()
     sold(room, start=NOW - HOUR, end=NOW)
 
     header, row, _ = rows_of(boss.get(address("utilization", format="csv", table="center")))
@@ -285,8 +285,8 @@ def test_csv_tells_shares_months_and_nothing(boss):
 
 
 def test_a_workbook_has_a_sheet_a_table_with_numbers_and_no_formula(boss):
-    sold(named(a_room(), "=1+1"), "1234.50")
-    sold(named(a_room(), "+49 Street"), "1.00")
+    sold(named(make_room(), "=1+1"), "1234.50")
+    sold(named(make_room(), "+49 Street"), "1.00")
 
     answer = boss.get(address(format="xlsx"))
 
@@ -309,7 +309,7 @@ def test_a_workbook_has_a_sheet_a_table_with_numbers_and_no_formula(boss):
 @pytest.mark.parametrize("role", ["Viewer", "Desk"])
 @pytest.mark.parametrize("asked", [{}, {"format": "xlsx"}, {"format": "csv", "table": "center"}])
 def test_who_may_not_see_reports_is_refused(client, staff, role, asked):
-    room = a_room()
+    room = make_room()
     for user in (staff(role, room.center), staff(role)):
         client.force_login(user)
         for name in REPORTS:
@@ -324,7 +324,7 @@ def test_strangers_are_sent_to_sign_in(client):
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_a_manager_gets_the_figures_of_their_center_only(client, staff, name):
-    here, there = a_room(), named(a_room(), "Elsewhere")
+    here, there = make_room(), named(make_room(), "Elsewhere")
     for room in (here, there):
         sold(room, promo_code=PromoCodeFactory())
         sold(room, status=Status.CANCELLED, cancelled_at=NOW)
@@ -344,8 +344,8 @@ def test_a_manager_gets_the_figures_of_their_center_only(client, staff, name):
 
 
 def test_an_accountant_sees_all_centers(client, staff):
-    sold(a_room(), "1.00")
-    sold(a_room(), "2.00")
+    sold(make_room(), "1.00")
+    sold(make_room(), "2.00")
     client.force_login(staff("Accountant"))
 
     assert client.get(address()).context["report"].figures[0].value == "$3.00"
@@ -356,7 +356,7 @@ def test_an_accountant_sees_all_centers(client, staff):
 
 @pytest.mark.parametrize("name", REPORTS)
 def test_a_report_asks_as_often_for_2000_as_for_20(boss, name):
-    room, user = a_room(), UserFactory()
+    room, user = make_room(), UserFactory()
     fields = {"partner": PartnerFactory(), "promo_code": PromoCodeFactory()}
     many(room, user, 20, start=NOW, **fields)
     few = queries_of(boss, address(name))

@@ -20,10 +20,10 @@ from tests.factories_reservations import (
     PartnerFactory,
     PromoCodeFactory,
     ReservationFactory,
-    a_room,
-    booked,
-    requested,
-    status_of,
+    get_current_status,
+    make_booking,
+    make_pending_booking,
+    make_room,
 )
 from tests.office.counting import queries_of
 from tests.office.many import many
@@ -44,41 +44,41 @@ def act(office, name, *reservations, **more):
 
 
 def test_actions_of_the_list_show_what_each_comes_to(office):
-    pending, confirmed = requested(), booked()
+    pending, confirmed = make_pending_booking(), make_booking()
 
     page = act(office, "approve", pending, confirmed)
 
     assert "$75.00 from Visa" in words(page)
     assert "It is Confirmed: that cannot be done." in words(page)
     assert page.context["possible"] == 1
-    assert status_of(pending) == Status.PENDING
+    assert get_current_status(pending) == Status.PENDING
 
 
 def test_confirmed_actions_of_the_list_act_on_what_they_can(office):
-    pending, confirmed = requested(), booked()
+    pending, confirmed = make_pending_booking(), make_booking()
 
     done = act(office, "approve", pending, confirmed, confirmed="yes")
 
     assert done.url == LIST
     assert [level for level, _ in messages_of(done)] == ["success", "error"]
-    assert status_of(pending) == Status.CONFIRMED
+    assert get_current_status(pending) == Status.CONFIRMED
 
 
 @pytest.mark.parametrize(
     ("name", "status"), [("decline", Status.DECLINED), ("cancel", Status.CANCELLED)]
 )
 def test_each_action_of_the_list(office, name, status):
-    reservation = requested()
+    reservation = make_pending_booking()
     act(office, name, reservation, confirmed="yes")
-    assert status_of(reservation) == status
+    assert get_current_status(reservation) == status
 
 
 def test_no_shows_of_the_list(office, clock):
-    reservation = booked()
-    clock.move_to(START + HOUR)
+    reservation = make_booking()
+    clock.transition_to(START + HOUR)
     office.force_login(AdministratorFactory())
     act(office, "mark_no_show", reservation, confirmed="yes")
-    assert status_of(reservation) == Status.NO_SHOW
+    assert get_current_status(reservation) == Status.NO_SHOW
 
 
 @pytest.mark.parametrize("ticked", ["abc", "²", "-1", "1.5", "9" * 40, ""])
@@ -100,19 +100,19 @@ def agreed_on(page):
 
 
 def test_cancelling_several_gives_back_what_was_shown(office):
-    first, second = booked(), booked()
+    first, second = make_booking(), make_booking()
     shown = agreed_on(act(office, "cancel", first, second))
     assert shown == {f"agreed_{each.pk}": "75.00" for each in (first, second)}
 
     act(office, "cancel", first, second, confirmed="yes", **shown)
 
-    assert status_of(first) == status_of(second) == Status.CANCELLED
+    assert get_current_status(first) == get_current_status(second) == Status.CANCELLED
 
 
 def test_of_several_that_are_cancelled_none_gives_back_another_sum_than_was_shown(office, clock):
-    late, early = booked(), booked(start=START + 7 * DAY)
+    late, early = make_booking(), make_booking(start=START + 7 * DAY)
     shown = agreed_on(act(office, "cancel", late, early))
-    clock.move_to(START - HOUR)
+    clock.transition_to(START - HOUR)
     office.force_login(AdministratorFactory())
 
     done = act(office, "cancel", late, early, confirmed="yes", **shown)
@@ -122,19 +122,19 @@ def test_of_several_that_are_cancelled_none_gives_back_another_sum_than_was_show
         "The refund has changed: it comes to $0.00 now. Nothing was done."
         in messages_of(done)[0][1]
     )
-    assert status_of(late) == Status.CONFIRMED
-    assert status_of(early) == Status.CANCELLED
+    assert get_current_status(late) == Status.CONFIRMED
+    assert get_current_status(early) == Status.CANCELLED
 
 
 @pytest.mark.parametrize("sum_", ["", "x", "NaN", "sNaN", "Infinity", "1e999999"])
 def test_nonsense_is_no_sum_that_was_shown(office, sum_):
-    reservation = booked()
+    reservation = make_booking()
     act(office, "cancel", reservation, confirmed="yes", **{f"agreed_{reservation.pk}": sum_})
-    assert status_of(reservation) == Status.CONFIRMED
+    assert get_current_status(reservation) == Status.CONFIRMED
 
 
 def test_all_of_the_list_are_taken_up_to_a_hundred(office):
-    rows = many(a_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
+    rows = many(make_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
     with CaptureQueriesContext(connection) as queries:
         refused = act(office, "cancel", rows[0], select_across="1")
     assert "too many for one go: search or filter" in messages_of(refused)[0][1]
@@ -144,17 +144,17 @@ def test_all_of_the_list_are_taken_up_to_a_hundred(office):
 
 
 def test_no_more_than_a_hundred_are_ticked(office):
-    rows = many(a_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
+    rows = many(make_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
     done = act(office, "cancel", *rows, confirmed="yes")
     assert "Nothing was done." in messages_of(done)[0][1]
     assert not Reservation.objects.filter(status=Status.CANCELLED).exists()
 
 
 def test_only_what_was_shown_is_done_not_all_of_the_list(office):
-    shown, other = booked(), booked()
+    shown, other = make_booking(), make_booking()
     act(office, "cancel", shown, select_across="1", confirmed="yes")
-    assert status_of(shown) == Status.CANCELLED
-    assert status_of(other) == Status.CONFIRMED
+    assert get_current_status(shown) == Status.CANCELLED
+    assert get_current_status(other) == Status.CONFIRMED
 
 
 def test_only_what_was_shown_is_deleted_not_all_of_the_list(office):
@@ -177,7 +177,7 @@ def test_only_what_was_shown_is_deleted_not_all_of_the_list(office):
     ],
 )
 def test_every_list_bounds_what_one_action_takes(office, monkeypatch, model, action):
-    monkeypatch.setattr(ModelAdmin, "most_at_once", -1)
+    monkeypatch.setattr(ModelAdmin, "max_action_rows", -1)
     address = reverse(f"admin:{model.replace('.', '_')}_changelist")
     for is_all in ("0", "1"):
         data = {"action": action, "_selected_action": ["1"], "select_across": is_all}
@@ -212,7 +212,7 @@ def test_the_list_can_be_cut_to_days(office):
 
 
 def test_days_are_the_centers_where_there_is_one(office):
-    room = a_room()
+    room = make_room()
     midnight = NOW.replace(hour=7)  # in Denver
     today = ReservationFactory(room=room, start=midnight)
     ReservationFactory(room=room, start=midnight - HOUR, end=midnight)
@@ -277,7 +277,7 @@ def test_the_list_can_be_cut_to_a_status_a_code_a_partner(office):
 
 @pytest.mark.parametrize("query", ["", "?when=week", "?q=ada", "?status__exact=Completed"])
 def test_the_list_asks_as_often_for_2000_as_for_20(office, query):
-    room, ada = a_room(), UserFactory()
+    room, ada = make_room(), UserFactory()
     many(room, ada, 20, start=NOW)
     few = queries_of(office, LIST + query)
     many(room, ada, 1_980, start=NOW + DAY)
@@ -286,7 +286,7 @@ def test_the_list_asks_as_often_for_2000_as_for_20(office, query):
 
 
 def test_nothing_is_counted_to_its_end_or_read_for_a_filter(office, django_assert_max_num_queries):
-    many(a_room(), UserFactory(), 60, start=NOW)
+    many(make_room(), UserFactory(), 60, start=NOW)
 
     with django_assert_max_num_queries(14) as asked:
         office.get(LIST)
@@ -298,7 +298,7 @@ def test_nothing_is_counted_to_its_end_or_read_for_a_filter(office, django_asser
 
 @pytest.mark.parametrize("page", [1, 2, 3])
 def test_a_page_is_the_same_whether_all_ids_are_known_or_not(office, monkeypatch, page):
-    many(a_room(), UserFactory(), 120, start=NOW)
+    many(make_room(), UserFactory(), 120, start=NOW)
     by_ids = listed(office, p=page)
     monkeypatch.setattr(CappedPaginator, "MOST", 120)
 
@@ -315,16 +315,18 @@ def test_each_way_into_the_list_goes_by_an_index(office):
     """On a table too small for it to pay, so that sequential reading is made dear."""
     from django.db import connection
 
-    from accounts.user_search import _by_names
+    from accounts.user_search import _with_lowercase_names
 
-    many(a_room(), UserFactory(), 50, start=NOW)
+    many(make_room(), UserFactory(), 50, start=NOW)
     ways = {
         "reservation_by_start": Reservation.objects.order_by("-start", "-pk")[:50],
         "Index Cond: (user_id": Reservation.objects.filter(user__in=[1, 2, 3]),
         "reservation_by_status": Reservation.objects.filter(status="Pending").order_by("start"),
-        "user_last_name_begins": _by_names().filter(last_name_lower__startswith="hop"),
-        "user_first_name_begins": _by_names().filter(first_name_lower__startswith="g"),
-        "user_company_name_begins": _by_names().filter(company_name_lower__startswith="na"),
+        "user_last_name_begins": _with_lowercase_names().filter(last_name_lower__startswith="hop"),
+        "user_first_name_begins": _with_lowercase_names().filter(first_name_lower__startswith="g"),
+        "user_company_name_begins": _with_lowercase_names().filter(
+            company_name_lower__startswith="na"
+        ),
     }
     with connection.cursor() as cursor:
         cursor.execute("SET LOCAL enable_seqscan = off")

@@ -11,7 +11,7 @@ from django.urls import reverse
 from accounts.models import CenterRole
 from accounts.outbox import OutboxMessage
 from payments.models import Refund
-from reservations.admin.actions import STEPS
+from reservations.admin.actions import ACTIONS
 from reservations.booking import approval, checkout, history, price_adjustments
 from reservations.booking.drafts import apply_promo_code
 from reservations.models import PriceAdjustment, Reservation
@@ -26,12 +26,12 @@ from tests.factories_reservations import (
     AllowanceFactory,
     PromoCodeFactory,
     ReservationFactory,
-    a_room,
-    booked,
-    by_card,
-    draft,
-    requested,
-    status_of,
+    get_current_status,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_pending_booking,
+    make_room,
 )
 from tests.office.counting import queries_of
 from tests.office.reading import messages_of, words
@@ -83,9 +83,9 @@ def test_the_page_tells_what_was_booked_paid_mailed_and_done(office):
     ada = UserFactory()
     AllowanceFactory(user=ada, hours=1, description="Plan B")
     PromoCodeFactory(code="TEN")
-    reservation = draft(ada, attendees=[{"name": "Grace Hopper"}])
+    reservation = make_draft(ada, attendees=[{"name": "Grace Hopper"}])
     apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
-    checkout.check_out(reservation.pk, user=ada, means=by_card(), now=NOW)
+    checkout.check_out(reservation.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     price_adjustments.adjust_price(
         reservation.pk, amount=Decimal(-5), reason="Projector broke", by=ada, now=NOW
     )
@@ -106,7 +106,7 @@ def test_the_page_tells_what_was_booked_paid_mailed_and_done(office):
 def test_its_time_leads_to_the_day_of_its_center(office):
     # The evening before, by the clock in Denver.
     late = START.replace(hour=3)
-    reservation = ReservationFactory(room=a_room(), start=late, end=late + HOUR)
+    reservation = ReservationFactory(room=make_room(), start=late, end=late + HOUR)
     day = f"{reverse('admin:reservations_timeline')}?center={reservation.room.center_id}"
 
     page = unescape(office.get(page_of(reservation)).text)
@@ -115,21 +115,21 @@ def test_its_time_leads_to_the_day_of_its_center(office):
 
 
 def test_a_payment_of_no_real_money_is_told(office):
-    reservation = booked()
+    reservation = make_booking()
     assert "Test payment: no money moved." in words(office.get(page_of(reservation)))
 
     reservation.payments.update(is_live=True)
     assert "Test payment" not in words(office.get(page_of(reservation)))
-    assert "Test payment" not in words(office.get(page_of(draft())))
+    assert "Test payment" not in words(office.get(page_of(make_draft())))
 
 
 def test_nothing_is_typed_on_the_page(office):
-    reservation = draft()
+    reservation = make_draft()
     _, main = office.get(page_of(reservation)).content.decode().split('class="reservation"')
 
     assert not re.search(r"<(input|select|textarea|form)", main.rsplit("</section>", 1)[0])
     assert office.post(page_of(reservation), {"status": "Confirmed"}).status_code == 405
-    assert status_of(reservation) == Status.NEW
+    assert get_current_status(reservation) == Status.NEW
 
 
 @pytest.mark.parametrize("pk", ["²", "abc", "9" * 30, "0"])
@@ -139,13 +139,13 @@ def test_an_address_of_no_reservation_leads_home(office, pk):
 
 
 def test_a_step_that_there_is_not_is_not_found(office):
-    answer = office.get(step_of(draft(), "teleport"))
+    answer = office.get(step_of(make_draft(), "teleport"))
     assert answer.status_code == 404
     assert '<a href="/admin/">To the front page</a>' in answer.text
 
 
 def test_the_page_asks_as_often_however_much_there_is(office):
-    quiet, busy = booked(), booked()
+    quiet, busy = make_booking(), make_booking()
     for number in range(30):
         price_adjustments.adjust_price(
             busy.pk, amount=Decimal(-1), reason=f"No. {number}", by=busy.user, now=NOW
@@ -158,7 +158,7 @@ def test_the_page_asks_as_often_however_much_there_is(office):
 
 
 def test_the_approved_by_whom(office):
-    reservation = requested()
+    reservation = make_pending_booking()
     approval.approve(reservation.pk, by=reservation.user, now=NOW)
     assert "the customer" in words(office.get(page_of(reservation)))
 
@@ -167,18 +167,24 @@ def test_the_approved_by_whom(office):
 
 
 def test_a_page_offers_what_can_be_done_and_no_more(office, clock):
-    assert offered(office, draft()) == ["move", "adjust", "hold", "cancel"]
-    assert offered(office, requested()) == ["approve", "decline", "move", "resend", "cancel"]
-    confirmed = booked()
+    assert offered(office, make_draft()) == ["move", "adjust", "hold", "cancel"]
+    assert offered(office, make_pending_booking()) == [
+        "approve",
+        "decline",
+        "move",
+        "resend",
+        "cancel",
+    ]
+    confirmed = make_booking()
     assert offered(office, confirmed) == ["move", "adjust", "resend", "cancel"]
     for status in (Status.DECLINED, Status.CANCELLED, Status.EXPIRED, Status.PROCESSING):
         assert offered(office, ReservationFactory(status=status)) == []
-    clock.move_to(START + HOUR)
+    clock.transition_to(START + HOUR)
     office.force_login(AdministratorFactory())  # a session ends with the working day
     assert offered(office, confirmed) == ["adjust", "resend", "no-show"]
 
 
-@pytest.mark.parametrize("name", list(STEPS))
+@pytest.mark.parametrize("name", list(ACTIONS))
 @pytest.mark.parametrize("status", [Status.CANCELLED, Status.PROCESSING, Status.EXPIRED])
 def test_what_is_not_offered_is_refused_when_forced(office, status, name):
     row = ReservationFactory(status=status)
@@ -191,27 +197,27 @@ def test_what_is_not_offered_is_refused_when_forced(office, status, name):
     assert level == "error"
     assert "Nothing was done." in text
     assert Reservation.objects.filter(pk=row.pk).values().get() == before
-    assert not history.of(row).exists()
+    assert not history.get_changes(row).exists()
 
 
 # --- Each step ----------------------------------------------------------------------------------
 
 
 def test_approving_shows_what_is_charged_and_does_nothing_until_confirmed(office):
-    reservation = requested()
+    reservation = make_pending_booking()
 
     preview = words(office.get(step_of(reservation, "approve")))
 
     assert "$75.00 from Visa ending 4242" in preview
-    assert status_of(reservation) == Status.PENDING
+    assert get_current_status(reservation) == Status.PENDING
     done = confirm(office, reservation, "approve")
     assert messages_of(done) == [("success", f"{reservation}: Approved.")]
-    assert status_of(reservation) == Status.CONFIRMED
-    assert history.of(reservation)[0].actor.get_full_name() == "Root Boss"
+    assert get_current_status(reservation) == Status.CONFIRMED
+    assert history.get_changes(reservation)[0].actor.get_full_name() == "Root Boss"
 
 
 def test_approving_tells_why_it_cannot_be(office):
-    reservation = requested()
+    reservation = make_pending_booking()
     reservation.room.is_blocked = True
     reservation.room.save()
 
@@ -220,22 +226,22 @@ def test_approving_tells_why_it_cannot_be(office):
     assert "blocked by staff" in words(page)
     assert 'name="confirmed"' not in page.content.decode()
     assert messages_of(confirm(office, reservation, "approve"))[0][0] == "error"
-    assert status_of(reservation) == Status.PENDING
+    assert get_current_status(reservation) == Status.PENDING
 
 
 def test_declining_shows_what_is_let_go(office):
-    reservation = requested()
+    reservation = make_pending_booking()
 
     assert "$75.00 on Visa ending 4242" in words(office.get(step_of(reservation, "decline")))
     confirm(office, reservation, "decline")
-    assert status_of(reservation) == Status.DECLINED
+    assert get_current_status(reservation) == Status.DECLINED
 
 
 def test_cancelling_shows_fee_and_refund(office, clock):
-    reservation = booked()
+    reservation = make_booking()
 
     early = words(office.get(step_of(reservation, "cancel")))
-    clock.move_to(START - HOUR)
+    clock.transition_to(START - HOUR)
     office.force_login(AdministratorFactory())
     late = words(office.get(step_of(reservation, "cancel")))
 
@@ -246,24 +252,24 @@ def test_cancelling_shows_fee_and_refund(office, clock):
     # What was seen in time is not done too late.
     stale = confirm(office, reservation, "cancel", agreed="75.00")
     assert "The refund has changed" in messages_of(stale)[0][1]
-    assert status_of(reservation) == Status.CONFIRMED
+    assert get_current_status(reservation) == Status.CONFIRMED
     confirm(office, reservation, "cancel", agreed="0.00")
-    assert status_of(reservation) == Status.CANCELLED
+    assert get_current_status(reservation) == Status.CANCELLED
     assert not Refund.objects.exists()
 
 
 def test_nobody_came(office, clock):
-    reservation = booked()
-    clock.move_to(START + HOUR)
+    reservation = make_booking()
+    clock.transition_to(START + HOUR)
     office.force_login(AdministratorFactory())
 
     confirm(office, reservation, "no-show")
 
-    assert status_of(reservation) == Status.NO_SHOW
+    assert get_current_status(reservation) == Status.NO_SHOW
 
 
 def test_a_move_is_shown_line_by_line_and_then_done(office):
-    reservation = booked()
+    reservation = make_booking()
     cheap = at_rate(reservation.room, 15)
 
     shown = office.post(step_of(reservation, "move"), to(cheap, START + DAY))
@@ -285,7 +291,7 @@ def test_a_move_is_shown_line_by_line_and_then_done(office):
 
 
 def test_a_dearer_move_is_not_offered_but_may_be_waived(office):
-    reservation = booked()
+    reservation = make_booking()
     dear = at_rate(reservation.room, 40)
 
     refused = office.post(step_of(reservation, "move"), to(dear))
@@ -300,7 +306,7 @@ def test_a_dearer_move_is_not_offered_but_may_be_waived(office):
 
 
 def test_only_who_adjusts_prices_may_waive(client, staff):
-    reservation = booked()
+    reservation = make_booking()
     dear = at_rate(reservation.room, 40)
     client.force_login(staff("Desk", reservation.room.center))
 
@@ -314,7 +320,7 @@ def test_only_who_adjusts_prices_may_waive(client, staff):
 
 @pytest.mark.parametrize("manages", ["old", "new"])
 def test_a_waiver_needs_the_permission_at_both_centers(client, staff, groups, manages):
-    reservation, dear = booked(), at_rate(a_room(name="Theirs"), 40)
+    reservation, dear = make_booking(), at_rate(make_room(name="Theirs"), 40)
     dear.center.name = "Far away"
     dear.center.save()
     centers = {"old": reservation.room.center, "new": dear.center}
@@ -346,7 +352,7 @@ def test_a_waiver_needs_the_permission_at_both_centers(client, staff, groups, ma
 
 
 def test_a_move_is_shown_while_one_types(office):
-    reservation = booked()
+    reservation = make_booking()
 
     fragment = office.post(
         step_of(reservation, "move"),
@@ -361,7 +367,7 @@ def test_a_move_is_shown_while_one_types(office):
 
 
 def test_rooms_to_move_to_are_told_with_their_centers(office, django_assert_max_num_queries):
-    reservation = booked()
+    reservation = make_booking()
     for _ in range(5):
         MeetingRoomFactory(name="Boardroom")
     box = reverse("admin:autocomplete")
@@ -391,7 +397,7 @@ def test_rooms_to_move_to_are_told_with_their_centers(office, django_assert_max_
     ],
 )
 def test_a_move_of_nonsense_is_refused_in_words(office, typed):
-    reservation = booked()
+    reservation = make_booking()
 
     for data in (typed, {**typed, "confirmed": "yes", "agreed": "NaN?"}):
         page = office.post(step_of(reservation, "move"), data)
@@ -402,7 +408,7 @@ def test_a_move_of_nonsense_is_refused_in_words(office, typed):
 
 
 def test_the_price_of_a_draft_is_adjusted(office):
-    reservation = draft()
+    reservation = make_draft()
     typed = {"amount": "-5.00", "reason": "Kind"}
 
     shown = office.post(step_of(reservation, "adjust"), typed)
@@ -415,7 +421,7 @@ def test_the_price_of_a_draft_is_adjusted(office):
     assert PriceAdjustment.objects.get().by.get_full_name() == "Root Boss"
 
 
-@pytest.mark.parametrize("make", [draft, booked])
+@pytest.mark.parametrize("make", [make_draft, make_booking])
 @pytest.mark.parametrize("amount", ["-50", "-1000"])
 def test_an_adjustment_that_is_confirmed_twice_is_done_once(office, make, amount):
     reservation = make()
@@ -439,7 +445,7 @@ def test_an_adjustment_that_is_confirmed_twice_is_done_once(office, make, amount
 @pytest.mark.parametrize("name", ["was", "agreed"])
 @pytest.mark.parametrize("text", ["", "x", "NaN", "sNaN", "-Infinity", "1e999"])
 def test_a_sum_of_nonsense_is_none_that_was_shown(office, name, text):
-    reservation = draft()
+    reservation = make_draft()
 
     done = confirm(office, reservation, "adjust", amount="-5", reason="Kind", **{name: text})
 
@@ -448,7 +454,7 @@ def test_a_sum_of_nonsense_is_none_that_was_shown(office, name, text):
 
 
 def test_there_is_nothing_to_take_off_what_is_free(office):
-    reservation = draft()
+    reservation = make_draft()
     confirm(office, reservation, "adjust", amount="-1000", reason="Kind")
 
     shown = office.post(step_of(reservation, "adjust"), {"amount": "-50", "reason": "Kind"})
@@ -471,14 +477,14 @@ def test_there_is_nothing_to_take_off_what_is_free(office):
     ],
 )
 def test_a_senseless_change_of_price_is_refused_in_words(office, amount, told):
-    response = confirm(office, draft(), "adjust", amount=amount, reason="x")
+    response = confirm(office, make_draft(), "adjust", amount=amount, reason="x")
 
     assert told in words(response)
     assert not PriceAdjustment.objects.exists()
 
 
 def test_a_hold_is_extended(office):
-    reservation = draft()
+    reservation = make_draft()
     typed = {"until_0": "2027-03-01", "until_1": "12:00"}
 
     shown = words(office.post(step_of(reservation, "hold"), typed))
@@ -490,7 +496,7 @@ def test_a_hold_is_extended(office):
 
 
 def test_a_hold_has_its_bounds(office):
-    reservation = draft()
+    reservation = make_draft()
     typed = {"until_0": "2027-03-03", "until_1": "08:00"}
 
     assert "24 hours at most" in words(office.post(step_of(reservation, "hold"), typed))
@@ -498,7 +504,7 @@ def test_a_hold_has_its_bounds(office):
 
 
 def test_the_last_mail_is_sent_again(office):
-    reservation = booked()
+    reservation = make_booking()
     assert "waiting to be sent anyway" in words(office.get(step_of(reservation, "resend")))
     OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
 
@@ -506,22 +512,22 @@ def test_the_last_mail_is_sent_again(office):
     confirm(office, reservation, "resend")
 
     assert reservation.user.email in shown
-    assert OutboxMessage.objects.about(emails.matter(reservation)).count() == 2
-    assert history.of(reservation)[0].changes == {"mail": [None, "confirmed, sent again"]}
+    assert OutboxMessage.objects.about(emails.get_subject_key(reservation)).count() == 2
+    assert history.get_changes(reservation)[0].changes == {"mail": [None, "confirmed, sent again"]}
 
 
 @pytest.mark.parametrize("sum_", ["", "x", "NaN", "sNaN", "Infinity", "1e999999"])
 def test_nothing_is_cancelled_for_a_sum_of_nonsense(office, sum_):
-    reservation = booked()
+    reservation = make_booking()
     confirm(office, reservation, "cancel", agreed=sum_)
-    assert status_of(reservation) == Status.CONFIRMED
+    assert get_current_status(reservation) == Status.CONFIRMED
 
 
 # --- Who ----------------------------------------------------------------------------------------
 
 
 def test_a_viewer_sees_and_does_nothing(client, staff):
-    reservation = requested()
+    reservation = make_pending_booking()
     client.force_login(staff("Viewer", reservation.room.center))
 
     page = client.get(page_of(reservation))
@@ -529,36 +535,36 @@ def test_a_viewer_sees_and_does_nothing(client, staff):
     assert page.context["steps"] == []
     assert reservation.user.email not in words(page)
     assert "Visa" not in words(page)
-    for name in STEPS:
+    for name in ACTIONS:
         assert client.get(step_of(reservation, name)).status_code == 403
         assert confirm(client, reservation, name).status_code == 403
-    assert status_of(reservation) == Status.PENDING
+    assert get_current_status(reservation) == Status.PENDING
 
 
 def test_desk_does_what_a_desk_does(client, staff):
-    reservation = requested()
+    reservation = make_pending_booking()
     client.force_login(staff("Desk", reservation.room.center))
 
     assert "adjust" not in offered(client, reservation)
     confirm(client, reservation, "approve")
 
-    assert status_of(reservation) == Status.CONFIRMED
+    assert get_current_status(reservation) == Status.CONFIRMED
     assert confirm(client, reservation, "adjust", amount="-5", reason="x").status_code == 403
 
 
 def test_another_center_is_not_there(client, staff):
-    reservation, mine = requested(), a_room()
+    reservation, mine = make_pending_booking(), make_room()
     client.force_login(staff("Manager", mine.center))
 
     assert client.get(page_of(reservation)).status_code == 302
     assert client.get(step_of(reservation, "approve")).status_code == 404
     ticked = {"action": "approve", "_selected_action": [reservation.pk], "confirmed": "yes"}
     client.post(LIST, ticked)
-    assert status_of(reservation) == Status.PENDING
+    assert get_current_status(reservation) == Status.PENDING
 
 
 def test_nothing_is_moved_to_a_center_of_others(client, staff):
-    reservation, theirs = booked(), a_room()
+    reservation, theirs = make_booking(), make_room()
     client.force_login(staff("Manager", reservation.room.center))
 
     page = confirm(client, reservation, "move", **to(theirs))

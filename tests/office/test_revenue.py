@@ -7,9 +7,9 @@ import pytest
 
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.admin.reports import revenue, selection
-from reservations.admin.reports.periods import Period
-from reservations.admin.reports.revenue import DIRECT, NOTHING, Source, Takings
-from reservations.admin.reports.selection import Selection, TooMuch
+from reservations.admin.reports.periods import ReportPeriod
+from reservations.admin.reports.revenue import DIRECT, NOTHING, RevenueSource, RevenueSums
+from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
 from reservations.booking import cancellation
 from reservations.models import LineItem, LineItemType
 from reservations.models.status import Status
@@ -20,17 +20,17 @@ from tests.factories_reservations import (
     PartnerFactory,
     PromoCodeFactory,
     ReservationFactory,
-    a_room,
-    booked,
-    draft,
-    requested,
+    make_booking,
+    make_draft,
+    make_pending_booking,
+    make_room,
 )
 from tests.office.many import many, questions
 
 pytestmark = pytest.mark.django_db
 
-MARCH = Period(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
-YEAR = Period(dt.date(2027, 1, 1), dt.date(2027, 12, 31))
+MARCH = ReportPeriod(dt.date(2027, 3, 1), dt.date(2027, 3, 31))
+YEAR = ReportPeriod(dt.date(2027, 1, 1), dt.date(2027, 12, 31))
 
 
 def earned(total="108.81", tax="8.81", *, status=Status.COMPLETED, **fields):
@@ -66,11 +66,11 @@ def given_back(payment, amount, state=RefundState.DONE):
 
 
 def of(period=MARCH, **also):
-    return revenue.report(Selection(period, **also))
+    return revenue.measure_revenue(ReportSelection(period, **also))
 
 
 def takings(**amounts):
-    return Takings(
+    return RevenueSums(
         **{name: value if name == "bookings" else Decimal(value) for name, value in amounts.items()}
     )
 
@@ -104,10 +104,10 @@ def test_what_is_no_booking_earns_nothing(status):
 def test_the_month_is_that_of_the_meeting_by_the_centers_clock():
     """31 March, 23:30 in Denver, is April in UTC; in Auckland it is April at noon before."""
     late = dt.datetime(2027, 4, 1, 5, 30, tzinfo=dt.UTC)
-    earned("10.00", "0.00", room=a_room(), start=late)
-    earned("1.00", "0.00", room=a_room(time_zone_id="Pacific/Auckland"), start=late)
+    earned("10.00", "0.00", room=make_room(), start=late)
+    earned("1.00", "0.00", room=make_room(time_zone_id="Pacific/Auckland"), start=late)
 
-    found = of(Period(dt.date(2027, 3, 1), dt.date(2027, 4, 30)))
+    found = of(ReportPeriod(dt.date(2027, 3, 1), dt.date(2027, 4, 30)))
 
     by_month = {month.month: each.billed for month, each in found.by_month.items()}
     assert by_month == {3: Decimal("10.00"), 4: Decimal("1.00")}
@@ -197,8 +197,8 @@ def test_a_booking_has_one_source_the_partner_before_the_promo_code():
 
     assert {source: each.billed for source, each in found.items()} == {
         DIRECT: Decimal("1.00"),
-        Source("Promo code", "SPRING", spring.pk): Decimal("2.00"),
-        Source("Partner", "Acme", acme.pk): Decimal("12.00"),
+        RevenueSource("Promo code", "SPRING", spring.pk): Decimal("2.00"),
+        RevenueSource("Partner", "Acme", acme.pk): Decimal("12.00"),
     }
     assert [str(source) for source in sorted(found)] == [
         *("Direct", "Partner Acme", "Promo code SPRING")
@@ -206,7 +206,7 @@ def test_a_booking_has_one_source_the_partner_before_the_promo_code():
 
 
 def test_centers_and_room_types_are_chosen():
-    here, there = a_room(), a_room()
+    here, there = make_room(), make_room()
     earned("1.00", "0.00", room=here)
     earned("2.00", "0.00", room=there)
 
@@ -217,7 +217,11 @@ def test_centers_and_room_types_are_chosen():
 
 def test_it_adds_up_by_center_by_month_and_by_source():
     """Also to the penny in odd amounts, of which there are many."""
-    rooms = [a_room(), a_room(time_zone_id="Asia/Tokyo"), a_room(time_zone_id="Europe/London")]
+    rooms = [
+        make_room(),
+        make_room(time_zone_id="Asia/Tokyo"),
+        make_room(time_zone_id="Europe/London"),
+    ]
     sources = [{}, {"partner": PartnerFactory()}, {"promo_code": PromoCodeFactory()}]
     for number in range(60):
         row = earned(
@@ -240,24 +244,27 @@ def test_it_adds_up_by_center_by_month_and_by_source():
         assert len(parts) > 2
         assert sum(parts.values(), NOTHING) == found.total
     assert found.total.net + found.total.tax == found.total.revenue
-    assert revenue.total(Selection(YEAR)) == found.total
-    months = [Period.month_of(month) for month in YEAR.months()]
-    assert sum((revenue.total(Selection(month)) for month in months), NOTHING) == found.total
+    assert revenue.sum_revenue(ReportSelection(YEAR)) == found.total
+    months = [ReportPeriod.month_of(month) for month in YEAR.months()]
+    assert (
+        sum((revenue.sum_revenue(ReportSelection(month)) for month in months), NOTHING)
+        == found.total
+    )
 
 
 def test_it_agrees_with_what_customers_really_pay():
     """Through the doors of the service: bookings, a request, a cancellation, a draft."""
-    room, user = a_room(), UserFactory()
+    room, user = make_room(), UserFactory()
     room.center.tax_rate = Decimal("8.81")
     room.center.save()
     day = dt.timedelta(days=1)
-    kept = booked(user, room)
-    cancelled = booked(user, room, start=START + day)
+    kept = make_booking(user, room)
+    cancelled = make_booking(user, room, start=START + day)
     cancellation.cancel(cancelled.pk, user=user, now=NOW)
-    late = booked(user, room, start=START + 2 * day)
+    late = make_booking(user, room, start=START + 2 * day)
     cancellation.cancel(late.pk, user=user, now=START + 2 * day - dt.timedelta(hours=1))
-    requested(user)
-    draft(user, room, start=START + 3 * day)
+    make_pending_booking(user)
+    make_draft(user, room, start=START + 3 * day)
 
     found = of().total
 
@@ -269,7 +276,7 @@ def test_it_agrees_with_what_customers_really_pay():
 
 
 def test_it_asks_as_often_for_2000_as_for_20():
-    room, user = a_room(), UserFactory()
+    room, user = make_room(), UserFactory()
     by = {"partner": PartnerFactory()}
     many(room, user, 10, start=START, **by)
     many(room, user, 10, start=START, promo_code=PromoCodeFactory())
@@ -282,7 +289,7 @@ def test_it_asks_as_often_for_2000_as_for_20():
 
 def test_too_many_pieces_are_refused_with_advice(monkeypatch):
     earned()
-    monkeypatch.setattr(selection, "MOST_PIECES", 0)
+    monkeypatch.setattr(selection, "MAX_GROUPS", 0)
 
-    with pytest.raises(TooMuch, match="Choose fewer days"):
+    with pytest.raises(ReportTooLarge, match="Choose fewer days"):
         of()

@@ -21,7 +21,7 @@ from django.urls import URLResolver, reverse
 from accounts.models import CenterRole, User
 from accounts.outbox import OutboxMessage
 from payments.models import Dispute, Payment, Refund
-from reservations.admin.actions import STEPS
+from reservations.admin.actions import ACTIONS
 from reservations.models import Allowance, Partner, PromoCode
 from roombook.backoffice import audit_log
 from tests import factories_centers as make
@@ -287,7 +287,7 @@ def rows_of(world):
         ),
     )
     for row in rows["centers.Landmark"]:
-        audit_log.record(row, {"name": ("Once", row.name)})
+        audit_log.record_change(row, {"name": ("Once", row.name)})
     both(
         "auditlog.LogEntry",
         lambda _, name: LogEntry.objects.filter(object_repr=name).latest("pk"),
@@ -296,12 +296,12 @@ def rows_of(world):
 
 
 @pytest.fixture(scope="module")
-def both_for_all(once):
+def both_for_all(make_once):
     def make():
         world = World(client=None)
         return world, rows_of(world)
 
-    return once(make)
+    return make_once(make)
 
 
 @pytest.fixture
@@ -450,7 +450,7 @@ def test_other_pages(actor, rows, world):
 @every_actor
 def test_steps_of_a_reservation(actor, rows):
     for which, row in zip("ab", rows["reservations.Reservation"], strict=True):
-        for name, step in STEPS.items():
+        for name, step in ACTIONS.items():
             address = reverse("admin:reservations_reservation_step", args=[row.pk, name])
             allowed = actor.has(step.permission) and actor.sees("reservations.Reservation", which)
             for response in (

@@ -9,9 +9,17 @@ from django.urls import reverse
 
 from centers.models import Closure
 from reservations.models.status import Status
-from tests.factories_centers import MeetingRoomFactory, RateFactory, center_with_room
+from tests.factories_centers import MeetingRoomFactory, RateFactory, make_center_with_room
 from tests.factories_people import UserFactory
-from tests.factories_reservations import HOUR, MINUTE, NOW, START, ReservationFactory, a_room, draft
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    ReservationFactory,
+    make_draft,
+    make_room,
+)
 from tests.office.counting import queries_of
 from tests.office.many import many
 
@@ -25,7 +33,7 @@ WEDNESDAY = "2027-03-03"
 
 @pytest.fixture
 def room():
-    return a_room()
+    return make_room()
 
 
 def day_of(room, date=WEDNESDAY, **query):
@@ -93,11 +101,11 @@ def test_what_takes_no_time_is_not_shown(office, room, status, shown):
 
 
 def test_a_draft_is_shown_until_its_hold_lapses(office, room, clock):
-    made = draft(room=room)
+    made = make_draft(room=room)
     answer = office.get(DAY, day_of(room))
     [(_, bar)] = bars(answer)
     assert bar.label.startswith("Draft, held until Mon 2027-03-01 09:15: Ada Lovelace")
-    clock.move_to(made.hold_until)
+    clock.transition_to(made.hold_until)
     assert bars(office.get(DAY, day_of(room))) == []
 
 
@@ -181,7 +189,7 @@ def test_a_week_gives_the_day_of_the_change_its_own_hours(office, room):
 
 @pytest.mark.parametrize("zone", ["Pacific/Apia", "Asia/Kolkata", "Pacific/Honolulu"])
 def test_hours_are_the_centers_own(office, zone):
-    room = a_room(time_zone_id=zone)
+    room = make_room(time_zone_id=zone)
     tz = room.center.zone
     start = dt.datetime(2027, 3, 3, 9, tzinfo=tz)
     ReservationFactory(room=room, start=start, end=start + HOUR)
@@ -191,13 +199,13 @@ def test_hours_are_the_centers_own(office, zone):
 
 def test_today_is_the_centers_today(office):
     # Monday, 4 in the afternoon in UTC: Tuesday in Apia.
-    room = a_room(time_zone_id="Pacific/Apia")
+    room = make_room(time_zone_id="Pacific/Apia")
     answer = office.get(DAY, {"center": room.center_id})
     assert "Tue 2027-03-02" in answer.text
 
 
 def test_a_day_that_the_place_left_out_is_said_to_be_so(office):
-    room = a_room(time_zone_id="Pacific/Apia")
+    room = make_room(time_zone_id="Pacific/Apia")
     answer = office.get(DAY, day_of(room, "2011-12-30"))
     assert "This day does not exist at this place" in answer.text
     week = office.get(WEEK, {"room": room.pk, "date": "2011-12-30"})
@@ -237,7 +245,7 @@ def test_closed_time_is_offered_to_who_may_override_it_only(client, staff, room)
 def test_neither_the_past_nor_closed_nor_broken_rooms_are_offered(office, room, clock):
     assert offers(office.get(DAY, day_of(room, "2027-02-26"))) == []
     assert offers(office.get(DAY, day_of(room, "2029-03-03"))) == []
-    clock.move_to(NOW + 20 * MINUTE)
+    clock.transition_to(NOW + 20 * MINUTE)
     today = office.get(DAY, day_of(room, "2027-03-01"))
     first = next(each for each in offers(today) if not each.is_closed)
     assert first.label.endswith("09:30 - 10:30")
@@ -250,7 +258,7 @@ def test_neither_the_past_nor_closed_nor_broken_rooms_are_offered(office, room, 
 
 
 def test_without_a_choice_the_first_center_of_theirs_is_shown(client, staff, room):
-    a_room()
+    make_room()
     client.force_login(staff("Desk", room.center))
     assert client.get(DAY).context["center"] == room.center
 
@@ -279,7 +287,7 @@ def test_no_such_place_is_not_found(office, room, pk):
 
 
 def test_other_centers_are_not_found(client, staff, room):
-    other = a_room()
+    other = make_room()
     client.force_login(staff("Manager", room.center))
     assert client.get(DAY, day_of(room)).status_code == 200
     assert client.get(DAY, day_of(other)).status_code == 404
@@ -329,6 +337,6 @@ def test_a_week_takes_as_many_queries_for_many_bookings(office, room):
 
 
 def test_a_center_without_rooms_says_so(office):
-    center = center_with_room()
+    center = make_center_with_room()
     center.rooms.all().delete()
     assert "This center has no active rooms." in office.get(DAY, {"center": center.pk}).text

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from centers.span import Span
 from reservations.admin.timeline import geometry
-from reservations.admin.timeline.geometry import Axis, Steps, axis_of
+from reservations.admin.timeline.geometry import SlotRules, TimelineAxis, build_axis
 
 DENVER = ZoneInfo("America/Denver")
 SPRING, AUTUMN, PLAIN = date(2027, 3, 14), date(2027, 11, 7), date(2027, 3, 3)
@@ -29,8 +29,8 @@ days = st.dates(date(2000, 1, 1), date(2037, 12, 31)) | st.sampled_from([SPRING,
 def axes(draw):
     zone, day = ZoneInfo(draw(zones)), draw(days)
     first = draw(st.integers(0, 23))
-    axis = axis_of(day, zone, (first, draw(st.integers(first + 1, 24))))
-    return axis or axis_of(date(2020, 1, 1), zone)
+    axis = build_axis(day, zone, (first, draw(st.integers(first + 1, 24))))
+    return axis or build_axis(date(2020, 1, 1), zone)
 
 
 @st.composite
@@ -46,7 +46,7 @@ def axis_and_spans(draw):
 
 
 def labels(day, zone=DENVER):
-    return [f"{tick.label} {tick.which}".strip() for tick in axis_of(day, zone).ticks()]
+    return [f"{tick.label} {tick.which}".strip() for tick in build_axis(day, zone).ticks()]
 
 
 def at(day, text, zone=DENVER, fold=0):
@@ -75,7 +75,7 @@ def test_half_an_hour_of_change():
     # At 02:00 the clock goes back to 01:30: no full hour comes twice, and one is longer.
     lefts = {
         tick.label: tick.left
-        for tick in axis_of(date(2027, 4, 4), ZoneInfo("Australia/Lord_Howe")).ticks()
+        for tick in build_axis(date(2027, 4, 4), ZoneInfo("Australia/Lord_Howe")).ticks()
     }
     assert (lefts["02:00"] - lefts["01:00"]) / (lefts["04:00"] - lefts["03:00"]) == pytest.approx(
         1.5
@@ -83,66 +83,66 @@ def test_half_an_hour_of_change():
 
 
 def test_a_day_that_the_place_left_out_has_no_axis():
-    assert axis_of(date(2011, 12, 30), ZoneInfo("Pacific/Apia")) is None
+    assert build_axis(date(2011, 12, 30), ZoneInfo("Pacific/Apia")) is None
 
 
 def test_a_booking_over_midnight_is_open_at_the_end():
-    axis = axis_of(PLAIN, DENVER, (8, 24))
+    axis = build_axis(PLAIN, DENVER, (8, 24))
     box = axis.box(Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR))
     assert (round(box.left, 3), round(box.width, 3)) == (87.5, 12.5)
     assert (box.begins_before, box.goes_on) == (False, True)
 
 
 def test_times_are_told_with_their_day_where_it_is_another():
-    axis = axis_of(PLAIN, DENVER)
+    axis = build_axis(PLAIN, DENVER)
     evening = Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR)
-    assert geometry.told(evening, axis) == "22:00 - Thu 2027-03-04 02:00"
+    assert geometry.format_span(evening, axis) == "22:00 - Thu 2027-03-04 02:00"
     until_midnight = Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 2 * HOUR)
-    assert geometry.told(until_midnight, axis) == "22:00 - 24:00"
+    assert geometry.format_span(until_midnight, axis) == "22:00 - 24:00"
 
 
 def test_the_doubled_hour_is_told_apart_in_words_too():
-    axis = axis_of(AUTUMN, DENVER)
+    axis = build_axis(AUTUMN, DENVER)
     span = Span(at(AUTUMN, "01:30"), at(AUTUMN, "01:30", fold=1))
-    assert geometry.told(span, axis) == "01:30 MDT - 01:30 MST"
+    assert geometry.format_span(span, axis) == "01:30 MDT - 01:30 MST"
 
 
 @pytest.mark.parametrize(
     ("spans", "hours"),
     [
-        ([], geometry.USUAL_HOURS),
+        ([], geometry.DEFAULT_HOURS),
         ([("08:30", "17:00")], (7, 18)),
         ([("08:30", "17:01")], (7, 19)),
         ([("00:00", "05:00"), ("22:00", "23:00")], (0, 24)),
     ],
 )
 def test_the_hours_that_matter_are_shown(spans, hours):
-    day = axis_of(PLAIN, DENVER).span
+    day = build_axis(PLAIN, DENVER).span
     given = [Span(at(PLAIN, start), at(PLAIN, end)) for start, end in spans]
-    assert geometry.hours_shown(day, DENVER, given) == hours
+    assert geometry.get_visible_hours(day, DENVER, given) == hours
 
 
 def test_free_time_is_offered_by_the_hour_on_the_rooms_grid():
-    axis = axis_of(PLAIN, DENVER)
+    axis = build_axis(PLAIN, DENVER)
     free = [Span(at(PLAIN, "09:10"), at(PLAIN, "11:30"))]
     proposed = [
-        geometry.told(slot.proposed, axis)
-        for slot in geometry.slots(axis, free, Steps(grid=15, shortest=30))
+        geometry.format_span(slot.proposed, axis)
+        for slot in geometry.find_slots(axis, free, SlotRules(grid=15, shortest=30))
     ]
     assert proposed == ["09:15 - 10:15", "10:00 - 11:00", "11:00 - 11:30"]
 
 
 def test_too_short_a_gap_is_not_offered():
-    axis = axis_of(PLAIN, DENVER)
+    axis = build_axis(PLAIN, DENVER)
     free = [Span(at(PLAIN, "09:00"), at(PLAIN, "09:20"))]
-    assert not list(geometry.slots(axis, free, Steps(grid=15, shortest=30)))
+    assert not list(geometry.find_slots(axis, free, SlotRules(grid=15, shortest=30)))
 
 
 def test_nothing_is_offered_in_the_second_showing_of_an_hour():
-    axis = axis_of(AUTUMN, DENVER, (0, 4))
+    axis = build_axis(AUTUMN, DENVER, (0, 4))
     offered = [
-        geometry.clock(slot.proposed.start, DENVER)
-        for slot in geometry.slots(axis, [axis.span], Steps(grid=15, shortest=30))
+        geometry.format_clock_time(slot.proposed.start, DENVER)
+        for slot in geometry.find_slots(axis, [axis.span], SlotRules(grid=15, shortest=30))
     ]
     assert offered == ["00:00", "02:00", "03:00"]
 
@@ -151,7 +151,7 @@ def test_nothing_is_offered_in_the_second_showing_of_an_hour():
 
 
 @given(axes())
-def test_ticks_are_in_order_on_the_axis_and_no_two_are_alike(axis: Axis):
+def test_ticks_are_in_order_on_the_axis_and_no_two_are_alike(axis: TimelineAxis):
     ticks = axis.ticks()
     assert all(0 <= tick.left < 100 for tick in ticks)
     assert sorted(ticks, key=lambda tick: tick.at) == ticks
@@ -178,19 +178,19 @@ def test_boxes_lie_on_the_axis_and_are_as_wide_as_they_are_long(given_):
 @given(axis_and_spans())
 def test_gaps_and_what_is_taken_make_up_the_whole(given_):
     axis, spans = given_
-    left = geometry.gaps(axis.span, spans)
+    left = geometry.find_gaps(axis.span, spans)
     assert left == sorted(left)
     for gap in left:
         assert axis.span.contains(gap)
         assert not any(gap.overlaps(span) for span in spans)
     # Nothing is left of the gaps once they are taken too.
-    assert not geometry.gaps(axis.span, [*left, *spans])
+    assert not geometry.find_gaps(axis.span, [*left, *spans])
 
 
 @given(axis_and_spans())
 def test_no_two_bars_lie_upon_each_other(given_):
     _, spans = given_
-    lanes = geometry.lanes(spans)
+    lanes = geometry.assign_lanes(spans)
     for one, (span, lane) in enumerate(zip(spans, lanes, strict=True)):
         for other in range(one):
             assert lanes[other] != lane or not span.overlaps(spans[other])
@@ -201,8 +201,8 @@ def test_no_two_bars_lie_upon_each_other(given_):
 @given(axis_and_spans())
 def test_the_hours_shown_show_all(given_):
     axis, spans = given_
-    day = axis_of(axis.day, axis.zone)
-    shown = axis_of(axis.day, axis.zone, geometry.hours_shown(day.span, axis.zone, spans))
+    day = build_axis(axis.day, axis.zone)
+    shown = build_axis(axis.day, axis.zone, geometry.get_visible_hours(day.span, axis.zone, spans))
     for span in spans:
         if span.overlaps(day.span):
             seen = Span(max(span.start, day.span.start), min(span.end, day.span.end))
@@ -212,8 +212,8 @@ def test_the_hours_shown_show_all(given_):
 @given(axis_and_spans(), st.sampled_from([5, 15, 30, 60]), st.sampled_from([0, 30, 90]))
 def test_what_is_offered_is_free_long_enough_and_on_the_grid(given_, grid, shortest):
     axis, spans = given_
-    free = geometry.gaps(axis.span, spans)
-    for slot in geometry.slots(axis, free, Steps(grid, shortest)):
+    free = geometry.find_gaps(axis.span, spans)
+    for slot in geometry.find_slots(axis, free, SlotRules(grid, shortest)):
         assert any(gap.contains(slot.proposed) and gap.contains(slot.piece) for gap in free)
         assert slot.piece.start <= slot.proposed.start < slot.piece.end
         assert slot.proposed.duration >= shortest * MINUTE

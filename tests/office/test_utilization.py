@@ -7,19 +7,26 @@ import pytest
 
 from centers.span import Span
 from reservations.admin.reports import utilization
-from reservations.admin.reports.periods import Period, days_in_month
-from reservations.admin.reports.selection import Selection, TooMuch
-from reservations.admin.reports.utilization import Opened, Use, Week, by_cell, opened_in, without
+from reservations.admin.reports.periods import ReportPeriod, count_days_in_month
+from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
+from reservations.admin.reports.utilization import (
+    OpenTime,
+    UsedTime,
+    WeeklyHours,
+    get_open_spans_in,
+    split_by_weekday_hour,
+    subtract_spans,
+)
 from reservations.models.status import Status
 from tests import factories_centers as make
 from tests.factories_people import UserFactory
-from tests.factories_reservations import ReservationFactory, a_room
+from tests.factories_reservations import ReservationFactory, make_room
 from tests.office.many import many, questions
 
 HOUR = 3600
 DENVER = ZoneInfo("America/Denver")
 MONDAY = dt.date(2027, 3, 1)
-WEEK = Period(MONDAY, dt.date(2027, 3, 7))
+WEEK = ReportPeriod(MONDAY, dt.date(2027, 3, 7))
 
 
 def local(text, zone=DENVER):
@@ -44,19 +51,19 @@ def hours(use):
 
 
 def test_a_period_counts_its_days_and_months():
-    period = Period(dt.date(2027, 11, 30), dt.date(2028, 2, 1))
+    period = ReportPeriod(dt.date(2027, 11, 30), dt.date(2028, 2, 1))
 
     assert period.length == 64
     assert period.months() == tuple(
         dt.date(*each, 1) for each in ((2027, 11), (2027, 12), (2028, 1), (2028, 2))
     )
-    assert days_in_month(dt.date(2028, 2, 9)) == 29
+    assert count_days_in_month(dt.date(2028, 2, 9)) == 29
     with pytest.raises(ValueError, match="before it ends"):
-        Period(dt.date(2027, 1, 2), dt.date(2027, 1, 1))
+        ReportPeriod(dt.date(2027, 1, 2), dt.date(2027, 1, 1))
 
 
 def test_a_span_is_counted_to_the_hours_that_the_local_clock_shows():
-    cells = by_cell(span("2027-03-01T09:30", "2027-03-01T12:15"), DENVER)
+    cells = split_by_weekday_hour(span("2027-03-01T09:30", "2027-03-01T12:15"), DENVER)
 
     assert cells == {(0, 9): HOUR / 2, (0, 10): HOUR, (0, 11): HOUR, (0, 12): HOUR / 4}
 
@@ -72,23 +79,23 @@ def test_a_span_is_counted_to_the_hours_that_the_local_clock_shows():
 def test_an_hour_that_comes_twice_counts_twice_and_one_that_is_skipped_not_at_all(start, cells):
     begins = local(start)
 
-    assert by_cell(Span(begins, begins + dt.timedelta(hours=4)), DENVER) == cells
+    assert split_by_weekday_hour(Span(begins, begins + dt.timedelta(hours=4)), DENVER) == cells
 
 
 @pytest.mark.parametrize(("day", "seconds"), [("2027-04-04", 24.5), ("2027-10-03", 23.5)])
 def test_a_clock_that_changes_by_half_an_hour(day, seconds):
     zone = ZoneInfo("Australia/Lord_Howe")
     date = dt.date.fromisoformat(day)
-    whole = Period(date, date).span("Australia/Lord_Howe")
+    whole = ReportPeriod(date, date).span("Australia/Lord_Howe")
 
-    assert by_cell(whole, zone).total() == seconds * HOUR
+    assert split_by_weekday_hour(whole, zone).total() == seconds * HOUR
 
 
 def test_opening_hours_of_the_day_the_clock_goes_forward_are_shorter():
-    week = Week("America/Denver", frozenset({(6, dt.time(0), dt.time(6))}))
-    period = Period(dt.date(2027, 3, 7), dt.date(2027, 3, 14))
+    week = WeeklyHours("America/Denver", frozenset({(6, dt.time(0), dt.time(6))}))
+    period = ReportPeriod(dt.date(2027, 3, 7), dt.date(2027, 3, 14))
 
-    lengths = [each.duration // dt.timedelta(hours=1) for each in opened_in(period, week)]
+    lengths = [each.duration // dt.timedelta(hours=1) for each in get_open_spans_in(period, week)]
 
     assert lengths == [6, 5]
 
@@ -101,15 +108,15 @@ def test_closures_are_taken_out_and_may_overlap():
         span("2027-03-01T12:00", "2027-03-01T13:00"),
     ]
 
-    assert without(opened, closed) == [
+    assert subtract_spans(opened, closed) == [
         span("2027-03-01T10:00", "2027-03-01T12:00"),
         span("2027-03-01T13:00", "2027-03-01T18:00"),
     ]
-    assert without(opened, [span("2027-02-01T00:00", "2027-04-01T00:00")]) == []
+    assert subtract_spans(opened, [span("2027-02-01T00:00", "2027-04-01T00:00")]) == []
 
 
 def test_the_open_parts_of_a_span():
-    opened = Opened(
+    opened = OpenTime(
         DENVER,
         [
             span("2027-03-01T08:00", "2027-03-01T12:00"),
@@ -130,8 +137,8 @@ def test_the_open_parts_of_a_span():
 
 
 def test_where_it_is_never_open_there_is_no_share():
-    assert Use(opened=0, outside=HOUR).share is None
-    assert Use(opened=4 * HOUR, sold=HOUR).share == 0.25
+    assert UsedTime(opened=0, outside=HOUR).share is None
+    assert UsedTime(opened=4 * HOUR, sold=HOUR).share == 0.25
 
 
 # --- Asked --------------------------------------------------------------------------------------
@@ -140,11 +147,11 @@ def test_where_it_is_never_open_there_is_no_share():
 @pytest.fixture
 def room(db):
     """Open 8 to 18 every day, in Denver."""
-    return a_room()
+    return make_room()
 
 
 def of(period=WEEK, **also):
-    return utilization.report(Selection(period, **also))
+    return utilization.measure_utilization(ReportSelection(period, **also))
 
 
 def test_what_was_sold_of_what_there_was(room):
@@ -156,8 +163,8 @@ def test_what_was_sold_of_what_there_was(room):
 
     assert hours(found.total) == (70, 6.5, 0)
     assert found.total.bookings == 3
-    assert found.cells[0, 9] == Use(HOUR, HOUR, 0)
-    assert found.cells[1, 10] == Use(HOUR, HOUR // 2, 0)
+    assert found.cells[0, 9] == UsedTime(HOUR, HOUR, 0)
+    assert found.cells[1, 10] == UsedTime(HOUR, HOUR // 2, 0)
     assert hours(found.by_weekday()[2]) == (10, 2, 0)
     assert hours(found.by_hour()[9]) == (7, 3, 0)
     assert list(found.names.values()) == ["Glenarm"]
@@ -206,20 +213,20 @@ def test_closures_of_the_center_and_of_the_room_take_hours_away(room):
 def test_only_the_part_within_the_period_counts(room):
     sold(room, "2027-02-28T16:00", "2027-03-01T09:00")
 
-    assert hours(of(Period(MONDAY, MONDAY)).total) == (10, 1, 8)
+    assert hours(of(ReportPeriod(MONDAY, MONDAY)).total) == (10, 1, 8)
 
 
 def test_days_are_those_of_the_center(db):
     """A Monday morning in Auckland is a Sunday evening in UTC."""
     zone = ZoneInfo("Pacific/Auckland")
-    room = a_room(time_zone_id="Pacific/Auckland")
+    room = make_room(time_zone_id="Pacific/Auckland")
     ReservationFactory(
         room=room,
         start=local("2027-03-01T08:00", zone),
         end=local("2027-03-01T10:00", zone),
     )
 
-    found = of(Period(MONDAY, MONDAY))
+    found = of(ReportPeriod(MONDAY, MONDAY))
 
     assert hours(found.total) == (10, 2, 0)
     assert found.cells[0, 8].sold == HOUR
@@ -238,7 +245,7 @@ def test_a_room_that_is_no_longer_active_counts_only_where_it_was_booked(room):
 
 def test_centers_and_room_types_are_chosen(room):
     other = make.MeetingRoomFactory(center=room.center)
-    elsewhere = a_room()
+    elsewhere = make_room()
     for each in (room, other, elsewhere):
         sold(each, "2027-03-01T09:00", "2027-03-01T12:00")
 
@@ -252,7 +259,7 @@ def test_centers_and_room_types_are_chosen(room):
 
 def test_rooms_centers_and_cells_add_up(room):
     second = make.MeetingRoomFactory(center=room.center)
-    third = a_room()
+    third = make_room()
     for number, each in enumerate((room, second, third), start=1):
         for day in range(number, 6):
             sold(each, f"2027-03-0{day}T1{number}:00", f"2027-03-0{day}T1{number + 3}:30")
@@ -277,9 +284,9 @@ def test_it_asks_as_often_for_2000_as_for_20(room):
 
 def test_too_many_rooms_or_bookings_are_refused_with_advice(room, monkeypatch):
     sold(room, "2027-03-01T09:00", "2027-03-01T12:00")
-    monkeypatch.setattr(utilization, "MOST_BOOKINGS", 0)
-    with pytest.raises(TooMuch, match="Choose fewer days"):
+    monkeypatch.setattr(utilization, "MAX_BOOKINGS", 0)
+    with pytest.raises(ReportTooLarge, match="Choose fewer days"):
         of()
-    monkeypatch.setattr(utilization, "MOST_ROOMS", 0)
-    with pytest.raises(TooMuch, match="Choose some centers"):
+    monkeypatch.setattr(utilization, "MAX_ROOMS", 0)
+    with pytest.raises(ReportTooLarge, match="Choose some centers"):
         of()

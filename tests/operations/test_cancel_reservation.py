@@ -6,16 +6,16 @@ from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from payments.models import Refund
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.factories_people import UserFactory, token_of
+from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import (
     HOUR,
     NOW,
     START,
     ReservationFactory,
-    a_room,
-    booked,
-    draft,
-    requested,
+    make_booking,
+    make_draft,
+    make_pending_booking,
+    make_room,
 )
 from tests.http import jsonp, post, post_csv, table
 
@@ -31,7 +31,7 @@ def ada():
 
 @pytest.fixture
 def token(ada):
-    return token_of(ada)
+    return issue_token(ada)
 
 
 @pytest.fixture
@@ -53,7 +53,7 @@ def read(client, token):
 
 
 def test_cancels_refunds_and_shows_the_whole_reservation(cancel, read, ada):
-    reservation = booked(ada)
+    reservation = make_booking(ada)
     before = read(reservation)
 
     response = cancel(reservation)
@@ -69,7 +69,7 @@ def test_cancels_refunds_and_shows_the_whole_reservation(cancel, read, ada):
 
 
 def test_a_preview_says_what_it_would_do_and_does_nothing(cancel, read, ada):
-    reservation = booked(ada)
+    reservation = make_booking(ada)
 
     response = cancel(reservation, TestMode=True)
 
@@ -84,7 +84,7 @@ def test_a_preview_says_what_it_would_do_and_does_nothing(cancel, read, ada):
 
 
 def test_cancelling_twice_gives_the_same_answer_and_one_refund(cancel, ada):
-    reservation = booked(ada)
+    reservation = make_booking(ada)
     answers = [cancel(reservation) for _ in range(3)]
     assert len({each.content for each in answers}) == 1
     assert cancel(reservation, TestMode=True).content == answers[0].content
@@ -92,7 +92,7 @@ def test_cancelling_twice_gives_the_same_answer_and_one_refund(cancel, ada):
 
 
 def test_takes_and_gives_csv_and_jsonp(client, token, ada):
-    reservation = booked(ada)
+    reservation = make_booking(ada)
     body = {"Token": token, "ReservationId": reservation.pk, "TestMode": "true"}
 
     header, row = table(post_csv(client, f"{PATH}.csv", body))
@@ -107,9 +107,9 @@ def test_takes_and_gives_csv_and_jsonp(client, token, ada):
 
 
 def test_too_late_nothing_is_refunded(cancel, ada, time_machine):
-    reservation = booked(ada)
-    time_machine.move_to(START - 23 * HOUR, tick=False)
-    token = token_of(ada)
+    reservation = make_booking(ada)
+    time_machine.transition_to(START - 23 * HOUR, tick=False)
+    token = issue_token(ada)
 
     preview = cancel(reservation, TestMode=True, Token=token).json()
     outcome = cancel(reservation, Token=token).json()
@@ -122,17 +122,17 @@ def test_too_late_nothing_is_refunded(cancel, ada, time_machine):
 
 
 def test_a_draft_costs_nothing_and_lets_its_room_go(cancel, ada):
-    room = a_room()
-    answer = cancel(draft(ada, room)).json()
+    room = make_room()
+    answer = cancel(make_draft(ada, room)).json()
     assert (answer["Message"], answer["Refund"]) == (
         "The reservation is cancelled: nothing was charged.",
         0,
     )
-    assert draft(room=room).holds_slot
+    assert make_draft(room=room).holds_slot
 
 
 def test_a_pending_one_is_voided(cancel, ada):
-    answer = cancel(requested(ada)).json()
+    answer = cancel(make_pending_booking(ada)).json()
     assert (answer["Message"], answer["Refund"]) == (
         "The reservation is cancelled: nothing was charged.",
         0,
@@ -154,9 +154,9 @@ def test_what_is_over_or_under_way_cannot_be_cancelled(cancel, ada, status, test
 
 
 def test_a_meeting_that_has_begun_cannot_be_cancelled(cancel, ada, time_machine):
-    reservation = booked(ada)
-    time_machine.move_to(START, tick=False)
-    response = cancel(reservation, Token=token_of(ada))
+    reservation = make_booking(ada)
+    time_machine.transition_to(START, tick=False)
+    response = cancel(reservation, Token=issue_token(ada))
     assert response.status_code == 409
     assert response.json()["Error"] == {
         "Summary": "ReservationNotOpen",
@@ -166,7 +166,7 @@ def test_a_meeting_that_has_begun_cannot_be_cancelled(cancel, ada, time_machine)
 
 def test_while_the_payment_is_being_settled_it_is_503_and_nothing_changes(cancel, ada):
     SandboxFault.objects.create(operation="capture", kind="timeout_before", times=2)
-    reservation = booked(ada)
+    reservation = make_booking(ada)
 
     response = cancel(reservation)
 
@@ -182,7 +182,7 @@ def test_while_the_payment_is_being_settled_it_is_503_and_nothing_changes(cancel
 
 @pytest.mark.parametrize("test_mode", [True, False])
 def test_somebody_elses_is_not_found_like_one_that_does_not_exist(cancel, test_mode):
-    strangers = booked()
+    strangers = make_booking()
     answers = [cancel(each, TestMode=test_mode) for each in (strangers, 2**31 - 1)]
     assert {each.status_code for each in answers} == {404}
     assert answers[0].content == answers[1].content

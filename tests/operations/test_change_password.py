@@ -2,8 +2,8 @@
 
 import pytest
 
-from accounts.models import ApiToken, digest_of
-from tests.factories_people import PASSWORD, UserFactory, token_of
+from accounts.models import ApiToken, hash_token_secret
+from tests.factories_people import PASSWORD, UserFactory, issue_token
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = pytest.mark.django_db
@@ -19,7 +19,7 @@ def ada():
 
 @pytest.fixture
 def token(ada):
-    return token_of(ada)
+    return issue_token(ada)
 
 
 @pytest.fixture
@@ -63,8 +63,8 @@ def test_gives_jsonp(client, token):
 
 
 def test_signs_every_other_device_out(client, change, ada, token):
-    other = token_of(ada)
-    strangers = token_of(UserFactory())
+    other = issue_token(ada)
+    strangers = issue_token(UserFactory())
 
     change()
 
@@ -116,7 +116,7 @@ def test_signs_every_other_device_out(client, change, ada, token):
     ],
 )
 def test_each_failure_names_its_field_and_changes_nothing(change, ada, fields, field, reason):
-    other = token_of(ada)
+    other = issue_token(ada)
 
     response = change(**fields)
 
@@ -131,7 +131,7 @@ def test_each_failure_names_its_field_and_changes_nothing(change, ada, fields, f
     }
     ada.refresh_from_db()
     assert ada.check_password(PASSWORD)
-    assert ApiToken.objects.filter(digest=digest_of(other)).exists()
+    assert ApiToken.objects.filter(digest=hash_token_secret(other)).exists()
 
 
 def test_a_wrong_current_password_counts_as_a_failed_sign_in(client, change, ada):

@@ -5,8 +5,8 @@ import pytest
 from centers.models import MeetingRoom
 from reservations.models import Reservation
 from tests.factories_centers import CenterFactory, ClosureFactory, MeetingRoomFactory
-from tests.factories_people import UserFactory, token_of
-from tests.factories_reservations import HOUR, NOW, START, a_room, booked, draft
+from tests.factories_people import UserFactory, issue_token
+from tests.factories_reservations import HOUR, NOW, START, make_booking, make_draft, make_room
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -23,12 +23,12 @@ def ada():
 
 @pytest.fixture
 def room():
-    return a_room()
+    return make_room()
 
 
 @pytest.fixture
 def ask(client, ada, room):
-    token = token_of(ada)
+    token = issue_token(ada)
 
     def ask(**fields):
         body = {"Token": token, "RoomId": room.pk, **NINE_TO_TWELVE, **fields}
@@ -52,12 +52,12 @@ def test_says_whether_the_room_can_be_had(ask, room):
     assert response.status_code == 200
     assert response.json() == {"Success": True, "IsAvailable": True}
 
-    booked(room=room)
+    make_booking(room=room)
     assert ask().json() == {"Success": True, "IsAvailable": False}
 
 
 def test_takes_and_gives_csv_and_jsonp(client, ada, room):
-    body = {"Token": token_of(ada), "RoomId": room.pk, **NINE_TO_TWELVE}
+    body = {"Token": issue_token(ada), "RoomId": room.pk, **NINE_TO_TWELVE}
 
     assert table(post_csv(client, f"{PATH}.csv", body)) == [
         ["Success", "IsAvailable"],
@@ -105,20 +105,20 @@ def test_nor_in_a_closed_or_inactive_center(is_available, room):
 
 
 def test_others_drafts_count_own_ones_do_not(is_available, ada, room):
-    draft(ada, room)
+    make_draft(ada, room)
     assert is_available() is True
-    draft(room=room, start=START + 3 * HOUR)
+    make_draft(room=room, start=START + 3 * HOUR)
     assert is_available(EndDate="2027-03-03T12:15:00") is False
 
 
 def test_a_booking_that_ends_as_this_begins_is_no_rival(is_available, room):
-    booked(room=room, start=START - HOUR, hours=1)
-    booked(room=room, start=START + 3 * HOUR)
+    make_booking(room=room, start=START - HOUR, hours=1)
+    make_booking(room=room, start=START + 3 * HOUR)
     assert is_available() is True
 
 
 def test_times_with_an_offset_are_moments_without_one_the_centers(is_available, room):
-    booked(room=room)
+    make_booking(room=room)
     assert is_available(StartDate="2027-03-03T16:00:00Z", EndDate="2027-03-03T17:00:00Z") is False
     assert is_available(StartDate="2027-03-03T12:00:00", EndDate="2027-03-03T20:00:00+00:00")
 

@@ -6,10 +6,10 @@ from payments import gateways
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from payments.models import Payment, SavedCard
-from reservations.booking.drafts import apply_promo_code, choose_allowances
+from reservations.booking.drafts import apply_promo_code, select_allowances
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.factories_people import SavedCardFactory, UserFactory, token_of
+from tests.factories_people import SavedCardFactory, UserFactory, issue_token
 from tests.factories_reservations import (
     CARD,
     DECLINED_NUMBER,
@@ -21,9 +21,9 @@ from tests.factories_reservations import (
     PartnerFactory,
     PromoCodeFactory,
     ReservationFactory,
-    a_room,
-    booked,
-    draft,
+    make_booking,
+    make_draft,
+    make_room,
 )
 from tests.http import jsonp, post, post_csv, table
 
@@ -41,13 +41,13 @@ def ada():
 
 @pytest.fixture
 def token(ada):
-    return token_of(ada)
+    return issue_token(ada)
 
 
 @pytest.fixture
 def drafted(ada):
     """Three hours for 75."""
-    return draft(ada)
+    return make_draft(ada)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_live_inventory_is_confirmed(check_out, drafted):
 
 
 def test_other_rooms_are_pending(client, ada, token):
-    reservation = draft(ada, a_room(is_live_inventory=False))
+    reservation = make_draft(ada, make_room(is_live_inventory=False))
 
     body = {"Token": token, "ReservationId": reservation.pk, "PaymentInfo": CARD}
     assert post(client, PATH, body).json() == {
@@ -125,12 +125,12 @@ def test_takes_and_gives_csv_and_jsonp(client, ada, token, drafted):
 
 
 def test_charges_exactly_the_total_that_the_reservation_shows(client, check_out, ada, token):
-    room = a_room()
+    room = make_room()
     room.center.tax_rate = "8.81"
     room.center.save()
     AllowanceFactory(user=ada, hours=1)
     PromoCodeFactory(code="TEN")
-    reservation = draft(ada, room, hours=5)
+    reservation = make_draft(ada, room, hours=5)
     apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
     # Not silently by a change of rates in between.
     room.rate.hourly = 99
@@ -181,7 +181,7 @@ def test_one_card_not_both_and_not_neither(check_out, ada, fields, reason):
 @pytest.mark.parametrize("fields", [{}, {"UseSavedPaymentInfo": True}, {"PaymentInfo": CARD}])
 def test_where_nothing_is_to_be_paid_no_card_is_needed(check_out, ada, drafted, fields):
     plan = AllowanceFactory(user=ada)
-    choose_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
+    select_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
     answer = check_out(**fields).json()
     assert answer["Status"] == "Confirmed"
     assert answer["ConfirmationMessage"].endswith("There was nothing to pay.")
@@ -226,7 +226,7 @@ class LiveGateway(SandboxGateway):
 @pytest.fixture
 def live(settings, monkeypatch):
     path = f"{__name__}.LiveGateway"
-    monkeypatch.setitem(gateways.CLASSES, "live", path)
+    monkeypatch.setitem(gateways.GATEWAY_CLASSES, "live", path)
     settings.PAYMENT_GATEWAY = "live"
 
 
@@ -240,7 +240,7 @@ def test_live_is_a_real_booking_in_live_inventory_charged_by_a_live_gateway(chec
 @pytest.mark.usefixtures("live")
 def test_or_free(check_out, ada, drafted):
     plan = AllowanceFactory(user=ada)
-    choose_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
+    select_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
     assert check_out().json()["IsLive"] is True
 
 
@@ -316,7 +316,7 @@ def test_six_declines_an_hour_are_enough(check_out):
 
 def test_a_slot_that_was_lost_is_409(check_out, drafted):
     Reservation.objects.filter(pk=drafted.pk).update(holds_slot=False, hold_until=None)
-    booked(room=drafted.room)
+    make_booking(room=drafted.room)
     error = refused(check_out(PaymentInfo=CARD), 409, "SlotUnavailable")
     assert error["Message"] == "The room is already taken at that time."
     assert not Payment.objects.filter(reservation=drafted).exists()
@@ -324,10 +324,10 @@ def test_a_slot_that_was_lost_is_409(check_out, drafted):
 
 def test_a_code_or_hours_that_are_gone_are_409(check_out, ada, drafted):
     plan = AllowanceFactory(user=ada, hours=1)
-    choose_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
+    select_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
     plan.entries.create(hours=-1, reason="used elsewhere", at=NOW)
     refused(check_out(PaymentInfo=CARD), 409, "AllowanceExhausted")
-    choose_allowances(drafted.pk, [], user=ada, now=NOW)
+    select_allowances(drafted.pk, [], user=ada, now=NOW)
 
     PromoCodeFactory(code="TEN", valid_until=NOW)
     once = PromoCodeFactory(code="ONCE", max_uses=1)
@@ -339,8 +339,8 @@ def test_a_code_or_hours_that_are_gone_are_409(check_out, ada, drafted):
 
 
 def test_only_in_the_future(check_out, ada, time_machine):
-    time_machine.move_to(START, tick=False)
-    error = refused(check_out(PaymentInfo=CARD, Token=token_of(ada)), 409, "ReservationNotOpen")
+    time_machine.transition_to(START, tick=False)
+    error = refused(check_out(PaymentInfo=CARD, Token=issue_token(ada)), 409, "ReservationNotOpen")
     assert error["Message"] == "This reservation's time has passed."
 
 
@@ -353,7 +353,7 @@ def test_only_a_new_one(check_out, ada, status, test_mode):
 
 
 def test_somebody_elses_is_not_found_like_one_that_does_not_exist(check_out):
-    strangers = draft()
+    strangers = make_draft()
     for test_mode in (True, False):
         answers = [
             check_out(ReservationId=pk, PaymentInfo=CARD, TestMode=test_mode)
@@ -370,7 +370,7 @@ def test_somebody_elses_is_not_found_like_one_that_does_not_exist(check_out):
 def test_a_repeat_gives_the_same_answer_and_asks_no_gateway(check_out, time_machine):
     first = check_out(PaymentInfo=CARD)
     SandboxFault.objects.create(operation="*", kind="error")
-    time_machine.move_to(NOW + HOUR, tick=False)
+    time_machine.transition_to(NOW + HOUR, tick=False)
     for fields in ({"PaymentInfo": CARD}, {"PaymentInfo": BAD_CARD}, {}):
         assert check_out(**fields).content == first.content
     assert SandboxPayment.objects.get().captures == 1
@@ -392,7 +392,7 @@ def test_in_doubt_is_200_processing_and_the_retry_after_the_lease_settles_it(
         assert response.json() == processing
     assert check_out(PaymentInfo=CARD, TestMode=True).json() == processing
 
-    time_machine.move_to(NOW + 2 * MINUTE, tick=False)
+    time_machine.transition_to(NOW + 2 * MINUTE, tick=False)
     assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
     assert SandboxPayment.objects.get().captures == 1
 

@@ -10,9 +10,9 @@ from tests.factories_centers import (
     NeighborhoodFactory,
     RateFactory,
     ResourceTypeFactory,
-    center_with_room,
+    make_center_with_room,
 )
-from tests.factories_people import UserFactory, token_of
+from tests.factories_people import UserFactory, issue_token
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = pytest.mark.django_db
@@ -22,7 +22,7 @@ PATH = "/api/city-centers"
 
 @pytest.fixture
 def token():
-    return token_of(UserFactory())
+    return issue_token(UserFactory())
 
 
 @pytest.fixture
@@ -42,13 +42,13 @@ def names(ask):
 
 @pytest.fixture
 def world():
-    center_with_room(name="Denver", neighborhood=NeighborhoodFactory(name="LoDo"))
-    center_with_room(name="Boulder", city="Boulder", postal_code="80301")
-    center_with_room(name="Seattle", city="Seattle", state="WA", postal_code="98101")
-    center_with_room(
+    make_center_with_room(name="Denver", neighborhood=NeighborhoodFactory(name="LoDo"))
+    make_center_with_room(name="Boulder", city="Boulder", postal_code="80301")
+    make_center_with_room(name="Seattle", city="Seattle", state="WA", postal_code="98101")
+    make_center_with_room(
         name="Perth", city="Perth", state="WA", country="AU", time_zone_id="Australia/Perth"
     )
-    center_with_room(
+    make_center_with_room(
         name="Paris",
         city="Paris",
         state="Île-de-France",
@@ -129,7 +129,7 @@ def test_tells_the_centers_and_the_filters_on_offer(ask):
 
 
 def test_csv_and_jsonp(client, token):
-    center = center_with_room(name="Denver")
+    center = make_center_with_room(name="Denver")
     row = {"Token": token, "AreaType": "City", "Area": "denver"}
     header, line = table(post_csv(client, f"{PATH}.csv", row))
     cells = dict(zip(header, line, strict=True))
@@ -176,14 +176,14 @@ def test_an_area_is_known_by_name_or_code(names, fields, found):
 
 def test_order_by_rank_name_id_and_at_most_so_many(names, settings):
     for name, rank in (("C", 2), ("B", 1), ("A", 2)):
-        center_with_room(name=name, rank=rank)
+        make_center_with_room(name=name, rank=rank)
     assert names(Area="CO") == ["B", "A", "C"]
     settings.SEARCH_MAX_RESULTS = 2
     assert names(Area="CO") == ["B", "A"]
 
 
 def test_filters_narrow_and_the_options_stay(ask):
-    center = center_with_room(name="Small")
+    center = make_center_with_room(name="Small")
     MeetingRoomFactory(center=CenterFactory(name="Large"), capacity=40)
     body = ask(Area="CO", Filters={"CapacityLow": 20}).json()
     assert [each["Name"] for each in body["Centers"]] == ["Large"]
@@ -225,7 +225,7 @@ def test_the_number_of_queries_does_not_grow_with_the_number_of_centers(ask):
     counts = []
     for more in (1, 19):
         for _ in range(more):
-            center_with_room()
+            make_center_with_room()
         with CaptureQueriesContext(connection) as queries:
             body = ask(AreaType="Neighborhood", Area="none", CityName="Denver").json()
             body = ask(Area="CO").json()

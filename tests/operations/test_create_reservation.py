@@ -10,8 +10,16 @@ from centers.models import MeetingRoom, Rate
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_centers import ClosureFactory, ServiceFactory
-from tests.factories_people import UserFactory, token_of
-from tests.factories_reservations import HOUR, MINUTE, NOW, START, AllowanceFactory, a_room, draft
+from tests.factories_people import UserFactory, issue_token
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    AllowanceFactory,
+    make_draft,
+    make_room,
+)
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -28,12 +36,12 @@ def ada():
 
 @pytest.fixture
 def token(ada):
-    return token_of(ada)
+    return issue_token(ada)
 
 
 @pytest.fixture
 def room():
-    return a_room()
+    return make_room()
 
 
 @pytest.fixture
@@ -246,7 +254,7 @@ def test_what_cannot_be_booked_says_why(create, start, end, message):
 
 
 def test_a_room_that_is_blocked_closed_or_taken(create, room):
-    draft(room=room)
+    make_draft(room=room)
     assert refused(create()) == "The room is already taken at that time."
     ClosureFactory(center=room.center, starts_at=START, ends_at=START + HOUR)
     assert refused(create()) == "The room is closed at that time."
@@ -256,15 +264,15 @@ def test_a_room_that_is_blocked_closed_or_taken(create, room):
 
 
 def test_a_lapsed_hold_gives_way(created, room):
-    old = draft(room=room, now=NOW - 15 * MINUTE)
+    old = make_draft(room=room, now=NOW - 15 * MINUTE)
     created()
     old.refresh_from_db()
     assert (old.status, old.holds_slot) == (Status.NEW, False)
 
 
 def test_a_new_draft_takes_over_the_hold_of_an_earlier_one_of_the_caller(created, ada, room):
-    apart = draft(ada, room, start=START + 5 * HOUR, hours=1)
-    earlier = draft(ada, room, start=START - HOUR, hours=2)
+    apart = make_draft(ada, room, start=START + 5 * HOUR, hours=1)
+    earlier = make_draft(ada, room, start=START - HOUR, hours=2)
     shown = created()
     for row in (apart, earlier):
         row.refresh_from_db()
@@ -275,9 +283,11 @@ def test_a_new_draft_takes_over_the_hold_of_an_earlier_one_of_the_caller(created
 
 def test_one_draft_too_many_lets_the_oldest_go(created, ada, room, settings):
     settings.HELD_DRAFTS_MAX = 2
-    made_by_staff = draft(ada, room, start=START + 24 * HOUR, created_by=UserFactory(is_staff=True))
-    oldest = draft(ada, room, start=START + 48 * HOUR)
-    older = draft(ada, room, start=START + 72 * HOUR, now=NOW + MINUTE)
+    made_by_staff = make_draft(
+        ada, room, start=START + 24 * HOUR, created_by=UserFactory(is_staff=True)
+    )
+    oldest = make_draft(ada, room, start=START + 48 * HOUR)
+    older = make_draft(ada, room, start=START + 72 * HOUR, now=NOW + MINUTE)
 
     created()
 
@@ -288,8 +298,8 @@ def test_one_draft_too_many_lets_the_oldest_go(created, ada, room, settings):
 
 
 def test_a_refused_draft_leaves_the_earlier_one_its_hold(create, ada, room):
-    earlier = draft(ada, room, hours=1)
-    draft(room=room, start=START + 2 * HOUR, hours=1)
+    earlier = make_draft(ada, room, hours=1)
+    make_draft(room=room, start=START + 2 * HOUR, hours=1)
     refused(create())
     earlier.refresh_from_db()
     assert earlier.holds_slot

@@ -6,16 +6,16 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from reservations.booking.drafts import choose_allowances
+from reservations.booking.drafts import select_allowances
 from tests.factories_centers import CenterFactory
-from tests.factories_people import UserFactory, token_of
+from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import (
     NOW,
     AllowanceFactory,
     MonthlyAllowanceFactory,
-    a_room,
-    booked,
-    draft,
+    make_booking,
+    make_draft,
+    make_room,
 )
 from tests.http import jsonp, post, post_csv, table
 
@@ -31,7 +31,7 @@ def ada():
 
 @pytest.fixture
 def token(ada):
-    return token_of(ada)
+    return issue_token(ada)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def test_lists_those_in_use_and_what_the_others_would_give(ask, ada):
     gift = AllowanceFactory(user=ada, description="Gift", hours=4, is_automatic=False)
     plan = MonthlyAllowanceFactory(user=ada, description="Plan", hours=2)
     # 5 hours for 115: half a day and an hour.
-    reservation = draft(ada, hours=5)
+    reservation = make_draft(ada, hours=5)
     brief = {
         "Id": reservation.pk,
         "Start": "2027-03-03T09:00:00-07:00",
@@ -94,7 +94,7 @@ def test_lists_those_in_use_and_what_the_others_would_give(ask, ada):
 def test_takes_and_gives_csv_one_row_an_allowance(client, token, ada):
     first = AllowanceFactory(user=ada, description="=1+1", hours=1)
     second = AllowanceFactory(user=ada, description="Gift", hours=1, is_automatic=False)
-    reservation = draft(ada, hours=1)
+    reservation = make_draft(ada, hours=1)
     body = {"Token": token, "ReservationId": reservation.pk}
     brief = [str(reservation.pk), "2027-03-03T09:00:00-07:00", "2027-03-03T10:00:00-07:00", "New"]
 
@@ -117,13 +117,13 @@ def test_takes_and_gives_csv_one_row_an_allowance(client, token, ada):
 
 
 def test_none_is_an_empty_list_in_json_and_one_row_in_csv(client, token, ada):
-    body = {"Token": token, "ReservationId": draft(ada).pk}
+    body = {"Token": token, "ReservationId": make_draft(ada).pk}
     assert post(client, PATH, body).json() == {"Success": True, "Allowances": []}
     assert table(post_csv(client, f"{PATH}.csv", body)) == [["Success"], ["true"]]
 
 
 def test_gives_jsonp(client, token, ada):
-    body = {"Token": token, "ReservationId": draft(ada).pk}
+    body = {"Token": token, "ReservationId": make_draft(ada).pk}
     assert jsonp(post(client, f"{PATH}?callback=cb", body), "cb") == {
         "Success": True,
         "Allowances": [],
@@ -136,7 +136,7 @@ def test_only_those_valid_for_this_booking(allowances, ada):
     AllowanceFactory()
     AllowanceFactory(user=ada).centers.add(CenterFactory())
     AllowanceFactory(user=ada, description="Mine")
-    assert allowances(draft(ada)) == [("Mine", 3, 75, True)]
+    assert allowances(make_draft(ada)) == [("Mine", 3, 75, True)]
 
 
 def test_soonest_to_expire_first(allowances, ada):
@@ -148,7 +148,7 @@ def test_soonest_to_expire_first(allowances, ada):
     AllowanceFactory(
         user=ada, description="tomorrow", valid_until=date(2027, 3, 4), is_automatic=False
     )
-    assert [name for name, *_ in allowances(draft(ada))] == [
+    assert [name for name, *_ in allowances(make_draft(ada))] == [
         *("tomorrow", "monthly", "month's end", "for ever")
     ]
 
@@ -156,23 +156,23 @@ def test_soonest_to_expire_first(allowances, ada):
 def test_what_was_chosen_by_hand_is_in_use(allowances, ada):
     AllowanceFactory(user=ada, description="First")
     second = AllowanceFactory(user=ada, description="Second")
-    reservation = draft(ada)
-    choose_allowances(reservation.pk, [second.pk], user=ada, now=NOW)
+    reservation = make_draft(ada)
+    select_allowances(reservation.pk, [second.pk], user=ada, now=NOW)
     assert allowances(reservation) == [("Second", 3, 75, True), ("First", 3, 75, False)]
 
 
 def test_of_a_booking_too(allowances, ada):
     AllowanceFactory(user=ada, description="Plan", hours=2)
-    assert allowances(booked(ada)) == [("Plan", 2, 50, True)]
+    assert allowances(make_booking(ada)) == [("Plan", 2, 50, True)]
 
 
 def test_whole_hours_rounded_down(allowances, ada):
     AllowanceFactory(user=ada, description="Plan", is_automatic=False)
-    assert allowances(draft(ada, hours=2.75)) == [("Plan", 2, 50, False)]
+    assert allowances(make_draft(ada, hours=2.75)) == [("Plan", 2, 50, False)]
 
 
 def test_somebody_elses_is_not_found_like_one_that_does_not_exist(ask):
-    answers = [ask(draft().pk), ask(2**31 - 1)]
+    answers = [ask(make_draft().pk), ask(2**31 - 1)]
     assert {each.status_code for each in answers} == {404}
     assert answers[0].content == answers[1].content
     assert answers[0].json()["Error"]["Summary"] == "NotFound"
@@ -194,13 +194,13 @@ def test_names_what_is_wrong(ask, value, details):
 
 def test_takes_the_same_queries_for_one_and_for_twenty(ask, ada, django_assert_num_queries):
     AllowanceFactory(user=ada, hours=1)
-    room = a_room()
-    reservation = draft(ada, room)
+    room = make_room()
+    reservation = make_draft(ada, room)
     with CaptureQueriesContext(connection) as one:
         assert len(ask(reservation.pk).json()["Allowances"]) == 1
     for _ in range(19):
         AllowanceFactory(user=ada, hours=1).centers.add(room.center)
-    choose_allowances(
+    select_allowances(
         reservation.pk, list(ada.allowances.values_list("pk", flat=True)), user=ada, now=NOW
     )
     with django_assert_num_queries(len(one)):

@@ -9,16 +9,16 @@ from django.test.utils import CaptureQueriesContext
 from reservations.booking.drafts import apply_promo_code
 from reservations.models.status import Status
 from tests.factories_centers import FavoriteFactory, ServiceFactory, ServiceTypeFactory
-from tests.factories_people import UserFactory, token_of
+from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import (
     NOW,
     AllowanceFactory,
     MonthlyAllowanceFactory,
     PromoCodeFactory,
     ReservationFactory,
-    a_room,
-    booked,
-    draft,
+    make_booking,
+    make_draft,
+    make_room,
 )
 from tests.http import jsonp, post, post_csv, table
 
@@ -34,7 +34,7 @@ def ada():
 
 @pytest.fixture
 def token(ada):
-    return token_of(ada)
+    return issue_token(ada)
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def read(client, token):
 @pytest.fixture
 def rich(ada):
     """Five hours with coffee, an allowance in use and one beside it, a promo code, a fee, tax."""
-    room = a_room(capacity=8, provider="Glenarm Ltd")
+    room = make_room(capacity=8, provider="Glenarm Ltd")
     center = room.center
     center.tax_rate = Decimal(10)
     center.save()
@@ -61,7 +61,7 @@ def rich(ada):
     )
     MonthlyAllowanceFactory(user=ada, description="Plan", hours=2)
     AllowanceFactory(user=ada, description="Gift", hours=4, is_automatic=False)
-    reservation = draft(
+    reservation = make_draft(
         ada,
         room,
         hours=5,
@@ -302,7 +302,7 @@ def test_shows_any_status_and_allowances_can_be_applied_to_a_new_one_only(read, 
 
 def test_an_allowance_without_an_hour_left_is_not_usable(read, ada):
     AllowanceFactory(user=ada, hours=3)
-    reservation = booked(ada)
+    reservation = make_booking(ada)
     shown = read(reservation.pk).json()["Reservation"]
     assert [each["NumberOfHours"] for each in shown["Allowances"]] == [3]
     assert shown["UsableAllowances"] == []
@@ -310,7 +310,9 @@ def test_an_allowance_without_an_hour_left_is_not_usable(read, ada):
 
 
 def test_times_are_on_the_centers_clock(read, ada):
-    reservation = draft(ada, a_room(time_zone_id="Asia/Kolkata"), start=NOW.replace(hour=4, day=3))
+    reservation = make_draft(
+        ada, make_room(time_zone_id="Asia/Kolkata"), start=NOW.replace(hour=4, day=3)
+    )
     shown = read(reservation.pk).json()["Reservation"]
     assert (shown["Start"], shown["End"]) == (
         "2027-03-03T09:30:00+05:30",
@@ -319,7 +321,7 @@ def test_times_are_on_the_centers_clock(read, ada):
 
 
 def test_a_room_that_is_no_longer_offered_is_still_shown(read, ada):
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     reservation.room.is_active = False
     reservation.room.save()
     shown = read(reservation.pk).json()["Reservation"]
@@ -328,7 +330,7 @@ def test_a_room_that_is_no_longer_offered_is_still_shown(read, ada):
 
 
 def test_somebody_elses_is_not_found_like_one_that_does_not_exist(read, token):
-    strangers = draft()
+    strangers = make_draft()
 
     answers = [read(pk) for pk in (strangers.pk, 2**31 - 1)]
 
@@ -342,7 +344,7 @@ def test_somebody_elses_is_not_found_like_one_that_does_not_exist(read, token):
 
 def test_a_member_of_staff_sees_no_more_than_a_customer(client):
     staff = UserFactory(is_staff=True, is_superuser=True)
-    body = {"Token": token_of(staff), "Id": draft().pk}
+    body = {"Token": issue_token(staff), "Id": make_draft().pk}
     assert post(client, PATH, body).status_code == 404
 
 
@@ -374,16 +376,18 @@ def test_reading_takes_the_same_queries_whatever_there_is_to_show(
     read, ada, django_assert_num_queries
 ):
     AllowanceFactory(user=ada, is_automatic=False)
-    service = ServiceFactory(center=a_room().center)
-    alone = draft(ada, service.center.rooms.get(), service_options=[{"service_id": service.pk}])
+    service = ServiceFactory(center=make_room().center)
+    alone = make_draft(
+        ada, service.center.rooms.get(), service_options=[{"service_id": service.pk}]
+    )
     with CaptureQueriesContext(connection) as one:
         read(alone.pk)
 
-    room = a_room()
+    room = make_room()
     for _ in range(20):
         ServiceFactory(center=room.center)
         AllowanceFactory(user=ada, hours=1, is_automatic=False)
-    many = draft(
+    many = make_draft(
         ada,
         room,
         service_options=[{"service_id": each.pk} for each in room.center.services.all()],

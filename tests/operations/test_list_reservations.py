@@ -8,16 +8,16 @@ from django.test.utils import CaptureQueriesContext
 
 from reservations.models.status import Status
 from tests.factories_centers import ServiceFactory
-from tests.factories_people import UserFactory, token_of
+from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import (
     HOUR,
     NOW,
     START,
     AllowanceFactory,
     ReservationFactory,
-    a_room,
-    booked,
-    draft,
+    make_booking,
+    make_draft,
+    make_room,
 )
 from tests.http import jsonp, post, post_csv, table
 
@@ -34,7 +34,7 @@ def ada():
 
 @pytest.fixture
 def token(ada):
-    return token_of(ada)
+    return issue_token(ada)
 
 
 @pytest.fixture
@@ -53,8 +53,8 @@ def ids(ask):
 
 
 def test_lists_whole_reservations_by_their_start(client, ask, token, ada):
-    room = a_room()
-    later, sooner = booked(ada, room, start=START + DAY), draft(ada, room)
+    room = make_room()
+    later, sooner = make_booking(ada, room, start=START + DAY), make_draft(ada, room)
     same_start = ReservationFactory(user=ada, start=START + DAY)
 
     response = ask()
@@ -71,10 +71,10 @@ def test_lists_whole_reservations_by_their_start(client, ask, token, ada):
 
 
 def test_takes_and_gives_csv_one_row_a_reservation(client, token, ada):
-    room = a_room()
-    first, second = draft(ada, room), booked(ada, room, start=START + DAY)
-    cancelled = draft(ada, room, start=START + 2 * DAY)
-    cancelled.move_to(Status.CANCELLED, by=None, now=NOW)
+    room = make_room()
+    first, second = make_draft(ada, room), make_booking(ada, room, start=START + DAY)
+    cancelled = make_draft(ada, room, start=START + 2 * DAY)
+    cancelled.transition_to(Status.CANCELLED, by=None, now=NOW)
     body = {"Token": token, "Statuses.0": "Confirmed", "Statuses.1": "New"}
 
     header, *rows = table(post_csv(client, f"{PATH}.csv", body))
@@ -95,14 +95,14 @@ def test_none_is_an_empty_list(client, token, ask):
 
 
 def test_the_accounts_own_only(ids, ada):
-    mine = draft(ada)
-    draft()
+    mine = make_draft(ada)
+    make_draft()
     assert ids() == [mine.pk]
 
 
 def test_a_member_of_staff_sees_no_more_than_a_customer(client):
-    draft()
-    token = token_of(UserFactory(is_staff=True, is_superuser=True))
+    make_draft()
+    token = issue_token(UserFactory(is_staff=True, is_superuser=True))
     assert post(client, PATH, {"Token": token}).json()["Reservations"] == []
 
 
@@ -135,7 +135,7 @@ def test_those_of_these_statuses(ids, ada):
 
 
 def test_at_most_a_hundred(ids, ada):
-    room = a_room()
+    room = make_room()
     rows = [
         ReservationFactory(user=ada, room=room, start=START + n * 4 * HOUR, status=Status.COMPLETED)
         for n in range(101)
@@ -171,9 +171,9 @@ def test_takes_the_same_queries_for_one_and_for_twenty(ids, ada, django_assert_n
     AllowanceFactory(user=ada, hours=30)
 
     def one_more(day):
-        room = a_room()
+        room = make_room()
         service = ServiceFactory(center=room.center)
-        return booked(
+        return make_booking(
             ada,
             room,
             start=START + day * DAY,

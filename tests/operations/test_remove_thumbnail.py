@@ -4,7 +4,7 @@ import pytest
 from django.core.files.base import ContentFile
 from django.core.files.storage import default_storage
 
-from tests.factories_people import UserFactory, token_of
+from tests.factories_people import UserFactory, issue_token
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = pytest.mark.django_db
@@ -26,7 +26,7 @@ def test_takes_the_picture_off_and_deletes_its_file(
     assert default_storage.exists(name)
 
     with django_capture_on_commit_callbacks(execute=True):
-        response = post(client, PATH, {"Token": token_of(ada)})
+        response = post(client, PATH, {"Token": issue_token(ada)})
         assert default_storage.exists(name), "only once the change is certain"
 
     assert response.status_code == 200
@@ -48,9 +48,9 @@ def test_takes_the_picture_off_and_deletes_its_file(
 def test_succeeds_with_none_as_csv_and_as_jsonp(client):
     ada = UserFactory(email="ada@example.com")
 
-    rows = table(post_csv(client, PATH + "?format=csv", {"Token": token_of(ada)}))
+    rows = table(post_csv(client, PATH + "?format=csv", {"Token": issue_token(ada)}))
     assert rows[1] == ["true", str(ada.pk), "Account", "Ada", "Lovelace", "ada@example.com"]
-    wrapped = post(client, PATH + "?callback=go", {"Token": token_of(ada)})
+    wrapped = post(client, PATH + "?callback=go", {"Token": issue_token(ada)})
     assert jsonp(wrapped, "go")["Success"] is True
 
 
@@ -63,7 +63,7 @@ def test_succeeds_where_the_file_is_gone_or_cannot_be_deleted(
     monkeypatch.setattr(default_storage._wrapped, "delete", full_disk)
 
     with django_capture_on_commit_callbacks(execute=True):
-        response = post(client, PATH, {"Token": token_of(ada)})
+        response = post(client, PATH, {"Token": issue_token(ada)})
 
     assert response.status_code == 200
     assert "could not be deleted" in caplog.text

@@ -9,8 +9,8 @@ from django.test.utils import CaptureQueriesContext
 from centers.models import Center, MeetingRoom, Rate
 from reservations.models import Reservation
 from tests.factories_centers import FlatRateFactory, RateFactory, ServiceFactory
-from tests.factories_people import UserFactory, token_of
-from tests.factories_reservations import NOW, AllowanceFactory, a_room, booked
+from tests.factories_people import UserFactory, issue_token
+from tests.factories_reservations import NOW, AllowanceFactory, make_booking, make_room
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -26,12 +26,12 @@ def ada():
 
 @pytest.fixture
 def room():
-    return a_room()
+    return make_room()
 
 
 @pytest.fixture
 def ask(client, ada, room):
-    token = token_of(ada)
+    token = issue_token(ada)
 
     def ask(*options, **fields):
         body = {"Token": token, "MeetingRoomId": room.pk, **NINE_TO_TWO, **fields}
@@ -69,7 +69,7 @@ def test_prices_the_room_for_the_time(ask):
 
 def test_takes_and_gives_csv_and_jsonp(client, ada, room, coffee, projector):
     row = {
-        "Token": token_of(ada),
+        "Token": issue_token(ada),
         "MeetingRoomId": room.pk,
         **NINE_TO_TWO,
         "ServiceOptions.0.ServiceId": coffee.pk,
@@ -82,7 +82,7 @@ def test_takes_and_gives_csv_and_jsonp(client, ada, room, coffee, projector):
         ["true", "145.0"],
     ]
 
-    body = {"Token": token_of(ada), "MeetingRoomId": room.pk, **NINE_TO_TWO}
+    body = {"Token": issue_token(ada), "MeetingRoomId": room.pk, **NINE_TO_TWO}
     wrapped = jsonp(post(client, f"{PATH}?callback=cb", body), "cb")
     assert wrapped == {"Success": True, "Total": 115}
 
@@ -145,7 +145,7 @@ def test_what_is_paid_at_the_center_adds_nothing(total, coffee):
 
 def test_the_list_price_no_allowance_and_no_question_of_availability(total, ada, room):
     AllowanceFactory(user=ada)
-    booked(room=room)
+    make_booking(room=room)
     assert total() == 115
     assert total(StartDate="2020-03-03T03:07:00", EndDate="2020-03-03T03:08:00") == 6.25
     MeetingRoom.objects.filter(pk=room.pk).update(is_active=False, is_blocked=True)

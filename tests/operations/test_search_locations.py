@@ -8,7 +8,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from centers.models import Center
-from centers.querysets import Circle
+from centers.querysets import SearchCircle
 from tests.factories_centers import (
     CenterFactory,
     CenterImageFactory,
@@ -21,10 +21,10 @@ from tests.factories_centers import (
     ResourceTypeFactory,
     ServiceFactory,
     ServiceTypeFactory,
-    center_with_room,
-    open_all_week,
+    make_center_with_room,
+    open_every_day,
 )
-from tests.factories_people import UserFactory, token_of
+from tests.factories_people import UserFactory, issue_token
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = pytest.mark.django_db
@@ -41,7 +41,7 @@ def ada():
 
 @pytest.fixture
 def token(ada):
-    return token_of(ada)
+    return issue_token(ada)
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_tells_all_of_a_center(search, ada):
         is_new_location=True,
         is_after_hours_support_enabled=True,
     )
-    open_all_week(center)
+    open_every_day(center)
     kind = ResourceTypeFactory(name="Boardroom", position=3)
     room = MeetingRoomFactory(
         center=center,
@@ -325,7 +325,7 @@ def test_nothing_found_is_an_empty_list(client, search, token):
 
 
 def test_csv_in_takes_filters_and_numbers_as_text(client, token):
-    center = center_with_room()
+    center = make_center_with_room()
     row = {
         "Token": token,
         "Latitude": "39.7392",
@@ -344,15 +344,15 @@ def test_csv_in_takes_filters_and_numbers_as_text(client, token):
 
 
 def test_without_anything_asked_all_centers_are_found(names):
-    center_with_room(name="Here")
-    center_with_room(name="There", latitude=None, longitude=None)
+    make_center_with_room(name="Here")
+    make_center_with_room(name="There", latitude=None, longitude=None)
     assert names() == ["Here", "There"]
     assert names(Query="", Filters={}) == ["Here", "There"]
     assert names(Query=" , ") == ["Here", "There"]
 
 
 def test_a_center_without_an_active_priced_room_is_not_found(names):
-    center_with_room(name="Inactive", is_active=False)
+    make_center_with_room(name="Inactive", is_active=False)
     CenterFactory(name="Empty")
     MeetingRoomFactory(center__name="Inactive room", is_active=False)
     MeetingRoomFactory(center__name="No rate", rate=None)
@@ -372,8 +372,8 @@ def test_a_center_without_an_active_priced_room_is_not_found(names):
 
 @pytest.fixture
 def two_cities():
-    center_with_room(name="Denver center", promo_text="x")
-    center_with_room(
+    make_center_with_room(name="Denver center", promo_text="x")
+    make_center_with_room(
         name="Boston center",
         city="Boston",
         state="MA",
@@ -415,22 +415,26 @@ def test_no_distance_without_a_place(search):
 
 
 def test_a_center_without_a_place_comes_last_and_has_no_distance(search):
-    center_with_room(name="Lost", latitude=None, longitude=None)
-    center_with_room(name="Near")
+    make_center_with_room(name="Lost", latitude=None, longitude=None)
+    make_center_with_room(name="Near")
     first, last = search(**DENVER, Query="denver").json()["Centers"]
     assert (first["Name"], last["Name"]) == ("Near", "Lost")
     assert "DistanceFromQuery" not in last
 
 
 def test_the_date_line_is_no_border(names):
-    center_with_room(name="West", latitude=-16.8, longitude=179.95, time_zone_id="Pacific/Fiji")
-    center_with_room(name="East", latitude=-16.8, longitude=-179.9, time_zone_id="Pacific/Fiji")
+    make_center_with_room(
+        name="West", latitude=-16.8, longitude=179.95, time_zone_id="Pacific/Fiji"
+    )
+    make_center_with_room(
+        name="East", latitude=-16.8, longitude=-179.9, time_zone_id="Pacific/Fiji"
+    )
     assert names(Latitude=-16.8, Longitude=180) == ["West", "East"]
     assert names(Latitude=-16.8, Longitude=-180) == ["West", "East"]
 
 
 def test_a_pole_is_near_from_everywhere(names):
-    center_with_room(name="Pole", latitude=89.9, longitude=10, time_zone_id="UTC")
+    make_center_with_room(name="Pole", latitude=89.9, longitude=10, time_zone_id="UTC")
     assert names(Latitude=89.9, Longitude=-170) == ["Pole"]
     assert names(Latitude=90, Longitude=0) == ["Pole"]
 
@@ -469,7 +473,7 @@ def test_refuses_bad_fields_by_name(refused, fields, details):
 
 
 def test_the_widest_fields_are_taken(names):
-    center_with_room(name="Center")
+    make_center_with_room(name="Center")
     assert names(**DENVER, RadiusInMiles=500, Query="c e n t e r c e") == ["Center"]
     assert names(Query="x" * 200) == []
 
@@ -479,7 +483,7 @@ def test_the_widest_fields_are_taken(names):
 
 @pytest.fixture
 def munich():
-    center = center_with_room(
+    center = make_center_with_room(
         name="Café Müller",
         street1="Straße der Ølprøver 5",
         street2="Hinterhof",
@@ -533,7 +537,7 @@ def test_a_word_that_occurs_nowhere_finds_nothing(names, query):
 
 
 def test_country_and_state_are_known_by_all_their_names(names):
-    center_with_room(name="Center")
+    make_center_with_room(name="Center")
     for query in ("USA", "united states", "america", "Colorado", "co", "Denver, Colorado, USA"):
         assert names(Query=query) == ["Center"], query
 
@@ -560,32 +564,32 @@ def test_what_is_searched_follows_neighborhood_and_landmarks(names, munich):
 
 
 def test_the_staffs_rank_then_name_then_id_decide(names):
-    center_with_room(name="B", rank=1)
-    center_with_room(name="A", rank=2)
-    center_with_room(name="C", rank=1)
+    make_center_with_room(name="B", rank=1)
+    make_center_with_room(name="A", rank=2)
+    make_center_with_room(name="C", rank=1)
     assert names() == ["B", "C", "A"]
 
 
 def test_exact_city_postal_code_or_name_come_first(names):
-    center_with_room(name="Denver Road", city="Boulder", rank=1)
-    center_with_room(name="Uptown", rank=2)
+    make_center_with_room(name="Denver Road", city="Boulder", rank=1)
+    make_center_with_room(name="Uptown", rank=2)
     assert names(Query="denver") == ["Uptown", "Denver Road"]
     assert names(Query="Denver, CO") == ["Uptown", "Denver Road"]
-    center_with_room(name="Denver", city="Aurora", rank=9)
+    make_center_with_room(name="Denver", city="Aurora", rank=9)
     assert names(Query="DENVER") == ["Uptown", "Denver", "Denver Road"]
-    center_with_room(name="80202 Club", postal_code="80014", rank=0)
+    make_center_with_room(name="80202 Club", postal_code="80014", rank=0)
     assert names(Query="80202")[-1] == "80202 Club"
 
 
 def test_a_city_of_two_words_is_exact_among_other_words(names):
-    center_with_room(name="New York Style", rank=1)
-    center_with_room(name="Loft", city="New York", rank=2)
+    make_center_with_room(name="New York Style", rank=1)
+    make_center_with_room(name="Loft", city="New York", rank=2)
     assert names(Query="new york co") == ["Loft", "New York Style"]
 
 
 def test_nearest_first_where_a_place_is_given(names):
-    center_with_room(name="Far", latitude=39.9, rank=1)
-    center_with_room(name="Near", latitude=39.75, rank=2)
+    make_center_with_room(name="Far", latitude=39.9, rank=1)
+    make_center_with_room(name="Near", latitude=39.75, rank=2)
     assert names(**DENVER) == ["Near", "Far"]
     assert names(**DENVER, Query="denver") == ["Near", "Far"]
 
@@ -593,7 +597,7 @@ def test_nearest_first_where_a_place_is_given(names):
 def test_at_most_so_many_as_the_setting_says(names, settings):
     settings.SEARCH_MAX_RESULTS = 2
     for name in "CBA":
-        center_with_room(name=name)
+        make_center_with_room(name=name)
     assert names() == ["A", "B"]
 
 
@@ -634,11 +638,11 @@ def test_a_center_lists_only_the_rooms_that_meet_the_filters(search):
 
 def test_services_are_all_offered_by_the_center(filtered):
     coffee, screen = ServiceTypeFactory(), ServiceTypeFactory()
-    center = center_with_room(name="Both")
+    center = make_center_with_room(name="Both")
     ServiceFactory(center=center, resource_type=coffee)
     ServiceFactory(center=center, resource_type=coffee)
     ServiceFactory(center=center, resource_type=screen)
-    ServiceFactory(center=center_with_room(name="Coffee"), resource_type=coffee)
+    ServiceFactory(center=make_center_with_room(name="Coffee"), resource_type=coffee)
     retired = ServiceTypeFactory()
     ServiceFactory(center=center, resource_type=retired, is_active=False)
     assert filtered(ServiceIds=[coffee.pk]) == ["Both", "Coffee"]
@@ -650,23 +654,23 @@ def test_services_are_all_offered_by_the_center(filtered):
 
 def test_neighborhoods_any_of_them(filtered):
     one, other = NeighborhoodFactory(), NeighborhoodFactory()
-    center_with_room(name="One", neighborhood=one)
-    center_with_room(name="Other", neighborhood=other)
-    center_with_room(name="None")
+    make_center_with_room(name="One", neighborhood=one)
+    make_center_with_room(name="Other", neighborhood=other)
+    make_center_with_room(name="None")
     assert filtered(NeighborhoodIds=[one.pk]) == ["One"]
     assert filtered(NeighborhoodIds=[one.pk, other.pk]) == ["One", "Other"]
     assert filtered(NeighborhoodIds=[2_000_000_000]) == []
 
 
 def test_only_after_hours(filtered):
-    center_with_room(name="Day")
-    center_with_room(name="Night", is_after_hours_support_enabled=True)
+    make_center_with_room(name="Day")
+    make_center_with_room(name="Night", is_after_hours_support_enabled=True)
     assert filtered(OnlyAfterHours=True) == ["Night"]
     assert filtered(OnlyAfterHours=False) == ["Day", "Night"]
 
 
 def test_an_empty_list_is_no_filter_and_unknown_fields_are_ignored(filtered):
-    center_with_room(name="Center")
+    make_center_with_room(name="Center")
     empty = {"ResourceTypeIds": [], "ServiceIds": [], "NeighborhoodIds": []}
     assert filtered(**empty, CapacityLow=None) == ["Center"]
     assert filtered(_connector="OR", rooms__reservations__user__password__startswith="p") == [
@@ -688,7 +692,7 @@ def test_filter_options_are_those_before_the_filters(search):
     ServiceFactory(
         center=center, resource_type=ServiceTypeFactory(name="Keys", position=1, internal=True)
     )
-    center_with_room(city="Boston", neighborhood=NeighborhoodFactory(name="Back Bay"))
+    make_center_with_room(city="Boston", neighborhood=NeighborhoodFactory(name="Back Bay"))
 
     body = search(Query="denver", Filters={"CapacityLow": 1000}).json()
 
@@ -705,8 +709,8 @@ def test_filter_options_are_those_before_the_filters(search):
 
 def test_filter_options_look_beyond_the_most_results(search, settings):
     settings.SEARCH_MAX_RESULTS = 1
-    center_with_room()
-    center_with_room()
+    make_center_with_room()
+    make_center_with_room()
     body = search().json()
     assert len(body["Centers"]) == 1
     assert len(body["FilterOptions"]["RoomTypes"]) == 2
@@ -716,7 +720,7 @@ def test_filter_options_look_beyond_the_most_results(search, settings):
 
 
 def test_favorites_are_those_of_the_account(search, ada):
-    mine, theirs = center_with_room(name="A"), center_with_room(name="B")
+    mine, theirs = make_center_with_room(name="A"), make_center_with_room(name="B")
     FavoriteFactory(user=ada, center=mine)
     FavoriteFactory(user=UserFactory(), center=theirs)
     flags = [(c["IsFavorite"], c["IsNotFavorite"]) for c in search().json()["Centers"]]
@@ -724,9 +728,9 @@ def test_favorites_are_those_of_the_account(search, ada):
 
 
 def test_live_inventory_of_a_center_is_that_of_any_room(search):
-    center = center_with_room(name="A")
+    center = make_center_with_room(name="A")
     center.rooms.update(is_live_inventory=False)
-    mixed = center_with_room(name="B")
+    mixed = make_center_with_room(name="B")
     MeetingRoomFactory(center=mixed, is_live_inventory=False)
     assert [c["IsLiveInventory"] for c in search().json()["Centers"]] == [False, True]
 
@@ -742,7 +746,7 @@ def test_the_lowest_rate_of_a_center_is_the_lowest_entry_price_of_its_rooms(sear
 
 
 def furnished_center(index):
-    center = center_with_room(
+    center = make_center_with_room(
         name=f"Center {index:02}", neighborhood=NeighborhoodFactory(), latitude=39.7 + index / 1000
     )
     for _ in range(3):
@@ -781,9 +785,9 @@ def test_needs_a_token(client):
 def test_near_is_what_the_distance_says(transactional_places, spots, around, radius):
     from centers import geo
 
-    here = geo.Place(*around)
+    here = geo.Coordinates(*around)
     near = transactional_places(spots, here, radius)
-    miles = [geo.miles_between(here, geo.Place(*spot)) for spot in spots]
+    miles = [geo.calculate_distance_miles(here, geo.Coordinates(*spot)) for spot in spots]
     wanted = sorted(
         (distance, index) for index, distance in enumerate(miles) if distance < radius - 0.001
     )
@@ -803,18 +807,18 @@ def transactional_places():
             row = Center(
                 name=str(index), latitude=latitude, longitude=longitude, time_zone_id="UTC"
             )
-            row.derive()
+            row.update_search_columns()
             rows.append(row)
         Center.objects.all().delete()
         Center.objects.bulk_create(rows)
-        found = Center.objects.within(Circle.around(here, radius)).by_distance(here.vector)
+        found = Center.objects.within(SearchCircle.around(here, radius)).by_distance(here.vector)
         return [int(center.name) for center in found]
 
     return ask
 
 
 def test_no_room_seats_nobody(names):
-    center_with_room()
+    make_center_with_room()
     assert names(Filters={"CapacityHigh": 0}) == []
     assert names(**DENVER, RadiusInMiles=500, Filters={"CapacityHigh": 0}) == []
 
@@ -822,7 +826,9 @@ def test_no_room_seats_nobody(names):
 def test_a_large_circle_is_asked_from_its_middle(names, settings):
     """The nearest fill the page, whether the smaller circles hold enough or not."""
     for miles in (0, 10, 60, 130, 300, 450):
-        center_with_room(name=f"At {miles}", latitude=39.7392 - miles / 69.1, longitude=-104.9903)
+        make_center_with_room(
+            name=f"At {miles}", latitude=39.7392 - miles / 69.1, longitude=-104.9903
+        )
     expected = [f"At {miles}" for miles in (0, 10, 60, 130, 300, 450)]
     for limit in range(1, 7):
         settings.SEARCH_MAX_RESULTS = limit
@@ -832,7 +838,7 @@ def test_a_large_circle_is_asked_from_its_middle(names, settings):
 
 def test_options_are_the_same_whether_the_page_is_full_or_not(search, settings):
     for _ in range(3):
-        center = center_with_room(neighborhood=NeighborhoodFactory())
+        center = make_center_with_room(neighborhood=NeighborhoodFactory())
         ServiceFactory(center=center)
     options = search(**DENVER).json()["FilterOptions"]
     assert len(options["RoomTypes"]) == len(options["Services"]) == 3

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.factories_people import UserFactory, token_of
+from tests.factories_people import UserFactory, issue_token
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = pytest.mark.django_db
@@ -12,7 +12,7 @@ PATH = "/api/sign-out"
 
 def test_signs_this_one_device_out(client):
     ada = UserFactory()
-    here, there = token_of(ada), token_of(ada)
+    here, there = issue_token(ada), issue_token(ada)
 
     response = post(client, PATH, {"Token": here})
 
@@ -25,7 +25,7 @@ def test_signs_this_one_device_out(client):
 def test_as_csv_and_as_jsonp(client):
     ada = UserFactory()
 
-    answer = post_csv(client, PATH + ".csv", {"Token": token_of(ada)})
+    answer = post_csv(client, PATH + ".csv", {"Token": issue_token(ada)})
     assert table(answer) == [["Success"], ["true"]]
-    wrapped = post(client, PATH + "?callback=go", {"Token": token_of(ada)})
+    wrapped = post(client, PATH + "?callback=go", {"Token": issue_token(ada)})
     assert jsonp(wrapped, "go") == {"Success": True}

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.factories_people import SavedCardFactory, UserFactory, token_of
+from tests.factories_people import SavedCardFactory, UserFactory, issue_token
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = pytest.mark.django_db
@@ -19,7 +19,7 @@ def ada():
 
 @pytest.fixture
 def update(client, ada):
-    token = token_of(ada)
+    token = issue_token(ada)
     return lambda **fields: post(client, PATH, {"Token": token, **fields})
 
 
@@ -50,7 +50,7 @@ def test_changes_every_field(update, ada):
 
 
 def test_takes_and_gives_csv(client, ada):
-    row = {"Token": token_of(ada), "NewFirstName": "Augusta", "NewLastName": ""}
+    row = {"Token": issue_token(ada), "NewFirstName": "Augusta", "NewLastName": ""}
     response = post_csv(client, PATH + ".csv", row)
 
     assert table(response) == [
@@ -78,7 +78,7 @@ def test_takes_and_gives_csv(client, ada):
 
 
 def test_gives_jsonp(client, ada):
-    response = post(client, PATH + "?callback=go", {"Token": token_of(ada)})
+    response = post(client, PATH + "?callback=go", {"Token": issue_token(ada)})
 
     assert jsonp(response, "go")["UpdatedUserInfo"]["FirstName"] == "Ada"
 

@@ -4,13 +4,13 @@ import pytest
 
 from reservations.booking.drafts import apply_promo_code
 from reservations.models.status import Status
-from tests.factories_people import UserFactory, token_of
+from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import (
     NOW,
     AllowanceFactory,
     PromoCodeFactory,
     ReservationFactory,
-    draft,
+    make_draft,
 )
 from tests.http import jsonp, post, post_csv, table
 
@@ -26,7 +26,7 @@ def ada():
 
 @pytest.fixture
 def token(ada):
-    return token_of(ada)
+    return issue_token(ada)
 
 
 @pytest.fixture
@@ -42,7 +42,7 @@ def gift(ada):
 @pytest.fixture
 def drafted(ada, plan, gift):
     """Three hours for 75, the gift's."""
-    return draft(ada)
+    return make_draft(ada)
 
 
 @pytest.fixture
@@ -170,7 +170,7 @@ def test_only_on_a_new_reservation(choose, ada, status):
 
 
 def test_somebody_elses_is_not_found_like_one_that_does_not_exist(choose):
-    answers = [choose(ReservationId=pk) for pk in (draft().pk, 2**31 - 1)]
+    answers = [choose(ReservationId=pk) for pk in (make_draft().pk, 2**31 - 1)]
     assert {each.status_code for each in answers} == {404}
     assert answers[0].content == answers[1].content
 

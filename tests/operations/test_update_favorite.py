@@ -3,8 +3,8 @@
 import pytest
 
 from centers.models import Favorite
-from tests.factories_centers import CenterFactory, FavoriteFactory, center_with_room
-from tests.factories_people import UserFactory, token_of
+from tests.factories_centers import CenterFactory, FavoriteFactory, make_center_with_room
+from tests.factories_people import UserFactory, issue_token
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = pytest.mark.django_db
@@ -19,12 +19,12 @@ def ada():
 
 @pytest.fixture
 def call(client, ada):
-    token = token_of(ada)
+    token = issue_token(ada)
     return lambda **fields: post(client, PATH, {"Token": token, **fields})
 
 
 def test_puts_the_center_among_the_favorites(call, ada):
-    center = center_with_room(name="Glenarm", street2="Floor 2", promo_text="First hour free")
+    center = make_center_with_room(name="Glenarm", street2="Floor 2", promo_text="First hour free")
 
     response = call(CenterId=center.pk, IsFavorite=True)
 
@@ -84,7 +84,7 @@ def test_twice_is_harmless(call, is_favorite):
 
 
 def test_takes_and_gives_csv_and_jsonp(client, ada):
-    center, token = center_with_room(name="Glenarm"), token_of(ada)
+    center, token = make_center_with_room(name="Glenarm"), issue_token(ada)
     row = {"Token": token, "CenterId": center.pk, "IsFavorite": "TRUE"}
 
     header, line = table(post_csv(client, f"{PATH}.csv", row))

@@ -8,7 +8,7 @@ from django.db import connection
 
 from payments.gateways.sandbox_models import SandboxCard, SandboxFault
 from payments.models import SavedCard
-from tests.factories_people import SavedCardFactory, UserFactory, token_of
+from tests.factories_people import SavedCardFactory, UserFactory, issue_token
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = pytest.mark.django_db
@@ -48,7 +48,7 @@ def ada():
 
 @pytest.fixture
 def save(client, ada):
-    token = token_of(ada)
+    token = issue_token(ada)
 
     def call(**fields):
         return post(client, PATH, {"Token": token, "PaymentInfo": {**CARD, **fields}})
@@ -93,7 +93,7 @@ def test_saves_the_card_and_shows_what_may_be_seen_of_it(save, ada):
 
 def test_takes_and_gives_csv(client, ada):
     row = {
-        "Token": token_of(ada),
+        "Token": issue_token(ada),
         "PaymentInfo.FirstName": "Ada",
         "PaymentInfo.LastName": "Lovelace",
         "PaymentInfo.CreditCardNumber": "5555555555554444",
@@ -114,7 +114,7 @@ def test_takes_and_gives_csv(client, ada):
 
 
 def test_gives_jsonp(client, ada):
-    body = {"Token": token_of(ada), "PaymentInfo": CARD}
+    body = {"Token": issue_token(ada), "PaymentInfo": CARD}
 
     wrapped = jsonp(post(client, PATH + "?callback=go", body), "go")
     assert wrapped["UpdatedUserInfo"]["SavedPaymentInfo"]["CardType"] == "Visa"
@@ -273,7 +273,7 @@ def test_names_what_is_wrong_without_repeating_it(save, fields, details):
 
 
 def test_names_all_that_is_wrong_at_once(client, ada):
-    response = post(client, PATH, {"Token": token_of(ada), "PaymentInfo": {}})
+    response = post(client, PATH, {"Token": issue_token(ada), "PaymentInfo": {}})
 
     assert response.json()["Error"]["Details"].splitlines() == [
         "PaymentInfo.FirstName: The cardholder's name is needed.",
@@ -284,7 +284,7 @@ def test_names_all_that_is_wrong_at_once(client, ada):
 
 
 def test_payment_info_is_required(client, ada):
-    response = post(client, PATH, {"Token": token_of(ada)})
+    response = post(client, PATH, {"Token": issue_token(ada)})
 
     assert response.status_code == 400
     assert response.json()["Error"]["Details"] == "PaymentInfo: Required."

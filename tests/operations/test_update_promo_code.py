@@ -6,13 +6,13 @@ from decimal import Decimal
 import pytest
 
 from reservations.models.status import Status
-from tests.factories_people import UserFactory, token_of
+from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import (
     NOW,
-    AmountOffFactory,
+    AmountOffPromoCodeFactory,
     PromoCodeFactory,
     ReservationFactory,
-    draft,
+    make_draft,
 )
 from tests.http import jsonp, post, post_csv, table
 
@@ -32,12 +32,12 @@ def ada():
 
 @pytest.fixture
 def token(ada):
-    return token_of(ada)
+    return issue_token(ada)
 
 
 @pytest.fixture
 def drafted(ada):
-    return draft(ada)
+    return make_draft(ada)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def test_sets_the_code_and_shows_the_whole_reservation(apply, read):
 
 
 def test_takes_and_gives_csv_and_jsonp(client, token, drafted):
-    AmountOffFactory(code="OFF")
+    AmountOffPromoCodeFactory(code="OFF")
     body = {"Token": token, "ReservationId": drafted.pk, "PromoCode": " off "}
 
     header, row = table(post_csv(client, f"{PATH}.csv", body))
@@ -100,7 +100,7 @@ def test_takes_and_gives_csv_and_jsonp(client, token, drafted):
 
 def test_replaces_it(apply):
     PromoCodeFactory(code="TEN")
-    AmountOffFactory(code="OFF")
+    AmountOffPromoCodeFactory(code="OFF")
     apply("TEN")
     shown = apply("OFF").json()["UpdatedReservation"]
     assert (shown["Promotion"], shown["TotalCost"]) == ("OFF", 55)
@@ -186,7 +186,7 @@ def test_only_a_new_reservation_takes_one(apply, ada, status, code):
 
 
 def test_somebody_elses_is_not_found_like_one_that_does_not_exist(apply):
-    answers = [apply("TEN", ReservationId=pk) for pk in (draft().pk, 2**31 - 1)]
+    answers = [apply("TEN", ReservationId=pk) for pk in (make_draft().pk, 2**31 - 1)]
     assert {each.status_code for each in answers} == {404}
     assert answers[0].content == answers[1].content
 

@@ -42,7 +42,7 @@ def test_a_saved_card_shows_brand_and_last_four_and_no_reference(client):
 
 
 def test_payments_and_refunds_are_shown(client, captured):  # noqa: F811
-    refund = processing.open_refund(captured, amount=captured.amount, reason="Rain", now=NOW)
+    refund = processing.create_refund(captured, amount=captured.amount, reason="Rain", now=NOW)
 
     for page in (
         client.get(reverse("admin:payments_payment_changelist"), {"q": captured.reference}),
@@ -58,7 +58,7 @@ def test_payments_and_refunds_are_shown(client, captured):  # noqa: F811
 
 def test_nobody_changes_them_by_hand(client, captured):  # noqa: F811
     card = SavedCardFactory()
-    refund = processing.open_refund(captured, amount=captured.amount, reason="Rain", now=NOW)
+    refund = processing.create_refund(captured, amount=captured.amount, reason="Rain", now=NOW)
 
     for model, row in (("payment", captured), ("refund", refund), ("savedcard", card)):
         assert client.get(reverse(f"admin:payments_{model}_add")).status_code == 403
@@ -76,10 +76,10 @@ REFUNDS = "admin:payments_refund_changelist"
 @pytest.fixture
 def refused(captured):  # noqa: F811
     """Twenty of fifty that the gateway did not want to pay back."""
-    refund = processing.open_refund(captured, amount=Decimal("20.00"), reason="Rain", now=NOW)
+    refund = processing.create_refund(captured, amount=Decimal("20.00"), reason="Rain", now=NOW)
     SandboxPayment.objects.update(refunded=Decimal("50.00"))
     with pytest.raises(GatewayRefused):
-        processing.pay_back(refund, now=NOW)
+        processing.execute_refund(refund, now=NOW)
     SandboxPayment.objects.update(refunded=0)
     return refund
 
@@ -107,8 +107,8 @@ def test_a_refused_refund_is_tried_again_once(client, refused):
 
 
 def test_only_what_is_left_is_tried_again(client, refused, captured):  # noqa: F811
-    processing.pay_back(
-        processing.open_refund(captured, amount=Decimal("45.00"), reason="", now=NOW), now=NOW
+    processing.execute_refund(
+        processing.create_refund(captured, amount=Decimal("45.00"), reason="", now=NOW), now=NOW
     )
 
     assert "5.00 of payment" in act(client, "try_again", refused)
@@ -145,15 +145,15 @@ def test_what_was_given_back_another_way_is_settled_outside(client, refused, cap
     refund = Refund.objects.get()
     assert (refund.state, refund.reason) == ("outside", "Bank transfer 17 (Rain)")
     assert refund.done_at is not None
-    assert processing.refundable(captured) == 30
+    assert processing.get_refundable_amount(captured) == 30
     assert SandboxPayment.objects.get().refunded == 0
     assert told() == "Settled outside: Bank transfer 17"
     assert "not refused" in act(client, "try_again", refused)
 
 
 def test_a_payment_whose_rest_is_settled_outside_is_refunded(client, refused, captured):  # noqa: F811
-    rest = processing.open_refund(captured, amount=Decimal("30.00"), reason="", now=NOW)
-    processing.pay_back(rest, now=NOW)
+    rest = processing.create_refund(captured, amount=Decimal("30.00"), reason="", now=NOW)
+    processing.execute_refund(rest, now=NOW)
 
     act(client, "settle_outside", refused, confirmed="yes", reason="Cash")
 
@@ -162,7 +162,7 @@ def test_a_payment_whose_rest_is_settled_outside_is_refunded(client, refused, ca
 
 
 def test_what_others_gave_back_is_not_settled_outside_as_well(client, refused, captured):  # noqa: F811
-    processing.open_refund(captured, amount=Decimal("45.00"), reason="", now=NOW)
+    processing.create_refund(captured, amount=Decimal("45.00"), reason="", now=NOW)
 
     assert "Other refunds gave back" in act(
         client, "settle_outside", refused, confirmed="yes", reason="Cash"

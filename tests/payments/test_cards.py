@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from payments.cards import Brand, Card, Secret, brand_of, card_from
+from payments.cards import Card, CardBrand, Secret, detect_brand, parse_card
 from roombook.errors import InvalidRequest
 from roombook.luhn import passes_luhn
 
@@ -24,7 +24,7 @@ GOOD = {
 
 def problems(**fields):
     with pytest.raises(InvalidRequest) as refused:
-        card_from({**GOOD, **fields}, now=NOW)
+        parse_card({**GOOD, **fields}, now=NOW)
     return refused.value.fields
 
 
@@ -60,7 +60,7 @@ def with_check_digit(digits):
 )
 def test_brands(number, brand):
     assert passes_luhn(number)
-    assert brand_of(number) == brand
+    assert detect_brand(number) == brand
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_brands(number, brand):
     ],
 )
 def test_other_numbers_are_of_no_brand(number):
-    assert brand_of(number) is None
+    assert detect_brand(number) is None
 
 
 @given(st.text("0123456789", min_size=11, max_size=18))
@@ -93,14 +93,14 @@ def test_one_wrong_digit_never_passes(digits):
 def test_whatever_is_typed_is_a_card_or_a_named_problem(text):
     named = set()
     try:
-        assert card_from({**GOOD, "credit_card_number": text}, now=NOW).brand in Brand
+        assert parse_card({**GOOD, "credit_card_number": text}, now=NOW).brand in CardBrand
     except InvalidRequest as error:
         named = set(error.fields)
     assert named <= {"payment_info.credit_card_number", "payment_info.security_code"}
 
 
 def test_keeps_what_a_receipt_shows():
-    card = card_from({**GOOD, "company_name": " Engines "}, now=NOW)
+    card = parse_card({**GOOD, "company_name": " Engines "}, now=NOW)
 
     assert card.number == "4242424242424242"
     assert (card.brand, card.last4, card.has_cvv) == ("Visa", "4242", True)
@@ -109,13 +109,13 @@ def test_keeps_what_a_receipt_shows():
 
 
 def test_the_code_may_be_left_out():
-    assert not card_from({**GOOD, "security_code": " "}, now=NOW).has_cvv
-    assert not card_from({**GOOD, "security_code": None}, now=NOW).has_cvv
+    assert not parse_card({**GOOD, "security_code": " "}, now=NOW).has_cvv
+    assert not parse_card({**GOOD, "security_code": None}, now=NOW).has_cvv
 
 
 def test_american_express_has_four_digits():
     amex = {**GOOD, "credit_card_number": "378282246310005"}
-    assert card_from({**amex, "security_code": "1234"}, now=NOW).has_cvv
+    assert parse_card({**amex, "security_code": "1234"}, now=NOW).has_cvv
     assert problems(credit_card_number="378282246310005") == {
         "payment_info.security_code": "The security code has 4 digits."
     }
@@ -129,7 +129,7 @@ def test_a_card_is_good_to_the_end_of_its_month():
         datetime(2027, 3, 1, tzinfo=east),
         datetime(2027, 3, 31, 23, tzinfo=west),
     ]:
-        card = card_from({**GOOD, "expiration_date": good}, now=NOW)
+        card = parse_card({**GOOD, "expiration_date": good}, now=NOW)
         assert (card.exp_year, card.exp_month) == (2027, 3)
     late = datetime(2027, 2, 28, 23, 59, tzinfo=UTC)
     assert problems(expiration_date=late) == {
@@ -163,7 +163,7 @@ def test_every_problem_is_named_and_no_value_repeated():
 
 
 def test_shows_neither_number_nor_code():
-    card = card_from({**GOOD, "security_code": "987"}, now=NOW)
+    card = parse_card({**GOOD, "security_code": "987"}, now=NOW)
 
     for text in (repr(card), str(card), f"{card}", repr([card.number, card.security_code])):
         assert "4242424242424242" not in text
@@ -185,7 +185,7 @@ def test_a_secret_is_text_that_does_not_show_itself():
 
 
 def test_a_card_cannot_be_changed():
-    card = card_from(GOOD, now=NOW)
+    card = parse_card(GOOD, now=NOW)
     with pytest.raises(AttributeError):
         card.number = "5555555555554444"
     assert isinstance(card, Card)

@@ -6,20 +6,20 @@ from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
 from reservations.booking import checkout
 from reservations.models import Reservation
-from reservations.models.status import HOLDING, Status
-from tests.factories_reservations import NOW, requested
+from reservations.models.status import HOLDING_STATUSES, Status
+from tests.factories_reservations import NOW, make_pending_booking
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("status", [Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW])
 def test_money_that_a_booking_reserved_is_taken_even_when_the_meeting_is_over(status):
-    reservation = requested()
+    reservation = make_pending_booking()
     Reservation.objects.filter(pk=reservation.pk).update(
-        status=status, holds_slot=status in HOLDING
+        status=status, holds_slot=status in HOLDING_STATUSES
     )
 
-    payment = checkout.settle_dues(Payment.objects.get(), now=NOW)
+    payment = checkout.fulfil_obligations(Payment.objects.get(), now=NOW)
 
     assert payment.state == "captured"
     assert SandboxPayment.objects.get().captures == 1

@@ -9,11 +9,11 @@ import pytest
 from django.db import transaction
 
 from payments import gateways
-from payments.cards import card_from
+from payments.cards import parse_card
 from payments.gateways import declines
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from roombook.errors import CardDeclined, ServiceUnavailable
-from tests.together import together
+from tests.together import run_concurrently
 
 NOW = datetime(2027, 3, 15, 12, 0, tzinfo=UTC)
 TEN = Decimal("10.00")
@@ -22,11 +22,11 @@ DECLINED = "4000000000000002"
 
 @pytest.fixture
 def gateway(books):
-    return gateways.current()
+    return gateways.get_current_gateway()
 
 
 def card(number="4242424242424242"):
-    return card_from(
+    return parse_card(
         {
             "first_name": "Ada",
             "last_name": "Lovelace",
@@ -50,7 +50,7 @@ def authorize(gateway, key, source=None, amount=TEN):
 
 
 def test_is_found_by_name_and_moves_no_real_money(gateway):
-    assert type(gateways.named(gateway.name)) is type(gateway)
+    assert type(gateways.get_gateway(gateway.name)) is type(gateway)
     assert not gateway.is_live
 
 
@@ -71,7 +71,7 @@ def test_authorize_capture_refund(gateway, books):
     assert (part.state, part.refunded, part.refunds) == ("captured", 4, {refund: Decimal("4.00")})
     rest = gateway.refund(key=key, refund_key=uuid4(), amount=Decimal("6.00"))
     assert (rest.state, rest.refunded) == ("refunded", TEN)
-    assert gateway.lookup(key) == rest
+    assert gateway.find_payment(key) == rest
     assert books.given_back(key) == TEN
 
 
@@ -96,7 +96,7 @@ def test_a_declined_key_is_not_tried_with_another_card(gateway):
     assert authorize(gateway, key, card(DECLINED)).state == "declined"
 
     assert authorize(gateway, key).state == "declined"
-    assert gateway.lookup(key).message == declines.DECLINED
+    assert gateway.find_payment(key).message == declines.DECLINED
 
 
 def test_a_key_stands_for_one_amount(gateway, books):
@@ -120,16 +120,16 @@ def test_voiding_lets_go(gateway, books):
     assert gateway.void(key).state == "voided"
     assert gateway.capture(key).state == "voided"
     assert authorize(gateway, key).state == "voided"
-    assert gateway.lookup(key).captured == 0
+    assert gateway.find_payment(key).captured == 0
     assert books.captures(key) == 0
 
 
 def test_voiding_an_unknown_key_fences_it_off(gateway, books):
     key = uuid4()
-    assert gateway.lookup(key) is None
+    assert gateway.find_payment(key) is None
 
     assert gateway.void(key).state == "voided"
-    assert gateway.lookup(key).state == "voided"
+    assert gateway.find_payment(key).state == "voided"
 
     late = authorize(gateway, key)
     assert (late.state, late.amount) == ("voided", 0)
@@ -189,9 +189,9 @@ def test_an_unknown_key_is_neither_captured_nor_refunded(gateway):
     ],
 )
 def test_good_cards(gateway, number, brand):
-    gateway.check(card(number))
-    reference = gateway.store(card(number), customer="1")
-    gateway.check(reference)
+    gateway.check_card(card(number))
+    reference = gateway.store_card(card(number), customer="1")
+    gateway.check_card(reference)
 
     for source in (card(number), reference):
         outcome = authorize(gateway, uuid4(), source)
@@ -204,7 +204,7 @@ def test_good_cards(gateway, number, brand):
         ("4000000000000002", declines.DECLINED),
         ("4000000000009995", declines.INSUFFICIENT_FUNDS),
         ("4000000000000069", declines.EXPIRED),
-        ("4000000000000127", declines.WRONG_CODE),
+        ("4000000000000127", declines.WRONG_SECURITY_CODE),
         ("4000000000000119", declines.PROCESSING_ERROR),
         ("4000000000006975", declines.OVER_LIMIT),
         # Whoever holds one of these must not learn what is known of it.
@@ -218,12 +218,12 @@ def test_bad_cards(gateway, number, words):
     outcome = authorize(gateway, key, card(number))
     assert (outcome.state, outcome.message) == ("declined", words)
     assert outcome.last4 == number[-4:]
-    assert gateway.lookup(key) == outcome
+    assert gateway.find_payment(key) == outcome
 
     with pytest.raises(CardDeclined, match=words):
-        gateway.check(card(number))
+        gateway.check_card(card(number))
     with pytest.raises(CardDeclined, match=words):
-        gateway.store(card(number), customer="1")
+        gateway.store_card(card(number), customer="1")
 
 
 def test_a_card_that_is_no_test_card_is_declined_and_told_why(gateway):
@@ -232,7 +232,7 @@ def test_a_card_that_is_no_test_card_is_declined_and_told_why(gateway):
     assert outcome.state == "declined"
     assert "takes only test cards" in outcome.message
     with pytest.raises(CardDeclined, match="takes only test cards"):
-        gateway.check(card("4111111111111111"))
+        gateway.check_card(card("4111111111111111"))
 
 
 @pytest.mark.parametrize(
@@ -244,35 +244,35 @@ def test_a_card_that_is_no_test_card_is_declined_and_told_why(gateway):
     ],
 )
 def test_cards_that_can_be_kept_and_not_charged(gateway, books, number, words):
-    reference = gateway.store(card(number), customer="1")
+    reference = gateway.store_card(card(number), customer="1")
 
     for source in (card(number), reference):
         key = uuid4()
         outcome = authorize(gateway, key, source)
         assert (outcome.state, outcome.message) == ("declined", words)
-        again = gateway.lookup(key)
+        again = gateway.find_payment(key)
         assert (again.state, again.message) == ("declined", words)
         assert gateway.void(key).state == "declined"
         with pytest.raises(CardDeclined, match=words):
-            gateway.check(source)
+            gateway.check_card(source)
         assert books.captures(key) == 0
 
 
 def test_a_forgotten_card_is_declined(gateway):
-    reference = gateway.store(card(), customer="1")
-    gateway.forget(reference)
-    gateway.forget(reference)
-    gateway.forget("never there")
+    reference = gateway.store_card(card(), customer="1")
+    gateway.delete_card(reference)
+    gateway.delete_card(reference)
+    gateway.delete_card("never there")
 
     for gone in (reference, "never there"):
         outcome = authorize(gateway, uuid4(), gone)
         assert (outcome.state, outcome.message) == ("declined", declines.UNKNOWN_CARD)
         with pytest.raises(CardDeclined, match="no longer known"):
-            gateway.check(gone)
+            gateway.check_card(gone)
 
 
 def test_checking_a_card_leaves_nothing_behind(gateway, books):
-    gateway.check(card())
+    gateway.check_card(card())
 
     if gateway.name == "stripe":
         assert [each["status"] for each in books.server.intents] == ["canceled"]
@@ -304,7 +304,7 @@ def test_a_fault_of_authorize_is_settled_by_asking_or_by_fencing(gateway, books,
     assert isinstance(error.value, ServiceUnavailable)
 
     was_done = kind in {"timeout_after", "reset"}
-    found = gateway.lookup(key)
+    found = gateway.find_payment(key)
     assert (found is not None) is was_done
     if found:
         assert found.state == "authorized"
@@ -347,12 +347,12 @@ def test_a_fault_of_what_follows_is_settled_by_repeating_it(gateway, books, oper
 def test_a_fault_of_what_moves_no_money_is_told(gateway, books, operation, kind):
     key = uuid4()
     authorize(gateway, key)
-    reference = gateway.store(card(), customer="1")
+    reference = gateway.store_card(card(), customer="1")
     calls = {
-        "store": lambda: gateway.store(card(), customer="1"),
-        "check": lambda: gateway.check(card()),
-        "forget": lambda: gateway.forget(reference),
-        "lookup": lambda: gateway.lookup(key),
+        "store": lambda: gateway.store_card(card(), customer="1"),
+        "check": lambda: gateway.check_card(card()),
+        "forget": lambda: gateway.delete_card(reference),
+        "lookup": lambda: gateway.find_payment(key),
     }
     books.fail(operation, kind)
     with pytest.raises(GatewayUnavailable):
@@ -362,14 +362,14 @@ def test_a_fault_of_what_moves_no_money_is_told(gateway, books, operation, kind)
 
 def test_is_never_asked_while_a_transaction_is_open(gateway):
     calls = [
-        lambda: gateway.lookup(uuid4()),
+        lambda: gateway.find_payment(uuid4()),
         lambda: gateway.void(uuid4()),
         lambda: gateway.capture(uuid4()),
         lambda: gateway.refund(key=uuid4(), refund_key=uuid4(), amount=TEN),
         lambda: authorize(gateway, uuid4()),
-        lambda: gateway.store(card(), customer="1"),
-        lambda: gateway.forget("x"),
-        lambda: gateway.check(card()),
+        lambda: gateway.store_card(card(), customer="1"),
+        lambda: gateway.delete_card("x"),
+        lambda: gateway.check_card(card()),
     ]
     for call in calls:
         with transaction.atomic(), pytest.raises(RuntimeError):
@@ -388,23 +388,23 @@ LOSERS = (GatewayRefused, GatewayUnavailable)
 class TestManyAtOnce:
     def test_one_key_is_one_payment_and_one_capture(self, gateway, books):
         key = uuid4()
-        together([lambda: authorize(gateway, key).state] * 8, losers=LOSERS)
-        state = gateway.lookup(key).state
+        run_concurrently([lambda: authorize(gateway, key).state] * 8, losers=LOSERS)
+        state = gateway.find_payment(key).state
         # Rivals with the same key exist in no checkout; if they did, money is reserved once or not.
         assert state in {"authorized", "voided"}
         if state == "authorized":
-            states = together([lambda: gateway.capture(key).state] * 8, losers=LOSERS)
+            states = run_concurrently([lambda: gateway.capture(key).state] * 8, losers=LOSERS)
             assert set(states) == {"captured"}
             assert books.captures(key) == 1
 
     @pytest.mark.parametrize("key", [UUID(int=n) for n in range(1, 6)], ids=int)
     def test_a_fence_and_a_late_authorize_never_both_win(self, gateway, books, key):
-        together(
+        run_concurrently(
             [lambda: authorize(gateway, key).state, lambda: gateway.void(key).state], losers=LOSERS
         )
 
         # Whoever came first: nothing is held any more, and nothing can be.
-        assert gateway.lookup(key).state == "voided"
+        assert gateway.find_payment(key).state == "voided"
         assert gateway.capture(key).state == "voided"
         assert books.captures(key) == 0
 
@@ -412,7 +412,7 @@ class TestManyAtOnce:
     def test_void_and_capture_never_both_win(self, gateway, books, key):
         authorize(gateway, key)
 
-        states = together(
+        states = run_concurrently(
             [lambda: gateway.capture(key).state, lambda: gateway.void(key).state], losers=LOSERS
         )
 
@@ -427,6 +427,6 @@ class TestManyAtOnce:
         def refund():
             return gateway.refund(key=key, refund_key=refund_key, amount=Decimal("3.00")).refunded
 
-        answers = set(together([refund] * 8, losers=LOSERS))
+        answers = set(run_concurrently([refund] * 8, losers=LOSERS))
         assert answers <= {Decimal("3.00"), "GatewayUnavailable"}
         assert books.given_back(key) == Decimal("3.00")

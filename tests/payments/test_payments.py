@@ -10,7 +10,7 @@ from payments import gateways, processing
 from payments.cards import Card
 from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
 from payments.gateways.sandbox_models import SandboxCard, SandboxFault, SandboxPayment
-from payments.models import IllegalMove, Payment, Refund, SavedCard
+from payments.models import InvalidPaymentTransition, Payment, Refund, SavedCard
 from reservations.models import Reservation
 from roombook.errors import CardDeclined, InvalidRequest, NoSavedCard
 from tests.factories_centers import MeetingRoomFactory
@@ -51,11 +51,11 @@ def reservation(ada):
 @pytest.fixture
 def start(reservation):
     def start(amount="50.00"):
-        return processing.open_payment(
+        return processing.create_payment(
             reservation_id=reservation.pk,
             amount=Decimal(amount),
             currency="USD",
-            gateway=gateways.current(),
+            gateway=gateways.get_current_gateway(),
             now=NOW,
             lease=MINUTE,
         )
@@ -64,17 +64,19 @@ def start(reservation):
 
 
 def card(ada, **fields):
-    return processing.card_source(ada, use_saved=False, payment_info={**INFO, **fields}, now=NOW)
+    return processing.get_payment_source(
+        ada, use_saved=False, payment_info={**INFO, **fields}, now=NOW
+    )
 
 
 def authorized(payment, ada):
-    outcome = processing.authorize(payment, card(ada), description="Reservation 1")
-    return processing.record(payment, outcome, now=NOW + MINUTE)
+    outcome = processing.authorize_payment(payment, card(ada), description="Reservation 1")
+    return processing.record_gateway_result(payment, outcome, now=NOW + MINUTE)
 
 
 @pytest.fixture
 def captured(start, ada):
-    return processing.capture(authorized(start(), ada), now=NOW + 2 * MINUTE)
+    return processing.capture_payment(authorized(start(), ada), now=NOW + 2 * MINUTE)
 
 
 # --- Paying --------------------------------------------------------------------------------------
@@ -91,7 +93,7 @@ def test_start_authorize_record_capture(start, ada):
     assert payment.reference
     assert SandboxPayment.objects.get().key == payment.key
 
-    payment = processing.capture(payment, now=NOW + 2 * MINUTE)
+    payment = processing.capture_payment(payment, now=NOW + 2 * MINUTE)
     assert (payment.state, payment.captured_at) == ("captured", NOW + 2 * MINUTE)
 
 
@@ -107,15 +109,15 @@ def test_a_second_one_is_impossible_while_one_is_open(start, ada):
         if first.state == "started":
             first = authorized(first, ada)
         elif first.state == "authorized":
-            first = processing.capture(first, now=NOW)
+            first = processing.capture_payment(first, now=NOW)
 
 
 def test_after_a_decline_another_may_follow(start, ada):
     first = start()
-    outcome = processing.authorize(
+    outcome = processing.authorize_payment(
         first, card(ada, credit_card_number="4000000000009995"), description=""
     )
-    first = processing.record(first, outcome, now=NOW)
+    first = processing.record_gateway_result(first, outcome, now=NOW)
 
     assert (first.state, first.settled_at) == ("declined", NOW)
     assert "insufficient funds" in first.message
@@ -124,25 +126,25 @@ def test_after_a_decline_another_may_follow(start, ada):
 
 def test_repeated_and_overtaken_news_change_nothing(start, ada):
     payment = start()
-    held = processing.authorize(payment, card(ada), description="")
-    payment = processing.record(payment, held, now=NOW)
-    assert processing.record(payment, held, now=NOW + MINUTE).authorized_at == NOW
+    held = processing.authorize_payment(payment, card(ada), description="")
+    payment = processing.record_gateway_result(payment, held, now=NOW)
+    assert processing.record_gateway_result(payment, held, now=NOW + MINUTE).authorized_at == NOW
 
-    payment = processing.capture(payment, now=NOW)
-    assert processing.record(payment, held, now=NOW + MINUTE).state == "captured"
-    assert processing.capture(payment, now=NOW + MINUTE).captured_at == NOW
+    payment = processing.capture_payment(payment, now=NOW)
+    assert processing.record_gateway_result(payment, held, now=NOW + MINUTE).state == "captured"
+    assert processing.capture_payment(payment, now=NOW + MINUTE).captured_at == NOW
 
 
 def test_news_that_contradict_our_books_are_not_believed(start, ada):
     payment = start()
     cheaper = GatewayPayment(state="authorized", reference="x", amount=Decimal("5.00"))
-    with pytest.raises(IllegalMove):
-        processing.record(payment, cheaper, now=NOW)
+    with pytest.raises(InvalidPaymentTransition):
+        processing.record_gateway_result(payment, cheaper, now=NOW)
 
-    processing.void(payment, now=NOW)
+    processing.void_payment(payment, now=NOW)
     charged = GatewayPayment(state="captured", reference="x", amount=Decimal("50.00"))
-    with pytest.raises(IllegalMove):
-        processing.record(payment, charged, now=NOW)
+    with pytest.raises(InvalidPaymentTransition):
+        processing.record_gateway_result(payment, charged, now=NOW)
     payment.refresh_from_db()
     assert payment.state == "voided"
 
@@ -151,29 +153,34 @@ def test_whoever_finds_out_settles_what_was_in_doubt(start, ada):
     payment = start()
     SandboxFault.objects.create(operation="authorize", kind="timeout_after", times=1)
     with pytest.raises(GatewayUnavailable):
-        processing.authorize(payment, card(ada), description="")
+        processing.authorize_payment(payment, card(ada), description="")
 
     assert list(Payment.objects.in_doubt(NOW)) == []
     assert list(Payment.objects.in_doubt(NOW + MINUTE)) == [payment]
-    assert processing.find_out(payment).state == "authorized"
+    assert processing.fetch_gateway_status(payment).state == "authorized"
 
 
 def test_what_the_gateway_never_heard_of_is_fenced_off(start, ada):
     payment = start()
     SandboxFault.objects.create(operation="authorize", kind="timeout_before", times=1)
     with pytest.raises(GatewayUnavailable):
-        processing.authorize(payment, card(ada), description="")
+        processing.authorize_payment(payment, card(ada), description="")
 
-    assert processing.record(payment, processing.find_out(payment), now=NOW).state == "voided"
+    assert (
+        processing.record_gateway_result(
+            payment, processing.fetch_gateway_status(payment), now=NOW
+        ).state
+        == "voided"
+    )
     # The slow worker comes back: too late.
-    assert processing.authorize(payment, card(ada), description="").state == "voided"
+    assert processing.authorize_payment(payment, card(ada), description="").state == "voided"
 
 
 def test_a_lapsed_authorization_is_found_out_at_capture(start, ada):
     payment = authorized(start(), ada)
     SandboxPayment.objects.update(state="voided")
 
-    payment = processing.capture(payment, now=NOW)
+    payment = processing.capture_payment(payment, now=NOW)
 
     assert (payment.state, payment.settled_at) == ("voided", NOW)
 
@@ -197,22 +204,27 @@ def test_the_database_refuses_what_cannot_be(start, name, fields):
 
 
 def test_gives_money_back_once(captured):
-    refund = processing.open_refund(captured, amount=Decimal("20.00"), reason="Rain", now=NOW)
-    assert (refund.state, processing.refundable(captured)) == ("started", Decimal("30.00"))
+    refund = processing.create_refund(captured, amount=Decimal("20.00"), reason="Rain", now=NOW)
+    assert (refund.state, processing.get_refundable_amount(captured)) == (
+        "started",
+        Decimal("30.00"),
+    )
 
     for _ in range(2):
-        refund = processing.pay_back(refund, now=NOW + MINUTE)
+        refund = processing.execute_refund(refund, now=NOW + MINUTE)
     assert (refund.state, refund.done_at) == ("done", NOW + MINUTE)
     captured.refresh_from_db()
     assert captured.state == "captured"
     assert SandboxPayment.objects.get().refunded == Decimal("20.00")
-    assert processing.refunded(Payment.objects.filter(pk=captured.pk)) == Decimal("20.00")
+    assert processing.get_refunded_amount(Payment.objects.filter(pk=captured.pk)) == Decimal(
+        "20.00"
+    )
 
 
 def test_is_refunded_when_all_is_given_back(captured):
     for amount in ("20.00", "30.00"):
-        refund = processing.open_refund(captured, amount=Decimal(amount), reason="", now=NOW)
-        processing.pay_back(refund, now=NOW)
+        refund = processing.create_refund(captured, amount=Decimal(amount), reason="", now=NOW)
+        processing.execute_refund(refund, now=NOW)
 
     captured.refresh_from_db()
     assert (captured.state, captured.settled_at) == ("refunded", NOW)
@@ -221,45 +233,45 @@ def test_is_refunded_when_all_is_given_back(captured):
 
 @pytest.mark.parametrize("amount", ["0", "-1.00", "30.01"])
 def test_never_gives_back_more_than_is_left(captured, amount):
-    processing.open_refund(captured, amount=Decimal("20.00"), reason="", now=NOW)
-    with pytest.raises(IllegalMove):
-        processing.open_refund(captured, amount=Decimal(amount), reason="", now=NOW)
+    processing.create_refund(captured, amount=Decimal("20.00"), reason="", now=NOW)
+    with pytest.raises(InvalidPaymentTransition):
+        processing.create_refund(captured, amount=Decimal(amount), reason="", now=NOW)
     assert Refund.objects.count() == 1
 
 
 def test_only_what_was_taken_is_given_back(start, ada):
     payment = authorized(start(), ada)
-    with pytest.raises(IllegalMove):
-        processing.open_refund(payment, amount=Decimal("1.00"), reason="", now=NOW)
+    with pytest.raises(InvalidPaymentTransition):
+        processing.create_refund(payment, amount=Decimal("1.00"), reason="", now=NOW)
 
 
 def test_a_refund_in_doubt_is_repeated_and_paid_once(captured):
-    refund = processing.open_refund(captured, amount=Decimal("50.00"), reason="", now=NOW)
+    refund = processing.create_refund(captured, amount=Decimal("50.00"), reason="", now=NOW)
     SandboxFault.objects.create(operation="refund", kind="timeout_after", times=1)
     with pytest.raises(GatewayUnavailable):
-        processing.pay_back(refund, now=NOW)
+        processing.execute_refund(refund, now=NOW)
     refund.refresh_from_db()
     assert refund.state == "started"
 
-    assert processing.pay_back(refund, now=NOW).state == "done"
+    assert processing.execute_refund(refund, now=NOW).state == "done"
     assert SandboxPayment.objects.get().refunded == Decimal("50.00")
 
 
 def test_a_refund_that_the_gateway_refuses_is_kept_for_a_person(captured):
-    refund = processing.open_refund(captured, amount=Decimal("50.00"), reason="", now=NOW)
+    refund = processing.create_refund(captured, amount=Decimal("50.00"), reason="", now=NOW)
     SandboxPayment.objects.update(state="refunded", refunded=Decimal("50.00"))
 
     with pytest.raises(GatewayRefused):
-        processing.pay_back(refund, now=NOW)
+        processing.execute_refund(refund, now=NOW)
     refund.refresh_from_db()
     assert refund.state == "refused"
-    assert processing.refunded(Payment.objects.filter(pk=captured.pk)) == 0
+    assert processing.get_refunded_amount(Payment.objects.filter(pk=captured.pk)) == 0
 
 
 def test_a_refund_ends_no_earlier_than_it_began_whatever_the_clocks_say(captured):
-    refund = processing.open_refund(captured, amount=Decimal("50.00"), reason="", now=NOW)
+    refund = processing.create_refund(captured, amount=Decimal("50.00"), reason="", now=NOW)
 
-    assert processing.pay_back(refund, now=NOW - MINUTE).done_at == NOW
+    assert processing.execute_refund(refund, now=NOW - MINUTE).done_at == NOW
     captured.refresh_from_db()
     assert captured.state == "refunded"
 
@@ -270,7 +282,7 @@ def test_a_refund_ends_no_earlier_than_it_began_whatever_the_clocks_say(captured
 def test_the_saved_card_or_the_one_supplied(ada):
     saved = SavedCardFactory(user=ada)
 
-    assert processing.card_source(ada, use_saved=True, payment_info=None, now=NOW) == saved
+    assert processing.get_payment_source(ada, use_saved=True, payment_info=None, now=NOW) == saved
     assert isinstance(card(ada), Card)
 
 
@@ -278,13 +290,13 @@ def test_the_saved_card_or_the_one_supplied(ada):
 def test_not_both_and_not_neither(ada, use_saved, info):
     SavedCardFactory(user=ada)
     with pytest.raises(InvalidRequest) as refused:
-        processing.card_source(ada, use_saved=use_saved, payment_info=info, now=NOW)
+        processing.get_payment_source(ada, use_saved=use_saved, payment_info=info, now=NOW)
     assert set(refused.value.fields) == {"payment_info"}
 
 
 def test_a_saved_card_that_cannot_be_used(ada):
     def use_saved():
-        processing.card_source(ada, use_saved=True, payment_info=None, now=NOW)
+        processing.get_payment_source(ada, use_saved=True, payment_info=None, now=NOW)
 
     with pytest.raises(NoSavedCard):
         use_saved()
@@ -302,7 +314,7 @@ def test_a_saved_card_that_cannot_be_used(ada):
 
 def test_pays_with_the_saved_card(start, ada):
     payment = start()
-    outcome = processing.authorize(payment, SavedCardFactory(user=ada), description="")
+    outcome = processing.authorize_payment(payment, SavedCardFactory(user=ada), description="")
     assert outcome.state == "authorized"
 
 

@@ -10,9 +10,9 @@ from uuid import uuid4
 import pytest
 
 from payments import gateways
-from payments.cards import card_from
+from payments.cards import parse_card
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
-from payments.gateways.sandbox import MESSAGES, OUTCOMES, SUCCEEDS
+from payments.gateways.sandbox import DECLINE_MESSAGES, OUTCOMES, SUCCEEDS
 from payments.gateways.sandbox_models import (
     FaultKind,
     SandboxCard,
@@ -20,7 +20,7 @@ from payments.gateways.sandbox_models import (
     SandboxPayment,
 )
 from roombook.errors import CardDeclined, ServiceUnavailable
-from tests.together import together
+from tests.together import run_concurrently
 
 pytestmark = pytest.mark.django_db
 
@@ -30,11 +30,11 @@ TEN = Decimal("10.00")
 
 @pytest.fixture
 def gateway():
-    return gateways.current()
+    return gateways.get_current_gateway()
 
 
 def card(number="4242424242424242"):
-    return card_from(
+    return parse_card(
         {
             "first_name": "Ada",
             "last_name": "Lovelace",
@@ -60,9 +60,9 @@ def authorize(gateway, key, source=None, amount=TEN):
 
 @pytest.mark.parametrize("number", [n for n, outcome in OUTCOMES.items() if outcome == SUCCEEDS])
 def test_good_test_cards(gateway, number):
-    gateway.check(card(number))
-    reference = gateway.store(card(number), customer="1")
-    gateway.check(reference)
+    gateway.check_card(card(number))
+    reference = gateway.store_card(card(number), customer="1")
+    gateway.check_card(reference)
 
     assert authorize(gateway, uuid4(), card(number)).state == "authorized"
     assert authorize(gateway, uuid4(), reference).state == "authorized"
@@ -89,18 +89,18 @@ def test_bad_test_cards(gateway, number, words):
     assert outcome.last4 == number[-4:]
 
     with pytest.raises(CardDeclined, match=words):
-        gateway.check(card(number))
+        gateway.check_card(card(number))
     with pytest.raises(CardDeclined, match=words):
-        gateway.store(card(number), customer="1")
+        gateway.store_card(card(number), customer="1")
     assert not SandboxCard.objects.exists()
 
 
 def test_every_outcome_has_its_words():
-    assert set(OUTCOMES.values()) - {SUCCEEDS} <= set(MESSAGES)
+    assert set(OUTCOMES.values()) - {SUCCEEDS} <= set(DECLINE_MESSAGES)
 
 
 def test_keeps_no_number_and_no_code(gateway):
-    reference = gateway.store(replace(card(), security_code="987"), customer="1")
+    reference = gateway.store_card(replace(card(), security_code="987"), customer="1")
     authorize(gateway, uuid4(), card())
 
     kept = SandboxCard.objects.get(reference=reference)
@@ -129,7 +129,7 @@ def test_a_fault_hides_whether_it_was_done(gateway, kind, was_done):
         authorize(gateway, key)
     assert isinstance(error.value, ServiceUnavailable)
 
-    assert (gateway.lookup(key) is not None) is was_done
+    assert (gateway.find_payment(key) is not None) is was_done
     # Once only; repeating settles it.
     assert authorize(gateway, key).state == "authorized"
 
@@ -170,7 +170,7 @@ class TestManyAtOnce:
             gateway.refund(key=key, refund_key=uuid4(), amount=Decimal("3.00"))
             return "refunded"
 
-        answers = Counter(together([refund] * 12, losers=(GatewayRefused,)))
+        answers = Counter(run_concurrently([refund] * 12, losers=(GatewayRefused,)))
         assert answers == {"refunded": 3, "GatewayRefused": 9}
         assert SandboxPayment.objects.get().refunded == Decimal("9.00")
 
@@ -178,8 +178,8 @@ class TestManyAtOnce:
         SandboxFault.objects.create(operation="lookup", kind=FaultKind.ERROR, times=3)
 
         def look():
-            gateway.lookup(uuid4())
+            gateway.find_payment(uuid4())
             return "answer"
 
-        answers = Counter(together([look] * 12, losers=(GatewayUnavailable,)))
+        answers = Counter(run_concurrently([look] * 12, losers=(GatewayUnavailable,)))
         assert answers == {"GatewayUnavailable": 3, "answer": 9}

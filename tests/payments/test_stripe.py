@@ -17,8 +17,8 @@ from payments.gateways import declines
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.gateways.stripe import client
 from payments.gateways.stripe import gateway as stripe_module
-from payments.gateways.stripe.client import from_minor, to_minor, words_for
-from payments.gateways.stripe.gateway import StripeGateway, billing_address
+from payments.gateways.stripe.client import from_minor_units, get_decline_message, to_minor_units
+from payments.gateways.stripe.gateway import StripeGateway, to_stripe_address
 from payments.gateways.stripe_models import StripeCustomer, StripePayment
 from roombook.errors import CardDeclined
 from tests.payments.test_gateways import authorize, card
@@ -34,7 +34,7 @@ def card_with_code():
 
 @pytest.fixture
 def gateway(stripe_server):
-    return gateways.current()
+    return gateways.get_current_gateway()
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def live(stripe_server, settings):
     """The same account, with real money."""
     settings.STRIPE_SECRET_KEY = "sk_live_roombook"
     settings.STRIPE_TEST_SECRET_KEY = "sk_test_roombook"
-    return gateways.current()
+    return gateways.get_current_gateway()
 
 
 # --- Two steps -----------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ def kill(monkeypatch):
     """Kill the worker before or after the request whose path ends so."""
 
     def kill(ending, when):
-        true = client.TimedHttp.request
+        true = client.TimeLimitedHttpClient.request
         done = []
 
         def request(self, method, url, headers, post_data=None):
@@ -93,7 +93,7 @@ def kill(monkeypatch):
                 raise Killed
             return answer
 
-        monkeypatch.setattr(client.TimedHttp, "request", request)
+        monkeypatch.setattr(client.TimeLimitedHttpClient, "request", request)
 
     return kill
 
@@ -106,7 +106,7 @@ def test_who_dies_before_confirming_has_charged_nobody(gateway, stripe_server, k
     with pytest.raises(Killed):
         authorize(gateway, key)
 
-    assert gateway.lookup(key) is None
+    assert gateway.find_payment(key) is None
     assert gateway.void(key).state == "voided"
     assert authorize(gateway, key).state == "voided"
     assert not stripe_server.charges
@@ -119,10 +119,10 @@ def test_who_dies_around_confirming_is_found_by_the_intent(gateway, kill, when, 
     with pytest.raises(Killed):
         authorize(gateway, key)
 
-    looked = gateway.lookup(key)
+    looked = gateway.find_payment(key)
     assert (looked and looked.state) == found
     assert gateway.void(key).state == "voided"
-    assert gateway.lookup(key).state == "voided"
+    assert gateway.find_payment(key).state == "voided"
 
 
 def test_a_late_worker_meets_the_fence_in_our_database(gateway, stripe_server, monkeypatch):
@@ -141,13 +141,13 @@ def test_a_late_worker_meets_the_fence_in_our_database(gateway, stripe_server, m
 
 def test_a_later_worker_meets_the_fence_at_stripe(gateway, stripe_server, monkeypatch):
     """It sleeps after that."""
-    true = stripe_module.confirm
+    true = stripe_module.confirm_intent
 
     def late(api, intent, key, *rest):
         gateway.void(key)
         return true(api, intent, key, *rest)
 
-    monkeypatch.setattr(stripe_module, "confirm", late)
+    monkeypatch.setattr(stripe_module, "confirm_intent", late)
 
     assert authorize(gateway, uuid4()).state == "voided"
     assert stripe_server.calls("confirm$")
@@ -170,7 +170,7 @@ def test_tells_until_when_the_money_is_reserved(gateway):
     until = authorize(gateway, key).authorized_until
 
     assert timedelta(days=6) < until - datetime.now(UTC) < timedelta(days=8)
-    assert gateway.lookup(key).authorized_until == until
+    assert gateway.find_payment(key).authorized_until == until
     assert gateway.capture(key).authorized_until is None
 
 
@@ -179,7 +179,7 @@ def test_money_that_went_back_by_itself_is_voided(gateway, stripe_server):
     reference = authorize(gateway, key).reference
     stripe_server.lapse(reference)
 
-    assert gateway.lookup(key).state == "voided"
+    assert gateway.find_payment(key).state == "voided"
     assert gateway.capture(key).state == "voided"
 
 
@@ -193,7 +193,7 @@ def test_what_staff_let_go_in_the_dashboard_is_voided_whatever_reason_they_gave(
         "cancellation_reason": "abandoned",
     }
 
-    assert gateway.lookup(key).state == "voided"
+    assert gateway.find_payment(key).state == "voided"
 
 
 def test_an_intent_that_asks_for_more_is_cancelled(gateway, stripe_server):
@@ -207,8 +207,8 @@ def test_an_intent_that_asks_for_more_is_cancelled(gateway, stripe_server):
 
 
 def test_an_account_is_one_customer_whose_cards_are_charged_off_session(gateway, stripe_server):
-    first = gateway.store(card(), customer="7")
-    second = gateway.store(card("5555555555554444"), customer="7")
+    first = gateway.store_card(card(), customer="7")
+    second = gateway.store_card(card("5555555555554444"), customer="7")
 
     assert first != second
     assert first.split("/")[0] == second.split("/")[0] == StripeCustomer.objects.get().reference
@@ -221,16 +221,16 @@ def test_an_account_is_one_customer_whose_cards_are_charged_off_session(gateway,
 
 
 def test_a_customer_that_somebody_deleted_is_made_anew(gateway, stripe_server):
-    gateway.store(card(), customer="7")
+    gateway.store_card(card(), customer="7")
     stripe_server.test.objects.pop(StripeCustomer.objects.get().reference)
 
-    reference = gateway.store(card(), customer="7")
+    reference = gateway.store_card(card(), customer="7")
 
     assert authorize(gateway, uuid4(), reference).state == "authorized"
 
 
 def test_a_card_of_a_deleted_customer_is_no_longer_known(gateway, stripe_server):
-    reference = gateway.store(card(), customer="7")
+    reference = gateway.store_card(card(), customer="7")
     for gone in reference.split("/"):
         stripe_server.test.objects.pop(gone)
 
@@ -250,13 +250,13 @@ def test_the_billing_address_is_told_as_far_as_stripe_understands_it():
         "latitude": 39.7,
     }
 
-    assert billing_address(address) == {
+    assert to_stripe_address(address) == {
         "line1": "1 Main Street",
         "city": "Denver",
         "postal_code": "80202",
         "country": "US",
     }
-    assert billing_address({"country": "Germany"}) == {}
+    assert to_stripe_address({"country": "Germany"}) == {}
 
 
 # --- Real money and test mode --------------------------------------------------------------------
@@ -272,7 +272,7 @@ def test_the_key_says_whether_real_money_moves(settings, stripe_server):
         ("sk_live_", False),
     ]:
         settings.STRIPE_SECRET_KEY = key
-        assert gateways.current().is_live is is_live
+        assert gateways.get_current_gateway().is_live is is_live
 
 
 def test_no_card_is_touched_when_stripe_says_another_mode(gateway, stripe_server):
@@ -284,26 +284,26 @@ def test_no_card_is_touched_when_stripe_says_another_mode(gateway, stripe_server
 
 
 def test_a_live_deployment_judges_cards_in_test_mode(live, stripe_server):
-    live.check(card())
+    live.check_card(card())
     with pytest.raises(CardDeclined, match="insufficient funds"):
-        live.check(card("4000000000009995"))
+        live.check_card(card("4000000000009995"))
     with pytest.raises(CardDeclined, match="takes only test cards"):
-        live.check(card("4111111111111111"))
+        live.check_card(card("4111111111111111"))
 
     assert stripe_server.seen
     assert not [each for each in stripe_server.seen if each.is_live]
 
 
 def test_a_kept_real_card_is_only_looked_up_in_test_mode(live, stripe_server):
-    reference = live.store(card("4111111111111111"), customer="7")
+    reference = live.store_card(card("4111111111111111"), customer="7")
     asked = len(stripe_server.seen)
 
-    live.check(reference)
+    live.check_card(reference)
     assert [each.method for each in stripe_server.seen[asked:]] == ["GET"]
 
-    live.forget(reference)
+    live.delete_card(reference)
     with pytest.raises(CardDeclined, match="no longer known"):
-        live.check(reference)
+        live.check_card(reference)
 
 
 def test_a_test_card_buys_nothing_for_real(live):
@@ -319,10 +319,10 @@ def test_what_was_paid_in_test_mode_is_ended_there(gateway, settings, stripe_ser
     settings.STRIPE_SECRET_KEY = "sk_live_roombook"
     settings.STRIPE_TEST_SECRET_KEY = "sk_test_roombook"
 
-    assert gateways.current().capture(key).state == "captured"
+    assert gateways.get_current_gateway().capture(key).state == "captured"
     settings.STRIPE_TEST_SECRET_KEY = ""
     with pytest.raises(GatewayUnavailable):
-        gateways.current().lookup(key)
+        gateways.get_current_gateway().find_payment(key)
 
 
 # --- Amounts -------------------------------------------------------------------------------------
@@ -342,14 +342,14 @@ def test_what_was_paid_in_test_mode_is_ended_there(gateway, settings, stripe_ser
     ],
 )
 def test_amounts_are_told_in_the_smallest_unit(amount, currency, units):
-    assert to_minor(Decimal(amount), currency) == units
-    assert from_minor(units, currency) == Decimal(amount)
+    assert to_minor_units(Decimal(amount), currency) == units
+    assert from_minor_units(units, currency) == Decimal(amount)
 
 
 @pytest.mark.parametrize(("amount", "currency"), [("0.005", "USD"), ("500.50", "JPY")])
 def test_a_part_of_a_unit_is_never_rounded_away(amount, currency):
     with pytest.raises(GatewayRefused):
-        to_minor(Decimal(amount), currency)
+        to_minor_units(Decimal(amount), currency)
 
 
 def test_charges_yen_as_yen(gateway, stripe_server):
@@ -395,7 +395,7 @@ def test_what_stripe_does_not_answer_is_in_doubt(gateway, stripe_server, path, k
     with pytest.raises(GatewayUnavailable):
         authorize(gateway, key)
 
-    assert gateway.lookup(key) is None
+    assert gateway.find_payment(key) is None
     assert gateway.void(key).state == "voided"
     assert not stripe_server.charges
 
@@ -437,12 +437,12 @@ def test_an_account_that_may_not_send_numbers_is_told_to_us_and_the_payment_call
     outcome = authorize(gateway, key)
 
     assert outcome.state == "voided"
-    assert gateway.lookup(key).state == "voided"
+    assert gateway.find_payment(key).state == "voided"
     assert "generally unsafe" in caplog.text
     with pytest.raises(GatewayUnavailable):
-        gateway.store(card(), customer="7")
+        gateway.store_card(card(), customer="7")
     with pytest.raises(GatewayUnavailable):
-        gateway.check(card())
+        gateway.check_card(card())
 
 
 def test_a_capture_that_will_never_be_is_refused(gateway, stripe_server):
@@ -453,16 +453,18 @@ def test_a_capture_that_will_never_be_is_refused(gateway, stripe_server):
 
     with pytest.raises(GatewayRefused):
         gateway.capture(key)
-    assert gateway.lookup(key).state == "authorized"
+    assert gateway.find_payment(key).state == "authorized"
 
 
 def test_decline_codes_have_their_words():
-    assert words_for("card_declined", "insufficient_funds") == declines.INSUFFICIENT_FUNDS
-    assert words_for("expired_card", None) == declines.EXPIRED
-    assert words_for("card_declined", "try_again_later") == declines.PROCESSING_ERROR
+    assert get_decline_message("card_declined", "insufficient_funds") == declines.INSUFFICIENT_FUNDS
+    assert get_decline_message("expired_card", None) == declines.EXPIRED
+    assert get_decline_message("card_declined", "try_again_later") == declines.PROCESSING_ERROR
     for told in ("fraudulent", "lost_card", "pickup_card", "do_not_honor", "who_knows", None):
-        assert words_for("card_declined", told) == declines.DECLINED
-    assert all("You were not charged" in words for words in client.WORDS.values())
+        assert get_decline_message("card_declined", told) == declines.DECLINED
+    assert all(
+        "You were not charged" in words for words in client.DECLINE_MESSAGES_BY_CODE.values()
+    )
 
 
 # --- Cards go nowhere else -----------------------------------------------------------------------
@@ -517,7 +519,7 @@ def test_a_good_payment_logs_no_card_either(gateway, caplog, capfd):
     key = uuid4()
     authorize(gateway, key, card_with_code())
     gateway.capture(key)
-    gateway.store(card_with_code(), customer="7")
+    gateway.store_card(card_with_code(), customer="7")
 
     everything = caplog.text + "".join(capfd.readouterr())
     assert "/v1/payment_methods" in everything, "the connection's own log is on"
@@ -532,7 +534,7 @@ def test_the_sdk_logs_nothing_below_warnings():
 
 
 def test_no_row_holds_a_card(gateway):
-    gateway.store(card_with_code(), customer="7")
+    gateway.store_card(card_with_code(), customer="7")
     authorize(gateway, uuid4(), card_with_code())
 
     rows = [*StripePayment.objects.values(), *StripeCustomer.objects.values()]
@@ -541,15 +543,13 @@ def test_no_row_holds_a_card(gateway):
 
 
 def test_stripes_own_words_are_cut_where_they_hold_numbers():
-    assert client.without_numbers("Invalid: 4242 4242 4242 4242, cvc 987.") == (
-        "Invalid: #, cvc #."
-    )
-    assert client.without_numbers("No such pi_3Mtw2987") == "No such pi_3Mtw2987"
+    assert client.mask_numbers("Invalid: 4242 4242 4242 4242, cvc 987.") == ("Invalid: #, cvc #.")
+    assert client.mask_numbers("No such pi_3Mtw2987") == "No such pi_3Mtw2987"
 
 
 def test_a_number_is_sent_by_one_call_only(gateway, stripe_server):
     sent = []
-    true = client.TimedHttp.request
+    true = client.TimeLimitedHttpClient.request
 
     def request(self, method, url, headers, post_data=None):
         if NUMBER in str(post_data):
@@ -557,10 +557,10 @@ def test_a_number_is_sent_by_one_call_only(gateway, stripe_server):
         return true(self, method, url, headers, post_data)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(client.TimedHttp, "request", request)
+        patch.setattr(client.TimeLimitedHttpClient, "request", request)
         key = uuid4()
         authorize(gateway, key)
         gateway.capture(key)
-        gateway.store(card(), customer="7")
+        gateway.store_card(card(), customer="7")
 
     assert sent == ["/v1/payment_methods"] * 2

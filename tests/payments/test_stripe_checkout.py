@@ -16,8 +16,8 @@ from payments.models import Payment, PaymentState, SavedCard
 from reservations.booking import approval, integrity
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.factories_people import UserFactory, token_of
-from tests.factories_reservations import CARD, NOW, a_room, draft
+from tests.factories_people import UserFactory, issue_token
+from tests.factories_reservations import CARD, NOW, make_draft, make_room
 from tests.http import post
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("stripe_server")]
@@ -38,7 +38,7 @@ def ada(clock):
 
 @pytest.fixture
 def token(ada):
-    return token_of(ada)
+    return issue_token(ada)
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def state():
 
 def assert_books_agree(stripe_server):
     """Ours with each other, and with Stripe's."""
-    assert [str(each) for each in integrity.findings(now=LATER)] == []
+    assert [str(each) for each in integrity.find_problems(now=LATER)] == []
     taken = sum(charge["amount_captured"] for charge in stripe_server.charges)
     ours = sum(p.amount for p in Payment.objects.filter(state__in=["captured", "refunded"]))
     assert taken == ours * 100
@@ -69,7 +69,7 @@ def assert_books_agree(stripe_server):
 
 
 def test_a_booking_is_charged_once(pay, ada, stripe_server):
-    reservation = draft(ada)
+    reservation = make_draft(ada)
 
     answer = pay(reservation).json()
 
@@ -85,7 +85,7 @@ def test_a_booking_is_charged_once(pay, ada, stripe_server):
 
 
 def test_a_declined_card_is_told_why_and_another_one_may_pay(pay, ada, stripe_server):
-    reservation = draft(ada)
+    reservation = make_draft(ada)
 
     response = pay(reservation, "4000000000009995")
 
@@ -99,7 +99,7 @@ def test_a_declined_card_is_told_why_and_another_one_may_pay(pay, ada, stripe_se
 def test_a_card_whose_bank_asks_for_more_is_declined_and_nothing_waits_for_it(
     pay, ada, stripe_server
 ):
-    response = pay(draft(ada), "4000002500003155")
+    response = pay(make_draft(ada), "4000002500003155")
 
     assert response.status_code == 402
     assert response.json()["Error"]["Message"] == declines.REQUIRES_ACTION
@@ -108,7 +108,7 @@ def test_a_card_whose_bank_asks_for_more_is_declined_and_nothing_waits_for_it(
 
 
 def test_a_request_is_reserved_and_taken_when_the_center_agrees(pay, ada, stripe_server):
-    reservation = draft(ada, a_room(is_live_inventory=False))
+    reservation = make_draft(ada, make_room(is_live_inventory=False))
 
     assert pay(reservation).json()["Status"] == "Pending"
     assert (state(), stripe_server.captured()) == ("authorized", 0)
@@ -121,7 +121,7 @@ def test_a_request_is_reserved_and_taken_when_the_center_agrees(pay, ada, stripe
 
 
 def test_a_request_that_is_declined_lets_the_money_go(pay, ada, stripe_server):
-    reservation = draft(ada, a_room(is_live_inventory=False))
+    reservation = make_draft(ada, make_room(is_live_inventory=False))
     pay(reservation)
 
     approval.decline(reservation.pk, now=LATER)
@@ -132,7 +132,7 @@ def test_a_request_that_is_declined_lets_the_money_go(pay, ada, stripe_server):
 
 
 def test_money_that_went_back_before_the_center_agreed_is_no_booking(pay, ada, stripe_server):
-    reservation = draft(ada, a_room(is_live_inventory=False))
+    reservation = make_draft(ada, make_room(is_live_inventory=False))
     pay(reservation)
     stripe_server.lapse(stripe_server.intents[0]["id"])
 
@@ -145,7 +145,7 @@ def test_money_that_went_back_before_the_center_agreed_is_no_booking(pay, ada, s
 
 
 def test_cancelling_pays_back_once(pay, ada, client, token, stripe_server):
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     pay(reservation)
     body = {"Token": token, "ReservationId": reservation.pk}
 
@@ -158,9 +158,9 @@ def test_cancelling_pays_back_once(pay, ada, client, token, stripe_server):
 
 
 def test_a_saved_card_pays_later_bookings(pay, ada, client, token, stripe_server):
-    room = a_room()
-    first = draft(ada, room)
-    second = draft(ada, room, start=first.start + timedelta(days=1))
+    room = make_room()
+    first = make_draft(ada, room)
+    second = make_draft(ada, room, start=first.start + timedelta(days=1))
 
     pay(first, SavePaymentInfo=True)
     kept = SavedCard.objects.get()
@@ -175,7 +175,7 @@ def test_a_saved_card_pays_later_bookings(pay, ada, client, token, stripe_server
 
 
 def test_test_mode_charges_nothing_and_keeps_nothing(pay, ada, stripe_server):
-    reservation = draft(ada)
+    reservation = make_draft(ada)
 
     assert pay(reservation, TestMode=True).json()["Status"] == "New"
     assert pay(reservation, "4000000000000002", TestMode=True).status_code == 402
@@ -190,7 +190,7 @@ def test_test_mode_charges_nothing_and_keeps_nothing(pay, ada, stripe_server):
 def test_a_configuration_that_stripe_refuses_gives_everything_back_at_once(pay, ada, stripe_server):
     stripe_server.takes_numbers = False
 
-    response = pay(draft(ada))
+    response = pay(make_draft(ada))
 
     assert response.status_code == 409
     assert "You were not charged" in response.json()["Error"]["Message"]
@@ -201,11 +201,11 @@ def test_a_configuration_that_stripe_refuses_gives_everything_back_at_once(pay, 
 def test_neither_number_nor_code_is_anywhere(pay, ada, stripe_server, caplog, capfd):
     caplog.set_level("DEBUG")
     answers = [
-        pay(draft(ada), "4000000000000002").content,
-        pay(draft(ada), SavePaymentInfo=True).content,
+        pay(make_draft(ada), "4000000000000002").content,
+        pay(make_draft(ada), SavePaymentInfo=True).content,
     ]
     stripe_server.fail("nonsense", "payment_methods$", times=2)
-    answers.append(pay(draft(ada)).content)
+    answers.append(pay(make_draft(ada)).content)
 
     kept = [caplog.text, *capfd.readouterr(), *(answer.decode() for answer in answers)]
     with connection.cursor() as cursor:
@@ -248,8 +248,8 @@ def assert_settled(reservation, pay, stripe_server):
 def test_a_worker_that_dies_at_any_call_is_settled(
     pay, ada, stripe_server, clock, monkeypatch, ending, when, how
 ):
-    reservation = draft(ada)
-    true = stripe_client.TimedHttp.request
+    reservation = make_draft(ada)
+    true = stripe_client.TimeLimitedHttpClient.request
     with monkeypatch.context() as patch:
 
         def request(self, method, url, headers, post_data=None):
@@ -260,14 +260,14 @@ def test_a_worker_that_dies_at_any_call_is_settled(
                 raise Killed
             return answer
 
-        patch.setattr(stripe_client.TimedHttp, "request", request)
+        patch.setattr(stripe_client.TimeLimitedHttpClient, "request", request)
         with pytest.raises(Killed):
             pay(reservation)
     # While the lease runs, nobody interferes.
     if ending != "/capture":
         assert pay(reservation).json()["Status"] == "Processing"
 
-    clock.move_to(LATER)
+    clock.transition_to(LATER)
     # As the client's retry does it, or as the clock does; a capture that is owed is the clock's.
     if how == "retry" and ending != "/capture":
         pay(reservation)
@@ -284,7 +284,7 @@ KINDS = ["timeout_before", "timeout_after", "error", "reset_after"]
 @pytest.mark.parametrize("ending", CALLS)
 def test_trouble_at_any_call_is_settled(pay, ada, stripe_server, clock, settings, ending, kind):
     settings.GATEWAY_TIMEOUT = 0.5
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     seconds = 0.7 if kind.startswith("timeout") else 0
     stripe_server.fail(kind, f"{ending}$", times=2, seconds=seconds)
 
@@ -294,7 +294,7 @@ def test_trouble_at_any_call_is_settled(pay, ada, stripe_server, clock, settings
     stripe_server.faults.clear()
     settings.GATEWAY_TIMEOUT = 10
 
-    clock.move_to(LATER)
+    clock.transition_to(LATER)
     reconcile()
     assert_settled(reservation, pay, stripe_server)
 
@@ -303,7 +303,7 @@ def test_trouble_at_any_call_is_settled(pay, ada, stripe_server, clock, settings
 def test_a_refund_in_doubt_is_paid_once(
     pay, ada, client, token, stripe_server, clock, settings, kind
 ):
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     pay(reservation)
     settings.GATEWAY_TIMEOUT = 0.5
     seconds = 0.7 if kind.startswith("timeout") else 0
@@ -315,7 +315,7 @@ def test_a_refund_in_doubt_is_paid_once(
     settings.GATEWAY_TIMEOUT = 10
     # A day later Stripe has forgotten every idempotency key.
     stripe_server.test.stored.clear()
-    clock.move_to(NOW + timedelta(days=1, minutes=1))
+    clock.transition_to(NOW + timedelta(days=1, minutes=1))
     reconcile()
     reconcile()
 

@@ -19,12 +19,12 @@ from django.urls import reverse
 from payments import gateway_events, gateways, processing
 from payments.gateways.stripe_models import StripePayment
 from payments.models import Dispute, GatewayEvent, Payment, Refund
-from payments.webhooks import HANDLERS
+from payments.webhooks import EVENT_HANDLERS
 from reservations.booking import checkout, integrity
 from reservations.booking.cancellation import cancel
 from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory, UserFactory
-from tests.factories_reservations import NOW, a_room, by_card, draft
+from tests.factories_reservations import NOW, make_draft, make_payment_method, make_room
 
 pytestmark = pytest.mark.django_db
 
@@ -41,7 +41,9 @@ def _clock():
 @pytest.fixture
 def reservation(stripe_server):
     ada = UserFactory()
-    return checkout.check_out(draft(ada).pk, user=ada, means=by_card(), now=NOW)
+    return checkout.check_out(
+        make_draft(ada).pk, user=ada, payment_method=make_payment_method(), now=NOW
+    )
 
 
 @pytest.fixture
@@ -53,8 +55,10 @@ def payment(reservation):
 def request_(stripe_server):
     """A Pending one: reserved, not captured."""
     ada = UserFactory()
-    room = a_room(is_live_inventory=False)
-    return checkout.check_out(draft(ada, room).pk, user=ada, means=by_card(), now=NOW)
+    room = make_room(is_live_inventory=False)
+    return checkout.check_out(
+        make_draft(ada, room).pk, user=ada, payment_method=make_payment_method(), now=NOW
+    )
 
 
 @pytest.fixture
@@ -77,7 +81,7 @@ def tell(client):
 
 
 def findings():
-    return [str(each) for each in integrity.findings(now=NOW)]
+    return [str(each) for each in integrity.find_problems(now=NOW)]
 
 
 # --- Who may tell --------------------------------------------------------------------------------
@@ -145,10 +149,10 @@ def test_the_guide_names_the_messages_that_stripe_is_to_send():
     guide = (Path(__file__).parents[2] / "deploy/README.md").read_text()
     listed = re.findall(r"\b(?:payment_intent|charge|refund)\.[a-z_.]+\b", guide)
 
-    assert sorted(listed) == sorted(HANDLERS)
+    assert sorted(listed) == sorted(EVENT_HANDLERS)
 
 
-@pytest.mark.parametrize("type_", sorted(HANDLERS))
+@pytest.mark.parametrize("type_", sorted(EVENT_HANDLERS))
 def test_what_else_is_sold_by_the_account_is_fine(tell, stripe_server, type_):
     other = {"id": "pi_other", "object": "payment_intent", "metadata": {}, "livemode": False}
     if not type_.startswith("payment_intent"):
@@ -176,7 +180,7 @@ def test_the_database_away_means_tell_me_again(tell, payment, stripe_server, mon
         raise OperationalError("the server closed the connection")
 
     with monkeypatch.context() as patch:
-        patch.setattr(gateway_events, "was_heard", away)
+        patch.setattr(gateway_events, "is_processed", away)
         assert tell(event).status_code == 503
     assert tell(event).status_code == 200
 
@@ -221,7 +225,10 @@ def test_a_refund_made_in_the_dashboard_is_a_refund_of_ours(tell, payment, strip
     assert (refund.amount, refund.state) == (Decimal("25.00"), "done")
     assert made["id"] in refund.reason
     payment.refresh_from_db()
-    assert (payment.state, processing.refundable(payment)) == ("captured", Decimal("50.00"))
+    assert (payment.state, processing.get_refundable_amount(payment)) == (
+        "captured",
+        Decimal("50.00"),
+    )
     assert findings() == []
 
 
@@ -252,7 +259,7 @@ def test_a_refund_of_ours_that_was_in_doubt_is_done(tell, reservation, payment, 
     cancel(reservation.pk, user=reservation.user, now=NOW)
     assert Refund.objects.get().state == "started"
     stripe_server.test.stored.clear()
-    gateways.current().refund(
+    gateways.get_current_gateway().refund(
         key=payment.key, refund_key=Refund.objects.get().key, amount=Decimal("75.00")
     )
 
@@ -287,10 +294,10 @@ def test_a_refund_that_the_bank_sends_back_is_owed_again_and_reported(
     payment.refresh_from_db()
     assert (payment.state, payment.settled_at) == ("captured", None)
     assert Refund.objects.get().state == "refused"
-    assert processing.refundable(payment) == 75
+    assert processing.get_refundable_amount(payment) == 75
     assert "75.00 has to be paid another way" in caplog.text
     with pytest.raises(gateways.base.GatewayRefused):
-        processing.pay_back(Refund.objects.get(), now=NOW)
+        processing.execute_refund(Refund.objects.get(), now=NOW)
 
 
 def test_what_was_settled_outside_stays_so_when_the_failure_is_told_again(
@@ -300,7 +307,7 @@ def test_what_was_settled_outside_stays_so_when_the_failure_is_told_again(
     stripe_server.fail_refund(stripe_server.refunds[0])
     tell(stripe_server.event("refund.failed", stripe_server.refunds[0]))
 
-    processing.settle_outside(Refund.objects.get(), reason="Bank transfer", now=NOW)
+    processing.mark_refunded_manually(Refund.objects.get(), reason="Bank transfer", now=NOW)
     tell(stripe_server.event("refund.updated", stripe_server.refunds[0]))
 
     assert Refund.objects.get().state == "outside"
@@ -333,7 +340,9 @@ def in_doubt(stripe_server):
     ada = UserFactory()
     stripe_server.fail("reset_after", "confirm$")
     stripe_server.fail("conflict", "confirm$")
-    reservation = checkout.check_out(draft(ada).pk, user=ada, means=by_card(), now=NOW)
+    reservation = checkout.check_out(
+        make_draft(ada).pk, user=ada, payment_method=make_payment_method(), now=NOW
+    )
     assert reservation.status == Status.PROCESSING
     return reservation
 
@@ -347,7 +356,7 @@ def test_a_late_result_ends_the_lease_so_that_anybody_may_settle(tell, stripe_se
     assert tell(event).status_code == 200
 
     (payment,) = Payment.objects.in_doubt(datetime.now(UTC))
-    checkout.settle(payment, now=NOW)
+    checkout.resolve_payment(payment, now=NOW)
     in_doubt.refresh_from_db()
     assert in_doubt.status == Status.CONFIRMED
     assert stripe_server.captured() == 1
@@ -360,7 +369,7 @@ def test_a_refund_of_a_payment_in_doubt_is_to_be_told_again(tell, stripe_server,
 
     assert tell(event).status_code == 503
 
-    checkout.settle(Payment.objects.get(), now=NOW)
+    checkout.resolve_payment(Payment.objects.get(), now=NOW)
     assert tell(event).status_code == 200
     assert Refund.objects.get().amount == 75
     assert Payment.objects.get().state == "refunded"
@@ -417,13 +426,13 @@ def test_reserved_money_is_told_a_day_before_it_goes_back(request_):
     until = payment.authorized_until
     assert until - NOW == timedelta(days=7)
 
-    assert not processing.lapsing(until - timedelta(hours=25)).exists()
-    assert processing.lapsing(until - timedelta(hours=24)).get() == payment
-    assert processing.lapsing(until + timedelta(days=9)).get() == payment
+    assert not processing.get_expiring_authorizations(until - timedelta(hours=25)).exists()
+    assert processing.get_expiring_authorizations(until - timedelta(hours=24)).get() == payment
+    assert processing.get_expiring_authorizations(until + timedelta(days=9)).get() == payment
 
 
 def test_money_that_was_taken_runs_out_no_more(payment):
-    assert not processing.lapsing(NOW + timedelta(days=30)).exists()
+    assert not processing.get_expiring_authorizations(NOW + timedelta(days=30)).exists()
 
 
 # --- Disputes ------------------------------------------------------------------------------------
@@ -479,7 +488,7 @@ def test_the_end_may_be_told_first(tell, payment, stripe_server):
 def test_look_again_at_what_the_gateway_never_heard_of(payment):
     StripePayment.objects.update(key=uuid4())
 
-    assert gateway_events.look_again(payment, now=NOW).state == "captured"
+    assert gateway_events.refresh(payment, now=NOW).state == "captured"
 
 
 def test_a_dispute_that_stripe_does_not_show_is_reported_and_not_told_again(

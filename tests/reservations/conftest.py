@@ -13,7 +13,7 @@ def books_agree(request):
     """Whatever a test did, all books are right after it, unless it breaks them on purpose."""
     yield
     if "broken_books" not in request.keywords:
-        assert [str(each) for each in integrity.findings(now=NOW)] == []
+        assert [str(each) for each in integrity.find_problems(now=NOW)] == []
 
 
 @pytest.fixture

@@ -35,7 +35,7 @@ def at_rate(room, hourly):
 
 
 def moved(reservation, by, *, room=None, start=START, hours=3, now=NOW, **how):
-    return rescheduling.move(
+    return rescheduling.reschedule(
         reservation.pk,
         room_id=(room or reservation.room).pk,
         start=start,

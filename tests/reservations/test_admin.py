@@ -15,9 +15,9 @@ from tests.factories_reservations import (
     NOW,
     START,
     ReservationFactory,
-    a_room,
-    booked,
-    requested,
+    make_booking,
+    make_pending_booking,
+    make_room,
 )
 
 pytestmark = pytest.mark.django_db
@@ -75,7 +75,7 @@ def test_a_box_that_finds_by_typing_takes_no_words_for_an_id(office, page, name)
 
 
 def test_no_page_on_a_centers_clock_has_shortcuts_of_another_clock(office):
-    room = a_room()
+    room = make_room()
     closure = Closure.objects.create(center=room.center, starts_at=START, ends_at=START + HOUR)
     pages = (
         ADD,
@@ -102,9 +102,9 @@ def close(office, center, room=None, reason="Leak", **times):
 
 
 def test_a_closure_over_bookings_is_saved_and_staff_are_told_of_them(office):
-    room = a_room()
-    mine = booked(room=room)
-    approval.decline(requested(room=a_room(is_live_inventory=False)).pk, now=NOW)
+    room = make_room()
+    mine = make_booking(room=room)
+    approval.decline(make_pending_booking(room=make_room(is_live_inventory=False)).pk, now=NOW)
     ReservationFactory(room=room, status=Status.CANCELLED)
     ReservationFactory(room=room, start=START + DAY)
 
@@ -119,15 +119,15 @@ def test_a_closure_over_bookings_is_saved_and_staff_are_told_of_them(office):
 
 
 def test_a_closure_of_another_room_touches_nobody(office):
-    room = a_room()
-    booked(room=room)
-    other = a_room()
+    room = make_room()
+    make_booking(room=room)
+    other = make_room()
 
     assert [level for level, _ in messages_of(close(office, other.center, other))] == ["success"]
 
 
 def test_of_many_bookings_in_a_closure_the_first_are_told(office):
-    room = a_room()
+    room = make_room()
     for number in range(22):
         ReservationFactory(
             room=room, start=START + number * HOUR / 4, end=START + (number + 1) * HOUR / 4

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from centers.span import Span
 from reservations.booking.cancellation import cancel
 from reservations.booking.checkout import check_out
-from reservations.booking.drafts import apply_promo_code, choose_allowances
+from reservations.booking.drafts import apply_promo_code, select_allowances
 from reservations.models.status import Status
 from reservations.pricing import allowances
-from reservations.pricing.allowances import valid_for
+from reservations.pricing.allowances import get_available
 from roombook.errors import (
     AllowanceExhausted,
     CardDeclined,
@@ -32,10 +32,10 @@ from tests.factories_reservations import (
     AllowanceFactory,
     MonthlyAllowanceFactory,
     PromoCodeFactory,
-    a_room,
-    booked,
-    by_card,
-    draft,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_room,
 )
 
 pytestmark = pytest.mark.django_db
@@ -51,11 +51,11 @@ def ada():
 
 @pytest.fixture
 def room():
-    return a_room()
+    return make_room()
 
 
 def offers(user, room, span=SPAN):
-    return [(offer.allowance, offer.hours_left) for offer in valid_for(user, room, span)]
+    return [(offer.allowance, offer.hours_left) for offer in get_available(user, room, span)]
 
 
 def used(reservation):
@@ -63,7 +63,7 @@ def used(reservation):
 
 
 def left(allowance, day=date(2027, 3, 3)):
-    period = allowance.period_of(day)
+    period = allowance.get_period(day)
     entered = allowance.entries.filter(period=period).aggregate(hours=Sum("hours"))["hours"]
     return allowance.hours + (entered or 0)
 
@@ -145,7 +145,7 @@ def test_a_draft_uses_the_automatic_ones_by_itself(ada, room):
     monthly = MonthlyAllowanceFactory(user=ada, hours=2)
     one_off = AllowanceFactory(user=ada, hours=10)
 
-    reservation = draft(ada, room)
+    reservation = make_draft(ada, room)
 
     assert used(reservation) == [(monthly.pk, 2), (one_off.pk, 1)]
     assert reservation.total_cost == 0
@@ -153,26 +153,26 @@ def test_a_draft_uses_the_automatic_ones_by_itself(ada, room):
 
 def test_whole_hours_rounded_down(ada, room):
     AllowanceFactory(user=ada)
-    reservation = draft(ada, room, hours=2.5)
+    reservation = make_draft(ada, room, hours=2.5)
     assert [hours for _, hours in used(reservation)] == [2]
     assert reservation.total_cost == 12.5
 
 
 def test_a_draft_takes_no_hours_yet(ada, room):
     plan = AllowanceFactory(user=ada)
-    draft(ada, room)
+    make_draft(ada, room)
     assert left(plan) == 10
 
 
 def test_choosing_uses_exactly_these(ada, room):
     first, second = AllowanceFactory(user=ada, hours=1), AllowanceFactory(user=ada, hours=10)
-    reservation = draft(ada, room)
+    reservation = make_draft(ada, room)
     assert used(reservation) == [(first.pk, 1), (second.pk, 2)]
 
-    choose_allowances(reservation.pk, [second.pk, second.pk], user=ada, now=NOW)
+    select_allowances(reservation.pk, [second.pk, second.pk], user=ada, now=NOW)
     assert used(reservation) == [(second.pk, 3)]
 
-    reservation = choose_allowances(reservation.pk, [], user=ada, now=NOW)
+    reservation = select_allowances(reservation.pk, [], user=ada, now=NOW)
     assert used(reservation) == []
     assert reservation.total_cost == 75
 
@@ -180,14 +180,14 @@ def test_choosing_uses_exactly_these(ada, room):
 def test_what_was_chosen_stays_chosen_through_a_new_pricing(ada, room):
     AllowanceFactory(user=ada)
     by_hand = AllowanceFactory(user=ada, is_automatic=False, hours=1)
-    reservation = draft(ada, room)
-    choose_allowances(reservation.pk, [by_hand.pk], user=ada, now=NOW)
+    reservation = make_draft(ada, room)
+    select_allowances(reservation.pk, [by_hand.pk], user=ada, now=NOW)
     PromoCodeFactory(code="TEN")
 
     apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
     assert used(reservation) == [(by_hand.pk, 1)]
 
-    choose_allowances(reservation.pk, [], user=ada, now=NOW)
+    select_allowances(reservation.pk, [], user=ada, now=NOW)
     apply_promo_code(reservation.pk, "", user=ada, now=NOW)
     assert used(reservation) == []
 
@@ -195,9 +195,9 @@ def test_what_was_chosen_stays_chosen_through_a_new_pricing(ada, room):
 def test_only_valid_ones_can_be_chosen(ada, room):
     mine, somebody_elses = AllowanceFactory(user=ada), AllowanceFactory()
     past = AllowanceFactory(user=ada, valid_until=date(2027, 3, 2))
-    reservation = draft(ada, room)
+    reservation = make_draft(ada, room)
     with pytest.raises(InvalidRequest) as error:
-        choose_allowances(
+        select_allowances(
             reservation.pk, [somebody_elses.pk, mine.pk, past.pk, 999], user=ada, now=NOW
         )
     reason = "This allowance is not valid for this booking."
@@ -207,9 +207,9 @@ def test_only_valid_ones_can_be_chosen(ada, room):
 
 def test_only_on_an_own_draft(ada, room):
     with pytest.raises(ReservationNotOpen):
-        choose_allowances(booked(ada, room).pk, [], user=ada, now=NOW)
+        select_allowances(make_booking(ada, room).pk, [], user=ada, now=NOW)
     with pytest.raises(NotFound):
-        choose_allowances(draft(room=room, start=START + DAY).pk, [], user=ada, now=NOW)
+        select_allowances(make_draft(room=room, start=START + DAY).pk, [], user=ada, now=NOW)
 
 
 # --- The ledger ----------------------------------------------------------------------------------
@@ -217,7 +217,7 @@ def test_only_on_an_own_draft(ada, room):
 
 def test_hours_are_taken_at_checkout_and_given_back_by_cancelling(ada, room):
     plan = AllowanceFactory(user=ada, hours=2)
-    reservation = booked(ada, room)
+    reservation = make_booking(ada, room)
     assert left(plan) == 0
     assert reservation.payments.get().amount == 25
 
@@ -232,7 +232,7 @@ def test_hours_are_taken_at_checkout_and_given_back_by_cancelling(ada, room):
 
 def test_monthly_hours_are_entered_in_the_meetings_month(ada, room):
     plan = MonthlyAllowanceFactory(user=ada, hours=4)
-    booked(ada, room, start=START + 30 * DAY)
+    make_booking(ada, room, start=START + 30 * DAY)
     assert plan.entries.get().period == date(2027, 4, 1)
     assert left(plan) == 4
     assert left(plan, date(2027, 4, 2)) == 1
@@ -240,45 +240,50 @@ def test_monthly_hours_are_entered_in_the_meetings_month(ada, room):
 
 def test_spent_elsewhere_in_the_meantime_is_refused_before_any_charge(ada, room):
     plan = AllowanceFactory(user=ada, hours=2)
-    first, second = draft(ada, room), draft(ada, room, start=START + DAY)
-    check_out(first.pk, user=ada, means=by_card(), now=NOW)
+    first, second = make_draft(ada, room), make_draft(ada, room, start=START + DAY)
+    check_out(first.pk, user=ada, payment_method=make_payment_method(), now=NOW)
 
     with pytest.raises(AllowanceExhausted):
-        check_out(second.pk, user=ada, means=by_card(), now=NOW)
+        check_out(second.pk, user=ada, payment_method=make_payment_method(), now=NOW)
 
     second.refresh_from_db()
     assert second.status == Status.NEW
     assert not second.payments.exists()
     assert left(plan) == 0
     # Priced anew it can be had, for more.
-    choose_allowances(second.pk, [], user=ada, now=NOW)
-    check_out(second.pk, user=ada, means=by_card(), now=NOW)
+    select_allowances(second.pk, [], user=ada, now=NOW)
+    check_out(second.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     assert second.payments.get().amount == 75
 
 
 def test_switched_off_in_the_meantime_is_refused_too(ada, room):
     plan = AllowanceFactory(user=ada, hours=2)
-    reservation = draft(ada, room)
+    reservation = make_draft(ada, room)
     plan.is_active = False
     plan.save()
     with pytest.raises(AllowanceExhausted):
-        check_out(reservation.pk, user=ada, means=by_card(), now=NOW)
+        check_out(reservation.pk, user=ada, payment_method=make_payment_method(), now=NOW)
 
 
 def test_a_decline_gives_the_hours_back_each_time(ada, room):
     plan = AllowanceFactory(user=ada, hours=2)
-    reservation = draft(ada, room)
+    reservation = make_draft(ada, room)
     for _ in range(2):
         with pytest.raises(CardDeclined):
-            check_out(reservation.pk, user=ada, means=by_card(DECLINED_NUMBER), now=NOW)
+            check_out(
+                reservation.pk,
+                user=ada,
+                payment_method=make_payment_method(DECLINED_NUMBER),
+                now=NOW,
+            )
         assert left(plan) == 2
-    check_out(reservation.pk, user=ada, means=by_card(), now=NOW)
+    check_out(reservation.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     assert left(plan) == 0
 
 
 def test_fewer_hours_than_are_used_already_are_refused(ada, room):
     plan = AllowanceFactory(user=ada, hours=4)
-    check_out(draft(ada, room).pk, user=ada, means=by_card(), now=NOW)
+    check_out(make_draft(ada, room).pk, user=ada, payment_method=make_payment_method(), now=NOW)
     plan.hours = 3
     plan.full_clean()
 
@@ -289,9 +294,9 @@ def test_fewer_hours_than_are_used_already_are_refused(ada, room):
 
 def test_giving_back_twice_is_harmless(ada, room):
     plan = AllowanceFactory(user=ada, hours=2)
-    reservation = booked(ada, room)
+    reservation = make_booking(ada, room)
     for _ in range(2):
-        allowances.give_back(reservation, now=NOW)
+        allowances.return_hours(reservation, now=NOW)
         assert left(plan) == 2
 
 
@@ -308,7 +313,7 @@ def test_a_draft_never_uses_more_than_there_is(ada, room, plans, quarters):
         kind = MonthlyAllowanceFactory if monthly else AllowanceFactory
         kind(user=ada, hours=hours, is_automatic=automatic)
 
-    reservation = draft(ada, room, start=START - HOUR, hours=quarters / 4)
+    reservation = make_draft(ada, room, start=START - HOUR, hours=quarters / 4)
 
     uses = list(reservation.allowance_uses.select_related("allowance"))
     assert sum(each.hours for each in uses) <= int(reservation.billable_hours)

@@ -21,11 +21,11 @@ from tests.factories_reservations import (
     AllowanceFactory,
     PromoCodeFactory,
     ReservationFactory,
-    a_room,
-    booked,
-    by_card,
-    draft,
-    requested,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_pending_booking,
+    make_room,
 )
 
 pytestmark = pytest.mark.django_db
@@ -40,7 +40,7 @@ def ada():
 
 @pytest.fixture
 def pending(ada):
-    return requested(ada)
+    return make_pending_booking(ada)
 
 
 def at_the_gateway():
@@ -68,9 +68,9 @@ def test_approving_captures(pending):
 def test_declining_voids_and_gives_everything_back(ada):
     plan = AllowanceFactory(user=ada, hours=1)
     promo = PromoCodeFactory(code="TEN")
-    reservation = draft(ada, a_room(is_live_inventory=False))
+    reservation = make_draft(ada, make_room(is_live_inventory=False))
     apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
-    checkout.check_out(reservation.pk, user=ada, means=by_card(), now=NOW)
+    checkout.check_out(reservation.pk, user=ada, payment_method=make_payment_method(), now=NOW)
 
     reservation = approval.decline(reservation.pk, now=NOW + HOUR)
 
@@ -126,13 +126,13 @@ def test_a_capture_that_fails_stays_owed_and_is_done_once(pending, kind):
     assert payment.state == "authorized"
 
     for _ in range(2):
-        assert checkout.settle_dues(payment, now=NOW).state == "captured"
+        assert checkout.fulfil_obligations(payment, now=NOW).state == "captured"
         assert at_the_gateway() == ("captured", 1)
 
 
 def test_a_free_request_needs_no_money(ada):
     AllowanceFactory(user=ada)
-    reservation = requested(ada)
+    reservation = make_pending_booking(ada)
     assert reservation.status == Status.PENDING
     assert approval.approve(reservation.pk, now=NOW).status == Status.CONFIRMED
     assert not reservation.payments.exists()
@@ -142,7 +142,7 @@ def test_a_free_request_needs_no_money(ada):
 
 
 def test_a_no_show_once_the_meeting_has_begun(ada):
-    reservation = booked(ada)
+    reservation = make_booking(ada)
     with pytest.raises(ReservationNotOpen):
         approval.mark_no_show(reservation.pk, now=START - MINUTE)
     assert approval.mark_no_show(reservation.pk, now=START).status == Status.NO_SHOW
@@ -163,27 +163,27 @@ def test_a_completed_one_can_still_be_a_no_show_nothing_else_can():
 
 def expired(now):
     """What changed, and that a second run right after changes nothing."""
-    changed = {each.pk: each.status for each in approval.expire(now=now)}
-    assert list(approval.expire(now=now)) == []
+    changed = {each.pk: each.status for each in approval.close_overdue(now=now)}
+    assert list(approval.close_overdue(now=now)) == []
     for pk, status in changed.items():
         assert Reservation.objects.get(pk=pk).status == status
     return changed
 
 
 def test_drafts_whose_start_has_passed_expire(ada):
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     assert expired(START - MINUTE) == {}
     assert expired(START) == {reservation.pk: Status.EXPIRED}
 
 
 def test_a_lapsed_hold_alone_does_not_end_a_draft(ada):
-    draft(ada)
+    make_draft(ada)
     assert expired(NOW + DAY) == {}
 
 
 def test_requests_that_nobody_answered_in_72_hours_expire_and_the_money_is_let_go(ada):
     later = START + 5 * DAY
-    reservation = requested(ada, start=later)
+    reservation = make_pending_booking(ada, start=later)
     assert expired(NOW + 72 * HOUR - MINUTE) == {}
     assert expired(NOW + 72 * HOUR) == {reservation.pk: Status.EXPIRED}
     assert at_the_gateway() == ("voided", 0)
@@ -195,7 +195,7 @@ def test_or_before_their_start(pending):
 
 
 def test_confirmed_meetings_that_are_over_are_completed(ada):
-    reservation = booked(ada)
+    reservation = make_booking(ada)
     assert expired(START + 3 * HOUR - MINUTE) == {}
     assert expired(START + 3 * HOUR) == {reservation.pk: Status.COMPLETED}
     assert at_the_gateway() == ("captured", 1)
@@ -208,10 +208,10 @@ def test_a_payment_in_doubt_is_left_alone():
 
 def test_a_gateway_that_does_not_answer_stops_nobody(ada):
     SandboxFault.objects.create(operation="void", kind="timeout_before", times=1)
-    first = requested(ada)
-    second = draft()
+    first = make_pending_booking(ada)
+    second = make_draft()
 
     assert expired(START) == {first.pk: Status.EXPIRED, second.pk: Status.EXPIRED}
     assert first.payments.get().state == "authorized"
-    checkout.settle_dues(first.payments.get(), now=START)
+    checkout.fulfil_obligations(first.payments.get(), now=START)
     assert first.payments.get().state == "voided"

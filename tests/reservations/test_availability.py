@@ -17,9 +17,9 @@ from tests.factories_reservations import (
     NOW,
     START,
     ReservationFactory,
-    a_room,
-    booked,
-    draft,
+    make_booking,
+    make_draft,
+    make_room,
 )
 
 pytestmark = pytest.mark.django_db
@@ -30,12 +30,12 @@ SPAN = Span(START, START + 3 * HOUR)
 
 @pytest.fixture
 def room():
-    return a_room()
+    return make_room()
 
 
 def of(room, span=SPAN, *, now=NOW, **who):
-    fresh = MeetingRoom.objects.bookable().get(pk=room.pk)
-    return availability.of(fresh, span, now=now, **who)
+    fresh = MeetingRoom.objects.with_booking_details().get(pk=room.pk)
+    return availability.evaluate(fresh, span, now=now, **who)
 
 
 def codes(*args, **kwargs):
@@ -48,7 +48,7 @@ def change(row, **fields):
 
 def test_a_free_room_is_free(room):
     answer = of(room)
-    assert answer.is_free
+    assert answer.is_available
     assert answer.reasons == ()
     answer.require()
 
@@ -180,7 +180,7 @@ def test_opening_hours_are_wall_clock_across_a_change_of_the_clock(room):
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "Asia/Kathmandu", "Australia/Lord_Howe"])
 def test_grid_and_hours_are_the_centers_own(zone):
-    room = a_room(time_zone_id=zone)
+    room = make_room(time_zone_id=zone)
     nine = datetime(2027, 3, 3, 9, tzinfo=room.center.zone)
     assert codes(room, Span(nine, nine + HOUR)) == []
     change(room, grid_minutes=60)
@@ -282,30 +282,30 @@ def test_the_larger_turnaround_counts_between_two(room, ours, theirs, side):
 
 
 def test_a_draft_keeps_others_out_until_its_hold_lapses(room):
-    draft(room=room)
+    make_draft(room=room)
     assert codes(room) == ["held"]
     assert codes(room, now=NOW + 15 * MINUTE - timedelta(seconds=1)) == ["held"]
     assert codes(room, now=NOW + 15 * MINUTE) == []
 
 
 def test_a_draft_of_staff_holds_for_a_day(room):
-    draft(room=room, created_by=UserFactory(is_staff=True))
+    make_draft(room=room, created_by=UserFactory(is_staff=True))
     assert codes(room, now=NOW + 24 * HOUR - MINUTE) == ["held"]
     assert codes(room, now=NOW + 24 * HOUR) == []
 
 
 def test_own_drafts_do_not_count_own_bookings_do(room):
     ada = UserFactory()
-    mine = draft(ada, room)
+    mine = make_draft(ada, room)
     assert codes(room, for_user=ada) == []
     assert codes(room, for_user=UserFactory()) == ["held"]
 
-    mine.move_to(Status.CONFIRMED, by=None, now=NOW)
+    mine.transition_to(Status.CONFIRMED, by=None, now=NOW)
     assert codes(room, for_user=ada) == ["held"]
 
 
 def test_what_is_being_judged_is_not_its_own_rival(room):
-    reservation = booked(room=room)
+    reservation = make_booking(room=room)
     assert codes(room) == ["held"]
     assert codes(room, ignoring=reservation) == []
 
@@ -353,13 +353,13 @@ def test_free_by_one_question_is_free_of_reasons(room, after_hours, turnaround):
     elsewhere = MeetingRoomFactory(center=room.center)
     ClosureFactory(center=room.center, room=elsewhere, starts_at=START, ends_at=START + DAY)
     ada, bob = UserFactory(), UserFactory()
-    booked(ada, room=room, start=START + 2 * HOUR)
+    make_booking(ada, room=room, start=START + 2 * HOUR)
     ReservationFactory(room=elsewhere, start=START, end=START + DAY, status=Status.CONFIRMED)
-    held = draft(bob, room=room, start=START + 6 * HOUR)
-    lapsed = draft(bob, room=room, start=START + DAY + 4 * HOUR)
+    held = make_draft(bob, room=room, start=START + 6 * HOUR)
+    lapsed = make_draft(bob, room=room, start=START + DAY + 4 * HOUR)
     change(lapsed, hold_until=NOW)
 
-    fresh = MeetingRoom.objects.bookable().get(pk=room.pk)
+    fresh = MeetingRoom.objects.with_booking_details().get(pk=room.pk)
     answers = set()
     for minutes in range(-120, 36 * 60, 30):
         for length in (HOUR / 2, 3 * HOUR):

@@ -19,11 +19,11 @@ from tests.factories_reservations import (
     START,
     AllowanceFactory,
     ReservationFactory,
-    a_room,
-    booked,
-    by_card,
-    draft,
-    requested,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_pending_booking,
+    make_room,
 )
 
 pytestmark = pytest.mark.django_db
@@ -71,7 +71,7 @@ def cancelled(reservation, *, now=NOW):
     ],
 )
 def test_all_is_refunded_up_to_24_hours_before_the_start(ada, before_start, terms):
-    reservation = booked(ada, now=START - 72 * HOUR)
+    reservation = make_booking(ada, now=START - 72 * HOUR)
     refund = 75 if terms == ALL_BACK else 0
     assert cancelled(reservation, now=START - before_start) == (refund, terms)
     assert SandboxPayment.objects.get().refunded == (75 if terms == ALL_BACK else 0)
@@ -79,14 +79,14 @@ def test_all_is_refunded_up_to_24_hours_before_the_start(ada, before_start, term
 
 @pytest.mark.parametrize(("after", "refund"), [(15 * MINUTE, 75), (16 * MINUTE, 0)])
 def test_all_is_refunded_within_15_minutes_of_booking(ada, after, refund):
-    reservation = booked(ada, now=START - 2 * HOUR)
+    reservation = make_booking(ada, now=START - 2 * HOUR)
     assert cancelled(reservation, now=START - 2 * HOUR + after)[0] == refund
 
 
 def test_the_policy_is_the_one_it_was_booked_under(ada, settings):
-    reservation = booked(ada, now=START - 72 * HOUR)
+    reservation = make_booking(ada, now=START - 72 * HOUR)
     settings.CANCELLATION_NOTICE_HOURS = 48
-    other = booked(now=START - 72 * HOUR)
+    other = make_booking(now=START - 72 * HOUR)
 
     assert cancelled(reservation, now=START - 30 * HOUR)[0] == 75
     assert cancelled(other, now=START - 30 * HOUR)[1] == (
@@ -95,15 +95,15 @@ def test_the_policy_is_the_one_it_was_booked_under(ada, settings):
 
 
 def test_a_draft_costs_nothing(ada):
-    assert cancelled(draft(ada)) == (0, NOT_CHARGED)
+    assert cancelled(make_draft(ada)) == (0, NOT_CHARGED)
 
 
 def test_a_draft_whose_time_has_passed_can_be_put_away(ada):
-    assert cancelled(draft(ada), now=START + HOUR) == (0, NOT_CHARGED)
+    assert cancelled(make_draft(ada), now=START + HOUR) == (0, NOT_CHARGED)
 
 
 def test_a_pending_one_is_voided(ada):
-    reservation = requested(ada)
+    reservation = make_pending_booking(ada)
     assert cancelled(reservation, now=START - HOUR) == (0, NOT_CHARGED)
     assert reservation.payments.get().state == "voided"
     assert SandboxPayment.objects.get().state == "voided"
@@ -111,16 +111,16 @@ def test_a_pending_one_is_voided(ada):
 
 def test_a_free_booking_costs_nothing(ada):
     AllowanceFactory(user=ada)
-    assert cancelled(booked(ada)) == (0, NOT_CHARGED)
+    assert cancelled(make_booking(ada)) == (0, NOT_CHARGED)
 
 
 def test_the_room_is_free_again(ada):
-    room = a_room()
-    cancel(booked(ada, room).pk, user=ada, now=NOW)
-    assert booked(room=room).status == Status.CONFIRMED
+    room = make_room()
+    cancel(make_booking(ada, room).pk, user=ada, now=NOW)
+    assert make_booking(room=room).status == Status.CONFIRMED
 
 
-@pytest.mark.parametrize("make", [booked, requested])
+@pytest.mark.parametrize("make", [make_booking, make_pending_booking])
 def test_not_once_it_has_begun(ada, make):
     reservation = make(ada)
     for call in (
@@ -147,7 +147,7 @@ def test_not_what_cannot_be_cancelled(status):
 
 
 def test_customers_their_own_staff_any(ada):
-    reservation = booked(ada)
+    reservation = make_booking(ada)
     with pytest.raises(NotFound):
         cancel(reservation.pk, user=UserFactory(), now=NOW)
     with pytest.raises(NotFound):
@@ -156,7 +156,7 @@ def test_customers_their_own_staff_any(ada):
 
 
 def test_a_preview_changes_nothing(ada):
-    reservation = booked(ada)
+    reservation = make_booking(ada)
     preview(reservation, now=NOW)
     reservation.refresh_from_db()
     assert reservation.status == Status.CONFIRMED
@@ -172,14 +172,14 @@ def fault(operation, kind="timeout_before", times=1):
 
 @pytest.mark.parametrize("kind", ["timeout_before", "timeout_after", "error", "reset"])
 def test_a_refund_that_fails_stays_owed_and_is_paid_once(ada, kind):
-    reservation = booked(ada)
+    reservation = make_booking(ada)
     fault("refund", kind)
 
     assert cancel(reservation.pk, user=ada, now=NOW).refund == 75
     assert Refund.objects.get().state == "started"
 
     for _ in range(2):
-        checkout.settle_dues(reservation.payments.get(), now=NOW)
+        checkout.fulfil_obligations(reservation.payments.get(), now=NOW)
         assert Refund.objects.get().state == "done"
         assert SandboxPayment.objects.get().refunded == 75
     assert reservation.payments.get().state == "refunded"
@@ -187,19 +187,19 @@ def test_a_refund_that_fails_stays_owed_and_is_paid_once(ada, kind):
 
 @pytest.mark.parametrize("kind", ["timeout_before", "timeout_after"])
 def test_a_void_that_fails_stays_owed(ada, kind):
-    reservation = requested(ada)
+    reservation = make_pending_booking(ada)
     fault("void", kind)
 
     cancel(reservation.pk, user=ada, now=NOW)
     assert reservation.payments.get().state == "authorized"
 
-    checkout.settle_dues(reservation.payments.get(), now=NOW)
+    checkout.fulfil_obligations(reservation.payments.get(), now=NOW)
     assert reservation.payments.get().state == "voided"
 
 
 def test_what_is_not_captured_yet_is_captured_first_so_that_the_policy_holds(ada):
     fault("capture")
-    reservation = booked(ada)
+    reservation = make_booking(ada)
     assert reservation.payments.get().state == "authorized"
 
     assert cancel(reservation.pk, user=ada, now=NOW).refund == 75
@@ -209,7 +209,7 @@ def test_what_is_not_captured_yet_is_captured_first_so_that_the_policy_holds(ada
 
 def test_as_long_as_it_cannot_be_captured_it_cannot_be_cancelled(ada):
     fault("capture", times=2)
-    reservation = booked(ada)
+    reservation = make_booking(ada)
 
     with pytest.raises(ServiceUnavailable, match="Nothing was changed"):
         cancel(reservation.pk, user=ada, now=NOW)
@@ -220,7 +220,12 @@ def test_as_long_as_it_cannot_be_captured_it_cannot_be_cancelled(ada):
 
 
 def test_a_draft_that_was_declined_once_is_cancelled_for_nothing(ada):
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     with pytest.raises(Exception, match="declined"):
-        checkout.check_out(reservation.pk, user=ada, means=by_card("4000000000000002"), now=NOW)
+        checkout.check_out(
+            reservation.pk,
+            user=ada,
+            payment_method=make_payment_method("4000000000000002"),
+            now=NOW,
+        )
     assert cancelled(reservation) == (0, NOT_CHARGED)

@@ -12,7 +12,7 @@ from payments.gateways.sandbox_models import SandboxCard, SandboxFault, SandboxP
 from payments.models import Payment
 from reservations.booking import checkout, integrity
 from reservations.booking.cancellation import cancel
-from reservations.booking.checkout import Means, check_out
+from reservations.booking.checkout import PaymentMethod, check_out
 from reservations.booking.drafts import apply_promo_code
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -35,10 +35,10 @@ from tests.factories_reservations import (
     AllowanceFactory,
     PartnerFactory,
     PromoCodeFactory,
-    a_room,
-    booked,
-    by_card,
-    draft,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_room,
 )
 
 pytestmark = pytest.mark.django_db
@@ -65,12 +65,17 @@ def promo():
 @pytest.fixture
 def drafted(ada, plan, promo):
     """Three hours, of which one is included, less ten percent: 45 dollars."""
-    reservation = draft(ada, a_room())
+    reservation = make_draft(ada, make_room())
     return apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
 
 
 def pay(reservation, number="4242424242424242", *, now=NOW, **how):
-    return check_out(reservation.pk, user=reservation.user, means=by_card(number, **how), now=now)
+    return check_out(
+        reservation.pk,
+        user=reservation.user,
+        payment_method=make_payment_method(number, **how),
+        now=now,
+    )
 
 
 def fault(operation, kind, times=1):
@@ -88,7 +93,7 @@ def charges():
 
 
 def books_agree(now):
-    return [str(each) for each in integrity.findings(now=now)] == []
+    return [str(each) for each in integrity.find_problems(now=now)] == []
 
 
 # --- When nothing dies ---------------------------------------------------------------------------
@@ -111,13 +116,13 @@ def test_repeating_it_gives_the_same_and_asks_no_gateway(drafted):
     for number in ("4242424242424242", DECLINED_NUMBER):
         assert pay(drafted, number, now=NOW + HOUR).status == first.status
     # Not even a card is asked for any more.
-    again = check_out(drafted.pk, user=drafted.user, means=Means(), now=NOW + HOUR)
+    again = check_out(drafted.pk, user=drafted.user, payment_method=PaymentMethod(), now=NOW + HOUR)
     assert again.booked_at == NOW
     assert charges() == 1
 
 
 def test_other_rooms_are_pending_and_only_authorized(ada):
-    reservation = pay(draft(ada, a_room(is_live_inventory=False)))
+    reservation = pay(make_draft(ada, make_room(is_live_inventory=False)))
     assert reservation.status == Status.PENDING
     assert reservation.payments.get().state == "authorized"
     assert pay(reservation).status == Status.PENDING
@@ -126,8 +131,8 @@ def test_other_rooms_are_pending_and_only_authorized(ada):
 
 def test_a_saved_card_pays(ada):
     SavedCardFactory(user=ada)
-    reservation = draft(ada)
-    check_out(reservation.pk, user=ada, means=Means(use_saved=True), now=NOW)
+    reservation = make_draft(ada)
+    check_out(reservation.pk, user=ada, payment_method=PaymentMethod(use_saved=True), now=NOW)
     assert reservation.payments.get().card_last4 == "4242"
 
 
@@ -135,59 +140,66 @@ def test_a_saved_card_pays(ada):
 def test_a_saved_card_must_be_usable(ada, fields):
     if fields:
         SavedCardFactory(user=ada, **fields)
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     with pytest.raises(NoSavedCard):
-        check_out(reservation.pk, user=ada, means=Means(use_saved=True), now=NOW)
+        check_out(reservation.pk, user=ada, payment_method=PaymentMethod(use_saved=True), now=NOW)
     assert not Payment.objects.exists()
 
 
-@pytest.mark.parametrize("means", [Means(), Means(use_saved=True, payment_info={"x": 1})])
+@pytest.mark.parametrize(
+    "means", [PaymentMethod(), PaymentMethod(use_saved=True, payment_info={"x": 1})]
+)
 def test_not_both_and_not_neither(ada, means):
     with pytest.raises(InvalidRequest) as error:
-        check_out(draft(ada).pk, user=ada, means=means, now=NOW)
+        check_out(make_draft(ada).pk, user=ada, payment_method=means, now=NOW)
     assert error.value.fields.keys() == {"payment_info"}
 
 
-@pytest.mark.parametrize("means", [Means(), Means(use_saved=True), by_card(DECLINED_NUMBER)])
+@pytest.mark.parametrize(
+    "means", [PaymentMethod(), PaymentMethod(use_saved=True), make_payment_method(DECLINED_NUMBER)]
+)
 def test_where_nothing_is_to_be_paid_no_card_is_needed_nor_looked_at(ada, means):
     AllowanceFactory(user=ada)
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     assert reservation.total_cost == 0
-    assert check_out(reservation.pk, user=ada, means=means, now=NOW).status == Status.CONFIRMED
+    assert (
+        check_out(reservation.pk, user=ada, payment_method=means, now=NOW).status
+        == Status.CONFIRMED
+    )
     assert not Payment.objects.exists()
     assert not SandboxPayment.objects.exists()
 
 
 def test_only_its_owner(ada):
-    for user, pk in ((UserFactory(), draft(ada).pk), (ada, 999)):
+    for user, pk in ((UserFactory(), make_draft(ada).pk), (ada, 999)):
         with pytest.raises(NotFound):
-            check_out(pk, user=user, means=by_card(), now=NOW)
+            check_out(pk, user=user, payment_method=make_payment_method(), now=NOW)
 
 
 def test_only_in_the_future(ada):
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     with pytest.raises(ReservationNotOpen, match="has passed"):
         pay(reservation, now=START)
 
 
 @pytest.mark.parametrize("status", [Status.CANCELLED, Status.EXPIRED])
 def test_only_a_new_one(ada, status):
-    reservation = draft(ada)
-    reservation.move_to(status, by=None, now=NOW)
+    reservation = make_draft(ada)
+    reservation.transition_to(status, by=None, now=NOW)
     with pytest.raises(ReservationNotOpen):
         pay(reservation)
     assert not Payment.objects.exists()
 
 
 def test_a_lapsed_hold_can_be_checked_out_while_the_room_is_free(ada):
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     assert pay(reservation, now=NOW + HOUR).status == Status.CONFIRMED
 
 
 def test_a_lapsed_hold_gives_way_to_a_rival_who_was_quicker(ada):
-    room = a_room()
-    mine = draft(ada, room)
-    rival = draft(room=room, now=NOW + 15 * MINUTE)
+    room = make_room()
+    mine = make_draft(ada, room)
+    rival = make_draft(room=room, now=NOW + 15 * MINUTE)
 
     with pytest.raises(SlotUnavailable):
         pay(mine, now=NOW + 16 * MINUTE)
@@ -197,9 +209,9 @@ def test_a_lapsed_hold_gives_way_to_a_rival_who_was_quicker(ada):
 
 
 def test_own_drafts_give_way_and_stay_new(ada):
-    room = a_room()
-    first = draft(ada, room)
-    second = draft(ada, room)
+    room = make_room()
+    first = make_draft(ada, room)
+    second = make_draft(ada, room)
     first.refresh_from_db()
     assert (first.status, first.holds_slot) == (Status.NEW, False)
 
@@ -213,32 +225,48 @@ def test_own_drafts_give_way_and_stay_new(ada):
 def test_a_partner_is_kept_in_any_case_and_judged_before_any_charge(ada):
     partner = PartnerFactory(code="acme")
     PartnerFactory(code="GONE", is_active=False)
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     for code in ("GONE", "NONESUCH"):
         with pytest.raises(InvalidRequest) as error:
-            check_out(reservation.pk, user=ada, means=by_card(), partner_code=code, now=NOW)
+            check_out(
+                reservation.pk,
+                user=ada,
+                payment_method=make_payment_method(),
+                partner_code=code,
+                now=NOW,
+            )
         assert error.value.fields == {"partner_code": "There is no such partner."}
     assert not Payment.objects.exists()
 
-    check_out(reservation.pk, user=ada, means=by_card(), partner_code=" Acme ", now=NOW)
+    check_out(
+        reservation.pk,
+        user=ada,
+        payment_method=make_payment_method(),
+        partner_code=" Acme ",
+        now=NOW,
+    )
     reservation.refresh_from_db()
     assert reservation.partner == partner
 
 
 def test_repeating_it_is_answered_alike_though_the_partner_is_gone(ada):
     partner = PartnerFactory(code="ACME")
-    reservation = draft(ada)
-    check_out(reservation.pk, user=ada, means=by_card(), partner_code="ACME", now=NOW)
+    reservation = make_draft(ada)
+    check_out(
+        reservation.pk, user=ada, payment_method=make_payment_method(), partner_code="ACME", now=NOW
+    )
     partner.is_active = False
     partner.save()
 
-    again = check_out(reservation.pk, user=ada, means=by_card(), partner_code="ACME", now=NOW)
+    again = check_out(
+        reservation.pk, user=ada, payment_method=make_payment_method(), partner_code="ACME", now=NOW
+    )
 
     assert again.status == Status.CONFIRMED
 
 
 def test_the_card_is_saved_once_the_charge_is_authorized(ada):
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     with pytest.raises(CardDeclined):
         pay(reservation, DECLINED_NUMBER, save_card=True)
     assert not SandboxCard.objects.exists()
@@ -250,13 +278,13 @@ def test_the_card_is_saved_once_the_charge_is_authorized(ada):
 
 def test_that_the_card_cannot_be_saved_harms_no_booking(ada):
     fault("store", "timeout_before")
-    assert pay(draft(ada), save_card=True).status == Status.CONFIRMED
+    assert pay(make_draft(ada), save_card=True).status == Status.CONFIRMED
     assert not SandboxCard.objects.exists()
 
 
 def test_a_card_that_was_never_charged_is_not_saved(ada, monkeypatch):
     """A second tap with another card, that found the reservation New and then lost the race."""
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     begin = checkout._begin
 
     def overtaken(*args, **kwargs):
@@ -285,8 +313,8 @@ def test_declined_is_new_again_held_ten_minutes_with_everything_given_back(draft
     assert drafted.payments.get().state == "declined"
     assert benefits(plan, promo) == (0, 0)
     with pytest.raises(SlotUnavailable):
-        draft(room=drafted.room, now=NOW + 9 * MINUTE)
-    draft(room=drafted.room, now=NOW + 10 * MINUTE)
+        make_draft(room=drafted.room, now=NOW + 9 * MINUTE)
+    make_draft(room=drafted.room, now=NOW + 10 * MINUTE)
     assert books_agree(NOW)
 
 
@@ -312,19 +340,19 @@ def test_six_declines_an_hour_are_enough(drafted):
 
 
 def test_what_is_no_decline_is_not_counted(ada):
-    room = a_room()
-    booked(room=room)
-    taken = draft(ada, room, start=START + 4 * HOUR)
+    room = make_room()
+    make_booking(room=room)
+    taken = make_draft(ada, room, start=START + 4 * HOUR)
     for _ in range(8):
         with pytest.raises(InvalidRequest):
             pay(taken, "4242424242424241")
     Reservation.objects.filter(pk=taken.pk).update(holds_slot=False, hold_until=None)
-    booked(room=room, start=START + 4 * HOUR)
+    make_booking(room=room, start=START + 4 * HOUR)
     for _ in range(8):
         with pytest.raises(SlotUnavailable):
             pay(taken)
     with pytest.raises(CardDeclined):
-        pay(draft(ada, room, start=START - HOUR, hours=1), DECLINED_NUMBER)
+        pay(make_draft(ada, room, start=START - HOUR, hours=1), DECLINED_NUMBER)
 
 
 # --- The gateway does not answer -----------------------------------------------------------------
@@ -344,7 +372,7 @@ def test_in_doubt_is_processing_and_the_retry_after_the_lease_settles_it(
         assert pay(drafted, number, now=NOW + MINUTE / 2).status == Status.PROCESSING
     assert SandboxPayment.objects.count() == (kind in {"timeout_after", "reset"})
     with pytest.raises(SlotUnavailable):
-        draft(room=drafted.room, now=NOW + HOUR)
+        make_draft(room=drafted.room, now=NOW + HOUR)
 
     assert pay(drafted, now=LEASE_OVER).status == Status.CONFIRMED
 
@@ -361,7 +389,7 @@ def test_settling_alone_confirms_what_was_authorized(drafted):
     payment = pay(drafted).payments.get()
 
     for _ in range(2):
-        checkout.settle(payment, now=LEASE_OVER)
+        checkout.resolve_payment(payment, now=LEASE_OVER)
         payment.refresh_from_db()
         assert payment.state == "captured"
         assert charges() == 1
@@ -374,7 +402,7 @@ def test_settling_alone_gives_everything_back_where_nothing_was_authorized(draft
     payment = pay(drafted).payments.get()
 
     for _ in range(2):
-        assert checkout.settle(payment, now=LEASE_OVER).state == "voided"
+        assert checkout.resolve_payment(payment, now=LEASE_OVER).state == "voided"
     drafted.refresh_from_db()
     assert (drafted.status, drafted.hold_until) == (Status.NEW, LEASE_OVER + 10 * MINUTE)
     assert benefits(plan, promo) == (0, 0)
@@ -404,13 +432,13 @@ def test_a_worker_that_was_only_slow_charges_nobody_once_it_was_fenced_off(
     drafted, plan, promo, monkeypatch
 ):
     """It wakes up after the lease: somebody has settled, and the customer has gone."""
-    authorize = payments.authorize
+    authorize = payments.authorize_payment
 
     def late(payment, source, **kwargs):
-        checkout.settle(payment, now=LEASE_OVER)
+        checkout.resolve_payment(payment, now=LEASE_OVER)
         return authorize(payment, source, **kwargs)
 
-    monkeypatch.setattr(payments, "authorize", late)
+    monkeypatch.setattr(payments, "authorize_payment", late)
     with pytest.raises(ReservationNotOpen, match="You were not charged"):
         pay(drafted)
 
@@ -422,16 +450,16 @@ def test_a_worker_that_was_only_slow_charges_nobody_once_it_was_fenced_off(
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_nor_once_the_customer_has_cancelled_meanwhile(drafted, monkeypatch, answers):
-    authorize = payments.authorize
+    authorize = payments.authorize_payment
 
     def late(payment, source, **kwargs):
-        checkout.settle(payment, now=LEASE_OVER)
+        checkout.resolve_payment(payment, now=LEASE_OVER)
         cancel(drafted.pk, user=drafted.user, now=LEASE_OVER)
         if not answers:
             fault("authorize", "timeout_before")
         return authorize(payment, source, **kwargs)
 
-    monkeypatch.setattr(payments, "authorize", late)
+    monkeypatch.setattr(payments, "authorize_payment", late)
     with pytest.raises(ReservationNotOpen, match="You were not charged"):
         pay(drafted)
     assert charges() == 0
@@ -440,14 +468,14 @@ def test_nor_once_the_customer_has_cancelled_meanwhile(drafted, monkeypatch, ans
 def test_a_slow_worker_that_was_overtaken_by_a_retry_is_answered_with_its_booking(
     drafted, monkeypatch
 ):
-    authorize = payments.authorize
+    authorize = payments.authorize_payment
 
     def late(payment, source, **kwargs):
-        monkeypatch.setattr(payments, "authorize", authorize)
+        monkeypatch.setattr(payments, "authorize_payment", authorize)
         assert pay(drafted, now=LEASE_OVER).status == Status.CONFIRMED
         return authorize(payment, source, **kwargs)
 
-    monkeypatch.setattr(payments, "authorize", late)
+    monkeypatch.setattr(payments, "authorize_payment", late)
     assert pay(drafted).status == Status.CONFIRMED
     assert charges() == 1
     assert books_agree(LEASE_OVER)
@@ -465,8 +493,8 @@ class Killed(BaseException):
     [
         (payments, "authorize", "before", ["voided", "captured"]),
         (payments, "authorize", "after", ["captured"]),
-        (checkout, "conclude", "before", ["captured"]),
-        (checkout, "conclude", "after", ["captured"]),
+        (checkout, "apply_authorization", "before", ["captured"]),
+        (checkout, "apply_authorization", "after", ["captured"]),
         (payments, "capture", "before", ["captured"]),
         (payments, "capture", "after", ["captured"]),
     ],
@@ -488,7 +516,7 @@ def test_whatever_step_dies_the_customer_pays_once_and_has_the_booking(
 
     reservation = pay(drafted, now=LEASE_OVER)
     for payment in Payment.objects.filter(state="authorized"):
-        checkout.settle_dues(payment, now=LEASE_OVER)  # as reconcile_payments does
+        checkout.fulfil_obligations(payment, now=LEASE_OVER)  # as reconcile_payments does
 
     assert reservation.status == Status.CONFIRMED
     assert [each.state for each in drafted.payments.order_by("pk")] == settled
@@ -507,7 +535,7 @@ def test_a_capture_that_fails_stays_owed_and_is_settled_later(drafted, kind):
     assert payment.state == "authorized"
 
     for _ in range(2):
-        assert checkout.settle_dues(payment, now=NOW).state == "captured"
+        assert checkout.fulfil_obligations(payment, now=NOW).state == "captured"
         assert charges() == 1
 
 
@@ -525,16 +553,18 @@ def all_rows():
 
 
 def rehearse(reservation, means, **kwargs):
-    return checkout.rehearse(reservation.pk, user=reservation.user, means=means, now=NOW, **kwargs)
+    return checkout.dry_run(
+        reservation.pk, user=reservation.user, payment_method=means, now=NOW, **kwargs
+    )
 
 
 def test_a_rehearsal_changes_no_row_anywhere(drafted):
     PartnerFactory(code="ACME")
     SavedCardFactory(user=drafted.user)
-    draft(drafted.user, drafted.room)  # has taken over the hold
+    make_draft(drafted.user, drafted.room)  # has taken over the hold
     before = all_rows()
 
-    for means in (by_card(save_card=True), Means(use_saved=True)):
+    for means in (make_payment_method(save_card=True), PaymentMethod(use_saved=True)):
         assert rehearse(drafted, means, partner_code="ACME").status == Status.NEW
         assert all_rows() == before
 
@@ -543,45 +573,47 @@ def test_a_rehearsal_that_fails_changes_nothing_either(drafted):
     before = all_rows()
     for _ in range(8):  # nothing is counted
         with pytest.raises(CardDeclined):
-            rehearse(drafted, by_card(DECLINED_NUMBER))
+            rehearse(drafted, make_payment_method(DECLINED_NUMBER))
     with pytest.raises(NoSavedCard):
-        rehearse(drafted, Means(use_saved=True))
+        rehearse(drafted, PaymentMethod(use_saved=True))
     with pytest.raises(InvalidRequest):
-        rehearse(drafted, by_card("4242424242424241"))
+        rehearse(drafted, make_payment_method("4242424242424241"))
     with pytest.raises(InvalidRequest):
-        rehearse(drafted, Means())
+        rehearse(drafted, PaymentMethod())
     with pytest.raises(InvalidRequest):
-        rehearse(drafted, by_card(), partner_code="NONESUCH")
+        rehearse(drafted, make_payment_method(), partner_code="NONESUCH")
     assert all_rows() == before
 
 
 def test_everything_is_checked_slot_promo_and_hours(ada, plan, promo):
-    room = a_room()
-    reservation = draft(ada, room)
+    room = make_room()
+    reservation = make_draft(ada, room)
     apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
-    other = draft(room=room, start=START + 4 * HOUR)
+    other = make_draft(room=room, start=START + 4 * HOUR)
     apply_promo_code(other.pk, "TEN", user=other.user, now=NOW)
     pay(other)
     with pytest.raises(Exception, match="used up"):
-        rehearse(reservation, by_card())
+        rehearse(reservation, make_payment_method())
 
     apply_promo_code(reservation.pk, "", user=ada, now=NOW)
     plan.is_active = False
     plan.save()
     with pytest.raises(Exception, match="included hours"):
-        rehearse(reservation, by_card())
+        rehearse(reservation, make_payment_method())
 
-    late = draft(room=room, start=START + 7 * HOUR, hours=1)
+    late = make_draft(room=room, start=START + 7 * HOUR, hours=1)
     Reservation.objects.filter(pk=late.pk).update(holds_slot=False, hold_until=None)
-    booked(room=room, start=START + 7 * HOUR, hours=1)
+    make_booking(room=room, start=START + 7 * HOUR, hours=1)
     with pytest.raises(SlotUnavailable):
-        rehearse(late, by_card())
+        rehearse(late, make_payment_method())
 
 
 def test_a_rehearsal_settles_nothing_and_is_answered_by_what_is(drafted):
     fault("authorize", "timeout_after")
     pay(drafted)
     before = all_rows()
-    outcome = checkout.rehearse(drafted.pk, user=drafted.user, means=by_card(), now=LEASE_OVER)
+    outcome = checkout.dry_run(
+        drafted.pk, user=drafted.user, payment_method=make_payment_method(), now=LEASE_OVER
+    )
     assert outcome.status == Status.PROCESSING
     assert all_rows() == before

@@ -23,7 +23,7 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import ReservationNotOpen, ServiceUnavailable
 from tests.factories_centers import MeetingRoomFactory
-from tests.factories_people import UserFactory, token_of
+from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import (
     CARD,
     DECLINED_NUMBER,
@@ -33,13 +33,13 @@ from tests.factories_reservations import (
     START,
     AllowanceFactory,
     PromoCodeFactory,
-    a_room,
-    booked,
-    draft,
-    requested,
+    make_booking,
+    make_draft,
+    make_pending_booking,
+    make_room,
 )
 from tests.http import post
-from tests.together import together
+from tests.together import run_concurrently
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -60,12 +60,12 @@ def asked(path, bodies):
         assert response.status_code < 500, answer
         return answer.get("Status", "Success") if answer["Success"] else answer["Error"]["Summary"]
 
-    return Counter(together([lambda body=body: ask(body) for body in bodies]))
+    return Counter(run_concurrently([lambda body=body: ask(body) for body in bodies]))
 
 
 def checkout_of(reservation, **fields):
     return {
-        "Token": token_of(reservation.user),
+        "Token": issue_token(reservation.user),
         "ReservationId": reservation.pk,
         "PaymentInfo": CARD,
         **fields,
@@ -79,9 +79,10 @@ def captures():
 @pytest.fixture
 def rivals():
     """Drafts of as many customers for one slot; all holds but the last have lapsed."""
-    room = a_room()
+    room = make_room()
     return [
-        draft(UserFactory(), room, now=NOW - (MANY - index) * 16 * MINUTE) for index in range(MANY)
+        make_draft(UserFactory(), room, now=NOW - (MANY - index) * 16 * MINUTE)
+        for index in range(MANY)
     ]
 
 
@@ -102,7 +103,7 @@ def test_one_slot_is_sold_once_by_the_database_alone(rivals, monkeypatch):
         return MeetingRoom.objects.select_related("center", "rate").get(pk=room_id)
 
     monkeypatch.setattr(locks, "lock_room", unlocked)
-    monkeypatch.setattr(availability, "of", lambda *args, **kwargs: Availability(()))
+    monkeypatch.setattr(availability, "evaluate", lambda *args, **kwargs: Availability(()))
     answers = asked(CHECKOUT, [checkout_of(each) for each in rivals])
 
     assert answers == {"Confirmed": 1, "SlotUnavailable": MANY - 1}
@@ -111,7 +112,7 @@ def test_one_slot_is_sold_once_by_the_database_alone(rivals, monkeypatch):
 
 
 def test_many_taps_on_one_reservation_charge_once():
-    reservation = draft()
+    reservation = make_draft()
     answers = asked(CHECKOUT, [checkout_of(reservation)] * MANY)
 
     assert answers["Confirmed"] >= 1
@@ -121,7 +122,7 @@ def test_many_taps_on_one_reservation_charge_once():
 
 
 def test_many_taps_with_a_bad_card_decline_at_most_as_often_as_it_is_allowed():
-    reservation = draft()
+    reservation = make_draft()
     answers = asked(
         CHECKOUT,
         [checkout_of(reservation, PaymentInfo={**CARD, "CreditCardNumber": DECLINED_NUMBER})]
@@ -135,8 +136,8 @@ def test_many_taps_with_a_bad_card_decline_at_most_as_often_as_it_is_allowed():
 
 
 def test_no_more_cards_are_tried_than_allowed_whatever_the_reservation():
-    ada, room = UserFactory(), a_room()
-    drafts = [draft(ada, room, start=START + day * timedelta(days=1)) for day in range(10)]
+    ada, room = UserFactory(), make_room()
+    drafts = [make_draft(ada, room, start=START + day * timedelta(days=1)) for day in range(10)]
     bad = {**CARD, "CreditCardNumber": DECLINED_NUMBER}
 
     answers = asked(CHECKOUT, [checkout_of(each, PaymentInfo=bad) for each in drafts])
@@ -148,8 +149,8 @@ def test_no_more_cards_are_tried_than_allowed_whatever_the_reservation():
 @pytest.mark.parametrize("uses", [1, 3])
 def test_the_last_uses_of_a_promo_code(uses):
     promo = PromoCodeFactory(code="LAST", max_uses=uses)
-    center = a_room().center
-    drafts = [draft(room=MeetingRoomFactory(center=center)) for _ in range(8)]
+    center = make_room().center
+    drafts = [make_draft(room=MeetingRoomFactory(center=center)) for _ in range(8)]
     for each in drafts:
         apply_promo_code(each.pk, "LAST", user=each.user, now=NOW)
 
@@ -162,9 +163,9 @@ def test_the_last_uses_of_a_promo_code(uses):
 
 
 def test_the_last_hours_of_an_allowance():
-    ada, center = UserFactory(), a_room().center
+    ada, center = UserFactory(), make_room().center
     plan = AllowanceFactory(user=ada, hours=5)
-    drafts = [draft(ada, MeetingRoomFactory(center=center), hours=3) for _ in range(4)]
+    drafts = [make_draft(ada, MeetingRoomFactory(center=center), hours=3) for _ in range(4)]
     plan.hours = 3
     plan.save()
 
@@ -175,7 +176,7 @@ def test_the_last_hours_of_an_allowance():
 
 
 def test_one_slot_is_held_by_one_draft():
-    room = a_room()
+    room = make_room()
     body = {
         "MeetingRoomId": room.pk,
         "StartDate": START.isoformat(),
@@ -183,7 +184,7 @@ def test_one_slot_is_held_by_one_draft():
     }
     answers = asked(
         "/api/reservations/create",
-        [{**body, "Token": token_of(UserFactory())} for _ in range(MANY)],
+        [{**body, "Token": issue_token(UserFactory())} for _ in range(MANY)],
     )
 
     assert answers == {"Success": 1, "SlotUnavailable": MANY - 1}
@@ -191,7 +192,7 @@ def test_one_slot_is_held_by_one_draft():
 
 
 def test_a_customer_who_taps_create_many_times_has_one_hold():
-    room, token = a_room(), token_of(UserFactory())
+    room, token = make_room(), issue_token(UserFactory())
     body = {
         "Token": token,
         "MeetingRoomId": room.pk,
@@ -203,8 +204,8 @@ def test_a_customer_who_taps_create_many_times_has_one_hold():
 
 
 def test_cancelling_many_times_refunds_once():
-    reservation = booked()
-    body = {"Token": token_of(reservation.user), "ReservationId": reservation.pk}
+    reservation = make_booking()
+    body = {"Token": issue_token(reservation.user), "ReservationId": reservation.pk}
 
     assert asked("/api/reservations/cancel", [body] * 8) == {"Success": 8}
 
@@ -213,7 +214,7 @@ def test_cancelling_many_times_refunds_once():
 
 
 def test_a_request_is_answered_by_one_of_those_who_answer_it():
-    reservation = requested()
+    reservation = make_pending_booking()
 
     def answer(act):
         try:
@@ -228,7 +229,7 @@ def test_a_request_is_answered_by_one_of_those_who_answer_it():
         lambda: approval.approve(reservation.pk, now=NOW),
         lambda: approval.decline(reservation.pk, now=NOW),
     ]
-    won = together([lambda act=act: answer(act) for act in acts])
+    won = run_concurrently([lambda act=act: answer(act) for act in acts])
 
     assert won.count(True) == 1
     reservation.refresh_from_db()
@@ -240,7 +241,7 @@ def test_a_request_is_answered_by_one_of_those_who_answer_it():
 
 
 def test_approving_and_cancelling_at_once_leaves_no_money_astray():
-    reservation = requested()
+    reservation = make_pending_booking()
 
     def answer(act):
         try:
@@ -250,7 +251,7 @@ def test_approving_and_cancelling_at_once_leaves_no_money_astray():
             return False
         return True
 
-    together(
+    run_concurrently(
         [
             lambda: answer(lambda: approval.approve(reservation.pk, now=NOW)),
             lambda: answer(lambda: cancel(reservation.pk, user=reservation.user, now=NOW)),

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from reservations.booking.checkout import check_out, rehearse
+from reservations.booking.checkout import check_out, dry_run
 from reservations.models.status import Status
 from reservations.notifications import confirmation
 from roombook.errors import CardDeclined
@@ -13,11 +13,11 @@ from tests.factories_reservations import (
     NOW,
     AllowanceFactory,
     ReservationFactory,
-    a_room,
-    booked,
-    by_card,
-    draft,
-    requested,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_pending_booking,
+    make_room,
 )
 
 pytestmark = pytest.mark.django_db
@@ -31,8 +31,8 @@ def ada():
 
 
 def test_a_booking_says_what_where_when_and_what_was_charged(ada):
-    reservation = booked(ada)
-    assert confirmation.message(reservation) == (
+    reservation = make_booking(ada)
+    assert confirmation.get_message(reservation) == (
         f"You have booked {WHAT} (reservation {reservation.pk})."
         " $75.00 was charged to Visa ending 4242."
     )
@@ -40,13 +40,13 @@ def test_a_booking_says_what_where_when_and_what_was_charged(ada):
 
 def test_a_free_booking_says_that_there_was_nothing_to_pay(ada):
     AllowanceFactory(user=ada)
-    message = confirmation.message(booked(ada))
+    message = confirmation.get_message(make_booking(ada))
     assert message.endswith(". There was nothing to pay.")
 
 
 def test_a_request_says_that_the_center_has_to_agree(ada):
-    reservation = requested(ada)
-    assert confirmation.message(reservation) == (
+    reservation = make_pending_booking(ada)
+    assert confirmation.get_message(reservation) == (
         f"Your request for {WHAT} is with the center (reservation {reservation.pk})."
         " $75.00 is reserved on Visa ending 4242 and charged only when the center agrees."
     )
@@ -54,46 +54,53 @@ def test_a_request_says_that_the_center_has_to_agree(ada):
 
 def test_a_free_request(ada):
     AllowanceFactory(user=ada)
-    assert confirmation.message(requested(ada)).endswith("There is nothing to pay.")
+    assert confirmation.get_message(make_pending_booking(ada)).endswith("There is nothing to pay.")
 
 
 def test_what_is_under_way_says_not_to_pay_again():
     row = ReservationFactory(status=Status.PROCESSING)
-    assert confirmation.message(row) == (
+    assert confirmation.get_message(row) == (
         "Your payment is being confirmed. Please do not pay again."
     )
 
 
 def test_a_rehearsal_says_that_it_was_a_test(ada):
-    reservation = rehearse(draft(ada).pk, user=ada, means=by_card(), now=NOW)
-    assert confirmation.message(reservation) == (
+    reservation = dry_run(
+        make_draft(ada).pk, user=ada, payment_method=make_payment_method(), now=NOW
+    )
+    assert confirmation.get_message(reservation) == (
         f"This was a test: {WHAT} can be booked for $75.00. Nothing was booked or charged."
     )
 
 
 def test_times_are_the_centers_and_a_second_day_is_told(ada):
-    room = a_room(time_zone_id="Asia/Kolkata", turnaround_minutes=0)
+    room = make_room(time_zone_id="Asia/Kolkata", turnaround_minutes=0)
     room.center.is_after_hours_support_enabled = True
     room.center.save()
     start = datetime(2027, 3, 3, 14, 30, tzinfo=UTC)  # 20:00 in Kolkata
-    reservation = draft(ada, room, start=start, hours=6)
-    assert confirmation.what(reservation) == (
+    reservation = make_draft(ada, room, start=start, hours=6)
+    assert confirmation.describe_booking(reservation) == (
         "Boardroom at Glenarm, Wed, Mar 3, 2027, 8:00 PM - Thu, Mar 4, 2027, 2:00 AM"
     )
 
 
 def test_a_repeat_reads_alike_also_after_the_meeting(ada):
-    reservation = booked(ada)
-    first = confirmation.message(reservation)
+    reservation = make_booking(ada)
+    first = confirmation.get_message(reservation)
     for status in (Status.COMPLETED, Status.NO_SHOW):
-        reservation.move_to(status, by=None, now=NOW)
-        assert confirmation.message(reservation) == first
+        reservation.transition_to(status, by=None, now=NOW)
+        assert confirmation.get_message(reservation) == first
 
 
 def test_a_second_card_is_the_one_that_is_told(ada):
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     with pytest.raises(CardDeclined):
-        check_out(reservation.pk, user=ada, means=by_card("4000000000000002"), now=NOW)
-    means = by_card("5555555555554444")
-    reservation = check_out(reservation.pk, user=ada, means=means, now=NOW)
-    assert "MasterCard ending 4444" in confirmation.message(reservation)
+        check_out(
+            reservation.pk,
+            user=ada,
+            payment_method=make_payment_method("4000000000000002"),
+            now=NOW,
+        )
+    means = make_payment_method("5555555555554444")
+    reservation = check_out(reservation.pk, user=ada, payment_method=means, now=NOW)
+    assert "MasterCard ending 4444" in confirmation.get_message(reservation)

@@ -21,19 +21,19 @@ from tests.factories_reservations import (
     NOW,
     START,
     AllowanceFactory,
-    AmountOffFactory,
+    AmountOffPromoCodeFactory,
     PromoCodeFactory,
     ReservationFactory,
-    a_room,
-    by_card,
-    draft,
+    make_draft,
+    make_payment_method,
+    make_room,
 )
 
 pytestmark = pytest.mark.django_db
 
 
 @contextmanager
-def refused(name=constraints.NAME):
+def refused(name=constraints.NO_OVERLAP):
     with pytest.raises(DatabaseError, match=name), transaction.atomic():
         yield
 
@@ -126,19 +126,23 @@ def test_a_row_may_be_changed_in_its_own_place(held):
     Reservation.objects.filter(pk=held.pk).update(
         start=START + HOUR, occupied_from=START + HOUR, status="Pending"
     )
-    held.move_to(Status.CANCELLED, by=None, now=NOW)
+    held.transition_to(Status.CANCELLED, by=None, now=NOW)
 
 
 def test_checkout_with_a_blind_evaluator_is_refused_by_the_database(monkeypatch):
-    room = a_room()
-    first, second = draft(room=room), draft(room=room, now=NOW + 20 * MINUTE)
-    check_out(second.pk, user=second.user, means=by_card(), now=NOW + 21 * MINUTE)
-    monkeypatch.setattr(availability, "of", lambda *args, **kwargs: Availability(()))
+    room = make_room()
+    first, second = make_draft(room=room), make_draft(room=room, now=NOW + 20 * MINUTE)
+    check_out(
+        second.pk, user=second.user, payment_method=make_payment_method(), now=NOW + 21 * MINUTE
+    )
+    monkeypatch.setattr(availability, "evaluate", lambda *args, **kwargs: Availability(()))
 
     with pytest.raises(SlotUnavailable):
-        check_out(first.pk, user=first.user, means=by_card(), now=NOW + 22 * MINUTE)
+        check_out(
+            first.pk, user=first.user, payment_method=make_payment_method(), now=NOW + 22 * MINUTE
+        )
     with pytest.raises(SlotUnavailable):
-        draft(room=room, now=NOW + 22 * MINUTE)
+        make_draft(room=room, now=NOW + 22 * MINUTE)
 
     first.refresh_from_db()
     assert first.status == Status.NEW
@@ -153,13 +157,13 @@ def test_checkout_with_a_blind_evaluator_is_refused_by_the_database(monkeypatch)
 def test_a_lost_trigger_is_missed_and_laid_again_by_migrate():
     assert apps.check_triggers(["default"]) == []
     with connection.cursor() as cursor:
-        cursor.execute(f"DROP TRIGGER {constraints.NAME}_update")
+        cursor.execute(f"DROP TRIGGER {constraints.NO_OVERLAP}_update")
 
     (error,) = apps.check_triggers(["default"])
     assert error.id == "reservations.E001"
-    assert f"{constraints.NAME}_update" in error.msg
+    assert f"{constraints.NO_OVERLAP}_update" in error.msg
 
-    constraints.lay_triggers("default")
+    constraints.create_triggers("default")
     assert apps.check_triggers(["default"]) == []
 
 
@@ -213,7 +217,7 @@ def test_a_promo_code_that_cannot_be(fields):
 
 def test_an_amount_off_is_above_zero():
     with refused("promo_code_is_percent_or_amount"):
-        AmountOffFactory(amount=Decimal(0))
+        AmountOffPromoCodeFactory(amount=Decimal(0))
 
 
 def test_one_open_use_of_promo_codes_a_reservation(held):

@@ -27,7 +27,7 @@ def projector(center):
 
 
 def chosen(center, *options):
-    return services.chosen(center, options)
+    return services.select_services(center, options)
 
 
 def refused(center, *options):

@@ -31,11 +31,11 @@ from tests.factories_reservations import (
     AllowanceFactory,
     PromoCodeFactory,
     ReservationFactory,
-    a_room,
-    booked,
-    by_card,
-    draft,
-    requested,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_pending_booking,
+    make_room,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -45,37 +45,40 @@ DAY = dt.timedelta(days=1)
 
 def told(reservation):
     """Its history, the first change first: who, and what."""
-    return [(row.actor, row.changes) for row in reversed(history.of(reservation))]
+    return [(row.actor, row.changes) for row in reversed(history.get_changes(reservation))]
 
 
 def statuses(reservation):
     return [
         (row.actor, *row.changes["status"])
-        for row in reversed(history.of(reservation))
+        for row in reversed(history.get_changes(reservation))
         if "status" in row.changes
     ]
 
 
 def test_a_draft_tells_its_beginning_itself():
-    assert told(draft()) == []
+    assert told(make_draft()) == []
 
 
 def test_a_customers_checkout_is_their_own():
-    reservation = booked()
+    reservation = make_booking()
 
     ada = reservation.user
     assert statuses(reservation) == [
         (ada, "New", "Processing"),
         (ada, "Processing", "Confirmed"),
     ]
-    assert {row.timestamp for row in history.of(reservation)} == {NOW}
+    assert {row.timestamp for row in history.get_changes(reservation)} == {NOW}
 
 
 def test_a_declined_card_is_told():
-    reservation = draft()
+    reservation = make_draft()
     with pytest.raises(CardDeclined):
         checkout.check_out(
-            reservation.pk, user=reservation.user, means=by_card(DECLINED_NUMBER), now=NOW
+            reservation.pk,
+            user=reservation.user,
+            payment_method=make_payment_method(DECLINED_NUMBER),
+            now=NOW,
         )
 
     assert [row[1:] for row in statuses(reservation)] == [
@@ -86,10 +89,10 @@ def test_a_declined_card_is_told():
 
 def test_what_a_command_settles_is_nobodys():
     SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
-    reservation = booked()
+    reservation = make_booking()
     assert reservation.status == Status.PROCESSING
 
-    checkout.settle(reservation.payments.get(), now=NOW + HOUR)
+    checkout.resolve_payment(reservation.payments.get(), now=NOW + HOUR)
 
     assert statuses(reservation)[-1] == (None, "Processing", "Confirmed")
 
@@ -98,11 +101,11 @@ def test_what_a_command_settles_is_nobodys():
     ("act", "status"), [(approval.approve, "Confirmed"), (approval.decline, "Declined")]
 )
 def test_staff_who_answer_are_named(act, status):
-    clerk, reservation = StaffFactory(), requested()
+    clerk, reservation = StaffFactory(), make_pending_booking()
 
     act(reservation.pk, by=clerk, now=NOW + HOUR)
 
-    latest = history.of(reservation).first()
+    latest = history.get_changes(reservation).first()
     assert (latest.actor, latest.actor_email, latest.timestamp) == (
         *(clerk, clerk.email, NOW + HOUR),
     )
@@ -110,7 +113,7 @@ def test_staff_who_answer_are_named(act, status):
 
 
 def test_staff_who_cancel_are_named_with_the_refund():
-    clerk, reservation = StaffFactory(), booked()
+    clerk, reservation = StaffFactory(), make_booking()
 
     cancellation.cancel(reservation.pk, by=clerk, now=NOW)
 
@@ -121,23 +124,23 @@ def test_staff_who_cancel_are_named_with_the_refund():
 
 
 def test_customers_who_cancel_are_named():
-    reservation = booked()
+    reservation = make_booking()
     cancellation.cancel(reservation.pk, user=reservation.user, now=NOW)
     assert statuses(reservation)[-1] == (reservation.user, "Confirmed", "Cancelled")
 
 
 def test_time_has_no_name():
-    late, confirmed = draft(), booked()
-    list(approval.expire(now=START + DAY))
+    late, confirmed = make_draft(), make_booking()
+    list(approval.close_overdue(now=START + DAY))
     assert statuses(late) == [(None, "New", "Expired")]
     assert statuses(confirmed)[-1] == (None, "Confirmed", "Completed")
 
 
 def test_a_move_tells_from_where_to_where():
-    clerk, reservation = StaffFactory(), booked()
-    other = a_room(name="Loft")
+    clerk, reservation = StaffFactory(), make_booking()
+    other = make_room(name="Loft")
 
-    rescheduling.move(
+    rescheduling.reschedule(
         reservation.pk,
         room_id=other.pk,
         start=START + DAY,
@@ -155,12 +158,12 @@ def test_a_move_tells_from_where_to_where():
 
 def test_prices_holds_codes_and_hours_are_told():
     clerk, ada = StaffFactory(), UserFactory()
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     plan = AllowanceFactory(user=ada, hours=1, is_automatic=False)
     PromoCodeFactory(code="TEN")
 
     drafts.apply_promo_code(reservation.pk, "ten", user=ada, now=NOW)
-    drafts.choose_allowances(reservation.pk, [plan.pk], user=ada, now=NOW)
+    drafts.select_allowances(reservation.pk, [plan.pk], user=ada, now=NOW)
     price_adjustments.adjust_price(
         reservation.pk, amount=Decimal(-5), reason="Kind", by=clerk, now=NOW
     )
@@ -178,7 +181,7 @@ def test_prices_holds_codes_and_hours_are_told():
 
 
 def test_what_is_refused_leaves_no_history():
-    reservation = requested()
+    reservation = make_pending_booking()
     clerk = StaffFactory()
     before = LogEntry.objects.count()
 
@@ -192,12 +195,12 @@ def test_a_change_costs_one_insert_and_no_question(monkeypatch):
     # PostgreSQL, too, is sent the words, not the name by which it keeps them.
     monkeypatch.setattr(connection, "prepared", None, raising=False)
     row = ReservationFactory(status=Status.PENDING)
-    ReservationFactory(status=Status.CONFIRMED, start=START + DAY).move_to(
+    ReservationFactory(status=Status.CONFIRMED, start=START + DAY).transition_to(
         Status.CANCELLED, by=None, now=NOW
     )  # what kind of row it is, is remembered from now on
 
     with CaptureQueriesContext(connection) as captured:
-        row.move_to(Status.DECLINED, by=row.user, now=NOW)
+        row.transition_to(Status.DECLINED, by=row.user, now=NOW)
 
     words = [each["sql"].split()[0] for each in captured]
     assert [word for word in words if word not in {"SAVEPOINT", "RELEASE"}] == [
@@ -208,7 +211,7 @@ def test_a_change_costs_one_insert_and_no_question(monkeypatch):
 
 def test_settling_by_the_command_runs_with_history():
     SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
-    reservation = booked()
+    reservation = make_booking()
     reservation.payments.update(lease_until=NOW - MINUTE)
 
     call_command("reconcile_payments")

@@ -8,7 +8,7 @@ from reservations.booking.drafts import extend_hold
 from reservations.models import Reservation
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
 from tests.factories_people import UserFactory
-from tests.factories_reservations import HOUR, MINUTE, NOW, booked, draft
+from tests.factories_reservations import HOUR, MINUTE, NOW, make_booking, make_draft
 
 pytestmark = [
     pytest.mark.django_db,
@@ -20,7 +20,7 @@ DAY = dt.timedelta(days=1)
 
 
 def test_staff_extend_a_hold(clerk):
-    reservation = draft()
+    reservation = make_draft()
 
     extend_hold(reservation.pk, until=NOW + 5 * HOUR, by=clerk, now=NOW)
 
@@ -30,23 +30,23 @@ def test_staff_extend_a_hold(clerk):
 
 @pytest.mark.parametrize("until", [NOW + DAY + MINUTE, NOW + 10 * MINUTE, NOW - MINUTE])
 def test_a_hold_is_extended_within_bounds(clerk, until):
-    reservation = draft()
+    reservation = make_draft()
 
     with pytest.raises(InvalidRequest):
         extend_hold(reservation.pk, until=until, by=clerk, now=NOW)
 
 
 def test_a_lapsed_hold_begins_again_where_the_room_is_free(clerk):
-    reservation = draft()
+    reservation = make_draft()
     later = NOW + HOUR
     extend_hold(reservation.pk, until=later + HOUR, by=clerk, now=later)
     assert Reservation.objects.get().is_held_at(later)
 
 
 def test_a_lapsed_hold_is_gone_where_somebody_took_the_room(clerk):
-    reservation = draft()
+    reservation = make_draft()
     later = NOW + HOUR
-    draft(UserFactory(), reservation.room, now=later)
+    make_draft(UserFactory(), reservation.room, now=later)
 
     with pytest.raises(SlotUnavailable):
         extend_hold(reservation.pk, until=later + HOUR, by=clerk, now=later)
@@ -54,4 +54,4 @@ def test_a_lapsed_hold_is_gone_where_somebody_took_the_room(clerk):
 
 def test_only_a_draft_has_a_hold_to_extend(clerk):
     with pytest.raises(ReservationNotOpen):
-        extend_hold(booked().pk, until=NOW + HOUR, by=clerk, now=NOW)
+        extend_hold(make_booking().pk, until=NOW + HOUR, by=clerk, now=NOW)

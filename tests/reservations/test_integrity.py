@@ -21,10 +21,10 @@ from tests.factories_reservations import (
     NOW,
     AllowanceFactory,
     PromoCodeFactory,
-    booked,
-    by_card,
-    draft,
-    requested,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_pending_booking,
 )
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +33,7 @@ LATER = NOW + 2 * HOUR
 
 
 def found(now=LATER):
-    return [str(each) for each in integrity.findings(now=now)]
+    return [str(each) for each in integrity.find_problems(now=now)]
 
 
 def turned(reservation, status):
@@ -50,13 +50,13 @@ def paid_as(state):
 
 
 def cancelled():
-    reservation = booked()
+    reservation = make_booking()
     cancellation.cancel(reservation.pk, now=NOW)
     return reservation
 
 
 def test_good_books():
-    draft(), booked(), requested(), cancelled()
+    make_draft(), make_booking(), make_pending_booking(), cancelled()
 
     assert found() == []
 
@@ -77,7 +77,7 @@ def test_good_books():
     ],
 )
 def test_a_payment_that_does_not_go_with_its_reservation(status, state):
-    reservation = booked()
+    reservation = make_booking()
     turned(reservation, status)
     payment = paid_as(state)
 
@@ -88,14 +88,14 @@ def test_a_payment_that_does_not_go_with_its_reservation(status, state):
 
 
 def test_money_that_is_about_to_be_taken_is_no_finding():
-    booked()
+    make_booking()
     paid_as(PaymentState.AUTHORIZED)
 
     assert found(now=NOW + HOUR / 2) == []
 
 
 def test_a_favour_is_no_finding():
-    booked()
+    make_booking()
     payment = paid_as(PaymentState.REFUNDED)
     refund(payment, 75, RefundState.DONE)
 
@@ -109,14 +109,14 @@ def refund(payment, amount, state):
 
 
 def test_refunded_without_refunds():
-    booked()
+    make_booking()
     payment = paid_as(PaymentState.REFUNDED)
 
     assert [f"payment {payment.pk} of 75.00 is refunded" in line for line in found()] == [True]
 
 
 def test_a_refund_that_stays_owed():
-    booked()
+    make_booking()
     owed = refund(Payment.objects.get(), 5, RefundState.STARTED)
 
     assert found(now=NOW + HOUR / 2) == []
@@ -152,7 +152,7 @@ def test_more_than_was_promised_is_no_finding():
 
 
 def test_another_currency():
-    booked()
+    make_booking()
     Payment.objects.update(currency="EUR")
     payment = Payment.objects.get()
 
@@ -163,7 +163,7 @@ def test_another_currency():
 
 
 def test_drafts_held_too_long():
-    reservation = draft()
+    reservation = make_draft()
     Reservation.objects.update(hold_until=NOW + 30 * HOUR)
 
     (line,) = found(now=NOW)
@@ -171,7 +171,7 @@ def test_drafts_held_too_long():
 
 
 def test_a_room_held_by_what_is_no_booking():
-    reservation = booked()
+    reservation = make_booking()
     turned(reservation, Status.COMPLETED)
     with connection.cursor() as cursor:
         unguarded(cursor)
@@ -207,7 +207,7 @@ def unguarded(cursor):
 def test_hours_of_another_account_and_of_no_month():
     user = UserFactory()
     allowance = AllowanceFactory(user=user, hours=3)
-    reservation = booked(user)
+    reservation = make_booking(user)
     entry = AllowanceEntry.objects.get()
 
     Allowance.objects.update(user=UserFactory())
@@ -226,9 +226,9 @@ def test_promo_uses_off_their_bill_and_above_the_limit():
     PromoCodeFactory(code="TEN")
     user = UserFactory()
     for _ in range(2):
-        reservation = draft(user)
+        reservation = make_draft(user)
         drafts.apply_promo_code(reservation.pk, "TEN", user=user, now=NOW)
-        checkout.check_out(reservation.pk, user=user, means=by_card(), now=NOW)
+        checkout.check_out(reservation.pk, user=user, payment_method=make_payment_method(), now=NOW)
     assert found() == []
 
     PromoCode.objects.update(max_uses_per_account=1)

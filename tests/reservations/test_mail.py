@@ -24,11 +24,11 @@ from tests.factories_reservations import (
     MINUTE,
     NOW,
     START,
-    a_room,
-    booked,
-    by_card,
-    draft,
-    requested,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_pending_booking,
+    make_room,
 )
 
 pytestmark = pytest.mark.django_db
@@ -45,7 +45,7 @@ def _sender(settings):
 
 
 def mails(reservation):
-    return list(OutboxMessage.objects.about(emails.matter(reservation)))
+    return list(OutboxMessage.objects.about(emails.get_subject_key(reservation)))
 
 
 def the_mail(reservation, kind):
@@ -76,35 +76,35 @@ def words(html):
 
 
 def test_a_booking_is_confirmed_by_mail():
-    reservation = booked()
+    reservation = make_booking()
 
     assert kinds(reservation) == ["confirmed"]
     assert mails(reservation)[0].to == reservation.user.email
 
 
 def test_a_request_is_acknowledged_and_its_approval_told():
-    reservation = requested()
+    reservation = make_pending_booking()
     approval.approve(reservation.pk, now=NOW + HOUR)
 
     assert kinds(reservation) == ["request received", "approved"]
 
 
 def test_a_decline_is_told():
-    reservation = requested()
+    reservation = make_pending_booking()
     approval.decline(reservation.pk, now=NOW + HOUR)
 
     assert kinds(reservation) == ["request received", "declined"]
 
 
 def test_a_request_that_nobody_answered_is_told():
-    reservation = requested(start=START + 7 * DAY)
-    list(approval.expire(now=NOW + 3 * DAY))
+    reservation = make_pending_booking(start=START + 7 * DAY)
+    list(approval.close_overdue(now=NOW + 3 * DAY))
 
     assert kinds(reservation) == ["request received", "request expired"]
 
 
 def test_a_cancellation_is_told_once():
-    reservation = booked()
+    reservation = make_booking()
     for _ in range(2):
         cancellation.cancel(reservation.pk, now=NOW + HOUR)
 
@@ -112,41 +112,48 @@ def test_a_cancellation_is_told_once():
 
 
 def test_a_draft_that_ends_is_nobodys_mail():
-    cancellation.cancel(draft().pk, now=NOW)
-    draft()
-    list(approval.expire(now=START + HOUR))
+    cancellation.cancel(make_draft().pk, now=NOW)
+    make_draft()
+    list(approval.close_overdue(now=START + HOUR))
 
     assert not OutboxMessage.objects.exists()
 
 
 def test_meetings_that_are_over_get_no_mail():
-    reservation = booked()
-    list(approval.expire(now=START + DAY))
+    reservation = make_booking()
+    list(approval.close_overdue(now=START + DAY))
     approval.mark_no_show(reservation.pk, now=START + DAY)
 
     assert kinds(reservation) == ["confirmed"]
 
 
 def test_a_repeated_checkout_mails_nothing_more():
-    reservation = booked()
+    reservation = make_booking()
     for _ in range(2):
-        checkout.check_out(reservation.pk, user=reservation.user, means=by_card(), now=NOW)
+        checkout.check_out(
+            reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
+        )
 
     assert kinds(reservation) == ["confirmed"]
 
 
 def test_a_rehearsal_mails_nothing():
-    reservation = draft()
-    checkout.rehearse(reservation.pk, user=reservation.user, means=by_card(), now=NOW)
+    reservation = make_draft()
+    checkout.dry_run(
+        reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
+    )
 
     assert not OutboxMessage.objects.exists()
 
 
 def test_a_declined_card_mails_nothing():
-    reservation = draft()
+    reservation = make_draft()
     with pytest.raises(CardDeclined):
         checkout.check_out(
-            reservation.pk, user=reservation.user, means=by_card(DECLINED_NUMBER), now=NOW
+            reservation.pk,
+            user=reservation.user,
+            payment_method=make_payment_method(DECLINED_NUMBER),
+            now=NOW,
         )
 
     assert not OutboxMessage.objects.exists()
@@ -155,7 +162,7 @@ def test_a_declined_card_mails_nothing():
 @pytest.mark.django_db(transaction=True)
 def test_no_booking_no_mail(monkeypatch):
     """The mail is written in the transaction that books: undone together."""
-    reservation = draft()
+    reservation = make_draft()
     book = checkout._book
 
     def book_and_die(*args, **how):
@@ -165,7 +172,9 @@ def test_no_booking_no_mail(monkeypatch):
 
     monkeypatch.setattr(checkout, "_book", book_and_die)
     with pytest.raises(ServiceUnavailable):
-        checkout.check_out(reservation.pk, user=reservation.user, means=by_card(), now=NOW)
+        checkout.check_out(
+            reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
+        )
 
     assert Reservation.objects.get().status == Status.PROCESSING
     assert Reservation.objects.get().calendar_sequence == 0
@@ -173,25 +182,32 @@ def test_no_booking_no_mail(monkeypatch):
 
 
 def test_what_a_dead_worker_left_is_mailed_by_whoever_settles_it(monkeypatch):
-    reservation = draft()
+    reservation = make_draft()
     with monkeypatch.context() as patch:
-        patch.setattr(checkout, "conclude", lambda *_, **__: 1 / 0)
+        patch.setattr(checkout, "apply_authorization", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            checkout.check_out(reservation.pk, user=reservation.user, means=by_card(), now=NOW)
+            checkout.check_out(
+                reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
+            )
     later = NOW + 2 * MINUTE
-    checkout.settle_left_behind(reservation.pk, user=reservation.user, now=later)
+    checkout.resolve_stale_payments(reservation.pk, user=reservation.user, now=later)
 
     assert kinds(reservation) == ["confirmed"]
 
 
 @pytest.mark.parametrize(
     ("module", "name"),
-    [(emails, "rendered"), (calendar, "invitation"), (emails, "when"), (OutboxMessage, "enqueue")],
+    [
+        (emails, "rendered"),
+        (calendar, "render_invitation"),
+        (emails, "format_reservation_time"),
+        (OutboxMessage, "enqueue"),
+    ],
 )
 def test_mail_trouble_never_harms_a_booking(module, name, monkeypatch, caplog):
     monkeypatch.setattr(module, name, lambda *_, **__: 1 / 0)
 
-    reservation = booked()
+    reservation = make_booking()
     cancellation.cancel(reservation.pk, now=NOW)
 
     assert Reservation.objects.get().status == Status.CANCELLED
@@ -203,7 +219,7 @@ def test_mail_trouble_never_harms_a_booking(module, name, monkeypatch, caplog):
 
 
 def test_a_confirmation_says_all_that_matters():
-    reservation = booked(
+    reservation = make_booking(
         UserFactory(email="ada@example.com"), service_options=[], number_of_attendees=4
     )
     message = the_mail(reservation, "confirmed")
@@ -228,16 +244,16 @@ def test_a_confirmation_says_all_that_matters():
 
 def everything():
     """One mail of each kind."""
-    confirmed = booked()
+    confirmed = make_booking()
     cancellation.cancel(confirmed.pk, now=NOW)
-    approval.approve(requested(start=START + 7 * DAY).pk, now=NOW)
-    approval.decline(requested(start=START + 7 * DAY).pk, now=NOW)
-    requested(start=START + 7 * DAY)
-    list(approval.expire(now=NOW + 3 * DAY))
-    draft(created_by=StaffFactory(), now=NOW - 23 * HOUR)
-    list(reminders.remind(now=NOW))
+    approval.approve(make_pending_booking(start=START + 7 * DAY).pk, now=NOW)
+    approval.decline(make_pending_booking(start=START + 7 * DAY).pk, now=NOW)
+    make_pending_booking(start=START + 7 * DAY)
+    list(approval.close_overdue(now=NOW + 3 * DAY))
+    make_draft(created_by=StaffFactory(), now=NOW - 23 * HOUR)
+    list(reminders.send_hold_reminders(now=NOW))
     with transaction.atomic():
-        account_mail.password_changed(confirmed.user, now=NOW)
+        account_mail.send_password_changed(confirmed.user, now=NOW)
     return OutboxMessage.objects.order_by("pk")
 
 
@@ -266,10 +282,10 @@ def test_html_needs_nothing_from_elsewhere():
 
 def test_names_are_escaped_and_stay_in_their_line():
     user = UserFactory(first_name=NASTY)
-    room = a_room(name=NASTY)
+    room = make_room(name=NASTY)
     room.center.name = NASTY
     room.center.save()
-    reservation = booked(user, room)
+    reservation = make_booking(user, room)
     message = the_mail(reservation, "confirmed")
 
     plain = "<b>\"Ada\" & 'Co'</b> Bcc: eve@example.com; a\\n,b"
@@ -287,7 +303,7 @@ def test_names_are_escaped_and_stay_in_their_line():
 
 
 def test_a_request_says_what_is_reserved_and_until_when_it_is_answered():
-    text = the_mail(requested(), "request received").text
+    text = the_mail(make_pending_booking(), "request received").text
 
     assert "answered, within 72 hours at most." in text
     assert "$75.00 is reserved on Visa ending 4242 and charged only when the center agrees." in text
@@ -295,9 +311,9 @@ def test_a_request_says_what_is_reserved_and_until_when_it_is_answered():
 
 
 def test_a_decline_and_a_silence_let_the_money_go():
-    declined, silent = (requested(start=START + 7 * DAY) for _ in range(2))
+    declined, silent = (make_pending_booking(start=START + 7 * DAY) for _ in range(2))
     approval.decline(declined.pk, now=NOW)
-    list(approval.expire(now=NOW + 3 * DAY))
+    list(approval.close_overdue(now=NOW + 3 * DAY))
     let_go = "Nothing was charged. $75.00 was reserved on Visa ending 4242; it is let go."
 
     assert let_go in the_mail(declined, "declined").text
@@ -305,7 +321,7 @@ def test_a_decline_and_a_silence_let_the_money_go():
 
 
 def test_a_cancellation_in_time_tells_the_refund():
-    reservation = booked()
+    reservation = make_booking()
     cancellation.cancel(reservation.pk, now=NOW + HOUR)
 
     text = the_mail(reservation, "cancelled").text
@@ -314,7 +330,7 @@ def test_a_cancellation_in_time_tells_the_refund():
 
 
 def test_a_late_cancellation_tells_its_fee():
-    reservation = booked()
+    reservation = make_booking()
     cancellation.cancel(reservation.pk, now=START - HOUR)
 
     text = the_mail(reservation, "cancelled").text
@@ -323,7 +339,7 @@ def test_a_late_cancellation_tells_its_fee():
 
 
 def test_a_cancelled_request_was_never_charged():
-    reservation = requested()
+    reservation = make_pending_booking()
     cancellation.cancel(reservation.pk, now=NOW)
 
     text = the_mail(reservation, "cancelled").text
@@ -332,26 +348,29 @@ def test_a_cancelled_request_was_never_charged():
 
 
 def test_the_terms_are_those_that_the_customer_will_meet():
-    late = booked(start=NOW + 5 * HOUR)
+    late = make_booking(start=NOW + 5 * HOUR)
     within_grace = the_mail(late, "confirmed").text
-    asked = requested(start=NOW + 5 * HOUR)
+    asked = make_pending_booking(start=NOW + 5 * HOUR)
     approval.approve(asked.pk, now=NOW + HOUR)
 
     # Booked at 9:00 for the afternoon: only the quarter of an hour after booking is left.
     assert "free until Monday, March 1, 2027, 9:15 AM (Mountain Standard Time)" in within_grace
     assert "until it begins, but nothing is refunded." in the_mail(asked, "approved").text
-    for moment in (late.free_until, late.free_until + dt.timedelta(seconds=1)):
+    for moment in (
+        late.free_cancellation_until,
+        late.free_cancellation_until + dt.timedelta(seconds=1),
+    ):
         late.refresh_from_db()
         refund = cancellation.preview(late, now=moment).refund
-        assert bool(refund) == (moment == late.free_until)
+        assert bool(refund) == (moment == late.free_cancellation_until)
 
 
 def test_what_costs_nothing_says_so():
-    room = a_room()
+    room = make_room()
     room.rate.is_flat_rate, room.rate.flat_rate = True, 0
     room.rate.save()
 
-    text = the_mail(booked(room=room), "confirmed").text
+    text = the_mail(make_booking(room=room), "confirmed").text
 
     assert "There is nothing to pay." in text
     assert "You can cancel until it begins; there is nothing to pay." in text
@@ -361,7 +380,7 @@ def test_what_costs_nothing_says_so():
 def test_without_an_address_for_questions_none_is_named(settings):
     settings.SUPPORT_EMAIL = ""
 
-    message = the_mail(booked(), "confirmed")
+    message = the_mail(make_booking(), "confirmed")
 
     assert "Questions" not in message.text + message.html
 
@@ -370,10 +389,10 @@ def test_without_an_address_for_questions_none_is_named(settings):
 
 
 def test_times_are_on_the_centers_clock():
-    room = a_room(time_zone_id="Asia/Tokyo")
+    room = make_room(time_zone_id="Asia/Tokyo")
     start = dt.datetime(2027, 3, 3, 1, tzinfo=dt.UTC)
 
-    message = the_mail(booked(room=room, start=start), "confirmed")
+    message = the_mail(make_booking(room=room, start=start), "confirmed")
 
     assert "Wednesday, March 3, 2027, 10:00 AM - 1:00 PM (Japan Standard Time)" in message.text
     assert event_of(message)["DTSTART"].params["TZID"] == "Asia/Tokyo"
@@ -381,11 +400,11 @@ def test_times_are_on_the_centers_clock():
 
 def across_the_clock_change():
     """From Saturday noon to Sunday noon, 23 hours: the clock goes forward at night."""
-    room = a_room()
+    room = make_room()
     room.center.is_after_hours_support_enabled = True
     room.center.save()
     start = dt.datetime(2027, 3, 13, 12, tzinfo=DENVER).astimezone(dt.UTC)
-    return booked(room=room, start=start, hours=23)
+    return make_booking(room=room, start=start, hours=23)
 
 
 def test_a_meeting_across_a_clock_change_names_both_clocks():
@@ -410,7 +429,7 @@ def test_a_calendar_across_a_clock_change_is_exact():
 
 
 def test_the_meeting_is_all_there():
-    reservation = booked(UserFactory(email="ada@example.com"))
+    reservation = make_booking(UserFactory(email="ada@example.com"))
     message = the_mail(reservation, "confirmed")
     event = event_of(message)
 
@@ -432,7 +451,7 @@ def test_the_meeting_is_all_there():
 
 
 def test_the_time_zone_comes_along():
-    parsed = Calendar.from_ical(the_mail(booked(), "confirmed").calendar)
+    parsed = Calendar.from_ical(the_mail(make_booking(), "confirmed").calendar)
 
     [zone] = parsed.walk("VTIMEZONE")
     assert zone["TZID"] == "America/Denver"
@@ -454,7 +473,7 @@ def test_a_told_time_zone_is_exact(name):
             (each["DTSTART"].dt - each["TZOFFSETFROM"].td).replace(tzinfo=dt.UTC),
             each["TZOFFSETTO"].td,
         )
-        for each in calendar.clock(zone, first, last).subcomponents
+        for each in calendar.build_timezone(zone, first, last).subcomponents
     )
 
     moment = first
@@ -465,7 +484,7 @@ def test_a_told_time_zone_is_exact(name):
 
 
 def test_a_request_is_tentative_until_it_is_approved():
-    reservation = requested()
+    reservation = make_pending_booking()
     approval.approve(reservation.pk, now=NOW + HOUR)
     received, approved = map(event_of, mails(reservation))
 
@@ -477,14 +496,14 @@ def test_a_request_is_tentative_until_it_is_approved():
 @pytest.mark.parametrize("end", ["cancel", "decline", "expire"])
 def test_what_is_called_off_leaves_the_calendar(end):
     if end == "cancel":
-        reservation = booked()
+        reservation = make_booking()
         cancellation.cancel(reservation.pk, now=NOW)
     elif end == "decline":
-        reservation = requested()
+        reservation = make_pending_booking()
         approval.decline(reservation.pk, now=NOW)
     else:
-        reservation = requested(start=START + 7 * DAY)
-        list(approval.expire(now=NOW + 3 * DAY))
+        reservation = make_pending_booking(start=START + 7 * DAY)
+        list(approval.close_overdue(now=NOW + 3 * DAY))
     first, last = mails(reservation)
     begun, ended = event_of(first), event_of(last)
 
@@ -497,7 +516,7 @@ def test_what_is_called_off_leaves_the_calendar(end):
 
 def test_the_calendar_comes_from_whom_the_mail_comes(settings):
     settings.DEFAULT_FROM_EMAIL = "plain@example.com"
-    event = event_of(the_mail(booked(), "confirmed"))
+    event = event_of(the_mail(make_booking(), "confirmed"))
 
     assert event["ORGANIZER"] == f"mailto:{parseaddr(settings.DEFAULT_FROM_EMAIL)[1]}"
     assert event["ORGANIZER"].params["CN"] == "plain@example.com"
@@ -507,11 +526,11 @@ def test_the_calendar_comes_from_whom_the_mail_comes(settings):
 
 
 def by_staff(**asked):
-    return draft(created_by=StaffFactory(), start=START + 7 * DAY, **asked)
+    return make_draft(created_by=StaffFactory(), start=START + 7 * DAY, **asked)
 
 
 def remind(now):
-    return [each.pk for each in reminders.remind(now=now)]
+    return [each.pk for each in reminders.send_hold_reminders(now=now)]
 
 
 def test_a_customer_is_reminded_once_of_what_staff_hold_for_them():
@@ -529,9 +548,9 @@ def test_a_customer_is_reminded_once_of_what_staff_hold_for_them():
 
 
 def test_who_made_a_draft_or_booked_it_is_not_reminded():
-    draft()
+    make_draft()
     paid = by_staff()
-    checkout.check_out(paid.pk, user=paid.user, means=by_card(), now=NOW)
+    checkout.check_out(paid.pk, user=paid.user, payment_method=make_payment_method(), now=NOW)
     gone = by_staff()
     cancellation.cancel(gone.pk, now=NOW)
 
@@ -549,7 +568,7 @@ def test_a_hold_that_is_over_is_not_told_as_one_that_ends():
 
 
 def test_the_page_of_a_reservation_lists_its_mails(admin_client):
-    reservation = booked()
+    reservation = make_booking()
     OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
     cancellation.cancel(reservation.pk, now=NOW + HOUR)
     address = reverse("admin:reservations_reservation_change", args=[reservation.pk])
@@ -567,16 +586,16 @@ def test_the_page_of_a_reservation_lists_its_mails(admin_client):
 
 @pytest.mark.usefixtures("books_agree")
 def test_the_last_mail_goes_out_again_to_the_address_of_today(clerk):
-    reservation = booked()
+    reservation = make_booking()
     with pytest.raises(ReservationNotOpen, match="waiting to be sent anyway"):
-        emails.resend(reservation.pk, by=clerk, now=NOW)
+        emails.resend_last_email(reservation.pk, by=clerk, now=NOW)
     OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
     reservation.user.email = "new@example.com"
     reservation.user.save()
 
-    emails.resend(reservation.pk, by=clerk, now=NOW)
+    emails.resend_last_email(reservation.pk, by=clerk, now=NOW)
 
-    first, again = OutboxMessage.objects.about(emails.matter(reservation))
+    first, again = OutboxMessage.objects.about(emails.get_subject_key(reservation))
     assert (again.kind, again.to, again.state) == ("confirmed", "new@example.com", "waiting")
     assert again.calendar == first.calendar
     assert again.key != first.key
@@ -584,9 +603,9 @@ def test_the_last_mail_goes_out_again_to_the_address_of_today(clerk):
 
 @pytest.mark.usefixtures("books_agree")
 def test_a_mail_that_was_given_up_is_tried_again(clerk):
-    reservation = booked()
+    reservation = make_booking()
     OutboxMessage.objects.update(state="given up", next_attempt_at=None)
 
-    emails.resend(reservation.pk, by=clerk, now=NOW)
+    emails.resend_last_email(reservation.pk, by=clerk, now=NOW)
 
     assert OutboxMessage.objects.get().state == "waiting"

@@ -21,10 +21,10 @@ from tests.factories_reservations import (
     MINUTE,
     NOW,
     PromoCodeFactory,
-    booked,
-    by_card,
-    draft,
-    requested,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_pending_booking,
 )
 
 pytestmark = pytest.mark.django_db
@@ -41,8 +41,8 @@ def captured_in_the_dashboard():
 
 
 def test_a_request_whose_money_is_known_to_be_gone_is_not_approved_for_nothing():
-    reservation = requested()
-    payments.void(Payment.objects.get(), now=NOW)
+    reservation = make_pending_booking()
+    payments.void_payment(Payment.objects.get(), now=NOW)
 
     with pytest.raises(ReservationNotOpen, match="no longer reserved"):
         approval.approve(reservation.pk, now=NOW)
@@ -52,7 +52,7 @@ def test_a_request_whose_money_is_known_to_be_gone_is_not_approved_for_nothing()
 
 
 def test_a_request_whose_money_lapsed_unnoticed_is_not_approved_either():
-    reservation = requested()
+    reservation = make_pending_booking()
     SandboxGateway().void(Payment.objects.get().key)
 
     with pytest.raises(ReservationNotOpen, match="no longer reserved"):
@@ -62,10 +62,10 @@ def test_a_request_whose_money_lapsed_unnoticed_is_not_approved_either():
 
 
 def test_a_request_that_was_captured_elsewhere_is_paid_back_when_cancelled():
-    reservation = requested()
+    reservation = make_pending_booking()
     captured_in_the_dashboard()
-    payments.record(
-        Payment.objects.get(), SandboxGateway().lookup(Payment.objects.get().key), now=NOW
+    payments.record_gateway_result(
+        Payment.objects.get(), SandboxGateway().find_payment(Payment.objects.get().key), now=NOW
     )
 
     told = preview(Reservation.objects.get(), now=NOW)
@@ -79,12 +79,12 @@ def test_a_request_that_was_captured_elsewhere_is_paid_back_when_cancelled():
         == ("The reservation is cancelled: $75.00 is refunded to Visa ending 4242.")
     )
     assert books() == (Status.CANCELLED, PaymentState.REFUNDED, "refunded")
-    assert not list(integrity.findings(now=NOW))
+    assert not list(integrity.find_problems(now=NOW))
 
 
 @pytest.mark.parametrize("end", [cancel, approval.decline])
 def test_a_capture_elsewhere_that_we_never_heard_of_is_paid_back_too(end):
-    reservation = requested()
+    reservation = make_pending_booking()
     captured_in_the_dashboard()
 
     end(reservation.pk, now=NOW)
@@ -93,13 +93,13 @@ def test_a_capture_elsewhere_that_we_never_heard_of_is_paid_back_too(end):
 
 
 def test_money_that_was_taken_for_an_expired_request_is_paid_back():
-    reservation = requested()
+    reservation = make_pending_booking()
     approval.decline(reservation.pk, now=NOW)
     Payment.objects.update(state=PaymentState.CAPTURED, captured_at=NOW, settled_at=None)
     SandboxPayment.objects.update(state="captured", captures=1)
 
     for _ in range(2):
-        checkout.settle_dues(Payment.objects.get(), now=NOW)
+        checkout.fulfil_obligations(Payment.objects.get(), now=NOW)
 
     assert books()[1:] == (PaymentState.REFUNDED, "refunded")
     assert Refund.objects.count() == 1
@@ -107,7 +107,7 @@ def test_money_that_was_taken_for_an_expired_request_is_paid_back():
 
 def test_a_booking_whose_money_can_never_be_taken_can_be_cancelled(monkeypatch):
     SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
-    reservation = booked()
+    reservation = make_booking()
     assert books()[:2] == (Status.CONFIRMED, PaymentState.AUTHORIZED)
 
     def refuse(self, key):
@@ -121,10 +121,10 @@ def test_a_booking_whose_money_can_never_be_taken_can_be_cancelled(monkeypatch):
 
 
 def test_what_was_paid_back_already_is_told_so():
-    reservation = booked()
+    reservation = make_booking()
     payment = Payment.objects.get()
-    refund = payments.open_refund(payment, amount=payment.amount, reason="Goodwill", now=NOW)
-    payments.pay_back(refund, now=NOW)
+    refund = payments.create_refund(payment, amount=payment.amount, reason="Goodwill", now=NOW)
+    payments.execute_refund(refund, now=NOW)
 
     for _ in range(2):
         outcome = cancel(reservation.pk, now=NOW + MINUTE)
@@ -136,11 +136,13 @@ def test_what_was_paid_back_already_is_told_so():
 
 def test_nobody_is_charged_for_a_meeting_that_had_begun_before_anybody_knew():
     SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
-    reservation = draft(start=NOW + HOUR)
-    checkout.check_out(reservation.pk, user=reservation.user, means=by_card(), now=NOW)
+    reservation = make_draft(start=NOW + HOUR)
+    checkout.check_out(
+        reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
+    )
     assert books() == (Status.PROCESSING, PaymentState.STARTED, "authorized")
 
-    checkout.settle(Payment.objects.get(), now=NOW + timedelta(hours=2))
+    checkout.resolve_payment(Payment.objects.get(), now=NOW + timedelta(hours=2))
 
     assert books() == (Status.NEW, PaymentState.VOIDED, "voided")
 

@@ -9,9 +9,17 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import DomainError
 from tests.factories_people import StaffFactory, UserFactory
-from tests.factories_reservations import MINUTE, NOW, START, a_room, booked, by_card, draft
+from tests.factories_reservations import (
+    MINUTE,
+    NOW,
+    START,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_room,
+)
 from tests.reservations.moves import at_rate, beside, moved, net
-from tests.together import together
+from tests.together import run_concurrently
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
@@ -24,13 +32,13 @@ DAY = dt.timedelta(days=1)
 
 def outcomes(calls):
     """How each of the calls ended that were let go at the same moment."""
-    ended = together(calls, losers=(DomainError,))
+    ended = run_concurrently(calls, losers=(DomainError,))
     return sorted(each if isinstance(each, str) else "done" for each in ended)
 
 
 def test_many_moves_into_one_slot_and_one_wins():
-    clerk, target = StaffFactory(), a_room()
-    rows = [booked(room=beside(target)) for _ in range(6)]
+    clerk, target = StaffFactory(), make_room()
+    rows = [make_booking(room=beside(target)) for _ in range(6)]
 
     answers = outcomes([lambda row=row: moved(row, clerk, room=target) for row in rows])
 
@@ -39,11 +47,13 @@ def test_many_moves_into_one_slot_and_one_wins():
 
 
 def test_a_move_against_checkouts_of_the_same_slot():
-    clerk, target = StaffFactory(), a_room()
-    row = booked(room=beside(target))
-    rivals = [draft(UserFactory(), target, now=NOW - n * 16 * MINUTE) for n in (3, 2, 1)]
+    clerk, target = StaffFactory(), make_room()
+    row = make_booking(room=beside(target))
+    rivals = [make_draft(UserFactory(), target, now=NOW - n * 16 * MINUTE) for n in (3, 2, 1)]
     pays = [
-        lambda rival=rival: checkout.check_out(rival.pk, user=rival.user, means=by_card(), now=NOW)
+        lambda rival=rival: checkout.check_out(
+            rival.pk, user=rival.user, payment_method=make_payment_method(), now=NOW
+        )
         for rival in rivals
     ]
 
@@ -54,9 +64,9 @@ def test_a_move_against_checkouts_of_the_same_slot():
 
 def test_moves_that_cross_do_not_wait_for_each_other_for_ever():
     """Each wants the other's room, at a time at which it is free; over and over."""
-    clerk, one = StaffFactory(), a_room()
+    clerk, one = StaffFactory(), make_room()
     two = beside(one)
-    first, second = booked(room=one), booked(room=two)
+    first, second = make_booking(room=one), make_booking(room=two)
 
     for day in range(1, 5):
         answers = outcomes(
@@ -74,7 +84,7 @@ def test_moves_that_cross_do_not_wait_for_each_other_for_ever():
 
 def test_moving_and_cancelling_at_once_leaves_no_money_astray():
     clerk = StaffFactory()
-    reservation = booked()
+    reservation = make_booking()
     cheap = at_rate(reservation.room, 15)
 
     outcomes(

@@ -11,7 +11,7 @@ from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPay
 from payments.models import PaymentState, Refund, RefundState
 from reservations.booking import approval, cancellation, checkout, integrity, rescheduling
 from reservations.booking.drafts import apply_promo_code
-from reservations.booking.integrity.money import reductions_unmet
+from reservations.booking.integrity.money import unmet_reductions
 from reservations.models import LineItemType, Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -33,11 +33,11 @@ from tests.factories_reservations import (
     MonthlyAllowanceFactory,
     PromoCodeFactory,
     ReservationFactory,
-    a_room,
-    booked,
-    by_card,
-    draft,
-    requested,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_pending_booking,
+    make_room,
 )
 from tests.reservations.moves import at_rate, beside, moved, net, previewed, snapshot, with_role
 
@@ -54,7 +54,7 @@ DAY = dt.timedelta(days=1)
 
 
 def test_a_booking_moves_to_another_time_at_the_same_price(clerk):
-    reservation = booked()
+    reservation = make_booking()
 
     done = moved(reservation, clerk, start=START + DAY)
 
@@ -63,12 +63,12 @@ def test_a_booking_moves_to_another_time_at_the_same_price(clerk):
     assert reservation.status == Status.CONFIRMED
     assert (done.difference, done.refund, reservation.reduced_by) == (0, 0, 0)
     assert not Refund.objects.exists()
-    again = draft(UserFactory(), reservation.room)
+    again = make_draft(UserFactory(), reservation.room)
     assert again.start == START  # the old slot is free
 
 
 def test_a_cheaper_place_gives_the_difference_back(clerk):
-    reservation = booked()  # 75
+    reservation = make_booking()  # 75
     cheap = at_rate(reservation.room, 15)
 
     done = moved(reservation, clerk, room=cheap)
@@ -82,7 +82,7 @@ def test_a_cheaper_place_gives_the_difference_back(clerk):
 
 
 def test_it_may_become_cheaper_more_than_once_and_be_cancelled_then(clerk):
-    reservation = booked()
+    reservation = make_booking()
     moved(reservation, clerk, room=at_rate(reservation.room, 15))
     moved(reservation, clerk, room=at_rate(reservation.room, 10))
     reservation.refresh_from_db()
@@ -93,16 +93,16 @@ def test_it_may_become_cheaper_more_than_once_and_be_cancelled_then(clerk):
 
 
 def test_the_fee_of_a_late_cancellation_is_the_lower_price(clerk):
-    reservation = booked()
+    reservation = make_booking()
     moved(reservation, clerk, room=at_rate(reservation.room, 15))
 
-    terms = cancellation.terms_of(Reservation.objects.get(), now=START - HOUR)
+    terms = cancellation.get_terms(Reservation.objects.get(), now=START - HOUR)
 
     assert (terms.refund, terms.fee) == (0, 45)
 
 
 def test_a_dearer_place_is_refused_and_nothing_is_changed(clerk):
-    reservation = booked()
+    reservation = make_booking()
     dear = at_rate(reservation.room, 40)
     before = snapshot(reservation)
 
@@ -110,18 +110,20 @@ def test_a_dearer_place_is_refused_and_nothing_is_changed(clerk):
     with pytest.raises(ReservationNotOpen, match=r"\$45.00 more"):
         moved(reservation, clerk, room=dear)
 
-    assert would.could_be_waived
+    assert would.can_be_waived
     assert "$45.00 more" in would.problems[0]
     assert snapshot(reservation) == before
     assert OutboxMessage.objects.filter(kind="moved").count() == 0
 
 
 def test_the_difference_can_be_waived_with_a_reason(manager):
-    reservation = booked()
+    reservation = make_booking()
     dear = at_rate(reservation.room, 40)
 
     would = previewed(reservation, manager, room=dear, waiver="Their room leaks")
-    done = moved(reservation, manager, room=dear, waiver="Their room leaks", agreed=Decimal(75))
+    done = moved(
+        reservation, manager, room=dear, waiver="Their room leaks", expected_total=Decimal(75)
+    )
 
     assert (would.waived, would.new_total, would.problems) == (45, 75, ())
     assert (done.waived, done.new_total, done.refund) == (45, 75, 0)
@@ -131,7 +133,7 @@ def test_the_difference_can_be_waived_with_a_reason(manager):
 
 def test_a_waiver_is_good_for_its_move_alone(manager):
     """Else moving there and back would give money away."""
-    reservation = booked()
+    reservation = make_booking()
     home = reservation.room
     moved(reservation, manager, room=at_rate(home, 40), waiver="Leak")
 
@@ -144,9 +146,9 @@ def test_a_waiver_is_good_for_its_move_alone(manager):
 @pytest.mark.parametrize("missing", ["the old center", "the new center", "both"])
 def test_who_waives_may_adjust_prices_where_it_was_and_where_it_goes(missing):
     """The new center loses the money; the old one's customer is given it."""
-    reservation, dear = booked(), at_rate(a_room(), 40)
+    reservation, dear = make_booking(), at_rate(make_room(), 40)
     old, new = reservation.room.center, dear.center
-    centers = {"the old center": [new], "the new center": [old], "both": [a_room().center]}
+    centers = {"the old center": [new], "the new center": [old], "both": [make_room().center]}
     someone = with_role("Manager", *centers[missing])
     before = snapshot(reservation)
 
@@ -162,8 +164,8 @@ def test_who_waives_may_adjust_prices_where_it_was_and_where_it_goes(missing):
 @pytest.mark.parametrize("rate", ["0", "8.625", "19", "7.77"])
 @pytest.mark.parametrize("hourly", ["25.01", "40", "99.99"])
 def test_a_waiver_with_tax_comes_to_the_old_total_or_gives_the_rest_back(manager, rate, hourly):
-    reservation = booked()
-    dear = at_rate(a_room(), hourly)
+    reservation = make_booking()
+    dear = at_rate(make_room(), hourly)
     dear.center.tax_rate = Decimal(rate)
     dear.center.save()
 
@@ -175,18 +177,18 @@ def test_a_waiver_with_tax_comes_to_the_old_total_or_gives_the_rest_back(manager
 
 
 def test_a_price_that_is_not_the_one_agreed_to_moves_nothing(clerk):
-    reservation = booked()
+    reservation = make_booking()
     cheap = at_rate(reservation.room, 15)
     before = snapshot(reservation)
 
     with pytest.raises(ReservationNotOpen, match="price has changed"):
-        moved(reservation, clerk, room=cheap, agreed=Decimal(40))
+        moved(reservation, clerk, room=cheap, expected_total=Decimal(40))
 
     assert snapshot(reservation) == before
 
 
 def test_a_preview_tells_all_and_changes_nothing(clerk):
-    reservation = booked()
+    reservation = make_booking()
     cheap = at_rate(reservation.room, 15)
     before = snapshot(reservation)
 
@@ -201,8 +203,8 @@ def test_a_preview_tells_all_and_changes_nothing(clerk):
 
 
 def test_a_free_booking_moves_to_what_is_free(clerk):
-    free = at_rate(a_room(), 0)
-    reservation = booked(room=free)
+    free = at_rate(make_room(), 0)
+    reservation = make_booking(room=free)
 
     moved(reservation, clerk, start=START + DAY)
     with pytest.raises(ReservationNotOpen, match="more"):
@@ -211,7 +213,7 @@ def test_a_free_booking_moves_to_what_is_free(clerk):
 
 def test_money_that_was_not_taken_yet_is_taken_first(clerk):
     SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
-    reservation = booked()
+    reservation = make_booking()
     assert reservation.payments.get().state == PaymentState.AUTHORIZED
 
     moved(reservation, clerk, room=at_rate(reservation.room, 15))
@@ -221,7 +223,7 @@ def test_money_that_was_not_taken_yet_is_taken_first(clerk):
 
 def test_money_that_cannot_be_taken_now_moves_nothing_that_is_cheaper(clerk):
     SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE)
-    reservation = booked()
+    reservation = make_booking()
 
     with pytest.raises(ServiceUnavailable, match="Nothing was changed"):
         moved(reservation, clerk, room=at_rate(reservation.room, 15))
@@ -233,8 +235,8 @@ def test_money_that_cannot_be_taken_now_moves_nothing_that_is_cheaper(clerk):
 def test_a_refund_that_a_crash_left_owed_is_paid_by_the_reconciler(clerk, monkeypatch):
     from django.core.management import call_command
 
-    reservation = booked()
-    monkeypatch.setattr(checkout, "pay_dues", lambda payment, now: None)
+    reservation = make_booking()
+    monkeypatch.setattr(checkout, "try_fulfil_obligations", lambda payment, now: None)
     moved(reservation, clerk, room=at_rate(reservation.room, 15))
     assert Refund.objects.get().state == RefundState.STARTED
 
@@ -246,23 +248,23 @@ def test_a_refund_that_a_crash_left_owed_is_paid_by_the_reconciler(clerk, monkey
 
 @pytest.mark.broken_books
 def test_a_refused_refund_is_told_until_it_is_seen_to(clerk):
-    reservation = booked()
+    reservation = make_booking()
     SandboxPayment.objects.update(refunded=70)
     moved(reservation, clerk, room=at_rate(reservation.room, 15))
     assert Refund.objects.get().state == RefundState.REFUSED
 
-    assert [row.pk for row in reductions_unmet()] == [reservation.pk]
-    found = [str(each) for each in integrity.findings(now=NOW)]
+    assert [row.pk for row in unmet_reductions()] == [reservation.pk]
+    found = [str(each) for each in integrity.find_problems(now=NOW)]
     assert any("became cheaper by 30.00, and 0" in each for each in found)
 
 
 def test_a_favour_before_leaves_less_to_give_back(clerk):
-    reservation = booked()
+    reservation = make_booking()
     payment = reservation.payments.get()
     from payments import processing as payments
 
-    favour = payments.open_refund(payment, amount=Decimal(60), reason="Sorry", now=NOW)
-    payments.pay_back(favour, now=NOW)
+    favour = payments.create_refund(payment, amount=Decimal(60), reason="Sorry", now=NOW)
+    payments.execute_refund(favour, now=NOW)
 
     done = moved(reservation, clerk, room=at_rate(reservation.room, 15))
 
@@ -274,7 +276,7 @@ def test_a_favour_before_leaves_less_to_give_back(clerk):
 
 
 def test_a_draft_is_priced_anew_and_keeps_its_hold(clerk):
-    reservation = draft()
+    reservation = make_draft()
     until = reservation.hold_until
 
     done = moved(reservation, clerk, room=at_rate(reservation.room, 40), start=START + DAY)
@@ -286,7 +288,7 @@ def test_a_draft_is_priced_anew_and_keeps_its_hold(clerk):
 
 
 def test_a_draft_whose_hold_had_lapsed_is_held_again(clerk):
-    reservation = draft()
+    reservation = make_draft()
     later = NOW + HOUR
 
     moved(reservation, clerk, start=START + DAY, now=later)
@@ -298,17 +300,17 @@ def test_a_draft_whose_hold_had_lapsed_is_held_again(clerk):
 
 def test_a_drafts_code_must_be_good_for_the_new_place(clerk):
     promo = PromoCodeFactory(code="HERE")
-    reservation = draft()
+    reservation = make_draft()
     promo.centers.add(reservation.room.center)
     apply_promo_code(reservation.pk, "HERE", user=reservation.user, now=NOW)
 
     with pytest.raises(PromoCodeInvalid):
-        moved(reservation, clerk, room=a_room())
+        moved(reservation, clerk, room=make_room())
 
 
 def test_a_customers_own_draft_gives_way(clerk):
-    reservation = booked()
-    mine = draft(reservation.user, reservation.room, start=START + DAY)
+    reservation = make_booking()
+    mine = make_draft(reservation.user, reservation.room, start=START + DAY)
 
     moved(reservation, clerk, start=START + DAY)
 
@@ -320,7 +322,7 @@ def test_a_customers_own_draft_gives_way(clerk):
 
 
 def test_a_request_moves_at_the_same_price(clerk):
-    reservation = requested()
+    reservation = make_pending_booking()
 
     moved(reservation, clerk, start=START + DAY)
 
@@ -329,7 +331,7 @@ def test_a_request_moves_at_the_same_price(clerk):
 
 
 def test_a_request_does_not_become_cheaper_before_it_is_approved(clerk):
-    reservation = requested()
+    reservation = make_pending_booking()
     cheap = at_rate(reservation.room, 15)
 
     with pytest.raises(ReservationNotOpen, match="Approve it first"):
@@ -341,7 +343,7 @@ def test_a_request_does_not_become_cheaper_before_it_is_approved(clerk):
 
 
 def test_a_request_moves_to_a_dearer_room_where_the_difference_is_waived(manager):
-    reservation = requested()
+    reservation = make_pending_booking()
 
     moved(reservation, manager, room=at_rate(reservation.room, 40), waiver="Leak")
 
@@ -361,25 +363,25 @@ def test_a_request_moves_to_a_dearer_room_where_the_difference_is_waived(manager
 )
 @pytest.mark.broken_books
 def test_what_is_over_or_under_way_is_not_moved(clerk, status):
-    row = ReservationFactory(status=status, room=a_room())
+    row = ReservationFactory(status=status, room=make_room())
 
     with pytest.raises(ReservationNotOpen):
         moved(row, clerk, start=START + DAY)
-    assert not rescheduling.movable(row, now=NOW)
+    assert not rescheduling.can_reschedule(row, now=NOW)
 
 
 def test_a_meeting_that_has_begun_is_not_moved(clerk):
     with pytest.raises(ReservationNotOpen, match="time has come"):
-        moved(booked(), clerk, start=START + DAY, now=START)
+        moved(make_booking(), clerk, start=START + DAY, now=START)
 
 
 def test_where_it_is_already_is_no_move(clerk):
     with pytest.raises(InvalidRequest):
-        moved(booked(), clerk)
+        moved(make_booking(), clerk)
 
 
 def test_a_room_that_is_too_small_is_refused(clerk):
-    reservation = booked(number_of_attendees=5)
+    reservation = make_booking(number_of_attendees=5)
 
     with pytest.raises(InvalidRequest) as refused:
         moved(reservation, clerk, room=beside(reservation.room, capacity=4))
@@ -387,17 +389,17 @@ def test_a_room_that_is_too_small_is_refused(clerk):
 
 
 def test_services_that_another_center_does_not_offer_are_in_the_way(clerk):
-    room = a_room()
+    room = make_room()
     service = ServiceFactory(center=room.center, name="Coffee")
-    reservation = draft(room=room, service_options=[{"service_id": service.pk}])
+    reservation = make_draft(room=room, service_options=[{"service_id": service.pk}])
 
     with pytest.raises(InvalidRequest) as refused:
-        moved(reservation, clerk, room=a_room())
+        moved(reservation, clerk, room=make_room())
     assert "Coffee" in refused.value.fields["room"]
 
 
 def test_a_taken_room_is_refused_with_every_reason(clerk):
-    reservation, rival = booked(), booked(start=START + DAY)
+    reservation, rival = make_booking(), make_booking(start=START + DAY)
 
     would = previewed(reservation, clerk, room=rival.room, start=START + DAY + 10 * MINUTE)
     with pytest.raises(SlotUnavailable):
@@ -405,13 +407,13 @@ def test_a_taken_room_is_refused_with_every_reason(clerk):
 
     assert len(would.problems) == 2  # off the grid, and taken
     assert f"Reservation {rival.pk}" in would.problems[1]
-    assert not would.could_be_waived
+    assert not would.can_be_waived
 
 
 def test_its_own_slot_is_not_in_its_way_and_turnaround_is_counted(clerk):
-    room = a_room(turnaround_minutes=30)
-    reservation = booked(room=room)
-    booked(room=room, start=START + 4 * HOUR)
+    room = make_room(turnaround_minutes=30)
+    reservation = make_booking(room=room)
+    make_booking(room=room, start=START + 4 * HOUR)
 
     moved(reservation, clerk, start=START + 30 * MINUTE)
     with pytest.raises(SlotUnavailable):
@@ -419,7 +421,7 @@ def test_its_own_slot_is_not_in_its_way_and_turnaround_is_counted(clerk):
 
 
 def test_the_turnaround_is_the_new_rooms(clerk):
-    reservation = booked()
+    reservation = make_booking()
     other = beside(reservation.room, turnaround_minutes=30)
 
     moved(reservation, clerk, room=other)
@@ -433,9 +435,11 @@ def test_the_turnaround_is_the_new_rooms(clerk):
 
 
 def with_code(promo, **how):
-    reservation = draft(**how)
+    reservation = make_draft(**how)
     apply_promo_code(reservation.pk, promo.code, user=reservation.user, now=NOW)
-    return checkout.check_out(reservation.pk, user=reservation.user, means=by_card(), now=NOW)
+    return checkout.check_out(
+        reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
+    )
 
 
 def test_a_booking_keeps_the_code_that_it_used(clerk):
@@ -443,7 +447,7 @@ def test_a_booking_keeps_the_code_that_it_used(clerk):
     reservation = with_code(promo)
     promo.centers.add(reservation.room.center)
 
-    done = moved(reservation, clerk, room=at_rate(a_room(), 20), now=NOW + 2 * HOUR)
+    done = moved(reservation, clerk, room=at_rate(make_room(), 20), now=NOW + 2 * HOUR)
 
     promo.refresh_from_db()
     assert done.new_total == 54
@@ -477,9 +481,9 @@ def test_a_code_that_took_nothing_off_is_used_once_it_does(clerk):
     ada = UserFactory()
     plan = AllowanceFactory(user=ada, hours=3)
     promo = PromoCodeFactory(percent=Decimal(100), max_uses=1)
-    reservation = draft(ada)
+    reservation = make_draft(ada)
     apply_promo_code(reservation.pk, promo.code, user=ada, now=NOW)
-    checkout.check_out(reservation.pk, user=ada, means=checkout.Means(), now=NOW)
+    checkout.check_out(reservation.pk, user=ada, payment_method=checkout.PaymentMethod(), now=NOW)
     promo.refresh_from_db()
     assert promo.uses == 0
 
@@ -493,7 +497,7 @@ def test_a_code_that_took_nothing_off_is_used_once_it_does(clerk):
 def test_hours_are_counted_to_the_new_month(clerk):
     ada = UserFactory()
     plan = MonthlyAllowanceFactory(user=ada, hours=2)
-    reservation = booked(ada)  # March; 1 of 3 hours is paid
+    reservation = make_booking(ada)  # March; 1 of 3 hours is paid
     april = START + 30 * DAY
 
     moved(reservation, clerk, start=april)
@@ -508,26 +512,26 @@ def test_hours_are_counted_to_the_new_month(clerk):
 def test_without_hours_left_in_the_new_month_it_is_dearer(clerk):
     ada = UserFactory()
     MonthlyAllowanceFactory(user=ada, hours=2)
-    reservation = booked(ada)
+    reservation = make_booking(ada)
     april = START + 30 * DAY
-    booked(ada, start=april + DAY)
+    make_booking(ada, start=april + DAY)
 
     would = previewed(reservation, clerk, start=april)
 
     assert would.difference == 50
-    assert would.could_be_waived
+    assert would.can_be_waived
 
 
 # --- What the customer is told ------------------------------------------------------------------
 
 
 def test_the_customer_is_told_with_a_newer_calendar_file(clerk):
-    reservation = booked()
+    reservation = make_booking()
     cheap = at_rate(reservation.room, 15)
 
     moved(reservation, clerk, room=cheap, start=START + DAY)
 
-    first, second = OutboxMessage.objects.about(emails.matter(reservation))
+    first, second = OutboxMessage.objects.about(emails.get_subject_key(reservation))
     assert second.kind == "moved"
     assert "March 3, 2027, 9:00" in second.text
     assert "March 4, 2027, 9:00" in second.text
@@ -543,8 +547,8 @@ def test_the_customer_is_told_with_a_newer_calendar_file(clerk):
 
 
 def test_a_moved_request_stays_tentative(clerk):
-    reservation = requested()
+    reservation = make_pending_booking()
 
     moved(reservation, clerk, start=START + DAY)
 
-    assert "STATUS:TENTATIVE" in emails.last_about(reservation).calendar
+    assert "STATUS:TENTATIVE" in emails.get_last_email(reservation).calendar

@@ -11,8 +11,8 @@ from centers.models import Center, MeetingRoom, Rate, Service
 from centers.span import Span
 from reservations.models import Allowance, LineItemType, PriceAdjustment, PromoCode
 from reservations.pricing import quote as pricing
-from reservations.pricing.allowances import Offer
-from reservations.pricing.quote import Extra
+from reservations.pricing.allowances import AvailableAllowance
+from reservations.pricing.quote import ServiceSelection
 from roombook.errors import RateNotConfigured
 
 # 9 in the morning in Denver.
@@ -57,7 +57,9 @@ def service(some_rate, **fields):
 
 
 def offer(hours_left, pk=1):
-    return Offer(Allowance(pk=pk, description=f"Plan {pk}", hours=hours_left), None, hours_left)
+    return AvailableAllowance(
+        Allowance(pk=pk, description=f"Plan {pk}", hours=hours_left), None, hours_left
+    )
 
 
 def percent(number):
@@ -74,8 +76,8 @@ def lines(quote):
 
 def only_service(some_service, span=None, **asked):
     """The line of a service beside a free room."""
-    extra = Extra(some_service, **asked)
-    quote = pricing.quote(room(flat(0)), span or hours(3), extras=[extra])
+    extra = ServiceSelection(some_service, **asked)
+    quote = pricing.calculate_quote(room(flat(0)), span or hours(3), extras=[extra])
     return quote.lines[1]
 
 
@@ -83,9 +85,9 @@ def only_service(some_service, span=None, **asked):
 
 
 def test_the_room_alone_is_one_line_that_explains_itself():
-    (line,) = pricing.quote(room(), hours(5)).lines
+    (line,) = pricing.calculate_quote(room(), hours(5)).lines
 
-    assert line == pricing.Line(
+    assert line == pricing.QuoteLine(
         type=ROOM,
         description="Boardroom, 5 hours: half day + 1 hour",
         total=Decimal("115.00"),
@@ -96,7 +98,7 @@ def test_the_room_alone_is_one_line_that_explains_itself():
 
 def test_a_set_up_fee_is_a_line_of_its_own_and_asked_once():
     two_days = hours(26, start=NINE)
-    quote = pricing.quote(room(rate(25, 90, 160, 20)), two_days)
+    quote = pricing.calculate_quote(room(rate(25, 90, 160, 20)), two_days)
 
     assert [line.type for line in quote.lines] == [ROOM, FEE]
     assert quote.lines[1].total == 20
@@ -104,13 +106,13 @@ def test_a_set_up_fee_is_a_line_of_its_own_and_asked_once():
 
 
 def test_a_set_up_fee_of_nothing_is_no_line():
-    assert len(pricing.quote(room(rate(25, setup_fee=0)), hours(1)).lines) == 1
+    assert len(pricing.calculate_quote(room(rate(25, setup_fee=0)), hours(1)).lines) == 1
 
 
 def test_each_local_day_is_priced_by_itself():
     # 22:00 to 03:00 in Denver: 2 hours of one day, 3 of the next, and no half day among them.
     late = hours(5, start=datetime(2027, 3, 4, 5, tzinfo=UTC))
-    assert pricing.quote(room(), late).total == 125
+    assert pricing.calculate_quote(room(), late).total == 125
 
 
 @pytest.mark.parametrize(
@@ -124,13 +126,13 @@ def test_each_local_day_is_priced_by_itself():
     ],
 )
 def test_flat_quarters_blocks_and_free(some_rate, length, total):
-    assert pricing.quote(room(some_rate), hours(length)).total == Decimal(total)
+    assert pricing.calculate_quote(room(some_rate), hours(length)).total == Decimal(total)
 
 
 @pytest.mark.parametrize("some_rate", [None, rate(), flat(None), rate(setup_fee=20)])
 def test_never_free_by_omission(some_rate):
     with pytest.raises(RateNotConfigured):
-        pricing.quote(room(some_rate), hours(1))
+        pricing.calculate_quote(room(some_rate), hours(1))
 
 
 # --- Services ------------------------------------------------------------------------------------
@@ -203,7 +205,9 @@ def test_a_service_shows_its_rate_and_its_amount():
 
 
 def test_a_service_has_its_own_set_up_fee():
-    quote = pricing.quote(room(), hours(1), extras=[Extra(service(flat(15, setup_fee=5)))])
+    quote = pricing.calculate_quote(
+        room(), hours(1), extras=[ServiceSelection(service(flat(15, setup_fee=5)))]
+    )
 
     assert lines(quote) == [(ROOM, "25.00"), (SERVICE, "15.00"), (FEE, "5")]
     assert quote.lines[2].service_id == 7
@@ -211,7 +215,7 @@ def test_a_service_has_its_own_set_up_fee():
 
 def test_what_is_paid_at_the_center_adds_nothing_and_says_so():
     coffee = service(flat(20, setup_fee=5), bill_at_center=True)
-    quote = pricing.quote(room(), hours(1), extras=[Extra(coffee)])
+    quote = pricing.calculate_quote(room(), hours(1), extras=[ServiceSelection(coffee)])
 
     assert quote.total == 25
     assert quote.lines[1].total == 0
@@ -234,16 +238,18 @@ def test_a_service_without_a_price_cannot_be_billed(some_rate):
 
 def test_an_allowance_takes_its_share_by_hours_off_the_rooms_line_whatever_the_tiers():
     # 5 hours cost 115: 2 of them are 46, not 2 x 25.
-    quote = pricing.quote(room(), hours(5), offers=[offer(2)])
+    quote = pricing.calculate_quote(room(), hours(5), offers=[offer(2)])
 
     assert lines(quote) == [(ROOM, "115.00"), (ALLOWANCE, "-46.00")]
     line = quote.lines[1]
     assert (line.amount, line.description, line.allowance_id) == ("-$46.00", "Plan 1, 2 hours", 1)
-    assert quote.hours_used == (pricing.HoursUsed(1, 2, Decimal("46.00")),)
+    assert quote.hours_used == (pricing.AppliedAllowance(1, 2, Decimal("46.00")),)
 
 
 def test_allowances_are_spent_in_their_order_up_to_the_booking():
-    quote = pricing.quote(room(), hours(5), offers=[offer(2, 1), offer(10, 2), offer(3, 3)])
+    quote = pricing.calculate_quote(
+        room(), hours(5), offers=[offer(2, 1), offer(10, 2), offer(3, 3)]
+    )
 
     assert [(used.allowance_id, used.hours) for used in quote.hours_used] == [
         (1, 2),
@@ -256,22 +262,22 @@ def test_allowances_are_spent_in_their_order_up_to_the_booking():
 
 @pytest.mark.parametrize(("length", "used"), [(0.5, 0), (1.75, 1), (2, 2), (2.99, 3)])
 def test_only_whole_hours_never_more_than_the_billable_ones_rounded_down(length, used):
-    quote = pricing.quote(room(rate(20)), hours(length), offers=[offer(10)])
+    quote = pricing.calculate_quote(room(rate(20)), hours(length), offers=[offer(10)])
     assert quote.hours_used[0].hours == used
 
 
 def test_set_up_fees_and_services_are_not_covered_by_hours():
-    quote = pricing.quote(
+    quote = pricing.calculate_quote(
         room(rate(25, setup_fee=20)),
         hours(2),
-        extras=[Extra(service(flat(15)))],
+        extras=[ServiceSelection(service(flat(15)))],
         offers=[offer(10)],
     )
     assert quote.total == 35
 
 
 def test_nothing_is_spent_on_a_free_room():
-    quote = pricing.quote(room(flat(0)), hours(2), offers=[offer(10)])
+    quote = pricing.calculate_quote(room(flat(0)), hours(2), offers=[offer(10)])
     assert quote.hours_used[0].hours == 0
 
 
@@ -279,10 +285,10 @@ def test_nothing_is_spent_on_a_free_room():
 
 
 def test_the_promotion_comes_after_the_allowances_and_before_the_tax():
-    quote = pricing.quote(
+    quote = pricing.calculate_quote(
         room(rate(25, 90, 160, 20), tax=10),
         hours(5),
-        extras=[Extra(service(flat(15), needs_quantity=True), quantity=3)],
+        extras=[ServiceSelection(service(flat(15), needs_quantity=True), quantity=3)],
         offers=[offer(2)],
         promo=percent(10),
     )
@@ -304,32 +310,32 @@ def test_the_promotion_comes_after_the_allowances_and_before_the_tax():
     ("percent", "told"), [("8.625", "8.625"), ("8.250", "8.25"), ("10", "10"), ("100.000", "100")]
 )
 def test_the_tax_line_tells_the_rate_that_it_charges(percent, told):
-    quote = pricing.quote(room(tax=Decimal(percent)), hours(1))
+    quote = pricing.calculate_quote(room(tax=Decimal(percent)), hours(1))
     assert quote.lines[-1].description == f"Tax, {told}%"
 
 
 def test_a_promotion_tells_its_code():
-    assert pricing.quote(room(), hours(1), promo=percent("12.5")).lines[1].description == (
-        "Promo code TEN, 12.5% off"
-    )
-    line = pricing.quote(room(), hours(1), promo=amount_off(5)).lines[1]
+    assert pricing.calculate_quote(room(), hours(1), promo=percent("12.5")).lines[
+        1
+    ].description == ("Promo code TEN, 12.5% off")
+    line = pricing.calculate_quote(room(), hours(1), promo=amount_off(5)).lines[1]
     assert (line.description, line.amount) == ("Promo code OFF", "-$5.00")
 
 
 @pytest.mark.parametrize("promo", [percent(100), amount_off("25.00"), amount_off(1000)])
 def test_a_promotion_never_goes_below_zero(promo):
-    quote = pricing.quote(room(tax=10), hours(1), promo=promo)
+    quote = pricing.calculate_quote(room(tax=10), hours(1), promo=promo)
     assert lines(quote) == [(ROOM, "25.00"), (PROMOTION, "-25.00")]
     assert quote.total == 0
 
 
 def test_a_promotion_on_nothing_is_no_line():
-    assert len(pricing.quote(room(flat(0)), hours(1), promo=amount_off(5)).lines) == 1
+    assert len(pricing.calculate_quote(room(flat(0)), hours(1), promo=amount_off(5)).lines) == 1
 
 
 def test_an_adjustment_tells_its_reason_and_is_taxed():
     late = PriceAdjustment(amount=Decimal("-5.00"), reason="late key")
-    quote = pricing.quote(room(tax=10), hours(1), adjustments=[late])
+    quote = pricing.calculate_quote(room(tax=10), hours(1), adjustments=[late])
 
     assert lines(quote) == [(ROOM, "25.00"), (ADJUSTMENT, "-5.00"), (TAX, "2.00")]
     assert quote.lines[1].description == "Adjustment: late key"
@@ -338,18 +344,18 @@ def test_an_adjustment_tells_its_reason_and_is_taxed():
 def test_an_adjustment_never_goes_below_zero():
     gift = PriceAdjustment(amount=Decimal(-1000), reason="gift")
     more = PriceAdjustment(amount=Decimal(7), reason="key lost")
-    assert pricing.quote(room(), hours(1), adjustments=[gift]).total == 0
-    assert pricing.quote(room(), hours(1), adjustments=[gift, more]).total == 7
+    assert pricing.calculate_quote(room(), hours(1), adjustments=[gift]).total == 0
+    assert pricing.calculate_quote(room(), hours(1), adjustments=[gift, more]).total == 7
 
 
 @pytest.mark.parametrize(("tax", "total"), [("0", None), ("8.81", "2.20"), ("10", "2.50")])
 def test_tax_is_the_centers_rate_rounded_half_up_and_left_out_where_there_is_none(tax, total):
-    quote = pricing.quote(room(tax=tax), hours(1))
+    quote = pricing.calculate_quote(room(tax=tax), hours(1))
     assert lines(quote)[1:] == ([(TAX, total)] if total else [])
 
 
 def test_tax_says_its_rate():
-    assert pricing.quote(room(tax="8.25"), hours(1)).lines[1].description == "Tax, 8.25%"
+    assert pricing.calculate_quote(room(tax="8.25"), hours(1)).lines[1].description == "Tax, 8.25%"
 
 
 # --- What always holds ---------------------------------------------------------------------------
@@ -368,7 +374,7 @@ rates_ = st.builds(rate, amounts, maybe, maybe, maybe, blocks=st.booleans()) | s
 )
 extras = st.lists(
     st.builds(
-        Extra,
+        ServiceSelection,
         st.builds(
             service,
             st.builds(flat, amounts, maybe) | st.builds(rate, amounts),
@@ -399,7 +405,7 @@ taxes = st.decimals(0, 100, places=3)
 def test_the_lines_add_up_are_in_cents_and_never_below_zero(
     some_rate, span, wanted, some_offers, promo, changes, tax
 ):
-    quote = pricing.quote(
+    quote = pricing.calculate_quote(
         room(some_rate, tax),
         span,
         extras=wanted,
@@ -421,7 +427,7 @@ def test_the_lines_add_up_are_in_cents_and_never_below_zero(
 
 @given(rates_, spans, offers)
 def test_allowances_never_take_more_than_the_rooms_line_nor_its_hours(some_rate, span, some_offers):
-    quote = pricing.quote(room(some_rate), span, offers=some_offers)
+    quote = pricing.calculate_quote(room(some_rate), span, offers=some_offers)
 
     used = quote.hours_used
     assert sum(each.hours for each in used) <= int(quote.room.billable_hours)
@@ -441,14 +447,14 @@ def test_more_time_within_a_day_never_costs_less(some_rate, start, quarters, tax
     end = min(start + timedelta(minutes=15 * quarters), midnight + timedelta(hours=24))
     shorter = Span(start, max(end - timedelta(minutes=15), start + timedelta(minutes=5)))
 
-    total = pricing.quote(room(some_rate, tax), Span(start, end)).total
-    assert pricing.quote(room(some_rate, tax), shorter).total <= total
+    total = pricing.calculate_quote(room(some_rate, tax), Span(start, end)).total
+    assert pricing.calculate_quote(room(some_rate, tax), shorter).total <= total
 
 
 @given(rates_, spans, extras, taxes, promos)
 def test_more_discount_never_costs_more(some_rate, span, wanted, tax, promo):
     def total(**discounts):
-        return pricing.quote(room(some_rate, tax), span, extras=wanted, **discounts).total
+        return pricing.calculate_quote(room(some_rate, tax), span, extras=wanted, **discounts).total
 
     assert total(promo=promo) <= total()
     assert total(offers=[offer(3)]) <= total()

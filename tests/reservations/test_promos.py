@@ -8,7 +8,7 @@ import pytest
 from reservations.booking import integrity, price_adjustments
 from reservations.booking.cancellation import cancel
 from reservations.booking.checkout import check_out
-from reservations.booking.drafts import apply_promo_code, choose_allowances
+from reservations.booking.drafts import apply_promo_code, select_allowances
 from reservations.models.status import Status
 from reservations.pricing import promo_codes
 from roombook.errors import CardDeclined, PromoCodeInvalid, ReservationNotOpen, TooManyRequests
@@ -20,12 +20,12 @@ from tests.factories_reservations import (
     NOW,
     START,
     AllowanceFactory,
-    AmountOffFactory,
+    AmountOffPromoCodeFactory,
     PromoCodeFactory,
-    a_room,
-    booked,
-    by_card,
-    draft,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_room,
 )
 
 pytestmark = pytest.mark.django_db
@@ -41,13 +41,13 @@ def ada():
 
 @pytest.fixture
 def room():
-    return a_room()
+    return make_room()
 
 
 @pytest.fixture
 def drafted(ada, room):
     """Three hours, 75 dollars."""
-    return draft(ada, room)
+    return make_draft(ada, room)
 
 
 def apply(reservation, code, *, now=NOW):
@@ -65,7 +65,7 @@ def refused(reservation, code, *, now=NOW):
 
 def counted(promo):
     promo.refresh_from_db()
-    open_uses = promo_codes.open_redemptions(promo)
+    open_uses = promo_codes.get_open_redemptions(promo)
     assert promo.uses == open_uses.count()
     assert promo.spent == sum((each.amount for each in open_uses), Decimal(0))
     return promo.uses
@@ -83,7 +83,7 @@ def test_any_case_and_trimmed(drafted, typed):
 
 def test_it_sets_replaces_and_takes_off(drafted):
     PromoCodeFactory(code="TEN")
-    AmountOffFactory(code="OFF")
+    AmountOffPromoCodeFactory(code="OFF")
     assert apply(drafted, "TEN").total_cost == Decimal("67.50")
     assert apply(drafted, "OFF").total_cost == 55
     assert apply(drafted, " ").total_cost == 75
@@ -91,7 +91,7 @@ def test_it_sets_replaces_and_takes_off(drafted):
 
 
 def test_an_amount_is_never_more_than_the_booking(drafted):
-    AmountOffFactory(code="OFF", amount=Decimal(1000))
+    AmountOffPromoCodeFactory(code="OFF", amount=Decimal(1000))
     assert apply(drafted, "OFF").total_cost == 0
 
 
@@ -147,9 +147,9 @@ def test_the_window_of_booking_is_half_open(drafted):
 
 def test_the_window_of_meeting_is_in_the_centers_days(ada):
     """20:00 in Denver on Wednesday is Thursday in UTC."""
-    room = a_room()
+    room = make_room()
     room.center.opening_hours.update(closes="23:00")
-    evening = draft(ada, room, start=START + 11 * HOUR, hours=1)
+    evening = make_draft(ada, room, start=START + 11 * HOUR, hours=1)
     PromoCodeFactory(code="WED", meeting_from=date(2027, 3, 3), meeting_until=date(2027, 3, 3))
     assert apply(evening, "WED").promo_code
 
@@ -163,7 +163,7 @@ def test_the_minimum_is_of_what_is_left_before_the_promotion(drafted, ada):
     plan = AllowanceFactory(user=ada, is_automatic=False)
     # With hours used the booking no longer meets the code's terms: nothing changes.
     with pytest.raises(PromoCodeInvalid):
-        choose_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
+        select_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
     drafted.refresh_from_db()
     assert drafted.total_cost == Decimal("67.50")
     assert not drafted.allowance_uses.exists()
@@ -178,11 +178,11 @@ def test_a_draft_counts_no_use(drafted):
 def test_a_use_is_taken_at_checkout_and_given_back_by_cancelling(drafted, ada):
     promo = PromoCodeFactory(code="ONCE", max_uses=1)
     apply(drafted, "ONCE")
-    check_out(drafted.pk, user=ada, means=by_card(), now=NOW)
+    check_out(drafted.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     assert counted(promo) == 1
     assert promo.spent == Decimal("7.50")
 
-    other = draft(start=START + DAY)
+    other = make_draft(start=START + DAY)
     with pytest.raises(PromoCodeInvalid, match="used up"):
         apply(other, "ONCE")
 
@@ -194,12 +194,12 @@ def test_a_use_is_taken_at_checkout_and_given_back_by_cancelling(drafted, ada):
 def test_used_up_between_draft_and_checkout_is_refused_before_any_charge(drafted, ada):
     promo = PromoCodeFactory(code="ONCE", max_uses=1)
     apply(drafted, "ONCE")
-    other = draft(start=START + DAY)
+    other = make_draft(start=START + DAY)
     apply(other, "ONCE")
-    check_out(other.pk, user=other.user, means=by_card(), now=NOW)
+    check_out(other.pk, user=other.user, payment_method=make_payment_method(), now=NOW)
 
     with pytest.raises(PromoCodeInvalid, match="used up"):
-        check_out(drafted.pk, user=ada, means=by_card(), now=NOW)
+        check_out(drafted.pk, user=ada, payment_method=make_payment_method(), now=NOW)
 
     drafted.refresh_from_db()
     assert drafted.status == Status.NEW
@@ -207,7 +207,7 @@ def test_used_up_between_draft_and_checkout_is_refused_before_any_charge(drafted
     assert counted(promo) == 1
     # The customer takes it off and pays the full price.
     apply(drafted, "")
-    check_out(drafted.pk, user=ada, means=by_card(), now=NOW)
+    check_out(drafted.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     assert drafted.payments.get().amount == 75
 
 
@@ -215,7 +215,7 @@ def test_expired_between_draft_and_checkout_is_refused_too(drafted, ada):
     PromoCodeFactory(code="TEN", valid_until=NOW + HOUR)
     apply(drafted, "TEN")
     with pytest.raises(PromoCodeInvalid, match="expired"):
-        check_out(drafted.pk, user=ada, means=by_card(), now=NOW + HOUR)
+        check_out(drafted.pk, user=ada, payment_method=make_payment_method(), now=NOW + HOUR)
 
 
 def test_a_code_that_takes_nothing_off_is_not_used_up(ada, drafted):
@@ -223,10 +223,10 @@ def test_a_code_that_takes_nothing_off_is_not_used_up(ada, drafted):
     AllowanceFactory(user=ada, hours=3)
     assert apply(drafted, "TEN").total_cost == 0
 
-    check_out(drafted.pk, user=ada, means=by_card(), now=NOW)
+    check_out(drafted.pk, user=ada, payment_method=make_payment_method(), now=NOW)
 
     assert counted(promo) == 0
-    assert not list(integrity.findings(now=NOW))
+    assert not list(integrity.find_problems(now=NOW))
 
 
 def test_a_decline_gives_the_use_back(drafted, ada):
@@ -234,57 +234,63 @@ def test_a_decline_gives_the_use_back(drafted, ada):
     apply(drafted, "ONCE")
     for _ in range(2):
         with pytest.raises(CardDeclined):
-            check_out(drafted.pk, user=ada, means=by_card(DECLINED_NUMBER), now=NOW)
+            check_out(
+                drafted.pk, user=ada, payment_method=make_payment_method(DECLINED_NUMBER), now=NOW
+            )
         assert counted(promo) == 0
     assert promo.redemptions.count() == 2
 
 
 def test_a_limit_per_account(ada, room):
     promo = PromoCodeFactory(code="ONCE", max_uses_per_account=1)
-    first, second = draft(ada, room), draft(ada, room, start=START + DAY)
+    first, second = make_draft(ada, room), make_draft(ada, room, start=START + DAY)
     apply(first, "ONCE")
     apply(second, "ONCE")
-    check_out(first.pk, user=ada, means=by_card(), now=NOW)
+    check_out(first.pk, user=ada, payment_method=make_payment_method(), now=NOW)
 
     with pytest.raises(PromoCodeInvalid, match="already"):
-        check_out(second.pk, user=ada, means=by_card(), now=NOW)
+        check_out(second.pk, user=ada, payment_method=make_payment_method(), now=NOW)
 
-    somebody_else = draft(room=room, start=START + 2 * DAY)
+    somebody_else = make_draft(room=room, start=START + 2 * DAY)
     apply(somebody_else, "ONCE")
-    check_out(somebody_else.pk, user=somebody_else.user, means=by_card(), now=NOW)
+    check_out(
+        somebody_else.pk, user=somebody_else.user, payment_method=make_payment_method(), now=NOW
+    )
     assert counted(promo) == 2
 
 
 def test_a_budget(room):
     promo = PromoCodeFactory(code="TEN", budget=Decimal("15.00"))
     for day in range(2):
-        reservation = draft(room=room, start=START + day * DAY)
+        reservation = make_draft(room=room, start=START + day * DAY)
         apply(reservation, "TEN")
-        check_out(reservation.pk, user=reservation.user, means=by_card(), now=NOW)
+        check_out(
+            reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
+        )
     assert counted(promo) == 2
     assert promo.spent == 15
-    assert refused(draft(room=room, start=START + 2 * DAY), "TEN") == (
+    assert refused(make_draft(room=room, start=START + 2 * DAY), "TEN") == (
         "This promo code has been used up."
     )
 
 
 def test_the_budget_is_asked_again_at_checkout(room):
     promo = PromoCodeFactory(code="TEN", budget=Decimal("7.50"))
-    first, second = (draft(room=room, start=START + day * DAY) for day in range(2))
+    first, second = (make_draft(room=room, start=START + day * DAY) for day in range(2))
     for each in (first, second):
         apply(each, "TEN")
-    check_out(first.pk, user=first.user, means=by_card(), now=NOW)
+    check_out(first.pk, user=first.user, payment_method=make_payment_method(), now=NOW)
     with pytest.raises(PromoCodeInvalid):
-        check_out(second.pk, user=second.user, means=by_card(), now=NOW)
+        check_out(second.pk, user=second.user, payment_method=make_payment_method(), now=NOW)
     assert counted(promo) == 1
 
 
 def test_giving_back_twice_is_harmless(drafted, ada):
     promo = PromoCodeFactory(code="TEN")
     apply(drafted, "TEN")
-    reservation = check_out(drafted.pk, user=ada, means=by_card(), now=NOW)
+    reservation = check_out(drafted.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     for _ in range(2):
-        promo_codes.give_back(reservation, now=NOW)
+        promo_codes.return_redemption(reservation, now=NOW)
         assert counted(promo) == 0
 
 
@@ -293,14 +299,14 @@ def test_the_price_of_a_draft_is_never_changed_silently_by_a_change_of_the_code(
     apply(drafted, "TEN")
     promo.percent = Decimal(50)
     promo.save()
-    check_out(drafted.pk, user=ada, means=by_card(), now=NOW)
+    check_out(drafted.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     assert drafted.payments.get().amount == Decimal("67.50")
 
 
 def test_only_a_draft_takes_a_code(ada):
     PromoCodeFactory(code="TEN")
     with pytest.raises(ReservationNotOpen):
-        apply(booked(ada), "TEN")
+        apply(make_booking(ada), "TEN")
 
 
 def test_twenty_refused_codes_an_hour_are_enough(drafted):

@@ -4,7 +4,13 @@ from itertools import product
 
 import pytest
 
-from reservations.models.status import BOOKED, HOLDING, IllegalMove, Status, may_move
+from reservations.models.status import (
+    BOOKED_STATUSES,
+    HOLDING_STATUSES,
+    InvalidStatusTransition,
+    Status,
+    can_transition,
+)
 from tests.factories_reservations import MINUTE, NOW, ReservationFactory
 
 # The whole table once more, by hand: what is not here is illegal.
@@ -39,7 +45,7 @@ def test_the_statuses_are_the_contracts():
 
 @pytest.mark.parametrize(("old", "new"), PAIRS)
 def test_every_pair_is_legal_or_not(old, new):
-    assert may_move(old, new) == ((old, new) in LEGAL)
+    assert can_transition(old, new) == ((old, new) in LEGAL)
 
 
 @pytest.mark.django_db
@@ -48,16 +54,18 @@ def test_the_one_door_keeps_to_the_table():
     for old, new in PAIRS:
         # Past the door: to where the test wants it.
         type(row).objects.filter(pk=row.pk).update(
-            status=old, holds_slot=old in HOLDING, hold_until=None
+            status=old, holds_slot=old in HOLDING_STATUSES, hold_until=None
         )
         row.refresh_from_db()
         if (old, new) in LEGAL:
-            row.move_to(Status(new), by=None, now=NOW)
+            row.transition_to(Status(new), by=None, now=NOW)
             row.refresh_from_db()
-            assert (row.status, row.holds_slot) == (new, new in HOLDING)
+            assert (row.status, row.holds_slot) == (new, new in HOLDING_STATUSES)
         else:
-            with pytest.raises(IllegalMove, match=f"is {old} and cannot become {new}|{old}"):
-                row.move_to(Status(new), by=None, now=NOW)
+            with pytest.raises(
+                InvalidStatusTransition, match=f"is {old} and cannot become {new}|{old}"
+            ):
+                row.transition_to(Status(new), by=None, now=NOW)
             row.refresh_from_db()
             assert row.status == old
 
@@ -65,18 +73,18 @@ def test_the_one_door_keeps_to_the_table():
 @pytest.mark.django_db
 def test_only_a_new_one_holds_for_a_while():
     row = ReservationFactory(status=Status.PROCESSING)
-    row.move_to(Status.NEW, by=None, now=NOW, hold_until=NOW + MINUTE)
+    row.transition_to(Status.NEW, by=None, now=NOW, hold_until=NOW + MINUTE)
     row.refresh_from_db()
     assert (row.holds_slot, row.hold_until) == (True, NOW + MINUTE)
 
-    row.move_to(Status.CANCELLED, by=None, now=NOW, cancelled_at=NOW)
+    row.transition_to(Status.CANCELLED, by=None, now=NOW, cancelled_at=NOW)
     row.refresh_from_db()
     assert (row.holds_slot, row.hold_until, row.cancelled_at) == (False, None, NOW)
 
 
 def test_processing_pending_and_confirmed_hold_the_room():
-    assert {Status.PROCESSING, Status.PENDING, Status.CONFIRMED} == HOLDING
+    assert {Status.PROCESSING, Status.PENDING, Status.CONFIRMED} == HOLDING_STATUSES
 
 
 def test_a_repeated_checkout_is_answered_for_what_is_booked():
-    assert {Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW} == BOOKED
+    assert {Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW} == BOOKED_STATUSES

@@ -68,7 +68,7 @@ def test_both_of_a_deadlock_succeed():
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_without_another_try_one_of_them_fails(monkeypatch):
-    monkeypatch.setattr(transactions, "TRIES", 1)
+    monkeypatch.setattr(transactions, "MAX_ATTEMPTS", 1)
 
     assert two_in_opposite_order() == ["40P01", "done"]
 

@@ -16,9 +16,9 @@ from tests.factories_reservations import (
     AllowanceFactory,
     MonthlyAllowanceFactory,
     ReservationFactory,
-    booked,
-    draft,
-    requested,
+    make_booking,
+    make_draft,
+    make_pending_booking,
 )
 from tests.world import World
 
@@ -28,14 +28,14 @@ pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 def assert_told_alike(user):
     """As JSON, so that the order of the names counts too."""
     context = {"request": RequestFactory().get("/")}
-    found = records.listed(Reservation.objects.of(user).order_by("pk"), user=user)
+    found = records.list_records(Reservation.objects.for_user(user).order_by("pk"), user=user)
     for each in found:
-        fast = written(ReservationInfo.write(each, context))
-        serializer = ReservationInfo.shared()
+        fast = written(ReservationInfo.render(each, context))
+        serializer = ReservationInfo.get_shared()
         serializer._context = dict(context)
         assert fast == written(ContractSerializer.to_representation(serializer, each))
-        one = records.get(each.id, user=user)
-        assert written(ReservationInfo.write(one, context)) == fast
+        one = records.get_record(each.id, user=user)
+        assert written(ReservationInfo.render(one, context)) == fast
     return found
 
 
@@ -61,11 +61,11 @@ def test_a_reservation_with_everything(client):
 
 def test_reservations_of_every_kind():
     user = UserFactory()
-    first = draft(user)
-    booked(user, start=first.start + 8 * (first.end - first.start))
-    requested(user)
+    first = make_draft(user)
+    make_booking(user, start=first.start + 8 * (first.end - first.start))
+    make_pending_booking(user)
     ReservationFactory(user=user)
-    bare = draft(user, start=first.start + 16 * (first.end - first.start))
+    bare = make_draft(user, start=first.start + 16 * (first.end - first.start))
     bare.room.rate = None
     bare.room.save()
     AllowanceFactory(user=user, is_automatic=False).centers.add(first.room.center)
@@ -75,6 +75,6 @@ def test_reservations_of_every_kind():
 
 
 def test_nobody_reads_the_reservations_of_others():
-    mine = draft()
+    mine = make_draft()
     with pytest.raises(records.NotFound):
-        records.get(mine.pk, user=UserFactory())
+        records.get_record(mine.pk, user=UserFactory())

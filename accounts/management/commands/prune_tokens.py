@@ -23,5 +23,5 @@ class Command(BaseCommand):
             self.stdout.write(f"{expired.count()} expired tokens would be deleted.")
             return
         tokens, _ = expired.delete()
-        windows = limits.prune(now=now)
+        windows = limits.delete_expired_windows(now=now)
         self.stdout.write(f"Deleted {tokens} expired tokens and {windows} old counts of tries.")

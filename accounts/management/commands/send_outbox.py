@@ -5,7 +5,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from accounts import outbox
-from accounts.outbox import OutboxMessage, State
+from accounts.outbox import OutboxMessage, OutboxState
 
 
 class Command(BaseCommand):
@@ -21,11 +21,11 @@ class Command(BaseCommand):
     def handle(self, *args: Any, limit: int | None, **options: Any) -> None:
         if limit is not None and limit < 1:
             raise CommandError("--limit must be at least 1.", returncode=2)
-        tried: list[State] = []
-        for message in outbox.send_due(clock=timezone.now, limit=limit):
-            tried.append(State(message.state))
-            self.stdout.write(f"{message}: {told(message)}")
-        sent, given_up = tried.count(State.SENT), tried.count(State.GIVEN_UP)
+        tried: list[OutboxState] = []
+        for message in outbox.send_due_messages(clock=timezone.now, limit=limit):
+            tried.append(OutboxState(message.state))
+            self.stdout.write(f"{message}: {describe_message(message)}")
+        sent, given_up = tried.count(OutboxState.SENT), tried.count(OutboxState.FAILED)
         waiting = OutboxMessage.objects.waiting().count()
         self.stdout.write(f"{sent} sent, {waiting} waiting, {given_up} given up")
         if given_up:
@@ -35,7 +35,7 @@ class Command(BaseCommand):
             )
 
 
-def told(message: OutboxMessage) -> str:
-    if message.state == State.WAITING:
+def describe_message(message: OutboxMessage) -> str:
+    if message.state == OutboxState.WAITING:
         return f"next try at {message.next_attempt_at:%Y-%m-%d %H:%M} UTC; {message.last_error}"
     return " ".join(part for part in (message.state, message.last_error) if part)

@@ -5,8 +5,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from roombook.imports.exporting import Export
-from roombook.imports.files import BadFile
-from roombook.imports.sheet import SHEETS
+from roombook.imports.files import InvalidFile
+from roombook.imports.sheet import RESOURCES
 
 
 class Command(BaseCommand):
@@ -21,11 +21,11 @@ class Command(BaseCommand):
             "file", metavar="FILE", nargs="?", default="-", help="Default: standard output."
         )
         parser.add_argument(
-            "--what", choices=list(SHEETS), default="centers", help="Default: centers."
+            "--what", choices=list(RESOURCES), default="centers", help="Default: centers."
         )
 
     def handle(self, *, file: str, what: str, **options: Any) -> None:
-        sheet = SHEETS[what]()
+        sheet = RESOURCES[what]()
         if file == "-":
             for line in Export(sheet).csv():
                 self.stdout.write(line, ending="")
@@ -41,7 +41,7 @@ class Command(BaseCommand):
                 with part.open("w", encoding="utf-8", newline="") as out:
                     out.writelines(export.csv())
             part.replace(file)
-        except BadFile as error:
+        except InvalidFile as error:
             raise CommandError(str(error)) from error
         except OSError as error:
             raise CommandError(f"{file}: {error.strerror}.") from error

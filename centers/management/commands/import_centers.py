@@ -6,12 +6,12 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from accounts.models import User, canonical_email
+from accounts.models import User, canonicalize_email
 from roombook.imports.checking import Check
-from roombook.imports.files import BadFile
+from roombook.imports.files import InvalidFile
 from roombook.imports.plan import Checked, Origin, Plan
-from roombook.imports.sheet import EVERYWHERE, SHEETS
-from roombook.imports.writing import Refused, write
+from roombook.imports.sheet import EVERYWHERE, RESOURCES
+from roombook.imports.writing import ImportRefused, write
 
 MOST_ERRORS = 100
 
@@ -26,7 +26,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("file", metavar="FILE", help="The file; - is standard input.")
         parser.add_argument(
-            "--what", choices=list(SHEETS), default="centers", help="Default: centers."
+            "--what", choices=list(RESOURCES), default="centers", help="Default: centers."
         )
         parser.add_argument(
             "--dry-run", action="store_true", help="Check and tell, and write nothing."
@@ -42,15 +42,15 @@ class Command(BaseCommand):
     def handle(
         self, *, file: str, what: str, dry_run: bool, email: str | None, **options: Any
     ) -> None:
-        sheet_class = SHEETS[what]
-        actor = staff_of(email)
+        sheet_class = RESOURCES[what]
+        actor = get_staff(email)
         allowed = sheet_class.allowed_for(actor) if actor else EVERYWHERE
         if actor and not allowed.may_import:
             raise CommandError(f"{actor.email} may not import {what}.")
         sheet = sheet_class(allowed)
         try:
-            plan = self._checked(Check(sheet, content_of(file)))
-        except BadFile as error:
+            plan = self._checked(Check(sheet, read_file(file)))
+        except InvalidFile as error:
             raise CommandError(str(error)) from error
         if plan.has_errors:
             self._tell_errors(plan)
@@ -62,7 +62,7 @@ class Command(BaseCommand):
         if plan.changes_something:
             try:
                 write(sheet, plan, Origin(file=Path(file).name, at=timezone.now(), actor=actor))
-            except Refused as refused:
+            except ImportRefused as refused:
                 raise CommandError(f"Nothing was written. {refused}") from refused
         self.stdout.write(f"Imported {sheet_class.plural()}: {told(plan)}.")
 
@@ -87,7 +87,7 @@ class Command(BaseCommand):
                 self.stdout.write(f"Row {row.number}, {column}: {text}")
 
 
-def content_of(file: str) -> bytes:
+def read_file(file: str) -> bytes:
     if file == "-":
         return sys.stdin.buffer.read()
     try:
@@ -96,10 +96,12 @@ def content_of(file: str) -> bytes:
         raise CommandError(f"{file}: {error.strerror}.") from error
 
 
-def staff_of(email: str | None) -> User | None:
+def get_staff(email: str | None) -> User | None:
     if email is None:
         return None
-    user = User.objects.filter(email=canonical_email(email), is_staff=True, is_active=True).first()
+    user = User.objects.filter(
+        email=canonicalize_email(email), is_staff=True, is_active=True
+    ).first()
     if user is None:
         raise CommandError(f"There is no member of staff {email}.")
     return user

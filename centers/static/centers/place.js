@@ -9,7 +9,7 @@ document.addEventListener("DOMContentLoaded", () => {
   if (!latitude || !longitude || !zone) return;
 
   const words = document.createElement("p");
-  words.className = "office-quiet place-words";
+  words.className = "backoffice-quiet place-words";
   words.setAttribute("role", "status");
   zone.after(words);
 

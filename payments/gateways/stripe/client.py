@@ -19,7 +19,7 @@ from payments.gateways import declines
 from payments.gateways.base import (
     GatewayRefused,
     GatewayUnavailable,
-    refuse_open_transaction,
+    require_no_open_transaction,
 )
 from roombook.errors import CardDeclined
 
@@ -40,12 +40,12 @@ logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 3
 # Repeats of one request by the SDK itself; they share the time of the whole.
-REPEATS = 1
+MAX_NETWORK_RETRIES = 1
 
-LIVE_KEY = re.compile(r"(sk|rk)_live_\w+", re.ASCII)
+LIVE_KEY_PATTERN = re.compile(r"(sk|rk)_live_\w+", re.ASCII)
 
 
-class Refused(GatewayRefused):
+class StripeRequestRefused(GatewayRefused):
     """Stripe says that it will never do this; `code` and `param` say what is wrong."""
 
     def __init__(self, message: str, *, code: str, param: str) -> None:
@@ -57,11 +57,11 @@ class Refused(GatewayRefused):
 # --- Asking --------------------------------------------------------------------------------------
 
 
-class TimedHttp(stripe.RequestsClient):
+class TimeLimitedHttpClient(stripe.RequestsClient):
     """Requests that end in time: all of them together have GATEWAY_TIMEOUT seconds."""
 
     def __init__(self) -> None:
-        super().__init__(session=session())
+        super().__init__(session=get_session())
         self.ends = time.monotonic() + settings.GATEWAY_TIMEOUT
 
     def request(  # type: ignore[override]  # as its own base's does, which mypy excuses there
@@ -83,28 +83,28 @@ class TimedHttp(stripe.RequestsClient):
             raise
 
 
-threads = threading.local()
+thread_local = threading.local()
 
 
-def session() -> Session:
+def get_session() -> Session:
     """The thread's own connections, kept from one request to the next."""
-    if not hasattr(threads, "session"):
-        threads.session = Session()
-    kept: Session = threads.session
+    if not hasattr(thread_local, "session"):
+        thread_local.session = Session()
+    kept: Session = thread_local.session
     return kept
 
 
 def is_live_key(key: str) -> bool:
     """Whether real money moves by it: the key itself says so."""
-    return bool(LIVE_KEY.fullmatch(key))
+    return bool(LIVE_KEY_PATTERN.fullmatch(key))
 
 
-def connect(*, is_live: bool) -> stripe.StripeClient:
+def create_client(*, is_live: bool) -> stripe.StripeClient:
     """A client for one thing to be done, among Stripe's real objects or its test ones.
 
     Its time begins now, so that whoever waits for it never waits longer than GATEWAY_TIMEOUT.
     """
-    refuse_open_transaction()
+    require_no_open_transaction()
     keys = (settings.STRIPE_SECRET_KEY, settings.STRIPE_TEST_SECRET_KEY)
     key = next((key for key in keys if key and is_live_key(key) == is_live), None)
     if key is None:
@@ -113,45 +113,47 @@ def connect(*, is_live: bool) -> stripe.StripeClient:
     return stripe.StripeClient(
         key,
         base_addresses={"api": settings.STRIPE_API_BASE} if settings.STRIPE_API_BASE else {},
-        http_client=TimedHttp(),
-        max_network_retries=REPEATS,
+        http_client=TimeLimitedHttpClient(),
+        max_network_retries=MAX_NETWORK_RETRIES,
     )
 
 
-def ask(call: Callable[[], R]) -> R:
+def call_stripe(call: Callable[[], R]) -> R:
     """Let the SDK do something. Raises CardDeclined, Refused or GatewayUnavailable (unknown)."""
     try:
         return call()
     except stripe.StripeError as error:
-        meaning = meaning_of(error)
+        meaning = translate_error(error)
     # Out here, so that the SDK's error does not hang on ours as its context.
     raise meaning
 
 
-def meaning_of(error: stripe.StripeError) -> CardDeclined | GatewayRefused | GatewayUnavailable:
+def translate_error(
+    error: stripe.StripeError,
+) -> CardDeclined | GatewayRefused | GatewayUnavailable:
     body = error.error.to_dict() if error.error else {}
     code, decline_code = str(body.get("code") or ""), str(body.get("decline_code") or "")
     # The status alone says nothing: 402 also stands for what has nothing to do with a card.
     if body.get("type") == "card_error":
-        return CardDeclined(words_for(code, decline_code))
+        return CardDeclined(get_decline_message(code, decline_code))
     told = (
         f"{type(error).__name__} {error.http_status or ''} {code}"
-        f" {without_numbers(str(body.get('message') or ''))} ({error.request_id or 'no request'})"
+        f" {mask_numbers(str(body.get('message') or ''))} ({error.request_id or 'no request'})"
     )
     if isinstance(error, stripe.AuthenticationError | stripe.PermissionError):
         # Nothing was done, and nothing can be found out either until somebody mends the key.
         logger.error("Stripe does not accept our key: %s", told)
         return GatewayUnavailable()
     if isinstance(error, stripe.IdempotencyError):
-        return Refused(told, code="idempotency_error", param="")
+        return StripeRequestRefused(told, code="idempotency_error", param="")
     if isinstance(error, stripe.InvalidRequestError | stripe.CardError):
-        return Refused(told, code=code, param=str(body.get("param") or ""))
+        return StripeRequestRefused(told, code=code, param=str(body.get("param") or ""))
     # No answer, too many requests (429), another one at work on the same (409), trouble there.
     logger.warning("Stripe did not answer: %s", told)
     return GatewayUnavailable()
 
 
-def without_numbers(text: str) -> str:
+def mask_numbers(text: str) -> str:
     """Stripe repeats no card, and if it did it would not be logged."""
     return re.sub(r"\b\d[\d -]*\d\b", "#", text)
 
@@ -160,14 +162,14 @@ def without_numbers(text: str) -> str:
 
 # Stripe's decline codes, and the error codes of what it finds wrong by itself. Those that are not
 # here (lost, stolen, fraudulent, ...) are not told apart: whoever holds the card must not learn it.
-WORDS = {
+DECLINE_MESSAGES_BY_CODE = {
     "insufficient_funds": declines.INSUFFICIENT_FUNDS,
     "expired_card": declines.EXPIRED,
     "incorrect_number": declines.WRONG_NUMBER,
     "invalid_number": declines.WRONG_NUMBER,
     "invalid_account": declines.WRONG_NUMBER,
-    "incorrect_cvc": declines.WRONG_CODE,
-    "invalid_cvc": declines.WRONG_CODE,
+    "incorrect_cvc": declines.WRONG_SECURITY_CODE,
+    "invalid_cvc": declines.WRONG_SECURITY_CODE,
     "invalid_expiry_month": declines.WRONG_EXPIRY,
     "invalid_expiry_year": declines.WRONG_EXPIRY,
     "incorrect_zip": declines.WRONG_ADDRESS,
@@ -190,38 +192,42 @@ WORDS = {
 }
 
 
-def words_for(code: str | None, decline_code: str | None) -> str:
+def get_decline_message(code: str | None, decline_code: str | None) -> str:
     """Why a card was declined, for the customer."""
-    return WORDS.get(decline_code or "") or WORDS.get(code or "") or declines.DECLINED
+    return (
+        DECLINE_MESSAGES_BY_CODE.get(decline_code or "")
+        or DECLINE_MESSAGES_BY_CODE.get(code or "")
+        or declines.DECLINED
+    )
 
 
 # --- Amounts -------------------------------------------------------------------------------------
 
 # Stripe counts in a currency's smallest unit, by its own list: ISK and UGX have no cents either,
 # and yet are counted in them.
-WITHOUT_CENTS = frozenset(
+ZERO_DECIMAL_CURRENCIES = frozenset(
     {
         *("BIF", "CLP", "DJF", "GNF", "JPY", "KMF", "KRW", "MGA", "PYG", "RWF"),
         *("VND", "VUV", "XAF", "XOF", "XPF"),
     }
 )
-IN_THOUSANDTHS = frozenset({"BHD", "JOD", "KWD", "OMR", "TND"})
+THREE_DECIMAL_CURRENCIES = frozenset({"BHD", "JOD", "KWD", "OMR", "TND"})
 
 
-def places(currency: str) -> int:
+def get_decimal_places(currency: str) -> int:
     currency = currency.upper()
-    if currency in WITHOUT_CENTS:
+    if currency in ZERO_DECIMAL_CURRENCIES:
         return 0
-    return 3 if currency in IN_THOUSANDTHS else 2
+    return 3 if currency in THREE_DECIMAL_CURRENCIES else 2
 
 
-def to_minor(amount: Decimal, currency: str) -> int:
+def to_minor_units(amount: Decimal, currency: str) -> int:
     """The amount as Stripe counts it, exactly, or GatewayRefused."""
-    units = amount.scaleb(places(currency))
+    units = amount.scaleb(get_decimal_places(currency))
     if units != units.to_integral_value():
         raise GatewayRefused(f"{amount} {currency} cannot be told in whole units.")
     return int(units)
 
 
-def from_minor(units: int, currency: str) -> Decimal:
-    return Decimal(units).scaleb(-places(currency))
+def from_minor_units(units: int, currency: str) -> Decimal:
+    return Decimal(units).scaleb(-get_decimal_places(currency))

@@ -26,25 +26,25 @@ import stripe
 from django.conf import settings
 from django.db.models import Q
 
-from payments.cards import Brand, Card
+from payments.cards import Card, CardBrand
 from payments.gateways import declines
 from payments.gateways.base import (
     GatewayDispute,
     GatewayPayment,
     GatewayRefund,
     GatewayRefused,
+    GatewayState,
     GatewayUnavailable,
-    State,
-    refuse_open_transaction,
+    require_no_open_transaction,
 )
 from payments.gateways.stripe.client import (
-    Refused,
-    ask,
-    connect,
-    from_minor,
+    StripeRequestRefused,
+    call_stripe,
+    create_client,
+    from_minor_units,
+    get_decline_message,
     is_live_key,
-    to_minor,
-    words_for,
+    to_minor_units,
 )
 from payments.gateways.stripe_models import StripeCustomer, StripePayment
 from roombook.errors import CardDeclined
@@ -60,30 +60,30 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 # What our objects at Stripe carry, for people who look there.
-KEY = "roombook_key"
-REFUND_KEY = "roombook_refund"
-ACCOUNT = "roombook_account"
+PAYMENT_KEY_METADATA = "roombook_key"
+REFUND_KEY_METADATA = "roombook_refund"
+ACCOUNT_METADATA = "roombook_account"
 
 # Why an intent was cancelled: what tells a card that asked for more from money that we let go.
-LET_GO = "requested_by_customer"
-ASKED_FOR_MORE = "abandoned"
+VOIDED_REASON = "requested_by_customer"
+ACTION_REQUIRED_REASON = "abandoned"
 
 # Whose money a test card reserves for a moment; above every currency's least amount.
-CHECK_UNITS = 100_000
+CARD_CHECK_UNITS = 100_000
 
-BRANDS = {
-    "visa": Brand.VISA,
-    "mastercard": Brand.MASTERCARD,
-    "amex": Brand.AMERICAN_EXPRESS,
-    "discover": Brand.DISCOVER,
-    "diners": Brand.DINERS_CLUB,
-    "jcb": Brand.JCB,
-    "unionpay": Brand.UNION_PAY,
-    "maestro": Brand.MAESTRO,
+CARD_BRANDS = {
+    "visa": CardBrand.VISA,
+    "mastercard": CardBrand.MASTERCARD,
+    "amex": CardBrand.AMERICAN_EXPRESS,
+    "discover": CardBrand.DISCOVER,
+    "diners": CardBrand.DINERS_CLUB,
+    "jcb": CardBrand.JCB,
+    "unionpay": CardBrand.UNION_PAY,
+    "maestro": CardBrand.MAESTRO,
 }
 
 # The charge tells brand, last four, refunds and until when it may be captured.
-WITH_CHARGE = ["latest_charge"]
+EXPAND_CHARGE = ["latest_charge"]
 
 
 class StripeGateway:
@@ -96,35 +96,35 @@ class StripeGateway:
 
     # --- Kept cards ------------------------------------------------------------------------------
 
-    def store(self, card: Card, *, customer: str) -> str:
-        api = connect(is_live=self.is_live)
+    def store_card(self, card: Card, *, customer: str) -> str:
+        api = create_client(is_live=self.is_live)
         try:
-            method = method_of(api, card)
-            owner = self._owner(api, customer)
+            method = create_payment_method(api, card)
+            owner = self._get_customer(api, customer)
             try:
-                attach(api, method, owner)
-            except Refused as error:
+                attach_payment_method(api, method, owner)
+            except StripeRequestRefused as error:
                 if error.param != "customer":
                     raise
                 # Somebody deleted the customer at Stripe.
                 StripeCustomer.objects.filter(reference=owner).delete()
-                owner = self._owner(api, customer)
-                attach(api, method, owner)
-        except Refused as error:
+                owner = self._get_customer(api, customer)
+                attach_payment_method(api, method, owner)
+        except StripeRequestRefused as error:
             logger.error("Stripe keeps no card: %s", error)
             unavailable = GatewayUnavailable()
         else:
             return f"{owner}/{method}"
         raise unavailable
 
-    def _owner(self, api: stripe.StripeClient, account: str) -> str:
+    def _get_customer(self, api: stripe.StripeClient, account: str) -> str:
         """The Customer of an account, made at its first card."""
         known = StripeCustomer.objects.filter(account=account, is_live=self.is_live).first()
         if known:
             return known.reference
-        made = ask(
+        made = call_stripe(
             lambda: api.v1.customers.create(
-                {"description": f"Account {account}", "metadata": {ACCOUNT: account}}
+                {"description": f"Account {account}", "metadata": {ACCOUNT_METADATA: account}}
             )
         )
         # Of two that were made at once one stays empty, which harms nobody.
@@ -133,43 +133,43 @@ class StripeGateway:
         )
         return row.reference
 
-    def forget(self, reference: str) -> None:
-        api = connect(is_live=self.is_live)
-        _, method = parts_of(reference)
+    def delete_card(self, reference: str) -> None:
+        api = create_client(is_live=self.is_live)
+        _, method = split_reference(reference)
         # Refused: it is not there, not kept any more, or of the other mode.
-        with suppress(Refused):
-            ask(lambda: api.v1.payment_methods.detach(method))
+        with suppress(StripeRequestRefused):
+            call_stripe(lambda: api.v1.payment_methods.detach(method))
 
-    def check(self, source: Card | str) -> None:
+    def check_card(self, source: Card | str) -> None:
         """Cards that were supplied are judged by Stripe's test mode, which knows test cards only.
 
         Test mode does not know what the live one keeps: there a kept card is only looked up.
         """
         try:
             if isinstance(source, str) and self.is_live:
-                self._require_kept(source)
+                self._require_stored(source)
             else:
-                self._rehearse(source)
-        except Refused as error:
+                self._authorize_in_test_mode(source)
+        except StripeRequestRefused as error:
             logger.error("Stripe judges no card: %s", error)
             unavailable = GatewayUnavailable()
         else:
             return
         raise unavailable
 
-    def _require_kept(self, reference: str) -> None:
-        if not is_kept(connect(is_live=True), reference):
+    def _require_stored(self, reference: str) -> None:
+        if not is_stored(create_client(is_live=True), reference):
             raise CardDeclined(declines.UNKNOWN_CARD)
 
-    def _rehearse(self, source: Card | str) -> None:
-        api = connect(is_live=False)
+    def _authorize_in_test_mode(self, source: Card | str) -> None:
+        api = create_client(is_live=False)
         owner, method = ("", "")
         if isinstance(source, str):
-            owner, method = parts_of(source)
+            owner, method = split_reference(source)
         else:
-            method = method_of(api, source)
+            method = create_payment_method(api, source)
         params: PaymentIntentCreateParams = {
-            "amount": CHECK_UNITS,
+            "amount": CARD_CHECK_UNITS,
             "currency": settings.CURRENCY.lower(),
             "capture_method": "manual",
             "allowed_payment_method_types": ["card"],
@@ -180,14 +180,14 @@ class StripeGateway:
         if owner:
             params |= {"customer": owner, "off_session": True}
         try:
-            intent = ask(lambda: api.v1.payment_intents.create(params))
-        except Refused:
-            if isinstance(source, str) and not is_kept(api, source):
+            intent = call_stripe(lambda: api.v1.payment_intents.create(params))
+        except StripeRequestRefused:
+            if isinstance(source, str) and not is_stored(api, source):
                 raise CardDeclined(declines.UNKNOWN_CARD) from None
             raise
         # What it reserved in test mode is nobody's money, and would go by itself.
-        with suppress(Refused, GatewayUnavailable):
-            cancel(api, intent.id, LET_GO)
+        with suppress(StripeRequestRefused, GatewayUnavailable):
+            cancel_intent(api, intent.id, VOIDED_REASON)
         if intent.status != "requires_capture":
             raise CardDeclined(declines.REQUIRES_ACTION)
 
@@ -196,18 +196,18 @@ class StripeGateway:
     def authorize(
         self, *, key: UUID, amount: Decimal, currency: str, source: Card | str, description: str
     ) -> GatewayPayment:
-        refuse_open_transaction()
-        units = to_minor(amount, currency)
-        api = connect(is_live=self.is_live)
+        require_no_open_transaction()
+        units = to_minor_units(amount, currency)
+        api = create_client(is_live=self.is_live)
         try:
             return self._authorize(api, key, units, currency, source, description)
         except CardDeclined as error:
-            return declined(source, amount, error.message)
-        except Refused as error:
-            if isinstance(source, str) and not is_kept(api, source):
-                return declined(source, amount, declines.UNKNOWN_CARD)
+            return make_declined_payment(source, amount, error.message)
+        except StripeRequestRefused as error:
+            if isinstance(source, str) and not is_stored(api, source):
+                return make_declined_payment(source, amount, declines.UNKNOWN_CARD)
             if error.code in {"amount_too_small", "amount_too_large"}:
-                return declined(source, amount, declines.AMOUNT_OUT_OF_BOUNDS)
+                return make_declined_payment(source, amount, declines.AMOUNT_OUT_OF_BOUNDS)
             logger.error("Stripe reserves no money: %s", error)
         # Nothing was reserved, and now nothing can be: better told at once than left in doubt.
         return self.void(key)
@@ -222,28 +222,30 @@ class StripeGateway:
         description: str,
     ) -> GatewayPayment:
         """Create and confirm. Whatever it raises but GatewayUnavailable, no money is reserved."""
-        owner = parts_of(source)[0] if isinstance(source, str) else ""
+        owner = split_reference(source)[0] if isinstance(source, str) else ""
         row = StripePayment.objects.filter(key=key).first()
         # The card first: what Stripe finds wrong with it leaves nothing behind.
-        method = "" if row else method_of(api, source)
+        method = "" if row else create_payment_method(api, source)
         if row is None:
             row, intent = self._create(api, key, units, currency, owner, description)
         elif row.intent:
-            intent = retrieve(api, row.intent)
+            intent = retrieve_intent(api, row.intent)
         if not row.intent:
             return FENCED
         if (intent.amount, intent.currency.upper()) != (units, currency.upper()):
             raise GatewayRefused(f"The key {key} was used for another amount.")
         if not is_unused(intent):
-            return told(api, intent, source=source)
+            return to_gateway_payment(api, intent, source=source)
         try:
-            intent = confirm(api, intent.id, key, method or method_of(api, source), owner)
-        except (CardDeclined, Refused):
+            intent = confirm_intent(
+                api, intent.id, key, method or create_payment_method(api, source), owner
+            )
+        except (CardDeclined, StripeRequestRefused):
             # Declined; or somebody was quicker: voided it, or confirmed it with another card.
-            intent = retrieve(api, row.intent)
+            intent = retrieve_intent(api, row.intent)
             if is_unused(intent):
                 raise
-        return told(api, intent, source=source)
+        return to_gateway_payment(api, intent, source=source)
 
     def _create(
         self,
@@ -261,11 +263,11 @@ class StripeGateway:
             "capture_method": "manual",
             "allowed_payment_method_types": ["card"],
             "description": description[:255],
-            "metadata": {KEY: str(key)},
+            "metadata": {PAYMENT_KEY_METADATA: str(key)},
         }
         if owner:
             params["customer"] = owner
-        intent = ask(
+        intent = call_stripe(
             lambda: api.v1.payment_intents.create(
                 params, {"idempotency_key": f"roombook-{key.hex}-create"}
             )
@@ -277,69 +279,69 @@ class StripeGateway:
         )
         return row, intent
 
-    def lookup(self, key: UUID) -> GatewayPayment | None:
-        refuse_open_transaction()
+    def find_payment(self, key: UUID) -> GatewayPayment | None:
+        require_no_open_transaction()
         row = StripePayment.objects.filter(key=key).first()
         if row is None:
             return None
         if not row.intent:
             return FENCED
-        api = connect(is_live=row.is_live)
-        intent = retrieve(api, row.intent)
+        api = create_client(is_live=row.is_live)
+        intent = retrieve_intent(api, row.intent)
         # Created and never confirmed: of a payment Stripe has heard nothing.
-        return None if is_unused(intent) else told(api, intent)
+        return None if is_unused(intent) else to_gateway_payment(api, intent)
 
     def void(self, key: UUID) -> GatewayPayment:
-        refuse_open_transaction()
+        require_no_open_transaction()
         row, _ = StripePayment.objects.get_or_create(key=key, defaults={"is_live": self.is_live})
         if not row.intent:
             return FENCED
-        api = connect(is_live=row.is_live)
-        intent = retrieve(api, row.intent)
+        api = create_client(is_live=row.is_live)
+        intent = retrieve_intent(api, row.intent)
         if intent.status == "requires_capture" or is_unused(intent):
             try:
-                intent = cancel(api, intent.id, LET_GO)
-            except Refused:
+                intent = cancel_intent(api, intent.id, VOIDED_REASON)
+            except StripeRequestRefused:
                 # Captured or cancelled in the meantime.
-                intent = retrieve(api, row.intent)
-        return told(api, intent)
+                intent = retrieve_intent(api, row.intent)
+        return to_gateway_payment(api, intent)
 
     def capture(self, key: UUID) -> GatewayPayment:
-        row = row_of(key)
+        row = get_payment_row(key)
         if not row.intent:
             return FENCED
-        api = connect(is_live=row.is_live)
+        api = create_client(is_live=row.is_live)
         try:
-            intent = ask(
-                lambda: api.v1.payment_intents.capture(row.intent, {"expand": WITH_CHARGE})
+            intent = call_stripe(
+                lambda: api.v1.payment_intents.capture(row.intent, {"expand": EXPAND_CHARGE})
             )
-        except (Refused, CardDeclined) as error:
+        except (StripeRequestRefused, CardDeclined) as error:
             # Captured already, voided, lapsed: the intent says which.
-            payment = told(api, retrieve(api, row.intent))
+            payment = to_gateway_payment(api, retrieve_intent(api, row.intent))
             if payment.state == "authorized":
                 raise GatewayRefused(f"{key} cannot be captured: {error}") from None
             if payment.state == "declined":
                 # What had been reserved is gone.
                 return replace(payment, state="voided")
             return payment
-        return told(api, intent)
+        return to_gateway_payment(api, intent)
 
     def refund(self, *, key: UUID, refund_key: UUID, amount: Decimal) -> GatewayPayment:
-        row = row_of(key)
+        row = get_payment_row(key)
         if not row.intent:
             raise GatewayRefused("A payment that is voided cannot be refunded.")
-        api = connect(is_live=row.is_live)
+        api = create_client(is_live=row.is_live)
         # Looked for first: an idempotency key is forgotten after a day, a refund in doubt is not.
-        known = next((r for r in refunds_of(api, row.intent) if r.key == refund_key), None)
+        known = next((r for r in list_refunds(api, row.intent) if r.key == refund_key), None)
         if known is not None and known.amount != amount:
             raise GatewayRefused(f"The key {refund_key} was used for another amount.")
         if known is not None and known.failed:
             raise GatewayRefused(f"The bank sent the refund {known.reference} back.")
-        intent = retrieve(api, row.intent)
+        intent = retrieve_intent(api, row.intent)
         if known is None:
             self._refund(api, intent, key, refund_key, amount)
-            intent = retrieve(api, row.intent)
-        return told(api, intent)
+            intent = retrieve_intent(api, row.intent)
+        return to_gateway_payment(api, intent)
 
     def _refund(
         self,
@@ -351,15 +353,18 @@ class StripeGateway:
     ) -> None:
         if intent.status != "succeeded":
             raise GatewayRefused(f"A payment that is {intent.status} cannot be refunded.")
-        units = to_minor(amount, intent.currency)
+        units = to_minor_units(amount, intent.currency)
         if units <= 0:
             raise GatewayRefused("Nothing cannot be refunded.")
-        ask(
+        call_stripe(
             lambda: api.v1.refunds.create(
                 {
                     "payment_intent": intent.id,
                     "amount": units,
-                    "metadata": {KEY: str(key), REFUND_KEY: str(refund_key)},
+                    "metadata": {
+                        PAYMENT_KEY_METADATA: str(key),
+                        REFUND_KEY_METADATA: str(refund_key),
+                    },
                 },
                 {"idempotency_key": f"roombook-{refund_key.hex}-refund"},
             )
@@ -369,26 +374,26 @@ class StripeGateway:
 
     def refunds(self, key: UUID) -> list[GatewayRefund]:
         """Every refund of a payment, whoever made it."""
-        row = row_of(key)
+        row = get_payment_row(key)
         if not row.intent:
             return []
-        api = connect(is_live=row.is_live)
-        return list(refunds_of(api, row.intent))
+        api = create_client(is_live=row.is_live)
+        return list(list_refunds(api, row.intent))
 
     def dispute(self, reference: str, *, is_live: bool) -> GatewayDispute:
         """A dispute as it now is: messages about it may come late and out of order."""
-        api = connect(is_live=is_live)
-        dispute = ask(lambda: api.v1.disputes.retrieve(reference))
+        api = create_client(is_live=is_live)
+        dispute = call_stripe(lambda: api.v1.disputes.retrieve(reference))
         due = dispute.evidence_details.due_by
         return GatewayDispute(
             reference=dispute.id,
-            amount=from_minor(dispute.amount, dispute.currency),
+            amount=from_minor_units(dispute.amount, dispute.currency),
             currency=dispute.currency.upper(),
             reason=dispute.reason,
             status=dispute.status,
-            opened_at=moment(dispute.created),
+            opened_at=from_timestamp(dispute.created),
             is_closed=dispute.status in {"won", "lost", "warning_closed", "prevented"},
-            respond_by=moment(due) if due else None,
+            respond_by=from_timestamp(due) if due else None,
         )
 
 
@@ -399,10 +404,10 @@ FENCED = GatewayPayment(state="voided", reference="", amount=Decimal(0))
 # --- Stripe's calls ------------------------------------------------------------------------------
 
 
-def method_of(api: stripe.StripeClient, card: Card | str) -> str:
+def create_payment_method(api: stripe.StripeClient, card: Card | str) -> str:
     """A PaymentMethod made of a card: the one place where its number is sent."""
     if isinstance(card, str):
-        return parts_of(card)[1]
+        return split_reference(card)[1]
     details: PaymentMethodCreateParamsCard = {
         "number": card.number,
         "exp_month": card.exp_month,
@@ -415,13 +420,13 @@ def method_of(api: stripe.StripeClient, card: Card | str) -> str:
         "card": details,
         "billing_details": {
             "name": f"{card.first_name} {card.last_name}",
-            "address": billing_address(card.billing_address),  # type: ignore[typeddict-item]
+            "address": to_stripe_address(card.billing_address),  # type: ignore[typeddict-item]
         },
     }
-    return ask(lambda: api.v1.payment_methods.create(params)).id
+    return call_stripe(lambda: api.v1.payment_methods.create(params)).id
 
 
-ADDRESS = {
+STRIPE_ADDRESS_NAMES = {
     "street1": "line1",
     "street2": "line2",
     "city": "city",
@@ -431,61 +436,61 @@ ADDRESS = {
 }
 
 
-def billing_address(address: Mapping[str, Any]) -> dict[str, str]:
+def to_stripe_address(address: Mapping[str, Any]) -> dict[str, str]:
     """An address in Stripe's words, where it takes a country by its two letters only."""
-    told = {theirs: address.get(ours) or "" for ours, theirs in ADDRESS.items()}
+    told = {theirs: address.get(ours) or "" for ours, theirs in STRIPE_ADDRESS_NAMES.items()}
     country = told["country"].upper()
     told["country"] = country if len(country) == 2 and country.isascii() else ""
     return {name: value for name, value in told.items() if value}
 
 
-def attach(api: stripe.StripeClient, method: str, owner: str) -> None:
-    ask(lambda: api.v1.payment_methods.attach(method, {"customer": owner}))
+def attach_payment_method(api: stripe.StripeClient, method: str, owner: str) -> None:
+    call_stripe(lambda: api.v1.payment_methods.attach(method, {"customer": owner}))
 
 
-def is_kept(api: stripe.StripeClient, reference: str) -> bool:
+def is_stored(api: stripe.StripeClient, reference: str) -> bool:
     """Whether Stripe still has a kept card: a detached one exists, and belongs to nobody."""
-    owner, method = parts_of(reference)
+    owner, method = split_reference(reference)
     try:
-        return ask(lambda: api.v1.payment_methods.retrieve(method)).customer == owner
-    except Refused:
+        return call_stripe(lambda: api.v1.payment_methods.retrieve(method)).customer == owner
+    except StripeRequestRefused:
         return False
 
 
-def retrieve(api: stripe.StripeClient, intent: str) -> stripe.PaymentIntent:
-    return ask(lambda: api.v1.payment_intents.retrieve(intent, {"expand": WITH_CHARGE}))
+def retrieve_intent(api: stripe.StripeClient, intent: str) -> stripe.PaymentIntent:
+    return call_stripe(lambda: api.v1.payment_intents.retrieve(intent, {"expand": EXPAND_CHARGE}))
 
 
-def confirm(
+def confirm_intent(
     api: stripe.StripeClient, intent: str, key: UUID, method: str, owner: str
 ) -> stripe.PaymentIntent:
     """Reserve the money. Always by the same idempotency key, so that a card is tried once only."""
-    params: PaymentIntentConfirmParams = {"payment_method": method, "expand": WITH_CHARGE}
+    params: PaymentIntentConfirmParams = {"payment_method": method, "expand": EXPAND_CHARGE}
     if owner:
         params["off_session"] = True
-    return ask(
+    return call_stripe(
         lambda: api.v1.payment_intents.confirm(
             intent, params, {"idempotency_key": f"roombook-{key.hex}-confirm"}
         )
     )
 
 
-def cancel(api: stripe.StripeClient, intent: str, why: str) -> stripe.PaymentIntent:
-    return ask(
+def cancel_intent(api: stripe.StripeClient, intent: str, why: str) -> stripe.PaymentIntent:
+    return call_stripe(
         lambda: api.v1.payment_intents.cancel(
-            intent, {"cancellation_reason": why, "expand": WITH_CHARGE}
+            intent, {"cancellation_reason": why, "expand": EXPAND_CHARGE}
         )
     )
 
 
-def refunds_of(api: stripe.StripeClient, intent: str) -> Iterator[GatewayRefund]:
-    page = ask(lambda: api.v1.refunds.list({"payment_intent": intent, "limit": 100}))
+def list_refunds(api: stripe.StripeClient, intent: str) -> Iterator[GatewayRefund]:
+    page = call_stripe(lambda: api.v1.refunds.list({"payment_intent": intent, "limit": 100}))
     for refund in page.data:
         metadata = refund.metadata.to_dict() if refund.metadata else {}
         yield GatewayRefund(
             reference=refund.id,
-            amount=from_minor(refund.amount, refund.currency),
-            key=uuid_of(metadata.get(REFUND_KEY)),
+            amount=from_minor_units(refund.amount, refund.currency),
+            key=parse_uuid(metadata.get(REFUND_KEY_METADATA)),
             failed=refund.status in {"failed", "canceled"},
         )
 
@@ -501,7 +506,7 @@ def is_unused(intent: stripe.PaymentIntent) -> bool:
     )
 
 
-STATES: dict[str, State] = {
+STATES_BY_STATUS: dict[str, GatewayState] = {
     "requires_payment_method": "declined",
     "requires_confirmation": "declined",
     "requires_capture": "authorized",
@@ -510,93 +515,103 @@ STATES: dict[str, State] = {
 }
 
 
-def told(
+def to_gateway_payment(
     api: stripe.StripeClient, intent: stripe.PaymentIntent, *, source: Card | str = ""
 ) -> GatewayPayment:
     """An intent in the words of the port. Raises GatewayUnavailable while it is undecided."""
     if intent.status == "requires_action":
         # Nobody is there to act: without this it would wait for it.
         try:
-            intent = cancel(api, intent.id, ASKED_FOR_MORE)
-        except Refused:
-            intent = retrieve(api, intent.id)
-    if intent.status not in STATES:
+            intent = cancel_intent(api, intent.id, ACTION_REQUIRED_REASON)
+        except StripeRequestRefused:
+            intent = retrieve_intent(api, intent.id)
+    if intent.status not in STATES_BY_STATUS:
         logger.warning("The intent %s is %s.", intent.id, intent.status)
         raise GatewayUnavailable
-    state, message = STATES[intent.status], ""
+    state, message = STATES_BY_STATUS[intent.status], ""
     if state == "declined":
         error = intent.last_payment_error
-        message = words_for(given(error, "code"), given(error, "decline_code"))
+        message = get_decline_message(
+            get_optional(error, "code"), get_optional(error, "decline_code")
+        )
     charge = intent.latest_charge if isinstance(intent.latest_charge, stripe.Charge) else None
-    if state == "voided" and charge is None and intent.cancellation_reason == ASKED_FOR_MORE:
+    if (
+        state == "voided"
+        and charge is None
+        and intent.cancellation_reason == ACTION_REQUIRED_REASON
+    ):
         state, message = "declined", declines.REQUIRES_ACTION
     refunded = charge.amount_refunded if charge and state == "captured" else 0
     if refunded and refunded == intent.amount:
         state = "refunded"
-    brand, last4 = card_of(intent, charge, source)
+    brand, last4 = get_card_details(intent, charge, source)
     return GatewayPayment(
         state=state,
         reference=intent.id,
-        amount=from_minor(intent.amount, intent.currency),
-        captured=from_minor(intent.amount_received, intent.currency),
-        refunded=from_minor(refunded, intent.currency),
-        refunds={r.key: r.amount for r in refunds_of(api, intent.id) if r.key and not r.failed}
+        amount=from_minor_units(intent.amount, intent.currency),
+        captured=from_minor_units(intent.amount_received, intent.currency),
+        refunded=from_minor_units(refunded, intent.currency),
+        refunds={r.key: r.amount for r in list_refunds(api, intent.id) if r.key and not r.failed}
         if refunded
         else {},
         brand=brand,
         last4=last4,
         message=message,
-        authorized_until=capturable_until(charge) if state == "authorized" else None,
+        authorized_until=get_capture_deadline(charge) if state == "authorized" else None,
     )
 
 
-def declined(source: Card | str, amount: Decimal, message: str) -> GatewayPayment:
+def make_declined_payment(source: Card | str, amount: Decimal, message: str) -> GatewayPayment:
     """A card that was refused before there was an intent to tell of it."""
     brand, last4 = (source.brand, source.last4) if isinstance(source, Card) else ("", "")
     return GatewayPayment("declined", "", amount, brand=brand, last4=last4, message=message)
 
 
-def card_of(
+def get_card_details(
     intent: stripe.PaymentIntent, charge: stripe.Charge | None, source: Card | str
 ) -> tuple[str, str]:
     """Brand and last four of the card that was charged or tried."""
-    tried = given(intent.last_payment_error, "payment_method")
-    details = given(given(charge, "payment_method_details"), "card") or given(tried, "card")
+    tried = get_optional(intent.last_payment_error, "payment_method")
+    details = get_optional(get_optional(charge, "payment_method_details"), "card") or get_optional(
+        tried, "card"
+    )
     if details is None:
         return (source.brand, source.last4) if isinstance(source, Card) else ("", "")
-    return BRANDS.get(given(details, "brand"), "Card"), given(details, "last4") or ""
+    return CARD_BRANDS.get(get_optional(details, "brand"), "Card"), get_optional(
+        details, "last4"
+    ) or ""
 
 
-def capturable_until(charge: stripe.Charge | None) -> datetime | None:
-    details = given(given(charge, "payment_method_details"), "card")
-    seconds = given(details, "capture_before")
-    return moment(seconds) if seconds else None
+def get_capture_deadline(charge: stripe.Charge | None) -> datetime | None:
+    details = get_optional(get_optional(charge, "payment_method_details"), "card")
+    seconds = get_optional(details, "capture_before")
+    return from_timestamp(seconds) if seconds else None
 
 
-def given(thing: Any, name: str) -> Any:
+def get_optional(thing: Any, name: str) -> Any:
     """What Stripe said of a thing; what does not apply it leaves out, and the SDK then raises."""
     return getattr(thing, name, None)
 
 
-def moment(seconds: int) -> datetime:
+def from_timestamp(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
 
 
-def parts_of(reference: str) -> tuple[str, str]:
+def split_reference(reference: str) -> tuple[str, str]:
     """A kept card's reference: its customer and its payment method."""
     owner, _, method = reference.partition("/")
     return owner, method or "pm_none"
 
 
-def row_of(key: UUID) -> StripePayment:
-    refuse_open_transaction()
+def get_payment_row(key: UUID) -> StripePayment:
+    require_no_open_transaction()
     row = StripePayment.objects.filter(key=key).first()
     if row is None:
         raise GatewayRefused(f"There is no payment by the key {key}.")
     return row
 
 
-def uuid_of(text: str | None) -> UUID | None:
+def parse_uuid(text: str | None) -> UUID | None:
     with suppress(ValueError):
         return UUID(text) if text else None
     return None
@@ -605,12 +620,12 @@ def uuid_of(text: str | None) -> UUID | None:
 # --- Messages ------------------------------------------------------------------------------------
 
 
-class Forged(Exception):
+class InvalidSignature(Exception):
     """A message that Stripe did not sign, or signed long ago."""
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class StripeEvent:
     """What Stripe tells of its own accord: that something happened to one of its objects."""
 
     reference: str
@@ -621,7 +636,7 @@ class Event:
     key: UUID | None
 
 
-def read_event(payload: bytes, signature: str | None) -> Event:
+def parse_event(payload: bytes, signature: str | None) -> StripeEvent:
     """A message of Stripe's, if it is one. Raises Forged."""
     try:
         stripe.WebhookSignature.verify_header(
@@ -630,20 +645,22 @@ def read_event(payload: bytes, signature: str | None) -> Event:
         event = json.loads(payload)
         about = event["data"]["object"]
         is_intent = about["object"] == "payment_intent"
-        return Event(
+        return StripeEvent(
             reference=str(event["id"]),
             type=str(event["type"]),
             is_live=bool(event["livemode"]),
             object=str(about.get("id") or ""),
             intent=str((about["id"] if is_intent else about.get("payment_intent")) or ""),
-            key=uuid_of((about.get("metadata") or {}).get(KEY)) if is_intent else None,
+            key=parse_uuid((about.get("metadata") or {}).get(PAYMENT_KEY_METADATA))
+            if is_intent
+            else None,
         )
     except (stripe.SignatureVerificationError, ValueError, LookupError, TypeError, AttributeError):
         # Its own error holds the whole message.
-        raise Forged from None
+        raise InvalidSignature from None
 
 
-def key_of(intent: str) -> UUID | None:
+def find_key(intent: str) -> UUID | None:
     """Our key of an intent; None where it is not ours."""
     row = StripePayment.objects.filter(~Q(intent=""), intent=intent).first()
     return row.key if row else None

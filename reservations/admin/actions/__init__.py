@@ -8,26 +8,47 @@ or not, the domain judges again under its locks: a step that is forced by hand i
 import datetime as dt
 from typing import TYPE_CHECKING
 
-from reservations.admin.actions.base import Step
-from reservations.admin.actions.changes import Adjust, ExtendHold, Move, Resend
-from reservations.admin.actions.outcomes import Approve, Cancel, Decline, NoShow
+from reservations.admin.actions.base import Action
+from reservations.admin.actions.changes import (
+    AdjustPriceAction,
+    ExtendHoldAction,
+    RescheduleAction,
+    ResendEmailAction,
+)
+from reservations.admin.actions.outcomes import (
+    ApproveAction,
+    CancelAction,
+    DeclineAction,
+    NoShowAction,
+)
 from reservations.models import Reservation
 
 if TYPE_CHECKING:
     from accounts.models import User
 
-STEPS: dict[str, Step] = {
+ACTIONS: dict[str, Action] = {
     step.name: step
     for step in (
-        *(Approve(), Decline(), Move(), Adjust(), ExtendHold(), Resend(), NoShow(), Cancel()),
+        *(
+            ApproveAction(),
+            DeclineAction(),
+            RescheduleAction(),
+            AdjustPriceAction(),
+            ExtendHoldAction(),
+            ResendEmailAction(),
+            NoShowAction(),
+            CancelAction(),
+        ),
     )
 }
 
 
-def offered_to(user: "User", reservation: Reservation, *, now: dt.datetime) -> list[Step]:
+def get_available_actions(
+    user: "User", reservation: Reservation, *, now: dt.datetime
+) -> list[Action]:
     """The steps that this member of staff can take with it now."""
     return [
         step
-        for step in STEPS.values()
+        for step in ACTIONS.values()
         if step.may(user, reservation) and step.is_offered(reservation, now=now)
     ]

@@ -7,8 +7,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from accounts import roles
-from reservations.admin.actions.forms import CHANGE, StepForm
-from reservations.admin.bill_comparison import Row
+from reservations.admin.actions.forms import CHANGE, ActionForm
+from reservations.admin.bill_comparison import ComparedLine
 from reservations.models import Reservation
 from roombook.errors import DomainError, InvalidRequest
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ActionRequest:
     """A step that a member of staff wants to take: with what, and what they know of it."""
 
     reservation: Reservation
@@ -31,11 +31,11 @@ class Asked:
 
 
 @dataclass(slots=True)
-class Effect:
+class ActionPreview:
     """What a step would do, in words; and why it cannot, where it cannot."""
 
     facts: list[tuple[str, str]] = field(default_factory=list)
-    bill: list[Row] = field(default_factory=list)
+    bill: list[ComparedLine] = field(default_factory=list)
     old_total: str = ""
     new_total: str = ""
     change: str = ""
@@ -47,7 +47,7 @@ class Effect:
     was: Decimal | None = None
 
 
-class Step:
+class Action:
     """One thing to do to a reservation."""
 
     name: ClassVar[str]
@@ -58,37 +58,37 @@ class Step:
     confirm: ClassVar[str]
     is_dangerous: ClassVar[bool] = False
     permission: ClassVar[str] = CHANGE
-    form_class: ClassVar[type[StepForm]] = StepForm
+    form_class: ClassVar[type[ActionForm]] = ActionForm
 
     def may(self, user: "User", reservation: Reservation) -> bool:
-        return roles.may(user, self.permission, reservation.room.center_id)
+        return roles.has_permission(user, self.permission, reservation.room.center_id)
 
     def is_offered(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         raise NotImplementedError
 
-    def shown(self, asked: Asked) -> Effect:
+    def shown(self, asked: ActionRequest) -> ActionPreview:
         """What it would do, or why it cannot; nothing is done."""
         try:
             return self.effect(asked)
         except DomainError as error:
-            return Effect(problems=[words(error)])
+            return ActionPreview(problems=[format_error(error)])
 
-    def effect(self, asked: Asked) -> Effect:
+    def effect(self, asked: ActionRequest) -> ActionPreview:
         """What it would do; raises DomainError where that cannot be told."""
         raise NotImplementedError
 
-    def act(self, asked: Asked) -> str:
+    def act(self, asked: ActionRequest) -> str:
         """Do it, and say what was done. Raises DomainError."""
         raise NotImplementedError
 
 
-def words(error: DomainError) -> str:
+def format_error(error: DomainError) -> str:
     """A refusal in full: which fields are wrong stands beside its message."""
     return " ".join(error.fields.values() if isinstance(error, InvalidRequest) else ()) or (
         error.message
     )
 
 
-def mail_goes(reservation: Reservation, what: str = "") -> tuple[str, str]:
+def describe_email(reservation: Reservation, what: str = "") -> tuple[str, str]:
     to = reservation.user.get_full_name() or "the customer"
     return "Mail", f"goes to {to}{f', {what}' if what else ''}"

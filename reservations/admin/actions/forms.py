@@ -9,18 +9,18 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts import roles
 from accounts.models import User
-from centers.hours import SkippedLocalTime, localize
+from centers.hours import NonexistentLocalTime, localize
 from centers.models import MeetingRoom
-from reservations.admin.forms import HIGHEST_ADJUSTMENT, LocalTimeField, search_box
+from reservations.admin.forms import HIGHEST_ADJUSTMENT, LocalTimeField, build_search_box
 from reservations.booking import drafts, rescheduling
-from reservations.booking.price_adjustments import ADJUST
+from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.models import PriceAdjustment, Reservation
 from roombook import dates, money
 
 CHANGE = "reservations.change_reservation"
 
 
-class StepForm(forms.Form):
+class ActionForm(forms.Form):
     """What a step asks of whom takes it; nothing, mostly."""
 
     # Whether what is filled in beforehand is worth being judged at once.
@@ -37,16 +37,16 @@ class StepForm(forms.Form):
         """Fill in what is known."""
 
 
-class RoomField(forms.ModelChoiceField):
+class RescheduleRoomField(forms.ModelChoiceField):
     def label_from_instance(self, obj: Any) -> str:
         return str(obj.full_name)
 
 
-class MoveForm(StepForm):
+class RescheduleForm(ActionForm):
     """Another room, another time, or both."""
 
-    room = RoomField(
-        MeetingRoom.objects.select_related("center"), widget=search_box(Reservation, "room")
+    room = RescheduleRoomField(
+        MeetingRoom.objects.select_related("center"), widget=build_search_box(Reservation, "room")
     )
     start = LocalTimeField(help_text="On the clock of the center it moves to.")
     end = LocalTimeField(help_text="On the clock of the center it moves to.")
@@ -68,12 +68,12 @@ class MoveForm(StepForm):
             **self.initial,
         }
         # Whether they may at both centers is judged once it is known to which it moves.
-        if row.is_new or not roles.may(self.user, ADJUST):
+        if row.is_new or not roles.has_permission(self.user, ADJUST_PRICE):
             del self.fields["waiver"]
 
     def clean_room(self) -> MeetingRoom:
         room: MeetingRoom = self.cleaned_data["room"]
-        if not roles.may(self.user, CHANGE, room.center_id):
+        if not roles.has_permission(self.user, CHANGE, room.center_id):
             raise forms.ValidationError("That center is not one of yours.")
         return room
 
@@ -81,13 +81,13 @@ class MoveForm(StepForm):
         waiver: str = self.cleaned_data["waiver"]
         room = self.cleaned_data.get("room")
         if waiver and room:
-            refusal = rescheduling.why_no_waiver(self.user, self.reservation.room, room)
+            refusal = rescheduling.get_waiver_refusal(self.user, self.reservation.room, room)
             if refusal:
                 raise forms.ValidationError(refusal)
         return waiver
 
 
-class AdjustForm(StepForm):
+class PriceAdjustmentForm(ActionForm):
     """What staff add to a price or take off it."""
 
     amount = forms.DecimalField(
@@ -114,12 +114,12 @@ class AdjustForm(StepForm):
         amount: Decimal = self.cleaned_data["amount"]
         if not amount:
             raise forms.ValidationError("The amount is what is added or taken off: not 0.")
-        if money.rounded(amount) != amount:
+        if money.round_amount(amount) != amount:
             raise forms.ValidationError("That is less than the smallest coin.")
         return amount
 
 
-class HoldForm(StepForm):
+class HoldExtensionForm(ActionForm):
     """Until when."""
 
     is_complete = True
@@ -128,14 +128,14 @@ class HoldForm(StepForm):
 
     def prepare(self) -> None:
         zone = self.reservation.room.center.zone
-        latest = drafts.longest_hold(self.reservation, now=self.now).astimezone(zone)
+        latest = drafts.get_latest_hold_end(self.reservation, now=self.now).astimezone(zone)
         self.initial = {"until": latest.replace(tzinfo=None, second=0, microsecond=0)}
         self.fields[
             "until"
-        ].help_text = f"On the center's clock; {dates.moment(latest, zone)} at most."
+        ].help_text = f"On the center's clock; {dates.format_datetime(latest, zone)} at most."
 
     def clean_until(self) -> dt.datetime:
         try:
             return localize(self.cleaned_data["until"], self.reservation.room.center.zone)
-        except SkippedLocalTime:
+        except NonexistentLocalTime:
             raise forms.ValidationError("The clock skips this time at the center.") from None

@@ -21,21 +21,21 @@ from unfold.widgets import (
 )
 
 from accounts import customer_access, roles
-from accounts.actions import HAS_ACCOUNT
-from accounts.models import User, canonical_email
+from accounts.actions import EMAIL_TAKEN
+from accounts.models import User, canonicalize_email
 from centers.models import Center, MeetingRoom, Service
 from reservations.admin.forms import LocalTimeField
-from reservations.booking.drafts import OVERRIDE_HOURS
+from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from reservations.models import Reservation
-from roombook.backoffice.model_admin import INPUT_CLASSES, SearchBox
-from roombook.ids import number
+from roombook.backoffice.model_admin import INPUT_CLASSES, AutocompleteWidget
+from roombook.ids import parse_id
 
 ADD = "reservations.add_reservation"
-LONGEST_NAME, LONGEST_EMAIL = 255, 254
-EMAIL = re.compile(r"\S+@\S+")
+MAX_NAME_LENGTH, MAX_EMAIL_LENGTH = 255, 254
+EMAIL_PATTERN = re.compile(r"\S+@\S+")
 
 
-class CenterForm(forms.Form):
+class CenterChoiceForm(forms.Form):
     """At which center, where that is not known yet: found by typing."""
 
     center = forms.ModelChoiceField(Center.objects.none())
@@ -43,18 +43,18 @@ class CenterForm(forms.Form):
     def __init__(self, site: AdminSite, staff: User) -> None:
         super().__init__()
         field: Any = self.fields["center"]
-        field.queryset = centers_to_book(staff)
+        field.queryset = get_bookable_centers(staff)
         # Any column that points to a center will do.
-        field.widget = SearchBox(MeetingRoom._meta.get_field("center"), site)
+        field.widget = AutocompleteWidget(MeetingRoom._meta.get_field("center"), site)
         field.widget.choices = field.choices
 
 
-def customer_label(customer: User) -> str:
+def format_customer(customer: User) -> str:
     parts = (customer.get_full_name(), customer.email, customer.company_name)
     return ", ".join(part for part in parts if part)
 
 
-class CustomerBox(forms.Select):
+class CustomerSelect(forms.Select):
     """Finds customers by typing. Its values are addresses: who has the whole of one may book."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class CustomerBox(forms.Select):
 
     @property
     def media(self) -> forms.Media:
-        return SearchBox(Reservation._meta.get_field("user"), admin.site).media
+        return AutocompleteWidget(Reservation._meta.get_field("user"), admin.site).media
 
     def build_attrs(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         address = reverse("admin:reservations_draft_customers")
@@ -90,8 +90,8 @@ class CustomerField(forms.CharField):
         super().__init__(
             label="Customer",
             required=False,
-            max_length=LONGEST_EMAIL,
-            widget=CustomerBox(),
+            max_length=MAX_EMAIL_LENGTH,
+            widget=CustomerSelect(),
             help_text="How a name, a company or an e-mail address begins.",
         )
         self.staff: User | None = None
@@ -99,9 +99,9 @@ class CustomerField(forms.CharField):
     def customer(self, value: Any) -> User | None:
         rows = User.objects.filter(is_active=True)
         if "@" in str(value):
-            return rows.filter(email=canonical_email(str(value))).first()
-        pk = number(str(value))
-        return rows.filter(customer_access.known_to(self.staff), pk=pk or 0).first()
+            return rows.filter(email=canonicalize_email(str(value))).first()
+        pk = parse_id(str(value))
+        return rows.filter(customer_access.get_customer_filter(self.staff), pk=pk or 0).first()
 
     def clean(self, value: Any) -> Any:
         text = super().clean(value)
@@ -115,11 +115,11 @@ class CustomerField(forms.CharField):
 
     def show(self, customer: User) -> None:
         """Let the box show who is chosen."""
-        label = customer_label(customer)
+        label = format_customer(customer)
         self.widget.choices = [("", ""), (customer.email, label), (str(customer.pk), label)]
 
 
-class RoomField(forms.ModelChoiceField):
+class DraftRoomField(forms.ModelChoiceField):
     """A room of the center, told with what staff choose by."""
 
     def label_from_instance(self, room: Any) -> str:
@@ -129,25 +129,25 @@ class RoomField(forms.ModelChoiceField):
         return f"{room.name} ({', '.join(parts)})"
 
     def to_python(self, value: Any) -> Any:
-        if value not in self.empty_values and number(str(value)) is None:
+        if value not in self.empty_values and parse_id(str(value)) is None:
             raise ValidationError("That is no room.")
         return super().to_python(value)
 
 
-def _text(label: str, most: int, **attrs: Any) -> forms.CharField:
+def _text_field(label: str, most: int, **attrs: Any) -> forms.CharField:
     widget = UnfoldAdminTextInputWidget(attrs={"autocomplete": "off", **attrs})
     return forms.CharField(label=label, max_length=most, required=False, widget=widget)
 
 
-class DraftForm(forms.Form):
+class NewReservationForm(forms.Form):
     """A new reservation at a center, on its clock; for a customer found, or made on the spot."""
 
     user = CustomerField()
-    email = _text("E-mail address", LONGEST_EMAIL, inputmode="email")
-    first_name = _text("First name", LONGEST_NAME)
-    last_name = _text("Last name", LONGEST_NAME)
-    company_name = _text("Company", LONGEST_NAME)
-    room = RoomField(
+    email = _text_field("E-mail address", MAX_EMAIL_LENGTH, inputmode="email")
+    first_name = _text_field("First name", MAX_NAME_LENGTH)
+    last_name = _text_field("Last name", MAX_NAME_LENGTH)
+    company_name = _text_field("Company", MAX_NAME_LENGTH)
+    room = DraftRoomField(
         MeetingRoom.objects.none(),
         error_messages={"invalid_choice": "This center has no such room."},
         widget=forms.Select({"class": INPUT_CLASSES}),
@@ -168,7 +168,7 @@ class DraftForm(forms.Form):
         widget=UnfoldAdminTextareaWidget({"rows": 3}),
         help_text="One a line: a name, an e-mail address, or both.",
     )
-    hours_override_reason = _text("Reason to book outside opening hours", 255)
+    hours_override_reason = _text_field("Reason to book outside opening hours", 255)
 
     def __init__(
         self,
@@ -178,11 +178,11 @@ class DraftForm(forms.Form):
         initial: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(data, initial=dict(initial or {}))
-        self.may_add_customers = roles.may(staff, customer_access.ADD, center.pk)
-        self.may_override_hours = roles.may(staff, OVERRIDE_HOURS, center.pk)
+        self.may_add_customers = roles.has_permission(staff, customer_access.ADD, center.pk)
+        self.may_override_hours = roles.has_permission(staff, OVERRIDE_OPENING_HOURS, center.pk)
         user: Any = self.fields["user"]
         user.staff = staff
-        chosen = user.customer(number(str(self.initial.get("user"))))
+        chosen = user.customer(parse_id(str(self.initial.get("user"))))
         self.initial["user"] = chosen.email if chosen else None
         if chosen:
             user.show(chosen)
@@ -199,7 +199,7 @@ class DraftForm(forms.Form):
 
     def clean_attendees(self) -> list[dict[str, str]]:
         lines = self.cleaned_data["attendees"].splitlines()
-        return [_attendee(line) for line in lines if line.strip()]
+        return [_parse_attendee(line) for line in lines if line.strip()]
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
@@ -221,13 +221,13 @@ class DraftForm(forms.Form):
 
     def _typed_customer(self, *, email: str, **names: str) -> None:
         """By their whole address: an account that is there, or one to be made with a name."""
-        known = User.objects.filter(email=canonical_email(email)).first()
+        known = User.objects.filter(email=canonicalize_email(email)).first()
         if not email.strip():
             self.add_error("email", "An e-mail address is needed.")
         elif known is not None and not known.is_active:
             self.add_error("email", "The account with this e-mail address is switched off.")
         elif known is not None and any(names.values()):
-            words = f"{HAS_ACCOUNT} To book for it, leave the names empty."
+            words = f"{EMAIL_TAKEN} To book for it, leave the names empty."
             self.add_error("email", words)
         elif known is not None:
             self.customer = known
@@ -246,16 +246,16 @@ class DraftForm(forms.Form):
         Without a time the next full hour. `now` is on the center's clock.
         """
         initial: dict[str, Any] = {
-            name: number(query.get(name)) for name in ("user", "room", "number_of_attendees")
+            name: parse_id(query.get(name)) for name in ("user", "room", "number_of_attendees")
         }
-        initial["start"] = _moment(query.get("start")) or _next_hour(now)
-        initial["end"] = _moment(query.get("end"))
+        initial["start"] = _parse_local_datetime(query.get("start")) or _round_up_to_hour(now)
+        initial["end"] = _parse_local_datetime(query.get("end"))
         if initial["end"] is None:
             initial["end"] = initial["start"] + dt.timedelta(hours=1)
         return initial
 
 
-class ServiceForm(forms.Form):
+class ServiceOptionForm(forms.Form):
     """A service that the center offers, ticked or not."""
 
     chosen = forms.BooleanField(required=False, widget=UnfoldBooleanWidget())
@@ -278,7 +278,7 @@ class ServiceForm(forms.Form):
             ("duration_hours", service.needs_duration),
             ("quantity", service.needs_quantity),
         ):
-            self.fields[name].widget.attrs["aria-label"] = f"{service.name}: {WORDS[name]}"
+            self.fields[name].widget.attrs["aria-label"] = f"{service.name}: {AMOUNT_UNITS[name]}"
             if not is_needed:
                 del self.fields[name]
 
@@ -288,25 +288,25 @@ class ServiceForm(forms.Form):
         fields = getattr(self, "cleaned_data", {})
         if not fields.get("chosen"):
             return None
-        amounts = {name: fields[name] for name in WORDS if fields.get(name) is not None}
+        amounts = {name: fields[name] for name in AMOUNT_UNITS if fields.get(name) is not None}
         return {"service_id": self.service.pk, **amounts}
 
 
-WORDS = {"duration_hours": "hours", "quantity": "pieces"}
+AMOUNT_UNITS = {"duration_hours": "hours", "quantity": "pieces"}
 
 
 @dataclass(frozen=True, slots=True)
-class Typed:
+class NewReservationForms:
     """All that was typed for one draft."""
 
-    form: DraftForm
-    services: list[ServiceForm]
+    form: NewReservationForm
+    services: list[ServiceOptionForm]
 
     def is_valid(self) -> bool:
         return all([self.form.is_valid(), *(each.is_valid() for each in self.services)])
 
     @property
-    def options(self) -> list[tuple[ServiceForm, dict[str, Any]]]:
+    def options(self) -> list[tuple[ServiceOptionForm, dict[str, Any]]]:
         """The ticked services, each with its box."""
         return [(each, each.option) for each in self.services if each.option is not None]
 
@@ -321,30 +321,30 @@ class Typed:
             elif name == "attendees" and rest:
                 self.form.add_error("attendees", f"Person {int(rest[0]) + 1}: {why}")
             else:
-                field = BOXES.get(name) or (rest[-1] if name == "customer" else name)
+                field = FORM_FIELD_NAMES.get(name) or (rest[-1] if name == "customer" else name)
                 self.form.add_error(field if field in self.form.fields else None, why)
 
 
 # Where the domain's names and the form's differ.
-BOXES = {"start_date": "start", "end_date": "end"}
+FORM_FIELD_NAMES = {"start_date": "start", "end_date": "end"}
 
 
-def centers_to_book(staff: User) -> QuerySet[Center]:
-    return Center.objects.filter(roles.scope(staff, ADD, ""))
+def get_bookable_centers(staff: User) -> QuerySet[Center]:
+    return Center.objects.filter(roles.get_center_filter(staff, ADD, ""))
 
 
-def _attendee(line: str) -> dict[str, str]:
+def _parse_attendee(line: str) -> dict[str, str]:
     """`Ada King <ada@example.com>`, `Ada King, ada@example.com`, or one of the two."""
-    found = EMAIL.search(line)
+    found = EMAIL_PATTERN.search(line)
     address = found.group().strip("<>,;()") if found else ""
     name = line.replace(found.group(), "") if found else line
     attendee = {"name": name.strip(" ,;<>\t"), "email_address": address}
-    if len(attendee["name"]) > LONGEST_NAME or len(address) > LONGEST_EMAIL:
+    if len(attendee["name"]) > MAX_NAME_LENGTH or len(address) > MAX_EMAIL_LENGTH:
         raise ValidationError("One of these lines is too long.")
     return attendee
 
 
-def _moment(text: str | None) -> dt.datetime | None:
+def _parse_local_datetime(text: str | None) -> dt.datetime | None:
     try:
         moment = parse_datetime(text or "")
     except ValueError:
@@ -352,5 +352,5 @@ def _moment(text: str | None) -> dt.datetime | None:
     return moment and moment.replace(tzinfo=None)
 
 
-def _next_hour(now: dt.datetime) -> dt.datetime:
+def _round_up_to_hour(now: dt.datetime) -> dt.datetime:
     return (now + dt.timedelta(hours=1)).replace(minute=0, second=0, microsecond=0, tzinfo=None)

@@ -7,10 +7,10 @@ from typing import Any, Self
 from django.db.models import BigIntegerField, Func, OuterRef, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
-from roombook.money import PLACES
+from roombook.money import DECIMAL_PLACES
 
 
-class Summed:
+class SummableMixin:
     """A dataclass that is added field by field."""
 
     __slots__ = ()
@@ -28,7 +28,7 @@ class Hundredths(Func):
     output_field = BigIntegerField()
 
 
-class Share(Func):
+class ProportionalShare(Func):
     """Of hundredths: the amount times part by whole, half-up; nothing of a whole of nothing."""
 
     arity = 3  # amount, part, whole
@@ -53,17 +53,17 @@ class Share(Func):
         )
 
 
-def hundredths(column: str) -> Coalesce:
+def sum_hundredths(column: str) -> Coalesce:
     """The sum of a column of money."""
     return Coalesce(Sum(Hundredths(column)), Value(0), output_field=BigIntegerField())
 
 
-def amount(hundredths: Any) -> Decimal:
+def to_decimal(hundredths: Any) -> Decimal:
     """Hundredths as money."""
-    return Decimal(int(hundredths or 0)).scaleb(-PLACES)
+    return Decimal(int(hundredths or 0)).scaleb(-DECIMAL_PLACES)
 
 
-def sum_of(rows: QuerySet[Any], column: str, *, by: str) -> Coalesce:
+def subquery_sum(rows: QuerySet[Any], column: str, *, by: str) -> Coalesce:
     """The hundredths of the rows that belong to each reservation."""
     mine = rows.filter(**{by: OuterRef("pk")}).order_by().values(by)
     total = Subquery(mine.annotate(all=Sum(Hundredths(column))).values("all"))

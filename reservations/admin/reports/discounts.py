@@ -14,15 +14,15 @@ from django.conf import settings
 from django.db.models import Count, F, Q, QuerySet, Sum
 
 from centers.models import Center
-from reservations.admin.reports.aggregates import Hundredths, Summed, amount
-from reservations.admin.reports.periods import month_number
-from reservations.admin.reports.selection import Selection, pieces
-from reservations.models import TAKING_OFF, AllowanceUse, LineItem, LineItemType
-from reservations.models.status import EARNING
+from reservations.admin.reports.aggregates import Hundredths, SummableMixin, to_decimal
+from reservations.admin.reports.periods import annotate_month_index
+from reservations.admin.reports.selection import ReportSelection, fetch_groups
+from reservations.models import DEDUCTION_TYPES, AllowanceUse, LineItem, LineItemType
+from reservations.models.status import REVENUE_STATUSES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Cost(Summed):
+class DiscountSums(SummableMixin):
     """What was taken off; adjustments may add, and then take off less than nothing."""
 
     promotions: Decimal = field(default=Decimal("0.00"))
@@ -34,11 +34,11 @@ class Cost(Summed):
         return self.promotions + self.allowances + self.adjustments
 
 
-NOTHING = Cost()
+NOTHING = DiscountSums()
 
 
 @dataclass(frozen=True, slots=True)
-class CodeCost:
+class PromoCodeCost:
     """A promo code: how often it was used, what it took off, what its bookings were billed."""
 
     code: str
@@ -46,8 +46,8 @@ class CodeCost:
     cost: Decimal
     billed: Decimal
 
-    def __add__(self, other: "CodeCost") -> "CodeCost":
-        return CodeCost(
+    def __add__(self, other: "PromoCodeCost") -> "PromoCodeCost":
+        return PromoCodeCost(
             self.code,
             self.uses + other.uses,
             self.cost + other.cost,
@@ -67,43 +67,45 @@ class AllowanceCost:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DiscountsData:
     """Centers (None: there are too many) and months add up to the total; codes to its promotions,
     allowances likewise."""
 
-    total: Cost
-    by_center: dict[int, Cost] | None
-    by_month: dict[dt.date, Cost]
-    codes: list[CodeCost]
+    total: DiscountSums
+    by_center: dict[int, DiscountSums] | None
+    by_month: dict[dt.date, DiscountSums]
+    codes: list[PromoCodeCost]
     allowances: list[AllowanceCost]
     names: dict[int, str]
 
 
-def report(selection: Selection) -> Report:
+def measure_discounts(selection: ReportSelection) -> DiscountsData:
     """The cost of what was given away, in five questions. Raises TooMuch."""
     zones = selection.zones()
     months = selection.period.months()
     total = NOTHING
-    by_center: dict[int, Cost] = {}
+    by_center: dict[int, DiscountSums] = {}
     by_month = dict.fromkeys(months, NOTHING)
-    by_code: dict[str, CodeCost] = {}
+    by_code: dict[str, PromoCodeCost] = {}
     tells_centers = selection.tells_centers()
-    for row in pieces(_taken_off(selection, zones, by_center=tells_centers)):
-        cost = Cost(**{name: -amount(row[name]) for name in COSTS})
+    for row in fetch_groups(_taken_off(selection, zones, by_center=tells_centers)):
+        cost = DiscountSums(**{name: -to_decimal(row[name]) for name in COSTS})
         total += cost
         center = row.get("at", 0)
         by_center[center] = by_center.get(center, NOTHING) + cost
         by_month[months[row["month"]]] += cost
         if row["uses"]:
-            used = CodeCost(row["by_code"], row["uses"], cost.promotions, amount(row["billed"]))
+            used = PromoCodeCost(
+                row["by_code"], row["uses"], cost.promotions, to_decimal(row["billed"])
+            )
             by_code[used.code] = by_code[used.code] + used if used.code in by_code else used
     names = Center.objects.filter(pk__in=by_center if tells_centers else ())
-    return Report(
+    return DiscountsData(
         total,
         by_center if tells_centers else None,
         by_month,
         sorted(by_code.values(), key=lambda each: (-each.cost, each.code)),
-        [_allowance(row) for row in pieces(_by_description(selection, zones))],
+        [_allowance(row) for row in fetch_groups(_by_description(selection, zones))],
         dict(names.values_list("pk", "name")),
     )
 
@@ -119,17 +121,17 @@ COSTS: dict[str, Any] = {
 BY_A_CODE = Q(type=LineItemType.PROMOTION)
 
 
-def _taken_off(selection: Selection, zones: list[str], *, by_center: bool) -> QuerySet[Any]:
+def _taken_off(selection: ReportSelection, zones: list[str], *, by_center: bool) -> QuerySet[Any]:
     """The lines that take something off, by month and promo code, and by center if wanted.
 
     A bill has one line of a promo code at most, so that its total is added once.
     """
     by = {
-        "month": month_number(selection.period, zones, path="reservation__"),
+        "month": annotate_month_index(selection.period, zones, path="reservation__"),
         "by_code": F("reservation__promo_code__code"),
         **({"at": F("reservation__room__center")} if by_center else {}),
     }
-    rows = LineItem.objects.filter(*_earning(selection, zones), type__in=TAKING_OFF)
+    rows = LineItem.objects.filter(*_earning(selection, zones), type__in=DEDUCTION_TYPES)
     return (
         rows.order_by()
         .annotate(**by)
@@ -142,15 +144,18 @@ def _taken_off(selection: Selection, zones: list[str], *, by_center: bool) -> Qu
     )
 
 
-def _earning(selection: Selection, zones: list[str]) -> tuple[Q, Q]:
+def _earning(selection: ReportSelection, zones: list[str]) -> tuple[Q, Q]:
     """What belongs to reservations that earn, and that the selection tells of."""
     return (
         selection.starting(zones, path="reservation__"),
-        Q(reservation__status__in=sorted(EARNING), reservation__currency=settings.CURRENCY),
+        Q(
+            reservation__status__in=sorted(REVENUE_STATUSES),
+            reservation__currency=settings.CURRENCY,
+        ),
     )
 
 
-def _by_description(selection: Selection, zones: list[str]) -> QuerySet[Any]:
+def _by_description(selection: ReportSelection, zones: list[str]) -> QuerySet[Any]:
     return (
         AllowanceUse.objects.filter(*_earning(selection, zones), hours__gt=0)
         .order_by()
@@ -167,5 +172,5 @@ def _by_description(selection: Selection, zones: list[str]) -> QuerySet[Any]:
 
 def _allowance(row: dict[str, Any]) -> AllowanceCost:
     return AllowanceCost(
-        row["description"], row["accounts"], row["bookings"], row["spent"], amount(row["cost"])
+        row["description"], row["accounts"], row["bookings"], row["spent"], to_decimal(row["cost"])
     )

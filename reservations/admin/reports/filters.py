@@ -10,63 +10,67 @@ from django.http import QueryDict
 from accounts import roles
 from accounts.models import User
 from centers.models import Center, MeetingRoom, ResourceType
-from reservations.admin.reports.periods import DAY, Period
-from reservations.admin.reports.selection import Selection
-from roombook.backoffice.model_admin import ChosenRows, DateInput, SearchBoxes
+from reservations.admin.reports.periods import DAY, ReportPeriod
+from reservations.admin.reports.selection import ReportSelection
+from roombook.backoffice.model_admin import (
+    AutocompleteMultipleField,
+    AutocompleteMultipleWidget,
+    NativeDateInput,
+)
 
 SEE = "reservations.see_reports"
 # Longer periods are asked for in parts, so that one report stays a matter of seconds.
-MOST_DAYS = 400
-MOST_CHOSEN = 200
+MAX_DAYS = 400
+MAX_CHOICES = 200
 YEARS = range(2000, 2101)
 
 
-class Day(DateInput):
+class ReportDateInput(NativeDateInput):
     """A box for a day, left empty where the address holds none: browsers complain otherwise."""
 
     def format_value(self, value: Any) -> str | None:
-        day = _day(value) if isinstance(value, str) else value
+        day = _parse_date(value) if isinstance(value, str) else value
         return super().format_value(day)
 
 
-class AllOrSome(SearchBoxes):
+class OptionalMultiSelect(AutocompleteMultipleWidget):
     """A box for several rows, of which none means all."""
 
     def build_attrs(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         return {**super().build_attrs(*args, **kwargs), "data-placeholder": "All"}
 
 
-class Filters(forms.Form):
+class ReportFilters(forms.Form):
     """Everything has a default: the month that it is, at all centers of whoever asks."""
 
-    since = forms.DateField(label="From", widget=Day)
-    until = forms.DateField(label="To", widget=Day)
-    center = ChosenRows(
+    since = forms.DateField(label="From", widget=ReportDateInput)
+    until = forms.DateField(label="To", widget=ReportDateInput)
+    center = AutocompleteMultipleField(
         Center.objects.none(),
-        most=MOST_CHOSEN,
+        max_rows=MAX_CHOICES,
         required=False,
         label="Centers",
         error_messages={
             "invalid_choice": "There is no center %(value)s whose reports you may see."
         },
     )
-    type = ChosenRows(
+    type = AutocompleteMultipleField(
         ResourceType.objects.filter(is_service=False).order_by("position", "name"),
-        most=MOST_CHOSEN,
+        max_rows=MAX_CHOICES,
         required=False,
         label="Room types",
         error_messages={"invalid_choice": "There is no room type %(value)s."},
     )
 
     def __init__(self, data: QueryDict, *, user: User, today: dt.date) -> None:
-        super().__init__(_with_days(data, today))
+        super().__init__(_fill_in_dates(data, today))
         self.user, self.today = user, today
         center: Any = self.fields["center"]
-        center.queryset = Center.objects.filter(roles.scope(user, SEE, ""))
+        center.queryset = Center.objects.filter(roles.get_center_filter(user, SEE, ""))
         # Any column that points to such a row: its box finds them by typing.
         for name, column in (("center", "center"), ("type", "resource_type")):
             box: Any = self.fields[name]
-            box.widget = AllOrSome(MeetingRoom._meta.get_field(column), admin.site)
+            box.widget = OptionalMultiSelect(MeetingRoom._meta.get_field(column), admin.site)
             box.widget.choices = box.choices
 
     def clean(self) -> dict[str, Any]:
@@ -78,20 +82,20 @@ class Filters(forms.Form):
             self.add_error("until", "The period ends before it begins.")
         elif since.year not in YEARS or until.year not in YEARS:
             self.add_error("since", f"Choose days from {YEARS[0]} to {YEARS[-1]}.")
-        elif (until - since).days >= MOST_DAYS:
-            self.add_error("until", f"A report covers {MOST_DAYS} days at most.")
+        elif (until - since).days >= MAX_DAYS:
+            self.add_error("until", f"A report covers {MAX_DAYS} days at most.")
         else:
-            cleaned["period"] = Period(since, until)
+            cleaned["period"] = ReportPeriod(since, until)
         return cleaned
 
     @property
-    def selection(self) -> Selection:
+    def selection(self) -> ReportSelection:
         """What is asked for, never more than may be seen."""
         chosen = frozenset(center.pk for center in self.cleaned_data["center"])
         types = frozenset(each.pk for each in self.cleaned_data["type"])
-        return Selection(
+        return ReportSelection(
             self.cleaned_data["period"],
-            chosen or roles.centers_of(self.user, SEE),
+            chosen or roles.get_permitted_centers(self.user, SEE),
             types or None,
         )
 
@@ -108,37 +112,37 @@ class Filters(forms.Form):
             ("Room types", types or "All"),
         ]
 
-    def shortcuts(self) -> list[tuple[str, Period]]:
+    def shortcuts(self) -> list[tuple[str, ReportPeriod]]:
         """Periods that are often wanted."""
-        month = Period.month_of(self.today)
-        last = Period.month_of(month.first - DAY)
+        month = ReportPeriod.month_of(self.today)
+        last = ReportPeriod.month_of(month.first - DAY)
         return [
             ("This month", month),
             ("Last month", last),
-            ("Last 30 days", Period(self.today - 30 * DAY, self.today - DAY)),
-            ("Last 12 months", Period(_months_back(month.first, 12), last.last)),
-            ("Next month", Period.month_of(month.last + DAY)),
+            ("Last 30 days", ReportPeriod(self.today - 30 * DAY, self.today - DAY)),
+            ("Last 12 months", ReportPeriod(_subtract_months(month.first, 12), last.last)),
+            ("Next month", ReportPeriod.month_of(month.last + DAY)),
         ]
 
 
-def _with_days(data: QueryDict, today: dt.date) -> QueryDict:
+def _fill_in_dates(data: QueryDict, today: dt.date) -> QueryDict:
     """What was asked for, with the days that were left out: those of the month."""
     data = data.copy()
     if not data.get("since"):
-        until = _day(data.get("until")) or today
+        until = _parse_date(data.get("until")) or today
         data["since"] = until.replace(day=1).isoformat()
-    if not data.get("until") and (since := _day(data.get("since"))):
-        data["until"] = Period.month_of(since).last.isoformat()
+    if not data.get("until") and (since := _parse_date(data.get("since"))):
+        data["until"] = ReportPeriod.month_of(since).last.isoformat()
     return data
 
 
-def _day(text: str | None) -> dt.date | None:
+def _parse_date(text: str | None) -> dt.date | None:
     try:
         return dt.date.fromisoformat(text or "")
     except ValueError:
         return None
 
 
-def _months_back(first: dt.date, count: int) -> dt.date:
+def _subtract_months(first: dt.date, count: int) -> dt.date:
     months = first.year * 12 + first.month - 1 - count
     return dt.date(months // 12, months % 12 + 1, 1)

@@ -13,18 +13,18 @@ from typing import Any
 from django.db.models import Count, F, Q, Sum
 
 from centers.models import Center
-from reservations.admin.reports.aggregates import Hundredths, Summed, amount
-from reservations.admin.reports.periods import month_number
-from reservations.admin.reports.selection import Selection, pieces
+from reservations.admin.reports.aggregates import Hundredths, SummableMixin, to_decimal
+from reservations.admin.reports.periods import annotate_month_index
+from reservations.admin.reports.selection import ReportSelection, fetch_groups
 from reservations.models import Reservation
-from reservations.models.status import EARNING, Status
+from reservations.models.status import REVENUE_STATUSES, Status
 
 # Cancelled later than this before the start, a room is seldom sold again.
 LATE = dt.timedelta(hours=24)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcomes(Summed):
+class OutcomeCounts(SummableMixin):
     """How many of each; `kept` are Confirmed, Completed and NoShow, `lost` the bills cancelled."""
 
     kept: int = 0
@@ -51,11 +51,11 @@ def _share(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-NONE = Outcomes()
+NONE = OutcomeCounts()
 
 CANCELLED = Q(status=Status.CANCELLED)
 COUNTS: dict[str, Any] = {
-    "kept": Count("pk", filter=Q(status__in=sorted(EARNING))),
+    "kept": Count("pk", filter=Q(status__in=sorted(REVENUE_STATUSES))),
     "over": Count("pk", filter=Q(status__in=[Status.COMPLETED, Status.NO_SHOW])),
     "missed": Count("pk", filter=Q(status=Status.NO_SHOW)),
     "cancelled": Count("pk", filter=CANCELLED),
@@ -67,40 +67,40 @@ COUNTS: dict[str, Any] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class OutcomesData:
     """By center (None: there are too many) and by month; both add up to the total."""
 
-    total: Outcomes
-    by_center: dict[int, Outcomes] | None
-    by_month: dict[dt.date, Outcomes]
+    total: OutcomeCounts
+    by_center: dict[int, OutcomeCounts] | None
+    by_month: dict[dt.date, OutcomeCounts]
     names: dict[int, str]
 
 
-def report(selection: Selection) -> Report:
+def count_outcomes(selection: ReportSelection) -> OutcomesData:
     """The outcomes of the selection, in four questions. Raises TooMuch."""
     zones = selection.zones()
     tells_centers = selection.tells_centers()
     by = {
-        "month": month_number(selection.period, zones),
+        "month": annotate_month_index(selection.period, zones),
         **({"at": F("room__center")} if tells_centers else {}),
     }
     rows = Reservation.objects.filter(
         selection.starting(zones),
-        status__in=[*sorted(EARNING), Status.CANCELLED, Status.DECLINED, Status.EXPIRED],
+        status__in=[*sorted(REVENUE_STATUSES), Status.CANCELLED, Status.DECLINED, Status.EXPIRED],
         booked_at__isnull=False,
     )
     sums = rows.order_by().annotate(**by).values(*by).annotate(**COUNTS)
     months = selection.period.months()
     total = NONE
-    by_center: dict[int, Outcomes] = {}
+    by_center: dict[int, OutcomeCounts] = {}
     by_month = dict.fromkeys(months, NONE)
-    for row in pieces(sums):
+    for row in fetch_groups(sums):
         center, month = row.pop("at", 0), months[row.pop("month")]
-        outcomes = Outcomes(**{**row, "lost": amount(row["lost"])})
+        outcomes = OutcomeCounts(**{**row, "lost": to_decimal(row["lost"])})
         total += outcomes
         by_center[center] = by_center.get(center, NONE) + outcomes
         by_month[month] += outcomes
     if not tells_centers:
-        return Report(total, None, by_month, {})
+        return OutcomesData(total, None, by_month, {})
     names = Center.objects.filter(pk__in=by_center).values_list("pk", "name")
-    return Report(total, by_center, by_month, dict(names))
+    return OutcomesData(total, by_center, by_month, dict(names))

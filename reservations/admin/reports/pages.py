@@ -22,15 +22,15 @@ from django.utils import timezone
 
 from accounts import roles
 from accounts.models import User
-from reservations.admin.reports.filters import SEE, Filters
+from reservations.admin.reports.filters import SEE, ReportFilters
 from reservations.admin.reports.report_tables import REPORTS
-from reservations.admin.reports.selection import TooMuch
-from reservations.admin.reports.tables import Book, as_csv, as_xlsx
+from reservations.admin.reports.selection import ReportTooLarge
+from reservations.admin.reports.tables import ReportExport, render_csv, render_xlsx
 
-XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+XLSX_CONTENT_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 # What of an address is the file that is wanted, and not the selection.
-OF_FILES = ("format", "table")
-TOO_LONG = "This takes too long for one report. Choose fewer days, or some centers."
+EXPORT_PARAMETERS = ("format", "table")
+TIMEOUT_MESSAGE = "This takes too long for one report. Choose fewer days, or some centers."
 
 
 class ReportPages:
@@ -54,28 +54,30 @@ class ReportPages:
         return HttpResponseRedirect(f"{address}?{asked}" if asked else address)
 
     def page(self, request: HttpRequest, name: str) -> HttpResponseBase:
-        if not roles.may(request.user, SEE):
+        if not roles.has_permission(request.user, SEE):
             raise PermissionDenied
         if name not in REPORTS:
             raise Http404
         assert isinstance(request.user, User)
         now = timezone.now()
-        filters = Filters(request.GET, user=request.user, today=now.date())
+        filters = ReportFilters(request.GET, user=request.user, today=now.date())
         title, make = REPORTS[name]
         report = None
         if filters.is_valid():
             try:
                 report = make(filters.selection)
-            except TooMuch as error:
+            except ReportTooLarge as error:
                 filters.add_error(None, str(error))
             except OperationalError as error:
                 # The database lets no question keep it busy for long (STATEMENT_TIMEOUT).
                 if "statement timeout" not in str(error):
                     raise
-                filters.add_error(None, TOO_LONG)
+                filters.add_error(None, TIMEOUT_MESSAGE)
         if report is not None and (wanted := request.GET.get("format")):
-            book = Book(title, [*filters.about, ("What is counted", report.what)], report.tables)
-            answer = _file(book, wanted, request.GET.get("table"), name, now)
+            book = ReportExport(
+                title, [*filters.about, ("What is counted", report.what)], report.tables
+            )
+            answer = _export(book, wanted, request.GET.get("table"), name, now)
             if answer is not None:
                 return answer
             filters.add_error(None, "The format is csv, with the name of a table, or xlsx.")
@@ -84,24 +86,24 @@ class ReportPages:
             "title": f"Reports: {title}",
             "report": None if filters.errors else report,
             "filters": filters,
-            "selection": _without(request, *OF_FILES),
-            "tabs": _tabs(request, name),
-            "shortcuts": _shortcuts(request, filters),
+            "selection": _build_query_without(request, *EXPORT_PARAMETERS),
+            "tabs": _build_tabs(request, name),
+            "shortcuts": _build_shortcuts(request, filters),
             "media": filters.media,
         }
         status = HTTPStatus.BAD_REQUEST if filters.errors else HTTPStatus.OK
         return TemplateResponse(request, "office/report.html", context, status=status)
 
 
-def _file(
-    book: Book, wanted: str, table: str | None, name: str, now: dt.datetime
+def _export(
+    book: ReportExport, wanted: str, table: str | None, name: str, now: dt.datetime
 ) -> HttpResponseBase | None:
     """The file that is wanted, or nothing where there is no such file."""
     if wanted == "xlsx":
-        answer: HttpResponseBase = HttpResponse(as_xlsx(book), content_type=XLSX)
+        answer: HttpResponseBase = HttpResponse(render_xlsx(book), content_type=XLSX_CONTENT_TYPE)
         file_name = f"{name}.xlsx"
     elif wanted == "csv" and (found := book.table(table)) is not None:
-        answer = StreamingHttpResponse(as_csv(found), content_type="text/csv; charset=utf-8")
+        answer = StreamingHttpResponse(render_csv(found), content_type="text/csv; charset=utf-8")
         file_name = f"{name}-{found.key}.csv"
     else:
         return None
@@ -109,19 +111,19 @@ def _file(
     return answer
 
 
-def _without(request: HttpRequest, *names: str) -> str:
+def _build_query_without(request: HttpRequest, *names: str) -> str:
     """The address's parameters but for these, ready to be added to."""
-    left = [(key, each) for key, each in _pairs(request) if key not in names]
+    left = [(key, each) for key, each in _get_query_pairs(request) if key not in names]
     return f"{urlencode(left)}&" if left else ""
 
 
-def _pairs(request: HttpRequest) -> list[tuple[str, str]]:
+def _get_query_pairs(request: HttpRequest) -> list[tuple[str, str]]:
     return [(key, each) for key, values in request.GET.lists() for each in values]
 
 
-def _tabs(request: HttpRequest, current: str) -> list[dict[str, Any]]:
+def _build_tabs(request: HttpRequest, current: str) -> list[dict[str, Any]]:
     """The reports, each for the same selection."""
-    asked = _without(request, *OF_FILES)
+    asked = _build_query_without(request, *EXPORT_PARAMETERS)
     return [
         {
             "title": title,
@@ -132,8 +134,8 @@ def _tabs(request: HttpRequest, current: str) -> list[dict[str, Any]]:
     ]
 
 
-def _shortcuts(request: HttpRequest, filters: Filters) -> list[dict[str, Any]]:
-    others = _without(request, "since", "until", *OF_FILES)
+def _build_shortcuts(request: HttpRequest, filters: ReportFilters) -> list[dict[str, Any]]:
+    others = _build_query_without(request, "since", "until", *EXPORT_PARAMETERS)
     current = filters.cleaned_data.get("period")
     return [
         {

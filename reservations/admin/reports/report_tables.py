@@ -11,24 +11,24 @@ from django.conf import settings
 
 from reservations.admin.reports import charts, discounts, outcomes, revenue, utilization
 from reservations.admin.reports.charts import Chart, HeatMap
-from reservations.admin.reports.selection import MOST_CENTERS, Selection
+from reservations.admin.reports.selection import MAX_CENTERS, ReportSelection
 from reservations.admin.reports.tables import (
     COUNT,
     HOURS,
     MONEY,
     MONTH,
     SHARE,
-    Column,
-    Table,
-    percent,
+    ReportColumn,
+    ReportTable,
+    format_percent,
 )
 from roombook import dates, money
 
-SECONDS_AN_HOUR = 3600
+SECONDS_PER_HOUR = 3600
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ReportFigure:
     """One number that stands for the report, with what it means."""
 
     label: str
@@ -40,49 +40,49 @@ class Figure:
 class Report:
     """A report as its page shows it; `what` says what is counted."""
 
-    figures: Sequence[Figure]
-    tables: Sequence[Table]
+    figures: Sequence[ReportFigure]
+    tables: Sequence[ReportTable]
     what: str
     charts: Sequence[Chart] = field(default_factory=list)
     heat_map: HeatMap | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Sums:
+class MetricColumns:
     """What a report adds up, as columns; `read` leads from a sum to each one's value."""
 
-    columns: Sequence[tuple[Column, Callable[[Any], Any]]]
+    columns: Sequence[tuple[ReportColumn, Callable[[Any], Any]]]
 
     @property
-    def heads(self) -> list[Column]:
+    def heads(self) -> list[ReportColumn]:
         return [column for column, _ in self.columns]
 
     def cells(self, of: Any) -> list[Any]:
         return [read(of) for _, read in self.columns]
 
-    def by_month(self, found: Any) -> Table:
-        return Table(
+    def by_month(self, found: Any) -> ReportTable:
+        return ReportTable(
             "month",
             "By month",
-            [Column("Month", MONTH), *self.heads],
+            [ReportColumn("Month", MONTH), *self.heads],
             [[month, *self.cells(each)] for month, each in found.by_month.items()],
             ["Total", *self.cells(found.total)],
         )
 
-    def by_center(self, found: Any, size: Callable[[Any], Any]) -> Table:
+    def by_center(self, found: Any, size: Callable[[Any], Any]) -> ReportTable:
         """A line a center, the largest first, or, of very many, why not."""
         note = ""
         if found.by_center is None:
             note = (
-                f"These are more than {MOST_CENTERS:,} centers: choose some to see a line of each."
+                f"These are more than {MAX_CENTERS:,} centers: choose some to see a line of each."
             )
-        return Table(
+        return ReportTable(
             "center",
             "By center",
-            [Column("Center"), *self.heads],
+            [ReportColumn("Center"), *self.heads],
             [
                 [found.names[pk], *self.cells(each)]
-                for pk, each in _by_size(found.by_center or {}, size)
+                for pk, each in _sort_by_size(found.by_center or {}, size)
             ],
             ["Total", *self.cells(found.total)],
             note=note,
@@ -91,43 +91,47 @@ class Sums:
 
 # --- Revenue -------------------------------------------------------------------------------------
 
-TAKINGS = Sums(
+REVENUE_COLUMNS = MetricColumns(
     [
-        (Column("Bookings", COUNT), attrgetter("bookings")),
-        (Column("Billed", MONEY), attrgetter("billed")),
-        (Column("Refunded", MONEY), attrgetter("refunded")),
-        (Column("Cancellation fees", MONEY), attrgetter("fees")),
-        (Column("Revenue", MONEY), attrgetter("revenue")),
-        (Column("of which tax", MONEY), attrgetter("tax")),
-        (Column("Net of tax", MONEY), attrgetter("net")),
+        (ReportColumn("Bookings", COUNT), attrgetter("bookings")),
+        (ReportColumn("Billed", MONEY), attrgetter("billed")),
+        (ReportColumn("Refunded", MONEY), attrgetter("refunded")),
+        (ReportColumn("Cancellation fees", MONEY), attrgetter("fees")),
+        (ReportColumn("Revenue", MONEY), attrgetter("revenue")),
+        (ReportColumn("of which tax", MONEY), attrgetter("tax")),
+        (ReportColumn("Net of tax", MONEY), attrgetter("net")),
     ]
 )
 
 
-def revenue_of(selection: Selection) -> Report:
-    found = revenue.report(selection)
+def build_revenue_report(selection: ReportSelection) -> Report:
+    found = revenue.measure_revenue(selection)
     total = found.total
     return Report(
         figures=[
-            Figure("Revenue", money.display(total.revenue), "tax included"),
-            Figure("Net of tax", money.display(total.net), f"{money.display(total.tax)} is tax"),
-            Figure("Bookings", f"{total.bookings:,}"),
-            Figure("Refunded", money.display(total.refunded)),
-            Figure("Cancellation fees", money.display(total.fees)),
+            ReportFigure("Revenue", money.format_amount(total.revenue), "tax included"),
+            ReportFigure(
+                "Net of tax",
+                money.format_amount(total.net),
+                f"{money.format_amount(total.tax)} is tax",
+            ),
+            ReportFigure("Bookings", f"{total.bookings:,}"),
+            ReportFigure("Refunded", money.format_amount(total.refunded)),
+            ReportFigure("Cancellation fees", money.format_amount(total.fees)),
         ],
-        charts=_monthly("Revenue by month", found.by_month, attrgetter("revenue")),
+        charts=_build_monthly_charts("Revenue by month", found.by_month, attrgetter("revenue")),
         tables=[
-            TAKINGS.by_month(found),
-            TAKINGS.by_center(found, attrgetter("revenue")),
-            Table(
+            REVENUE_COLUMNS.by_month(found),
+            REVENUE_COLUMNS.by_center(found, attrgetter("revenue")),
+            ReportTable(
                 "source",
                 "By source",
-                [Column("Source"), Column("Name"), *TAKINGS.heads],
+                [ReportColumn("Source"), ReportColumn("Name"), *REVENUE_COLUMNS.heads],
                 [
-                    [source.kind, source.name, *TAKINGS.cells(each)]
-                    for source, each in _by_size(found.by_source, attrgetter("revenue"))
+                    [source.kind, source.name, *REVENUE_COLUMNS.cells(each)]
+                    for source, each in _sort_by_size(found.by_source, attrgetter("revenue"))
                 ],
-                ["Total", "", *TAKINGS.cells(total)],
+                ["Total", "", *REVENUE_COLUMNS.cells(total)],
                 note="A booking is its partner's, else its promo code's, else direct.",
             ),
         ],
@@ -143,79 +147,83 @@ def revenue_of(selection: Selection) -> Report:
 # --- Utilization ---------------------------------------------------------------------------------
 
 
-def _hours(seconds: int) -> float:
-    return seconds / SECONDS_AN_HOUR
+def _to_hours(seconds: int) -> float:
+    return seconds / SECONDS_PER_HOUR
 
 
-USE_OF_TIME = Sums(
+TIME_COLUMNS = MetricColumns(
     [
-        (Column("Utilization", SHARE), attrgetter("share")),
-        (Column("Hours sold", HOURS), lambda use: _hours(use.sold)),
-        (Column("Hours open", HOURS), lambda use: _hours(use.opened)),
+        (ReportColumn("Utilization", SHARE), attrgetter("share")),
+        (ReportColumn("Hours sold", HOURS), lambda use: _to_hours(use.sold)),
+        (ReportColumn("Hours open", HOURS), lambda use: _to_hours(use.opened)),
     ]
 )
-USE = Sums(
+UTILIZATION_COLUMNS = MetricColumns(
     [
-        *USE_OF_TIME.columns,
-        (Column("Hours sold outside", HOURS), lambda use: _hours(use.outside)),
-        (Column("Bookings", COUNT), attrgetter("bookings")),
+        *TIME_COLUMNS.columns,
+        (ReportColumn("Hours sold outside", HOURS), lambda use: _to_hours(use.outside)),
+        (ReportColumn("Bookings", COUNT), attrgetter("bookings")),
     ]
 )
 
 
-def utilization_of(selection: Selection) -> Report:
-    found = utilization.report(selection)
+def build_utilization_report(selection: ReportSelection) -> Report:
+    found = utilization.measure_utilization(selection)
     total = found.total
     rooms = Counter(each.center for each in found.rooms)
-    names = charts.weekday_names("wide")
+    names = charts.get_weekday_names("wide")
     return Report(
         figures=[
-            Figure("Utilization", "-" if total.share is None else percent(total.share)),
-            Figure("Hours sold", HOURS.told(_hours(total.sold)), "within opening hours"),
-            Figure(
-                "Hours open", HOURS.told(_hours(total.opened)), f"of {len(found.rooms):,} rooms"
+            ReportFigure(
+                "Utilization", "-" if total.share is None else format_percent(total.share)
             ),
-            Figure("Hours sold outside", HOURS.told(_hours(total.outside)), "of opening hours"),
+            ReportFigure("Hours sold", HOURS.told(_to_hours(total.sold)), "within opening hours"),
+            ReportFigure(
+                "Hours open", HOURS.told(_to_hours(total.opened)), f"of {len(found.rooms):,} rooms"
+            ),
+            ReportFigure(
+                "Hours sold outside", HOURS.told(_to_hours(total.outside)), "of opening hours"
+            ),
         ],
-        charts=[charts.by_weekday("Utilization by weekday", found.by_weekday())],
-        heat_map=charts.heat_map("Utilization by weekday and hour, percent", found.cells),
+        charts=[charts.build_weekday_chart("Utilization by weekday", found.by_weekday())],
+        heat_map=charts.build_heat_map("Utilization by weekday and hour, percent", found.cells),
         tables=[
-            Table(
+            ReportTable(
                 "center",
                 "By center",
-                [Column("Center"), Column("Rooms", COUNT), *USE.heads],
+                [ReportColumn("Center"), ReportColumn("Rooms", COUNT), *UTILIZATION_COLUMNS.heads],
                 [
-                    [found.names[pk], rooms[pk], *USE.cells(use)]
-                    for pk, use in _by_size(found.centers, lambda use: use.share or 0)
+                    [found.names[pk], rooms[pk], *UTILIZATION_COLUMNS.cells(use)]
+                    for pk, use in _sort_by_size(found.centers, lambda use: use.share or 0)
                 ],
-                ["Total", len(found.rooms), *USE.cells(total)],
+                ["Total", len(found.rooms), *UTILIZATION_COLUMNS.cells(total)],
             ),
-            Table(
+            ReportTable(
                 "room",
                 "By room",
-                [Column("Center"), Column("Room"), *USE.heads],
+                [ReportColumn("Center"), ReportColumn("Room"), *UTILIZATION_COLUMNS.heads],
                 [
-                    [found.names[each.center], each.name, *USE.cells(each.use)]
+                    [found.names[each.center], each.name, *UTILIZATION_COLUMNS.cells(each.use)]
                     for each in found.rooms
                 ],
-                ["Total", "", *USE.cells(total)],
+                ["Total", "", *UTILIZATION_COLUMNS.cells(total)],
             ),
-            Table(
+            ReportTable(
                 "weekday",
                 "By weekday",
-                [Column("Weekday"), *USE_OF_TIME.heads],
-                [[names[day], *USE_OF_TIME.cells(use)] for day, use in found.by_weekday().items()],
-                ["Total", *USE_OF_TIME.cells(total)],
+                [ReportColumn("Weekday"), *TIME_COLUMNS.heads],
+                [[names[day], *TIME_COLUMNS.cells(use)] for day, use in found.by_weekday().items()],
+                ["Total", *TIME_COLUMNS.cells(total)],
             ),
-            Table(
+            ReportTable(
                 "hour",
                 "By weekday and hour",
-                [Column("Weekday"), Column("Hour"), *USE_OF_TIME.heads],
+                [ReportColumn("Weekday"), ReportColumn("Hour"), *TIME_COLUMNS.heads],
                 [
-                    [names[day], f"{hour:02}:00", *USE_OF_TIME.cells(use)]
+                    [names[day], f"{hour:02}:00", *TIME_COLUMNS.cells(use)]
                     for (day, hour), use in sorted(found.cells.items())
                 ],
-                ["Total", "", *USE_OF_TIME.cells(total)],
+                ["Total", "", *TIME_COLUMNS.cells(total)],
                 is_for_files=True,
             ),
         ],
@@ -229,40 +237,50 @@ def utilization_of(selection: Selection) -> Report:
 
 # --- Cancellations and no-shows ------------------------------------------------------------------
 
-OUTCOMES = Sums(
+OUTCOME_COLUMNS = MetricColumns(
     [
-        (Column("Kept", COUNT), attrgetter("kept")),
-        (Column("Cancelled", COUNT), attrgetter("cancelled")),
-        (Column("Cancelled, %", SHARE), attrgetter("cancelled_share")),
-        (Column("Late", COUNT), attrgetter("late")),
-        (Column("Worth", MONEY), attrgetter("lost")),
-        (Column("No-shows", COUNT), attrgetter("missed")),
-        (Column("No-shows, %", SHARE), attrgetter("missed_share")),
-        (Column("Declined", COUNT), attrgetter("declined")),
-        (Column("Not answered", COUNT), attrgetter("lapsed")),
+        (ReportColumn("Kept", COUNT), attrgetter("kept")),
+        (ReportColumn("Cancelled", COUNT), attrgetter("cancelled")),
+        (ReportColumn("Cancelled, %", SHARE), attrgetter("cancelled_share")),
+        (ReportColumn("Late", COUNT), attrgetter("late")),
+        (ReportColumn("Worth", MONEY), attrgetter("lost")),
+        (ReportColumn("No-shows", COUNT), attrgetter("missed")),
+        (ReportColumn("No-shows, %", SHARE), attrgetter("missed_share")),
+        (ReportColumn("Declined", COUNT), attrgetter("declined")),
+        (ReportColumn("Not answered", COUNT), attrgetter("lapsed")),
     ]
 )
 
 
-def outcomes_of(selection: Selection) -> Report:
-    found = outcomes.report(selection)
+def build_outcomes_report(selection: ReportSelection) -> Report:
+    found = outcomes.count_outcomes(selection)
     total = found.total
     return Report(
         figures=[
-            Figure(
-                "Cancelled", f"{total.cancelled:,}", _of("of the bookings", total.cancelled_share)
+            ReportFigure(
+                "Cancelled",
+                f"{total.cancelled:,}",
+                _format_share("of the bookings", total.cancelled_share),
             ),
-            Figure("Cancelled late", f"{total.late:,}", "within 24 hours of the start"),
-            Figure("Worth", money.display(total.lost), "the bills of what was cancelled"),
-            Figure("No-shows", f"{total.missed:,}", _of("of the meetings", total.missed_share)),
-            Figure("Declined", f"{total.declined:,}", f"{total.lapsed:,} not answered in time"),
+            ReportFigure("Cancelled late", f"{total.late:,}", "within 24 hours of the start"),
+            ReportFigure(
+                "Worth", money.format_amount(total.lost), "the bills of what was cancelled"
+            ),
+            ReportFigure(
+                "No-shows",
+                f"{total.missed:,}",
+                _format_share("of the meetings", total.missed_share),
+            ),
+            ReportFigure(
+                "Declined", f"{total.declined:,}", f"{total.lapsed:,} not answered in time"
+            ),
         ],
         charts=[
-            charts.chart(
+            charts.build_chart(
                 "Cancelled, of all bookings, by month",
                 [
                     (
-                        dates.month(month),
+                        dates.format_month(month),
                         each.cancelled_share or 0,
                         SHARE.told(each.cancelled_share),
                         f"{each.cancelled:,} of {each.kept + each.cancelled:,}",
@@ -272,8 +290,8 @@ def outcomes_of(selection: Selection) -> Report:
             ),
         ],
         tables=[
-            OUTCOMES.by_month(found),
-            OUTCOMES.by_center(found, lambda each: each.cancelled + each.missed),
+            OUTCOME_COLUMNS.by_month(found),
+            OUTCOME_COLUMNS.by_center(found, lambda each: each.cancelled + each.missed),
         ],
         what=(
             "Reservations that were checked out and were to begin in the period; drafts that were"
@@ -283,60 +301,60 @@ def outcomes_of(selection: Selection) -> Report:
     )
 
 
-def _of(what: str, share: float | None) -> str:
-    return "" if share is None else f"{percent(share)} {what}"
+def _format_share(what: str, share: float | None) -> str:
+    return "" if share is None else f"{format_percent(share)} {what}"
 
 
 # --- Discounts -----------------------------------------------------------------------------------
 
-COST = Sums(
+DISCOUNT_COLUMNS = MetricColumns(
     [
-        (Column("Promo codes", MONEY), attrgetter("promotions")),
-        (Column("Allowances", MONEY), attrgetter("allowances")),
-        (Column("Adjustments", MONEY), attrgetter("adjustments")),
-        (Column("Total", MONEY), attrgetter("total")),
+        (ReportColumn("Promo codes", MONEY), attrgetter("promotions")),
+        (ReportColumn("Allowances", MONEY), attrgetter("allowances")),
+        (ReportColumn("Adjustments", MONEY), attrgetter("adjustments")),
+        (ReportColumn("Total", MONEY), attrgetter("total")),
     ]
 )
 
 
-def discounts_of(selection: Selection) -> Report:
-    found = discounts.report(selection)
+def build_discounts_report(selection: ReportSelection) -> Report:
+    found = discounts.measure_discounts(selection)
     total = found.total
     return Report(
         figures=[
-            Figure("Taken off", money.display(total.total), "before tax"),
-            Figure("by promo codes", money.display(total.promotions)),
-            Figure("by allowances", money.display(total.allowances)),
-            Figure("by adjustments of staff", money.display(total.adjustments)),
+            ReportFigure("Taken off", money.format_amount(total.total), "before tax"),
+            ReportFigure("by promo codes", money.format_amount(total.promotions)),
+            ReportFigure("by allowances", money.format_amount(total.allowances)),
+            ReportFigure("by adjustments of staff", money.format_amount(total.adjustments)),
         ],
-        charts=_monthly("Taken off by month", found.by_month, attrgetter("total")),
+        charts=_build_monthly_charts("Taken off by month", found.by_month, attrgetter("total")),
         tables=[
-            Table(
+            ReportTable(
                 "code",
                 "Promo codes",
                 [
-                    Column("Promo code"),
-                    Column("Uses", COUNT),
-                    Column("Taken off", MONEY),
-                    Column("Billed with it", MONEY),
+                    ReportColumn("Promo code"),
+                    ReportColumn("Uses", COUNT),
+                    ReportColumn("Taken off", MONEY),
+                    ReportColumn("Billed with it", MONEY),
                 ],
                 [[each.code, each.uses, each.cost, each.billed] for each in found.codes],
                 [
                     "Total",
                     sum(each.uses for each in found.codes),
                     total.promotions,
-                    sum((each.billed for each in found.codes), money.zero),
+                    sum((each.billed for each in found.codes), money.ZERO),
                 ],
             ),
-            Table(
+            ReportTable(
                 "allowance",
                 "Allowances",
                 [
-                    Column("Allowance"),
-                    Column("Accounts", COUNT),
-                    Column("Bookings", COUNT),
-                    Column("Hours", COUNT),
-                    Column("Taken off", MONEY),
+                    ReportColumn("Allowance"),
+                    ReportColumn("Accounts", COUNT),
+                    ReportColumn("Bookings", COUNT),
+                    ReportColumn("Hours", COUNT),
+                    ReportColumn("Taken off", MONEY),
                 ],
                 [
                     [each.description, each.accounts, each.bookings, each.hours, each.cost]
@@ -348,8 +366,8 @@ def discounts_of(selection: Selection) -> Report:
                     total.allowances,
                 ],
             ),
-            COST.by_center(found, attrgetter("total")),
-            COST.by_month(found),
+            DISCOUNT_COLUMNS.by_center(found, attrgetter("total")),
+            DISCOUNT_COLUMNS.by_month(found),
         ],
         what=(
             "What the bills of Confirmed, Completed and NoShow reservations that begin in the"
@@ -362,18 +380,18 @@ def discounts_of(selection: Selection) -> Report:
 # --- All -----------------------------------------------------------------------------------------
 
 
-def _monthly(
+def _build_monthly_charts(
     title: str, months: Mapping[dt.date, Any], sum_of: Callable[[Any], Any]
 ) -> list[Chart]:
     return [
-        charts.chart(
+        charts.build_chart(
             title,
             [
                 (
-                    dates.month(month),
+                    dates.format_month(month),
                     float(sum_of(each)),
-                    money.short(sum_of(each)),
-                    money.display(sum_of(each)),
+                    money.format_compact_amount(sum_of(each)),
+                    money.format_amount(sum_of(each)),
                 )
                 for month, each in months.items()
             ],
@@ -381,15 +399,15 @@ def _monthly(
     ]
 
 
-def _by_size(sums: Mapping[Any, Any], size: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
+def _sort_by_size(sums: Mapping[Any, Any], size: Callable[[Any], Any]) -> list[tuple[Any, Any]]:
     """The largest first."""
     return sorted(sums.items(), key=lambda item: -size(item[1]))
 
 
 # The end of the address, the name, and what makes it.
-REPORTS: dict[str, tuple[str, Callable[[Selection], Report]]] = {
-    "revenue": ("Revenue", revenue_of),
-    "utilization": ("Utilization", utilization_of),
-    "cancellations": ("Cancellations and no-shows", outcomes_of),
-    "discounts": ("Discounts", discounts_of),
+REPORTS: dict[str, tuple[str, Callable[[ReportSelection], Report]]] = {
+    "revenue": ("Revenue", build_revenue_report),
+    "utilization": ("Utilization", build_utilization_report),
+    "cancellations": ("Cancellations and no-shows", build_outcomes_report),
+    "discounts": ("Discounts", build_discounts_report),
 }

@@ -47,23 +47,23 @@ from centers.models import Center
 from payments.models import Payment, Refund
 from reservations.admin.reports.aggregates import (
     Hundredths,
-    Share,
-    Summed,
-    amount,
-    hundredths,
-    sum_of,
+    ProportionalShare,
+    SummableMixin,
+    subquery_sum,
+    sum_hundredths,
+    to_decimal,
 )
-from reservations.admin.reports.periods import month_number
-from reservations.admin.reports.selection import Selection, pieces
-from reservations.booking.integrity.money import not_refused
+from reservations.admin.reports.periods import annotate_month_index
+from reservations.admin.reports.selection import ReportSelection, fetch_groups
+from reservations.booking.integrity.money import effective_refunds
 from reservations.models import LineItem, LineItemType, Partner, PromoCode, Reservation
-from reservations.models.status import EARNING, Status
+from reservations.models.status import REVENUE_STATUSES, Status
 
 CAPTURED = Payment.objects.filter(captured_at__isnull=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Takings(Summed):
+class RevenueSums(SummableMixin):
     """A sum of what reservations earn."""
 
     bookings: int = 0
@@ -81,11 +81,11 @@ class Takings(Summed):
         return self.revenue - self.tax
 
 
-NOTHING = Takings()
+NOTHING = RevenueSums()
 
 
 @dataclass(frozen=True, slots=True, order=True)
-class Source:
+class RevenueSource:
     """Who brought a booking: a partner, else a promo code, else nobody."""
 
     kind: str
@@ -96,81 +96,85 @@ class Source:
         return f"{self.kind} {self.name}".strip()
 
 
-DIRECT = Source("Direct")
+DIRECT = RevenueSource("Direct")
 
 
 @dataclass(frozen=True, slots=True)
-class Earned:
+class RevenuePiece:
     """The takings of one center, in one month, from one source; of many centers, of them all."""
 
     center: int | None
     month: dt.date
-    source: Source
-    takings: Takings
+    source: RevenueSource
+    takings: RevenueSums
 
 
 @dataclass(frozen=True, slots=True)
-class Revenue:
+class RevenueData:
     """A report; each of the three tables adds up to the total. Of very many centers there is no
     line each: then `by_center` is None."""
 
-    total: Takings
-    by_center: dict[int, Takings] | None
-    by_month: dict[dt.date, Takings]
-    by_source: dict[Source, Takings]
+    total: RevenueSums
+    by_center: dict[int, RevenueSums] | None
+    by_month: dict[dt.date, RevenueSums]
+    by_source: dict[RevenueSource, RevenueSums]
     names: dict[int, str]
 
 
-def report(selection: Selection) -> Revenue:
+def measure_revenue(selection: ReportSelection) -> RevenueData:
     """The revenue of the selection. Raises TooMuch where it falls into too many pieces."""
     tells_centers = selection.tells_centers()
-    rows = list(earned(selection, by_center=tells_centers))
+    rows = list(sum_revenue_pieces(selection, by_center=tells_centers))
     by_month = dict.fromkeys(selection.period.months(), NOTHING)
-    by_month.update(summed(rows, lambda row: row.month))
-    by_center = summed(rows, lambda row: row.center) if tells_centers else None
+    by_month.update(group_pieces(rows, lambda row: row.month))
+    by_center = group_pieces(rows, lambda row: row.center) if tells_centers else None
     names = Center.objects.filter(pk__in=by_center or ()).values_list("pk", "name")
-    return Revenue(
+    return RevenueData(
         total=sum((row.takings for row in rows), NOTHING),
         by_center=by_center,
         by_month=by_month,
-        by_source=summed(rows, lambda row: row.source),
+        by_source=group_pieces(rows, lambda row: row.source),
         names=dict(names),
     )
 
 
-def summed(rows: Iterable[Earned], key: Callable[[Earned], Any]) -> dict[Any, Takings]:
-    sums: dict[Any, Takings] = {}
+def group_pieces(
+    rows: Iterable[RevenuePiece], key: Callable[[RevenuePiece], Any]
+) -> dict[Any, RevenueSums]:
+    sums: dict[Any, RevenueSums] = {}
     for row in rows:
         sums[key(row)] = sums.get(key(row), NOTHING) + row.takings
     return sums
 
 
-def total(selection: Selection) -> Takings:
+def sum_revenue(selection: ReportSelection) -> RevenueSums:
     """Only the sum."""
     zones = selection.zones()
     found = [_takings(rows.aggregate(**sums)) for rows, sums in _questions(selection, zones)]
     return sum(found, NOTHING)
 
 
-def earned(selection: Selection, *, by_center: bool = True) -> Iterable[Earned]:
+def sum_revenue_pieces(
+    selection: ReportSelection, *, by_center: bool = True
+) -> Iterable[RevenuePiece]:
     """The takings in as small pieces as the database makes of them, in no order."""
     zones = selection.zones()
     by = {
-        "month": month_number(selection.period, zones),
+        "month": annotate_month_index(selection.period, zones),
         "by_partner": F("partner"),
         "by_code": F("promo_code"),
         # Looked up for each booking: only where it is asked for.
         **({"at": F("room__center")} if by_center else {}),
     }
-    sums_of: dict[tuple[Any, ...], Takings] = {}
+    sums_of: dict[tuple[Any, ...], RevenueSums] = {}
     for rows, sums in _questions(selection, zones):
-        for row in pieces(rows.order_by().annotate(**by).values(*by).annotate(**sums)):
+        for row in fetch_groups(rows.order_by().annotate(**by).values(*by).annotate(**sums)):
             key = (row.get("at"), row["month"], row["by_partner"], row["by_code"])
             sums_of[key] = sums_of.get(key, NOTHING) + _takings(row)
     months = selection.period.months()
     sources = _sources(sums_of)
     return (
-        Earned(at, months[month], sources(partner, code), takings)
+        RevenuePiece(at, months[month], sources(partner, code), takings)
         for (at, month, partner, code), takings in sums_of.items()
     )
 
@@ -178,7 +182,7 @@ def earned(selection: Selection, *, by_center: bool = True) -> Iterable[Earned]:
 Question = tuple[QuerySet[Reservation], dict[str, Any]]
 
 
-def _questions(selection: Selection, zones: list[str]) -> tuple[Question, ...]:
+def _questions(selection: ReportSelection, zones: list[str]) -> tuple[Question, ...]:
     """The bills, and the few of which something went back, and the fees, each with what of it
     is summed up."""
     rows = Reservation.objects.filter(selection.starting(zones), currency=settings.CURRENCY)
@@ -189,23 +193,23 @@ def _questions(selection: Selection, zones: list[str]) -> tuple[Question, ...]:
     )
 
 
-def _takings(row: dict[str, Any]) -> Takings:
-    return Takings(
+def _takings(row: dict[str, Any]) -> RevenueSums:
+    return RevenueSums(
         bookings=row.get("bookings") or 0,
-        **{name: amount(row.get(name)) for name in ("billed", "refunded", "fees", "tax")},
+        **{name: to_decimal(row.get(name)) for name in ("billed", "refunded", "fees", "tax")},
     )
 
 
 def _bills(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
     """With the tax line of each, of which a bill has one at most."""
     of_tax = FilteredRelation("line_items", condition=Q(line_items__type=LineItemType.TAX))
-    return rows.filter(status__in=sorted(EARNING)).annotate(tax_line=of_tax)
+    return rows.filter(status__in=sorted(REVENUE_STATUSES)).annotate(tax_line=of_tax)
 
 
 BILLS = {
     "bookings": Count("pk"),
-    "billed": hundredths("total_cost"),
-    "tax": hundredths("tax_line__total"),
+    "billed": sum_hundredths("total_cost"),
+    "tax": sum_hundredths("tax_line__total"),
 }
 
 
@@ -213,7 +217,7 @@ def _refunded(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
     """Bookings that were refunded: what of the bill went back."""
     refunds = Refund.objects.filter(payment__reservation=OuterRef("pk"))
     return (
-        rows.filter(Exists(refunds), status__in=sorted(EARNING))
+        rows.filter(Exists(refunds), status__in=sorted(REVENUE_STATUSES))
         .annotate(**PARTS)
         .annotate(loss=_or_nothing(Least(F("bill"), F("given") - F("cheaper"))))
     )
@@ -225,7 +229,7 @@ def _cancelled(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
     owed = Coalesce(Hundredths("refund_promised"), 0) + F("cheaper")
     return (
         rows.filter(Exists(payments), status=Status.CANCELLED)
-        .annotate(**PARTS, taken=sum_of(CAPTURED, "amount", by="reservation"))
+        .annotate(**PARTS, taken=subquery_sum(CAPTURED, "amount", by="reservation"))
         .annotate(fee=_or_nothing(F("taken") - Greatest(F("given"), owed)))
     )
 
@@ -237,36 +241,38 @@ def _or_nothing(hundredths: Any) -> Greatest:
 
 PARTS: dict[str, Any] = {
     "bill": Hundredths("total_cost"),
-    "bill_tax": sum_of(LineItem.objects.filter(type=LineItemType.TAX), "total", by="reservation"),
-    "given": sum_of(not_refused(), "amount", by="payment__reservation"),
+    "bill_tax": subquery_sum(
+        LineItem.objects.filter(type=LineItemType.TAX), "total", by="reservation"
+    ),
+    "given": subquery_sum(effective_refunds(), "amount", by="payment__reservation"),
     "cheaper": Hundredths("reduced_by"),
 }
 REFUNDED = {
     "refunded": Sum("loss"),
-    "tax": Sum(Share(F("bill_tax"), Value(0) - F("loss"), F("bill"))),
+    "tax": Sum(ProportionalShare(F("bill_tax"), Value(0) - F("loss"), F("bill"))),
 }
 CANCELLED = {
     "fees": Sum("fee"),
-    "tax": Sum(Share(F("bill_tax"), F("fee"), F("bill"))),
+    "tax": Sum(ProportionalShare(F("bill_tax"), F("fee"), F("bill"))),
 }
 
 
-def _sources(keys: Iterable[tuple[Any, ...]]) -> Callable[[int | None, int | None], Source]:
+def _sources(keys: Iterable[tuple[Any, ...]]) -> Callable[[int | None, int | None], RevenueSource]:
     """From the ids of a partner and a promo code to the source that they make."""
     partners = {partner for _, _, partner, _ in keys if partner}
     codes = {code for _, _, partner, code in keys if code and not partner}
     sources = {
         **{
-            ("Partner", pk): Source("Partner", name, pk)
+            ("Partner", pk): RevenueSource("Partner", name, pk)
             for pk, name in Partner.objects.filter(pk__in=partners).values_list("pk", "name")
         },
         **{
-            ("Promo code", pk): Source("Promo code", code, pk)
+            ("Promo code", pk): RevenueSource("Promo code", code, pk)
             for pk, code in PromoCode.objects.filter(pk__in=codes).values_list("pk", "code")
         },
     }
 
-    def source(partner: int | None, code: int | None) -> Source:
+    def source(partner: int | None, code: int | None) -> RevenueSource:
         if partner:
             return sources["Partner", partner]
         return sources["Promo code", code] if code else DIRECT

@@ -7,25 +7,25 @@ from typing import Any
 from django.db.models import Q, QuerySet
 
 from centers.models import Center
-from reservations.admin.reports.periods import Period, starting_in
+from reservations.admin.reports.periods import ReportPeriod, filter_by_period
 
 # Of more centers than these, sums are told together and not each by itself.
-MOST_CENTERS = 2_000
+MAX_CENTERS = 2_000
 # And no more days of theirs are added up at once.
-MOST_DAYS_OF_MANY = 100
+MAX_DAYS_OF_MANY_CENTERS = 100
 # So many pieces of a sum (a center in a month, ...) are read for a report at most.
-MOST_PIECES = 100_000
+MAX_GROUPS = 100_000
 
 
-class TooMuch(Exception):
+class ReportTooLarge(Exception):
     """The report would keep the database busy for everybody; the message says what to ask for."""
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class ReportSelection:
     """`centers` and `room_types` are ids; None is every one."""
 
-    period: Period
+    period: ReportPeriod
     centers: frozenset[int] | None = None
     room_types: frozenset[int] | None = None
 
@@ -46,13 +46,13 @@ class Selection:
         if self.centers is not None:
             number = len(self.centers)
         else:
-            number = Center.objects.all()[: MOST_CENTERS + 1].count()
-        if number > MOST_CENTERS and self.period.length > MOST_DAYS_OF_MANY:
-            raise TooMuch(
-                f"These are more than {MOST_CENTERS:,} centers. Choose some of them, or at most"
-                f" {MOST_DAYS_OF_MANY} days."
+            number = Center.objects.all()[: MAX_CENTERS + 1].count()
+        if number > MAX_CENTERS and self.period.length > MAX_DAYS_OF_MANY_CENTERS:
+            raise ReportTooLarge(
+                f"These are more than {MAX_CENTERS:,} centers. Choose some of them, or at most"
+                f" {MAX_DAYS_OF_MANY_CENTERS} days."
             )
-        return number <= MOST_CENTERS
+        return number <= MAX_CENTERS
 
     def zones(self) -> list[str]:
         """The time zones of the centers."""
@@ -61,19 +61,19 @@ class Selection:
 
     def starting(self, zones: Iterable[str], *, path: str = "") -> Q:
         """Reservations in these rooms whose meeting begins in the period, on the center's clock."""
-        return self.of_rooms(f"{path}room__") & starting_in(self.period, zones, path=path)
+        return self.of_rooms(f"{path}room__") & filter_by_period(self.period, zones, path=path)
 
 
-def pieces(rows: QuerySet[Any]) -> list[dict[str, Any]]:
+def fetch_groups(rows: QuerySet[Any]) -> list[dict[str, Any]]:
     """Sums that the database has made, unless they are too many."""
-    return at_most(
-        MOST_PIECES, rows, "This is too much for one report. Choose fewer days, or some centers."
+    return fetch_at_most(
+        MAX_GROUPS, rows, "This is too much for one report. Choose fewer days, or some centers."
     )
 
 
-def at_most(number: int, rows: QuerySet[Any], advice: str) -> list[Any]:
+def fetch_at_most(number: int, rows: QuerySet[Any], advice: str) -> list[Any]:
     """The rows, or TooMuch with that advice."""
     found = list(rows[: number + 1])
     if len(found) > number:
-        raise TooMuch(advice)
+        raise ReportTooLarge(advice)
     return found

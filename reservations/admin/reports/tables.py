@@ -14,16 +14,16 @@ from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
 
 from roombook import dates, money
-from roombook.spreadsheets import guarded
+from roombook.spreadsheets import escape_formula
 
 # What a page shows; the rest is in the files.
-SHOWN = 50
+MAX_ROWS_ON_PAGE = 50
 # A sheet's name has 31 characters at most.
-LONGEST_NAME = 31
+MAX_SHEET_NAME_LENGTH = 31
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class ColumnFormat:
     """How a value is written for people, and in a workbook."""
 
     name: str
@@ -36,39 +36,39 @@ class Kind:
             return value
         match self.name:
             case "money":
-                return money.display(value)
+                return money.format_amount(value)
             case "share":
-                return percent(value)
+                return format_percent(value)
             case "hours":
                 return f"{value:,.1f}"
             case "count":
                 return f"{value:,}"
             case "month":
-                return dates.month(value)
+                return dates.format_month(value)
             case _:
                 return str(value)
 
 
-TEXT = Kind("text")
-MONEY = Kind("money", "#,##0.00")
-SHARE = Kind("share", "0.0%")
-HOURS = Kind("hours", "#,##0.00")
-COUNT = Kind("count", "#,##0")
-MONTH = Kind("month")
+TEXT = ColumnFormat("text")
+MONEY = ColumnFormat("money", "#,##0.00")
+SHARE = ColumnFormat("share", "0.0%")
+HOURS = ColumnFormat("hours", "#,##0.00")
+COUNT = ColumnFormat("count", "#,##0")
+MONTH = ColumnFormat("month")
 
 NUMBERS = {MONEY, SHARE, HOURS, COUNT}
 
 
-def percent(share: float) -> str:
+def format_percent(share: float) -> str:
     """A share as people say it: `34%`, `2.5%` where it is little."""
     whole = share * 100
     return f"{whole:.1f}%" if 0 < whole < 10 else f"{whole:.0f}%"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ReportColumn:
     name: str
-    kind: Kind = TEXT
+    kind: ColumnFormat = TEXT
 
     @property
     def is_number(self) -> bool:
@@ -76,12 +76,12 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Table:
+class ReportTable:
     """Rows of values in the order of the columns; `total` is one row more."""
 
     key: str
     title: str
-    columns: Sequence[Column]
+    columns: Sequence[ReportColumn]
     rows: Sequence[Sequence[Any]]
     total: Sequence[Any] | None = None
     note: str = ""
@@ -90,7 +90,7 @@ class Table:
     @property
     def shown(self) -> list[list[tuple[str, bool]]]:
         """The rows of the page: each cell in words, and whether it is a number."""
-        return [self._told(row) for row in self.rows[:SHOWN]]
+        return [self._told(row) for row in self.rows[:MAX_ROWS_ON_PAGE]]
 
     @property
     def told_total(self) -> list[tuple[str, bool]] | None:
@@ -98,7 +98,7 @@ class Table:
 
     @property
     def left_out(self) -> int:
-        return max(len(self.rows) - SHOWN, 0)
+        return max(len(self.rows) - MAX_ROWS_ON_PAGE, 0)
 
     def _told(self, row: Sequence[Any]) -> list[tuple[str, bool]]:
         return [
@@ -114,32 +114,32 @@ class Table:
 
 
 @dataclass(frozen=True, slots=True)
-class Book:
+class ReportExport:
     """The tables of one report, with what they are about."""
 
     name: str
     about: Sequence[tuple[str, str]]
-    tables: Sequence[Table] = field(default_factory=list)
+    tables: Sequence[ReportTable] = field(default_factory=list)
 
-    def table(self, key: str | None) -> Table | None:
+    def table(self, key: str | None) -> ReportTable | None:
         return next((each for each in self.tables if each.key == key), None)
 
 
 # --- CSV -----------------------------------------------------------------------------------------
 
 
-class Line:
+class CsvEcho:
     """What a CSV writer writes to; gives each line back."""
 
     def write(self, text: str) -> str:
         return text
 
 
-def as_csv(table: Table) -> Iterator[str]:
+def render_csv(table: ReportTable) -> Iterator[str]:
     """Line by line; numbers with a point and nothing else, text that no spreadsheet runs."""
-    writer = csv.writer(Line())
+    writer = csv.writer(CsvEcho())
     # So that spreadsheets read it as UTF-8.
-    yield "\ufeff" + writer.writerow([guarded(column.name) for column in table.columns])
+    yield "\ufeff" + writer.writerow([escape_formula(column.name) for column in table.columns])
     for row in table.all_rows:
         yield writer.writerow([_plain(value) for value in row])
 
@@ -151,7 +151,7 @@ def _plain(value: Any) -> str:
         return f"{value:.4f}"
     if isinstance(value, int | Decimal):
         return str(value)
-    return guarded(_text(value))
+    return escape_formula(_text(value))
 
 
 def _text(value: Any) -> str:
@@ -161,17 +161,17 @@ def _text(value: Any) -> str:
 # --- XLSX ----------------------------------------------------------------------------------------
 
 
-def as_xlsx(book: Book) -> bytes:
+def render_xlsx(book: ReportExport) -> bytes:
     """A workbook: what it is about, then a sheet a table."""
     workbook = Workbook(write_only=True)
     _write(workbook.create_sheet("About"), [("Report", book.name), *book.about])
     for table in book.tables:
-        sheet = workbook.create_sheet(table.title[:LONGEST_NAME])
+        sheet = workbook.create_sheet(table.title[:MAX_SHEET_NAME_LENGTH])
         sheet.freeze_panes = "A2"
         for number, column in enumerate(table.columns, start=1):
             width = 14 if column.is_number else 28
             sheet.column_dimensions[get_column_letter(number)].width = width
-        sheet.append([_bold(sheet, guarded(column.name)) for column in table.columns])
+        sheet.append([_bold(sheet, escape_formula(column.name)) for column in table.columns])
         for row in table.rows:
             sheet.append(_cells(sheet, table, row))
         if table.total is not None:
@@ -185,7 +185,7 @@ def _write(sheet: Any, rows: Iterable[tuple[str, str]]) -> None:
     sheet.column_dimensions["A"].width = 20
     sheet.column_dimensions["B"].width = 100
     for name, value in rows:
-        sheet.append([_bold(sheet, name), guarded(value)])
+        sheet.append([_bold(sheet, name), escape_formula(value)])
 
 
 def _bold(sheet: Any, text: str) -> WriteOnlyCell:
@@ -195,12 +195,12 @@ def _bold(sheet: Any, text: str) -> WriteOnlyCell:
 
 
 def _cells(
-    sheet: Any, table: Table, row: Sequence[Any], font: Font | None = None
+    sheet: Any, table: ReportTable, row: Sequence[Any], font: Font | None = None
 ) -> list[WriteOnlyCell]:
     cells = []
     for column, value in zip(table.columns, row, strict=True):
         is_number = isinstance(value, int | float | Decimal) or value is None
-        cell = WriteOnlyCell(sheet, value=value if is_number else guarded(_text(value)))
+        cell = WriteOnlyCell(sheet, value=value if is_number else escape_formula(_text(value)))
         cell.number_format = column.kind.number_format
         if font is not None:
             cell.font = font

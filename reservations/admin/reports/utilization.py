@@ -21,29 +21,29 @@ from zoneinfo import ZoneInfo
 
 from django.db.models import Q
 
-from centers.hours import opened_on
+from centers.hours import get_open_spans
 from centers.models import Center, Closure, MeetingRoom, OpeningHours
 from centers.span import Span
-from reservations.admin.reports.periods import Period
-from reservations.admin.reports.selection import Selection, at_most
-from reservations.booking.span import LONGEST
+from reservations.admin.reports.periods import ReportPeriod
+from reservations.admin.reports.selection import ReportSelection, fetch_at_most
+from reservations.booking.span import MAX_SPAN
 from reservations.models import Reservation
-from reservations.models.status import EARNING
+from reservations.models.status import REVENUE_STATUSES
 from roombook import places
 
 # Read at most, so that no report keeps the service busy for longer than a few seconds.
-MOST_ROOMS = 5_000
-MOST_BOOKINGS = 100_000
+MAX_ROOMS = 5_000
+MAX_BOOKINGS = 100_000
 
 HOUR = dt.timedelta(hours=1)
 SECOND = dt.timedelta(seconds=1)
 
 # A weekday (0 is Monday) and an hour of the local clock.
-Cell = tuple[int, int]
+WeekdayHour = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Use:
+class UsedTime:
     """Seconds that could be sold, that were, and that were sold outside of the opening hours."""
 
     opened: int = 0
@@ -56,7 +56,7 @@ class Use:
         """Of the opening hours, 0 to 1; None where there were none."""
         return self.sold / self.opened if self.opened else None
 
-    def add(self, other: "Use") -> None:
+    def add(self, other: "UsedTime") -> None:
         self.opened += other.opened
         self.sold += other.sold
         self.outside += other.outside
@@ -64,38 +64,38 @@ class Use:
 
 
 @dataclass(frozen=True, slots=True)
-class RoomUse:
+class RoomUtilization:
     room: int
     name: str
     center: int
-    use: Use
+    use: UsedTime
 
 
 @dataclass(frozen=True, slots=True)
-class Utilization:
+class UtilizationData:
     """A report; centers and rooms both add up to the total, and so do the cells."""
 
-    total: Use
-    centers: dict[int, Use]
-    rooms: list[RoomUse]
-    cells: dict[Cell, Use]
+    total: UsedTime
+    centers: dict[int, UsedTime]
+    rooms: list[RoomUtilization]
+    cells: dict[WeekdayHour, UsedTime]
     names: dict[int, str]
 
-    def by_weekday(self) -> dict[int, Use]:
+    def by_weekday(self) -> dict[int, UsedTime]:
         return self._folded(0)
 
-    def by_hour(self) -> dict[int, Use]:
+    def by_hour(self) -> dict[int, UsedTime]:
         return self._folded(1)
 
-    def _folded(self, part: int) -> dict[int, Use]:
-        sums: dict[int, Use] = defaultdict(Use)
+    def _folded(self, part: int) -> dict[int, UsedTime]:
+        sums: dict[int, UsedTime] = defaultdict(UsedTime)
         for cell, use in self.cells.items():
             sums[cell[part]].add(use)
         return dict(sorted(sums.items()))
 
 
 @dataclass(frozen=True, slots=True)
-class Week:
+class WeeklyHours:
     """Opening hours on the clock of a place: many centers share one."""
 
     time_zone_id: str
@@ -103,17 +103,17 @@ class Week:
 
 
 @dataclass(slots=True)
-class Opened:
+class OpenTime:
     """When rooms of one week, and with the same closures, could be sold."""
 
     zone: ZoneInfo
     spans: list[Span]
-    cells: Counter[Cell] = field(default_factory=Counter)
+    cells: Counter[WeekdayHour] = field(default_factory=Counter)
     seconds: int = 0
 
     def __post_init__(self) -> None:
         for span in self.spans:
-            self.cells.update(by_cell(span, self.zone))
+            self.cells.update(split_by_weekday_hour(span, self.zone))
         self.seconds = self.cells.total()
 
     def within(self, span: Span) -> Iterator[Span]:
@@ -132,20 +132,20 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
-class _Hours:
+class _OpeningHours:
     weekday: int
     opens: dt.time
     closes: dt.time
 
 
-def opened_in(period: Period, week: Week) -> list[Span]:
+def get_open_spans_in(period: ReportPeriod, week: WeeklyHours) -> list[Span]:
     """When a place is open in the period, in order; stretches that meet at midnight stay two."""
-    zone = places.time_zone(week.time_zone_id)
-    stretches = [_Hours(*each) for each in week.hours]
-    return [span for day in period.days() for span in opened_on(day, stretches, zone)]
+    zone = places.get_time_zone(week.time_zone_id)
+    stretches = [_OpeningHours(*each) for each in week.hours]
+    return [span for day in period.days() for span in get_open_spans(day, stretches, zone)]
 
 
-def without(spans: Sequence[Span], closed: Iterable[Span]) -> list[Span]:
+def subtract_spans(spans: Sequence[Span], closed: Iterable[Span]) -> list[Span]:
     """The spans less all that is closed."""
     left = list(spans)
     for closure in closed:
@@ -162,9 +162,9 @@ def without(spans: Sequence[Span], closed: Iterable[Span]) -> list[Span]:
     return left
 
 
-def by_cell(span: Span, zone: ZoneInfo) -> Counter[Cell]:
+def split_by_weekday_hour(span: Span, zone: ZoneInfo) -> Counter[WeekdayHour]:
     """The seconds of a span by the weekday and the hour that the clock of the place shows."""
-    cells: Counter[Cell] = Counter()
+    cells: Counter[WeekdayHour] = Counter()
     at = span.start
     while at < span.end:
         local = at.astimezone(zone)
@@ -179,7 +179,7 @@ def by_cell(span: Span, zone: ZoneInfo) -> Counter[Cell]:
 # --- Asked ---------------------------------------------------------------------------------------
 
 
-def report(selection: Selection) -> Utilization:
+def measure_utilization(selection: ReportSelection) -> UtilizationData:
     """The utilization of the selection, in five questions. Raises TooMuch."""
     rooms = _rooms(selection)
     centers = _centers(selection)
@@ -187,108 +187,108 @@ def report(selection: Selection) -> Utilization:
     closures = _closures(selection.period, centers)
     bookings = _bookings(selection)
     booked = {room for room, _, _ in bookings}
-    calendar = _Calendar(selection.period, weeks, closures)
+    calendar = _OpenTimeCache(selection.period, weeks, closures)
 
-    total = Use()
-    by_center: dict[int, Use] = {}
-    cells: dict[Cell, Use] = defaultdict(Use)
-    uses: dict[int, Use] = {}
+    total = UsedTime()
+    by_center: dict[int, UsedTime] = {}
+    cells: dict[WeekdayHour, UsedTime] = defaultdict(UsedTime)
+    uses: dict[int, UsedTime] = {}
     kinds: dict[int, tuple[Any, ...]] = {}
     counted: Counter[tuple[Any, ...]] = Counter()
     for pk, _, center, is_active in rooms:
         if is_active or pk in booked:
             kinds[pk] = kind = calendar.kind(pk, center)
             counted[kind] += 1
-            uses[pk] = Use(opened=calendar.opened(kind).seconds)
+            uses[pk] = UsedTime(opened=calendar.opened(kind).seconds)
     for kind, number in counted.items():
         for cell, seconds in calendar.opened(kind).cells.items():
             cells[cell].opened += seconds * number
     alike: Counter[tuple[Any, ...]] = Counter(
         (room, *span, kinds[room]) for room, *span in bookings if room in kinds
     )
-    seen: dict[tuple[Any, ...], tuple[Counter[Cell], int]] = {}
+    seen: dict[tuple[Any, ...], tuple[Counter[WeekdayHour], int]] = {}
     for (room, start, end, kind), number in alike.items():
         if (kind, start, end) not in seen:
             seen[kind, start, end] = calendar.sold(kind, Span(start, end))
         sold, outside = seen[kind, start, end]
         if not sold and not outside:
             continue
-        uses[room].add(Use(0, sold.total() * number, outside * number, number))
+        uses[room].add(UsedTime(0, sold.total() * number, outside * number, number))
         for cell, seconds in sold.items():
             cells[cell].sold += seconds * number
     rows = []
     for pk, name, center, _ in rooms:
         if pk in uses:
-            rows.append(RoomUse(pk, name, center, uses[pk]))
-            by_center.setdefault(center, Use()).add(uses[pk])
+            rows.append(RoomUtilization(pk, name, center, uses[pk]))
+            by_center.setdefault(center, UsedTime()).add(uses[pk])
             total.add(uses[pk])
     names = {pk: name for pk, (name, _) in centers.items() if pk in by_center}
-    return Utilization(total, by_center, rows, dict(cells), names)
+    return UtilizationData(total, by_center, rows, dict(cells), names)
 
 
-class _Calendar:
+class _OpenTimeCache:
     """When each room could be sold; worked out once for all rooms alike."""
 
     def __init__(
         self,
-        period: Period,
-        weeks: dict[int, Week],
+        period: ReportPeriod,
+        weeks: dict[int, WeeklyHours],
         closures: dict[tuple[int, int | None], list[Span]],
     ) -> None:
         self.period = period
         self.weeks = weeks
         self.closures = closures
-        self._opened: dict[tuple[Any, ...], Opened] = {}
+        self._opened: dict[tuple[Any, ...], OpenTime] = {}
 
     def kind(self, room: int, center: int) -> tuple[Any, ...]:
         """What rooms that can be sold at the very same times have in common."""
         closed = [*self.closures.get((center, None), ()), *self.closures.get((center, room), ())]
         return (self.weeks[center], tuple(sorted(closed)))
 
-    def opened(self, kind: tuple[Any, ...]) -> Opened:
+    def opened(self, kind: tuple[Any, ...]) -> OpenTime:
         if kind not in self._opened:
             week, closed = kind
-            spans = without(opened_in(self.period, week), closed)
-            self._opened[kind] = Opened(places.time_zone(week.time_zone_id), spans)
+            spans = subtract_spans(get_open_spans_in(self.period, week), closed)
+            self._opened[kind] = OpenTime(places.get_time_zone(week.time_zone_id), spans)
         return self._opened[kind]
 
-    def sold(self, kind: tuple[Any, ...], span: Span) -> tuple[Counter[Cell], int]:
+    def sold(self, kind: tuple[Any, ...], span: Span) -> tuple[Counter[WeekdayHour], int]:
         """Of a booking: its seconds within the hours, by cell, and those outside of them."""
         whole = self.period.span(kind[0].time_zone_id)
         if not span.overlaps(whole):
             return Counter(), 0
         inside = Span(max(span.start, whole.start), min(span.end, whole.end))
-        opened, sold = self.opened(kind), Counter[Cell]()
+        opened, sold = self.opened(kind), Counter[WeekdayHour]()
         for part in opened.within(inside):
-            sold.update(by_cell(part, opened.zone))
+            sold.update(split_by_weekday_hour(part, opened.zone))
         return sold, inside.duration // SECOND - sold.total()
 
 
-def _rooms(selection: Selection) -> list[tuple[int, str, int, bool]]:
+def _rooms(selection: ReportSelection) -> list[tuple[int, str, int, bool]]:
     rows = MeetingRoom.objects.filter(selection.of_rooms("")).order_by("center__name", "name", "pk")
     columns = ("pk", "name", "center_id", "is_active", "center__is_active")
-    advice = f"These are more than {MOST_ROOMS:,} rooms. Choose some centers."
-    found = at_most(MOST_ROOMS, rows.values_list(*columns), advice)
+    advice = f"These are more than {MAX_ROOMS:,} rooms. Choose some centers."
+    found = fetch_at_most(MAX_ROOMS, rows.values_list(*columns), advice)
     return [(pk, name, center, room and its) for pk, name, center, room, its in found]
 
 
-def _centers(selection: Selection) -> dict[int, tuple[str, str]]:
+def _centers(selection: ReportSelection) -> dict[int, tuple[str, str]]:
     """Of each center with rooms its name and time zone; as many as there are rooms at most."""
     rows = Center.objects.filter(selection.of_centers("pk"), rooms__isnull=False).distinct()
     return {pk: (name, zone) for pk, name, zone in rows.values_list("pk", "name", "time_zone_id")}
 
 
-def _weeks(centers: dict[int, tuple[str, str]]) -> dict[int, Week]:
+def _weeks(centers: dict[int, tuple[str, str]]) -> dict[int, WeeklyHours]:
     hours: dict[int, set[tuple[int, dt.time, dt.time]]] = defaultdict(set)
     rows = OpeningHours.objects.filter(center__in=centers).order_by()
     columns = ("center_id", "weekday", "opens", "closes")
     for center, weekday, opens, closes in rows.values_list(*columns):
         hours[center].add((weekday, opens, closes))
-    return {pk: Week(zone, frozenset(hours[pk])) for pk, (_, zone) in centers.items()}
+    return {pk: WeeklyHours(zone, frozenset(hours[pk])) for pk, (_, zone) in centers.items()}
 
 
 def _closures(
-    period: Period, centers: dict[int, tuple[str, str]]
+    period: ReportPeriod, centers: dict[int, tuple[str, str]]
 ) -> dict[tuple[int, int | None], list[Span]]:
     held = period.anywhere()
     rows = Closure.objects.filter(
@@ -301,16 +301,16 @@ def _closures(
     return closures
 
 
-def _bookings(selection: Selection) -> list[tuple[int, dt.datetime, dt.datetime]]:
+def _bookings(selection: ReportSelection) -> list[tuple[int, dt.datetime, dt.datetime]]:
     held = selection.period.anywhere()
     rows = Reservation.objects.filter(
         selection.of_rooms("room__"),
         # The index knows when they start only; none is longer.
-        Q(start__gte=held.start - LONGEST, start__lt=held.end, end__gt=held.start),
-        status__in=sorted(EARNING),
+        Q(start__gte=held.start - MAX_SPAN, start__lt=held.end, end__gt=held.start),
+        status__in=sorted(REVENUE_STATUSES),
     )
-    return at_most(
-        MOST_BOOKINGS,
+    return fetch_at_most(
+        MAX_BOOKINGS,
         rows.order_by().values_list("room_id", "start", "end"),
-        f"These are more than {MOST_BOOKINGS:,} reservations. Choose fewer days, or some centers.",
+        f"These are more than {MAX_BOOKINGS:,} reservations. Choose fewer days, or some centers.",
     )

@@ -10,19 +10,19 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from itertools import pairwise
 
-from centers.span import Span, midnight
+from centers.span import Span, get_local_midnight
 from roombook import dates
 
-HOURS_OF_A_DAY = 24
+HOURS_PER_DAY = 24
 # No clock is off by anything finer since 1972.
 QUARTER = timedelta(minutes=15)
 HOUR = timedelta(hours=1)
 # Shown of a day on which nothing says which hours matter.
-USUAL_HOURS = (8, 18)
+DEFAULT_HOURS = (8, 18)
 
 
 @dataclass(frozen=True, slots=True)
-class Box:
+class TimelineBox:
     """Where a span lies, in percent of the axis; whether it begins before it or goes on after."""
 
     left: float
@@ -32,7 +32,7 @@ class Box:
 
 
 @dataclass(frozen=True, slots=True)
-class Tick:
+class TimelineTick:
     """An hour of the clock. `which` tells two of the same name apart, and is empty elsewhere."""
 
     at: datetime
@@ -42,29 +42,36 @@ class Tick:
 
 
 @dataclass(frozen=True, slots=True)
-class Axis:
+class TimelineAxis:
     """Some hours of one day at a place."""
 
     day: date
     zone: tzinfo
     span: Span
 
-    def box(self, span: Span) -> Box | None:
+    def box(self, span: Span) -> TimelineBox | None:
         """The part of a span that lies on the axis, None where no part of it does."""
         if not self.span.overlaps(span):
             return None
         left, right = self.left_of(span.start), self.left_of(span.end)
-        return Box(left, right - left, span.start < self.span.start, span.end > self.span.end)
+        return TimelineBox(
+            left, right - left, span.start < self.span.start, span.end > self.span.end
+        )
 
     def left_of(self, moment: datetime) -> float:
         """Percent of the axis that a moment lies from its left end, or the end that it is past."""
         passed = (moment - self.span.start) / self.span.duration
         return 100 * min(max(passed, 0.0), 1.0)
 
-    def ticks(self) -> list[Tick]:
+    def ticks(self) -> list[TimelineTick]:
         """The full hours of the clock, in the order in which they come."""
         return [
-            Tick(at, self.left_of(at), f"{at.astimezone(self.zone):%H:%M}", which_of(at, self.zone))
+            TimelineTick(
+                at,
+                self.left_of(at),
+                f"{at.astimezone(self.zone):%H:%M}",
+                get_ambiguous_zone_name(at, self.zone),
+            )
             for at in _full_hours(self.span, self.zone)
         ]
 
@@ -84,25 +91,27 @@ def _full_hours(span: Span, zone: tzinfo) -> tuple[datetime, ...]:
     return tuple(at for at in moments if at < span.end and not at.astimezone(zone).minute)
 
 
-def axis_of(day: date, zone: tzinfo, hours: tuple[int, int] = (0, HOURS_OF_A_DAY)) -> Axis | None:
+def build_axis(
+    day: date, zone: tzinfo, hours: tuple[int, int] = (0, HOURS_PER_DAY)
+) -> TimelineAxis | None:
     """From one hour of a day's clock to another; None for a day that the place leaves out."""
     first, last = hours
-    start, end = _hour(day, first, zone), _hour(day, last, zone)
-    return Axis(day, zone, Span(start, end)) if start < end else None
+    start, end = _hour_at(day, first, zone), _hour_at(day, last, zone)
+    return TimelineAxis(day, zone, Span(start, end)) if start < end else None
 
 
-def _hour(day: date, hour: int, zone: tzinfo) -> datetime:
-    if hour == HOURS_OF_A_DAY:
-        return midnight(day + timedelta(days=1), zone)
+def _hour_at(day: date, hour: int, zone: tzinfo) -> datetime:
+    if hour == HOURS_PER_DAY:
+        return get_local_midnight(day + timedelta(days=1), zone)
     return datetime.combine(day, time(hour), tzinfo=zone).astimezone(UTC)
 
 
-def hours_shown(day: Span, zone: tzinfo, spans: Iterable[Span]) -> tuple[int, int]:
+def get_visible_hours(day: Span, zone: tzinfo, spans: Iterable[Span]) -> tuple[int, int]:
     """The fewest hours of a day's clock that show all of the spans' parts of it.
 
     One more on either side, so that it is seen how they begin and end.
     """
-    first, last = HOURS_OF_A_DAY, 0
+    first, last = HOURS_PER_DAY, 0
     for span in spans:
         if not span.overlaps(day):
             continue
@@ -113,8 +122,8 @@ def hours_shown(day: Span, zone: tzinfo, spans: Iterable[Span]) -> tuple[int, in
             hour = moment.astimezone(zone).hour
             first, last = min(first, hour), max(last, hour + 1)
     if first >= last:
-        return USUAL_HOURS
-    return max(0, first - 1), min(HOURS_OF_A_DAY, last + 1)
+        return DEFAULT_HOURS
+    return max(0, first - 1), min(HOURS_PER_DAY, last + 1)
 
 
 def _each_quarter(start: datetime, end: datetime) -> Iterator[datetime]:
@@ -125,7 +134,7 @@ def _each_quarter(start: datetime, end: datetime) -> Iterator[datetime]:
     yield end - timedelta.resolution
 
 
-def gaps(within: Span, taken: Iterable[Span]) -> list[Span]:
+def find_gaps(within: Span, taken: Iterable[Span]) -> list[Span]:
     """What is left of a span, in order."""
     left, start = [], within.start
     for span in sorted(taken):
@@ -137,7 +146,7 @@ def gaps(within: Span, taken: Iterable[Span]) -> list[Span]:
     return left
 
 
-def lanes(spans: Sequence[Span]) -> list[int]:
+def assign_lanes(spans: Sequence[Span]) -> list[int]:
     """The lane of each span, as few as there can be, so that none lies upon another."""
     order = sorted(range(len(spans)), key=lambda index: spans[index])
     ends: list[datetime] = []
@@ -153,7 +162,7 @@ def lanes(spans: Sequence[Span]) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Slot:
+class TimelineSlot:
     """A piece of free time to click on, and the booking that it proposes."""
 
     piece: Span
@@ -161,7 +170,7 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class Steps:
+class SlotRules:
     """How a room's bookings may lie: the grid, the shortest and the usual, in minutes."""
 
     grid: int
@@ -169,7 +178,9 @@ class Steps:
     usual: int = 60
 
 
-def slots(axis: Axis, free: Iterable[Span], steps: Steps) -> Iterator[Slot]:
+def find_slots(
+    axis: TimelineAxis, free: Iterable[Span], steps: SlotRules
+) -> Iterator[TimelineSlot]:
     """Each hour of the free time in which a booking can begin.
 
     None begins or ends in the second showing of an hour that comes twice: a time without an offset
@@ -177,7 +188,7 @@ def slots(axis: Axis, free: Iterable[Span], steps: Steps) -> Iterator[Slot]:
     """
     for whole in free:
         for piece in axis.cut([whole]):
-            start = next_step(piece.start, axis.zone, steps.grid)
+            start = round_up_to_grid(piece.start, axis.zone, steps.grid)
             minutes = max(steps.usual, steps.shortest)
             end = min(start + timedelta(minutes=minutes), whole.end)
             end -= (end - start) % timedelta(minutes=steps.grid)
@@ -185,10 +196,10 @@ def slots(axis: Axis, free: Iterable[Span], steps: Steps) -> Iterator[Slot]:
                 continue
             if any(each.astimezone(axis.zone).fold for each in (start, end)):
                 continue
-            yield Slot(piece, Span(start, end))
+            yield TimelineSlot(piece, Span(start, end))
 
 
-def next_step(moment: datetime, zone: tzinfo, grid_minutes: int) -> datetime:
+def round_up_to_grid(moment: datetime, zone: tzinfo, grid_minutes: int) -> datetime:
     """The first moment, this one or later, at which the grid of the day's clock has a step."""
     local = moment.astimezone(zone)
     since_midnight = timedelta(
@@ -203,27 +214,27 @@ def next_step(moment: datetime, zone: tzinfo, grid_minutes: int) -> datetime:
 # Words
 
 
-def which_of(moment: datetime, zone: tzinfo) -> str:
+def get_ambiguous_zone_name(moment: datetime, zone: tzinfo) -> str:
     """The name of the clock (MDT, MST) at a time that it shows twice; empty at any other."""
     local = moment.astimezone(zone)
     other = local.replace(fold=1 - local.fold)
     return (local.tzname() or "") if other.utcoffset() != local.utcoffset() else ""
 
 
-def clock(moment: datetime, zone: tzinfo) -> str:
+def format_clock_time(moment: datetime, zone: tzinfo) -> str:
     """The time of day, told apart where it comes twice: `09:30`, `01:30 MST`."""
-    return f"{moment.astimezone(zone):%H:%M} {which_of(moment, zone)}".rstrip()
+    return f"{moment.astimezone(zone):%H:%M} {get_ambiguous_zone_name(moment, zone)}".rstrip()
 
 
-def told(span: Span, axis: Axis) -> str:
+def format_span(span: Span, axis: TimelineAxis) -> str:
     """From when to when, with the day where it is another: `22:00 - Thu 2027-03-04 02:00`."""
-    start, end = (_told(moment, axis) for moment in (span.start, span.end))
-    if span.end == midnight(axis.day + timedelta(days=1), axis.zone):
+    start, end = (_format_time(moment, axis) for moment in (span.start, span.end))
+    if span.end == get_local_midnight(axis.day + timedelta(days=1), axis.zone):
         end = "24:00"
     return f"{start} - {end}"
 
 
-def _told(moment: datetime, axis: Axis) -> str:
+def _format_time(moment: datetime, axis: TimelineAxis) -> str:
     local = moment.astimezone(axis.zone)
-    day = "" if local.date() == axis.day else f"{dates.day(local)} "
-    return f"{day}{clock(moment, axis.zone)}"
+    day = "" if local.date() == axis.day else f"{dates.format_day(local)} "
+    return f"{day}{format_clock_time(moment, axis.zone)}"

@@ -17,19 +17,22 @@ from django.utils import timezone
 from accounts import roles
 from centers.models import Center, MeetingRoom
 from reservations.admin.timeline import timeline_view
-from reservations.admin.timeline.timeline_view import SIGNS, WORDS, Viewer
-from reservations.booking.drafts import OVERRIDE_HOURS
+from reservations.admin.timeline.timeline_view import STATUS_LABELS, STATUS_SIGNS, TimelineViewer
+from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from roombook import dates
-from roombook.backoffice.model_admin import INPUT_CLASSES, DateInput, SearchBox
-from roombook.ids import number
+from roombook.backoffice.model_admin import INPUT_CLASSES, AutocompleteWidget, NativeDateInput
+from roombook.ids import parse_id
 
-SEEN_BY = ("reservations.view_reservation", "reservations.change_reservation")
+VIEW_PERMISSIONS = ("reservations.view_reservation", "reservations.change_reservation")
 ADD = "reservations.add_reservation"
 # Nearer to the ends of the calendar, a week or a time zone falls off it.
 YEARS = range(2000, 2101)
 DAY, WEEK = dt.timedelta(days=1), dt.timedelta(days=7)
 
-LEGEND = [(status.value, SIGNS[status], WORDS.get(status, status.label)) for status in SIGNS]
+LEGEND = [
+    (status.value, STATUS_SIGNS[status], STATUS_LABELS.get(status, status.label))
+    for status in STATUS_SIGNS
+]
 
 
 class TimelinePages:
@@ -54,16 +57,16 @@ class TimelinePages:
         today = now.astimezone(center.zone).date()
         day = self._day(request, today)
         whole_day = request.GET.get("hours") == "all"
-        shown = timeline_view.of_day(
-            center, day, viewer=_viewer(request, center), whole_day=whole_day, now=now
+        shown = timeline_view.build_day_timeline(
+            center, day, viewer=_get_viewer(request, center), whole_day=whole_day, now=now
         )
         place = {"center": center.pk, **({"hours": "all"} if whole_day else {})}
-        form = CenterAndDay(self.site, _centers(request), center, day)
+        form = CenterDayForm(self.site, _get_visible_centers(request), center, day)
         return self._page(
             request,
             "office/timeline.html",
             {
-                "title": f"{center.name}, {dates.day(day)}",
+                "title": f"{center.name}, {dates.format_day(day)}",
                 "center": center,
                 "board": shown,
                 "form": form,
@@ -73,19 +76,21 @@ class TimelinePages:
                 if shown
                 else "This day does not exist at this place: its clock left it out.",
                 "steps": [
-                    ("Previous day", "chevron_left", _address(place, day - DAY)),
-                    ("Today", "", _address(place, today)),
-                    ("Next day", "chevron_right", _address(place, day + DAY)),
+                    ("Previous day", "chevron_left", _build_url(place, day - DAY)),
+                    ("Today", "", _build_url(place, today)),
+                    ("Next day", "chevron_right", _build_url(place, day + DAY)),
                 ],
                 "whole_day": whole_day,
-                "other_hours": _address(_other_hours(place), day),
+                "other_hours": _build_url(_toggle_hours(place), day),
             },
         )
 
     def week(self, request: HttpRequest) -> HttpResponse:
         """A room on the days of a week, from Monday on."""
-        pk = number(request.GET.get("room"))
-        theirs = MeetingRoom.objects.filter(roles.scope(request.user, SEEN_BY, "center"))
+        pk = parse_id(request.GET.get("room"))
+        theirs = MeetingRoom.objects.filter(
+            roles.get_center_filter(request.user, VIEW_PERMISSIONS, "center")
+        )
         room = (
             theirs.select_related("center")
             .prefetch_related("center__opening_hours")
@@ -101,40 +106,40 @@ class TimelinePages:
         monday = day - dt.timedelta(days=day.weekday())
         sunday = monday + 6 * DAY
         whole_day = request.GET.get("hours") == "all"
-        shown = timeline_view.of_week(
-            room, monday, viewer=_viewer(request, center), whole_day=whole_day, now=now
+        shown = timeline_view.build_week_timeline(
+            room, monday, viewer=_get_viewer(request, center), whole_day=whole_day, now=now
         )
         place = {"room": room.pk, **({"hours": "all"} if whole_day else {})}
-        form = RoomAndDay(center.rooms.order_by("name", "pk"), room, day)
+        form = RoomWeekForm(center.rooms.order_by("name", "pk"), room, day)
         return self._page(
             request,
             "office/timeline.html",
             {
-                "title": f"{room.name}, {dates.day(monday)} - {dates.day(sunday)}",
+                "title": f"{room.name}, {dates.format_day(monday)} - {dates.format_day(sunday)}",
                 "center": center,
                 "board": shown,
                 "form": form,
                 "media": form.media,
                 "heading": "Day",
-                "back": _address({"center": center.pk}, day),
+                "back": _build_url({"center": center.pk}, day),
                 "steps": [
-                    ("Previous week", "chevron_left", _address(place, day - WEEK)),
-                    ("This week", "", _address(place, today)),
-                    ("Next week", "chevron_right", _address(place, day + WEEK)),
+                    ("Previous week", "chevron_left", _build_url(place, day - WEEK)),
+                    ("This week", "", _build_url(place, today)),
+                    ("Next week", "chevron_right", _build_url(place, day + WEEK)),
                 ],
                 "whole_day": whole_day,
-                "other_hours": _address(_other_hours(place), day),
+                "other_hours": _build_url(_toggle_hours(place), day),
             },
         )
 
     def _center(self, request: HttpRequest) -> Center | None:
-        if not any(roles.may(request.user, each) for each in SEEN_BY):
+        if not any(roles.has_permission(request.user, each) for each in VIEW_PERMISSIONS):
             raise PermissionDenied
-        theirs = _centers(request).prefetch_related("opening_hours", "rooms")
+        theirs = _get_visible_centers(request).prefetch_related("opening_hours", "rooms")
         asked = request.GET.get("center")
         if not asked:
             return theirs.order_by("rank", "name_folded", "pk").first()
-        center = theirs.filter(pk=number(asked) or 0).first()
+        center = theirs.filter(pk=parse_id(asked) or 0).first()
         if center is None:
             raise Http404("There is no such center among yours.")
         return center
@@ -166,11 +171,11 @@ class TimelinePages:
         )
 
 
-class CenterAndDay(forms.Form):
+class CenterDayForm(forms.Form):
     """Where and when to look; the center is found by typing."""
 
     center = forms.ModelChoiceField(Center.objects.none())
-    date = forms.DateField(widget=DateInput)
+    date = forms.DateField(widget=NativeDateInput)
 
     def __init__(
         self, site: AdminSite, centers: QuerySet[Center], center: Center, day: dt.date
@@ -179,11 +184,11 @@ class CenterAndDay(forms.Form):
         field: Any = self.fields["center"]
         field.queryset = centers
         # Any column that points to a center will do.
-        field.widget = SearchBox(MeetingRoom._meta.get_field("center"), site)
+        field.widget = AutocompleteWidget(MeetingRoom._meta.get_field("center"), site)
         field.widget.choices = field.choices
 
 
-class RoomAndDay(forms.Form):
+class RoomWeekForm(forms.Form):
     """Which room of the center, and when."""
 
     room = forms.ModelChoiceField(
@@ -191,7 +196,7 @@ class RoomAndDay(forms.Form):
         empty_label=None,
         widget=forms.Select({"class": INPUT_CLASSES}),
     )
-    date = forms.DateField(label="Week of", widget=DateInput)
+    date = forms.DateField(label="Week of", widget=NativeDateInput)
 
     def __init__(self, rooms: QuerySet[MeetingRoom], room: MeetingRoom, day: dt.date) -> None:
         super().__init__(initial={"room": room.pk, "date": day}, auto_id="timeline-%s")
@@ -199,23 +204,23 @@ class RoomAndDay(forms.Form):
         field.queryset = rooms
 
 
-def _centers(request: HttpRequest) -> QuerySet[Center]:
-    return Center.objects.filter(roles.scope(request.user, SEEN_BY, ""))
+def _get_visible_centers(request: HttpRequest) -> QuerySet[Center]:
+    return Center.objects.filter(roles.get_center_filter(request.user, VIEW_PERMISSIONS, ""))
 
 
-def _viewer(request: HttpRequest, center: Center) -> Viewer:
-    return Viewer(
-        may_add=roles.may(request.user, ADD, center.pk),
-        may_override_hours=roles.may(request.user, OVERRIDE_HOURS, center.pk),
+def _get_viewer(request: HttpRequest, center: Center) -> TimelineViewer:
+    return TimelineViewer(
+        may_add=roles.has_permission(request.user, ADD, center.pk),
+        may_override_hours=roles.has_permission(request.user, OVERRIDE_OPENING_HOURS, center.pk),
     )
 
 
-def _other_hours(place: dict[str, Any]) -> dict[str, Any]:
+def _toggle_hours(place: dict[str, Any]) -> dict[str, Any]:
     if "hours" in place:
         return {name: value for name, value in place.items() if name != "hours"}
     return {**place, "hours": "all"}
 
 
-def _address(place: dict[str, Any], day: dt.date) -> str:
+def _build_url(place: dict[str, Any], day: dt.date) -> str:
     page = "reservations_room_week" if "room" in place else "reservations_timeline"
     return f"{reverse(f'admin:{page}')}?{urlencode({**place, 'date': day})}"

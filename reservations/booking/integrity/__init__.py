@@ -25,7 +25,7 @@ class Finding:
 CHECKS = (*rooms.CHECKS, *money.CHECKS, *benefits.CHECKS)
 
 
-def findings(*, now: dt.datetime) -> Iterator[Finding]:
+def find_problems(*, now: dt.datetime) -> Iterator[Finding]:
     """Everything that is wrong, check by check."""
     for check in CHECKS:
         for detail in check(now):

@@ -7,7 +7,12 @@ from decimal import Decimal
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Sum, Value
 from django.db.models.functions import Coalesce
 
-from reservations.booking.integrity.common import MONEY, NOISE, about, sum_of
+from reservations.booking.integrity.common import (
+    MONEY_FIELD,
+    ROUNDING_TOLERANCE,
+    approximately,
+    sum_of_related,
+)
 from reservations.models import (
     Allowance,
     AllowanceEntry,
@@ -18,9 +23,9 @@ from reservations.models import (
     PromoRedemption,
     Reservation,
 )
-from reservations.models.status import BOOKED, Status
+from reservations.models.status import BOOKED_STATUSES, Status
 
-USING_BENEFITS = sorted(BOOKED | {Status.PROCESSING})
+USING_BENEFITS = sorted(BOOKED_STATUSES | {Status.PROCESSING})
 
 
 def promo_counters_off_their_ledger(now: dt.datetime) -> Iterator[str]:
@@ -29,9 +34,9 @@ def promo_counters_off_their_ledger(now: dt.datetime) -> Iterator[str]:
     rows = PromoCode.objects.annotate(
         taken=Count("redemptions", filter=is_open),
         given=Coalesce(
-            Sum("redemptions__amount", filter=is_open), Value(Decimal(0)), output_field=MONEY
+            Sum("redemptions__amount", filter=is_open), Value(Decimal(0)), output_field=MONEY_FIELD
         ),
-    ).exclude(taken=F("uses"), given__range=about("spent"))
+    ).exclude(taken=F("uses"), given__range=approximately("spent"))
     for code, uses, spent, taken, given in rows.values_list(
         "code", "uses", "spent", "taken", "given"
     ):
@@ -57,9 +62,11 @@ def promotions_without_use(now: dt.datetime) -> Iterator[str]:
 def promo_uses_off_their_bill(now: dt.datetime) -> Iterator[str]:
     """A promo use that counts another sum than the bill takes off."""
     lines = LineItem.objects.filter(type=LineItemType.PROMOTION)
-    off = sum_of(lines, "total", by="reservation__promo_redemptions")
+    off = sum_of_related(lines, "total", by="reservation__promo_redemptions")
     rows = _open_redemptions().annotate(off=-off)
-    rows = rows.exclude(amount__range=(F("off") - NOISE, F("off") + NOISE))
+    rows = rows.exclude(
+        amount__range=(F("off") - ROUNDING_TOLERANCE, F("off") + ROUNDING_TOLERANCE)
+    )
     for pk, amount, reservation, on_bill in rows.values_list("pk", "amount", "reservation", "off"):
         yield (
             f"promo use {pk} of reservation {reservation} is {amount}, its bill takes {on_bill} off"
@@ -95,8 +102,8 @@ def allowances_overdrawn(now: dt.datetime) -> Iterator[str]:
 
 def allowance_hours_off_their_reservation(now: dt.datetime) -> Iterator[str]:
     """A ledger that holds other hours of a reservation than the reservation uses."""
-    entered = sum_of(AllowanceEntry.objects, "hours", whole=True)
-    planned = sum_of(AllowanceUse.objects, "hours", whole=True)
+    entered = sum_of_related(AllowanceEntry.objects, "hours", whole=True)
+    planned = sum_of_related(AllowanceUse.objects, "hours", whole=True)
     rows = Reservation.objects.annotate(entered=entered, planned=planned)
     wrong = rows.filter(~Q(entered=-F("planned")), status__in=USING_BENEFITS) | rows.filter(
         ~Q(entered=0)

@@ -8,9 +8,14 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Coalesce
 
 from payments.models import Payment, PaymentState, Refund, RefundState
-from reservations.booking.integrity.common import FORGOTTEN, NOISE, about, sum_of
+from reservations.booking.integrity.common import (
+    OVERDUE_AFTER,
+    ROUNDING_TOLERANCE,
+    approximately,
+    sum_of_related,
+)
 from reservations.models import LineItem, Reservation
-from reservations.models.status import BOOKED, Status
+from reservations.models.status import BOOKED_STATUSES, Status
 
 CLOSED = frozenset({PaymentState.DECLINED, PaymentState.VOIDED, PaymentState.REFUNDED})
 STARTED = frozenset({PaymentState.STARTED})
@@ -27,7 +32,7 @@ ALLOWED: dict[Status, tuple[frozenset[PaymentState], frozenset[PaymentState]]] =
     Status.CONFIRMED: (CLOSED | CAPTURED, AUTHORIZED),
     Status.COMPLETED: (CLOSED | CAPTURED, AUTHORIZED),
     Status.NO_SHOW: (CLOSED | CAPTURED, AUTHORIZED),
-    # What was taken may rightly be kept: its fee. See `promises_unmet`.
+    # What was taken may rightly be kept: its fee. See `unmet_refund_promises`.
     Status.CANCELLED: (CLOSED | CAPTURED, AUTHORIZED),
     Status.DECLINED: (CLOSED, AUTHORIZED | CAPTURED),
     Status.EXPIRED: (CLOSED, AUTHORIZED | CAPTURED),
@@ -37,39 +42,41 @@ ALLOWED: dict[Status, tuple[frozenset[PaymentState], frozenset[PaymentState]]] =
 # --- What reconcile_payments asks too ------------------------------------------------------------
 
 
-def not_refused() -> QuerySet[Refund]:
+def effective_refunds() -> QuerySet[Refund]:
     """Refunds that were paid, by whatever way, or are about to be."""
     return Refund.objects.exclude(state=RefundState.REFUSED)
 
 
-def given_back() -> Coalesce:
+def refunded_amount() -> Coalesce:
     """What of a payment went back or is about to."""
-    return sum_of(not_refused(), "amount", by="payment")
+    return sum_of_related(effective_refunds(), "amount", by="payment")
 
 
-def promises_unmet() -> QuerySet[Reservation]:
+def unmet_refund_promises() -> QuerySet[Reservation]:
     """Cancelled reservations whose customers were told of more money than comes back.
 
     What came back before the cancelling was no part of the promise; but where nothing is left to
     pay back, no more can be asked for.
     """
-    since = not_refused().filter(created_at__gte=F("payment__reservation__cancelled_at"))
+    since = effective_refunds().filter(created_at__gte=F("payment__reservation__cancelled_at"))
     mine = "payment__reservation"
     rows = Reservation.objects.filter(status=Status.CANCELLED, refund_promised__gt=0).annotate(
-        given_since=sum_of(since, "amount", by=mine),
-        given=sum_of(not_refused(), "amount", by=mine),
-        taken=sum_of(Payment.objects.filter(captured_at__isnull=False), "amount"),
+        given_since=sum_of_related(since, "amount", by=mine),
+        given=sum_of_related(effective_refunds(), "amount", by=mine),
+        taken=sum_of_related(Payment.objects.filter(captured_at__isnull=False), "amount"),
     )
-    all_is_back = Q(taken__gt=0, given__gte=F("taken") - NOISE)
-    return rows.filter(given_since__lt=F("refund_promised") - NOISE).exclude(all_is_back)
+    all_is_back = Q(taken__gt=0, given__gte=F("taken") - ROUNDING_TOLERANCE)
+    return rows.filter(given_since__lt=F("refund_promised") - ROUNDING_TOLERANCE).exclude(
+        all_is_back
+    )
 
 
-def reductions_unmet() -> QuerySet[Any]:
+def unmet_reductions() -> QuerySet[Any]:
     """Bookings that became cheaper once they were paid, and of whose money less than that goes
     back: the gateway refused."""
-    given = sum_of(not_refused(), "amount", by="payment__reservation")
+    given = sum_of_related(effective_refunds(), "amount", by="payment__reservation")
     rows = Reservation.objects.filter(reduced_by__gt=0).annotate(given=given)
-    return rows.filter(given__lt=F("reduced_by") - NOISE)
+    return rows.filter(given__lt=F("reduced_by") - ROUNDING_TOLERANCE)
 
 
 # --- Checks --------------------------------------------------------------------------------------
@@ -77,8 +84,8 @@ def reductions_unmet() -> QuerySet[Any]:
 
 def totals_that_are_not_their_lines(now: dt.datetime) -> Iterator[str]:
     """A total that is not the sum of its line items."""
-    rows = Reservation.objects.annotate(lines=sum_of(LineItem.objects, "total"))
-    rows = rows.exclude(lines__range=about("total_cost"))
+    rows = Reservation.objects.annotate(lines=sum_of_related(LineItem.objects, "total"))
+    rows = rows.exclude(lines__range=approximately("total_cost"))
     for pk, total, lines in rows.values_list("pk", "total_cost", "lines"):
         yield f"reservation {pk}: its total is {total}, its lines add up to {lines}"
 
@@ -90,8 +97,8 @@ def payments_off_their_reservation(now: dt.datetime) -> Iterator[str]:
         allowed = Q(state__in=sorted(stays)) | Q(_lately(now), state__in=sorted(passes))
         wrong |= Q(reservation__status=status) & ~allowed
     # The refund that is to pay all of it back has a check of its own.
-    is_going_back = Q(state=PaymentState.CAPTURED, given__gte=F("amount") - NOISE)
-    rows = Payment.objects.filter(wrong).annotate(given=given_back()).exclude(is_going_back)
+    is_going_back = Q(state=PaymentState.CAPTURED, given__gte=F("amount") - ROUNDING_TOLERANCE)
+    rows = Payment.objects.filter(wrong).annotate(given=refunded_amount()).exclude(is_going_back)
     columns = ("pk", "state", "reservation", "reservation__status")
     for pk, state, reservation, status in rows.values_list(*columns):
         yield f"payment {pk} is {state}, and its reservation {reservation} is {status}"
@@ -104,11 +111,14 @@ def bookings_without_payment(now: dt.datetime) -> Iterator[str]:
         Q(state__in=[PaymentState.AUTHORIZED, PaymentState.CAPTURED])
         | Q(state=PaymentState.REFUNDED) & ~Q(reservation__status=Status.PENDING),
         reservation=OuterRef("pk"),
-        amount__range=(OuterRef("charged") - NOISE, OuterRef("charged") + NOISE),
+        amount__range=(
+            OuterRef("charged") - ROUNDING_TOLERANCE,
+            OuterRef("charged") + ROUNDING_TOLERANCE,
+        ),
     )
     # What became cheaper was charged at the old price, and the difference went back.
     rows = Reservation.objects.annotate(charged=F("total_cost") + F("reduced_by")).filter(
-        status__in=sorted(BOOKED), charged__gt=0
+        status__in=sorted(BOOKED_STATUSES), charged__gt=0
     )
     for pk, status in rows.exclude(Exists(paid)).values_list("pk", "status"):
         yield f"reservation {pk} is {status} without a payment of its total"
@@ -124,49 +134,53 @@ def payments_in_another_currency(now: dt.datetime) -> Iterator[str]:
 
 def payments_forgotten(now: dt.datetime) -> Iterator[str]:
     """A payment in doubt that nobody has settled: reconcile_payments does not run."""
-    rows = Payment.objects.filter(state=PaymentState.STARTED, lease_until__lt=now - FORGOTTEN)
+    rows = Payment.objects.filter(state=PaymentState.STARTED, lease_until__lt=now - OVERDUE_AFTER)
     for pk, reservation in rows.values_list("pk", "reservation"):
         yield f"payment {pk} of reservation {reservation} is in doubt for over an hour"
 
 
 def refunds_above_their_payment(now: dt.datetime) -> Iterator[str]:
     """More money given back than was taken."""
-    rows = Payment.objects.all().annotate(given=given_back()).filter(given__gt=F("amount") + NOISE)
+    rows = (
+        Payment.objects.all()
+        .annotate(given=refunded_amount())
+        .filter(given__gt=F("amount") + ROUNDING_TOLERANCE)
+    )
     for pk, amount, given in rows.values_list("pk", "amount", "given"):
         yield f"payment {pk} of {amount} has refunds of {given}"
 
 
 def refunded_without_refunds(now: dt.datetime) -> Iterator[str]:
     """A payment that is said to be paid back, without refunds that say so."""
-    rows = Payment.objects.filter(state=PaymentState.REFUNDED).annotate(given=given_back())
-    rows = rows.filter(given__lt=F("amount") - NOISE)
+    rows = Payment.objects.filter(state=PaymentState.REFUNDED).annotate(given=refunded_amount())
+    rows = rows.filter(given__lt=F("amount") - ROUNDING_TOLERANCE)
     for pk, amount, given in rows.values_list("pk", "amount", "given"):
         yield f"payment {pk} of {amount} is refunded, its refunds add up to {given}"
 
 
 def refunds_forgotten(now: dt.datetime) -> Iterator[str]:
     """A refund that was owed and has not been paid: reconcile_payments does not run."""
-    rows = Refund.objects.filter(state=RefundState.STARTED, created_at__lt=now - FORGOTTEN)
+    rows = Refund.objects.filter(state=RefundState.STARTED, created_at__lt=now - OVERDUE_AFTER)
     for pk, payment in rows.values_list("pk", "payment"):
         yield f"refund {pk} of payment {payment} is owed for over an hour"
 
 
 def refunds_off_their_promise(now: dt.datetime) -> Iterator[str]:
     """A customer who was told of a refund that was refused, or never written down."""
-    for pk, promised in promises_unmet().values_list("pk", "refund_promised"):
+    for pk, promised in unmet_refund_promises().values_list("pk", "refund_promised"):
         yield f"reservation {pk} is Cancelled: {promised} was promised back, less comes back"
 
 
 def reductions_off_their_refunds(now: dt.datetime) -> Iterator[str]:
     """A booking that became cheaper, and a refund of the difference that was refused."""
-    rows = reductions_unmet().values_list("pk", "reduced_by", "given")
+    rows = unmet_reductions().values_list("pk", "reduced_by", "given")
     for pk, reduced_by, given in rows:
         yield f"reservation {pk} became cheaper by {reduced_by}, and {given} goes back"
 
 
 def _lately(now: dt.datetime) -> Q:
     """Payments of which the last that we know to have happened is not long ago."""
-    since = now - FORGOTTEN
+    since = now - OVERDUE_AFTER
     return (
         Q(authorized_at__gt=since)
         | Q(captured_at__gt=since)

@@ -7,9 +7,9 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Q, Subquery
 
 from payments.models import Payment, PaymentState
-from reservations.booking.integrity.common import FORGOTTEN
+from reservations.booking.integrity.common import OVERDUE_AFTER
 from reservations.models import Reservation
-from reservations.models.status import HOLDING, Status
+from reservations.models.status import HOLDING_STATUSES, Status
 
 
 def overlapping_holders(now: dt.datetime) -> Iterator[str]:
@@ -38,7 +38,7 @@ def processing_without_payment(now: dt.datetime) -> Iterator[str]:
 
 def holds_off_their_status(now: dt.datetime) -> Iterator[str]:
     """A booking that does not hold its room, or a room held by what is none."""
-    holding = Q(status__in=sorted(HOLDING))
+    holding = Q(status__in=sorted(HOLDING_STATUSES))
     wrong = Q(holding, holds_slot=False) | Q(~holding & ~Q(status=Status.NEW), holds_slot=True)
     rows = Reservation.objects.filter(wrong)
     for pk, status, holds in rows.values_list("pk", "status", "holds_slot"):
@@ -47,7 +47,7 @@ def holds_off_their_status(now: dt.datetime) -> Iterator[str]:
 
 def drafts_held_too_long(now: dt.datetime) -> Iterator[str]:
     """A draft that keeps its room for longer than anybody may ask for."""
-    latest = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF) + FORGOTTEN
+    latest = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF) + OVERDUE_AFTER
     rows = Reservation.objects.filter(status=Status.NEW, hold_until__gt=latest)
     for pk, until in rows.values_list("pk", "hold_until"):
         yield f"reservation {pk} is New and held until {until:%Y-%m-%d %H:%M} UTC"

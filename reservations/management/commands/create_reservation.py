@@ -9,14 +9,14 @@ from accounts.models import User
 from centers.models import MeetingRoom
 from reservations import availability
 from reservations.booking import drafts
-from reservations.booking.span import span_at
+from reservations.booking.span import resolve_span
 from reservations.management.shell import (
-    account_of,
     add_booking_arguments,
-    bill,
-    refusals_as_command_errors,
-    room_numbered,
-    whole_number,
+    domain_errors_as_command_errors,
+    get_account,
+    get_room,
+    parse_id,
+    render_bill,
 )
 from reservations.notifications import confirmation
 from roombook.errors import SlotUnavailable
@@ -32,7 +32,7 @@ class Command(BaseCommand):
         parser.add_argument("--user", required=True, metavar="EMAIL", help="The customer.")
         add_booking_arguments(parser, required=True)
         parser.add_argument(
-            "--attendees", type=whole_number, metavar="N", help="How many come. Default: 1."
+            "--attendees", type=parse_id, metavar="N", help="How many come. Default: 1."
         )
         parser.add_argument("--staff", metavar="EMAIL", help="The member of staff who makes it.")
 
@@ -48,10 +48,10 @@ class Command(BaseCommand):
         staff: str | None,
         **options: Any,
     ) -> None:
-        customer = account_of(user)
+        customer = get_account(user)
         created_by = self._staff(staff)
-        found, now = room_numbered(room), timezone.now()
-        with refusals_as_command_errors():
+        found, now = get_room(room), timezone.now()
+        with domain_errors_as_command_errors():
             try:
                 reservation = drafts.create_draft(
                     customer,
@@ -68,18 +68,18 @@ class Command(BaseCommand):
         hold = reservation.hold_until
         assert hold is not None  # a draft is made with its hold
         self.stdout.write(f"Reservation {reservation.pk} for {customer.email}: ", ending="")
-        self.stdout.write(confirmation.what(reservation))
+        self.stdout.write(confirmation.describe_booking(reservation))
         self.stdout.write(
             f"It is {reservation.status} and holds the room until"
             f" {hold.astimezone(found.center.zone):%Y-%m-%d %H:%M} (the center's time)."
         )
         lines = reservation.line_items.order_by("position")
-        self.stdout.write("\n".join(bill(lines, reservation.total_cost)))
+        self.stdout.write("\n".join(render_bill(lines, reservation.total_cost)))
 
     def _staff(self, email: str | None) -> User | None:
         if email is None:
             return None
-        staff = account_of(email)
+        staff = get_account(email)
         if not staff.is_staff:
             raise CommandError(f"{staff.email} is not staff.")
         return staff
@@ -94,7 +94,7 @@ class Command(BaseCommand):
         now: dt.datetime,
     ) -> SlotUnavailable:
         """The refusal with every reason, as staff may read them."""
-        span = span_at(room.center, start, end)
-        answer = availability.of(room, span, now=now, for_user=customer)
+        span = resolve_span(room.center, start, end)
+        answer = availability.evaluate(room, span, now=now, for_user=customer)
         details = tuple(f"{each.code}: {each.detail}" for each in answer.reasons)
         return SlotUnavailable(error.message, details=details)

@@ -6,14 +6,14 @@ from django.core.management.base import BaseCommand, CommandError
 from centers import rates
 from centers.models import MeetingRoom
 from centers.span import Span
-from reservations.booking.span import span_at
+from reservations.booking.span import resolve_span
 from reservations.management.shell import (
     add_booking_arguments,
-    bill,
-    prices_of,
-    refusals_as_command_errors,
-    room_numbered,
-    whole_number,
+    describe_rate,
+    domain_errors_as_command_errors,
+    get_room,
+    parse_id,
+    render_bill,
 )
 from reservations.models import LineItemType, Reservation
 from reservations.notifications import confirmation
@@ -34,7 +34,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         add_booking_arguments(parser, required=False)
         parser.add_argument(
-            "--reservation", type=whole_number, metavar="ID", help="In place of room and time."
+            "--reservation", type=parse_id, metavar="ID", help="In place of room and time."
         )
 
     def handle(
@@ -54,14 +54,14 @@ class Command(BaseCommand):
         missing = [f"--{name}" for name in NAMES if options[name] is None]
         if missing:
             raise CommandError(f"Give {', '.join(missing)}, or --reservation.")
-        room = room_numbered(options["room"])
-        with refusals_as_command_errors():
-            span = span_at(room.center, options["start"], options["end"])
-            wanted = extras.chosen(room.center, service)
-            quote = billing.list_price(room, span, wanted)
+        room = get_room(options["room"])
+        with domain_errors_as_command_errors():
+            span = resolve_span(room.center, options["start"], options["end"])
+            wanted = extras.select_services(room.center, service)
+            quote = billing.quote_list_price(room, span, wanted)
         self._say(f"List price of {_what(room, span)}")
         self._explain_room(room, quote.room)
-        self._say(*bill(quote.lines, quote.total))
+        self._say(*render_bill(quote.lines, quote.total))
 
     def _explain_reservation(self, number: int) -> None:
         rows = Reservation.objects.select_related("room__center", "room__rate", "promo_code")
@@ -74,36 +74,36 @@ class Command(BaseCommand):
             f" {_what(room, reservation.span)}"
         )
         try:
-            priced = rates.room_price(room.rate, reservation.span, room.center.zone)
+            priced = rates.price_room(room.rate, reservation.span, room.center.zone)
         except RateNotConfigured as error:
             self._say(f"By today's rates it has no price: {error.message}")
         else:
             self._explain_room(room, priced)
             if priced.total != reservation.room_cost:
                 self._say(
-                    f"By today's rate the room would be {money.display(priced.total)}; the"
-                    f" reservation keeps {money.display(reservation.room_cost)}."
+                    f"By today's rate the room would be {money.format_amount(priced.total)}; the"
+                    f" reservation keeps {money.format_amount(reservation.room_cost)}."
                 )
         self._explain_discounts(reservation)
         lines = reservation.line_items.order_by("position")
-        self._say(*bill(lines, reservation.total_cost))
+        self._say(*render_bill(lines, reservation.total_cost))
         if reservation.is_new:
             self._compare_with_today(reservation)
 
-    def _explain_room(self, room: MeetingRoom, priced: rates.PricedRoom) -> None:
+    def _explain_room(self, room: MeetingRoom, priced: rates.RoomPrice) -> None:
         assert room.rate is not None  # it was priced
-        self._say(f"Rate: {prices_of(room.rate)}")
+        self._say(f"Rate: {describe_rate(room.rate)}")
         if priced.is_flat:
             self._say("A flat rate: the same for any time.")
         for day in priced.days:
-            self._say(f"  {day.day}, {rates.hours_text(day.billable_hours)} billed: {day.reason}")
+            self._say(f"  {day.day}, {rates.format_hours(day.billable_hours)} billed: {day.reason}")
 
     def _explain_discounts(self, reservation: Reservation) -> None:
         for use in reservation.allowance_uses.select_related("allowance").order_by("pk"):
-            share = f"{use.hours} of {rates.number_text(reservation.billable_hours)}"
+            share = f"{use.hours} of {rates.format_quantity(reservation.billable_hours)}"
             self._say(
                 f"Allowance {use.allowance.description}: {share} billable hours,"
-                f" {money.display(-use.discount)} of the room's line."
+                f" {money.format_amount(-use.discount)} of the room's line."
             )
         if reservation.promo_code is not None:
             base = sum(
@@ -111,19 +111,21 @@ class Command(BaseCommand):
             )
             self._say(
                 f"Promo code {reservation.promo_code}: off room, set-up and services less"
-                f" allowances, {money.display(base)}."
+                f" allowances, {money.format_amount(base)}."
             )
 
     def _compare_with_today(self, reservation: Reservation) -> None:
         """A draft is priced again at its next change: say what that would give."""
         try:
-            quote = billing.quote_of(reservation, billing.offers_for(reservation))
+            quote = billing.quote_reservation(
+                reservation, billing.get_applicable_allowances(reservation)
+            )
         except RateNotConfigured as error:
             self._say(f"Priced anew it would be refused: {error.message}")
             return
         if quote.total != reservation.total_cost:
-            self._say(f"Priced anew it would be {money.display(quote.total)}:")
-            self._say(*bill(quote.lines, quote.total))
+            self._say(f"Priced anew it would be {money.format_amount(quote.total)}:")
+            self._say(*render_bill(quote.lines, quote.total))
 
     def _say(self, *lines: str) -> None:
         for line in lines:
@@ -139,4 +141,4 @@ BEFORE_PROMOTION = {
 
 
 def _what(room: MeetingRoom, span: Span) -> str:
-    return confirmation.what(Reservation(room=room, start=span.start, end=span.end))
+    return confirmation.describe_booking(Reservation(room=room, start=span.start, end=span.end))

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from reservations.generate import maker
 from reservations.generate.people import PASSWORD, administrator_of
-from reservations.management.shell import day, whole_number
+from reservations.management.shell import parse_date, parse_id
 
 
 class Command(BaseCommand):
@@ -21,12 +21,12 @@ class Command(BaseCommand):
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("--centers", type=whole_number, default=1000, metavar="N")
-        parser.add_argument("--reservations", type=whole_number, default=10_000, metavar="M")
-        parser.add_argument("--seed", type=whole_number, default=1, metavar="S")
+        parser.add_argument("--centers", type=parse_id, default=1000, metavar="N")
+        parser.add_argument("--reservations", type=parse_id, default=10_000, metavar="M")
+        parser.add_argument("--seed", type=parse_id, default=1, metavar="S")
         parser.add_argument(
             "--today",
-            type=day,
+            type=parse_date,
             metavar="DAY",
             help="What lies before it is past, such as 2027-03-01. Default: today.",
         )

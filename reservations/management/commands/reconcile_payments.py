@@ -11,21 +11,21 @@ from django.utils import timezone
 
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import (
-    IllegalMove,
+    InvalidPaymentTransition,
     Payment,
     PaymentState,
     RefundState,
 )
 from reservations.booking import alerts, checkout
-from reservations.booking.checkout import CAPTURE_OWED, VOID_OWED
-from reservations.management.shell import counted
+from reservations.booking.checkout import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
+from reservations.management.shell import format_count
 
 logger = logging.getLogger(__name__)
 
 NO_ANSWER = "no answer"
 LEFT = "left"
 # So often in a row the gateway is asked in vain.
-SILENCES = 2
+MAX_UNANSWERED = 2
 
 
 class Command(BaseCommand):
@@ -52,17 +52,19 @@ class Command(BaseCommand):
         self.silences = 0  # of the gateway, in a row
         payments = Payment.objects.filter(created_at__lte=now - dt.timedelta(seconds=older_than))
         in_doubt = payments & Payment.objects.in_doubt(now)
-        self._each("in doubt", in_doubt, checkout.settle)
+        self._each("in doubt", in_doubt, checkout.resolve_payment)
         # Asked after the first round: what it could settle only half is among these.
-        owed = payments.authorized().filter(reservation__status__in=CAPTURE_OWED | VOID_OWED)
-        self._each("owed", owed, checkout.settle_dues)
+        owed = payments.authorized().filter(
+            reservation__status__in=CAPTURE_DUE_STATUSES | VOID_DUE_STATUSES
+        )
+        self._each("owed", owed, checkout.fulfil_obligations)
         # Not again where the gateway refused: that is told below.
-        ownerless = alerts.ownerless(payments).exclude(refunds__state=RefundState.REFUSED)
-        self._each("of no booking", ownerless, checkout.settle_dues)
+        ownerless = alerts.get_orphaned(payments).exclude(refunds__state=RefundState.REFUSED)
+        self._each("of no booking", ownerless, checkout.fulfil_obligations)
         unpaid = payments.filter(refunds__state=RefundState.STARTED).distinct()
-        self._each("to pay back", unpaid, checkout.settle_dues)
+        self._each("to pay back", unpaid, checkout.fulfil_obligations)
         self._look_at_what_stays(payments)
-        for payment, what in alerts.lapsing(payments, now=now):
+        for payment, what in alerts.find_expiring_authorizations(payments, now=now):
             self.problems[payment.pk] = f"{_named(payment)}: {what}"
         self._report()
 
@@ -74,7 +76,7 @@ class Command(BaseCommand):
         # Read first: each is settled in its own time, and none of them twice.
         rows = list(payments.select_related("reservation").order_by("pk"))
         for number, payment in enumerate(rows, start=1):
-            if self.silences >= SILENCES:
+            if self.silences >= MAX_UNANSWERED:
                 self.counts[LEFT] += 1
                 self._worry_if_old(payment)
                 continue
@@ -90,7 +92,7 @@ class Command(BaseCommand):
         except GatewayUnavailable:
             self._worry_if_old(payment)
             return NO_ANSWER
-        except (GatewayRefused, IllegalMove) as error:
+        except (GatewayRefused, InvalidPaymentTransition) as error:
             self.problems[payment.pk] = f"{_named(payment)}: {error}"
             return "refused"
         except Exception as error:
@@ -112,19 +114,19 @@ class Command(BaseCommand):
             begun = refunds.values_list("created_at", flat=True).first()
             known = (payment.authorized_at, payment.captured_at, payment.reservation.cancelled_at)
             since = begun or max(filter(None, known), default=payment.created_at)
-        if timezone.now() - since > alerts.PATIENCE:
+        if timezone.now() - since > alerts.GATEWAY_PATIENCE:
             self.problems[payment.pk] = f"{_named(payment)}: the gateway does not answer."
 
     def _look_at_what_stays(self, payments: QuerySet[Payment]) -> None:
         """What no further try mends, whoever met it first: told until a person has seen to it."""
-        for payment, what in alerts.lost(payments):
+        for payment, what in alerts.find_lost_authorizations(payments):
             self._tell(payment, what)
-        if self.silences < SILENCES:
-            for payment, what in alerts.kept_without_booking(payments):
+        if self.silences < MAX_UNANSWERED:
+            for payment, what in alerts.find_captured_without_booking(payments):
                 self._tell(payment, what)
-        for payment, what in alerts.promised(payments):
+        for payment, what in alerts.find_unmet_refund_promises(payments):
             self._tell(payment, what)
-        for payment, what in alerts.reduced(payments):
+        for payment, what in alerts.find_unmet_reductions(payments):
             self._tell(payment, what)
 
     def _tell(self, payment: Payment, what: str) -> None:
@@ -135,17 +137,19 @@ class Command(BaseCommand):
         left = self.counts.pop(LEFT, 0)
         told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.counts.items()))
         self.stdout.write(
-            f"{counted(self.counts.total(), 'payment')} looked at" + (f": {told}." if told else ".")
+            f"{format_count(self.counts.total(), 'payment')} looked at"
+            + (f": {told}." if told else ".")
         )
         if left:
             self.stdout.write(
-                f"The gateway does not answer: {counted(left, 'payment')} left for the next run."
+                f"The gateway does not answer: {format_count(left, 'payment')} left for"
+                " the next run."
             )
         if self.problems:
             lines = "\n".join(f"  {self.problems[pk]}" for pk in sorted(self.problems))
             needs = "needs" if len(self.problems) == 1 else "need"
             raise CommandError(
-                f"{counted(len(self.problems), 'payment')} {needs} a person:\n{lines}"
+                f"{format_count(len(self.problems), 'payment')} {needs} a person:\n{lines}"
             )
 
 

@@ -10,7 +10,7 @@ from django.utils import timezone
 from payments import gateways
 from reservations.demo import maker, people
 from reservations.demo.world import CENTERS
-from reservations.management.shell import refusals_as_command_errors
+from reservations.management.shell import domain_errors_as_command_errors
 
 
 class Command(BaseCommand):
@@ -40,11 +40,11 @@ class Command(BaseCommand):
                 "DEBUG is off, and demo accounts have a password that everybody knows."
                 " If this is no real service, add --force."
             )
-        if gateways.current().name != "sandbox":
+        if gateways.get_current_gateway().name != "sandbox":
             raise CommandError("Demo bookings are paid for in the sandbox: PAYMENT_GATEWAY=sandbox")
         began = perf_counter()
         try:
-            with refusals_as_command_errors():
+            with domain_errors_as_command_errors():
                 is_new = maker.make(now=timezone.now(), tell=self.stdout.write)
         except maker.RealData as error:
             raise CommandError(

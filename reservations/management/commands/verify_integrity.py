@@ -17,7 +17,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         found = 0
-        for finding in integrity.findings(now=timezone.now()):
+        for finding in integrity.find_problems(now=timezone.now()):
             found += 1
             self.stdout.write(str(finding))
         if found:

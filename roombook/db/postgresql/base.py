@@ -8,7 +8,7 @@ from django.conf import settings
 from django.db.backends.postgresql import base
 
 # A connection that answered so many seconds ago is believed to be alive while its socket is quiet.
-BELIEVED = 1.0
+ASSUME_ALIVE_SECONDS = 1.0
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
@@ -30,7 +30,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         A server that went away has closed the socket, which shows without a question.
         """
         now = time.monotonic()
-        if now - self._seen_alive < BELIEVED and self._is_quiet():
+        if now - self._seen_alive < ASSUME_ALIVE_SECONDS and self._is_quiet():
             return True
         usable = super().is_usable()
         self._seen_alive = now if usable else 0.0

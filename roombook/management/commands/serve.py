@@ -42,12 +42,12 @@ class Command(BaseCommand):
     )
 
     def handle(self, **_: Any) -> None:
-        port = usable_port(os.environ.get("PORT") or "8000")
+        port = parse_free_port(os.environ.get("PORT") or "8000")
         call_command("migrate", verbosity=0)
         if settings.DEBUG:
             call_command("seed_demo", if_empty=True)
         os.environ["PORT"] = str(port)
-        os.environ["WELCOME"] = welcome(f"http://{HOST}:{port}")
+        os.environ["WELCOME"] = render_welcome(f"http://{HOST}:{port}")
         # Nothing but the greeting, and then a line a request.
         os.environ.setdefault("GUNICORN_LOG_LEVEL", "warning")
         self.stdout.flush()
@@ -61,7 +61,7 @@ class Command(BaseCommand):
         )
 
 
-def usable_port(text: str) -> int:
+def parse_free_port(text: str) -> int:
     """The port, if nobody else listens there."""
     if not (text.isdigit() and 0 < int(text) < 65536):
         raise CommandError(f"PORT: {text!r} is not a port number.")
@@ -78,7 +78,7 @@ def usable_port(text: str) -> int:
     return int(text)
 
 
-def welcome(url: str) -> str:
+def render_welcome(url: str) -> str:
     """What to do with the service that runs at `url`."""
     text = WELCOME
     if get_user_model().objects.filter(email=DEMO_ACCOUNT).exists():

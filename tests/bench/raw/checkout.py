@@ -208,14 +208,15 @@ def book(
         reduced_by=None,
         room=SimpleNamespace(name=room.name, center=SimpleNamespace(name=center, zone=room.zone)),
     )
-    what = confirmation.what(row)
+    what = confirmation.describe_booking(row)
     charged = SimpleNamespace(amount=amount, card_brand=brand, card_last4=last4)
     if status == "Confirmed":
-        text = f"You have booked {what} (reservation {pk}). {confirmation.paid(row, charged)}"
+        text = f"You have booked {what} (reservation {pk})."
+        text += f" {confirmation.describe_payment(row, charged)}"
     else:
         text = f"Your request for {what} is with the center (reservation {pk})."
-        text += f" {money.display(amount)} is reserved on {confirmation.card(charged)} and charged"
-        text += " only when the center agrees."
+        text += f" {money.format_amount(amount)} is reserved on"
+        text += f" {confirmation.describe_card(charged)} and charged only when the center agrees."
     lines = rows(
         cur,
         "SELECT description, amount FROM reservations_lineitem WHERE reservation_id = %s",

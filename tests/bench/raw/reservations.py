@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from centers.span import Span
 from reservations.models import Allowance
 from reservations.pricing import quote as pricing
-from reservations.pricing.allowances import Offer
+from reservations.pricing.allowances import AvailableAllowance
 from tests.bench.raw.database import (
     Refused,
     Row,
@@ -41,14 +41,14 @@ class AllowanceRow:
 
     Kind = Allowance.Kind
 
-    def expires_on(self, day: date) -> date:
-        return Allowance.expires_on(cast("Allowance", self), day)
+    def get_last_day(self, day: date) -> date:
+        return Allowance.get_last_day(cast("Allowance", self), day)
 
-    def period_of(self, day: date) -> date | None:
-        return Allowance.period_of(cast("Allowance", self), day)
+    def get_period(self, day: date) -> date | None:
+        return Allowance.get_period(cast("Allowance", self), day)
 
 
-def offers_for(cur: Any, user_id: int, room: Any, day: date) -> list[Offer]:
+def offers_for(cur: Any, user_id: int, room: Any, day: date) -> list[AvailableAllowance]:
     found = rows(
         cur,
         """SELECT a.id, a.description, a.kind, a.hours, a.valid_until, a.is_automatic,
@@ -69,8 +69,11 @@ def offers_for(cur: Any, user_id: int, room: Any, day: date) -> list[Offer]:
         (day.replace(day=1), user_id, day, day, room.center_id, room.resource_type_id),
     )
     valid = [AllowanceRow(*row) for row in found]
-    valid.sort(key=lambda each: (each.expires_on(day), each.kind != "monthly", each.pk))
-    return [Offer(each, each.period_of(day), max(0, each.hours + each.entered)) for each in valid]
+    valid.sort(key=lambda each: (each.get_last_day(day), each.kind != "monthly", each.pk))
+    return [
+        AvailableAllowance(each, each.get_period(day), max(0, each.hours + each.entered))
+        for each in valid
+    ]
 
 
 def get_reservation(data: Told, root: str, now: datetime) -> Told:
@@ -143,7 +146,7 @@ def reservation_told(cur: Any, user: User, pk: int, root: str) -> Told:
     for offer in offers:
         hours_left = min(offer.hours_left, int(billable)) if room_cost else 0
         if offer.allowance.pk not in in_use and offer.hours_left:
-            discount = pricing.share(room_cost, hours_left, billable)
+            discount = pricing.get_allowance_discount(room_cost, hours_left, billable)
             words = (offer.allowance.pk, offer.allowance.description)
             usable.append(usage_told(brief, *words, hours_left, discount, in_use=False))
     services = [service_told(each) for each in parts.services[center[0]]]
@@ -279,7 +282,7 @@ def draft(cur: Any, user: User, data: Told, now: datetime) -> int:
     )
     day = span.start.astimezone(room.zone).date()
     offers = [each for each in offers_for(cur, user.pk, room, day) if each.allowance.is_automatic]
-    quote = pricing.quote(room, span, extras=wanted, offers=offers)
+    quote = pricing.calculate_quote(room, span, extras=wanted, offers=offers)
     margin = timedelta(minutes=room.turnaround_minutes)
     [(pk,)] = rows(
         cur,

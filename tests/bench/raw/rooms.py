@@ -162,7 +162,7 @@ def cost(data: Told, root: str, now: datetime) -> Told:
     _, room = user_and_room(cur, data, data["MeetingRoomId"], now)
     span = span_of(room, data)
     wanted = extras_of(cur, room, data)
-    return {"Total": float(quote.quote(room, span, extras=wanted).total)}
+    return {"Total": float(quote.calculate_quote(room, span, extras=wanted).total)}
 
 
 class ServiceRow(NamedTuple):
@@ -175,7 +175,7 @@ class ServiceRow(NamedTuple):
     rate: RateRow | None
 
 
-def extras_of(cur: Any, room: Room, data: Told) -> list[quote.Extra]:
+def extras_of(cur: Any, room: Room, data: Told) -> list[quote.ServiceSelection]:
     asked = {each["ServiceId"]: each for each in data.get("ServiceOptions") or []}
     if not asked:
         return []
@@ -199,6 +199,8 @@ def extras_of(cur: Any, room: Room, data: Told) -> list[quote.Extra]:
             raise Refused("400 Bad Request", "InvalidRequest")
         duration = option.get("DurationHours") if service.needs_duration else None
         extras.append(
-            quote.Extra(service, None if duration is None else Decimal(str(duration)), quantity)
+            quote.ServiceSelection(
+                service, None if duration is None else Decimal(str(duration)), quantity
+            )
         )
     return extras

@@ -10,9 +10,9 @@ from tests.bench.raw.told import CENTER, FAVORITE, USABLE, CenterParts, told
 def search(data: Told, root: str, now: datetime) -> Told:
     cur = cursor()
     user = signed_in(cur, data, now)
-    place = geo.Place(data["Latitude"], data["Longitude"])
+    place = geo.Coordinates(data["Latitude"], data["Longitude"])
     miles = data.get("RadiusInMiles", 25)
-    box = geo.box_around(place, miles)
+    box = geo.get_bounding_box(place, miles)
     x, y, z = place.vector
     chord = "((c.x - %s) * (c.x - %s) + (c.y - %s) * (c.y - %s) + (c.z - %s) * (c.z - %s))"
     vector = (x, x, y, y, z, z)
@@ -29,13 +29,13 @@ def search(data: Told, root: str, now: datetime) -> Told:
         (
             *(user.pk, *vector, box.south, box.north),
             *(degrees for bounds in box.longitudes for degrees in bounds),
-            *(*vector, geo.squared_chord(miles)),
+            *(*vector, geo.squared_chord_from_miles(miles)),
         ),
     )
     ids = [row[0] for row in found]
     parts = CenterParts(cur, ids[:50], root)
     centers = [
-        parts.told(row, favorite=row[17], distance=round(geo.miles_of(row[18]), 2))
+        parts.told(row, favorite=row[17], distance=round(geo.miles_from_squared_chord(row[18]), 2))
         for row in found[:50]
     ]
     types = rows(

@@ -49,9 +49,9 @@ def rate_told(rate: RateRow) -> tuple[Told, str]:
         "IsFlatRate": rate.is_flat_rate,
         **{name: float(amount) for name, amount in tiers.items() if amount is not None},
         "BillInBlocks": rate.bill_in_blocks,
-        "Description": rate.description or rates.describe(rate),
+        "Description": rate.description or rates.describe_rate(rate),
     }
-    return info, rates.entry_price(rate)
+    return info, rates.format_entry_price(rate)
 
 
 def rate_of(row: Row) -> RateRow | None:
@@ -134,7 +134,7 @@ class CenterParts:
         (pk, name, street1, street2, street3, city, state, postal_code, country) = row[:9]
         (latitude, longitude, zone, promo, after_hours, parking, new, low_price) = row[9:17]
         services = [service_told(each) for each in self.services[pk]]
-        week = hours.runs(self.hours[pk])
+        week = hours.summarize_week(self.hours[pk])
         images = self.images[pk]
         on_offer = self.rooms[pk]
         region = " ".join(filter(None, (state, postal_code)))
@@ -162,7 +162,9 @@ class CenterParts:
                 "CenterHours": [{"Value": a, "DisplayValue": b} for a, b in week],
                 "CenterHoursConcatenated": "; ".join(b for _, b in week),
                 "DistanceFromQuery": distance,
-                "LowestRate": str(rates.lowest_entry(RateRow(*r[8:]) for r in on_offer) or ""),
+                "LowestRate": str(
+                    rates.get_lowest_entry_price(RateRow(*r[8:]) for r in on_offer) or ""
+                ),
                 "PromoText": promo,
                 "IsFavorite": favorite,
                 "IsLiveInventory": any(room[4] for room in on_offer),
