@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""The service's command line: `manage.py help` lists what it can do."""
+"""The command line: `manage.py help` lists all commands."""
 
-import os
 import sys
 
 from django.core.management import execute_from_command_line
 
+from roombook import startup
+
 
 def main() -> None:
-    """Run one command with roombook's settings."""
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "roombook.settings")
-    execute_from_command_line(sys.argv)
+    """Run one command with the settings of roombook."""
+    startup.load_settings()
+    startup.run_command(lambda: execute_from_command_line(sys.argv))
 
 
 if __name__ == "__main__":

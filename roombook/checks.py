@@ -1,4 +1,4 @@
-"""What must not be wrong when the service starts, each with its id."""
+"""System checks of the settings, each with its id. Errors stop the start, warnings are shown."""
 
 import re
 from email.utils import parseaddr
@@ -14,21 +14,21 @@ from django.core.validators import validate_email
 
 MIN_SECRET_KEY_LENGTH = 50
 MIN_DISTINCT_CHARACTERS = 5
-# A request may wait for an authorization, and then for what became of it.
+# A request may wait for the authorization and then for its outcome.
 GATEWAY_CALLS_IN_A_LEASE = 2
 
 
 @register("roombook")
 def check_secret_key(**_: Any) -> list[CheckMessage]:
-    """Sessions cannot be forged on a real server."""
+    """Nobody can forge sessions on a real server."""
     key = settings.SECRET_KEY
-    good = len(key) >= MIN_SECRET_KEY_LENGTH and len(set(key)) >= MIN_DISTINCT_CHARACTERS
-    if settings.DEBUG or (good and "insecure" not in key):
+    is_long = len(key) >= MIN_SECRET_KEY_LENGTH and len(set(key)) >= MIN_DISTINCT_CHARACTERS
+    if settings.DEBUG or (is_long and "insecure" not in key):
         return []
     return [
         Error(
-            f"SECRET_KEY is shorter than {MIN_SECRET_KEY_LENGTH} characters or easily guessed.",
-            hint="python3 -c 'import secrets; print(secrets.token_urlsafe(50))' makes one.",
+            f"SECRET_KEY is shorter than {MIN_SECRET_KEY_LENGTH} characters or easy to guess.",
+            hint="python3 -c 'import secrets; print(secrets.token_urlsafe(50))' creates one.",
             id="roombook.E001",
         )
     ]
@@ -36,13 +36,14 @@ def check_secret_key(**_: Any) -> list[CheckMessage]:
 
 @register("roombook")
 def check_gateway_is_chosen(**_: Any) -> list[CheckMessage]:
-    """Nobody opens for business on a gateway that charges nobody, without meaning to."""
+    """No server uses the sandbox, which charges nobody, by accident."""
     if settings.DEBUG or settings.PAYMENT_GATEWAY_IS_CHOSEN:
         return []
     return [
         Error(
-            f"No payment gateway was chosen: {settings.PAYMENT_GATEWAY!r} would charge nobody.",
-            hint="Set PAYMENT_GATEWAY; PAYMENT_GATEWAY=sandbox if that is what you mean.",
+            "PAYMENT_GATEWAY is not set:"
+            f" the default, {settings.PAYMENT_GATEWAY!r}, would charge nobody.",
+            hint="Set it to stripe, or to sandbox if nobody is to be charged.",
             id="roombook.E002",
         )
     ]
@@ -50,13 +51,13 @@ def check_gateway_is_chosen(**_: Any) -> list[CheckMessage]:
 
 @register("roombook")
 def check_currency_and_locale(**_: Any) -> list[CheckMessage]:
-    """Prices can be written."""
+    """Prices can be formatted."""
     problems: list[CheckMessage] = []
     if settings.CURRENCY not in list_currencies():
         problems.append(
             Error(
-                f"CURRENCY: {settings.CURRENCY!r} is no currency.",
-                hint="An ISO 4217 code in capitals, such as USD or EUR.",
+                f"CURRENCY: {settings.CURRENCY!r} is not a currency.",
+                hint="Use an ISO 4217 code in capitals, such as USD or EUR.",
                 id="roombook.E003",
             )
         )
@@ -65,8 +66,8 @@ def check_currency_and_locale(**_: Any) -> list[CheckMessage]:
     except (UnknownLocaleError, ValueError):
         problems.append(
             Error(
-                f"LOCALE: {settings.LOCALE!r} is no locale.",
-                hint="Language and country, such as en_US or de_DE.",
+                f"LOCALE: {settings.LOCALE!r} is not a locale.",
+                hint="Use a language and a country, such as en_US or de_DE.",
                 id="roombook.E004",
             )
         )
@@ -75,13 +76,13 @@ def check_currency_and_locale(**_: Any) -> list[CheckMessage]:
 
 @register("roombook")
 def check_minimum_app_version(**_: Any) -> list[CheckMessage]:
-    """The oldest app that may call is known."""
+    """The version of an app can be compared with the oldest one that is supported."""
     if re.fullmatch(r"(\d+(\.\d+)*)?", settings.MINIMUM_APP_VERSION, re.ASCII):
         return []
     return [
         Error(
-            f"MINIMUM_APP_VERSION: {settings.MINIMUM_APP_VERSION!r} cannot be read.",
-            hint="Numbers with dots between them, such as 2.4.1.",
+            f"MINIMUM_APP_VERSION: {settings.MINIMUM_APP_VERSION!r} is not a version.",
+            hint="Use numbers with dots between them, such as 2.4.1.",
             id="roombook.E005",
         )
     ]
@@ -89,21 +90,21 @@ def check_minimum_app_version(**_: Any) -> list[CheckMessage]:
 
 @register("roombook")
 def check_hosts_and_urls(**_: Any) -> list[CheckMessage]:
-    """Clients reach the service, and no caller decides what the addresses in answers look like."""
+    """Clients can reach the service, and no client chooses the URLs that others receive."""
     problems: list[CheckMessage] = []
     if not settings.DEBUG and not settings.ALLOWED_HOSTS:
         problems.append(
             Error(
                 "ALLOWED_HOSTS is empty: every request would be refused.",
-                hint="The names under which clients reach the service, commas between them.",
+                hint="List the host names of the service, separated by commas.",
                 id="roombook.E006",
             )
         )
     if "*" in settings.ALLOWED_HOSTS and not settings.PUBLIC_URL:
         problems.append(
             Error(
-                "ALLOWED_HOSTS=* lets any caller choose the host in pictures' addresses.",
-                hint="Name the hosts, or set PUBLIC_URL.",
+                "ALLOWED_HOSTS=* lets every client choose the host in the URLs of pictures.",
+                hint="List the host names, or set PUBLIC_URL.",
                 id="roombook.E007",
             )
         )
@@ -113,8 +114,8 @@ def check_hosts_and_urls(**_: Any) -> list[CheckMessage]:
     ):
         problems.append(
             Error(
-                f"PUBLIC_URL: {settings.PUBLIC_URL!r} is no web address.",
-                hint="Such as https://rooms.example.com",
+                f"PUBLIC_URL: {settings.PUBLIC_URL!r} is not a URL.",
+                hint="Use a URL such as https://rooms.example.com",
                 id="roombook.E008",
             )
         )
@@ -123,21 +124,21 @@ def check_hosts_and_urls(**_: Any) -> list[CheckMessage]:
 
 @register("roombook")
 def check_durations(**_: Any) -> list[CheckMessage]:
-    """Settings that only make sense together do."""
+    """Durations that depend on each other fit together."""
     problems: list[CheckMessage] = []
     if settings.PAYMENT_LEASE_SECONDS <= GATEWAY_CALLS_IN_A_LEASE * settings.GATEWAY_TIMEOUT:
         problems.append(
             Error(
-                "PAYMENT_LEASE_SECONDS is not above twice GATEWAY_TIMEOUT: a second request could"
-                " settle a payment while the first still waits for the gateway.",
+                "PAYMENT_LEASE_SECONDS is not more than twice GATEWAY_TIMEOUT: a second request"
+                " could resolve a payment while the first one still waits for the gateway.",
                 id="roombook.E009",
             )
         )
     if settings.TOKEN_IDLE_DAYS > settings.TOKEN_MAX_DAYS:
         problems.append(
             Error(
-                "TOKEN_IDLE_DAYS is above TOKEN_MAX_DAYS.",
-                hint="A token cannot rest for longer than it lives.",
+                "TOKEN_IDLE_DAYS is more than TOKEN_MAX_DAYS.",
+                hint="A token cannot be idle for longer than it is valid.",
                 id="roombook.E010",
             )
         )
@@ -146,7 +147,7 @@ def check_durations(**_: Any) -> list[CheckMessage]:
 
 @register("roombook")
 def check_email_addresses(**_: Any) -> list[CheckMessage]:
-    """Mails can be sent and answered."""
+    """E-mails can be sent and answered."""
     problems: list[CheckMessage] = []
     sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
     for name, address in (
@@ -158,16 +159,16 @@ def check_email_addresses(**_: Any) -> list[CheckMessage]:
         except ValidationError:
             problems.append(
                 Error(
-                    f"{name}: {getattr(settings, name)!r} is no mail address.",
-                    hint="Such as rooms@example.com; before the sender's may stand a name.",
+                    f"{name}: {getattr(settings, name)!r} is not an e-mail address.",
+                    hint="Use rooms@example.com, or as the sender Rooms <rooms@example.com>.",
                     id="roombook.E011",
                 )
             )
     if not settings.DEBUG and sender.endswith("@localhost"):
         problems.append(
             Warning(
-                f"Mails would come from {sender}, which most mail servers refuse.",
-                hint="Set DEFAULT_FROM_EMAIL, such as: Rooms <rooms@example.com>",
+                f"DEFAULT_FROM_EMAIL: most mail servers refuse e-mails from {sender}.",
+                hint="Set it to an address of yours, such as Rooms <rooms@example.com>.",
                 id="roombook.W001",
             )
         )
@@ -176,23 +177,23 @@ def check_email_addresses(**_: Any) -> list[CheckMessage]:
 
 TEST_KEY_PATTERN = r"(sk|rk)_test_\w+"
 LIVE_KEY_PATTERN = r"(sk|rk)_live_\w+"
-# Visa gives money back that was reserved on a kept card after 4 days and 18 hours, the earliest.
+# The shortest validity of an authorization: with Visa, 4 days and 18 hours for a stored card.
 AUTHORIZATION_VALID_HOURS = 114
 
 
 @register("roombook")
 def check_stripe_keys(**_: Any) -> list[CheckMessage]:
-    """Where Stripe takes the money, its keys are there and of the right kind."""
+    """With Stripe as the gateway, its keys are set and of the right kind."""
     if settings.PAYMENT_GATEWAY != "stripe":
         return []
     problems: list[CheckMessage] = []
     key, test_key = settings.STRIPE_SECRET_KEY, settings.STRIPE_TEST_SECRET_KEY
     is_live = re.fullmatch(LIVE_KEY_PATTERN, key, re.ASCII)
-    # No message repeats a key: they end up in logs.
+    # No message repeats a key: messages end up in logs.
     if not is_live and not re.fullmatch(TEST_KEY_PATTERN, key, re.ASCII):
         problems.append(
             Error(
-                "STRIPE_SECRET_KEY is missing, or no secret key.",
+                "STRIPE_SECRET_KEY is missing or not a secret key.",
                 hint="It begins with sk_live_ or sk_test_: Stripe's dashboard, Developers.",
                 id="roombook.E012",
             )
@@ -200,33 +201,33 @@ def check_stripe_keys(**_: Any) -> list[CheckMessage]:
     if (test_key or is_live) and not re.fullmatch(TEST_KEY_PATTERN, test_key, re.ASCII):
         problems.append(
             Error(
-                "STRIPE_TEST_SECRET_KEY is missing, or no test key: TestMode could judge no card.",
-                hint="The same account's key that begins with sk_test_.",
+                "STRIPE_TEST_SECRET_KEY is missing or not a test key: TestMode needs it.",
+                hint="Use the key of the same account that begins with sk_test_.",
                 id="roombook.E013",
             )
         )
     if not re.fullmatch(r"whsec_\S+", settings.STRIPE_WEBHOOK_SECRET):
         problems.append(
             Error(
-                "STRIPE_WEBHOOK_SECRET is missing, or none: nobody would learn of disputes and of"
-                " refunds made in Stripe's dashboard.",
-                hint="It begins with whsec_: make a webhook for <PUBLIC_URL>/webhooks/stripe.",
+                "STRIPE_WEBHOOK_SECRET is missing or not a signing secret: disputes, and refunds"
+                " made in Stripe's dashboard, would go unnoticed.",
+                hint="It begins with whsec_: create a webhook for <PUBLIC_URL>/webhooks/stripe.",
                 id="roombook.E014",
             )
         )
     if settings.STRIPE_API_BASE and is_live:
         problems.append(
             Error(
-                "STRIPE_API_BASE is set, and STRIPE_SECRET_KEY is a live key: cards would be sent"
-                " to somebody who is not Stripe.",
+                "STRIPE_API_BASE is set together with a live STRIPE_SECRET_KEY: cards would be"
+                " sent to a server that is not Stripe's.",
                 id="roombook.E015",
             )
         )
     if settings.PENDING_HOURS >= AUTHORIZATION_VALID_HOURS:
         problems.append(
             Warning(
-                f"PENDING_HOURS is above {AUTHORIZATION_VALID_HOURS - 1}:"
-                " money that was reserved may be back with the customer before a center agrees.",
+                f"PENDING_HOURS is more than {AUTHORIZATION_VALID_HOURS - 1}: authorizations may"
+                " expire before the center approves the booking.",
                 id="roombook.W002",
             )
         )

@@ -22,7 +22,7 @@ def ids():
     return {problem.id for problem in run_checks(tags=["roombook"])}
 
 
-def test_good_settings_have_no_problem():
+def test_valid_settings_have_no_problems():
     assert ids() == set()
 
 
@@ -51,7 +51,7 @@ def test_good_settings_have_no_problem():
         ("TOKEN_IDLE_DAYS", 181, "roombook.E010"),
     ],
 )
-def test_a_wrong_setting_is_named(settings, name, value, id_):
+def test_invalid_setting_is_an_error(settings, name, value, id_):
     setattr(settings, name, value)
 
     problems = run_checks(tags=["roombook"])
@@ -70,19 +70,19 @@ def test_a_wrong_setting_is_named(settings, name, value, id_):
         ("PUBLIC_URL", "https://rooms.example.com:8443/booking"),
     ],
 )
-def test_other_good_settings_pass(settings, name, value):
+def test_other_valid_settings_pass(settings, name, value):
     setattr(settings, name, value)
 
     assert ids() == set()
 
 
-def test_a_sender_that_no_mail_server_believes_is_warned_of(settings):
+def test_sender_at_localhost_is_a_warning(settings):
     settings.DEFAULT_FROM_EMAIL = "roombook <roombook@localhost>"
 
     assert ids() == {"roombook.W001"}
 
 
-def test_any_host_is_fine_where_addresses_are_fixed(settings):
+def test_any_host_is_allowed_with_a_public_url(settings):
     settings.ALLOWED_HOSTS = ["*"]
     settings.PUBLIC_URL = "https://rooms.example.com"
 
@@ -93,7 +93,7 @@ def test_any_host_is_fine_where_addresses_are_fixed(settings):
     ("name", "value"),
     [("SECRET_KEY", "short"), ("PAYMENT_GATEWAY_IS_CHOSEN", False), ("ALLOWED_HOSTS", [])],
 )
-def test_development_is_not_asked_for_what_only_a_server_needs(settings, name, value):
+def test_development_needs_no_production_settings(settings, name, value):
     settings.DEBUG = True
     setattr(settings, name, value)
 
@@ -115,7 +115,7 @@ def _stripe(settings):
 
 
 @pytest.mark.usefixtures("_stripe")
-def test_good_keys_of_stripes_pass(settings):
+def test_valid_stripe_keys_pass(settings):
     assert ids() == set()
 
     # Test keys alone, and a restricted one.
@@ -139,7 +139,7 @@ def test_good_keys_of_stripes_pass(settings):
         ("STRIPE_API_BASE", "https://stripe.example.com", "roombook.E015"),
     ],
 )
-def test_a_wrong_key_of_stripes_is_named_and_not_shown(settings, name, value, id_):
+def test_invalid_stripe_key_is_an_error_that_hides_the_key(settings, name, value, id_):
     setattr(settings, name, value)
 
     (problem,) = run_checks(tags=["roombook"])
@@ -150,13 +150,13 @@ def test_a_wrong_key_of_stripes_is_named_and_not_shown(settings, name, value, id
 
 
 @pytest.mark.usefixtures("_stripe")
-def test_requests_that_outlive_their_money_are_warned_of(settings):
+def test_pending_hours_beyond_the_authorization_are_a_warning(settings):
     settings.PENDING_HOURS = 114
 
     assert ids() == {"roombook.W002"}
 
 
-def test_who_does_not_use_stripe_needs_no_keys(settings):
+def test_stripe_keys_are_not_needed_for_other_gateways(settings):
     settings.PENDING_HOURS = 500
 
     assert ids() == set()

@@ -15,12 +15,12 @@ from roombook.management.commands import serve
 
 
 @pytest.mark.parametrize("text", ["", "abc", "0", "65536", "-1", "80.0"])
-def test_a_port_is_a_number(text):
+def test_port_must_be_a_number(text):
     with pytest.raises(CommandError, match=f"PORT: '{text}' is not a port number"):
         serve.parse_free_port(text)
 
 
-def test_a_port_in_use_is_told_with_a_way_out():
+def test_port_in_use_is_an_error_with_a_suggestion():
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -33,7 +33,7 @@ def test_a_port_in_use_is_told_with_a_way_out():
 
 
 @pytest.mark.django_db
-def test_the_greeting_names_accounts_only_where_they_exist():
+def test_welcome_lists_demo_accounts_only_if_they_exist():
     bare = serve.render_welcome("http://127.0.0.1:8123")
     get_user_model().objects.create_user(email=serve.DEMO_ACCOUNT, password="quiet-harbour-42")
     demo = serve.render_welcome("http://127.0.0.1:8123")
@@ -45,7 +45,7 @@ def test_the_greeting_names_accounts_only_where_they_exist():
 
 
 @pytest.mark.django_db
-def test_the_curl_line_signs_in_as_printed(client):
+def test_curl_command_of_the_welcome_signs_in(client):
     get_user_model().objects.create_user(email=serve.DEMO_ACCOUNT, password="quiet-harbour-42")
     greeting = serve.render_welcome("http://127.0.0.1:8123")
     line = greeting[greeting.index("curl ") : greeting.index("Ctrl-C")].replace("\\\n", "")
@@ -63,7 +63,7 @@ def test_the_curl_line_signs_in_as_printed(client):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("debug", [True, False])
-def test_it_migrates_fills_an_empty_database_and_becomes_the_server(monkeypatch, settings, debug):
+def test_serve_migrates_seeds_and_executes_gunicorn(monkeypatch, settings, debug):
     settings.DEBUG = debug
     done = []
     monkeypatch.setattr(serve, "call_command", lambda name, **options: done.append((name, options)))

@@ -41,7 +41,7 @@ def read(**variables):
     return json.loads(result.stdout)
 
 
-def test_a_server_is_safe_by_default():
+def test_production_settings_are_safe_by_default():
     settings = read()
 
     assert settings["DEBUG"] is False
@@ -55,7 +55,7 @@ def test_a_server_is_safe_by_default():
     assert settings["DATABASES"]["default"]["ATOMIC_REQUESTS"] is False
 
 
-def test_development_needs_nothing_but_debug():
+def test_development_needs_only_debug():
     settings = read(DEBUG="true", SECRET_KEY="", ALLOWED_HOSTS="", PAYMENT_GATEWAY="")
 
     assert settings["DEBUG"] is True
@@ -64,7 +64,7 @@ def test_development_needs_nothing_but_debug():
     assert settings["LOGGING"]["handlers"]["stdout"]["formatter"] == "plain"
 
 
-def test_a_wrong_value_stops_the_start_and_is_named():
+def test_invalid_value_is_named():
     result = run(SHOW, **PRODUCTION | {"DEBUG": "ture"})
 
     assert result.returncode != 0
@@ -73,7 +73,7 @@ def test_a_wrong_value_stops_the_start_and_is_named():
     )
 
 
-def test_the_environment_wins_over_the_settings_file(tmp_path):
+def test_settings_from_the_environment_win_over_the_env_file(tmp_path):
     file = tmp_path / "settings"
     file.write_text("CURRENCY=EUR\nLOCALE=de_DE\n# a comment\n")
 
@@ -82,7 +82,7 @@ def test_the_environment_wins_over_the_settings_file(tmp_path):
     assert (settings["CURRENCY"], settings["LOCALE"]) == ("EUR", "fr_FR")
 
 
-def test_sqlite_locks_at_once_and_loses_nothing():
+def test_sqlite_locks_immediately_and_syncs():
     database = read()["DATABASES"]["default"]
 
     assert database["NAME"] == str(ROOT / "db.sqlite3")
@@ -92,7 +92,7 @@ def test_sqlite_locks_at_once_and_loses_nothing():
         assert pragma in database["OPTIONS"]["init_command"]
 
 
-def test_postgres_connections_are_kept_tested_and_bounded():
+def test_postgres_connections_are_reused_checked_and_limited():
     database = read(DATABASE_URL="postgres://u:p%40ss@h:5433/rooms")["DATABASES"]["default"]
 
     assert (database["HOST"], database["PORT"], database["PASSWORD"]) == ("h", 5433, "p@ss")
@@ -104,7 +104,7 @@ def test_postgres_connections_are_kept_tested_and_bounded():
     assert "jit=off" in database["OPTIONS"]["options"]
 
 
-def test_postgres_may_be_several_hosts():
+def test_postgres_url_can_list_several_hosts():
     database = read(
         DATABASE_URL="postgres://u:p@db1:5432,db2:5432/rooms?target_session_attrs=read-write"
     )["DATABASES"]["default"]
@@ -114,14 +114,14 @@ def test_postgres_may_be_several_hosts():
     assert database["OPTIONS"]["keepalives_idle"] == 5
 
 
-def test_a_pooler_gets_no_session_settings():
+def test_pgbouncer_gets_no_session_settings():
     database = read(DATABASE_URL="postgres://u:p@h/rooms", PGBOUNCER="true")["DATABASES"]["default"]
 
     assert "options" not in database["OPTIONS"]
     assert database["DISABLE_SERVER_SIDE_CURSORS"] is True
 
 
-def test_mail_goes_where_its_address_says():
+def test_email_url_configures_the_mail_server():
     local = read()
     tls = read(EMAIL_URL="smtp+tls://rooms%40example.com:p%40ss@mail.example.com")
     ssl = read(EMAIL_URL="smtp+ssl://u:p@mail.example.com:4650")
@@ -135,13 +135,13 @@ def test_mail_goes_where_its_address_says():
     assert (ssl["EMAIL_PORT"], ssl["EMAIL_USE_TLS"], ssl["EMAIL_USE_SSL"]) == (4650, False, True)
 
 
-def test_mail_of_a_developer_is_printed():
+def test_development_prints_emails():
     settings = read(DEBUG="true")
 
     assert settings["EMAIL_BACKEND"] == "django.core.mail.backends.console.EmailBackend"
 
 
-def test_a_wrong_mail_address_is_named_without_its_password():
+def test_invalid_email_url_is_named_without_its_password():
     for wrong in ("pop3://u:hidden@h", "smtp://u:hidden@", "smtp://u:hidden@h:port", "hidden"):
         result = run(SHOW, **PRODUCTION | {"EMAIL_URL": wrong})
 
@@ -150,21 +150,21 @@ def test_a_wrong_mail_address_is_named_without_its_password():
         assert "hidden" not in result.stderr
 
 
-def test_the_protocol_is_only_believed_from_a_proxy_of_ours():
+def test_forwarded_protocol_is_trusted_only_behind_proxies():
     assert read(TRUSTED_PROXIES="1")["SECURE_PROXY_SSL_HEADER"] == [
         "HTTP_X_FORWARDED_PROTO",
         "https",
     ]
 
 
-def test_the_server_refuses_to_start_on_wrong_settings():
+def test_wsgi_refuses_to_start_with_invalid_settings():
     result = run("import roombook.wsgi", **PRODUCTION | {"PAYMENT_GATEWAY": ""})
 
     assert result.returncode != 0
     assert "roombook.E002" in result.stderr
 
 
-def test_the_server_starts_on_good_settings():
+def test_wsgi_starts_with_valid_settings():
     result = run("import roombook.wsgi", **PRODUCTION)
 
     assert result.returncode == 0, result.stderr
@@ -185,7 +185,7 @@ def variables_read():
     }
 
 
-def test_the_example_lists_every_variable_and_no_other():
+def test_env_example_lists_exactly_the_variables():
     listed = re.findall(r"^#?([A-Z_]+)=", (ROOT / "deploy/env.example").read_text(), re.M)
     # These are gunicorn's: deploy/gunicorn.conf.py reads them.
     servers = {"BIND", "PORT", "WEB_CONCURRENCY", "WEB_THREADS", "GUNICORN_LOG_LEVEL"}
@@ -194,7 +194,7 @@ def test_the_example_lists_every_variable_and_no_other():
     assert set(listed) == variables_read() | servers
 
 
-def test_the_example_shows_the_defaults():
+def test_env_example_shows_the_defaults():
     """A line that is commented out stands for what happens without it."""
     example = (ROOT / "deploy/env.example").read_text()
     given = {"ENV_FILE": os.devnull, "SECRET_KEY": "k"}

@@ -1,4 +1,4 @@
-"""One command from a fresh clone to a running service; what `make run` calls."""
+"""One command from a fresh clone to a running service: `make run` calls it."""
 
 import os
 import socket
@@ -37,8 +37,8 @@ DEMO = """
 
 class Command(BaseCommand):
     help = (
-        "Bring the database up to date, fill it with demo data if it is empty and DEBUG is on, then"
-        " serve on 127.0.0.1 (PORT, 8000 by default) with gunicorn until Ctrl-C."
+        "Migrate the database, load the demo data if it is empty and DEBUG is on, then serve on"
+        " 127.0.0.1 (PORT, 8000 by default) with gunicorn until Ctrl-C."
     )
 
     def handle(self, **_: Any) -> None:
@@ -48,10 +48,10 @@ class Command(BaseCommand):
             call_command("seed_demo", if_empty=True)
         os.environ["PORT"] = str(port)
         os.environ["WELCOME"] = render_welcome(f"http://{HOST}:{port}")
-        # Nothing but the greeting, and then a line a request.
+        # Only the welcome text, and then one line per request.
         os.environ.setdefault("GUNICORN_LOG_LEVEL", "warning")
         self.stdout.flush()
-        # In this process's place, so that Ctrl-C reaches the server itself.
+        # gunicorn replaces this process, so that Ctrl-C reaches the server itself.
         os.execv(
             sys.executable,
             [
@@ -62,7 +62,7 @@ class Command(BaseCommand):
 
 
 def parse_free_port(text: str) -> int:
-    """The port, if nobody else listens there."""
+    """The port number. Raises CommandError if it is invalid, privileged or in use."""
     if not (text.isdigit() and 0 < int(text) < 65536):
         raise CommandError(f"PORT: {text!r} is not a port number.")
     with socket.socket() as probe:
@@ -79,7 +79,7 @@ def parse_free_port(text: str) -> int:
 
 
 def render_welcome(url: str) -> str:
-    """What to do with the service that runs at `url`."""
+    """How to try the service that runs at `url`."""
     text = WELCOME
     if get_user_model().objects.filter(email=DEMO_ACCOUNT).exists():
         text += DEMO
