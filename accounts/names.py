@@ -1,6 +1,6 @@
 """What a name may be. Pure."""
 
-from roombook.luhn import passes_luhn
+from roombook.card_numbers import passes_luhn
 
 # The shortest card numbers have twelve digits; no name has.
 MIN_CARD_DIGITS = 12

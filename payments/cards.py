@@ -1,4 +1,4 @@
-"""What makes a card acceptable, and what of it may ever be seen. Pure: no database, no gateway."""
+"""Card validation: which cards are accepted, and what of them may be shown. Pure."""
 
 import re
 from collections.abc import Mapping
@@ -9,12 +9,12 @@ from typing import Any
 from django.db import models
 
 from accounts.names import contains_card_number
+from roombook.card_numbers import passes_luhn
 from roombook.errors import InvalidRequest
-from roombook.luhn import passes_luhn
 
 
 class CardBrand(models.TextChoices):
-    """CardType as clients see it."""
+    """The values of CardType in the API."""
 
     VISA = "Visa", "Visa"
     MASTERCARD = "MasterCard", "MasterCard"
@@ -26,7 +26,7 @@ class CardBrand(models.TextChoices):
     MAESTRO = "Maestro", "Maestro"
 
 
-# The first that fits wins. Lengths as the networks issue them, 12 to 19 digits.
+# The first match wins. The lengths are those that the networks issue, 12 to 19 digits.
 BRAND_PATTERNS = [
     (CardBrand.AMERICAN_EXPRESS, r"3[47]\d{13}"),
     (CardBrand.VISA, r"4(\d{12}|\d{15}|\d{18})"),
@@ -38,12 +38,11 @@ BRAND_PATTERNS = [
     (CardBrand.MAESTRO, r"(5[06-8]|6[37])\d{10,17}"),
 ]
 
-# Furthest year of expiry that is believed.
 MAX_YEARS_UNTIL_EXPIRY = 50
 
 
 class Secret(str):
-    """Text that does not show itself in tracebacks, logs of objects or error reports."""
+    """Text whose repr is masked, so that tracebacks, logs and error reports do not show it."""
 
     __slots__ = ()
 
@@ -53,7 +52,7 @@ class Secret(str):
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """A card as supplied, on its way to the gateway; never kept."""
+    """A card from a request, on its way to the gateway. It is never stored."""
 
     number: str = field(repr=False)
     security_code: str = field(repr=False)
@@ -75,7 +74,7 @@ class Card:
 
 
 def detect_brand(number: str) -> CardBrand | None:
-    """The network that issued a number, None where it is not one we know."""
+    """The network that issued the number, None if it is unknown."""
     for brand, pattern in BRAND_PATTERNS:
         if re.fullmatch(pattern, number, re.ASCII):
             return brand
@@ -83,9 +82,9 @@ def detect_brand(number: str) -> CardBrand | None:
 
 
 def parse_card(payment_info: Mapping[str, Any], *, now: datetime) -> Card:
-    """The card that a client supplied, or InvalidRequest naming each wrong field.
+    """The card of a request. Raises InvalidRequest, which names every invalid field.
 
-    No reason ever repeats what was typed.
+    The messages never echo the submitted value, which may be a card number.
     """
     problems: dict[str, str] = {}
     number, brand = _parse_number(payment_info, problems)
@@ -130,30 +129,30 @@ def _parse_security_code(
     if not code:
         return ""
     if brand is None:
-        lengths, words = "{3,4}", "3 or 4"
+        lengths, description = "{3,4}", "3 or 4"
     elif brand == CardBrand.AMERICAN_EXPRESS:
-        lengths, words = "{4}", "4"
+        lengths, description = "{4}", "4"
     else:
-        lengths, words = "{3}", "3"
+        lengths, description = "{3}", "3"
     if not re.fullmatch(rf"\d{lengths}", code, re.ASCII):
-        problems["security_code"] = f"The security code has {words} digits."
+        problems["security_code"] = f"The security code has {description} digits."
     return code
 
 
 def _parse_expiry(
     info: Mapping[str, Any], now: datetime, problems: dict[str, str]
 ) -> tuple[int, int]:
-    moment: datetime | None = info.get("expiration_date")
-    if moment is None:
+    expires: datetime | None = info.get("expiration_date")
+    if expires is None:
         problems["expiration_date"] = "The date of expiry is needed."
         return now.year, now.month
-    # The month as the client wrote it, by the client's own offset: a phone in Berlin that means
-    # March sends midnight of March 1st, which is still February in UTC.
-    if (moment.year, moment.month) < (now.year, now.month):
+    # Take the month in the client's own UTC offset: a phone in Berlin sends March as midnight of
+    # March 1st, which is still February in UTC.
+    if (expires.year, expires.month) < (now.year, now.month):
         problems["expiration_date"] = "This card has expired."
-    elif moment.year > now.year + MAX_YEARS_UNTIL_EXPIRY:
+    elif expires.year > now.year + MAX_YEARS_UNTIL_EXPIRY:
         problems["expiration_date"] = "No card is valid for so long."
-    return moment.year, moment.month
+    return expires.year, expires.month
 
 
 def _parse_holder(info: Mapping[str, Any], problems: dict[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The postal address that centers and payment cards have in common."""
+"""Postal addresses: the columns that centers and payment cards share."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +7,7 @@ from django.db import models
 
 
 class AddressProperties:
-    """What answers tell of an address besides its columns."""
+    """The derived properties of an address that the API returns."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ class AddressProperties:
 
 
 class Address(AddressProperties, models.Model):
-    """Where something is; every column may be empty, the owner decides what it needs."""
+    """An address. All columns are optional; models that inherit them require what they need."""
 
     street1 = models.CharField("street", max_length=255, blank=True)
     street2 = models.CharField("street, second line", max_length=255, blank=True)
@@ -49,7 +49,7 @@ class Address(AddressProperties, models.Model):
 
 
 def format_city_line(city: str, state: str, postal_code: str) -> str:
-    """The last line of a letter: `Denver, CO 80202`, missing parts left out cleanly."""
+    """The last line of a postal address, without missing parts: `Denver, CO 80202`."""
     region = " ".join(part for part in (state, postal_code) if part)
     return ", ".join(part for part in (city, region) if part)
 

@@ -1,7 +1,7 @@
-"""How pages for staff spell days and times: `Mon 2027-03-15 09:00`.
+"""Date and time formats of the back office: `Mon 2027-03-15 09:00`.
 
-Django's own columns and templates say the same by `roombook/formats`. What customers read is
-written for them elsewhere, as their language does.
+`roombook/formats` sets the same formats for Django's own columns and templates. Texts for customers
+are formatted elsewhere, by the locale.
 """
 
 import datetime as dt
@@ -18,17 +18,17 @@ def format_month(day: dt.date) -> str:
 
 
 def format_datetime(at: dt.datetime, zone: dt.tzinfo) -> str:
-    """A moment by the clock of a place: `Mon 2027-03-15 09:00`."""
+    """A time in a time zone: `Mon 2027-03-15 09:00`."""
     return f"{at.astimezone(zone):%a %Y-%m-%d %H:%M}"
 
 
 def format_hours(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
-    """From when to when: `09:00 - 11:00`, with the day where it ends on another."""
+    """From when to when: `09:00 - 11:00`, with the day of the end if it is another day."""
     first, last = start.astimezone(zone), end.astimezone(zone)
     until = f"{last:%H:%M}" if last.date() == first.date() else format_datetime(end, zone)
     return f"{first:%H:%M} - {until}"
 
 
 def format_span(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
-    """`Mon 2027-03-15 09:00 - 11:00`."""
+    """The day and the hours: `Mon 2027-03-15 09:00 - 11:00`."""
     return f"{format_day(start.astimezone(zone))} {format_hours(start, end, zone)}"

@@ -1,4 +1,4 @@
-"""Settings from the environment, read strictly: a wrong value stops the start and is named."""
+"""Reads settings from environment variables. A wrong value stops the start and is named."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -13,7 +13,7 @@ T = TypeVar("T")
 TRUE_WORDS = {"1", "true", "yes", "on"}
 FALSE_WORDS = {"0", "false", "no", "off"}
 DATABASE_SCHEMES = {"postgres", "postgresql", "sqlite"}
-# How mail goes out, with the usual port of each.
+# The schemes of EMAIL_URL with their usual ports.
 DEFAULT_EMAIL_PORTS = {
     "smtp": 25,
     "smtp+tls": 587,
@@ -21,19 +21,19 @@ DEFAULT_EMAIL_PORTS = {
     "consolemail": None,
     "filemail": None,
 }
+EMAIL_SCHEMES = ", ".join(f"{scheme}://" for scheme in DEFAULT_EMAIL_PORTS)
 
 
 class Required:
-    """Stands for "there is no default"."""
+    """Instead of a default: the variable must be set."""
 
 
 def read_text(name: str, default: str | type[Required] = "") -> str:
-    """Any text."""
     return read_value(name, default, str)
 
 
 def read_bool(name: str, *, default: bool) -> bool:
-    """Yes or no; `DEBUG=ture` is an error, not a silent no."""
+    """True or false. Any other word is an error: `DEBUG=ture` is not taken for false."""
 
     def parse(raw: str) -> bool:
         if raw.lower() not in TRUE_WORDS | FALSE_WORDS:
@@ -44,10 +44,10 @@ def read_bool(name: str, *, default: bool) -> bool:
 
 
 def read_int(name: str, default: int, *, least: int = 0) -> int:
-    """A whole number."""
+    """A whole number of at least `least`."""
 
     def parse(raw: str) -> int:
-        # int() alone would also take "1_000" and the digits of other scripts.
+        # int() alone would accept "1_000" and the digits of other scripts.
         if not (raw.isascii() and raw.isdigit() and int(raw) >= least):
             raise ValueError(f"{raw!r} is not a whole number of at least {least}")
         return int(raw)
@@ -56,7 +56,7 @@ def read_int(name: str, default: int, *, least: int = 0) -> int:
 
 
 def read_choice(name: str, default: str, choices: Sequence[str]) -> str:
-    """One word out of a few."""
+    """One of a few words."""
 
     def parse(raw: str) -> str:
         if raw not in choices:
@@ -67,17 +67,15 @@ def read_choice(name: str, default: str, choices: Sequence[str]) -> str:
 
 
 def read_list(name: str) -> list[str]:
-    """A list, separated by commas; empty by default."""
-    return read_value(
-        name, [], lambda raw: [part.strip() for part in raw.split(",") if part.strip()]
-    )
+    """A list separated by commas, empty by default."""
+    return read_value(name, [], lambda raw: [p.strip() for p in raw.split(",") if p.strip()])
 
 
 def read_database_url(name: str, default: str) -> dict[str, Any]:
-    """A database by its address, as Django's DATABASES wants it."""
+    """A database URL as an entry of Django's DATABASES."""
 
     def parse(raw: str) -> dict[str, Any]:
-        # The address holds a password, so that no message may repeat it.
+        # No message repeats the URL, which contains a password.
         try:
             if urlsplit(raw).scheme not in DATABASE_SCHEMES:
                 raise ValueError
@@ -89,10 +87,10 @@ def read_database_url(name: str, default: str) -> dict[str, Any]:
 
 
 def read_email_url(name: str, default: str) -> dict[str, Any]:
-    """Where mail goes, by its address, as Django's EMAIL_ settings."""
+    """The URL of a mail server as Django's EMAIL_ settings."""
 
     def parse(raw: str) -> dict[str, Any]:
-        # The address holds a password, so that no message may repeat it.
+        # No message repeats the URL, which contains a password.
         try:
             url = urlsplit(raw)
             config = environ.Env.email_url_config(raw)
@@ -115,16 +113,16 @@ def read_email_url(name: str, default: str) -> dict[str, Any]:
     return read_value(name, parse(default), parse)
 
 
-EMAIL_SCHEMES = ", ".join(f"{scheme}://" for scheme in DEFAULT_EMAIL_PORTS)
-
-
 def is_set(name: str) -> bool:
-    """Whether somebody set the variable, so that its value was meant."""
+    """Whether the variable has a value, so that the default was not used."""
     return bool(get_raw_value(name))
 
 
 def read_value(name: str, default: T | type[Required], parse: Callable[[str], T]) -> T:
-    """One variable by its rule; an empty value counts as not set."""
+    """Read and parse one variable. An empty value counts as not set.
+
+    Raises ImproperlyConfigured, which names the variable.
+    """
     raw = get_raw_value(name)
     if raw:
         try:
@@ -145,6 +143,6 @@ def get_raw_value(name: str) -> str:
 
 
 def load_file(path: Path) -> None:
-    """Take settings from a file of NAME=value lines; real environment variables win."""
+    """Load variables from a file of NAME=value lines. Real environment variables win."""
     if path.is_file():
         environ.Env.read_env(path)

@@ -1,12 +1,12 @@
-"""What can go wrong in the business, each with its stable code; no HTTP here: api/exceptions.py."""
+"""The errors of the domain, each with a stable code. api/exceptions.py maps them to HTTP."""
 
 from collections.abc import Mapping
 
 
 class DomainError(Exception):
-    """Something a caller asked for cannot be had; `message` is fit to be read by the customer.
+    """A request that cannot be fulfilled.
 
-    `code` is the stable name that programs see; `details` are lines for the engineer.
+    `message` is written for the customer, `code` for programs, and `details` for engineers.
     """
 
     code = "InternalError"
@@ -20,10 +20,10 @@ class DomainError(Exception):
 
 
 class InvalidRequest(DomainError):
-    """Fields are missing, of the wrong kind or out of bounds.
+    """Fields are missing, of the wrong type or out of bounds.
 
     `fields` maps attribute paths (`payment_info.first_name`, `service_options.2.quantity`) to
-    reasons; the API shows each path by its contract name.
+    reasons. The API translates each path to its name in the contract.
     """
 
     code = "InvalidRequest"
@@ -45,17 +45,17 @@ class NotSignedIn(DomainError):
 
 
 class CardDeclined(DomainError):
-    """The gateway refused the card; nothing was charged."""
+    """The gateway declined the card. Nothing was charged."""
 
     code = "CardDeclined"
     default_message = "The card was declined. You were not charged."
 
 
 class NotFound(DomainError):
-    """No such row, or somebody else's: the very same answer for both."""
+    """The row does not exist, or it belongs to somebody else: the answer is the same for both."""
 
     code = "NotFound"
-    default_message = "There is nothing here by that number."
+    default_message = "Not found."
 
 
 class SlotUnavailable(DomainError):
@@ -64,7 +64,7 @@ class SlotUnavailable(DomainError):
 
 
 class ReservationNotOpen(DomainError):
-    """A change was asked of a reservation that can no longer take it."""
+    """The status of the reservation does not allow this change."""
 
     code = "ReservationNotOpen"
     default_message = "This reservation can no longer be changed."
@@ -86,7 +86,7 @@ class NoSavedCard(DomainError):
 
 
 class RateNotConfigured(DomainError):
-    """The room has no price: never free by omission."""
+    """The room has no price. It is never free because somebody forgot to enter one."""
 
     code = "RateNotConfigured"
     default_message = "This room has no price yet. Please ask the center."
@@ -94,7 +94,7 @@ class RateNotConfigured(DomainError):
 
 class TooManyRequests(DomainError):
     code = "TooManyRequests"
-    default_message = "Too many tries. Please wait a little and try again."
+    default_message = "Too many attempts. Please wait a little and try again."
 
     def __init__(self, message: str = "", *, retry_after: int) -> None:
         super().__init__(message)
@@ -102,7 +102,7 @@ class TooManyRequests(DomainError):
 
 
 class ServiceUnavailable(DomainError):
-    """The database or the gateway is out of reach; the message says what became of the money."""
+    """The database or the gateway cannot be reached. The message says whether money moved."""
 
     code = "ServiceUnavailable"
     default_message = "The service cannot be reached right now. Please try again."

@@ -1,4 +1,10 @@
-"""The service's front door: Django's own, which stumbles over no Content-Type header."""
+"""Django's WSGI handler, except that no Content-Type header can crash it.
+
+Django reads the Content-Type header before it calls any middleware, and decodes the query string
+with the charset that the header names. Both fail on hostile headers: `charset=zlib` raises
+LookupError, and `?format=csv` cannot be read if the charset is UTF-16. Neither error could be
+answered with the API's error envelope.
+"""
 
 from typing import Any
 
@@ -7,23 +13,20 @@ from django.utils.http import parse_header_parameters
 
 
 class RoombookWSGIRequest(WSGIRequest):
-    """A request whose query is always UTF-8.
-
-    Django reads it in the charset of the body, before any code of ours could answer an error:
-    `charset=zlib` alone would be a crash, and `?format=csv` unreadable beside a UTF-16 body.
-    """
+    """A request whose query string is always decoded as UTF-8."""
 
     def _set_content_type_params(self, meta: dict[str, Any]) -> None:
+        """Parse the Content-Type header, but do not take over its charset."""
         try:
             parsed = parse_header_parameters(meta.get("CONTENT_TYPE", ""))
         except ValueError:
-            # A parameter in a charset that does not exist: nobody else should try to read it.
+            # A parameter is encoded in an unknown charset. Drop the parameters for later readers.
             meta["CONTENT_TYPE"] = meta["CONTENT_TYPE"].split(";")[0].strip().lower()
             parsed = meta["CONTENT_TYPE"], {}
         self.content_type, self.content_params = parsed
 
 
 class RoombookWSGIHandler(WSGIHandler):
-    """The WSGI application; `django.setup()` comes first."""
+    """The WSGI application. Call `django.setup()` first."""
 
     request_class = RoombookWSGIRequest

@@ -1,4 +1,4 @@
-"""Is the service up? For load balancers and `make run`: no sign-in, no secrets in the answer."""
+"""Health checks for load balancers and `make run`, without authentication."""
 
 import logging
 
@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 
 @never_cache
 def healthz(_: HttpRequest) -> JsonResponse:
-    """200 when the service can answer: its database does."""
+    """200 if the database answers, 503 if not."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
@@ -24,7 +24,7 @@ def healthz(_: HttpRequest) -> JsonResponse:
 
 @never_cache
 def readyz(request: HttpRequest) -> JsonResponse:
-    """200 when the service can answer and its database is as this version needs it."""
+    """200 if the database answers and has all migrations of this version, 503 if not."""
     health = healthz(request)
     if health.status_code != 200:
         return health

@@ -1,7 +1,7 @@
-"""Pictures that people upload: checked, stripped of what is not picture, made small.
+"""Uploaded pictures: validated, re-encoded and resized.
 
-Every stored file is one that Pillow wrote itself, under a name of chance: neither a disguised file
-nor the uploader's file name nor a phone's position data gets out again.
+Pillow writes every stored file anew, under a random name. So no disguised file, no original file
+name and no position data of a phone is ever published.
 """
 
 import re
@@ -32,7 +32,7 @@ URL_SAFE_NAME = re.compile(r"[A-Za-z0-9_./-]+")
 
 @deconstructible
 class RandomName:
-    """Where an upload is kept: a folder and a name of chance."""
+    """The `upload_to` of picture fields: a folder and a random file name."""
 
     def __init__(self, folder: str) -> None:
         self.folder = folder
@@ -48,57 +48,55 @@ class RandomName:
 
 
 def open_image(upload: File) -> Image.Image:
-    """The upload as a picture, or a ValidationError that says what is wrong with it."""
+    """Decode an upload. Raises ValidationError if it is too large or no picture."""
     if upload.size > MAX_UPLOAD_BYTES:
         raise ValidationError("The picture is larger than 10 MB.", code="too_large")
     try:
         upload.seek(0)
         with Image.open(upload, formats=ALLOWED_FORMATS) as header:
-            # Judged by the header, before a bomb of a few bytes becomes gigabytes.
+            # Checked by the header, before a small file is decompressed into gigabytes.
             if header.width * header.height > MAX_PIXELS:
                 raise ValidationError("The picture has too many pixels.", code="too_many_pixels")
             header.verify()
         upload.seek(0)
-        picture = Image.open(upload, formats=ALLOWED_FORMATS)
-        picture.load()
+        image = Image.open(upload, formats=ALLOWED_FORMATS)
+        image.load()
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
-        raise ValidationError(
-            "This is not a picture that we can read.", code="unreadable"
-        ) from error
+        raise ValidationError("This picture cannot be read.", code="unreadable") from error
     except Image.DecompressionBombError as error:
         raise ValidationError("The picture has too many pixels.", code="too_many_pixels") from error
-    return ImageOps.exif_transpose(picture)
+    return ImageOps.exif_transpose(image)
 
 
 def validate_image(upload: File) -> None:
-    """Validator of form and model fields."""
-    # What is stored already was written by us.
+    """Validator of form fields and model fields."""
+    # Stored files were written by this module.
     if not (isinstance(upload, FieldFile) and is_stored(upload)):
         open_image(upload)
 
 
 def is_stored(file: FieldFile) -> bool:
-    """Whether the file is one that the storage has, not an upload on its way there."""
+    """Whether the file is in the storage already, and not a new upload."""
     return bool(file._committed)  # type: ignore[attr-defined]
 
 
-def resize_image(picture: Image.Image, side: int) -> ContentFile:
-    """The picture no larger than the side, written anew: JPEG, or PNG where it is see-through."""
-    see_through = "A" in picture.getbands() or "transparency" in picture.info
-    copy = picture.convert("RGBA" if see_through else "RGB")
+def resize_image(image: Image.Image, side: int) -> ContentFile:
+    """The picture with no side longer than `side`: as PNG if it is transparent, else as JPEG."""
+    is_transparent = "A" in image.getbands() or "transparency" in image.info
+    copy = image.convert("RGBA" if is_transparent else "RGB")
     copy.thumbnail((side, side))
-    written = BytesIO()
-    if see_through:
-        copy.save(written, "PNG", optimize=True)
+    output = BytesIO()
+    if is_transparent:
+        copy.save(output, "PNG", optimize=True)
     else:
-        copy.save(written, "JPEG", quality=85)
-    return ContentFile(written.getvalue(), name="picture.png" if see_through else "picture.jpg")
+        copy.save(output, "JPEG", quality=85)
+    return ContentFile(output.getvalue(), name="picture.png" if is_transparent else "picture.jpg")
 
 
 def process_upload(row: models.Model, field: str, thumbnail_field: str | None = None) -> set[str]:
-    """Before a row is saved: write its new picture anew, and its thumbnail from it.
+    """Re-encode the new picture of a row that is about to be saved, and make its thumbnail.
 
-    Returns the names of the fields that changed: for `update_fields`.
+    Returns the names of the fields that changed, for `update_fields`.
     """
     picture: FieldFile = getattr(row, field)
     if picture and is_stored(picture):
@@ -109,45 +107,45 @@ def process_upload(row: models.Model, field: str, thumbnail_field: str | None = 
             return {field, thumbnail_field}
         return set()
     image = open_image(picture.file)
-    fresh = resize_image(image, MAX_SIDE_PIXELS)
-    picture.save(str(fresh.name), fresh, save=False)
+    resized = resize_image(image, MAX_SIDE_PIXELS)
+    picture.save(str(resized.name), resized, save=False)
     if thumbnail_field is None:
         return {field}
-    small = resize_image(image, THUMBNAIL_SIDE_PIXELS)
-    getattr(row, thumbnail_field).save(str(small.name), small, save=False)
+    thumbnail = resize_image(image, THUMBNAIL_SIDE_PIXELS)
+    getattr(row, thumbnail_field).save(str(thumbnail.name), thumbnail, save=False)
     return {field, thumbnail_field}
 
 
 def get_stored_files(row: models.Model, fields: Iterable[str]) -> list[FieldFile]:
-    """The files that the database has for a row: those that a save is about to replace."""
+    """The files of a row that the database still refers to, before a save replaces them."""
     old = type(row)._base_manager.filter(pk=row.pk).first() if row.pk else None
     return [getattr(old, field) for field in fields] if old else []
 
 
 def delete_files_with_row(model: type[models.Model], *fields: str) -> None:
-    """From now on a deleted row takes its files along. For `AppConfig.ready`."""
+    """From now on, delete the files of a row when it is deleted. Called by `AppConfig.ready`."""
 
-    def forget(instance: models.Model, **_: Any) -> None:
+    def delete_files(instance: models.Model, **_: Any) -> None:
         delete_after_commit(*(getattr(instance, field) for field in fields))
 
-    post_delete.connect(forget, model, weak=False, dispatch_uid=f"{model.__name__}_files")
+    post_delete.connect(delete_files, model, weak=False, dispatch_uid=f"{model.__name__}_files")
 
 
 def delete_after_commit(*files: FieldFile) -> None:
-    """Remove files from the storage once the row's change is certain."""
+    """Delete files from the storage once the transaction is committed."""
     for file in files:
         if file.name:
             transaction.on_commit(partial(file.storage.delete, file.name))
 
 
 def get_url(name: str) -> str:
-    """Where a stored picture is shown, as its file field would tell; nothing for no name."""
+    """The URL of a stored picture, as its file field returns it; empty for an empty name."""
     if not name:
         return ""
     storage = storages["default"]
     if type(storage) is FileSystemStorage and storage.base_url:
-        # As the storage does it, without taking its base apart for each of many pictures, nor a
-        # name that says the same in an address: every one of RandomName does.
+        # What FileSystemStorage.url does, but without parsing the base URL for each of many
+        # pictures, and without quoting names that need no quoting: those of RandomName.
         path = name if URL_SAFE_NAME.fullmatch(name) else str(filepath_to_uri(name))
         return storage.base_url + path.lstrip("/")
     return str(storage.url(name))

@@ -1,4 +1,4 @@
-"""What happens around every request: its id, its line in the log, its security policy."""
+"""What happens around every request: its id, its log line, its security headers."""
 
 import ipaddress
 import logging
@@ -20,34 +20,34 @@ from django.urls import get_resolver
 from django.utils.deprecation import MiddlewareMixin
 from django.utils.encoding import escape_uri_path
 
-from roombook.logging import mask_cards, request_id
+from roombook.card_numbers import mask_cards
+from roombook.logging import request_id
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
 logger = logging.getLogger("roombook.request")
 
 USABLE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
-# Ids of ours have no digits, which the log might take for a card and mask.
+# Our own ids have no digits: the log might mask them as card numbers.
 DIGITS_TO_LETTERS = str.maketrans("0123456789", "ghijklmnop")
 MAX_LOGGED_PATH_LENGTH = 200
 
 
 class RequestIdMiddleware:
-    """Give every request an id, the client's own if it is usable, and answer with it (B2).
+    """Gives every request an id, the client's own if it is usable, and returns it (B2).
 
-    `roombook.logging.request_id.get()` tells it meanwhile; every line that is logged holds it.
+    `roombook.logging.request_id.get()` returns the id while the request is processed.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        offered = request.headers.get("X-Request-ID", "")
-        chosen = (
-            offered
-            if is_usable_request_id(offered)
-            else uuid.uuid4().hex.translate(DIGITS_TO_LETTERS)
-        )
+        submitted = request.headers.get("X-Request-ID", "")
+        if is_usable_request_id(submitted):
+            chosen = submitted
+        else:
+            chosen = uuid.uuid4().hex.translate(DIGITS_TO_LETTERS)
         token = request_id.set(chosen)
         try:
             response = self.get_response(request)
@@ -57,13 +57,13 @@ class RequestIdMiddleware:
         return response
 
 
-def is_usable_request_id(offered: str) -> bool:
-    """Whether the log can tell this id as it is: it would mask one that looks like a card."""
-    return bool(USABLE_REQUEST_ID.fullmatch(offered)) and mask_cards(offered) == offered
+def is_usable_request_id(submitted: str) -> bool:
+    """Whether the log can show the id as it is: an id that looks like a card would be masked."""
+    return bool(USABLE_REQUEST_ID.fullmatch(submitted)) and mask_cards(submitted) == submitted
 
 
 class RequestLogMiddleware:
-    """Log one line a request: never its body, which holds tokens and cards, nor its query."""
+    """Logs one line per request, without its body and query, which hold tokens and cards."""
 
     def __init__(self, get_response: GetResponse) -> None:
         self.get_response = get_response
@@ -85,18 +85,18 @@ class RequestLogMiddleware:
 
 
 def get_loggable_path(path: str) -> str:
-    """A path fit for one line of the log: its beginning, and no card.
+    """The beginning of the path, escaped for one log line, with card numbers masked.
 
-    Masked before it is escaped, which would hide digits of other scripts, and before it is cut,
-    which would leave a part of a card that no mask knows.
+    Masking comes first: escaping would hide digits of other scripts, and cutting could leave a
+    part of a card number that the mask does not recognize.
     """
     return escape_uri_path(mask_cards(path))[:MAX_LOGGED_PATH_LENGTH]
 
 
 class AuditActorMiddleware:
-    """Put down who is at work in the back office as the author of every change (B18).
+    """Records the signed-in member of staff as the author of every change (B18).
 
-    Only there: operations of the API know their customer themselves.
+    Only in the back office: the operations of the API record their customer themselves.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -105,15 +105,15 @@ class AuditActorMiddleware:
     def __call__(self, request: HttpRequest) -> HttpResponse:
         if not is_back_office(request):
             return self.get_response(request)
-        who = request.user if request.user.is_authenticated else None
-        with set_actor(who, remote_addr=get_client_address(request) or None):
+        user = request.user if request.user.is_authenticated else None
+        with set_actor(user, remote_addr=get_client_address(request) or None):
             return self.get_response(request)
 
 
 class KnownHostMiddleware:
-    """Refuse a request that was meant for another host, in words that the caller can read.
+    """Answers requests for unknown hosts with the API's error envelope.
 
-    Django would refuse it too, but with DEBUG on by a page that no client of the API understands.
+    Django refuses them too, but with DEBUG on it answers with an HTML page.
     """
 
     def __init__(self, get_response: GetResponse) -> None:
@@ -123,16 +123,16 @@ class KnownHostMiddleware:
         try:
             request.get_host()
         except DisallowedHost as error:
-            refuse: Any = get_resolver().resolve_error_handler(400)
-            return refuse(request, error)
+            handler400: Any = get_resolver().resolve_error_handler(400)
+            return handler400(request, error)
         return self.get_response(request)
 
 
 class ContentSecurityPolicyMiddleware:
-    """Let pages load scripts, styles and pictures from here only, and nobody frame them.
+    """Allows pages to load resources from this host only, and nobody to frame them.
 
-    The theme of the back office evaluates expressions in its pages' attributes and writes styles
-    into them: its pages, and no others, may do that. No page may hold a script.
+    The theme of the back office evaluates expressions in attributes and writes inline styles, so
+    its pages may do that. No page may contain an inline script.
     """
 
     POLICY = (
@@ -146,15 +146,15 @@ class ContentSecurityPolicyMiddleware:
         media = re.match(r"https?://[^/]+", settings.MEDIA_URL)
         images = f"'self' {media.group()}" if media else "'self'"
         self.policy = self.POLICY.format(images=images, scripts="", styles="")
-        self.office_policy = self.POLICY.format(
+        self.back_office_policy = self.POLICY.format(
             images=f"{images} data:", scripts=" 'unsafe-eval'", styles=" 'unsafe-inline'"
         )
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         response = self.get_response(request)
-        # Django's own error pages for developers have their styles inside.
+        # Django's error pages for developers contain inline styles.
         if not (settings.DEBUG and response.status_code in {404, 500}):
-            policy = self.office_policy if is_back_office(request) else self.policy
+            policy = self.back_office_policy if is_back_office(request) else self.policy
             response.setdefault("Content-Security-Policy", policy)
         return response
 
@@ -168,9 +168,10 @@ def is_back_office(request: HttpRequest) -> bool:
 
 
 def skip_for_api(middleware: type[MiddlewareMixin]) -> type[MiddlewareMixin]:
-    """A middleware of Django's that the API passes by: it knows no cookie, form or other slash.
+    """A subclass of Django's middleware that requests to the API skip.
 
-    Still a subclass of the one that the admin asks for.
+    The API has no cookies, no forms and no redirects to another slash. The admin requires the
+    middleware or a subclass of it.
     """
 
     def call(self: Any, request: HttpRequest) -> Any:
@@ -188,10 +189,10 @@ PageMessageMiddleware = skip_for_api(MessageMiddleware)
 
 
 def get_client_address(request: HttpRequest) -> str:
-    """The network address of the caller, seen through as many proxies as are ours.
+    """The IP address of the client, seen through TRUSTED_PROXIES proxies.
 
-    Each proxy appends the address that it was called from; what stands before those was written
-    by the caller and proves nothing.
+    Each proxy appends the address that called it. Addresses before those were written by the
+    client and prove nothing.
     """
     hops = [hop.strip() for hop in request.headers.get("X-Forwarded-For", "").split(",")]
     hops = [*filter(None, hops), request.META.get("REMOTE_ADDR", "")]

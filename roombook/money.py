@@ -1,7 +1,7 @@
-"""Money: exact decimals, one rule of rounding, and the words people read.
+"""Amounts of money: exact decimals, rounded and formatted in one way.
 
-One currency a deployment (settings.CURRENCY). Amounts are kept and told with at most two
-places: a currency with three (KWD) is kept to hundredths, one with none (JPY) to whole units.
+A deployment has one currency (settings.CURRENCY). Amounts have at most two decimal places: a
+currency with three (KWD) is rounded to hundredths, one with none (JPY) to whole units.
 """
 
 from decimal import ROUND_HALF_UP, Decimal
@@ -15,12 +15,12 @@ from django.db import models
 DECIMAL_PLACES = 2
 
 ZERO = Decimal(0)
-# What a MoneyField can hold.
+# The largest amount that fits into a MoneyField.
 MAX_AMOUNT = Decimal("9999999999.99")
 
 
 class MoneyField(models.DecimalField):
-    """A column of money: up to 9,999,999,999.99 in the deployment's currency."""
+    """An amount in the deployment's currency, up to MAX_AMOUNT."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         kwargs.setdefault("max_digits", 12)
@@ -29,23 +29,23 @@ class MoneyField(models.DecimalField):
 
 
 def get_minor_digits(currency: str | None = None) -> int:
-    """How many decimal places an amount of this currency has, at most two."""
+    """The number of decimal places of amounts in this currency, at most two."""
     return min(get_currency_precision(currency or settings.CURRENCY), DECIMAL_PLACES)
 
 
 def round_amount(amount: Decimal | int, currency: str | None = None) -> Decimal:
-    """The amount half-up to the currency's minor unit, with two places."""
+    """The amount rounded half up to the currency's minor unit, always with two decimal places."""
     step = Decimal(1).scaleb(-get_minor_digits(currency))
     return Decimal(amount).quantize(step, rounding=ROUND_HALF_UP).quantize(Decimal("0.01"))
 
 
 def format_amount(amount: Decimal | int) -> str:
-    """The amount as people of the service's locale write it: `$175.00`, `-$20.00`."""
+    """The amount in the service's locale: `$175.00`, `-$20.00`."""
     return _format_currency(round_amount(amount), settings.CURRENCY, settings.LOCALE)
 
 
 def format_compact_amount(amount: Decimal | int) -> str:
-    """About the amount, where there is little room: `$59.3K`."""
+    """The approximate amount, for charts and tiles: `$59.3K`."""
     return str(
         format_compact_currency(
             round_amount(amount), settings.CURRENCY, locale=settings.LOCALE, fraction_digits=1
@@ -53,7 +53,7 @@ def format_compact_amount(amount: Decimal | int) -> str:
     )
 
 
-# A search tells the same few prices over and over.
+# A search formats the same few prices again and again.
 @lru_cache(maxsize=4096)
 def _format_currency(amount: Decimal, currency: str, locale: str) -> str:
     return str(format_currency(amount, currency, locale=locale))

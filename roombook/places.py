@@ -1,7 +1,7 @@
-"""Names of places: countries and states by code or name, and text made comparable.
+"""Names of countries, states and time zones; text normalized for comparison.
 
-Codes and names are ISO 3166 (pycountry), with CLDR's names (babel) beside them, and what people
-really type: USA, UK, Holland.
+Codes and names are those of ISO 3166 (pycountry) and CLDR (babel), and common names such as USA,
+UK and Holland.
 """
 
 import unicodedata
@@ -12,7 +12,7 @@ import pycountry
 from babel import Locale
 from django.conf import settings
 
-# What people type and neither ISO nor CLDR knows.
+# Common names that neither ISO nor CLDR has.
 ALIASES = {
     "AE": ("UAE", "Emirates"),
     "CD": ("DR Congo", "DRC"),
@@ -25,17 +25,17 @@ ALIASES = {
     "TR": ("Turkey",),
     "US": ("U.S.", "U.S.A.", "America", "United States of America"),
 }
-# Letters that Unicode does not take apart into a plain letter and a mark.
+# Letters that Unicode does not decompose into a plain letter and a mark.
 PLAIN_LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe"}
     | {"’": "'", "‘": "'", "‐": "-", "‑": "-", "–": "-"}
 )
-# Where letters carry the state's code ("Denver, CO 80202"); elsewhere they carry its name or none.
+# Postal addresses here use the code of the state ("Denver, CO 80202"), elsewhere its name or none.
 COUNTRIES_THAT_WRITE_STATE_CODES = {"AU", "BR", "CA", "US"}
 
 
 def fold_text(text: str) -> str:
-    """Text made comparable: any case and any accent are the same, and any space is one space."""
+    """The text without differences of case, accents and white space, for comparison."""
     plain = unicodedata.normalize("NFKD", text.casefold())
     plain = "".join(letter for letter in plain if not unicodedata.combining(letter))
     return " ".join(plain.casefold().translate(PLAIN_LETTERS).split())
@@ -43,24 +43,24 @@ def fold_text(text: str) -> str:
 
 @cache
 def _get_country_codes() -> dict[str, str]:
-    """Every folded name and code of a country, with its two-letter code."""
+    """The two-letter code of every country by its folded names and codes."""
     codes: dict[str, str] = {}
     for country in pycountry.countries:
         for name in get_country_names(country.alpha_2):
             codes.setdefault(fold_text(name), country.alpha_2)
-    # A code is that country's, whatever another one is called.
+    # A code means its own country, even if it is also an alias of another one.
     codes.update({country.alpha_2.lower(): country.alpha_2 for country in pycountry.countries})
     return codes
 
 
 def get_country_code(name: str) -> str:
-    """The two-letter code of a country told by code or name; nothing where it is not known."""
+    """The two-letter code of a country by any of its names or codes; empty if unknown."""
     return _get_country_codes().get(fold_text(name), "")
 
 
 @cache
 def get_country_names(code: str) -> tuple[str, ...]:
-    """Everything a country is called: codes, ISO names, CLDR names, what people type."""
+    """All names of a country: its codes, ISO names, CLDR names and aliases."""
     country = pycountry.countries.get(alpha_2=code)
     if country is None:
         return ()
@@ -79,10 +79,11 @@ def get_country_names(code: str) -> tuple[str, ...]:
 
 @cache
 def _get_states(country: str) -> dict[str, tuple[str, str]]:
-    """A country's states: folded code or name -> (code, name)."""
+    """Code and name of every state of a country, by its folded code and by its folded name."""
     found: dict[str, tuple[str, str]] = {}
     subdivisions = pycountry.subdivisions.get(country_code=country) or ()
-    # Some countries have a state and a city of one name: the larger one, without a parent, wins.
+    # Some countries have a state and a city with the same name. The state, which has no parent,
+    # comes first and wins.
     for state in sorted(subdivisions, key=lambda state: (bool(state.parent_code), state.code)):
         pair = (state.code.partition("-")[2], state.name)
         found.setdefault(fold_text(pair[0]), pair)
@@ -91,20 +92,20 @@ def _get_states(country: str) -> dict[str, tuple[str, str]]:
 
 
 def get_state_code_and_name(country: str, state: str) -> tuple[str, str]:
-    """The code and the name of a state told by either; an unknown one is both as it was told."""
+    """Code and name of a state by either of them. An unknown state is returned as both."""
     return _get_states(country).get(fold_text(state), (state, state))
 
 
 def format_state(country: str, state: str) -> str:
-    """The state as its country's letters have it: in the United States `CO`, also for Colorado."""
+    """The state as postal addresses of its country contain it: `CO` for Colorado in the US."""
     code, _ = get_state_code_and_name(country, state)
-    told_by_code = fold_text(code) == fold_text(state)
-    return code if told_by_code or country in COUNTRIES_THAT_WRITE_STATE_CODES else state
+    is_code = fold_text(code) == fold_text(state)
+    return code if is_code or country in COUNTRIES_THAT_WRITE_STATE_CODES else state
 
 
 def find_time_zone(latitude: float, longitude: float) -> str:
-    """The name of the time zone of a place on the map."""
-    # Its map of the world takes some megabytes, which only saving a center needs.
+    """The name of the time zone at a position; empty if it is unknown."""
+    # The map of time zones takes some megabytes, and only saving a center needs it.
     from tzfpy import get_tz
 
     name = get_tz(longitude, latitude)
@@ -112,17 +113,16 @@ def find_time_zone(latitude: float, longitude: float) -> str:
 
 
 def is_time_zone(name: str) -> bool:
-    """Whether this is a time zone that the server's clock knows."""
     return name in _get_time_zone_names()
 
 
 @cache
 def _get_time_zone_names() -> set[str]:
-    """Their names: looking for them reads a folder with hundreds of files."""
+    """All time zones. Cached, because zoneinfo reads a folder with hundreds of files."""
     return available_timezones()
 
 
 @cache
 def get_time_zone(name: str) -> ZoneInfo:
-    """A time zone by its name."""
+    """The time zone with this name."""
     return ZoneInfo(name)

@@ -1,16 +1,20 @@
-"""Text that may end up in a spreadsheet: no cell is ever run as a formula. Pure."""
+"""Formula injection: no cell of an exported table is run as a formula. Pure.
+
+Exports escape such cells, and imports undo it, so that a table can be edited and uploaded again.
+"""
 
 import re
 
-# What a spreadsheet would run; with the apostrophes before it, so that taking one off is exact.
+# What a spreadsheet takes for a formula. Leading apostrophes belong to it, so that unescaping is
+# the exact inverse of escaping.
 FORMULA_START = re.compile(r"'*[=+\-@\t\r]")
 
 
 def escape_formula(text: str) -> str:
-    """The text, with a `'` before it if a spreadsheet would run it."""
+    """The text, with a leading apostrophe if a spreadsheet would run it."""
     return "'" + text if FORMULA_START.match(text) else text
 
 
 def unescape_formula(cell: str) -> str:
-    """The exact inverse of `guarded`; a raw `+1 555` stays what it is."""
+    """The exact inverse of `escape_formula`. A cell without apostrophe, as `+1 555`, is kept."""
     return cell[1:] if cell.startswith("'") and FORMULA_START.match(cell) else cell

@@ -11,7 +11,7 @@ from django.db import connection
 from django.test import Client
 from django.urls import NoReverseMatch, reverse
 
-from payments import processing as payments
+from payments import lifecycle
 from payments.gateways.sandbox_models import SandboxFault
 from roombook.logging import JsonLogFormatter, PlainLogFormatter, RequestIdFilter
 from tests.factories_people import AdministratorFactory, UserFactory, issue_token
@@ -136,7 +136,7 @@ def token(ada):
     return issue_token(ada)
 
 
-def test_the_canary_sings():
+def test_canary_finds_a_leaked_card():
     """It would see what it looks for."""
     for number in NUMBERS:
         for spelling in SPELLINGS:
@@ -149,7 +149,7 @@ def test_the_canary_sings():
     ada.delete()
 
 
-def test_no_number_and_no_code_is_kept_or_told_anywhere(canary, ada, token, monkeypatch):
+def test_card_number_and_code_are_stored_and_shown_nowhere(canary, ada, token, monkeypatch):
     room = make_room()
 
     def checkout(number, day, *, expected, **fields):
@@ -221,27 +221,27 @@ def test_no_number_and_no_code_is_kept_or_told_anywhere(canary, ada, token, monk
     # A gateway that does not answer, and crashes with the card at hand.
     SandboxFault.objects.create(operation="*", kind="timeout_before", times=1)
     checkout(GOOD, 11, expected=200)
-    authorize = payments.authorize_payment
+    authorize = lifecycle.authorize_payment
 
     def crash(payment, source, **kwargs):
         number, code = source.number, source.security_code
         raise RuntimeError(f"The card {number} was too much ({source!r}, {code!r}).")
 
-    monkeypatch.setattr(payments, "authorize_payment", crash)
+    monkeypatch.setattr(lifecycle, "authorize_payment", crash)
     checkout(GOOD, 12, expected=500)
-    monkeypatch.setattr(payments, "authorize_payment", authorize)
+    monkeypatch.setattr(lifecycle, "authorize_payment", authorize)
 
     def crash_early(*args, **kwargs):
         raise KeyError(kwargs["payment_info"]["credit_card_number"])
 
-    monkeypatch.setattr(payments, "get_payment_source", crash_early)
+    monkeypatch.setattr(lifecycle, "get_payment_source", crash_early)
     checkout(SPELLINGS[1](GOOD), 15, expected=500)
 
     assert canary.findings() == []
 
 
 @pytest.mark.parametrize("debug", [True, False])
-def test_no_page_of_the_back_office_shows_one(canary, ada, token, settings, debug):
+def test_back_office_pages_show_no_card_number(canary, ada, token, settings, debug):
     settings.DEBUG = debug
     room = make_room()
     for day, number in ((3, GOOD), (4, DECLINED)):

@@ -12,7 +12,7 @@ DENVER = ZoneInfo("America/Denver")
 NINE = dt.datetime(2027, 3, 1, 16, tzinfo=dt.UTC)
 
 
-def test_templates_spell_as_python_does():
+def test_templates_and_python_format_dates_alike():
     with timezone.override(DENVER):
         local = timezone.localtime(NINE)
         assert date_format(local, "DATETIME_FORMAT") == dates.format_datetime(NINE, DENVER)
@@ -20,7 +20,7 @@ def test_templates_spell_as_python_does():
         assert date_format(local, "YEAR_MONTH_FORMAT") == dates.format_month(local)
 
 
-def test_the_day_is_told_again_where_it_is_another():
+def test_format_hours_shows_the_day_of_an_end_on_another_day():
     later = NINE + dt.timedelta(hours=17)
 
     assert dates.format_span(NINE, NINE + dt.timedelta(hours=2), DENVER) == (

@@ -42,14 +42,14 @@ def names_in(text):
 # --- README -------------------------------------------------------------------------------------
 
 
-def test_the_readme_lists_every_operation_and_no_other():
+def test_readme_lists_exactly_the_operations():
     listed = re.findall(r"^\| `(/api/[^`]+)` \|", section(README, "Operations"), re.M)
 
     assert listed == [each.path for each in EVERY]
 
 
 @pytest.mark.parametrize("page", [README, BEHAVIOUR], ids=["README", "behaviour"])
-def test_every_error_is_told_with_its_status(page):
+def test_pages_list_every_error_with_its_status(page):
     told = {}
     for http, text, *_ in rows(section(page, "Errors" if page is README else "B3 Errors")):
         codes = re.findall(r"`([A-Z][A-Za-z]+)`", text)
@@ -62,7 +62,7 @@ def test_every_error_is_told_with_its_status(page):
     assert told == HTTP_STATUSES
 
 
-def test_the_readme_lists_every_setting_with_its_default():
+def test_readme_lists_every_setting_with_its_default():
     listed = {
         names_in(name).pop(): default
         for name, default, _ in rows(section(README, "Settings"))
@@ -80,7 +80,7 @@ def test_the_readme_lists_every_setting_with_its_default():
 
 
 @pytest.mark.parametrize("page", [README, BEHAVIOUR], ids=["README", "behaviour"])
-def test_every_command_is_listed(page):
+def test_readme_lists_every_command(page):
     ours = {name for name, app in get_commands().items() if app in OUR_APPS}
     text = section(page, "Commands" if page is README else "B19 Commands")
 
@@ -90,7 +90,7 @@ def test_every_command_is_listed(page):
 # --- docs/contract.md ---------------------------------------------------------------------------
 
 
-def test_every_operation_stands_in_the_contract_with_its_fields():
+def test_contract_page_lists_every_operation_with_its_fields():
     told = {
         names_in(path).pop(): (fields_of(request), fields_of(answer))
         for _, path, request, answer in (row for row in rows(CONTRACT) if len(row) == 4)
@@ -107,7 +107,7 @@ def fields_of(cell):
 
 
 @pytest.mark.parametrize("name", TYPES)
-def test_every_type_stands_in_the_contract_with_its_fields(name):
+def test_contract_page_lists_every_type_with_its_fields(name):
     text = re.split(rf"^\*\*{name}\*\*: ", CONTRACT, flags=re.M)[1]
     table = text.split("\n**")[0].split("\n### ")[0]
     told = {field: names_in(kind).pop() for field, kind, _ in rows(table) if field != "Field"}
@@ -116,7 +116,7 @@ def test_every_type_stands_in_the_contract_with_its_fields(name):
     assert list((base | told).items()) == list(TYPES[name].items())
 
 
-def test_the_contract_lists_all_values_of_what_the_service_answers():
+def test_contract_page_lists_all_values_of_enumerations():
     values = {row[0]: row[2] for row in rows(CONTRACT) if len(row) == 3}
 
     assert names_in(values["ReservationStatuses"]) == set(Status.values)
@@ -135,11 +135,11 @@ def rules():
     return found
 
 
-def test_all_chapters_are_there():
+def test_behaviour_page_has_all_chapters():
     assert {f"B{number}" for number in range(1, 21)} <= rules()
 
 
-def test_every_rule_that_is_cited_exists():
+def test_cited_rules_exist():
     files = [
         *(path for app in OUR_APPS for path in (ROOT / app).rglob("*.py")),
         *(ROOT / "tests").rglob("*.py"),
@@ -159,7 +159,7 @@ def test_every_rule_that_is_cited_exists():
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_links_lead_somewhere(page):
+def test_links_lead_to_existing_files(page):
     text = (ROOT / page).read_text()
     for target, anchor in re.findall(r"\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)", text):
         file = (ROOT / page).parent / target if target else ROOT / page
@@ -168,7 +168,7 @@ def test_links_lead_somewhere(page):
         assert not anchor or anchor in {h.lower().replace(" ", "-") for h in headings}, anchor
 
 
-def test_the_architecture_names_files_that_exist():
+def test_architecture_page_names_existing_files():
     text = (ROOT / "docs/architecture.md").read_text()
     for name in re.findall(r"`((?:\w+/)+\w+\.py)`", text):
         # A module may have become a package.

@@ -15,7 +15,7 @@ def given(monkeypatch):
 
 
 @pytest.mark.parametrize("empty", [None, "", "  "])
-def test_what_is_empty_counts_as_not_set(given, empty):
+def test_empty_variable_counts_as_not_set(given, empty):
     if empty is not None:
         given(empty)
 
@@ -32,13 +32,13 @@ def test_what_is_empty_counts_as_not_set(given, empty):
 @pytest.mark.parametrize(
     ("value", "read"), [("true", True), ("YES", True), ("1", True), ("off", False), ("No", False)]
 )
-def test_yes_and_no(given, value, read):
+def test_read_bool_accepts_common_words(given, value, read):
     given(value)
 
     assert env.read_bool("TRIAL", default=not read) is read
 
 
-def test_texts_numbers_choices_and_lists(given):
+def test_read_text_int_choice_and_list(given):
     given(" 12 ")
     assert env.read_text("TRIAL") == "12"
     assert env.read_int("TRIAL", 0, least=12) == 12
@@ -49,7 +49,7 @@ def test_texts_numbers_choices_and_lists(given):
 
 
 @pytest.mark.parametrize("value", ["ture", "2", "none"])
-def test_no_third_answer(given, value):
+def test_read_bool_rejects_other_words(given, value):
     given(value)
 
     with pytest.raises(ImproperlyConfigured, match=f"^TRIAL: '{value}' is neither true nor false"):
@@ -57,14 +57,14 @@ def test_no_third_answer(given, value):
 
 
 @pytest.mark.parametrize("value", ["-1", "0", "1.5", "1_0", "ten", "٣", "0x10"])
-def test_no_half_numbers(given, value):
+def test_read_int_rejects_other_numbers(given, value):
     given(value)
 
     with pytest.raises(ImproperlyConfigured, match=r"^TRIAL: .* is not a whole number of at least"):
         env.read_int("TRIAL", 5, least=1)
 
 
-def test_no_choice_beside_those_that_there_are(given):
+def test_read_choice_rejects_other_words(given):
     given("cash")
 
     with pytest.raises(ImproperlyConfigured, match=r"^TRIAL: 'cash' is not one of: card, bank"):
@@ -81,7 +81,7 @@ def test_no_choice_beside_those_that_there_are(given):
         "//s3cret",
     ],
 )
-def test_a_wrong_database_is_named_but_its_password_is_not_repeated(given, url):
+def test_invalid_database_url_is_named_without_its_password(given, url):
     given(url)
 
     with pytest.raises(ImproperlyConfigured) as raised:
@@ -91,21 +91,21 @@ def test_a_wrong_database_is_named_but_its_password_is_not_repeated(given, url):
     assert raised.value.__suppress_context__
 
 
-def test_a_value_may_stand_in_a_file(given, tmp_path):
+def test_value_can_be_read_from_a_file(given, tmp_path):
     (tmp_path / "secret").write_text("from a file\n")
     given(str(tmp_path / "secret"), "TRIAL_IN_FILE_FILE")
 
     assert env.read_text("TRIAL_IN_FILE") == "from a file"
 
 
-def test_a_file_that_is_not_there_is_named(given):
+def test_missing_value_file_is_named(given):
     given("/nowhere/at/all", "TRIAL_FILE")
 
     with pytest.raises(ImproperlyConfigured, match=r"^TRIAL_FILE: this file cannot be read"):
         env.read_text("TRIAL")
 
 
-def test_the_environment_wins_over_a_settings_file(given, monkeypatch, tmp_path):
+def test_environment_wins_over_the_env_file(given, monkeypatch, tmp_path):
     monkeypatch.setattr(os, "environ", dict(os.environ))
     monkeypatch.setattr(env.environ.Env, "ENVIRON", os.environ)
     os.environ["TRIAL"] = "environment"

@@ -5,7 +5,7 @@ from django.db import DatabaseError, connection
 
 
 @pytest.mark.django_db
-def test_healthz_says_ok_without_sign_in(client):
+def test_healthz_needs_no_authentication(client):
     response = client.get("/healthz")
 
     assert response.status_code == 200
@@ -14,12 +14,12 @@ def test_healthz_says_ok_without_sign_in(client):
 
 
 @pytest.mark.django_db
-def test_readyz_says_ok_when_every_migration_is_applied(client):
+def test_readyz_is_ok_when_all_migrations_are_applied(client):
     assert client.get("/readyz").json() == {"status": "ok"}
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_a_database_that_does_not_answer_is_503(client, path, monkeypatch):
+def test_health_without_database_is_503(client, path, monkeypatch):
     def refuse(*_):
         raise DatabaseError("connection refused by secret-host")
 
@@ -32,7 +32,7 @@ def test_a_database_that_does_not_answer_is_503(client, path, monkeypatch):
 
 
 @pytest.mark.django_db
-def test_a_database_that_goes_away_meanwhile_is_503(client, monkeypatch):
+def test_readyz_is_503_if_the_database_disappears(client, monkeypatch):
     def refuse(*_):
         raise DatabaseError("gone")
 
@@ -42,7 +42,7 @@ def test_a_database_that_goes_away_meanwhile_is_503(client, monkeypatch):
 
 
 @pytest.mark.django_db
-def test_readyz_waits_for_migrations_but_healthz_does_not(client, monkeypatch):
+def test_readyz_is_503_with_missing_migrations_but_healthz_is_not(client, monkeypatch):
     monkeypatch.setattr(
         "roombook.health.MigrationExecutor.migration_plan", lambda *_: ["one", "two"]
     )
@@ -53,7 +53,7 @@ def test_readyz_waits_for_migrations_but_healthz_does_not(client, monkeypatch):
 
 
 @pytest.mark.django_db
-def test_health_is_asked_without_tls(client, settings):
+def test_health_checks_are_not_redirected_to_https(client, settings):
     settings.SECURE_SSL_REDIRECT = True
 
     assert client.get("/healthz").status_code == 200

@@ -12,16 +12,8 @@ from django.views.debug import ExceptionReporter, get_exception_reporter_filter
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from roombook.logging import (
-    JsonLogFormatter,
-    PlainLogFormatter,
-    RequestIdFilter,
-    find_cards,
-    iter_card_windows,
-    mask_cards,
-    request_id,
-)
-from roombook.luhn import passes_luhn
+from roombook.card_numbers import find_cards, iter_card_windows, mask_cards, passes_luhn
+from roombook.logging import JsonLogFormatter, PlainLogFormatter, RequestIdFilter, request_id
 
 CARD = "4242424242424242"
 
@@ -54,7 +46,7 @@ CARD = "4242424242424242"
         ("", ""),
     ],
 )
-def test_whatever_could_be_a_card_is_masked(text, masked):
+def test_possible_card_numbers_are_masked(text, masked):
     assert mask_cards(text) == masked
 
 
@@ -65,25 +57,25 @@ def cards(draw):
 
 
 @given(cards(), st.text(max_size=20), st.text(max_size=20))
-def test_no_card_survives_between_other_words(card, before, after):
+def test_card_number_in_any_text_is_masked(card, before, after):
     assume(not before[-1:].isdigit() and not after[:1].isdigit())
 
     assert card not in mask_cards(before + card + after)
 
 
 @given(st.text("0123456789 -", max_size=60))
-def test_masking_twice_is_masking_once(text):
+def test_masking_is_idempotent(text):
     once = mask_cards(text)
 
     assert mask_cards(once) == once
 
 
-def test_the_work_grows_with_the_length_of_a_run_and_no_faster():
+def test_masking_takes_linear_time_in_groups():
     for groups in (100, 1000, 10_000):
         assert len(list(iter_card_windows([1] * groups))) <= 8 * groups
 
 
-def test_a_long_run_of_digits_is_no_work():
+def test_masking_a_long_run_of_digits_is_fast():
     assert list(iter_card_windows([20] * 1000)) == []
     assert find_cards(["1"]) == []
 
@@ -101,7 +93,7 @@ def logger(request):
     return logger
 
 
-def test_no_road_into_a_line_takes_a_card_along(logger):
+def test_every_part_of_a_log_record_is_masked(logger):
     try:
         raise ValueError(f"not a name: {CARD}")
     except ValueError:
@@ -115,7 +107,7 @@ def test_no_road_into_a_line_takes_a_card_along(logger):
     assert CARD not in out.replace(" ", "").replace("\u00a0", "").replace("\\u00a0", "")
 
 
-def test_every_line_holds_the_request_id(logger):
+def test_every_log_line_has_the_request_id(logger):
     token = request_id.set("the-id")
     logger.info("inside")
     request_id.reset(token)
@@ -123,7 +115,7 @@ def test_every_line_holds_the_request_id(logger):
     assert "the-id" in logger.written()
 
 
-def test_a_json_line_is_one_object_for_machines():
+def test_json_log_line_is_one_object():
     record = logging.makeLogRecord(
         {"name": "trial", "levelname": "INFO", "msg": "two\nlines", "request_id": "r", "ms": 1.5}
     )
@@ -140,7 +132,7 @@ def test_a_json_line_is_one_object_for_machines():
     }
 
 
-def test_every_handler_masks():
+def test_every_log_handler_masks_cards():
     for handler in settings.LOGGING["handlers"].values():
         factory = settings.LOGGING["formatters"][handler["formatter"]]["()"]
         assert factory in {
@@ -159,12 +151,12 @@ def report(request):
 
 
 @pytest.mark.parametrize("request_", [None, RequestFactory().post("/admin/", {"number": CARD})])
-def test_reports_of_errors_hold_no_values(request_):
+def test_error_reports_hold_no_values(request_):
     assert CARD not in report(request_)
     assert "out of order" in report(request_)
 
 
-def test_developers_see_values(settings):
+def test_error_reports_show_values_with_debug(settings):
     settings.DEBUG = True
     frame = sys._getframe()
     request = RequestFactory().post("/", {"a": "b"})

@@ -9,7 +9,8 @@ from django.test import RequestFactory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from roombook.logging import JsonLogFormatter, PlainLogFormatter, mask_cards, request_id
+from roombook.card_numbers import mask_cards
+from roombook.logging import JsonLogFormatter, PlainLogFormatter, request_id
 from roombook.middleware import (
     MAX_LOGGED_PATH_LENGTH,
     USABLE_REQUEST_ID,
@@ -30,14 +31,14 @@ def ok(_):
 
 
 @pytest.mark.parametrize("offered", ["a", "A-b_c.9", "x" * 64])
-def test_a_usable_id_of_the_client_comes_back(offered):
+def test_usable_request_id_of_the_client_is_returned(offered):
     response = RequestIdMiddleware(ok)(requests.get("/", headers={"X-Request-ID": offered}))
 
     assert response["X-Request-ID"] == offered
 
 
 @pytest.mark.parametrize("offered", ["", "x" * 65, "a b", "a\r\nSet-Cookie: x", "é", "a/b", "٣"])
-def test_any_other_id_is_replaced(offered):
+def test_unusable_request_id_is_replaced(offered):
     request = requests.get("/")
     request.META["HTTP_X_REQUEST_ID"] = offered
 
@@ -50,7 +51,7 @@ def test_any_other_id_is_replaced(offered):
 @pytest.mark.parametrize(
     "offered", ["4242424242424242", "a.4242-4242-4242-4242", "x4242_42424242-4242"]
 )
-def test_an_id_that_the_log_would_mask_is_replaced(offered):
+def test_request_id_that_would_be_masked_is_replaced(offered):
     made = RequestIdMiddleware(ok)(requests.get("/", headers={"X-Request-ID": offered}))[
         "X-Request-ID"
     ]
@@ -59,7 +60,7 @@ def test_an_id_that_the_log_would_mask_is_replaced(offered):
     assert mask_cards(made) == made
 
 
-def test_no_id_of_ours_holds_a_digit():
+def test_generated_request_id_has_no_digits():
     ids = [RequestIdMiddleware(ok)(requests.get("/"))["X-Request-ID"] for _ in range(20)]
 
     assert all(each.isalpha() for each in ids)
@@ -67,7 +68,7 @@ def test_no_id_of_ours_holds_a_digit():
 
 
 @given(st.from_regex(USABLE_REQUEST_ID, fullmatch=True))
-def test_the_id_of_the_answer_stands_in_every_line(offered):
+def test_request_id_of_the_response_is_in_every_log_line(offered):
     lines = []
 
     def view(_):
@@ -83,7 +84,7 @@ def test_the_id_of_the_answer_stands_in_every_line(offered):
     assert all(told in line for line in lines)
 
 
-def test_the_id_is_known_while_the_request_runs_and_forgotten_after():
+def test_request_id_is_set_only_during_the_request():
     def view(_):
         return HttpResponse(request_id.get())
 
@@ -93,7 +94,7 @@ def test_the_id_is_known_while_the_request_runs_and_forgotten_after():
     assert request_id.get() == "-"
 
 
-def test_a_crash_does_not_leave_the_id_to_the_next_request():
+def test_request_id_is_reset_after_an_exception():
     def crash(_):
         raise RuntimeError
 
@@ -106,7 +107,7 @@ def test_a_crash_does_not_leave_the_id_to_the_next_request():
 # --- The line in the log ------------------------------------------------------------------------
 
 
-def test_one_line_a_request_without_body_query_or_headers(caplog):
+def test_request_log_has_one_line_without_body_query_or_headers(caplog):
     caplog.set_level(logging.INFO)
     request = requests.post(
         "/api/sign-in?Token=in-the-query",
@@ -126,7 +127,7 @@ def test_one_line_a_request_without_body_query_or_headers(caplog):
     assert "in-" not in str(record.__dict__).replace("sign-in", "")
 
 
-def test_a_path_cannot_forge_a_second_line(caplog):
+def test_path_cannot_forge_a_second_log_line(caplog):
     caplog.set_level(logging.INFO)
 
     RequestLogMiddleware(ok)(requests.get("/a%0AINFO forged"))
@@ -137,7 +138,7 @@ def test_a_path_cannot_forge_a_second_line(caplog):
 @pytest.mark.parametrize(
     "path", ["/api/4242 4242 4242 4242", "/api/" + "\uff14\uff12" * 8, "/" + "x" * 190 + "4242" * 4]
 )
-def test_the_logged_path_holds_no_card(caplog, path):
+def test_logged_path_masks_card_numbers(caplog, path):
     caplog.set_level(logging.INFO)
 
     RequestLogMiddleware(ok)(requests.get(path))
@@ -146,7 +147,7 @@ def test_the_logged_path_holds_no_card(caplog, path):
     assert "%EF%BC%94" not in caplog.messages[0].partition("card")[0]
 
 
-def test_the_logged_path_is_cut(caplog):
+def test_logged_path_is_truncated(caplog):
     caplog.set_level(logging.INFO)
 
     RequestLogMiddleware(ok)(requests.get("/api/" + "1-" * 1000))
@@ -158,7 +159,7 @@ def test_the_logged_path_is_cut(caplog):
 
 
 @pytest.mark.parametrize("debug", [True, False])
-def test_a_request_for_another_host_is_refused_in_the_contracts_words(client, settings, debug):
+def test_request_for_an_unknown_host_gets_the_error_envelope(client, settings, debug):
     settings.DEBUG = debug
 
     response = client.post("/api/sign-in", headers={"Host": "evil.example.com"})
@@ -172,7 +173,7 @@ def test_a_request_for_another_host_is_refused_in_the_contracts_words(client, se
 # --- Security policy ----------------------------------------------------------------------------
 
 
-def test_pages_load_from_here_only():
+def test_content_security_policy_allows_this_host_only():
     policy = ContentSecurityPolicyMiddleware(ok)(requests.get("/"))["Content-Security-Policy"]
 
     assert "default-src 'none'" in policy
@@ -180,7 +181,7 @@ def test_pages_load_from_here_only():
     assert "unsafe" not in policy
 
 
-def test_pictures_may_come_from_where_they_are_kept(settings):
+def test_content_security_policy_allows_the_media_host(settings):
     settings.MEDIA_URL = "https://pictures.example.com/rooms/"
 
     policy = ContentSecurityPolicyMiddleware(ok)(requests.get("/"))["Content-Security-Policy"]
@@ -188,7 +189,7 @@ def test_pictures_may_come_from_where_they_are_kept(settings):
     assert "img-src 'self' https://pictures.example.com;" in policy
 
 
-def test_a_view_may_have_a_policy_of_its_own():
+def test_view_can_set_its_own_content_security_policy():
     def view(_):
         return HttpResponse(headers={"Content-Security-Policy": "its own"})
 
@@ -198,7 +199,7 @@ def test_a_view_may_have_a_policy_of_its_own():
     )
 
 
-def test_developers_error_pages_keep_their_styles(settings):
+def test_debug_error_pages_have_no_content_security_policy(settings):
     settings.DEBUG = True
 
     def crash(_):
@@ -210,7 +211,7 @@ def test_developers_error_pages_keep_their_styles(settings):
 
 
 @pytest.mark.django_db
-def test_every_page_of_the_service_is_guarded(client):
+def test_every_page_has_a_content_security_policy(client):
     response = client.get("/admin/login/")
 
     assert response["X-Frame-Options"] == "DENY"
@@ -245,18 +246,18 @@ def address(forwarded, remote="10.0.0.9"):
         (1, " 2001:DB8::1 ", "2001:db8::1"),
     ],
 )
-def test_only_our_own_proxies_are_believed(settings, proxies, forwarded, seen):
+def test_client_address_trusts_only_our_proxies(settings, proxies, forwarded, seen):
     settings.TRUSTED_PROXIES = proxies
 
     assert address(forwarded) == seen
 
 
 @given(st.text(max_size=40))
-def test_a_caller_cannot_choose_its_address(forged):
+def test_client_cannot_choose_its_address(forged):
     assert address(forged) == "10.0.0.9"
 
 
-def test_a_socket_without_addresses_has_none():
+def test_client_address_of_a_unix_socket_is_empty():
     assert address(None, remote="") == ""
 
 
@@ -264,7 +265,7 @@ def test_a_socket_without_addresses_has_none():
 
 
 @pytest.mark.django_db
-def test_the_api_knows_no_session_form_or_other_slash(client):
+def test_api_skips_session_csrf_and_slash_middleware(client):
     client.cookies["sessionid"] = "whatever"
 
     response = client.post("/api/sign-in", {}, content_type="application/json")
@@ -278,7 +279,7 @@ def test_the_api_knows_no_session_form_or_other_slash(client):
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("path", ["/api/sign-in", "/api/sign-in.csv", "/api/no-such-thing", "/api"])
-def test_an_answer_of_the_api_is_guarded_and_tells_its_length(client, path):
+def test_api_response_has_policy_and_content_length(client, path):
     response = client.post(path, {}, content_type="application/json")
 
     assert int(response["Content-Length"]) == len(response.content) > 0
@@ -290,7 +291,7 @@ def test_an_answer_of_the_api_is_guarded_and_tells_its_length(client, path):
 
 
 @pytest.mark.django_db
-def test_pages_have_all_that_the_api_has_not(client):
+def test_pages_use_all_middleware(client):
     response = client.get("/admin/login/")
 
     for name in ("session", "user", "_messages"):

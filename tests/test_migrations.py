@@ -5,7 +5,7 @@ from django.core.management import call_command
 
 
 @pytest.mark.django_db
-def test_no_migration_is_missing(capsys):
+def test_migrations_are_complete(capsys):
     try:
         call_command("makemigrations", check=True, dry_run=True)
     except SystemExit:

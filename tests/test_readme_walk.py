@@ -36,7 +36,7 @@ def steps():
 
 @pytest.mark.skipif(not CURL, reason="the README's walk needs curl")
 @pytest.mark.usefixtures("tiny_pictures")
-def test_the_walk_books_a_room_in_json_and_in_csv(transactional_db, live_server, capsys):
+def test_readme_walk_books_a_room_in_json_and_in_csv(transactional_db, live_server, capsys):
     call_command("seed_demo", force=True, verbosity=0)
     commands = "".join(f"echo '{STEP}'\n{text}" for text, _, _ in steps())
     assert "http://127.0.0.1:8000" in commands

@@ -10,7 +10,7 @@ from tests.contract import EXTENSIONS, OPERATIONS
 @pytest.mark.parametrize(
     ("table", "told"), [(urls.contract_paths, OPERATIONS), (urls.extension_paths, EXTENSIONS)]
 )
-def test_every_operation_has_its_path_in_the_contracts_order(table, told):
+def test_operations_have_their_paths_in_the_order_of_the_contract(table, told):
     for address, operation in zip(table, told, strict=True):
         assert resolve(operation.path).route == str(address.pattern)
         assert address.callback.cls.requires_token is operation.needs_token
@@ -18,7 +18,7 @@ def test_every_operation_has_its_path_in_the_contracts_order(table, told):
             assert resolve(f"{operation.path}.{suffix}").kwargs == {"format": suffix}
 
 
-def test_main_lists_are_the_rows_of_csv():
+def test_main_lists_become_the_rows_of_csv():
     named = {
         address.callback.cls.csv_rows_field
         for address in (*urls.contract_paths, *urls.extension_paths)
@@ -27,7 +27,7 @@ def test_main_lists_are_the_rows_of_csv():
     assert named == {None, "Centers", "Allowances", "Reservations"}
 
 
-def test_every_other_path_below_api_is_unknown():
+def test_other_paths_below_api_are_not_found():
     for path in ("/api", "/api/", "/api/sign-in/", "/api/sign-in.xml", "/api/SIGN-IN"):
         assert resolve(path).func is urls.handle_unknown_path
     with pytest.raises(Resolver404):

@@ -1,0 +1,68 @@
+"""Card numbers in text: their checksum, and masking them."""
+
+import re
+from collections.abc import Iterator, Sequence
+
+# Digits that may belong to one card number, with little between them: people type spaces, dashes
+# and dots, URLs have slashes, JSON escapes line ends. Digits of any script count.
+SEPARATOR = r"[\s._/\u2010-\u2015-]|\\[nrt]"
+DIGIT_RUN = re.compile(rf"\d+(?:(?:{SEPARATOR}){{1,3}}\d+)*")
+ESCAPED_DIGIT_RUN = re.compile(rf"(?:%20)?\d+(?:(?:{SEPARATOR}|%20){{1,3}}\d+)*")
+DIGIT_GROUP = re.compile(r"%20|\d+")
+MIN_CARD_DIGITS, MAX_CARD_DIGITS = 12, 19
+
+# What the Luhn algorithm adds for every second digit.
+DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
+
+
+def passes_luhn(digits: str) -> bool:
+    """Whether the last digit is the checksum of the others (ISO/IEC 7812-1)."""
+    values = [int(digit) for digit in reversed(digits)]
+    return (sum(values[::2]) + sum(DOUBLED[value] for value in values[1::2])) % 10 == 0
+
+
+def mask_cards(text: str) -> str:
+    """The text with every possible card number replaced by `[card 4242]`."""
+    masked = DIGIT_RUN.sub(mask_digit_run, text)
+    # In a second pass, because "%20" is either a space or a percent sign before two card digits.
+    return ESCAPED_DIGIT_RUN.sub(mask_digit_run, masked) if "%20" in masked else masked
+
+
+def mask_digit_run(match: re.Match[str]) -> str:
+    """Mask the card numbers among groups of digits."""
+    run = match.group()
+    groups = [group for group in DIGIT_GROUP.finditer(run) if group.group() != "%20"]
+    parts, done = [], 0
+    for first, last in find_cards([group.group() for group in groups]):
+        digits = "".join(group.group() for group in groups[first : last + 1])
+        parts += [run[done : groups[first].start()], f"[card {digits[-4:]}]"]
+        done = groups[last].end()
+    return "".join([*parts, run[done:]])
+
+
+def find_cards(groups: Sequence[str]) -> list[tuple[int, int]]:
+    """The first and last group of each card number; overlapping ones are merged into one."""
+    cards: list[tuple[int, int]] = []
+    for first, last in iter_card_windows([len(group) for group in groups]):
+        if not passes_luhn("".join(groups[first : last + 1])):
+            continue
+        if cards and first <= cards[-1][1]:
+            cards[-1] = (cards[-1][0], max(last, cards[-1][1]))
+        else:
+            cards.append((first, last))
+    return cards
+
+
+def iter_card_windows(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The first and last of adjacent groups that together have as many digits as a card number.
+
+    At most eight windows start at each group, however many groups there are.
+    """
+    for first in range(len(lengths)):
+        digits = 0
+        for last in range(first, len(lengths)):
+            digits += lengths[last]
+            if digits > MAX_CARD_DIGITS:
+                break
+            if digits >= MIN_CARD_DIGITS:
+                yield first, last
