@@ -1,6 +1,6 @@
-"""What is kept of money: every attempt to pay, what was given back, and each account's saved card.
+"""Payments, refunds, disputes and saved cards.
 
-Never a card number or a security code: only what a receipt shows.
+No card number and no security code is ever stored, only what a receipt shows.
 """
 
 import calendar
@@ -14,7 +14,7 @@ from django.db.models import F, Q
 
 from payments.cards import CardBrand
 
-# Registered here, where Django looks for models.
+# Imported so that Django finds these models.
 from payments.gateways.sandbox_models import (  # noqa: F401
     SandboxCard,
     SandboxFault,
@@ -28,7 +28,7 @@ from roombook.money import MoneyField
 
 
 class SavedCard(Address):
-    """The one card that an account keeps at the gateway; its address is the billing address."""
+    """The one card that an account stores at the gateway. Its address is the billing address."""
 
     user = models.OneToOneField(settings.AUTH_USER_MODEL, models.CASCADE, related_name="saved_card")
     gateway = models.CharField(max_length=20)
@@ -58,7 +58,7 @@ class SavedCard(Address):
 
     @property
     def expiration_date(self) -> datetime:
-        """Midnight UTC on the last day of its month, which is how clients see it (B5.1)."""
+        """Midnight UTC of the last day of the month, as the API returns it (B5.1)."""
         last_day = calendar.monthrange(self.exp_year, self.exp_month)[1]
         return datetime(self.exp_year, self.exp_month, last_day, tzinfo=UTC)
 
@@ -75,7 +75,7 @@ class PaymentState(models.TextChoices):
     REFUNDED = "refunded"
 
 
-# A reservation has at most one payment in one of these: nobody can be charged twice for it.
+# A reservation has at most one payment in these states, so nobody is charged twice.
 OPEN_PAYMENT_STATES = (PaymentState.STARTED, PaymentState.AUTHORIZED, PaymentState.CAPTURED)
 
 TRANSITIONS = {
@@ -94,22 +94,22 @@ TRANSITIONS = {
     PaymentState.CAPTURED: {PaymentState.REFUNDED},
     PaymentState.DECLINED: set(),
     PaymentState.VOIDED: set(),
-    # The bank sent a refund back.
+    # If the bank returns a refund.
     PaymentState.REFUNDED: {PaymentState.CAPTURED},
 }
 
 
 class InvalidPaymentTransition(Exception):
-    """A payment cannot become what it was told to: a defect, or the gateway's books differ."""
+    """The payment or refund cannot enter the state: a defect, or the gateway contradicts us."""
 
 
 class PaymentQuerySet(models.QuerySet["Payment"]):
     def open(self) -> Self:
-        """Those that hold, have taken or may yet take money."""
+        """Payments that hold money, have captured it, or may still do so."""
         return self.filter(state__in=OPEN_PAYMENT_STATES)
 
-    def in_doubt(self, now: datetime) -> Self:
-        """Started, and whoever started them is taken for dead."""
+    def stale(self, now: datetime) -> Self:
+        """Started payments whose lease has expired: their worker has probably died."""
         return self.filter(state=PaymentState.STARTED, lease_until__lte=now)
 
     def authorized(self) -> Self:
@@ -123,9 +123,9 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
 class Payment(models.Model):
     """One attempt to pay for a reservation.
 
-    `key` is what the gateway knows it by. It is random and not the row's id: after a failover to
-    a standby that missed the row, the same id could be handed out again, and the gateway would
-    answer with another customer's payment.
+    The gateway knows it by its `key`, which is random. The row's id would not do: after a failover
+    to a standby without the row, the same id could be assigned again, and the gateway would answer
+    with another customer's payment.
     """
 
     reservation = models.ForeignKey(
@@ -133,7 +133,7 @@ class Payment(models.Model):
     )
     key = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     gateway = models.CharField(max_length=20)
-    is_live = models.BooleanField("real money", default=False)
+    is_live = models.BooleanField("live", default=False)
     amount = MoneyField()
     currency = models.CharField(max_length=3)
     state = models.CharField(
@@ -143,19 +143,20 @@ class Payment(models.Model):
     card_brand = models.CharField(max_length=20, blank=True)
     card_last4 = models.CharField("last four digits", max_length=4, blank=True)
     message = models.CharField(max_length=255, blank=True)
-    # Until then the request that started it is still at work; after that anybody may settle it.
+    # Until then the request that started the payment may be at work; afterwards anybody may
+    # resolve the payment.
     lease_until = models.DateTimeField()
-    # The gateway had not heard of it when somebody settled it, and so it is being fenced off there:
-    # whatever the request that started it may hear yet, no room is booked on it any more.
+    # Set when the gateway did not know the key: the key is then voided there. The reservation must
+    # not be booked on this payment any more, whatever its worker hears later.
     is_called_off = models.BooleanField("called off", default=False, editable=False)
     created_at = models.DateTimeField(editable=False)
     authorized_at = models.DateTimeField(null=True, blank=True)
     authorized_until = models.DateTimeField(
-        null=True, blank=True, help_text="When reserved money goes back by itself, if it does."
+        null=True, blank=True, help_text="When the authorization expires, if it does."
     )
     captured_at = models.DateTimeField(null=True, blank=True)
     settled_at = models.DateTimeField(
-        "closed at", null=True, blank=True, help_text="Declined, voided or wholly refunded."
+        "closed at", null=True, blank=True, help_text="Declined, voided or fully refunded."
     )
 
     objects = models.Manager.from_queryset(PaymentQuerySet)()
@@ -181,7 +182,7 @@ class Payment(models.Model):
             ),
         ]
         indexes = [
-            # The few that a reconciler has to look at, however many payments there are.
+            # The few rows that reconcile_payments has to check.
             models.Index(
                 fields=["lease_until"], condition=Q(state="started"), name="payment_in_doubt"
             ),
@@ -190,11 +191,11 @@ class Payment(models.Model):
                 condition=Q(state="authorized"),
                 name="payment_reserved",
             ),
-            # Of these each is asked whether it belongs to a booking; with its id, by index alone.
+            # An index-only scan finds voided payments of reservations that are booked.
             models.Index(
                 fields=["reservation", "id"], condition=Q(state="voided"), name="payment_void"
             ),
-            # The back office's list, and what a gateway's dashboard calls a payment.
+            # The list in the back office, and its search by the gateway's reference.
             models.Index(fields=["-created_at", "-id"], name="payment_by_time"),
             models.Index(
                 fields=["reference"], condition=~Q(reference=""), name="payment_by_reference"
@@ -205,7 +206,10 @@ class Payment(models.Model):
         return f"{self.amount} {self.currency} ({self.state})"
 
     def transition_to(self, state: PaymentState, *, now: datetime) -> None:
-        """Change the state, or raise; does not save. The row must be locked."""
+        """Change the state and its time; does not save. The row must be locked.
+
+        Raises InvalidPaymentTransition.
+        """
         if state not in TRANSITIONS[PaymentState(self.state)]:
             raise InvalidPaymentTransition(
                 f"Payment {self.key} is {self.state} and cannot become {state}."
@@ -224,16 +228,16 @@ class RefundState(models.TextChoices):
     STARTED = "started"
     DONE = "done"
     REFUSED = "refused"
-    # The gateway could not, so staff gave it back another way: by bank transfer, in cash.
-    OUTSIDE = "outside", "settled outside"
+    # The gateway could not refund, so staff returned the money by bank transfer or in cash.
+    OUTSIDE = "outside", "refunded manually"
 
 
-# Given back for good; a payment of which all is in these is refunded.
+# The customer has the money back. A payment whose refunds in these states add up is refunded.
 COMPLETED_REFUND_STATES = (RefundState.DONE, RefundState.OUTSIDE)
 
 
 class Refund(models.Model):
-    """Money given back of one payment; the sum never exceeds what was taken."""
+    """A refund of a payment. The refunds of a payment never exceed its captured amount."""
 
     payment = models.ForeignKey(Payment, models.PROTECT, related_name="refunds")
     key = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
@@ -244,7 +248,7 @@ class Refund(models.Model):
     reason = models.CharField(max_length=255, blank=True)
     created_at = models.DateTimeField(editable=False)
     done_at = models.DateTimeField(null=True, blank=True)
-    # One to one: a refused refund is tried again once, and then the new one is, if it has to be.
+    # One to one: a refused refund is retried once. If the retry is refused, the retry is retried.
     again = models.OneToOneField(
         "self",
         models.PROTECT,
@@ -252,7 +256,7 @@ class Refund(models.Model):
         blank=True,
         editable=False,
         related_name="retry",
-        verbose_name="tried again after",
+        verbose_name="retry of",
     )
 
     class Meta:
@@ -276,15 +280,15 @@ class Refund(models.Model):
         return f"{self.amount} of payment {self.payment_id} ({self.state})"
 
     def close(self, state: RefundState, *, now: datetime) -> None:
-        """End it; does not save. It never ends before it began, whatever the clocks say."""
+        """Set the final state; does not save. Clocks may differ: never done before created."""
         self.state = state
         self.done_at = max(now, self.created_at)
 
 
 class Dispute(models.Model):
-    """A customer who asks their bank for the money back; answered in the gateway's dashboard.
+    """A dispute: a customer asked their bank for the money back.
 
-    Recorded as the gateway tells it: whether the money is gone is for the bank to say.
+    Staff respond in the gateway's dashboard, and the bank decides. This row only mirrors it.
     """
 
     payment = models.ForeignKey(Payment, models.PROTECT, related_name="disputes")
@@ -293,15 +297,15 @@ class Dispute(models.Model):
     currency = models.CharField(max_length=3)
     reason = models.CharField(max_length=100, blank=True)
     status = models.CharField(
-        max_length=100, help_text="In the gateway's words: needs_response, won, lost, ..."
+        max_length=100, help_text="The gateway's own status: needs_response, won, lost, ..."
     )
     opened_at = models.DateTimeField(editable=False)
-    respond_by = models.DateTimeField("answer until", null=True, blank=True)
+    respond_by = models.DateTimeField(null=True, blank=True)
     closed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         indexes = [
-            # Open ones first: PostgreSQL has nothing before everything where it counts down.
+            # Open disputes first: PostgreSQL sorts NULL before all values in descending order.
             models.Index(fields=["-closed_at", "respond_by", "id"], name="dispute_open_first"),
         ]
 
@@ -310,7 +314,7 @@ class Dispute(models.Model):
 
 
 class GatewayEvent(models.Model):
-    """A message of the gateway's that was dealt with: told again, it is only acknowledged."""
+    """An event that was processed. If the gateway repeats it, it is only acknowledged."""
 
     reference = models.CharField(max_length=255, unique=True)
     type = models.CharField(max_length=100)

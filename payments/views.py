@@ -6,7 +6,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from accounts.serializers import UserInfo
-from payments import processing
+from payments import saved_cards
 from payments.serializers import AccountPaymentInfo
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer
@@ -22,7 +22,7 @@ class UpdatePaymentInfo(Operation):
         UpdatedUserInfo = UserInfo()
 
     def perform(self, user: User, *, payment_info: dict[str, Any]) -> dict[str, Any]:
-        processing.update_saved_card(user, payment_info, now=timezone.now())
+        saved_cards.update_saved_card(user, payment_info, now=timezone.now())
         return {"updated_user_info": user}
 
 
@@ -33,5 +33,5 @@ class RemovePaymentInfo(Operation):
         UpdatedUserInfo = UserInfo()
 
     def perform(self, user: User) -> dict[str, Any]:
-        processing.remove_saved_card(user)
+        saved_cards.remove_saved_card(user)
         return {"updated_user_info": user}

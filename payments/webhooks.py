@@ -1,6 +1,6 @@
-"""The address where Stripe tells what happens without us: disputes, refunds, late results.
+"""The webhook that Stripe calls: late results, refunds, disputes.
 
-Every answer but 2xx makes Stripe tell it again, for three days. Everything here may be repeated.
+Stripe repeats an event for three days unless the answer is 2xx. Everything here may be repeated.
 """
 
 import logging
@@ -20,23 +20,23 @@ from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Payment, PaymentState
 
 if TYPE_CHECKING:
-    from payments.gateways.stripe.gateway import StripeEvent
+    from payments.gateways.stripe.events import StripeEvent
 
 logger = logging.getLogger(__name__)
 
 
 class PaymentNotResolved(Exception):
-    """The payment is not settled yet: the message is understood when it comes again."""
+    """The outcome of the payment is unknown. The event can be processed when it is repeated."""
 
 
 @csrf_exempt
 @require_POST
 def receive_stripe_event(request: HttpRequest) -> HttpResponse:
-    """Note one message: 200 when done, 400 unless Stripe signed it, 503 to hear it again."""
+    """Process one event: 200 if done, 400 if not signed by Stripe, 503 to have it repeated."""
     if not settings.STRIPE_WEBHOOK_SECRET:
         raise Http404
-    # Here, so that nobody loads Stripe's SDK who does not use it.
-    from payments.gateways.stripe.gateway import InvalidSignature, parse_event
+    # Imported here, so that Stripe's SDK is loaded only where it is used.
+    from payments.gateways.stripe.events import InvalidSignature, parse_event
 
     try:
         event = parse_event(request.body, request.headers.get("Stripe-Signature"))
@@ -45,11 +45,12 @@ def receive_stripe_event(request: HttpRequest) -> HttpResponse:
     try:
         process_event(event, now=timezone.now())
     except (GatewayUnavailable, PaymentNotResolved, OperationalError, InterfaceError) as error:
-        logger.warning("%s %s has to come again: %r", event.type, event.reference, error)
+        logger.warning("%s %s must be repeated: %r", event.type, event.reference, error)
         return text_response("Not now.", 503)
     except GatewayRefused as error:
-        # Told again, it would be refused again. Not marked as heard: staff may resend it by hand.
-        logger.error("%s %s cannot be followed up: %s", event.type, event.reference, error)
+        # A repeated event would be refused again. It is not marked as processed, so that staff
+        # can resend it from Stripe's dashboard.
+        logger.error("%s %s cannot be processed: %s", event.type, event.reference, error)
         return text_response("Ignored.", 200)
     return text_response("Noted.", 200)
 
@@ -59,7 +60,7 @@ def text_response(text: str, status: int) -> HttpResponse:
 
 
 def process_event(event: "StripeEvent", *, now: datetime) -> None:
-    """Do what a message asks for, once; messages that mean nothing to us are fine."""
+    """Run the handler of the event's type, once per event. Other types are ignored."""
     handle = EVENT_HANDLERS.get(event.type)
     if handle is None or gateway_events.is_processed(event.reference):
         return
@@ -70,13 +71,13 @@ def process_event(event: "StripeEvent", *, now: datetime) -> None:
 
 
 def find_payment(event: "StripeEvent") -> Payment | None:
-    """Whose payment it is about; other things may be sold by the same account."""
-    from payments.gateways.stripe.gateway import find_key
+    """The payment of the event, None if it is not ours: the account may sell other things."""
+    from payments.gateways.stripe.events import find_key
 
     key = find_key(event.intent)
     if key is None and event.key is not None:
-        # It carries our mark: our database is older than it, or another one shares the account.
-        logger.error("%s: %s is in no book of ours.", event.type, event.intent)
+        # Our metadata, but no row: our database was restored, or another one uses the account.
+        logger.error("%s: %s is not in our database.", event.type, event.intent)
     return Payment.objects.filter(key=key).first() if key else None
 
 
@@ -100,14 +101,14 @@ def handle_dispute_change(event: "StripeEvent", payment: Payment, now: datetime)
 
 
 def get_resolved_payment(payment: Payment, now: datetime) -> Payment:
-    """The payment as it is at Stripe. Raises TooEarly while it is in doubt with us."""
+    """The payment as it is at Stripe. Raises PaymentNotResolved if its outcome is unknown to us."""
     payment = gateway_events.refresh(payment, now=now)
     if payment.state == PaymentState.STARTED:
         raise PaymentNotResolved
     return payment
 
 
-# What Stripe has to be told to send here; deploy/README.md repeats it.
+# The event types to select in Stripe's dashboard. deploy/README.md lists them too.
 EVENT_HANDLERS: dict[str, Callable[["StripeEvent", Payment, datetime], None]] = {
     "payment_intent.amount_capturable_updated": handle_payment_change,
     "payment_intent.succeeded": handle_payment_change,

@@ -1,23 +1,23 @@
-"""Which gateway takes the money."""
+"""The payment gateways, by name."""
 
 from django.conf import settings
 from django.utils.module_loading import import_string
 
 from payments.gateways.base import Gateway
 
+# Imported only when used: the Stripe gateway loads Stripe's SDK.
 GATEWAY_CLASSES = {
     "sandbox": "payments.gateways.sandbox.SandboxGateway",
-    # Imported, and its SDK with it, only where somebody asks for it.
     "stripe": "payments.gateways.stripe.gateway.StripeGateway",
 }
 
 
 def get_current_gateway() -> Gateway:
-    """The gateway for new payments, by the setting PAYMENT_GATEWAY."""
+    """The gateway of new payments: the setting PAYMENT_GATEWAY."""
     return get_gateway(settings.PAYMENT_GATEWAY)
 
 
 def get_gateway(name: str) -> Gateway:
-    """The gateway that took an earlier payment or keeps a card, whatever is the current one."""
+    """The gateway of an existing payment or saved card, whatever the setting says now."""
     gateway: Gateway = import_string(GATEWAY_CLASSES[name])()
     return gateway

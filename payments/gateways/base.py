@@ -1,6 +1,6 @@
-"""The port to whoever moves the money. It speaks of money and cards, never of HTTP.
+"""The interface of payment gateways. It knows payments and cards, and no HTTP.
 
-Everything is asked by a random key that we chose and stored before asking, so every call may be
+Every payment has a random key that we create and store before the first call, so every call may be
 repeated: the same key gives the same answer and never moves money twice.
 """
 
@@ -20,37 +20,37 @@ GatewayState = Literal["authorized", "captured", "declined", "voided", "refunded
 
 
 class GatewayUnavailable(ServiceUnavailable):
-    """The gateway did not answer: what it did is unknown until `lookup` tells."""
+    """The gateway did not answer. The outcome is unknown until `find_payment` returns it."""
 
     default_message = "The payment service cannot be reached right now."
 
 
 class GatewayRefused(Exception):
-    """The gateway will never do what was asked: a person has to look. Not the customer's fault."""
+    """The gateway will never do this. Staff have to look at it; the customer is not at fault."""
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayPayment:
-    """What the gateway says of one payment."""
+    """The state of a payment at the gateway."""
 
     state: GatewayState
     reference: str
     amount: Decimal
     captured: Decimal = Decimal(0)
     refunded: Decimal = Decimal(0)
-    # What is in our books of each refund, by its key; for settling refunds in doubt.
+    # The amounts of our own refunds by their keys.
     refunds: Mapping[UUID, Decimal] | None = None
     brand: str = ""
     last4: str = ""
-    # Why it was declined, fit to be read by the customer.
+    # Why the card was declined, in words for the customer.
     message: str = ""
-    # When reserved money goes back by itself; None where nobody knows, or never.
+    # When the authorization expires; None if it does not, or the gateway does not say.
     authorized_until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class GatewayRefund:
-    """One refund in the gateway's books; `key` is ours, None where staff made it over there."""
+    """A refund at the gateway. `key` is None if staff created it in the gateway's dashboard."""
 
     reference: str
     amount: Decimal
@@ -60,7 +60,7 @@ class GatewayRefund:
 
 @dataclass(frozen=True, slots=True)
 class GatewayDispute:
-    """A customer who asks their bank for the money back, as the gateway tells it."""
+    """A dispute at the gateway: a customer asked their bank for the money back."""
 
     reference: str
     amount: Decimal
@@ -73,47 +73,51 @@ class GatewayDispute:
 
 
 class Gateway(Protocol):
-    """Every method may raise GatewayUnavailable: then the outcome is unknown, not a failure.
+    """What a gateway must do.
 
-    None may be called with a transaction open: a slow gateway must not hold rows or connections.
+    Every method may raise GatewayUnavailable: the outcome is then unknown, which is no failure.
+    None may be called inside a transaction: a slow gateway must not hold locks or connections.
     """
 
     name: ClassVar[str]
-    # Whether real money moves; what IsLive of a booking is made of.
+    # Whether the gateway moves real money. IsLive of a reservation shows it.
     is_live: bool
 
     def store_card(self, card: Card, *, customer: str) -> str:
-        """Keep a card for later and return its reference. Raises CardDeclined."""
+        """Store a card and return its reference. Raises CardDeclined."""
 
     def delete_card(self, reference: str) -> None:
-        """Delete a kept card; one that is not there is no error."""
+        """Delete a stored card. Does nothing if it is not there."""
 
     def check_card(self, source: Card | str) -> None:
-        """Judge a card without keeping or charging anything. Raises CardDeclined."""
+        """Validate a card without storing or charging it. Raises CardDeclined."""
 
     def authorize(
         self, *, key: UUID, amount: Decimal, currency: str, source: Card | str, description: str
     ) -> GatewayPayment:
-        """Reserve money on a card: authorized or declined; voided when the key was fenced off."""
+        """Authorize an amount: authorized or declined, or voided if the key was voided before."""
 
     def find_payment(self, key: UUID) -> GatewayPayment | None:
-        """What became of a key; None when the gateway never heard of it."""
+        """The payment with this key, None if the gateway does not know the key."""
 
     def void(self, key: UUID) -> GatewayPayment:
-        """Let go of reserved money. An unknown key is fenced off: authorizing it later is voided.
+        """Void an authorization. An unknown key becomes voided, so it can never be authorized.
 
-        A payment that can no longer be voided (captured, declined) is returned as it is.
+        A payment that can no longer be voided (captured, declined) is returned unchanged.
         """
 
     def capture(self, key: UUID) -> GatewayPayment:
-        """Take the reserved money. What cannot be captured (voided, ...) is returned as it is."""
+        """Capture an authorization. A payment that cannot be captured is returned unchanged."""
 
     def refund(self, *, key: UUID, refund_key: UUID, amount: Decimal) -> GatewayPayment:
-        """Give money back, once a `refund_key`. Raises GatewayRefused beyond what was taken."""
+        """Refund an amount once per `refund_key`.
+
+        Raises GatewayRefused if the amount exceeds what is left of the captured amount.
+        """
 
 
 def require_no_open_transaction() -> None:
-    """Raise when a transaction is open; the one that a test case wraps itself in is none."""
+    """Raise if a transaction is open. The one around a test case does not count."""
     blocks = connection.atomic_blocks
     if blocks and not getattr(blocks[-1], "_from_testcase", False):
-        raise RuntimeError("A gateway is never asked while a transaction is open.")
+        raise RuntimeError("A gateway must not be called inside a transaction.")

@@ -1,6 +1,6 @@
-"""Why a card was refused, in words for the customer; every gateway says it alike.
+"""Messages for customers whose card was declined, the same for every gateway.
 
-All of them say that nothing was charged: that is what somebody wants to know first.
+Each message says that nothing was charged: that is what customers want to know first.
 """
 
 DECLINED = "The card was declined. You were not charged."

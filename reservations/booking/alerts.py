@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from accounts.outbox import OutboxMessage, OutboxState
-from payments import processing
+from payments import lifecycle
 from payments.models import OPEN_PAYMENT_STATES, Dispute, Payment, PaymentState, Refund, RefundState
 from reservations.booking.checkout import CAPTURE_DUE_STATUSES, NOT_BOOKED_STATUSES
 from reservations.booking.integrity.money import (
@@ -91,7 +91,7 @@ def find_unmet_reductions(payments: QuerySet[Payment]) -> PaymentAlerts:
 
 def find_expiring_authorizations(payments: QuerySet[Payment], *, now: dt.datetime) -> PaymentAlerts:
     """Money of requests that nobody has answered, about to be given back by the bank."""
-    waiting = (payments & processing.get_expiring_authorizations(now)).filter(
+    waiting = (payments & lifecycle.get_expiring_authorizations(now)).filter(
         reservation__status=Status.PENDING
     )
     for payment in _each(waiting):
@@ -101,7 +101,7 @@ def find_expiring_authorizations(payments: QuerySet[Payment], *, now: dt.datetim
 
 def find_unresolved_payments(payments: QuerySet[Payment], *, now: dt.datetime) -> PaymentAlerts:
     """Payments that the gateway has not answered for too long."""
-    for payment in _each(payments & Payment.objects.in_doubt(now - GATEWAY_PATIENCE)):
+    for payment in _each(payments & Payment.objects.stale(now - GATEWAY_PATIENCE)):
         yield payment, "in doubt: the gateway does not answer."
 
 

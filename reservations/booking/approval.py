@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db.models import Q
 
-from payments import processing as payments
+from payments import lifecycle
 from payments.models import Payment
 from reservations import availability
 from reservations.booking import checkout
@@ -136,7 +136,7 @@ def _ask_for_the_money(reservation_id: int, *, now: dt.datetime) -> None:
         .first()
     )
     if payment is not None:
-        payments.record_gateway_result(payment, payments.fetch_gateway_status(payment), now=now)
+        lifecycle.record_gateway_result(payment, lifecycle.fetch_gateway_status(payment), now=now)
 
 
 @in_transaction

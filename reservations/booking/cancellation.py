@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from payments import processing as payments
+from payments import lifecycle, refunds
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Payment, PaymentState
 from reservations.booking import checkout, price_changes
@@ -103,7 +103,7 @@ def _cancel(
     )
     bill.return_benefits(reservation, now=now)
     if payment is not None and terms.refund:
-        payments.create_refund(payment, amount=terms.refund, reason="Cancelled", now=now)
+        refunds.create_refund(payment, amount=terms.refund, reason="Cancelled", now=now)
     emails.send_cancelled(reservation, terms, now=now)
     return Cancellation(reservation, terms.refund, CANCELLED + terms.sentence), payment
 
@@ -127,7 +127,7 @@ def _paid(reservation: Reservation, payment: Payment | None) -> Decimal:
         return money.ZERO
     is_owed = reservation.status == Status.CONFIRMED and payment.state == PaymentState.AUTHORIZED
     if payment.state == PaymentState.CAPTURED or is_owed:
-        return payments.get_refundable_amount(payment)
+        return refunds.get_refundable_amount(payment)
     return money.ZERO
 
 
@@ -162,7 +162,7 @@ def capture_outstanding(
         except GatewayRefused:
             # It can never be taken: a booking must not be stuck for that.
             logger.exception("Payment %s cannot be captured; it is let go.", payment.key)
-            payments.void_payment(payment, now=now)
+            lifecycle.void_payment(payment, now=now)
 
 
 def _done(reservation: Reservation) -> Cancellation:
@@ -171,7 +171,7 @@ def _done(reservation: Reservation) -> Cancellation:
     paid = _last_captured(reservation)
     if paid is not None and refund:
         sentence = _refunded(paid, refund)
-    elif paid is None or not payments.get_refundable_amount(paid):
+    elif paid is None or not refunds.get_refundable_amount(paid):
         sentence = _nothing_to_refund(reservation)
     else:
         sentence = _too_late(reservation)

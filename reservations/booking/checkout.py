@@ -19,8 +19,7 @@ from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 
 from accounts.limits import CARD_DECLINED
-from payments import gateways
-from payments import processing as payments
+from payments import gateways, lifecycle, refunds, saved_cards
 from payments.cards import Card
 from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
 from payments.models import (
@@ -124,7 +123,7 @@ def _check_out(
         and isinstance(source, Card)
         and reservation.status in BOOKED_STATUSES
     ):
-        payments.save_charged_card(user, source, now=now)
+        saved_cards.save_charged_card(user, source, now=now)
     return reservation
 
 
@@ -144,7 +143,7 @@ def dry_run(
     source = _source(reservation, payment_method, now)
     _take_and_let_go(reservation_id, user=user, partner=partner, now=now)
     if source is not None:
-        payments.check_card(source)
+        lifecycle.check_card(source)
     return get_own_reservation(reservation_id, user)
 
 
@@ -208,7 +207,7 @@ def _begin(
     # by whoever will ask it, so that a second tap on the button costs no try.
     CARD_DECLINED.attempt(user.pk, now=now)
     reservation.transition_to(Status.PROCESSING, by=user, now=now)
-    payment = payments.create_payment(
+    payment = lifecycle.create_payment(
         reservation_id=reservation.pk,
         amount=reservation.total_cost,
         currency=reservation.currency,
@@ -250,7 +249,7 @@ def _pay(
 ) -> Reservation:
     """Authorize, T2, capture."""
     try:
-        outcome = payments.authorize_payment(
+        outcome = lifecycle.authorize_payment(
             payment, source, description=f"Reservation {payment.reservation_id}"
         )
     except GatewayUnavailable:
@@ -282,12 +281,12 @@ def apply_authorization(
     which may by then be Processing again for another payment.
     """
     reservation = lock_reservation(payment.reservation_id)
-    payment = payments.lock_payment(payment.pk)
+    payment = lifecycle.lock_payment(payment.pk)
     in_doubt = payment.state == PaymentState.STARTED
     if in_doubt and payment.is_called_off and outcome.state == "authorized":
         # Too late: somebody is letting this money go. It stays in doubt until that is done.
         return reservation, payment
-    payments.apply_gateway_result(payment, outcome, now=now)
+    lifecycle.apply_gateway_result(payment, outcome, now=now)
     if not in_doubt or reservation.status != Status.PROCESSING:
         return reservation, payment
     # Nobody is charged for a meeting that had begun before anybody knew: that money is let go.
@@ -339,15 +338,13 @@ def resolve_stale_payments(reservation_id: int, *, user: "User | None", now: dt.
 
 @compiled_query(keep_plan=True)
 def stale_payments() -> "QuerySet[Payment]":
-    rows = Payment.objects.in_doubt(datetime_param("now")).filter(
-        reservation=int_param("reservation")
-    )
+    rows = Payment.objects.stale(datetime_param("now")).filter(reservation=int_param("reservation"))
     return rows.select_related("reservation")
 
 
 def resolve_payment(payment: Payment, *, now: dt.datetime) -> Payment:
     """Find out what became of a payment whose worker is gone, and conclude the checkout."""
-    _, payment = apply_authorization(payment, payments.fetch_gateway_status(payment), now=now)
+    _, payment = apply_authorization(payment, lifecycle.fetch_gateway_status(payment), now=now)
     try_fulfil_obligations(payment, now=now)
     return payment
 
@@ -380,15 +377,15 @@ def fulfil_obligations(payment: Payment, *, now: dt.datetime) -> Payment:
     [payment] = payment_with_reservation(payment=payment.pk)
     status = payment.reservation.status
     if payment.state == PaymentState.AUTHORIZED and status in CAPTURE_DUE_STATUSES:
-        payment = payments.capture_payment(payment, now=now)
+        payment = lifecycle.capture_payment(payment, now=now)
     elif payment.state == PaymentState.AUTHORIZED and status in VOID_DUE_STATUSES:
-        payment = payments.void_payment(payment, now=now)
+        payment = lifecycle.void_payment(payment, now=now)
         if payment.state == PaymentState.CAPTURED:
             _owe_all_back(payment, now=now)
     elif payment.state == PaymentState.CAPTURED and status in NOT_BOOKED_STATUSES:
         _owe_all_back(payment, now=now)
     for refund in pending_refunds(payment=payment.pk):
-        payments.execute_refund(refund, now=now)
+        refunds.execute_refund(refund, now=now)
     return payment
 
 
@@ -406,10 +403,10 @@ def pending_refunds() -> "QuerySet[Refund]":
 @in_transaction
 def _owe_all_back(payment: Payment, *, now: dt.datetime) -> None:
     """Write down that all of a payment is owed back; nothing where it is written down already."""
-    payment = payments.lock_payment(payment.pk)
-    left = payments.get_refundable_amount(payment)
+    payment = lifecycle.lock_payment(payment.pk)
+    left = refunds.get_refundable_amount(payment)
     if left:
-        payments.create_refund(payment, amount=left, reason="Taken for no booking", now=now)
+        refunds.create_refund(payment, amount=left, reason="Taken for no booking", now=now)
 
 
 # --- Helpers -------------------------------------------------------------------------------------
@@ -421,7 +418,7 @@ def _source(
     """The card to pay with; none is needed, and none is looked at, where nothing is to be paid."""
     if not reservation.total_cost:
         return None
-    return payments.get_payment_source(
+    return lifecycle.get_payment_source(
         reservation.user,
         use_saved=payment_method.use_saved,
         payment_info=payment_method.payment_info,

@@ -13,7 +13,7 @@ which `verify_integrity` checks.
 import datetime as dt
 from decimal import Decimal
 
-from payments import processing as payments
+from payments import refunds
 from payments.models import Payment, PaymentState
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -71,7 +71,7 @@ def refund_reduction(
         return money.ZERO, None
     if payment.state != PaymentState.CAPTURED:
         raise ServiceUnavailable(PAYMENT_NOT_SETTLED)
-    amount = min(cheaper_by, payments.get_refundable_amount(payment))
+    amount = min(cheaper_by, refunds.get_refundable_amount(payment))
     if amount:
-        payments.create_refund(payment, amount=amount, reason=reason, now=now)
+        refunds.create_refund(payment, amount=amount, reason=reason, now=now)
     return amount, payment

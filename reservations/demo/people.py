@@ -10,7 +10,7 @@ from django.contrib.auth.models import Group, Permission
 from accounts.models import CenterRole, User
 from centers.actions import set_favorite
 from centers.models import Center, ResourceType
-from payments.processing import update_saved_card
+from payments.saved_cards import update_saved_card
 from reservations.models import Allowance, Partner, PromoCode
 
 PASSWORD = "quiet-harbour-42"

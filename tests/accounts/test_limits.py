@@ -122,7 +122,7 @@ class TestManyAtOnce:
         ]
 
     def test_exactly_six_cards_are_asked_about(self, monkeypatch):
-        from payments import processing
+        from payments import saved_cards
         from payments.gateways.sandbox import SandboxGateway
         from roombook.errors import CardDeclined
 
@@ -143,7 +143,7 @@ class TestManyAtOnce:
         }
 
         def update():
-            processing.update_saved_card(user, info, now=NOW)
+            saved_cards.update_saved_card(user, info, now=NOW)
 
         answers = Counter(run_concurrently([update] * 16, losers=(CardDeclined, TooManyRequests)))
         assert answers == {"CardDeclined": 6, "TooManyRequests": 10}

@@ -75,9 +75,9 @@ def test_stands_in_a_csv_body_too(client, ada):
 def test_dies_thirty_days_after_its_last_use(client, ada, clock):
     token = issue_token(ada)
 
-    clock.transition_to(START + 30 * DAY - timedelta(seconds=1))
+    clock.move_to(START + 30 * DAY - timedelta(seconds=1))
     assert is_signed_in(client, token)
-    clock.transition_to(START + 60 * DAY - timedelta(seconds=2))
+    clock.move_to(START + 60 * DAY - timedelta(seconds=2))
     assert is_signed_in(client, token)
     clock.shift(30 * DAY)
     assert not is_signed_in(client, token)
@@ -86,12 +86,12 @@ def test_dies_thirty_days_after_its_last_use(client, ada, clock):
 def test_dies_after_a_hundred_and_eighty_days_however_it_is_used(client, ada, clock):
     token = issue_token(ada)
     for day in range(0, 180, 10):
-        clock.transition_to(START + day * DAY)
+        clock.move_to(START + day * DAY)
         assert is_signed_in(client, token), day
 
-    clock.transition_to(START + 180 * DAY - timedelta(seconds=1))
+    clock.move_to(START + 180 * DAY - timedelta(seconds=1))
     assert is_signed_in(client, token)
-    clock.transition_to(START + 180 * DAY)
+    clock.move_to(START + 180 * DAY)
     assert not is_signed_in(client, token)
 
 

@@ -7,7 +7,7 @@ import pytest
 import time_machine
 from django.core.management import CommandError
 
-from payments import processing as payments
+from payments import refunds
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
@@ -296,10 +296,10 @@ def test_a_refused_refund_needs_a_person_until_the_promise_is_kept(reconcile):
     with pytest.raises(CommandError, match=r"75\.00 was promised back"):
         reconcile()
     SandboxPayment.objects.update(refunded=0)
-    payments.create_refund(payment, amount=Decimal(25), reason="By hand", now=LATER)
+    refunds.create_refund(payment, amount=Decimal(25), reason="By hand", now=LATER)
     with pytest.raises(CommandError, match=r"75\.00 was promised back"):
         reconcile()
-    payments.create_refund(payment, amount=Decimal(50), reason="By hand", now=LATER)
+    refunds.create_refund(payment, amount=Decimal(50), reason="By hand", now=LATER)
 
     assert reconcile().endswith("1 payment looked at: 1 refunded.\n")
     assert reconcile() == NOTHING

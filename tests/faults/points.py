@@ -28,16 +28,16 @@ POINTS = {
     # Also the inside of a refund.
     "in capture": (SANDBOX, "lock_payment"),
     "after the gateway's capture": (SANDBOX, "SandboxGateway.capture"),
-    "after capture": ("payments.processing", "capture_payment"),
+    "after capture": ("payments.lifecycle", "capture_payment"),
     "in approval": ("reservations.booking.approval", "get_open_payment"),
     "after approval": ("reservations.booking.approval", "_approve"),
     "in cancel": ("reservations.pricing.bill", "return_benefits"),
     "after cancel": ("reservations.booking.cancellation", "_cancel"),
     "after the gateway's refund": (SANDBOX, "SandboxGateway.refund"),
-    "after refund": ("payments.processing", "execute_refund"),
+    "after refund": ("payments.refunds", "execute_refund"),
     "after lookup": (SANDBOX, "SandboxGateway.find_payment"),
     "after the gateway's void": (SANDBOX, "SandboxGateway.void"),
-    "after void": ("payments.processing", "void_payment"),
+    "after void": ("payments.lifecycle", "void_payment"),
 }
 
 CRASH, PAUSE, EXPLODE, CLOCK = "crash", "pause", "explode", "clock"

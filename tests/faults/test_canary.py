@@ -176,7 +176,7 @@ def checkpoint() -> None:
             cursor.execute("CHECKPOINT")
 
 
-def test_no_card_is_written_down_anywhere(place, tmp_path, check_everything):
+def test_card_numbers_are_stored_and_logged_nowhere(place, tmp_path, check_everything):
     service, files, cluster = place
     row = figures.get_row("card canary")
     received = go_through_every_door(service)

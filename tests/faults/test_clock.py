@@ -32,7 +32,7 @@ def booking(room, start: dt.datetime, hours: float = 2) -> dict:
     }
 
 
-def test_a_hold_lasts_its_time_whatever_the_clock_does(moving, check_everything):
+def test_hold_lasts_its_time_when_the_clock_jumps(moving, check_everything):
     with moving.database.open():
         world = World(moving)
         ada, bob = world.customer(), world.customer()
@@ -48,7 +48,7 @@ def test_a_hold_lasts_its_time_whatever_the_clock_does(moving, check_everything)
 
 
 @pytest.mark.parametrize("jump", [60 * MINUTE, -60 * MINUTE], ids=["ahead", "back"])
-def test_the_clock_jumps_during_a_checkout(jump, moving, check_everything):
+def test_checkout_survives_a_clock_jump(jump, moving, check_everything):
     """Ahead, every lease ends at once: two are at work on one payment, and one of them wins."""
     row = figures.get_row("clock jumps")
     with moving.database.open():
@@ -79,7 +79,7 @@ def test_the_clock_jumps_during_a_checkout(jump, moving, check_everything):
     row.confirmed += 1
 
 
-def test_the_clock_jumps_back_after_a_booking(moving, check_everything):
+def test_booking_survives_a_clock_jump_backwards(moving, check_everything):
     """What was booked at a time that is yet to come can be cancelled, and is paid back once."""
     with moving.database.open():
         world = World(moving)
@@ -109,7 +109,9 @@ def night(month: int) -> dt.datetime:
 
 
 @pytest.mark.parametrize(("month", "hours"), [(11, 5), (3, 3)], ids=["the long", "the short"])
-def test_a_clock_change_night(month, hours, short_lease_service, check_everything):
+def test_booking_in_the_night_of_a_clock_change(
+    month, hours, short_lease_service, check_everything
+):
     """From midnight to four: by the clock four hours, paid and held for as long as it really is."""
     midnight = night(month)
     four = midnight.replace(hour=4)

@@ -83,7 +83,7 @@ def checkouts(
     return begun
 
 
-def test_the_clients_next_try_settles_a_checkout_that_died(short_lease_service, check_everything):
+def test_checkout_crash_is_resolved_by_the_clients_retry(short_lease_service, check_everything):
     case = "checkout dies, client tries again"
     row = figures.get_row(case)
     with short_lease_service.database.open():
@@ -105,7 +105,7 @@ def test_the_clients_next_try_settles_a_checkout_that_died(short_lease_service, 
     assert captured == len(CHECKOUT)
 
 
-def test_many_tries_at_once_settle_a_checkout_that_died(short_lease_service, check_everything):
+def test_checkout_crash_is_resolved_by_parallel_retries(short_lease_service, check_everything):
     """Everybody finds the same payment in doubt, and one of them settles it."""
     case = "checkout dies, 8 tries at once"
     row = figures.get_row(case)
@@ -130,7 +130,7 @@ def test_many_tries_at_once_settle_a_checkout_that_died(short_lease_service, che
     assert captured == len(points)
 
 
-def test_reconciling_settles_a_checkout_that_died(short_lease_service, check_everything):
+def test_checkout_crash_is_resolved_by_reconcile_payments(short_lease_service, check_everything):
     case = "checkout dies, reconcile_payments"
     row = figures.get_row(case)
     with short_lease_service.database.open():
@@ -154,7 +154,7 @@ def test_reconciling_settles_a_checkout_that_died(short_lease_service, check_eve
     assert customer.client.checkout(pk, CARD).code == "Confirmed"
 
 
-def test_reconciling_as_a_command_reports_what_it_did(short_lease_service, check_everything):
+def test_reconcile_payments_reports_what_it_resolved(short_lease_service, check_everything):
     """Once as an administrator runs it, in a process of its own."""
     with short_lease_service.database.open():
         world = World(short_lease_service)
@@ -172,7 +172,7 @@ def test_reconciling_as_a_command_reports_what_it_did(short_lease_service, check
 
 
 @pytest.mark.parametrize("settler", ["tries again", "reconcile_payments"])
-def test_an_approval_that_died_is_settled(settler, short_lease_service, check_everything):
+def test_approval_crash_is_resolved(settler, short_lease_service, check_everything):
     case = f"approval dies, {settler}"
     row = figures.get_row(case)
     with short_lease_service.database.open():
@@ -211,7 +211,7 @@ def test_an_approval_that_died_is_settled(settler, short_lease_service, check_ev
 
 @pytest.mark.parametrize("settler", ["tries again", "reconcile_payments"])
 @pytest.mark.parametrize("live", [True, False], ids=["a booking", "a request"])
-def test_a_cancellation_that_died_is_settled(live, settler, short_lease_service, check_everything):
+def test_cancellation_crash_is_resolved(live, settler, short_lease_service, check_everything):
     steps = CANCEL if live else CANCEL_REQUEST
     case = f"cancelling {'a booking' if live else 'a request'} dies, {settler}"
     row = figures.get_row(case)

@@ -51,7 +51,7 @@ def deadlocks() -> int:
 
 
 @pytest.mark.postgres
-def test_no_client_hears_of_a_deadlock(guarded, check_everything):
+def test_clients_never_see_a_deadlock(guarded, check_everything):
     case = "deadlock hunt"
     row = figures.get_row(case)
     with guarded.database.open():

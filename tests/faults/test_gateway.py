@@ -64,7 +64,7 @@ def test_authorize(short_lease_service, measured):
         measured.confirmed += 1
 
 
-def test_authorize_and_then_no_way_to_find_out(short_lease_service, measured):
+def test_authorize_and_no_status_afterwards(short_lease_service, measured):
     """lookup and void fail as well: still in doubt, until they answer."""
     cases = [(operation, kind) for operation in ("lookup", "void") for kind in KINDS]
     begun = list(zip(cases, drafts(short_lease_service, len(cases)), strict=True))
@@ -95,7 +95,7 @@ def test_capture(short_lease_service, measured):
         measured.confirmed += 1
 
 
-def test_capture_that_is_owed_when_the_customer_cancels(short_lease_service, measured):
+def test_cancellation_with_a_due_capture(short_lease_service, measured):
     """It is taken first, so that it can be given back: or nothing happens, and that is told."""
     for kind, (customer, pk) in zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True):
         if kind == FaultKind.SLOW:
@@ -132,7 +132,7 @@ def test_void(short_lease_service, measured):
         measured.runs += 1
 
 
-def test_keeping_a_card(short_lease_service, measured):
+def test_storing_a_card(short_lease_service, measured):
     """A booking never fails because its card could not be kept; saving a card by itself does."""
     for kind, (customer, pk) in zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True):
         fault(short_lease_service, "store", kind)
@@ -151,7 +151,7 @@ def test_keeping_a_card(short_lease_service, measured):
         measured.runs += 1
 
 
-def test_a_rehearsal(short_lease_service, measured):
+def test_checkout_in_test_mode(short_lease_service, measured):
     for kind, (customer, pk) in zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True):
         fault(short_lease_service, "check", kind)
         first = customer.client.checkout(pk, CARD, TestMode=True)
@@ -161,7 +161,7 @@ def test_a_rehearsal(short_lease_service, measured):
         measured.runs += 1
 
 
-def test_a_declined_card_leaves_the_room_for_another(short_lease_service, measured):
+def test_declined_card_keeps_the_room_held(short_lease_service, measured):
     [(customer, pk)] = drafts(short_lease_service, 1)
     declined = customer.client.checkout(pk, card("4000000000000002"))
     assert (declined.status, declined.code) == (402, "CardDeclined")
@@ -214,7 +214,7 @@ def others_while_it_hangs(service, row: figures.CaseFigures) -> list[Answer]:
     return received
 
 
-def test_checkouts_that_hang_do_not_stop_the_others(start, check_everything):
+def test_hanging_checkouts_do_not_block_other_requests(start, check_everything):
     """More checkouts than workers: each worker has threads, so that others are still answered."""
     assert SIZE.hung > WORKERS
     service = start()
@@ -231,7 +231,7 @@ def test_checkouts_that_hang_do_not_stop_the_others(start, check_everything):
     assert row.slowest_ms < SIZE.hang * 1000 * (0.25 if LONG else 0.9)
 
 
-def test_with_one_request_a_worker_they_would(start, check_everything):
+def test_hanging_checkouts_block_requests_with_one_thread(start, check_everything):
     """The control: the same with workers that do one thing at a time."""
     service = start("--worker-class", "sync", "--threads", "1")
     row = figures.get_row(f"{SIZE.hung} hung checkouts, others")

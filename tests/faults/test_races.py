@@ -173,7 +173,7 @@ def test_approve_against_decline(arena):
     assert ends <= {Status.CONFIRMED, Status.DECLINED}
 
 
-def test_checkout_against_a_rival_for_a_lapsing_hold(arena):
+def test_checkout_against_another_customer_when_the_hold_expires(arena):
     """A draft whose hold lapses at this very moment: one of the two gets the room."""
     for _ in rounds:
         with arena.service.database.open():
@@ -196,7 +196,7 @@ def test_checkout_against_a_rival_for_a_lapsing_hold(arena):
         assert arena.end(pk) == (Status.CONFIRMED if checkout.status == 200 else Status.NEW)
 
 
-def test_a_worker_that_wakes_up_after_its_lease(arena):
+def test_worker_resumes_after_its_lease(arena):
     """Paused in the middle, it finds that somebody settled its payment, whichever way."""
     service = arena.service
     for _ in range(max(1, SIZE.races // 10)):
@@ -217,7 +217,7 @@ def test_a_worker_that_wakes_up_after_its_lease(arena):
             assert arena.end(pk) == Status.CONFIRMED
 
 
-def test_a_payment_is_called_off_while_it_is_authorized(arena):
+def test_payment_is_called_off_during_its_authorization(arena):
     """The narrowest place of all. A settler has received at the gateway that nobody knows this
     payment, and fences it off; in between the sleeping worker authorized it after all."""
     service = arena.service

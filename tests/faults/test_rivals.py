@@ -119,7 +119,7 @@ def hold(contest: Contest) -> list[Answer]:
 
 
 @each_contest
-def test_as_many_win_as_there_is(prepare, guarded, check_everything):
+def test_only_as_many_requests_succeed_as_there_is_supply(prepare, guarded, check_everything):
     case = f"{N} rivals: {prepare.__name__.replace('_', ' ')}"
     row = figures.get_row(case)
     slowest = []
@@ -161,7 +161,7 @@ def unguarded_service(start, store) -> Service:
 
 @pytest.mark.postgres
 @each_contest
-def test_without_its_guards_the_same_contest_goes_wrong(prepare, unguarded_service):
+def test_contest_without_locks_and_constraints_goes_wrong(prepare, unguarded_service):
     """SQLite lets one write at a time whatever we do: there is nothing that could go wrong."""
     with unguarded_service.database.open():
         contest = prepare(World(unguarded_service))

@@ -142,7 +142,7 @@ def killer(service: Service):
     return kill
 
 
-def test_workers_are_killed(short_lease_service, check_everything):
+def test_bookings_survive_killed_workers(short_lease_service, check_everything):
     storm(
         short_lease_service,
         f"storm: workers killed every {SIZE.kill_every} s",
@@ -152,7 +152,7 @@ def test_workers_are_killed(short_lease_service, check_everything):
 
 
 @pytest.mark.postgres
-def test_postgresql_restarts(cluster, durable, check_everything):
+def test_bookings_survive_restarts_of_postgresql(cluster, durable, check_everything):
     """Orderly, and as after a power cut; workers die too."""
     fast = (lambda: cluster.restart("fast"), SIZE.restart_every, "fast restarts")
     immediate = (lambda: cluster.restart("immediate"), SIZE.restart_every, "immediate restarts")

@@ -75,7 +75,7 @@ def test_each_action_of_the_list(office, name, status):
 
 def test_no_shows_of_the_list(office, clock):
     reservation = make_booking()
-    clock.transition_to(START + HOUR)
+    clock.move_to(START + HOUR)
     office.force_login(AdministratorFactory())
     act(office, "mark_no_show", reservation, confirmed="yes")
     assert get_current_status(reservation) == Status.NO_SHOW
@@ -112,7 +112,7 @@ def test_cancelling_several_gives_back_what_was_shown(office):
 def test_of_several_that_are_cancelled_none_gives_back_another_sum_than_was_shown(office, clock):
     late, early = make_booking(), make_booking(start=START + 7 * DAY)
     shown = agreed_on(act(office, "cancel", late, early))
-    clock.transition_to(START - HOUR)
+    clock.move_to(START - HOUR)
     office.force_login(AdministratorFactory())
 
     done = act(office, "cancel", late, early, confirmed="yes", **shown)
@@ -171,8 +171,8 @@ def test_only_what_was_shown_is_deleted_not_all_of_the_list(office):
         ("accounts.user", "sign_out_all_devices"),
         ("accounts.outboxmessage", "send_again"),
         ("centers.meetingroom", "take_out_of_service"),
-        ("payments.refund", "try_again"),
-        ("payments.refund", "settle_outside"),
+        ("payments.refund", "retry"),
+        ("payments.refund", "mark_refunded_manually"),
         ("reservations.partner", "delete_selected"),
     ],
 )

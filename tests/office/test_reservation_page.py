@@ -179,7 +179,7 @@ def test_a_page_offers_what_can_be_done_and_no_more(office, clock):
     assert offered(office, confirmed) == ["move", "adjust", "resend", "cancel"]
     for status in (Status.DECLINED, Status.CANCELLED, Status.EXPIRED, Status.PROCESSING):
         assert offered(office, ReservationFactory(status=status)) == []
-    clock.transition_to(START + HOUR)
+    clock.move_to(START + HOUR)
     office.force_login(AdministratorFactory())  # a session ends with the working day
     assert offered(office, confirmed) == ["adjust", "resend", "no-show"]
 
@@ -241,7 +241,7 @@ def test_cancelling_shows_fee_and_refund(office, clock):
     reservation = make_booking()
 
     early = words(office.get(step_of(reservation, "cancel")))
-    clock.transition_to(START - HOUR)
+    clock.move_to(START - HOUR)
     office.force_login(AdministratorFactory())
     late = words(office.get(step_of(reservation, "cancel")))
 
@@ -260,7 +260,7 @@ def test_cancelling_shows_fee_and_refund(office, clock):
 
 def test_nobody_came(office, clock):
     reservation = make_booking()
-    clock.transition_to(START + HOUR)
+    clock.move_to(START + HOUR)
     office.force_login(AdministratorFactory())
 
     confirm(office, reservation, "no-show")

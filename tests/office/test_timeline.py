@@ -105,7 +105,7 @@ def test_a_draft_is_shown_until_its_hold_lapses(office, room, clock):
     answer = office.get(DAY, day_of(room))
     [(_, bar)] = bars(answer)
     assert bar.label.startswith("Draft, held until Mon 2027-03-01 09:15: Ada Lovelace")
-    clock.transition_to(made.hold_until)
+    clock.move_to(made.hold_until)
     assert bars(office.get(DAY, day_of(room))) == []
 
 
@@ -245,7 +245,7 @@ def test_closed_time_is_offered_to_who_may_override_it_only(client, staff, room)
 def test_neither_the_past_nor_closed_nor_broken_rooms_are_offered(office, room, clock):
     assert offers(office.get(DAY, day_of(room, "2027-02-26"))) == []
     assert offers(office.get(DAY, day_of(room, "2029-03-03"))) == []
-    clock.transition_to(NOW + 20 * MINUTE)
+    clock.move_to(NOW + 20 * MINUTE)
     today = office.get(DAY, day_of(room, "2027-03-01"))
     first = next(each for each in offers(today) if not each.is_closed)
     assert first.label.endswith("09:30 - 10:30")

@@ -108,7 +108,7 @@ def test_takes_and_gives_csv_and_jsonp(client, token, ada):
 
 def test_too_late_nothing_is_refunded(cancel, ada, time_machine):
     reservation = make_booking(ada)
-    time_machine.transition_to(START - 23 * HOUR, tick=False)
+    time_machine.move_to(START - 23 * HOUR, tick=False)
     token = issue_token(ada)
 
     preview = cancel(reservation, TestMode=True, Token=token).json()
@@ -155,7 +155,7 @@ def test_what_is_over_or_under_way_cannot_be_cancelled(cancel, ada, status, test
 
 def test_a_meeting_that_has_begun_cannot_be_cancelled(cancel, ada, time_machine):
     reservation = make_booking(ada)
-    time_machine.transition_to(START, tick=False)
+    time_machine.move_to(START, tick=False)
     response = cancel(reservation, Token=issue_token(ada))
     assert response.status_code == 409
     assert response.json()["Error"] == {

@@ -339,7 +339,7 @@ def test_a_code_or_hours_that_are_gone_are_409(check_out, ada, drafted):
 
 
 def test_only_in_the_future(check_out, ada, time_machine):
-    time_machine.transition_to(START, tick=False)
+    time_machine.move_to(START, tick=False)
     error = refused(check_out(PaymentInfo=CARD, Token=issue_token(ada)), 409, "ReservationNotOpen")
     assert error["Message"] == "This reservation's time has passed."
 
@@ -370,7 +370,7 @@ def test_somebody_elses_is_not_found_like_one_that_does_not_exist(check_out):
 def test_a_repeat_gives_the_same_answer_and_asks_no_gateway(check_out, time_machine):
     first = check_out(PaymentInfo=CARD)
     SandboxFault.objects.create(operation="*", kind="error")
-    time_machine.transition_to(NOW + HOUR, tick=False)
+    time_machine.move_to(NOW + HOUR, tick=False)
     for fields in ({"PaymentInfo": CARD}, {"PaymentInfo": BAD_CARD}, {}):
         assert check_out(**fields).content == first.content
     assert SandboxPayment.objects.get().captures == 1
@@ -392,7 +392,7 @@ def test_in_doubt_is_200_processing_and_the_retry_after_the_lease_settles_it(
         assert response.json() == processing
     assert check_out(PaymentInfo=CARD, TestMode=True).json() == processing
 
-    time_machine.transition_to(NOW + 2 * MINUTE, tick=False)
+    time_machine.move_to(NOW + 2 * MINUTE, tick=False)
     assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
     assert SandboxPayment.objects.get().captures == 1
 

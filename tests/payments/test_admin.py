@@ -7,7 +7,7 @@ from auditlog.models import LogEntry
 from django.contrib.auth.models import Permission
 from django.urls import reverse
 
-from payments import processing
+from payments import refunds
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from payments.models import Payment, Refund
@@ -27,7 +27,7 @@ def _root(client):
     client.force_login(AdministratorFactory())
 
 
-def test_a_saved_card_shows_brand_and_last_four_and_no_reference(client):
+def test_saved_card_page_shows_brand_and_last_four_but_no_reference(client):
     card = SavedCardFactory()
 
     for page in (
@@ -41,8 +41,8 @@ def test_a_saved_card_shows_brand_and_last_four_and_no_reference(client):
         assert card.reference not in text
 
 
-def test_payments_and_refunds_are_shown(client, captured):  # noqa: F811
-    refund = processing.create_refund(captured, amount=captured.amount, reason="Rain", now=NOW)
+def test_payment_and_refund_pages_show_amounts(client, captured):  # noqa: F811
+    refund = refunds.create_refund(captured, amount=captured.amount, reason="Rain", now=NOW)
 
     for page in (
         client.get(reverse("admin:payments_payment_changelist"), {"q": captured.reference}),
@@ -56,9 +56,9 @@ def test_payments_and_refunds_are_shown(client, captured):  # noqa: F811
         assert "50.00" in page.content.decode()
 
 
-def test_nobody_changes_them_by_hand(client, captured):  # noqa: F811
+def test_payments_refunds_and_cards_cannot_be_edited(client, captured):  # noqa: F811
     card = SavedCardFactory()
-    refund = processing.create_refund(captured, amount=captured.amount, reason="Rain", now=NOW)
+    refund = refunds.create_refund(captured, amount=captured.amount, reason="Rain", now=NOW)
 
     for model, row in (("payment", captured), ("refund", refund), ("savedcard", card)):
         assert client.get(reverse(f"admin:payments_{model}_add")).status_code == 403
@@ -76,10 +76,10 @@ REFUNDS = "admin:payments_refund_changelist"
 @pytest.fixture
 def refused(captured):  # noqa: F811
     """Twenty of fifty that the gateway did not want to pay back."""
-    refund = processing.create_refund(captured, amount=Decimal("20.00"), reason="Rain", now=NOW)
+    refund = refunds.create_refund(captured, amount=Decimal("20.00"), reason="Rain", now=NOW)
     SandboxPayment.objects.update(refunded=Decimal("50.00"))
     with pytest.raises(GatewayRefused):
-        processing.execute_refund(refund, now=NOW)
+        refunds.execute_refund(refund, now=NOW)
     SandboxPayment.objects.update(refunded=0)
     return refund
 
@@ -93,85 +93,85 @@ def states():
     return list(Refund.objects.order_by("pk").values_list("state", flat=True))
 
 
-def test_a_refused_refund_is_tried_again_once(client, refused):
-    assert "20.00 of payment" in (page := act(client, "try_again", refused))
-    assert "paid back." in page
-    assert "tried again already" in act(client, "try_again", refused)
-    assert "tried again already" in act(
-        client, "settle_outside", refused, confirmed="yes", reason="Cash"
+def test_refused_refund_can_be_retried_once(client, refused):
+    assert "20.00 of payment" in (page := act(client, "retry", refused))
+    assert "refunded." in page
+    assert "already retried" in act(client, "retry", refused)
+    assert "already retried" in act(
+        client, "mark_refunded_manually", refused, confirmed="yes", reason="Cash"
     )
 
     assert states() == ["refused", "done"]
     assert SandboxPayment.objects.get().refunded == 20
-    assert "Tried again as refund" in told()
+    assert "Retried as refund" in told()
 
 
-def test_only_what_is_left_is_tried_again(client, refused, captured):  # noqa: F811
-    processing.execute_refund(
-        processing.create_refund(captured, amount=Decimal("45.00"), reason="", now=NOW), now=NOW
+def test_retry_refunds_only_the_remaining_amount(client, refused, captured):  # noqa: F811
+    refunds.execute_refund(
+        refunds.create_refund(captured, amount=Decimal("45.00"), reason="", now=NOW), now=NOW
     )
 
-    assert "5.00 of payment" in act(client, "try_again", refused)
+    assert "5.00 of payment" in act(client, "retry", refused)
 
     captured.refresh_from_db()
     assert captured.state == "refunded"
     assert SandboxPayment.objects.get().refunded == 50
 
 
-def test_staff_are_told_when_it_is_refused_again(client, refused):
+def test_retry_refused_again_shows_an_error(client, refused):
     SandboxPayment.objects.update(refunded=Decimal("50.00"))
 
-    assert "the gateway refused again" in act(client, "try_again", refused)
+    assert "the gateway refused again" in act(client, "retry", refused)
     assert states() == ["refused", "refused"]
 
 
-def test_without_an_answer_it_stays_owed(client, refused):
+def test_retry_without_gateway_answer_stays_started(client, refused):
     SandboxFault.objects.create(operation="refund", kind="timeout_after", times=1)
 
-    assert "does not answer" in act(client, "try_again", refused)
+    assert "does not respond" in act(client, "retry", refused)
     assert states() == ["refused", "started"]
 
 
-def test_what_was_given_back_another_way_is_settled_outside(client, refused, captured):  # noqa: F811
-    assert "How it was given back" in act(client, "settle_outside", refused)
+def test_refused_refund_can_be_marked_as_refunded_manually(client, refused, captured):  # noqa: F811
+    assert "How the money was returned" in act(client, "mark_refunded_manually", refused)
     # Words are asked for.
     assert "This field is required" in act(
-        client, "settle_outside", refused, confirmed="yes", reason=" "
+        client, "mark_refunded_manually", refused, confirmed="yes", reason=" "
     )
     assert states() == ["refused"]
 
-    act(client, "settle_outside", refused, confirmed="yes", reason="Bank transfer 17")
+    act(client, "mark_refunded_manually", refused, confirmed="yes", reason="Bank transfer 17")
 
     refund = Refund.objects.get()
     assert (refund.state, refund.reason) == ("outside", "Bank transfer 17 (Rain)")
     assert refund.done_at is not None
-    assert processing.get_refundable_amount(captured) == 30
+    assert refunds.get_refundable_amount(captured) == 30
     assert SandboxPayment.objects.get().refunded == 0
-    assert told() == "Settled outside: Bank transfer 17"
-    assert "not refused" in act(client, "try_again", refused)
+    assert told() == "Refunded manually: Bank transfer 17"
+    assert "not refused" in act(client, "retry", refused)
 
 
-def test_a_payment_whose_rest_is_settled_outside_is_refunded(client, refused, captured):  # noqa: F811
-    rest = processing.create_refund(captured, amount=Decimal("30.00"), reason="", now=NOW)
-    processing.execute_refund(rest, now=NOW)
+def test_payment_becomes_refunded_when_the_rest_is_refunded_manually(client, refused, captured):  # noqa: F811
+    rest = refunds.create_refund(captured, amount=Decimal("30.00"), reason="", now=NOW)
+    refunds.execute_refund(rest, now=NOW)
 
-    act(client, "settle_outside", refused, confirmed="yes", reason="Cash")
+    act(client, "mark_refunded_manually", refused, confirmed="yes", reason="Cash")
 
     captured.refresh_from_db()
     assert captured.state == "refunded"
 
 
-def test_what_others_gave_back_is_not_settled_outside_as_well(client, refused, captured):  # noqa: F811
-    processing.create_refund(captured, amount=Decimal("45.00"), reason="", now=NOW)
+def test_amount_refunded_elsewhere_cannot_be_refunded_manually(client, refused, captured):  # noqa: F811
+    refunds.create_refund(captured, amount=Decimal("45.00"), reason="", now=NOW)
 
-    assert "Other refunds gave back" in act(
-        client, "settle_outside", refused, confirmed="yes", reason="Cash"
+    assert "Other refunds have already returned" in act(
+        client, "mark_refunded_manually", refused, confirmed="yes", reason="Cash"
     )
     assert states() == ["refused", "started"]
 
 
-@pytest.mark.parametrize("action", ["try_again", "settle_outside"])
-def test_who_may_only_look_at_refunds_does_not_see_to_them(client, refused, action):
+@pytest.mark.parametrize("action", ["retry", "mark_refunded_manually"])
+def test_refund_actions_need_the_change_permission(client, refused, action):
     clerk = UserFactory(is_staff=True)
     clerk.user_permissions.add(Permission.objects.get(codename="view_refund"))
     client.force_login(clerk)

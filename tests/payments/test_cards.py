@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from payments.cards import Card, CardBrand, Secret, detect_brand, parse_card
+from roombook.card_numbers import passes_luhn
 from roombook.errors import InvalidRequest
-from roombook.luhn import passes_luhn
 
 NOW = datetime(2027, 3, 15, 12, 0, tzinfo=UTC)
 GOOD = {
@@ -58,7 +58,7 @@ def with_check_digit(digits):
         (with_check_digit("675900000000000000"), "Maestro"),
     ],
 )
-def test_brands(number, brand):
+def test_detect_brand_knows_every_network(number, brand):
     assert passes_luhn(number)
     assert detect_brand(number) == brand
 
@@ -77,12 +77,12 @@ def test_brands(number, brand):
         "４" * 16,  # noqa: RUF001 (full-width digits)
     ],
 )
-def test_other_numbers_are_of_no_brand(number):
+def test_detect_brand_of_other_numbers_is_none(number):
     assert detect_brand(number) is None
 
 
 @given(st.text("0123456789", min_size=11, max_size=18))
-def test_one_wrong_digit_never_passes(digits):
+def test_luhn_rejects_any_single_wrong_digit(digits):
     number = with_check_digit(digits)
     for place, digit in enumerate(number):
         wrong = str((int(digit) + 1) % 10)
@@ -90,7 +90,7 @@ def test_one_wrong_digit_never_passes(digits):
 
 
 @given(st.text(max_size=30))
-def test_whatever_is_typed_is_a_card_or_a_named_problem(text):
+def test_parse_card_accepts_or_names_a_field_for_any_input(text):
     named = set()
     try:
         assert parse_card({**GOOD, "credit_card_number": text}, now=NOW).brand in CardBrand
@@ -99,7 +99,7 @@ def test_whatever_is_typed_is_a_card_or_a_named_problem(text):
     assert named <= {"payment_info.credit_card_number", "payment_info.security_code"}
 
 
-def test_keeps_what_a_receipt_shows():
+def test_card_has_what_a_receipt_shows():
     card = parse_card({**GOOD, "company_name": " Engines "}, now=NOW)
 
     assert card.number == "4242424242424242"
@@ -108,12 +108,12 @@ def test_keeps_what_a_receipt_shows():
     assert (card.first_name, card.last_name, card.company_name) == ("Ada", "Lovelace", "Engines")
 
 
-def test_the_code_may_be_left_out():
+def test_security_code_is_optional():
     assert not parse_card({**GOOD, "security_code": " "}, now=NOW).has_cvv
     assert not parse_card({**GOOD, "security_code": None}, now=NOW).has_cvv
 
 
-def test_american_express_has_four_digits():
+def test_security_code_of_american_express_has_four_digits():
     amex = {**GOOD, "credit_card_number": "378282246310005"}
     assert parse_card({**amex, "security_code": "1234"}, now=NOW).has_cvv
     assert problems(credit_card_number="378282246310005") == {
@@ -121,7 +121,7 @@ def test_american_express_has_four_digits():
     }
 
 
-def test_a_card_is_good_to_the_end_of_its_month():
+def test_card_is_valid_until_the_end_of_its_month():
     east, west = timezone(timedelta(hours=13)), timezone(timedelta(hours=-11))
     for good in [
         datetime(2027, 3, 1, tzinfo=UTC),
@@ -137,7 +137,7 @@ def test_a_card_is_good_to_the_end_of_its_month():
     }
 
 
-def test_every_problem_is_named_and_no_value_repeated():
+def test_every_invalid_field_is_named_without_its_value():
     found = problems(
         first_name="4242424242424242",
         last_name="",
@@ -162,7 +162,7 @@ def test_every_problem_is_named_and_no_value_repeated():
     )
 
 
-def test_shows_neither_number_nor_code():
+def test_repr_of_card_hides_number_and_code():
     card = parse_card({**GOOD, "security_code": "987"}, now=NOW)
 
     for text in (repr(card), str(card), f"{card}", repr([card.number, card.security_code])):
@@ -176,7 +176,7 @@ def test_shows_neither_number_nor_code():
         assert "4242424242424242" not in shown + "".join(captured.format())
 
 
-def test_a_secret_is_text_that_does_not_show_itself():
+def test_secret_is_text_with_a_masked_repr():
     secret = Secret("4242")
     assert secret == "4242"
     assert repr(secret) == "'********'"
@@ -184,7 +184,7 @@ def test_a_secret_is_text_that_does_not_show_itself():
     assert isinstance(pickle.loads(pickle.dumps(secret)), Secret)
 
 
-def test_a_card_cannot_be_changed():
+def test_card_is_immutable():
     card = parse_card(GOOD, now=NOW)
     with pytest.raises(AttributeError):
         card.number = "5555555555554444"

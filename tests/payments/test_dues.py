@@ -13,7 +13,7 @@ pytestmark = pytest.mark.django_db
 
 
 @pytest.mark.parametrize("status", [Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW])
-def test_money_that_a_booking_reserved_is_taken_even_when_the_meeting_is_over(status):
+def test_reconcile_captures_an_authorization_after_the_meeting(status):
     reservation = make_pending_booking()
     Reservation.objects.filter(pk=reservation.pk).update(
         status=status, holds_slot=status in HOLDING_STATUSES

@@ -59,7 +59,7 @@ def authorize(gateway, key, source=None, amount=TEN):
 
 
 @pytest.mark.parametrize("number", [n for n, outcome in OUTCOMES.items() if outcome == SUCCEEDS])
-def test_good_test_cards(gateway, number):
+def test_test_cards_succeed(gateway, number):
     gateway.check_card(card(number))
     reference = gateway.store_card(card(number), customer="1")
     gateway.check_card(reference)
@@ -81,7 +81,7 @@ def test_good_test_cards(gateway, number):
         ("4111111111111111", "takes only test cards"),
     ],
 )
-def test_bad_test_cards(gateway, number, words):
+def test_test_cards_for_declines_are_declined(gateway, number, words):
     outcome = authorize(gateway, uuid4(), card(number))
     assert outcome.state == "declined"
     assert words in outcome.message
@@ -95,11 +95,11 @@ def test_bad_test_cards(gateway, number, words):
     assert not SandboxCard.objects.exists()
 
 
-def test_every_outcome_has_its_words():
+def test_every_outcome_has_a_message():
     assert set(OUTCOMES.values()) - {SUCCEEDS} <= set(DECLINE_MESSAGES)
 
 
-def test_keeps_no_number_and_no_code(gateway):
+def test_sandbox_stores_no_number_and_no_code(gateway):
     reference = gateway.store_card(replace(card(), security_code="987"), customer="1")
     authorize(gateway, uuid4(), card())
 
@@ -121,7 +121,7 @@ def test_keeps_no_number_and_no_code(gateway):
         (FaultKind.RESET, True),
     ],
 )
-def test_a_fault_hides_whether_it_was_done(gateway, kind, was_done):
+def test_timeout_hides_whether_the_operation_was_done(gateway, kind, was_done):
     key = uuid4()
     SandboxFault.objects.create(operation="authorize", kind=kind, times=1)
 
@@ -134,7 +134,7 @@ def test_a_fault_hides_whether_it_was_done(gateway, kind, was_done):
     assert authorize(gateway, key).state == "authorized"
 
 
-def test_a_slow_gateway_answers_all_the_same(gateway):
+def test_slow_fault_delays_the_answer(gateway):
     SandboxFault.objects.create(operation="*", kind=FaultKind.SLOW, seconds=0.05)
 
     start = time.monotonic()
@@ -142,7 +142,7 @@ def test_a_slow_gateway_answers_all_the_same(gateway):
     assert time.monotonic() - start >= 0.05
 
 
-def test_a_fault_strikes_its_own_operation_only(gateway):
+def test_fault_affects_only_its_operation(gateway):
     key = uuid4()
     SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_AFTER)
 
@@ -161,7 +161,7 @@ def test_a_fault_strikes_its_own_operation_only(gateway):
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 class TestManyAtOnce:
-    def test_refunds_never_exceed_what_was_taken(self, gateway):
+    def test_parallel_refunds_never_exceed_the_captured_amount(self, gateway):
         key = uuid4()
         authorize(gateway, key)
         gateway.capture(key)
@@ -174,7 +174,7 @@ class TestManyAtOnce:
         assert answers == {"refunded": 3, "GatewayRefused": 9}
         assert SandboxPayment.objects.get().refunded == Decimal("9.00")
 
-    def test_a_fault_strikes_as_often_as_it_was_told(self, gateway):
+    def test_fault_affects_as_many_calls_as_its_times(self, gateway):
         SandboxFault.objects.create(operation="lookup", kind=FaultKind.ERROR, times=3)
 
         def look():

@@ -18,7 +18,8 @@ from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.gateways.stripe import client
 from payments.gateways.stripe import gateway as stripe_module
 from payments.gateways.stripe.client import from_minor_units, get_decline_message, to_minor_units
-from payments.gateways.stripe.gateway import StripeGateway, to_stripe_address
+from payments.gateways.stripe.gateway import StripeGateway
+from payments.gateways.stripe.payment_methods import to_stripe_address
 from payments.gateways.stripe_models import StripeCustomer, StripePayment
 from roombook.errors import CardDeclined
 from tests.payments.test_gateways import authorize, card
@@ -53,7 +54,7 @@ def live(stripe_server, settings):
 # --- Two steps -----------------------------------------------------------------------------------
 
 
-def test_charges_nobody_before_the_intent_is_written_down(gateway, stripe_server):
+def test_intent_is_stored_before_it_is_confirmed(gateway, stripe_server):
     key = uuid4()
     authorize(gateway, key)
 
@@ -100,7 +101,7 @@ def kill(monkeypatch):
 
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("ending", ["/v1/payment_methods", "/v1/payment_intents"])
-def test_who_dies_before_confirming_has_charged_nobody(gateway, stripe_server, kill, ending, when):
+def test_crash_before_confirm_charges_nobody(gateway, stripe_server, kill, ending, when):
     key = uuid4()
     kill(ending, when)
     with pytest.raises(Killed):
@@ -113,7 +114,7 @@ def test_who_dies_before_confirming_has_charged_nobody(gateway, stripe_server, k
 
 
 @pytest.mark.parametrize(("when", "found"), [("before", None), ("after", "authorized")])
-def test_who_dies_around_confirming_is_found_by_the_intent(gateway, kill, when, found):
+def test_crash_around_confirm_is_resolved_by_the_intent(gateway, kill, when, found):
     key = uuid4()
     kill("/confirm", when)
     with pytest.raises(Killed):
@@ -125,21 +126,21 @@ def test_who_dies_around_confirming_is_found_by_the_intent(gateway, kill, when, 
     assert gateway.find_payment(key).state == "voided"
 
 
-def test_a_late_worker_meets_the_fence_in_our_database(gateway, stripe_server, monkeypatch):
+def test_delayed_worker_finds_the_key_voided_in_our_database(gateway, stripe_server, monkeypatch):
     """It sleeps before its intent is written down; meanwhile somebody settles the key."""
-    true = StripeGateway._create
+    true = StripeGateway._create_intent
 
     def late(self, api, key, *rest):
         gateway.void(key)
         return true(self, api, key, *rest)
 
-    monkeypatch.setattr(StripeGateway, "_create", late)
+    monkeypatch.setattr(StripeGateway, "_create_intent", late)
 
     assert authorize(gateway, uuid4()).state == "voided"
     assert not stripe_server.calls("confirm$")
 
 
-def test_a_later_worker_meets_the_fence_at_stripe(gateway, stripe_server, monkeypatch):
+def test_delayed_worker_finds_the_intent_canceled_at_stripe(gateway, stripe_server, monkeypatch):
     """It sleeps after that."""
     true = stripe_module.confirm_intent
 
@@ -154,18 +155,18 @@ def test_a_later_worker_meets_the_fence_at_stripe(gateway, stripe_server, monkey
     assert not stripe_server.charges
 
 
-def test_a_refund_in_doubt_is_found_also_when_stripe_has_forgotten_its_key(gateway, stripe_server):
+def test_refund_retried_after_its_idempotency_key_expired_refunds_once(gateway, stripe_server):
     key, refund = uuid4(), uuid4()
     authorize(gateway, key)
     gateway.capture(key)
     gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00"))
-    stripe_server.test.stored.clear()
+    stripe_server.test.idempotent_requests.clear()
 
     assert gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00")).refunded == 4
     assert len(stripe_server.refunds) == 1
 
 
-def test_tells_until_when_the_money_is_reserved(gateway):
+def test_authorization_has_its_capture_deadline(gateway):
     key = uuid4()
     until = authorize(gateway, key).authorized_until
 
@@ -174,18 +175,16 @@ def test_tells_until_when_the_money_is_reserved(gateway):
     assert gateway.capture(key).authorized_until is None
 
 
-def test_money_that_went_back_by_itself_is_voided(gateway, stripe_server):
+def test_expired_authorization_is_voided(gateway, stripe_server):
     key = uuid4()
     reference = authorize(gateway, key).reference
-    stripe_server.lapse(reference)
+    stripe_server.expire_authorization(reference)
 
     assert gateway.find_payment(key).state == "voided"
     assert gateway.capture(key).state == "voided"
 
 
-def test_what_staff_let_go_in_the_dashboard_is_voided_whatever_reason_they_gave(
-    gateway, stripe_server
-):
+def test_intent_canceled_in_the_dashboard_is_voided_for_any_reason(gateway, stripe_server):
     key = uuid4()
     reference = authorize(gateway, key).reference
     stripe_server.test.objects[reference] |= {
@@ -196,7 +195,7 @@ def test_what_staff_let_go_in_the_dashboard_is_voided_whatever_reason_they_gave(
     assert gateway.find_payment(key).state == "voided"
 
 
-def test_an_intent_that_asks_for_more_is_cancelled(gateway, stripe_server):
+def test_intent_that_requires_action_is_canceled_and_declined(gateway, stripe_server):
     key = uuid4()
     authorize(gateway, key, card("4000002500003155"))
 
@@ -206,13 +205,13 @@ def test_an_intent_that_asks_for_more_is_cancelled(gateway, stripe_server):
 # --- Saved cards ---------------------------------------------------------------------------------
 
 
-def test_an_account_is_one_customer_whose_cards_are_charged_off_session(gateway, stripe_server):
+def test_account_has_one_customer_whose_cards_are_charged_off_session(gateway, stripe_server):
     first = gateway.store_card(card(), customer="7")
     second = gateway.store_card(card("5555555555554444"), customer="7")
 
     assert first != second
     assert first.split("/")[0] == second.split("/")[0] == StripeCustomer.objects.get().reference
-    assert len(stripe_server.test.of("customer")) == 1
+    assert len(stripe_server.test.get_all("customer")) == 1
     key = uuid4()
     assert authorize(gateway, key, second).last4 == "4444"
     made, confirmed = stripe_server.calls("payment_intents")
@@ -220,7 +219,7 @@ def test_an_account_is_one_customer_whose_cards_are_charged_off_session(gateway,
     assert confirmed.params["off_session"] == "true"
 
 
-def test_a_customer_that_somebody_deleted_is_made_anew(gateway, stripe_server):
+def test_deleted_customer_is_created_again(gateway, stripe_server):
     gateway.store_card(card(), customer="7")
     stripe_server.test.objects.pop(StripeCustomer.objects.get().reference)
 
@@ -229,7 +228,7 @@ def test_a_customer_that_somebody_deleted_is_made_anew(gateway, stripe_server):
     assert authorize(gateway, uuid4(), reference).state == "authorized"
 
 
-def test_a_card_of_a_deleted_customer_is_no_longer_known(gateway, stripe_server):
+def test_card_of_a_deleted_customer_is_declined(gateway, stripe_server):
     reference = gateway.store_card(card(), customer="7")
     for gone in reference.split("/"):
         stripe_server.test.objects.pop(gone)
@@ -239,7 +238,7 @@ def test_a_card_of_a_deleted_customer_is_no_longer_known(gateway, stripe_server)
     assert (outcome.state, outcome.message) == ("declined", declines.UNKNOWN_CARD)
 
 
-def test_the_billing_address_is_told_as_far_as_stripe_understands_it():
+def test_billing_address_is_sent_as_far_as_stripe_accepts_it():
     address = {
         "street1": "1 Main Street",
         "street2": "",
@@ -262,7 +261,7 @@ def test_the_billing_address_is_told_as_far_as_stripe_understands_it():
 # --- Real money and test mode --------------------------------------------------------------------
 
 
-def test_the_key_says_whether_real_money_moves(settings, stripe_server):
+def test_secret_key_decides_whether_the_gateway_is_live(settings, stripe_server):
     for key, is_live in [
         ("sk_live_1a", True),
         ("rk_live_1a", True),
@@ -275,7 +274,7 @@ def test_the_key_says_whether_real_money_moves(settings, stripe_server):
         assert gateways.get_current_gateway().is_live is is_live
 
 
-def test_no_card_is_touched_when_stripe_says_another_mode(gateway, stripe_server):
+def test_card_is_not_charged_if_stripe_reports_another_mode(gateway, stripe_server):
     stripe_server.livemode = True
 
     with pytest.raises(GatewayRefused):
@@ -283,36 +282,36 @@ def test_no_card_is_touched_when_stripe_says_another_mode(gateway, stripe_server
     assert not stripe_server.charges
 
 
-def test_a_live_deployment_judges_cards_in_test_mode(live, stripe_server):
+def test_live_gateway_checks_cards_in_test_mode(live, stripe_server):
     live.check_card(card())
     with pytest.raises(CardDeclined, match="insufficient funds"):
         live.check_card(card("4000000000009995"))
     with pytest.raises(CardDeclined, match="takes only test cards"):
         live.check_card(card("4111111111111111"))
 
-    assert stripe_server.seen
-    assert not [each for each in stripe_server.seen if each.is_live]
+    assert stripe_server.requests
+    assert not [each for each in stripe_server.requests if each.is_live]
 
 
-def test_a_kept_real_card_is_only_looked_up_in_test_mode(live, stripe_server):
+def test_check_of_a_stored_live_card_only_retrieves_it(live, stripe_server):
     reference = live.store_card(card("4111111111111111"), customer="7")
-    asked = len(stripe_server.seen)
+    asked = len(stripe_server.requests)
 
     live.check_card(reference)
-    assert [each.method for each in stripe_server.seen[asked:]] == ["GET"]
+    assert [each.method for each in stripe_server.requests[asked:]] == ["GET"]
 
     live.delete_card(reference)
     with pytest.raises(CardDeclined, match="no longer known"):
         live.check_card(reference)
 
 
-def test_a_test_card_buys_nothing_for_real(live):
+def test_test_card_is_declined_in_live_mode(live):
     outcome = authorize(live, uuid4())
 
     assert (outcome.state, outcome.message) == ("declined", declines.IS_A_TEST_CARD)
 
 
-def test_what_was_paid_in_test_mode_is_ended_there(gateway, settings, stripe_server):
+def test_payment_of_test_mode_is_completed_in_test_mode(gateway, settings, stripe_server):
     """A deployment goes live while a payment by its test key is still open."""
     key = uuid4()
     authorize(gateway, key)
@@ -341,18 +340,18 @@ def test_what_was_paid_in_test_mode_is_ended_there(gateway, settings, stripe_ser
         ("5.12", "KWD", 5120),
     ],
 )
-def test_amounts_are_told_in_the_smallest_unit(amount, currency, units):
+def test_amounts_are_converted_to_minor_units(amount, currency, units):
     assert to_minor_units(Decimal(amount), currency) == units
     assert from_minor_units(units, currency) == Decimal(amount)
 
 
 @pytest.mark.parametrize(("amount", "currency"), [("0.005", "USD"), ("500.50", "JPY")])
-def test_a_part_of_a_unit_is_never_rounded_away(amount, currency):
+def test_amount_with_a_fraction_of_a_unit_is_refused(amount, currency):
     with pytest.raises(GatewayRefused):
         to_minor_units(Decimal(amount), currency)
 
 
-def test_charges_yen_as_yen(gateway, stripe_server):
+def test_yen_are_charged_without_decimals(gateway, stripe_server):
     key, refund = uuid4(), uuid4()
     gateway.authorize(
         key=key, amount=Decimal("5000.00"), currency="JPY", source=card(), description=""
@@ -366,7 +365,7 @@ def test_charges_yen_as_yen(gateway, stripe_server):
 
 
 @pytest.mark.parametrize("amount", ["0.30", "1000000.00"])
-def test_an_amount_that_no_card_pays_is_told_so(gateway, amount):
+def test_amount_out_of_bounds_is_declined_with_its_message(gateway, amount):
     outcome = authorize(gateway, uuid4(), amount=Decimal(amount))
 
     assert (outcome.state, outcome.message) == ("declined", declines.AMOUNT_OUT_OF_BOUNDS)
@@ -376,7 +375,7 @@ def test_an_amount_that_no_card_pays_is_told_so(gateway, amount):
 
 
 @pytest.mark.parametrize("kind", ["reset_before", "reset_after", "conflict"])
-def test_a_short_trouble_is_mended_by_repeating_the_request_once(gateway, stripe_server, kind):
+def test_one_failed_request_is_retried_once(gateway, stripe_server, kind):
     key = uuid4()
     stripe_server.fail(kind, "confirm$")
 
@@ -384,12 +383,12 @@ def test_a_short_trouble_is_mended_by_repeating_the_request_once(gateway, stripe
     assert len(stripe_server.calls("confirm$")) == 2
     stripe_server.fail(kind, "capture$")
     assert gateway.capture(key).state == "captured"
-    assert stripe_server.captured() == 1
+    assert stripe_server.count_captures() == 1
 
 
 @pytest.mark.parametrize("kind", ["rate_limit", "conflict", "nonsense", "error"])
 @pytest.mark.parametrize("path", ["payment_methods$", "payment_intents$", "confirm$"])
-def test_what_stripe_does_not_answer_is_in_doubt(gateway, stripe_server, path, kind):
+def test_request_without_answer_is_unavailable(gateway, stripe_server, path, kind):
     key = uuid4()
     stripe_server.fail(kind, path, times=2)
     with pytest.raises(GatewayUnavailable):
@@ -401,7 +400,7 @@ def test_what_stripe_does_not_answer_is_in_doubt(gateway, stripe_server, path, k
 
 
 @pytest.mark.parametrize("kind", ["timeout_before", "timeout_after", "slow"])
-def test_nobody_waits_longer_than_the_setting_says(gateway, stripe_server, settings, kind):
+def test_operation_takes_no_longer_than_gateway_timeout(gateway, stripe_server, settings, kind):
     settings.GATEWAY_TIMEOUT = 1
     stripe_server.fail(kind, times=None, seconds=0.8)
 
@@ -412,7 +411,7 @@ def test_nobody_waits_longer_than_the_setting_says(gateway, stripe_server, setti
     assert time.monotonic() - start < 1.5
 
 
-def test_nobody_there(gateway, settings):
+def test_unreachable_server_is_unavailable(gateway, settings):
     settings.STRIPE_API_BASE = "http://127.0.0.1:9"
 
     with pytest.raises(GatewayUnavailable):
@@ -420,7 +419,7 @@ def test_nobody_there(gateway, settings):
 
 
 @pytest.mark.parametrize("key", ["", "pk_test_public", "sk_test_wrong key"])
-def test_without_a_key_that_stripe_accepts_nobody_knows(gateway, settings, key, caplog):
+def test_rejected_secret_key_is_unavailable_and_logged(gateway, settings, key, caplog):
     settings.STRIPE_SECRET_KEY = key
 
     with pytest.raises(GatewayUnavailable):
@@ -428,10 +427,8 @@ def test_without_a_key_that_stripe_accepts_nobody_knows(gateway, settings, key, 
     assert "key" in caplog.text
 
 
-def test_an_account_that_may_not_send_numbers_is_told_to_us_and_the_payment_called_off(
-    gateway, stripe_server, caplog
-):
-    stripe_server.takes_numbers = False
+def test_account_without_card_number_permission_voids_and_logs(gateway, stripe_server, caplog):
+    stripe_server.accepts_card_numbers = False
     key = uuid4()
 
     outcome = authorize(gateway, key)
@@ -445,7 +442,7 @@ def test_an_account_that_may_not_send_numbers_is_told_to_us_and_the_payment_call
         gateway.check_card(card())
 
 
-def test_a_capture_that_will_never_be_is_refused(gateway, stripe_server):
+def test_impossible_capture_is_refused(gateway, stripe_server):
     """As when the bank has given the money back and Stripe has not noticed yet."""
     key = uuid4()
     authorize(gateway, key)
@@ -456,7 +453,7 @@ def test_a_capture_that_will_never_be_is_refused(gateway, stripe_server):
     assert gateway.find_payment(key).state == "authorized"
 
 
-def test_decline_codes_have_their_words():
+def test_decline_codes_have_messages():
     assert get_decline_message("card_declined", "insufficient_funds") == declines.INSUFFICIENT_FUNDS
     assert get_decline_message("expired_card", None) == declines.EXPIRED
     assert get_decline_message("card_declined", "try_again_later") == declines.PROCESSING_ERROR
@@ -498,7 +495,7 @@ def told_by(error):
     ],
 )
 @pytest.mark.usefixtures("_hasty")
-def test_no_error_and_no_log_holds_a_card(gateway, stripe_server, caplog, capfd, kind, path):
+def test_errors_and_logs_hold_no_card(gateway, stripe_server, caplog, capfd, kind, path):
     caplog.set_level(logging.DEBUG)
     stripe_server.fail(kind, path, times=None, seconds=0.7)
 
@@ -513,7 +510,7 @@ def test_no_error_and_no_log_holds_a_card(gateway, stripe_server, caplog, capfd,
     assert f"={CODE}" not in everything
 
 
-def test_a_good_payment_logs_no_card_either(gateway, caplog, capfd):
+def test_successful_payment_logs_no_card(gateway, caplog, capfd):
     caplog.set_level(logging.DEBUG)
 
     key = uuid4()
@@ -527,13 +524,13 @@ def test_a_good_payment_logs_no_card_either(gateway, caplog, capfd):
     assert f"={CODE}" not in everything
 
 
-def test_the_sdk_logs_nothing_below_warnings():
+def test_sdk_logger_is_set_to_warning():
     assert logging.getLogger("stripe").level == logging.WARNING
     assert _util.STRIPE_LOG is None
     assert _util._console_log_level() is None
 
 
-def test_no_row_holds_a_card(gateway):
+def test_database_rows_hold_no_card(gateway):
     gateway.store_card(card_with_code(), customer="7")
     authorize(gateway, uuid4(), card_with_code())
 
@@ -542,12 +539,12 @@ def test_no_row_holds_a_card(gateway):
     assert NUMBER[-4:] not in str(rows)
 
 
-def test_stripes_own_words_are_cut_where_they_hold_numbers():
+def test_numbers_in_stripe_messages_are_masked():
     assert client.mask_numbers("Invalid: 4242 4242 4242 4242, cvc 987.") == ("Invalid: #, cvc #.")
     assert client.mask_numbers("No such pi_3Mtw2987") == "No such pi_3Mtw2987"
 
 
-def test_a_number_is_sent_by_one_call_only(gateway, stripe_server):
+def test_card_number_is_sent_by_one_call_only(gateway, stripe_server):
     sent = []
     true = client.TimeLimitedHttpClient.request
 

@@ -68,7 +68,7 @@ def assert_books_agree(stripe_server):
     assert reserved == {p.reference for p in Payment.objects.authorized()}
 
 
-def test_a_booking_is_charged_once(pay, ada, stripe_server):
+def test_checkout_charges_once(pay, ada, stripe_server):
     reservation = make_draft(ada)
 
     answer = pay(reservation).json()
@@ -84,7 +84,7 @@ def test_a_booking_is_charged_once(pay, ada, stripe_server):
     assert_books_agree(stripe_server)
 
 
-def test_a_declined_card_is_told_why_and_another_one_may_pay(pay, ada, stripe_server):
+def test_declined_checkout_can_be_paid_with_another_card(pay, ada, stripe_server):
     reservation = make_draft(ada)
 
     response = pay(reservation, "4000000000009995")
@@ -92,13 +92,11 @@ def test_a_declined_card_is_told_why_and_another_one_may_pay(pay, ada, stripe_se
     assert response.status_code == 402
     assert response.json()["Error"]["Message"] == declines.INSUFFICIENT_FUNDS
     assert pay(reservation).json()["Status"] == "Confirmed"
-    assert stripe_server.captured() == 1
+    assert stripe_server.count_captures() == 1
     assert_books_agree(stripe_server)
 
 
-def test_a_card_whose_bank_asks_for_more_is_declined_and_nothing_waits_for_it(
-    pay, ada, stripe_server
-):
+def test_card_that_requires_action_is_declined_and_leaves_no_open_intent(pay, ada, stripe_server):
     response = pay(make_draft(ada), "4000002500003155")
 
     assert response.status_code == 402
@@ -107,20 +105,20 @@ def test_a_card_whose_bank_asks_for_more_is_declined_and_nothing_waits_for_it(
     assert_books_agree(stripe_server)
 
 
-def test_a_request_is_reserved_and_taken_when_the_center_agrees(pay, ada, stripe_server):
+def test_pending_booking_is_captured_on_approval(pay, ada, stripe_server):
     reservation = make_draft(ada, make_room(is_live_inventory=False))
 
     assert pay(reservation).json()["Status"] == "Pending"
-    assert (state(), stripe_server.captured()) == ("authorized", 0)
+    assert (state(), stripe_server.count_captures()) == ("authorized", 0)
     assert Payment.objects.get().authorized_until is not None
     assert_books_agree(stripe_server)
 
     approval.approve(reservation.pk, now=LATER)
-    assert (state(), stripe_server.captured()) == ("captured", 1)
+    assert (state(), stripe_server.count_captures()) == ("captured", 1)
     assert_books_agree(stripe_server)
 
 
-def test_a_request_that_is_declined_lets_the_money_go(pay, ada, stripe_server):
+def test_declined_request_voids_the_authorization(pay, ada, stripe_server):
     reservation = make_draft(ada, make_room(is_live_inventory=False))
     pay(reservation)
 
@@ -131,20 +129,20 @@ def test_a_request_that_is_declined_lets_the_money_go(pay, ada, stripe_server):
     assert_books_agree(stripe_server)
 
 
-def test_money_that_went_back_before_the_center_agreed_is_no_booking(pay, ada, stripe_server):
+def test_approval_after_the_authorization_expired_does_not_book(pay, ada, stripe_server):
     reservation = make_draft(ada, make_room(is_live_inventory=False))
     pay(reservation)
-    stripe_server.lapse(stripe_server.intents[0]["id"])
+    stripe_server.expire_authorization(stripe_server.intents[0]["id"])
 
     with suppress(Exception):
         approval.approve(reservation.pk, now=LATER)
 
     reservation.refresh_from_db()
     assert reservation.status != Status.CONFIRMED
-    assert stripe_server.captured() == 0
+    assert stripe_server.count_captures() == 0
 
 
-def test_cancelling_pays_back_once(pay, ada, client, token, stripe_server):
+def test_cancellation_refunds_once(pay, ada, client, token, stripe_server):
     reservation = make_draft(ada)
     pay(reservation)
     body = {"Token": token, "ReservationId": reservation.pk}
@@ -157,7 +155,7 @@ def test_cancelling_pays_back_once(pay, ada, client, token, stripe_server):
     assert_books_agree(stripe_server)
 
 
-def test_a_saved_card_pays_later_bookings(pay, ada, client, token, stripe_server):
+def test_saved_card_pays_later_bookings(pay, ada, client, token, stripe_server):
     room = make_room()
     first = make_draft(ada, room)
     second = make_draft(ada, room, start=first.start + timedelta(days=1))
@@ -167,28 +165,28 @@ def test_a_saved_card_pays_later_bookings(pay, ada, client, token, stripe_server
     assert (kept.gateway, kept.last4) == ("stripe", "4242")
     assert kept.reference.startswith("cus_")
     assert pay(second, "", UseSavedPaymentInfo=True).json()["Status"] == "Confirmed"
-    assert stripe_server.captured() == 2
+    assert stripe_server.count_captures() == 2
 
     post(client, "/api/account/remove-payment-info", {"Token": token})
-    assert [m["customer"] for m in stripe_server.test.of("payment_method")] == [None] * 2
+    assert [m["customer"] for m in stripe_server.test.get_all("payment_method")] == [None] * 2
     assert_books_agree(stripe_server)
 
 
-def test_test_mode_charges_nothing_and_keeps_nothing(pay, ada, stripe_server):
+def test_test_mode_charges_and_stores_nothing(pay, ada, stripe_server):
     reservation = make_draft(ada)
 
     assert pay(reservation, TestMode=True).json()["Status"] == "New"
     assert pay(reservation, "4000000000000002", TestMode=True).status_code == 402
     assert not Payment.objects.exists()
-    assert stripe_server.captured() == 0
+    assert stripe_server.count_captures() == 0
     assert {intent["status"] for intent in stripe_server.intents} <= {
         "canceled",
         "requires_payment_method",
     }
 
 
-def test_a_configuration_that_stripe_refuses_gives_everything_back_at_once(pay, ada, stripe_server):
-    stripe_server.takes_numbers = False
+def test_checkout_refused_by_stripe_releases_everything(pay, ada, stripe_server):
+    stripe_server.accepts_card_numbers = False
 
     response = pay(make_draft(ada))
 
@@ -198,7 +196,7 @@ def test_a_configuration_that_stripe_refuses_gives_everything_back_at_once(pay, 
     assert state() == "voided"
 
 
-def test_neither_number_nor_code_is_anywhere(pay, ada, stripe_server, caplog, capfd):
+def test_checkout_stores_and_logs_no_card(pay, ada, stripe_server, caplog, capfd):
     caplog.set_level("DEBUG")
     answers = [
         pay(make_draft(ada), "4000000000000002").content,
@@ -236,16 +234,16 @@ def assert_settled(reservation, pay, stripe_server):
     reservation.refresh_from_db()
     assert reservation.status in {Status.NEW, Status.CONFIRMED}
     assert_books_agree(stripe_server)
-    assert stripe_server.captured() == (reservation.status == Status.CONFIRMED)
+    assert stripe_server.count_captures() == (reservation.status == Status.CONFIRMED)
     assert pay(reservation).json()["Status"] == "Confirmed"
-    assert stripe_server.captured() == 1
+    assert stripe_server.count_captures() == 1
     assert_books_agree(stripe_server)
 
 
 @pytest.mark.parametrize("how", ["retry", "reconcile"])
 @pytest.mark.parametrize("when", ["before", "after"])
 @pytest.mark.parametrize("ending", CALLS)
-def test_a_worker_that_dies_at_any_call_is_settled(
+def test_crash_at_any_call_is_resolved(
     pay, ada, stripe_server, clock, monkeypatch, ending, when, how
 ):
     reservation = make_draft(ada)
@@ -267,7 +265,7 @@ def test_a_worker_that_dies_at_any_call_is_settled(
     if ending != "/capture":
         assert pay(reservation).json()["Status"] == "Processing"
 
-    clock.transition_to(LATER)
+    clock.move_to(LATER)
     # As the client's retry does it, or as the clock does; a capture that is owed is the clock's.
     if how == "retry" and ending != "/capture":
         pay(reservation)
@@ -282,7 +280,7 @@ KINDS = ["timeout_before", "timeout_after", "error", "reset_after"]
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ending", CALLS)
-def test_trouble_at_any_call_is_settled(pay, ada, stripe_server, clock, settings, ending, kind):
+def test_fault_of_any_call_is_resolved(pay, ada, stripe_server, clock, settings, ending, kind):
     settings.GATEWAY_TIMEOUT = 0.5
     reservation = make_draft(ada)
     seconds = 0.7 if kind.startswith("timeout") else 0
@@ -294,13 +292,13 @@ def test_trouble_at_any_call_is_settled(pay, ada, stripe_server, clock, settings
     stripe_server.faults.clear()
     settings.GATEWAY_TIMEOUT = 10
 
-    clock.transition_to(LATER)
+    clock.move_to(LATER)
     reconcile()
     assert_settled(reservation, pay, stripe_server)
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_refund_in_doubt_is_paid_once(
+def test_cancellation_with_unanswered_refund_refunds_once(
     pay, ada, client, token, stripe_server, clock, settings, kind
 ):
     reservation = make_draft(ada)
@@ -314,8 +312,8 @@ def test_a_refund_in_doubt_is_paid_once(
     stripe_server.faults.clear()
     settings.GATEWAY_TIMEOUT = 10
     # A day later Stripe has forgotten every idempotency key.
-    stripe_server.test.stored.clear()
-    clock.transition_to(NOW + timedelta(days=1, minutes=1))
+    stripe_server.test.idempotent_requests.clear()
+    clock.move_to(NOW + timedelta(days=1, minutes=1))
     reconcile()
     reconcile()
 

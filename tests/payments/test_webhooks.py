@@ -16,7 +16,7 @@ from django.db import OperationalError
 from django.test import Client
 from django.urls import reverse
 
-from payments import gateway_events, gateways, processing
+from payments import gateway_events, gateways, lifecycle, refunds
 from payments.gateways.stripe_models import StripePayment
 from payments.models import Dispute, GatewayEvent, Payment, Refund
 from payments.webhooks import EVENT_HANDLERS
@@ -87,7 +87,7 @@ def findings():
 # --- Who may tell --------------------------------------------------------------------------------
 
 
-def test_a_message_that_stripe_signed_is_noted_once(tell, payment, stripe_server):
+def test_signed_event_is_processed_once(tell, payment, stripe_server):
     event = stripe_server.event("charge.refunded", stripe_server.charges[0])
 
     for _ in range(3):
@@ -97,7 +97,7 @@ def test_a_message_that_stripe_signed_is_noted_once(tell, payment, stripe_server
     assert (heard.reference, heard.type) == (event["id"], "charge.refunded")
 
 
-def test_whoever_cannot_sign_is_refused(tell, client, payment, stripe_server):
+def test_event_with_invalid_signature_is_refused(tell, client, payment, stripe_server):
     stripe_server.refund_in_dashboard(payment.reference, 7500)
     event = stripe_server.event("charge.refunded", stripe_server.charges[0])
     good = stripe.WebhookSignature.generate_signature_header(json.dumps(event), SECRET)
@@ -123,29 +123,29 @@ def test_whoever_cannot_sign_is_refused(tell, client, payment, stripe_server):
 
 
 @pytest.mark.parametrize("event", [[], 1, "x", None, {}, {"id": "evt_1"}, {"data": {"object": []}}])
-def test_signed_nonsense_is_refused_too(tell, stripe_server, event):
+def test_signed_event_of_another_shape_is_refused(tell, stripe_server, event):
     assert tell(event).status_code == 400
 
 
-def test_only_posts_are_taken_and_no_csrf_token_is_asked_for(stripe_server):
+def test_webhook_accepts_only_posts_and_needs_no_csrf_token(stripe_server):
     strict = Client(enforce_csrf_checks=True)
     assert strict.get(PATH).status_code == 405
     assert strict.post(PATH, data=b"{}", content_type="application/json").status_code == 400
 
 
-def test_without_a_secret_there_is_no_such_address(client, settings):
+def test_webhook_without_secret_is_not_found(client, settings):
     settings.STRIPE_WEBHOOK_SECRET = ""
 
     assert client.post(PATH, data=b"{}", content_type="application/json").status_code == 404
 
 
 @pytest.mark.parametrize("type_", ["customer.created", "payment_intent.created", "invoice.paid"])
-def test_messages_that_mean_nothing_to_us_are_fine(tell, payment, stripe_server, type_):
+def test_event_of_another_type_is_ignored(tell, payment, stripe_server, type_):
     assert tell(stripe_server.event(type_, stripe_server.intents[0])).status_code == 200
     assert not GatewayEvent.objects.exists()
 
 
-def test_the_guide_names_the_messages_that_stripe_is_to_send():
+def test_deploy_guide_lists_the_event_types():
     guide = (Path(__file__).parents[2] / "deploy/README.md").read_text()
     listed = re.findall(r"\b(?:payment_intent|charge|refund)\.[a-z_.]+\b", guide)
 
@@ -153,7 +153,7 @@ def test_the_guide_names_the_messages_that_stripe_is_to_send():
 
 
 @pytest.mark.parametrize("type_", sorted(EVENT_HANDLERS))
-def test_what_else_is_sold_by_the_account_is_fine(tell, stripe_server, type_):
+def test_event_of_a_foreign_intent_is_accepted(tell, stripe_server, type_):
     other = {"id": "pi_other", "object": "payment_intent", "metadata": {}, "livemode": False}
     if not type_.startswith("payment_intent"):
         other |= {"object": "charge", "payment_intent": None}
@@ -161,19 +161,17 @@ def test_what_else_is_sold_by_the_account_is_fine(tell, stripe_server, type_):
     assert tell(stripe_server.event(type_, other)).status_code == 200
 
 
-def test_our_mark_on_a_payment_that_we_do_not_know_is_reported(
-    tell, payment, stripe_server, caplog
-):
+def test_unknown_intent_with_our_metadata_is_logged(tell, payment, stripe_server, caplog):
     """As after a restored backup: the money is at Stripe, and in no book of ours."""
     StripePayment.objects.all().delete()
 
     event = stripe_server.event("payment_intent.succeeded", stripe_server.intents[0])
     assert tell(event).status_code == 200
 
-    assert f"{payment.reference} is in no book of ours" in caplog.text
+    assert f"{payment.reference} is not in our database" in caplog.text
 
 
-def test_the_database_away_means_tell_me_again(tell, payment, stripe_server, monkeypatch):
+def test_event_without_database_is_to_be_repeated(tell, payment, stripe_server, monkeypatch):
     event = stripe_server.event("charge.refunded", stripe_server.charges[0])
 
     def away(*_):
@@ -185,7 +183,7 @@ def test_the_database_away_means_tell_me_again(tell, payment, stripe_server, mon
     assert tell(event).status_code == 200
 
 
-def test_stripe_away_means_tell_me_again(tell, payment, stripe_server):
+def test_event_without_answer_of_stripe_is_to_be_repeated(tell, payment, stripe_server):
     stripe_server.refund_in_dashboard(payment.reference, 7500)
     event = stripe_server.event("charge.refunded", stripe_server.charges[0])
     stripe_server.fail("rate_limit", "GET /v1/refunds")
@@ -196,7 +194,7 @@ def test_stripe_away_means_tell_me_again(tell, payment, stripe_server):
     assert Refund.objects.count() == 1
 
 
-def test_old_messages_are_cleared_away(tell, payment, stripe_server):
+def test_old_events_are_deleted(tell, payment, stripe_server):
     GatewayEvent.objects.create(reference="evt_old", type="x", received_at=NOW - timedelta(days=31))
     recent = GatewayEvent.objects.create(
         reference="evt_new", type="x", received_at=NOW - timedelta(days=29)
@@ -212,7 +210,7 @@ def test_old_messages_are_cleared_away(tell, payment, stripe_server):
 
 
 @pytest.mark.parametrize("type_", ["charge.refunded", "refund.created", "charge.refund.updated"])
-def test_a_refund_made_in_the_dashboard_is_a_refund_of_ours(tell, payment, stripe_server, type_):
+def test_refund_made_in_the_dashboard_is_recorded(tell, payment, stripe_server, type_):
     made = stripe_server.refund_in_dashboard(payment.reference, 2500)
     about = stripe_server.charges[0] if type_ == "charge.refunded" else made
 
@@ -225,14 +223,14 @@ def test_a_refund_made_in_the_dashboard_is_a_refund_of_ours(tell, payment, strip
     assert (refund.amount, refund.state) == (Decimal("25.00"), "done")
     assert made["id"] in refund.reason
     payment.refresh_from_db()
-    assert (payment.state, processing.get_refundable_amount(payment)) == (
+    assert (payment.state, refunds.get_refundable_amount(payment)) == (
         "captured",
         Decimal("50.00"),
     )
     assert findings() == []
 
 
-def test_a_whole_refund_ends_the_payment(tell, payment, stripe_server):
+def test_full_refund_in_the_dashboard_marks_the_payment_refunded(tell, payment, stripe_server):
     for amount in (2500, 5000):
         stripe_server.refund_in_dashboard(payment.reference, amount)
     tell(stripe_server.event("charge.refunded", stripe_server.charges[0]))
@@ -244,7 +242,7 @@ def test_a_whole_refund_ends_the_payment(tell, payment, stripe_server):
     assert findings() == []
 
 
-def test_a_refund_of_ours_is_not_counted_twice(tell, reservation, payment, stripe_server):
+def test_event_about_our_own_refund_changes_nothing(tell, reservation, payment, stripe_server):
     cancel(reservation.pk, user=reservation.user, now=NOW)
 
     tell(stripe_server.event("charge.refunded", stripe_server.charges[0]))
@@ -254,11 +252,11 @@ def test_a_refund_of_ours_is_not_counted_twice(tell, reservation, payment, strip
     assert (refund.amount, refund.state, refund.reason) == (75, "done", "Cancelled")
 
 
-def test_a_refund_of_ours_that_was_in_doubt_is_done(tell, reservation, payment, stripe_server):
+def test_event_completes_our_unanswered_refund(tell, reservation, payment, stripe_server):
     stripe_server.fail("error", "POST /v1/refunds")
     cancel(reservation.pk, user=reservation.user, now=NOW)
     assert Refund.objects.get().state == "started"
-    stripe_server.test.stored.clear()
+    stripe_server.test.idempotent_requests.clear()
     gateways.get_current_gateway().refund(
         key=payment.key, refund_key=Refund.objects.get().key, amount=Decimal("75.00")
     )
@@ -271,7 +269,7 @@ def test_a_refund_of_ours_that_was_in_doubt_is_done(tell, reservation, payment, 
     assert findings() == []
 
 
-def test_cancelling_after_a_refund_in_the_dashboard_pays_back_only_the_rest(
+def test_cancellation_after_a_dashboard_refund_refunds_the_rest(
     tell, reservation, payment, stripe_server
 ):
     made = stripe_server.refund_in_dashboard(payment.reference, 2500)
@@ -283,7 +281,7 @@ def test_cancelling_after_a_refund_in_the_dashboard_pays_back_only_the_rest(
     assert payment.state == "refunded"
 
 
-def test_a_refund_that_the_bank_sends_back_is_owed_again_and_reported(
+def test_refund_returned_by_the_bank_is_refused_and_logged(
     tell, reservation, payment, stripe_server, caplog
 ):
     cancel(reservation.pk, user=reservation.user, now=NOW)
@@ -294,20 +292,20 @@ def test_a_refund_that_the_bank_sends_back_is_owed_again_and_reported(
     payment.refresh_from_db()
     assert (payment.state, payment.settled_at) == ("captured", None)
     assert Refund.objects.get().state == "refused"
-    assert processing.get_refundable_amount(payment) == 75
-    assert "75.00 has to be paid another way" in caplog.text
+    assert refunds.get_refundable_amount(payment) == 75
+    assert "75.00 must be refunded another way" in caplog.text
     with pytest.raises(gateways.base.GatewayRefused):
-        processing.execute_refund(Refund.objects.get(), now=NOW)
+        refunds.execute_refund(Refund.objects.get(), now=NOW)
 
 
-def test_what_was_settled_outside_stays_so_when_the_failure_is_told_again(
+def test_manual_refund_is_kept_when_the_failure_is_reported_again(
     tell, reservation, payment, stripe_server
 ):
     cancel(reservation.pk, user=reservation.user, now=NOW)
     stripe_server.fail_refund(stripe_server.refunds[0])
     tell(stripe_server.event("refund.failed", stripe_server.refunds[0]))
 
-    processing.mark_refunded_manually(Refund.objects.get(), reason="Bank transfer", now=NOW)
+    refunds.mark_refunded_manually(Refund.objects.get(), reason="Bank transfer", now=NOW)
     tell(stripe_server.event("refund.updated", stripe_server.refunds[0]))
 
     assert Refund.objects.get().state == "outside"
@@ -316,7 +314,7 @@ def test_what_was_settled_outside_stays_so_when_the_failure_is_told_again(
     assert findings() == []
 
 
-def test_a_refund_that_the_gateway_tells_is_done_no_earlier_than_it_began(
+def test_refund_completed_by_an_event_is_never_done_before_it_was_created(
     tell, reservation, payment, stripe_server
 ):
     stripe_server.fail("reset_after", "POST /v1/refunds")
@@ -347,22 +345,22 @@ def in_doubt(stripe_server):
     return reservation
 
 
-def test_a_late_result_ends_the_lease_so_that_anybody_may_settle(tell, stripe_server, in_doubt):
-    assert not Payment.objects.in_doubt(NOW).exists()
+def test_late_result_ends_the_lease(tell, stripe_server, in_doubt):
+    assert not Payment.objects.stale(NOW).exists()
 
     event = stripe_server.event(
         "payment_intent.amount_capturable_updated", stripe_server.intents[0]
     )
     assert tell(event).status_code == 200
 
-    (payment,) = Payment.objects.in_doubt(datetime.now(UTC))
+    (payment,) = Payment.objects.stale(datetime.now(UTC))
     checkout.resolve_payment(payment, now=NOW)
     in_doubt.refresh_from_db()
     assert in_doubt.status == Status.CONFIRMED
-    assert stripe_server.captured() == 1
+    assert stripe_server.count_captures() == 1
 
 
-def test_a_refund_of_a_payment_in_doubt_is_to_be_told_again(tell, stripe_server, in_doubt):
+def test_refund_event_of_an_unresolved_payment_is_to_be_repeated(tell, stripe_server, in_doubt):
     stripe_server.capture_in_dashboard(stripe_server.intents[0]["id"])
     stripe_server.refund_in_dashboard(stripe_server.intents[0]["id"], 7500)
     event = stripe_server.event("charge.refunded", stripe_server.charges[0])
@@ -375,28 +373,28 @@ def test_a_refund_of_a_payment_in_doubt_is_to_be_told_again(tell, stripe_server,
     assert Payment.objects.get().state == "refunded"
 
 
-def test_money_that_went_back_by_itself_is_noted(tell, request_, stripe_server, caplog):
+def test_expired_authorization_is_recorded(tell, request_, stripe_server, caplog):
     intent = stripe_server.intents[0]
-    stripe_server.lapse(intent["id"])
+    stripe_server.expire_authorization(intent["id"])
 
     tell(stripe_server.event("payment_intent.canceled", intent))
 
     payment = Payment.objects.get()
     assert (payment.state, payment.card_last4) == ("voided", "4242")
-    assert "is voided: done at the gateway, not by us" in caplog.text
+    assert "is voided: changed at the gateway, not by us" in caplog.text
 
 
-def test_money_that_staff_took_in_the_dashboard_is_noted(tell, request_, stripe_server):
+def test_capture_in_the_dashboard_is_recorded(tell, request_, stripe_server):
     intent = stripe_server.intents[0]
     stripe_server.capture_in_dashboard(intent["id"])
 
     tell(stripe_server.event("payment_intent.succeeded", intent))
 
     assert Payment.objects.get().state == "captured"
-    assert stripe_server.captured() == 1
+    assert stripe_server.count_captures() == 1
 
 
-def test_what_we_know_already_is_no_news(tell, payment, stripe_server, caplog):
+def test_event_without_a_change_logs_nothing(tell, payment, stripe_server, caplog):
     caplog.set_level(logging.WARNING)
     for type_ in ("payment_intent.amount_capturable_updated", "payment_intent.succeeded"):
         assert tell(stripe_server.event(type_, stripe_server.intents[0])).status_code == 200
@@ -406,7 +404,7 @@ def test_what_we_know_already_is_no_news(tell, payment, stripe_server, caplog):
     assert caplog.text == ""
 
 
-def test_books_that_contradict_ours_are_reported(tell, payment, stripe_server, caplog):
+def test_contradicting_event_is_logged(tell, payment, stripe_server, caplog):
     Payment.objects.update(state="declined")
 
     assert (
@@ -414,31 +412,31 @@ def test_books_that_contradict_ours_are_reported(tell, payment, stripe_server, c
         == 200
     )
 
-    assert "books are not ours" in caplog.text
+    assert "records contradict ours" in caplog.text
     assert Payment.objects.get().state == "declined"
 
 
 # --- Reserved money that runs out ----------------------------------------------------------------
 
 
-def test_reserved_money_is_told_a_day_before_it_goes_back(request_):
+def test_expiring_authorization_is_reported_a_day_before(request_):
     payment = Payment.objects.get()
     until = payment.authorized_until
     assert until - NOW == timedelta(days=7)
 
-    assert not processing.get_expiring_authorizations(until - timedelta(hours=25)).exists()
-    assert processing.get_expiring_authorizations(until - timedelta(hours=24)).get() == payment
-    assert processing.get_expiring_authorizations(until + timedelta(days=9)).get() == payment
+    assert not lifecycle.get_expiring_authorizations(until - timedelta(hours=25)).exists()
+    assert lifecycle.get_expiring_authorizations(until - timedelta(hours=24)).get() == payment
+    assert lifecycle.get_expiring_authorizations(until + timedelta(days=9)).get() == payment
 
 
-def test_money_that_was_taken_runs_out_no_more(payment):
-    assert not processing.get_expiring_authorizations(NOW + timedelta(days=30)).exists()
+def test_captured_payment_is_not_reported_as_expiring(payment):
+    assert not lifecycle.get_expiring_authorizations(NOW + timedelta(days=30)).exists()
 
 
 # --- Disputes ------------------------------------------------------------------------------------
 
 
-def test_a_dispute_is_recorded_and_reported(tell, payment, stripe_server, caplog, client):
+def test_new_dispute_is_recorded_and_logged(tell, payment, stripe_server, caplog, client):
     made = stripe_server.dispute(payment.reference, 7500)
 
     for _ in range(2):
@@ -462,7 +460,7 @@ def test_a_dispute_is_recorded_and_reported(tell, payment, stripe_server, caplog
 
 
 @pytest.mark.parametrize("status", ["won", "lost"])
-def test_the_end_of_a_dispute_is_recorded(tell, payment, stripe_server, status):
+def test_closed_dispute_is_recorded(tell, payment, stripe_server, status):
     made = stripe_server.dispute(payment.reference, 7500)
     tell(stripe_server.event("charge.dispute.created", made))
     early = dict(made)
@@ -476,7 +474,7 @@ def test_the_end_of_a_dispute_is_recorded(tell, payment, stripe_server, status):
     assert (dispute.status, dispute.closed_at) == (status, NOW)
 
 
-def test_the_end_may_be_told_first(tell, payment, stripe_server):
+def test_dispute_events_may_arrive_out_of_order(tell, payment, stripe_server):
     made = stripe_server.dispute(payment.reference, 7500)
     made["status"] = "lost"
 
@@ -485,15 +483,13 @@ def test_the_end_may_be_told_first(tell, payment, stripe_server):
     assert Dispute.objects.get().closed_at == NOW
 
 
-def test_look_again_at_what_the_gateway_never_heard_of(payment):
+def test_refresh_of_a_payment_unknown_to_the_gateway_changes_nothing(payment):
     StripePayment.objects.update(key=uuid4())
 
     assert gateway_events.refresh(payment, now=NOW).state == "captured"
 
 
-def test_a_dispute_that_stripe_does_not_show_is_reported_and_not_told_again(
-    tell, payment, stripe_server, caplog
-):
+def test_unreadable_dispute_is_logged_and_not_repeated(tell, payment, stripe_server, caplog):
     made = stripe_server.dispute(payment.reference, 7500)
     event = stripe_server.event("charge.dispute.created", dict(made, id="dp_unknown"))
 
@@ -501,7 +497,7 @@ def test_a_dispute_that_stripe_does_not_show_is_reported_and_not_told_again(
 
     assert (response.status_code, response.content) == (200, b"Ignored.\n")
     assert "charge.dispute.created" in caplog.text
-    assert "cannot be followed up" in caplog.text
+    assert "cannot be processed" in caplog.text
     assert not Dispute.objects.exists()
     # Resent by hand it is read again.
     assert not GatewayEvent.objects.exists()

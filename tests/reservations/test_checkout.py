@@ -7,7 +7,7 @@ import pytest
 from django.db import connection
 from django.db.models import Sum
 
-from payments import processing as payments
+from payments import lifecycle
 from payments.gateways.sandbox_models import SandboxCard, SandboxFault, SandboxPayment
 from payments.models import Payment
 from reservations.booking import checkout, integrity
@@ -432,13 +432,13 @@ def test_a_worker_that_was_only_slow_charges_nobody_once_it_was_fenced_off(
     drafted, plan, promo, monkeypatch
 ):
     """It wakes up after the lease: somebody has settled, and the customer has gone."""
-    authorize = payments.authorize_payment
+    authorize = lifecycle.authorize_payment
 
     def late(payment, source, **kwargs):
         checkout.resolve_payment(payment, now=LEASE_OVER)
         return authorize(payment, source, **kwargs)
 
-    monkeypatch.setattr(payments, "authorize_payment", late)
+    monkeypatch.setattr(lifecycle, "authorize_payment", late)
     with pytest.raises(ReservationNotOpen, match="You were not charged"):
         pay(drafted)
 
@@ -450,7 +450,7 @@ def test_a_worker_that_was_only_slow_charges_nobody_once_it_was_fenced_off(
 
 @pytest.mark.parametrize("answers", [True, False])
 def test_nor_once_the_customer_has_cancelled_meanwhile(drafted, monkeypatch, answers):
-    authorize = payments.authorize_payment
+    authorize = lifecycle.authorize_payment
 
     def late(payment, source, **kwargs):
         checkout.resolve_payment(payment, now=LEASE_OVER)
@@ -459,7 +459,7 @@ def test_nor_once_the_customer_has_cancelled_meanwhile(drafted, monkeypatch, ans
             fault("authorize", "timeout_before")
         return authorize(payment, source, **kwargs)
 
-    monkeypatch.setattr(payments, "authorize_payment", late)
+    monkeypatch.setattr(lifecycle, "authorize_payment", late)
     with pytest.raises(ReservationNotOpen, match="You were not charged"):
         pay(drafted)
     assert charges() == 0
@@ -468,14 +468,14 @@ def test_nor_once_the_customer_has_cancelled_meanwhile(drafted, monkeypatch, ans
 def test_a_slow_worker_that_was_overtaken_by_a_retry_is_answered_with_its_booking(
     drafted, monkeypatch
 ):
-    authorize = payments.authorize_payment
+    authorize = lifecycle.authorize_payment
 
     def late(payment, source, **kwargs):
-        monkeypatch.setattr(payments, "authorize_payment", authorize)
+        monkeypatch.setattr(lifecycle, "authorize_payment", authorize)
         assert pay(drafted, now=LEASE_OVER).status == Status.CONFIRMED
         return authorize(payment, source, **kwargs)
 
-    monkeypatch.setattr(payments, "authorize_payment", late)
+    monkeypatch.setattr(lifecycle, "authorize_payment", late)
     assert pay(drafted).status == Status.CONFIRMED
     assert charges() == 1
     assert books_agree(LEASE_OVER)
@@ -491,12 +491,12 @@ class Killed(BaseException):
 @pytest.mark.parametrize(
     ("module", "step", "when", "settled"),
     [
-        (payments, "authorize", "before", ["voided", "captured"]),
-        (payments, "authorize", "after", ["captured"]),
+        (lifecycle, "authorize", "before", ["voided", "captured"]),
+        (lifecycle, "authorize", "after", ["captured"]),
         (checkout, "apply_authorization", "before", ["captured"]),
         (checkout, "apply_authorization", "after", ["captured"]),
-        (payments, "capture", "before", ["captured"]),
-        (payments, "capture", "after", ["captured"]),
+        (lifecycle, "capture", "before", ["captured"]),
+        (lifecycle, "capture", "after", ["captured"]),
     ],
 )
 def test_whatever_step_dies_the_customer_pays_once_and_has_the_booking(

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from accounts.outbox import OutboxMessage
-from payments import processing as payments
+from payments import lifecycle, refunds
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
@@ -42,7 +42,7 @@ def captured_in_the_dashboard():
 
 def test_a_request_whose_money_is_known_to_be_gone_is_not_approved_for_nothing():
     reservation = make_pending_booking()
-    payments.void_payment(Payment.objects.get(), now=NOW)
+    lifecycle.void_payment(Payment.objects.get(), now=NOW)
 
     with pytest.raises(ReservationNotOpen, match="no longer reserved"):
         approval.approve(reservation.pk, now=NOW)
@@ -64,7 +64,7 @@ def test_a_request_whose_money_lapsed_unnoticed_is_not_approved_either():
 def test_a_request_that_was_captured_elsewhere_is_paid_back_when_cancelled():
     reservation = make_pending_booking()
     captured_in_the_dashboard()
-    payments.record_gateway_result(
+    lifecycle.record_gateway_result(
         Payment.objects.get(), SandboxGateway().find_payment(Payment.objects.get().key), now=NOW
     )
 
@@ -123,8 +123,8 @@ def test_a_booking_whose_money_can_never_be_taken_can_be_cancelled(monkeypatch):
 def test_what_was_paid_back_already_is_told_so():
     reservation = make_booking()
     payment = Payment.objects.get()
-    refund = payments.create_refund(payment, amount=payment.amount, reason="Goodwill", now=NOW)
-    payments.execute_refund(refund, now=NOW)
+    refund = refunds.create_refund(payment, amount=payment.amount, reason="Goodwill", now=NOW)
+    refunds.execute_refund(refund, now=NOW)
 
     for _ in range(2):
         outcome = cancel(reservation.pk, now=NOW + MINUTE)

@@ -261,10 +261,10 @@ def test_a_refused_refund_is_told_until_it_is_seen_to(clerk):
 def test_a_favour_before_leaves_less_to_give_back(clerk):
     reservation = make_booking()
     payment = reservation.payments.get()
-    from payments import processing as payments
+    from payments import refunds
 
-    favour = payments.create_refund(payment, amount=Decimal(60), reason="Sorry", now=NOW)
-    payments.execute_refund(favour, now=NOW)
+    favour = refunds.create_refund(payment, amount=Decimal(60), reason="Sorry", now=NOW)
+    refunds.execute_refund(favour, now=NOW)
 
     done = moved(reservation, clerk, room=at_rate(reservation.room, 15))
 

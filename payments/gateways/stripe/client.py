@@ -1,7 +1,7 @@
-"""How Stripe is asked: by which key, for how long at most, and what its errors mean to us.
+"""Calls to Stripe: with which key, for how long at most, and what an error means to us.
 
-Cards go through here, and nothing of them comes back: the SDK's own errors and their tracebacks
-hold what was sent, so none of them leaves `ask`, and what it would log is cut off.
+Card numbers pass through here, and nothing of them comes back: the SDK's errors and their
+tracebacks hold the request, so no such error leaves `call_stripe`, and the SDK's log is silenced.
 """
 
 import logging
@@ -23,15 +23,15 @@ from payments.gateways.base import (
 )
 from roombook.errors import CardDeclined
 
-# With it in the environment the SDK prints every request to stderr, cards and all.
+# If STRIPE_LOG is set, the SDK prints every request to stderr, card numbers included.
 os.environ.pop("STRIPE_LOG", None)
 
 import stripe
 from requests import Session
 
-# At lower levels it logs the same; roombook/settings.py says so too.
+# Below WARNING the SDK logs requests. roombook/settings.py sets the same level.
 logging.getLogger("stripe").setLevel(logging.WARNING)
-# How long our requests took is nobody's business.
+# Do not send Stripe how long our requests took.
 stripe.enable_telemetry = False
 
 R = TypeVar("R")
@@ -39,14 +39,14 @@ R = TypeVar("R")
 logger = logging.getLogger(__name__)
 
 CONNECT_SECONDS = 3
-# Repeats of one request by the SDK itself; they share the time of the whole.
+# The SDK's own retries of one request. They share the total time.
 MAX_NETWORK_RETRIES = 1
 
 LIVE_KEY_PATTERN = re.compile(r"(sk|rk)_live_\w+", re.ASCII)
 
 
 class StripeRequestRefused(GatewayRefused):
-    """Stripe says that it will never do this; `code` and `param` say what is wrong."""
+    """Stripe will never do this. `code` and `param` say what is wrong."""
 
     def __init__(self, message: str, *, code: str, param: str) -> None:
         self.code = code
@@ -54,32 +54,32 @@ class StripeRequestRefused(GatewayRefused):
         super().__init__(message)
 
 
-# --- Asking --------------------------------------------------------------------------------------
+# --- Calls ---------------------------------------------------------------------------------------
 
 
 class TimeLimitedHttpClient(stripe.RequestsClient):
-    """Requests that end in time: all of them together have GATEWAY_TIMEOUT seconds."""
+    """An HTTP client whose requests take GATEWAY_TIMEOUT seconds at most, all of them together."""
 
     def __init__(self) -> None:
         super().__init__(session=get_session())
-        self.ends = time.monotonic() + settings.GATEWAY_TIMEOUT
+        self.deadline = time.monotonic() + settings.GATEWAY_TIMEOUT
 
-    def request(  # type: ignore[override]  # as its own base's does, which mypy excuses there
+    def request(  # type: ignore[override]  # as its base class does
         self,
         method: str,
         url: str,
         headers: Mapping[str, str] | None,
         post_data: Any = None,
     ) -> tuple[bytes, int, Mapping[str, str]]:
-        left = self.ends - time.monotonic()
-        if left <= 0:
+        seconds_left = self.deadline - time.monotonic()
+        if seconds_left <= 0:
             raise stripe.APIConnectionError("No time is left.", should_retry=False)
-        self._timeout = (min(CONNECT_SECONDS, left), left)
+        self._timeout = (min(CONNECT_SECONDS, seconds_left), seconds_left)
         try:
             return super().request(method, url, headers, post_data)
         except stripe.APIConnectionError as error:
-            # The SDK waits a little before it repeats a request: only where that makes sense.
-            error.should_retry = error.should_retry and time.monotonic() + 1 < self.ends
+            # The SDK waits before a retry. Without time for that, do not retry.
+            error.should_retry = error.should_retry and time.monotonic() + 1 < self.deadline
             raise
 
 
@@ -87,28 +87,28 @@ thread_local = threading.local()
 
 
 def get_session() -> Session:
-    """The thread's own connections, kept from one request to the next."""
+    """The thread's HTTP session, whose connections are reused by later requests."""
     if not hasattr(thread_local, "session"):
         thread_local.session = Session()
-    kept: Session = thread_local.session
-    return kept
+    session: Session = thread_local.session
+    return session
 
 
 def is_live_key(key: str) -> bool:
-    """Whether real money moves by it: the key itself says so."""
+    """Whether the key moves real money."""
     return bool(LIVE_KEY_PATTERN.fullmatch(key))
 
 
 def create_client(*, is_live: bool) -> stripe.StripeClient:
-    """A client for one thing to be done, among Stripe's real objects or its test ones.
+    """A client for one operation in live or in test mode.
 
-    Its time begins now, so that whoever waits for it never waits longer than GATEWAY_TIMEOUT.
+    Its time limit starts now: all requests of the operation take GATEWAY_TIMEOUT seconds at most.
     """
     require_no_open_transaction()
     keys = (settings.STRIPE_SECRET_KEY, settings.STRIPE_TEST_SECRET_KEY)
     key = next((key for key in keys if key and is_live_key(key) == is_live), None)
     if key is None:
-        logger.error("There is no %s key of Stripe's.", "live" if is_live else "test")
+        logger.error("There is no %s key for Stripe.", "live" if is_live else "test")
         raise GatewayUnavailable
     return stripe.StripeClient(
         key,
@@ -119,13 +119,16 @@ def create_client(*, is_live: bool) -> stripe.StripeClient:
 
 
 def call_stripe(call: Callable[[], R]) -> R:
-    """Let the SDK do something. Raises CardDeclined, Refused or GatewayUnavailable (unknown)."""
+    """Run a call of the SDK and translate its errors.
+
+    Raises CardDeclined, StripeRequestRefused, or GatewayUnavailable if the outcome is unknown.
+    """
     try:
         return call()
     except stripe.StripeError as error:
-        meaning = translate_error(error)
-    # Out here, so that the SDK's error does not hang on ours as its context.
-    raise meaning
+        translated = translate_error(error)
+    # Raised outside the except block, so that the SDK's error is not its context.
+    raise translated
 
 
 def translate_error(
@@ -133,35 +136,35 @@ def translate_error(
 ) -> CardDeclined | GatewayRefused | GatewayUnavailable:
     body = error.error.to_dict() if error.error else {}
     code, decline_code = str(body.get("code") or ""), str(body.get("decline_code") or "")
-    # The status alone says nothing: 402 also stands for what has nothing to do with a card.
+    # The HTTP status is not enough: Stripe also answers 402 for errors that concern no card.
     if body.get("type") == "card_error":
         return CardDeclined(get_decline_message(code, decline_code))
-    told = (
+    summary = (
         f"{type(error).__name__} {error.http_status or ''} {code}"
         f" {mask_numbers(str(body.get('message') or ''))} ({error.request_id or 'no request'})"
     )
     if isinstance(error, stripe.AuthenticationError | stripe.PermissionError):
-        # Nothing was done, and nothing can be found out either until somebody mends the key.
-        logger.error("Stripe does not accept our key: %s", told)
+        # Nothing was done, and no outcome can be found until somebody corrects the key.
+        logger.error("Stripe does not accept our key: %s", summary)
         return GatewayUnavailable()
     if isinstance(error, stripe.IdempotencyError):
-        return StripeRequestRefused(told, code="idempotency_error", param="")
+        return StripeRequestRefused(summary, code="idempotency_error", param="")
     if isinstance(error, stripe.InvalidRequestError | stripe.CardError):
-        return StripeRequestRefused(told, code=code, param=str(body.get("param") or ""))
-    # No answer, too many requests (429), another one at work on the same (409), trouble there.
-    logger.warning("Stripe did not answer: %s", told)
+        return StripeRequestRefused(summary, code=code, param=str(body.get("param") or ""))
+    # No response, rate limit (429), a parallel request with this key (409), or a server error.
+    logger.warning("Stripe did not answer: %s", summary)
     return GatewayUnavailable()
 
 
 def mask_numbers(text: str) -> str:
-    """Stripe repeats no card, and if it did it would not be logged."""
+    """The text without any number. Stripe repeats no card number; if it did, none is logged."""
     return re.sub(r"\b\d[\d -]*\d\b", "#", text)
 
 
-# --- Words ---------------------------------------------------------------------------------------
+# --- Decline messages ----------------------------------------------------------------------------
 
-# Stripe's decline codes, and the error codes of what it finds wrong by itself. Those that are not
-# here (lost, stolen, fraudulent, ...) are not told apart: whoever holds the card must not learn it.
+# Stripe's decline codes and card error codes. All others (lost, stolen, fraudulent, ...) get the
+# general message: the person who holds the card must not learn the reason.
 DECLINE_MESSAGES_BY_CODE = {
     "insufficient_funds": declines.INSUFFICIENT_FUNDS,
     "expired_card": declines.EXPIRED,
@@ -193,18 +196,15 @@ DECLINE_MESSAGES_BY_CODE = {
 
 
 def get_decline_message(code: str | None, decline_code: str | None) -> str:
-    """Why a card was declined, for the customer."""
-    return (
-        DECLINE_MESSAGES_BY_CODE.get(decline_code or "")
-        or DECLINE_MESSAGES_BY_CODE.get(code or "")
-        or declines.DECLINED
-    )
+    """The reason of a decline, in words for the customer."""
+    messages = DECLINE_MESSAGES_BY_CODE
+    return messages.get(decline_code or "") or messages.get(code or "") or declines.DECLINED
 
 
 # --- Amounts -------------------------------------------------------------------------------------
 
-# Stripe counts in a currency's smallest unit, by its own list: ISK and UGX have no cents either,
-# and yet are counted in them.
+# Stripe counts amounts in the currency's smallest unit, by its own list: ISK and UGX have no
+# cents, and Stripe counts them in cents all the same.
 ZERO_DECIMAL_CURRENCIES = frozenset(
     {
         *("BIF", "CLP", "DJF", "GNF", "JPY", "KMF", "KRW", "MGA", "PYG", "RWF"),
@@ -222,10 +222,10 @@ def get_decimal_places(currency: str) -> int:
 
 
 def to_minor_units(amount: Decimal, currency: str) -> int:
-    """The amount as Stripe counts it, exactly, or GatewayRefused."""
+    """The amount in Stripe's smallest unit. Raises GatewayRefused if it is not a whole number."""
     units = amount.scaleb(get_decimal_places(currency))
     if units != units.to_integral_value():
-        raise GatewayRefused(f"{amount} {currency} cannot be told in whole units.")
+        raise GatewayRefused(f"{amount} {currency} is not a whole number of the smallest unit.")
     return int(units)
 
 

@@ -51,7 +51,7 @@ class Command(BaseCommand):
         self.problems: dict[int, str] = {}
         self.silences = 0  # of the gateway, in a row
         payments = Payment.objects.filter(created_at__lte=now - dt.timedelta(seconds=older_than))
-        in_doubt = payments & Payment.objects.in_doubt(now)
+        in_doubt = payments & Payment.objects.stale(now)
         self._each("in doubt", in_doubt, checkout.resolve_payment)
         # Asked after the first round: what it could settle only half is among these.
         owed = payments.authorized().filter(

@@ -1,0 +1,57 @@
+"""Webhook events: verified by their signature, and reduced to what we use of them."""
+
+import json
+from dataclasses import dataclass
+from uuid import UUID
+
+import stripe
+from django.conf import settings
+from django.db.models import Q
+
+from payments.gateways.stripe.intents import PAYMENT_KEY_METADATA, parse_uuid
+from payments.gateways.stripe_models import StripePayment
+
+
+class InvalidSignature(Exception):
+    """The event was not signed by Stripe, or too long ago."""
+
+
+@dataclass(frozen=True, slots=True)
+class StripeEvent:
+    """An event: what happened (`type`) to which object."""
+
+    reference: str
+    type: str
+    is_live: bool
+    object: str
+    intent: str
+    key: UUID | None
+
+
+def parse_event(payload: bytes, signature: str | None) -> StripeEvent:
+    """Verify and parse the body of a webhook request. Raises InvalidSignature."""
+    try:
+        stripe.WebhookSignature.verify_header(
+            payload, signature, settings.STRIPE_WEBHOOK_SECRET, stripe.Webhook.DEFAULT_TOLERANCE
+        )
+        event = json.loads(payload)
+        about = event["data"]["object"]
+        is_intent = about["object"] == "payment_intent"
+        key = (about.get("metadata") or {}).get(PAYMENT_KEY_METADATA) if is_intent else None
+        return StripeEvent(
+            reference=str(event["id"]),
+            type=str(event["type"]),
+            is_live=bool(event["livemode"]),
+            object=str(about.get("id") or ""),
+            intent=str((about["id"] if is_intent else about.get("payment_intent")) or ""),
+            key=parse_uuid(key),
+        )
+    except (stripe.SignatureVerificationError, ValueError, LookupError, TypeError, AttributeError):
+        # Without context: the SDK's error holds the whole payload.
+        raise InvalidSignature from None
+
+
+def find_key(intent: str) -> UUID | None:
+    """The key of the payment that the intent belongs to, None if it is not ours."""
+    row = StripePayment.objects.filter(~Q(intent=""), intent=intent).first()
+    return row.key if row else None

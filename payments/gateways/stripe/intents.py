@@ -1,0 +1,192 @@
+"""PaymentIntents: the calls on them, and what their status means to us."""
+
+import logging
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from uuid import UUID
+
+import stripe
+
+from payments.cards import Card, CardBrand
+from payments.gateways import declines
+from payments.gateways.base import (
+    GatewayPayment,
+    GatewayRefund,
+    GatewayState,
+    GatewayUnavailable,
+)
+from payments.gateways.stripe.client import (
+    StripeRequestRefused,
+    call_stripe,
+    from_minor_units,
+    get_decline_message,
+)
+
+if TYPE_CHECKING:
+    from stripe.params import PaymentIntentConfirmParams
+
+logger = logging.getLogger(__name__)
+
+# The metadata of intents and refunds, for people who look at them in Stripe's dashboard.
+PAYMENT_KEY_METADATA = "roombook_key"
+REFUND_KEY_METADATA = "roombook_refund"
+
+# The reason tells an intent that we voided from one whose card required an action.
+VOIDED_REASON = "requested_by_customer"
+ACTION_REQUIRED_REASON = "abandoned"
+
+# The charge holds the card's brand and last four digits, refunds, and the capture deadline.
+EXPAND_CHARGE = ["latest_charge"]
+
+CARD_BRANDS = {
+    "visa": CardBrand.VISA,
+    "mastercard": CardBrand.MASTERCARD,
+    "amex": CardBrand.AMERICAN_EXPRESS,
+    "discover": CardBrand.DISCOVER,
+    "diners": CardBrand.DINERS_CLUB,
+    "jcb": CardBrand.JCB,
+    "unionpay": CardBrand.UNION_PAY,
+    "maestro": CardBrand.MAESTRO,
+}
+
+STATES_BY_STATUS: dict[str, GatewayState] = {
+    "requires_payment_method": "declined",
+    "requires_confirmation": "declined",
+    "requires_capture": "authorized",
+    "succeeded": "captured",
+    "canceled": "voided",
+}
+
+
+def retrieve_intent(api: stripe.StripeClient, intent: str) -> stripe.PaymentIntent:
+    return call_stripe(lambda: api.v1.payment_intents.retrieve(intent, {"expand": EXPAND_CHARGE}))
+
+
+def confirm_intent(
+    api: stripe.StripeClient, intent: str, key: UUID, method: str, customer: str
+) -> stripe.PaymentIntent:
+    """Authorize the amount. One idempotency key per payment, so that a card is tried only once."""
+    params: PaymentIntentConfirmParams = {"payment_method": method, "expand": EXPAND_CHARGE}
+    if customer:
+        params["off_session"] = True
+    return call_stripe(
+        lambda: api.v1.payment_intents.confirm(
+            intent, params, {"idempotency_key": f"roombook-{key.hex}-confirm"}
+        )
+    )
+
+
+def cancel_intent(api: stripe.StripeClient, intent: str, reason: str) -> stripe.PaymentIntent:
+    return call_stripe(
+        lambda: api.v1.payment_intents.cancel(
+            intent, {"cancellation_reason": reason, "expand": EXPAND_CHARGE}
+        )
+    )
+
+
+def list_refunds(api: stripe.StripeClient, intent: str) -> Iterator[GatewayRefund]:
+    page = call_stripe(lambda: api.v1.refunds.list({"payment_intent": intent, "limit": 100}))
+    for refund in page.data:
+        metadata = refund.metadata.to_dict() if refund.metadata else {}
+        yield GatewayRefund(
+            reference=refund.id,
+            amount=from_minor_units(refund.amount, refund.currency),
+            key=parse_uuid(metadata.get(REFUND_KEY_METADATA)),
+            failed=refund.status in {"failed", "canceled"},
+        )
+
+
+def is_unused(intent: stripe.PaymentIntent) -> bool:
+    """Whether no card was tried yet."""
+    return (
+        intent.status in {"requires_payment_method", "requires_confirmation"}
+        and intent.last_payment_error is None
+    )
+
+
+def to_gateway_payment(
+    api: stripe.StripeClient, intent: stripe.PaymentIntent, *, source: Card | str = ""
+) -> GatewayPayment:
+    """Translate an intent. Raises GatewayUnavailable while its outcome is open."""
+    if intent.status == "requires_action":
+        # The customer is not there to act. Without this the intent would wait for them.
+        try:
+            intent = cancel_intent(api, intent.id, ACTION_REQUIRED_REASON)
+        except StripeRequestRefused:
+            intent = retrieve_intent(api, intent.id)
+    if intent.status not in STATES_BY_STATUS:
+        logger.warning("The intent %s is %s.", intent.id, intent.status)
+        raise GatewayUnavailable
+    state, message = STATES_BY_STATUS[intent.status], ""
+    if state == "declined":
+        error = intent.last_payment_error
+        message = get_decline_message(
+            get_optional(error, "code"), get_optional(error, "decline_code")
+        )
+    charge = intent.latest_charge if isinstance(intent.latest_charge, stripe.Charge) else None
+    required_action = intent.cancellation_reason == ACTION_REQUIRED_REASON
+    if state == "voided" and charge is None and required_action:
+        state, message = "declined", declines.REQUIRES_ACTION
+    refunded = charge.amount_refunded if charge and state == "captured" else 0
+    if refunded and refunded == intent.amount:
+        state = "refunded"
+    brand, last4 = get_card_details(intent, charge, source)
+    return GatewayPayment(
+        state=state,
+        reference=intent.id,
+        amount=from_minor_units(intent.amount, intent.currency),
+        captured=from_minor_units(intent.amount_received, intent.currency),
+        refunded=from_minor_units(refunded, intent.currency),
+        refunds={r.key: r.amount for r in list_refunds(api, intent.id) if r.key and not r.failed}
+        if refunded
+        else {},
+        brand=brand,
+        last4=last4,
+        message=message,
+        authorized_until=get_capture_deadline(charge) if state == "authorized" else None,
+    )
+
+
+def make_declined_payment(source: Card | str, amount: Decimal, message: str) -> GatewayPayment:
+    """The answer for a card that was declined before an intent existed."""
+    brand, last4 = (source.brand, source.last4) if isinstance(source, Card) else ("", "")
+    return GatewayPayment("declined", "", amount, brand=brand, last4=last4, message=message)
+
+
+def get_card_details(
+    intent: stripe.PaymentIntent, charge: stripe.Charge | None, source: Card | str
+) -> tuple[str, str]:
+    """Brand and last four digits of the card that was charged or declined."""
+    declined_method = get_optional(intent.last_payment_error, "payment_method")
+    details = _get_charged_card(charge) or get_optional(declined_method, "card")
+    if details is None:
+        return (source.brand, source.last4) if isinstance(source, Card) else ("", "")
+    brand = CARD_BRANDS.get(get_optional(details, "brand"), "Card")
+    return brand, get_optional(details, "last4") or ""
+
+
+def get_capture_deadline(charge: stripe.Charge | None) -> datetime | None:
+    seconds = get_optional(_get_charged_card(charge), "capture_before")
+    return from_timestamp(seconds) if seconds else None
+
+
+def _get_charged_card(charge: stripe.Charge | None) -> Any:
+    return get_optional(get_optional(charge, "payment_method_details"), "card")
+
+
+def get_optional(resource: Any, name: str) -> Any:
+    """A field of a Stripe object, None if Stripe left it out: the SDK raises then."""
+    return getattr(resource, name, None)
+
+
+def from_timestamp(seconds: int) -> datetime:
+    return datetime.fromtimestamp(seconds, UTC)
+
+
+def parse_uuid(text: str | None) -> UUID | None:
+    with suppress(ValueError):
+        return UUID(text) if text else None
+    return None

@@ -1,0 +1,211 @@
+"""The life of a payment: created, authorized, captured or voided.
+
+A call to the gateway and the transaction that stores its answer are separate steps, because the
+gateway is never called inside a transaction. A checkout calls `create_payment` in its first
+transaction, `authorize_payment` outside any, `apply_gateway_result` in its second, and
+`capture_payment` outside again. Every step may be repeated.
+"""
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from decimal import Decimal
+from typing import Any
+
+from django.db.models import QuerySet
+
+from accounts.models import User
+from payments import gateways
+from payments.cards import Card, parse_card
+from payments.gateways.base import Gateway, GatewayPayment
+from payments.models import InvalidPaymentTransition, Payment, PaymentState, SavedCard
+from payments.saved_cards import get_usable_saved_card
+from roombook.db.compiled_queries import compiled_query, int_param
+from roombook.db.transactions import in_transaction
+from roombook.errors import InvalidRequest
+
+# --- The card that pays --------------------------------------------------------------------------
+
+
+def get_payment_source(
+    user: User,
+    *,
+    use_saved: bool,
+    payment_info: Mapping[str, Any] | None,
+    now: datetime,
+) -> Card | SavedCard:
+    """The card to charge: either the saved one or the one in the request, never both.
+
+    Raises InvalidRequest or NoSavedCard.
+    """
+    if use_saved and payment_info:
+        raise InvalidRequest(
+            {"payment_info": "Must be left out when the saved card is to be used."}
+        )
+    if use_saved:
+        return get_usable_saved_card(user, now=now)
+    if not payment_info:
+        raise InvalidRequest({"payment_info": "A card is needed, here or by UseSavedPaymentInfo."})
+    return parse_card(payment_info, now=now)
+
+
+def to_gateway_source(source: Card | SavedCard) -> Card | str:
+    """The card as gateways take it: a new card itself, a saved card by its reference."""
+    return source.reference if isinstance(source, SavedCard) else source
+
+
+def check_card(source: Card | SavedCard) -> None:
+    """Ask the gateway to validate a card without storing or charging it. Raises CardDeclined."""
+    gateways.get_current_gateway().check_card(to_gateway_source(source))
+
+
+# --- Creating and authorizing --------------------------------------------------------------------
+
+
+def create_payment(
+    *,
+    reservation_id: int,
+    amount: Decimal,
+    currency: str,
+    gateway: Gateway,
+    now: datetime,
+    lease: timedelta,
+) -> Payment:
+    """Create a payment in state started. Call it in the transaction that claims the room.
+
+    The database refuses a second open payment of a reservation
+    (`payment_one_open_per_reservation`).
+    """
+    return Payment.objects.create(
+        reservation_id=reservation_id,
+        amount=amount,
+        currency=currency,
+        gateway=gateway.name,
+        is_live=gateway.is_live,
+        lease_until=now + lease,
+        created_at=now,
+    )
+
+
+def authorize_payment(
+    payment: Payment, source: Card | SavedCard, *, description: str
+) -> GatewayPayment:
+    """Authorize the amount at the gateway.
+
+    Raises GatewayUnavailable if the outcome is unknown.
+    """
+    return gateways.get_gateway(payment.gateway).authorize(
+        key=payment.key,
+        amount=payment.amount,
+        currency=payment.currency,
+        source=to_gateway_source(source),
+        description=description,
+    )
+
+
+def capture_payment(payment: Payment, *, now: datetime) -> Payment:
+    """Capture an authorized payment and store the gateway's answer.
+
+    Check the state of the result: it is voided if the authorization had expired.
+    """
+    result = gateways.get_gateway(payment.gateway).capture(payment.key)
+    return record_gateway_result(payment, result, now=now)
+
+
+def void_payment(payment: Payment, *, now: datetime) -> Payment:
+    """Void an authorized payment and store the gateway's answer. Check the result's state."""
+    result = gateways.get_gateway(payment.gateway).void(payment.key)
+    return record_gateway_result(payment, result, now=now)
+
+
+# Authorizations that expire this soon need attention.
+AUTHORIZATION_EXPIRY_NOTICE = timedelta(hours=24)
+
+
+def get_expiring_authorizations(now: datetime) -> QuerySet[Payment]:
+    """Authorized payments whose authorization expires within a day or has expired already."""
+    return Payment.objects.authorized().filter(
+        authorized_until__lte=now + AUTHORIZATION_EXPIRY_NOTICE
+    )
+
+
+# --- The gateway's answers -----------------------------------------------------------------------
+
+
+def fetch_gateway_status(payment: Payment) -> GatewayPayment:
+    """Ask the gateway for the outcome of a payment whose outcome is unknown.
+
+    A key that the gateway does not know is voided there, so that a delayed request can no longer
+    charge the card. The row is marked as called off first: a worker whose authorization succeeds
+    between the two calls must not book on an authorization that is about to be voided.
+    """
+    gateway = gateways.get_gateway(payment.gateway)
+    result = None
+    if not payment.is_called_off:
+        result = gateway.find_payment(payment.key)
+        if result is None and not _mark_called_off(payment):
+            # Meanwhile its own worker has stored the outcome.
+            result = gateway.find_payment(payment.key)
+    return result or gateway.void(payment.key)
+
+
+def _mark_called_off(payment: Payment) -> bool:
+    """Decide that a started payment ends without a charge. False if it is no longer started."""
+    started = Payment.objects.filter(pk=payment.pk, state=PaymentState.STARTED)
+    return bool(started.update(is_called_off=True))
+
+
+# An answer is outdated if the payment has already reached one of these later states.
+LATER_STATES = {
+    PaymentState.AUTHORIZED: {
+        PaymentState.CAPTURED,
+        PaymentState.VOIDED,
+        PaymentState.REFUNDED,
+    },
+    PaymentState.CAPTURED: {PaymentState.REFUNDED},
+}
+GATEWAY_RESULT_FIELDS = (
+    *("state", "authorized_at", "captured_at", "settled_at"),
+    *("reference", "card_brand", "card_last4", "authorized_until", "message"),
+)
+
+
+@in_transaction
+def record_gateway_result(payment: Payment, result: GatewayPayment, *, now: datetime) -> Payment:
+    """Lock the payment, store the gateway's answer, and return the updated row."""
+    locked = lock_payment(payment.pk)
+    apply_gateway_result(locked, result, now=now)
+    return locked
+
+
+def apply_gateway_result(locked: Payment, result: GatewayPayment, *, now: datetime) -> None:
+    """Store the gateway's answer on a payment that the caller has locked.
+
+    A repeated or outdated answer changes nothing. An answer that contradicts the row raises
+    InvalidPaymentTransition.
+    """
+    state = PaymentState(result.state)
+    if locked.state == state or locked.state in LATER_STATES.get(state, ()):
+        return
+    holds_money = state in {PaymentState.AUTHORIZED, PaymentState.CAPTURED}
+    if holds_money and result.amount != locked.amount:
+        raise InvalidPaymentTransition(
+            f"Payment {locked.key}: the gateway has another amount than was requested."
+        )
+    locked.transition_to(state, now=now)
+    locked.reference = result.reference
+    locked.card_brand = result.brand
+    locked.card_last4 = result.last4
+    locked.authorized_until = result.authorized_until
+    locked.message = result.message[:255]
+    locked.save(update_fields=GATEWAY_RESULT_FIELDS)
+
+
+def lock_payment(payment_id: int) -> Payment:
+    """Read the payment again and lock its row until the transaction ends."""
+    [payment] = locked_payment_by_id(payment=payment_id)
+    return payment
+
+
+@compiled_query(keep_plan=True)
+def locked_payment_by_id() -> "QuerySet[Payment]":
+    return Payment.objects.select_for_update().filter(pk=int_param("payment"))

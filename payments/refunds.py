@@ -1,0 +1,140 @@
+"""Refunds: created as due, executed at the gateway, retried or completed manually.
+
+A refund is created in the transaction that makes it due, and executed after that transaction: a
+refund that a crash interrupts stays due until `reconcile_payments` executes it.
+"""
+
+from datetime import datetime
+from decimal import Decimal
+
+from django.db.models import QuerySet, Sum
+
+from payments import gateways
+from payments.gateways.base import GatewayRefused
+from payments.lifecycle import lock_payment
+from payments.models import (
+    COMPLETED_REFUND_STATES,
+    InvalidPaymentTransition,
+    Payment,
+    PaymentState,
+    Refund,
+    RefundState,
+)
+from roombook.db.transactions import in_transaction
+
+
+def create_refund(payment: Payment, *, amount: Decimal, reason: str, now: datetime) -> Refund:
+    """Create a refund that is due. Call it in the transaction that makes it due.
+
+    Raises InvalidPaymentTransition beyond what is left of the captured amount. Refunds that are
+    not executed yet count: the payment's row is locked.
+    """
+    locked = lock_payment(payment.pk)
+    if locked.state != PaymentState.CAPTURED:
+        raise InvalidPaymentTransition(
+            f"Payment {locked.key} is {locked.state} and cannot be refunded."
+        )
+    if amount <= 0 or amount > get_refundable_amount(locked):
+        raise InvalidPaymentTransition(
+            f"Payment {locked.key}: no more can be refunded than was captured."
+        )
+    return Refund.objects.create(payment=locked, amount=amount, reason=reason, created_at=now)
+
+
+def get_refundable_amount(payment: Payment) -> Decimal:
+    """What is left of a payment after all its refunds, pending ones included."""
+    return payment.amount - get_refunded_amount(Payment.objects.filter(pk=payment.pk))
+
+
+def get_refunded_amount(payments: QuerySet[Payment]) -> Decimal:
+    """The sum of all refunds of these payments, pending ones included."""
+    refunds = Refund.objects.filter(payment__in=payments).exclude(state=RefundState.REFUSED)
+    total: Decimal | None = refunds.aggregate(total=Sum("amount"))["total"]
+    return total or Decimal(0)
+
+
+def is_fully_refunded(payment: Payment) -> bool:
+    """Whether the customer has the whole amount back. Pending refunds do not count."""
+    refunds = payment.refunds.filter(state__in=COMPLETED_REFUND_STATES)
+    total: Decimal | None = refunds.aggregate(total=Sum("amount"))["total"]
+    return total == payment.amount
+
+
+def execute_refund(refund: Refund, *, now: datetime) -> Refund:
+    """Refund the money at the gateway and store the outcome. Safe to repeat.
+
+    Raises GatewayRefused, or GatewayUnavailable if the outcome is unknown.
+    """
+    payment = refund.payment
+    try:
+        gateways.get_gateway(payment.gateway).refund(
+            key=payment.key, refund_key=refund.key, amount=refund.amount
+        )
+    except GatewayRefused:
+        _close_refund(refund, RefundState.REFUSED, now)
+        raise
+    return _close_refund(refund, RefundState.DONE, now)
+
+
+@in_transaction
+def _close_refund(refund: Refund, state: RefundState, now: datetime) -> Refund:
+    payment = lock_payment(refund.payment_id)
+    locked = Refund.objects.get(pk=refund.pk)
+    if locked.state != RefundState.STARTED:
+        return locked
+    locked.close(state, now=now)
+    locked.save(update_fields=["state", "done_at"])
+    _mark_refunded_if_complete(payment, now)
+    return locked
+
+
+def _mark_refunded_if_complete(payment: Payment, now: datetime) -> None:
+    if is_fully_refunded(payment) and payment.state == PaymentState.CAPTURED:
+        payment.transition_to(PaymentState.REFUNDED, now=now)
+        payment.save(update_fields=["state", "settled_at"])
+
+
+# --- Refunds that the gateway refused ------------------------------------------------------------
+
+
+@in_transaction
+def create_retry_refund(refund: Refund, *, now: datetime) -> Refund:
+    """Create a second attempt at a refused refund, with a new key. Execute it afterwards.
+
+    Raises InvalidPaymentTransition if the refund is not refused, was retried already, or nothing
+    is left to refund.
+    """
+    refused = _lock_refused_refund(refund)
+    amount = min(refused.amount, get_refundable_amount(refused.payment))
+    retry = create_refund(refused.payment, amount=amount, reason=refused.reason, now=now)
+    retry.again = refused
+    retry.save(update_fields=["again"])
+    return retry
+
+
+@in_transaction
+def mark_refunded_manually(refund: Refund, *, reason: str, now: datetime) -> Refund:
+    """Record that staff returned the money of a refused refund in another way.
+
+    Raises InvalidPaymentTransition as `create_retry_refund` does.
+    """
+    refused = _lock_refused_refund(refund)
+    if refused.amount > get_refundable_amount(refused.payment):
+        raise InvalidPaymentTransition("Other refunds have already returned this amount.")
+    refused.close(RefundState.OUTSIDE, now=now)
+    refused.reason = (f"{reason} ({refused.reason})" if refused.reason else reason)[:255]
+    refused.save(update_fields=["state", "done_at", "reason"])
+    _mark_refunded_if_complete(refused.payment, now)
+    return refused
+
+
+def _lock_refused_refund(refund: Refund) -> Refund:
+    """The refund as it is now, with its payment locked. It must be refused and not yet retried."""
+    payment = lock_payment(refund.payment_id)
+    locked = Refund.objects.get(pk=refund.pk)
+    locked.payment = payment
+    if locked.state != RefundState.REFUSED:
+        raise InvalidPaymentTransition(f"The refund is {locked.state}, not refused.")
+    if Refund.objects.filter(again=locked).exists():
+        raise InvalidPaymentTransition("This refund was already retried: see the refund after it.")
+    return locked

@@ -1,0 +1,390 @@
+"""Stripe's operations on customers, payment methods, intents, charges and refunds."""
+
+import itertools
+import json
+import re
+import secrets
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from stripe import params as known
+
+from tests.stripe_server.cards import BRANDS, get_outcome, split_outcome
+from tests.stripe_server.errors import StripeApiError, card_error, not_found
+
+WEEK_SECONDS = 7 * 24 * 60 * 60
+
+
+@dataclass
+class IdempotentRequest:
+    """The request of an idempotency key. Without an answer it is still in progress."""
+
+    request: tuple[str, str]
+    answer: tuple[int, dict[str, Any]] | None = None
+
+
+@dataclass
+class Mode:
+    """Everything that Stripe stores in live mode or in test mode."""
+
+    objects: dict[str, dict[str, Any]] = field(default_factory=dict)
+    outcomes: dict[str, str] = field(default_factory=dict)
+    idempotent_requests: dict[str, IdempotentRequest] = field(default_factory=dict)
+
+    def get_all(self, kind: str) -> list[dict[str, Any]]:
+        return [each for each in self.objects.values() if each["object"] == kind]
+
+
+class StripeOperations:
+    def __init__(self) -> None:
+        self.live, self.test = Mode(), Mode()
+        # Whether the account may send card numbers itself.
+        self.accepts_card_numbers = True
+        # Whether all authorizations have expired.
+        self.expired = False
+        # The `livemode` of new objects; None: the mode of the key.
+        self.livemode: bool | None = None
+        self.numbers = itertools.count(1)
+
+    def run(self, mode: Mode, method: str, path: str, params: dict[str, Any]) -> dict[str, Any]:
+        for verb, pattern, name, allowed in ROUTES:
+            match = re.fullmatch(pattern, path)
+            if verb == method and match:
+                check_parameters(params, allowed)
+                target = self.find_target(mode, match)
+                result: dict[str, Any] = getattr(self, name)(mode, *target, params)
+                return self.render(mode, result, expand=params.get("expand", {}))
+        raise StripeApiError(404, f"Unrecognized request URL ({method}: {path})")
+
+    def find_target(self, mode: Mode, match: re.Match[str]) -> list[dict[str, Any]]:
+        """The object that the path names, if it names one."""
+        if not match.groups():
+            return []
+        kind = {"payment_intents": "payment_intent", "payment_methods": "PaymentMethod"}
+        plural = match.string.split("/")[2]
+        if match[1] not in mode.objects:
+            param = "intent" if plural == "payment_intents" else "payment_method"
+            raise not_found(kind.get(plural, plural.removesuffix("s")), match[1], param)
+        return [mode.objects[match[1]]]
+
+    def store(self, mode: Mode, prefix: str, created: dict[str, Any]) -> dict[str, Any]:
+        is_live = mode is self.live if self.livemode is None else self.livemode
+        created |= {"id": self.new_id(prefix), "livemode": is_live}
+        created.setdefault("created", int(time.time()))
+        mode.objects[created["id"]] = created
+        return created
+
+    def new_id(self, prefix: str) -> str:
+        return f"{prefix}_3{next(self.numbers):04}{secrets.token_hex(8)}"
+
+    def render(self, mode: Mode, stored: dict[str, Any], *, expand: Any) -> dict[str, Any]:
+        """A copy of an object as the response contains it."""
+        copy: dict[str, Any] = json.loads(json.dumps(stored))
+        if "latest_charge" in expand and copy.get("latest_charge"):
+            copy["latest_charge"] = json.loads(json.dumps(mode.objects[copy["latest_charge"]]))
+        return copy
+
+    def retrieve(self, mode: Mode, stored: dict[str, Any], _: Any) -> dict[str, Any]:
+        return stored
+
+    def create_payment_method(self, mode: Mode, params: dict[str, Any]) -> dict[str, Any]:
+        if not self.accepts_card_numbers:
+            # Stripe's error without that permission: a 402 that concerns no card.
+            raise StripeApiError(
+                402,
+                "Sending credit card numbers directly to the Stripe API is generally unsafe."
+                " To continue processing use Stripe.js, the Stripe mobile bindings, or Stripe"
+                " Elements.",
+            )
+        card = params["card"]
+        number = card["number"]
+        if not re.fullmatch(r"\d{12,19}", number):
+            raise card_error("incorrect_number", None, param="card[number]")
+        if int(card["exp_year"]) < time.gmtime().tm_year:
+            raise card_error("invalid_expiry_year", None, param="card[exp_year]")
+        brand = BRANDS.get(number, "visa")
+        created = self.store(
+            mode,
+            "pm",
+            {
+                "object": "payment_method",
+                "type": "card",
+                "billing_details": params.get("billing_details", {}),
+                "card": {
+                    "brand": brand,
+                    "checks": {"cvc_check": "unchecked" if "cvc" in card else None},
+                    "country": "US",
+                    "exp_month": int(card["exp_month"]),
+                    "exp_year": int(card["exp_year"]),
+                    "fingerprint": "mToisGZ01V71BCos",
+                    "funding": "credit",
+                    "last4": number[-4:],
+                },
+                "customer": None,
+                "metadata": {},
+            },
+        )
+        mode.outcomes[created["id"]] = get_outcome(number, is_live=mode is self.live)
+        return created
+
+    def attach(self, mode: Mode, method: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+        if params["customer"] not in mode.objects:
+            raise not_found("customer", params["customer"], "customer")
+        if method["metadata"].get("detached"):
+            raise StripeApiError(400, "The payment method was detached and may not be used again.")
+        outcome = mode.outcomes[method["id"]]
+        if "/" in outcome and not outcome.startswith("late/"):
+            raise card_error(*split_outcome(outcome))
+        method["customer"] = params["customer"]
+        return method
+
+    def detach(self, mode: Mode, method: dict[str, Any], _: Any) -> dict[str, Any]:
+        if not method["customer"]:
+            raise StripeApiError(
+                400,
+                "The payment method you provided is not attached to a customer so detachment is"
+                " impossible.",
+            )
+        method["customer"] = None
+        method["metadata"]["detached"] = "1"
+        return method
+
+    def create_customer(self, mode: Mode, params: dict[str, Any]) -> dict[str, Any]:
+        return self.store(
+            mode,
+            "cus",
+            {
+                "object": "customer",
+                "description": params.get("description"),
+                "metadata": params.get("metadata", {}),
+            },
+        )
+
+    def create_intent(self, mode: Mode, params: dict[str, Any]) -> dict[str, Any]:
+        amount = parse_int(params, "amount")
+        if amount < 50:
+            raise StripeApiError(
+                400, "Amount must be at least $0.50 usd", code="amount_too_small", param="amount"
+            )
+        if amount > 99_999_999:
+            message = "Amount is too large"
+            raise StripeApiError(400, message, code="amount_too_large", param="amount")
+        customer = params.get("customer")
+        if customer and customer not in mode.objects:
+            raise not_found("customer", customer, "customer")
+        created = self.store(
+            mode,
+            "pi",
+            {
+                "object": "payment_intent",
+                "amount": amount,
+                "amount_capturable": 0,
+                "amount_received": 0,
+                "automatic_payment_methods": None,
+                "canceled_at": None,
+                "cancellation_reason": None,
+                "capture_method": params.get("capture_method", "automatic_async"),
+                "client_secret": "pi_secret",
+                "confirmation_method": "automatic",
+                "currency": params["currency"],
+                "customer": customer,
+                "description": params.get("description"),
+                "last_payment_error": None,
+                "latest_charge": None,
+                "metadata": params.get("metadata", {}),
+                "next_action": None,
+                "payment_method": None,
+                "payment_method_types": list(
+                    params.get("allowed_payment_method_types", {}).values()
+                ),
+                "status": "requires_payment_method",
+            },
+        )
+        if params.get("confirm") == "true":
+            self.confirm(mode, created, params)
+        return created
+
+    def confirm(self, mode: Mode, intent: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+        self.require_status(intent, "confirm", "requires_payment_method", "requires_confirmation")
+        method = mode.objects.get(params.get("payment_method", ""))
+        if method is None or method["object"] != "payment_method":
+            raise not_found("PaymentMethod", params.get("payment_method", ""), "payment_method")
+        if method["metadata"].get("detached") or method["customer"] != intent["customer"]:
+            raise StripeApiError(
+                400,
+                "The provided PaymentMethod was previously used with a PaymentIntent without"
+                " Customer attachment, or was detached from a Customer. It may not be used again.",
+            )
+        outcome = mode.outcomes[method["id"]]
+        if outcome == "action" and params.get("off_session") != "true":
+            intent |= {
+                "status": "requires_action",
+                "payment_method": method["id"],
+                "next_action": {"type": "use_stripe_sdk", "use_stripe_sdk": {}},
+            }
+            return intent
+        if outcome == "action":
+            outcome = "authentication_required/authentication_required"
+        charge = self.create_charge(mode, intent, method)
+        intent["latest_charge"] = charge["id"]
+        if outcome != "good":
+            code, decline_code = split_outcome(outcome)
+            error = card_error(code, decline_code, charge=charge["id"])
+            charge |= {"status": "failed", "paid": False, "failure_code": code}
+            charge["payment_method_details"]["card"].pop("capture_before")
+            intent |= {
+                "status": "requires_payment_method",
+                "payment_method": None,
+                "last_payment_error": {**error.body["error"], "payment_method": dict(method)},
+            }
+            error.body["error"]["payment_intent"] = self.render(mode, intent, expand={})
+            raise error
+        intent |= {
+            "status": "requires_capture",
+            "payment_method": method["id"],
+            "amount_capturable": intent["amount"],
+            "last_payment_error": None,
+        }
+        return intent
+
+    def create_charge(
+        self, mode: Mode, intent: dict[str, Any], method: dict[str, Any]
+    ) -> dict[str, Any]:
+        return self.store(
+            mode,
+            "ch",
+            {
+                "object": "charge",
+                "amount": intent["amount"],
+                "amount_captured": 0,
+                "amount_refunded": 0,
+                "captured": False,
+                "currency": intent["currency"],
+                "failure_code": None,
+                "metadata": intent["metadata"],
+                "paid": True,
+                "payment_intent": intent["id"],
+                "payment_method": method["id"],
+                "payment_method_details": {
+                    "type": "card",
+                    "card": {**method["card"], "capture_before": int(time.time()) + WEEK_SECONDS},
+                },
+                "refunded": False,
+                "status": "succeeded",
+            },
+        )
+
+    def capture(self, mode: Mode, intent: dict[str, Any], _: Any) -> dict[str, Any]:
+        self.require_status(intent, "capture", "requires_capture")
+        if self.expired:
+            message = "The authorization has expired."
+            raise StripeApiError(400, message, code="charge_expired_for_capture")
+        charge = mode.objects[intent["latest_charge"]]
+        charge |= {"captured": True, "amount_captured": charge["amount"]}
+        charge["payment_method_details"]["card"].pop("capture_before")
+        intent |= {
+            "status": "succeeded",
+            "amount_capturable": 0,
+            "amount_received": intent["amount"],
+        }
+        return intent
+
+    def cancel(self, mode: Mode, intent: dict[str, Any], params: dict[str, Any]) -> dict[str, Any]:
+        self.require_status(
+            *(intent, "cancel", "requires_payment_method", "requires_capture"),
+            *("requires_confirmation", "requires_action"),
+        )
+        intent |= {
+            "status": "canceled",
+            "canceled_at": int(time.time()),
+            "cancellation_reason": params.get("cancellation_reason"),
+            "amount_capturable": 0,
+            "next_action": None,
+        }
+        return intent
+
+    def require_status(self, intent: dict[str, Any], verb: str, *statuses: str) -> None:
+        if intent["status"] not in statuses:
+            raise StripeApiError(
+                400,
+                f"This PaymentIntent could not be {verb}ed because it has a status of"
+                f" {intent['status']}.",
+                code="payment_intent_unexpected_state",
+                payment_intent=dict(intent),
+            )
+
+    def create_refund(self, mode: Mode, params: dict[str, Any]) -> dict[str, Any]:
+        intent = mode.objects.get(params["payment_intent"])
+        if intent is None:
+            raise not_found("payment_intent", params["payment_intent"], "payment_intent")
+        charge = mode.objects.get(intent["latest_charge"] or "")
+        if charge is None or not charge["captured"]:
+            message = "This PaymentIntent does not have a successful charge to refund."
+            raise StripeApiError(400, message, code="payment_intent_unexpected_state")
+        amount = parse_int(params, "amount")
+        left = charge["amount"] - charge["amount_refunded"]
+        if not left:
+            message = f"Charge {charge['id']} has already been refunded."
+            raise StripeApiError(400, message, code="charge_already_refunded")
+        if not 0 < amount <= left:
+            message = f"Refund amount ({amount}) is greater than unrefunded amount ({left})"
+            raise StripeApiError(400, message, param="amount")
+        charge["amount_refunded"] += amount
+        charge["refunded"] = amount == left
+        return self.store(
+            mode,
+            "re",
+            {
+                "object": "refund",
+                "amount": amount,
+                "charge": charge["id"],
+                "currency": charge["currency"],
+                "metadata": params.get("metadata", {}),
+                "payment_intent": intent["id"],
+                "reason": None,
+                "status": "succeeded",
+            },
+        )
+
+    def list_refunds(self, mode: Mode, params: dict[str, Any]) -> dict[str, Any]:
+        intent = params["payment_intent"]
+        rows = [each for each in mode.get_all("refund") if each["payment_intent"] == intent]
+        return {"object": "list", "url": "/v1/refunds", "has_more": False, "data": rows[::-1]}
+
+
+METHOD = r"/v1/payment_methods/(\w+)"
+INTENT = r"/v1/payment_intents/(\w+)"
+# The last column: the parameters that the SDK's API version knows.
+ROUTES = [
+    ("POST", "/v1/payment_methods", "create_payment_method", known.PaymentMethodCreateParams),
+    ("GET", METHOD, "retrieve", known.PaymentMethodRetrieveParams),
+    ("POST", rf"{METHOD}/attach", "attach", known.PaymentMethodAttachParams),
+    ("POST", rf"{METHOD}/detach", "detach", known.PaymentMethodDetachParams),
+    ("POST", "/v1/customers", "create_customer", known.CustomerCreateParams),
+    ("POST", "/v1/payment_intents", "create_intent", known.PaymentIntentCreateParams),
+    ("GET", INTENT, "retrieve", known.PaymentIntentRetrieveParams),
+    ("POST", rf"{INTENT}/confirm", "confirm", known.PaymentIntentConfirmParams),
+    ("POST", rf"{INTENT}/capture", "capture", known.PaymentIntentCaptureParams),
+    ("POST", rf"{INTENT}/cancel", "cancel", known.PaymentIntentCancelParams),
+    ("POST", "/v1/refunds", "create_refund", known.RefundCreateParams),
+    ("GET", "/v1/refunds", "list_refunds", known.RefundListParams),
+    ("GET", r"/v1/disputes/(\w+)", "retrieve", known.DisputeRetrieveParams),
+]
+
+
+def check_parameters(params: dict[str, Any], allowed: Any) -> None:
+    for name in params:
+        if name == "payment_method_types":
+            message = "payment_method_types is no longer supported"
+            raise StripeApiError(400, message, code="payment_method_types_no_longer_supported")
+        if name not in allowed.__annotations__:
+            message = f"Received unknown parameter: {name}"
+            raise StripeApiError(400, message, code="parameter_unknown", param=name)
+
+
+def parse_int(params: dict[str, Any], name: str) -> int:
+    if not re.fullmatch(r"-?\d+", str(params.get(name, ""))):
+        message = f"Invalid integer: {name}"
+        raise StripeApiError(400, message, code="parameter_invalid_integer", param=name)
+    return int(params[name])
