@@ -9,9 +9,9 @@ from accounts import limits
 from accounts.limits import RateLimit, get_network_key
 from accounts.models import AttemptWindow
 from roombook.errors import TooManyRequests
+from tests.concurrency import run_concurrently
 from tests.factories_people import UserFactory
 from tests.http import post
-from tests.together import run_concurrently
 
 NOW = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)

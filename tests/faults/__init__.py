@@ -1,5 +1,5 @@
-"""Faults on purpose, against the deployed service: rivals, killed workers, a database that
-restarts, a gateway that hangs, clocks that jump; and after each, whether the books are right.
+"""Fault tests against the deployed service: competing requests, killed workers, restarts of the
+database, a hanging gateway, clock jumps. After each, all data must be consistent.
 
-`make test` runs the quick form, `make faults` the long one with a table of figures.
+`make test` runs the short form, `make faults` the long one, which prints a table of figures.
 """

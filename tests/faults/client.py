@@ -1,4 +1,4 @@
-"""Customers' phones: real HTTP, many at once, and stubborn where that is right."""
+"""HTTP clients of customers and staff, which can send many requests in parallel and retry them."""
 
 import http.client
 import json
@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlencode
 
-from tests.faults.size import ERRAND_SECONDS, REQUEST_SECONDS
+from tests.faults.size import REQUEST_SECONDS, RETRY_SECONDS
 
-# A connection that broke or was refused: whoever answered it died.
+# The status of a request whose connection was reset or refused.
 BROKEN_CONNECTION = 0
 
 
@@ -24,7 +24,7 @@ class Answer:
 
     @property
     def code(self) -> str:
-        """What it says in one word: the reservation's status, or the error's stable code."""
+        """The status of the reservation, or the code of the error."""
         error = self.body.get("Error") or {}
         return str(self.body.get("Status") or error.get("Summary") or self.status)
 
@@ -35,7 +35,7 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class CustomerClient:
-    """One customer's app."""
+    """The app of one customer."""
 
     port: int
     token: str
@@ -55,7 +55,7 @@ class CustomerClient:
 
 @dataclass(frozen=True, slots=True)
 class StaffClient:
-    """A member of staff in the admin."""
+    """A member of staff who is signed in to the back office."""
 
     port: int
     session: str
@@ -65,7 +65,7 @@ class StaffClient:
         data = urlencode(
             {
                 "action": action,
-                # The page before it has shown what it would do.
+                # As if the preview was shown.
                 "confirmed": "yes",
                 "_selected_action": reservation_id,
                 "csrfmiddlewaretoken": csrf,
@@ -80,7 +80,7 @@ class StaffClient:
 
 
 def send(port: int, path: str, data: str, headers: dict[str, str]) -> Answer:
-    """One request on its own connection; a broken one is an answer too."""
+    """Send one request on its own connection. A broken connection is an answer too."""
     start = time.monotonic()
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=REQUEST_SECONDS)
     try:
@@ -101,32 +101,32 @@ def send(port: int, path: str, data: str, headers: dict[str, str]) -> Answer:
 
 
 def run_concurrently(calls: Iterable[Callable[[], Any]]) -> list[Any]:
-    """All calls from the same moment on, each in its own thread; their results in order."""
-    waiting = list(calls)
-    barrier = threading.Barrier(len(waiting))
+    """Start all calls at the same time, each in its own thread. Returns their results in order."""
+    all_calls = list(calls)
+    barrier = threading.Barrier(len(all_calls))
 
     def run(call: Callable[[], Any]) -> Any:
         barrier.wait(timeout=30)
         return call()
 
-    with ThreadPoolExecutor(len(waiting)) as pool:
-        return list(pool.map(run, waiting))
+    with ThreadPoolExecutor(len(all_calls)) as pool:
+        return list(pool.map(run, all_calls))
 
 
 def retry_until_resolved(
     call: Callable[[], Answer],
     *,
     received: list[Answer] | None = None,
-    patience: float = ERRAND_SECONDS,
+    timeout: float = RETRY_SECONDS,
     pause: float = 0.1,
 ) -> Answer:
-    """Ask again while the connection breaks, the service is away or the payment is in doubt."""
-    deadline = time.monotonic() + patience
+    """Retry while the connection breaks, the service is away or the payment is not resolved."""
+    deadline = time.monotonic() + timeout
     while True:
         answer = call()
         if received is not None:
             received.append(answer)
-        settled = answer.status not in {BROKEN_CONNECTION, 503} and answer.code != "Processing"
-        if settled or time.monotonic() > deadline:
+        is_resolved = answer.status not in {BROKEN_CONNECTION, 503} and answer.code != "Processing"
+        if is_resolved or time.monotonic() > deadline:
             return answer
         time.sleep(pause)

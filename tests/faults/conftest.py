@@ -1,4 +1,4 @@
-"""Services, databases and the table of figures for the tests of faults."""
+"""Services, databases and the table of figures of the fault tests."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from tests.faults import books, figures
+from tests.faults import consistency, figures
 from tests.faults.database import Cluster, Database, DatabaseStore, programs
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG
@@ -18,7 +18,7 @@ Start = Callable[..., Service]
 
 @pytest.fixture(scope="session")
 def store(tmp_path_factory, django_db_blocker) -> Iterator[DatabaseStore]:
-    """Where each service gets a database of its own."""
+    """Creates a database for each service."""
     made = DatabaseStore(tmp_path_factory.mktemp("store"))
     with django_db_blocker.unblock():
         yield made
@@ -27,12 +27,12 @@ def store(tmp_path_factory, django_db_blocker) -> Iterator[DatabaseStore]:
 
 @pytest.fixture(scope="module")
 def start(store, tmp_path_factory) -> Iterator[Start]:
-    """Start a service; it ends with the tests of its file."""
+    """Starts services, which end with the tests of the module."""
     with ExitStack() as running:
 
         def run(*words: str, database: Database | None = None, **environment: str) -> Service:
             folder: Path = tmp_path_factory.mktemp("service")
-            service = Service(database or store.new(), folder / "it", *words, **environment)
+            service = Service(database or store.new(), folder / "service", *words, **environment)
             running.callback(service.stop)
             return service
 
@@ -47,13 +47,13 @@ def guarded(start) -> Service:
 
 @pytest.fixture(scope="module")
 def short_lease_service(start) -> Service:
-    """The service with a lease that tests can wait for."""
+    """The service with a lease that is short enough to wait for."""
     return start(FAULTS_LEASE_SECONDS=str(LEASE))
 
 
 @pytest.fixture(scope="session")
 def cluster(django_db_blocker) -> Iterator[Cluster]:
-    """A PostgreSQL with fsync on: what it acknowledged is on the disk."""
+    """A PostgreSQL cluster with fsync on: what it has committed is on the disk."""
     folder = programs()
     if folder is None:
         pytest.skip("no PostgreSQL server programs on this machine")
@@ -69,7 +69,7 @@ def cluster(django_db_blocker) -> Iterator[Cluster]:
 @pytest.fixture(scope="session")
 def durable(cluster, tmp_path_factory) -> Iterator[Service]:
     """The service on a database that can be restarted."""
-    folder = tmp_path_factory.mktemp("durable") / "it"
+    folder = tmp_path_factory.mktemp("durable") / "service"
     service = Service(cluster.database, folder, FAULTS_LEASE_SECONDS=str(LEASE))
     yield service
     service.stop()
@@ -77,32 +77,32 @@ def durable(cluster, tmp_path_factory) -> Iterator[Service]:
 
 @pytest.fixture
 def check_everything() -> Callable[[Service], None]:
-    """What holds after every test: reconciled, nothing is wrong in any book."""
+    """Reconciles the payments of a service and asserts that all data is consistent."""
 
     def check(service: Service, case: str) -> None:
         with service.database.open():
-            books.run_reconcile_payments()
-            found = books.find_problems()
+            consistency.run_reconcile_payments()
+            found = consistency.find_problems()
         figures.get_row(case).violations += len(found)
         assert not found, "\n".join(found)
 
     return check
 
 
-# What does not depend on the database; the quick form asks it of PostgreSQL only.
-ALIKE = {"test_clock", "test_gateway", "test_races"}
+# Modules that do not depend on the database. The short form runs them on PostgreSQL only.
+DATABASE_INDEPENDENT = {"test_clock", "test_gateway", "test_races"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     if LONG or connection.vendor == "postgresql":
         return
     for item in items:
-        if item.path.stem in ALIKE and item.path.parent == Path(__file__).parent:
+        if item.path.stem in DATABASE_INDEPENDENT and item.path.parent == Path(__file__).parent:
             item.add_marker(pytest.mark.skip(reason=f"{item.path.stem} on SQLite: make faults"))
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     if LONG and figures.ROWS:
-        terminalreporter.section("faults: what was measured")
+        terminalreporter.section("faults: figures")
         for line in figures.render_table():
             terminalreporter.write_line(line)

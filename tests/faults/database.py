@@ -1,4 +1,4 @@
-"""Databases for services under test: made from a migrated template, and read by the test itself."""
+"""Databases of the services under test, copied from a migrated template."""
 
 import contextlib
 import copy
@@ -22,7 +22,7 @@ from tests import pg_plugin
 
 
 class Database:
-    """One database: its address for the service, and `open()` for the test's own ORM."""
+    """A database: its URL for the service, and `open()` for the ORM of the test."""
 
     def __init__(self, url: str, **parts: Any) -> None:
         self.url = url
@@ -30,7 +30,7 @@ class Database:
 
     @contextlib.contextmanager
     def open(self) -> Iterator[None]:
-        """The ORM of this thread works on this database meanwhile."""
+        """The ORM of this thread uses this database in the meantime."""
         backend = load_backend(self.settings["ENGINE"])
         before = connections["default"]
         connections["default"] = backend.DatabaseWrapper(self.settings, "default")
@@ -62,12 +62,12 @@ def postgres_database(host: str, port: int, user: str, name: str, password: str 
 
 
 class DatabaseStore:
-    """Where databases are made, quickly: each is a copy of one that is migrated once."""
+    """Creates databases quickly, as copies of one that is migrated."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.is_postgres = connections["default"].vendor == "postgresql"
-        self.made: list[str] = []
+        self.created: list[str] = []
         self.template: str | None = None
 
     def new(self) -> Database:
@@ -92,13 +92,13 @@ class DatabaseStore:
             given["HOST"], given["PORT"] or 5432, given["USER"], name, given["PASSWORD"]
         )
 
-    def _create(self, how: str = "") -> str:
+    def _create(self, options: str = "") -> str:
         name = f"faults_{uuid.uuid4().hex}"
-        self._order(f"CREATE DATABASE {name} {how}")
-        self.made.append(name)
+        self._execute(f"CREATE DATABASE {name} {options}")
+        self.created.append(name)
         return name
 
-    def _order(self, sql: str) -> None:
+    def _execute(self, sql: str) -> None:
         with (
             self._at("postgres").open(),
             connections["default"].cursor() as cursor,
@@ -106,30 +106,34 @@ class DatabaseStore:
             cursor.execute(sql)
 
     def remove(self) -> None:
-        for name in self.made:
-            self._order(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
+        for name in self.created:
+            self._execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)")
 
 
 class Cluster:
-    """A PostgreSQL of its own with the settings of a real server, to be restarted at will."""
+    """A PostgreSQL cluster with the settings of a real server, which tests can restart."""
 
     def __init__(self, programs: Path) -> None:
         self.programs = programs
-        # Not TMPDIR, which may be long: the path of a socket has 107 characters at most.
+        # Not in TMPDIR, which may be long: the path of a socket has at most 107 characters.
         self.folder = Path(tempfile.mkdtemp(prefix="roombook-faults-", dir="/tmp"))
         self.data = self.folder / "data"
         self.log = self.folder / "log"
-        self.who: dict[str, Any] = {}
+        self.user_options: dict[str, Any] = {}
         self.owner = pwd.getpwuid(os.getuid()).pw_name
         if os.getuid() == 0:
-            # PostgreSQL refuses to run as root; its package brings a user for it.
+            # PostgreSQL refuses to run as root. Its package creates a user for it.
             account = pwd.getpwnam("postgres")
             os.chown(self.folder, account.pw_uid, account.pw_gid)
-            self.who = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+            self.user_options = {
+                "user": account.pw_uid,
+                "group": account.pw_gid,
+                "extra_groups": [],
+            }
             self.owner = account.pw_name
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
 
     def start(self) -> Database:
         self._run("initdb", "-D", self.data, "--auth=trust", "--encoding=UTF8", "--no-locale")
@@ -142,7 +146,10 @@ class Cluster:
         return postgres_database("127.0.0.1", self.port, self.owner, "postgres")
 
     def restart(self, mode: str) -> float:
-        """Restart as an administrator (fast) or a power cut (immediate) would; says how long."""
+        """Restart as an administrator does (fast) or after a power failure (immediate).
+
+        Returns the seconds that it took.
+        """
         start = time.monotonic()
         self._pg_ctl("restart", "-m", mode)
         return time.monotonic() - start
@@ -153,29 +160,29 @@ class Cluster:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def dump(self) -> bytes:
-        """Everything in it, as a backup would take it."""
+        """A dump of everything, as for a backup."""
         where = ["-h", "127.0.0.1", "-p", str(self.port), "-U", self.owner, "postgres"]
         command = [str(self.programs / "pg_dump"), *where]
         return subprocess.run(command, check=True, capture_output=True).stdout
 
-    def _pg_ctl(self, *words: Any) -> None:
-        self._run("pg_ctl", "-D", self.data, "-l", self.log, "-w", "-t", "30", *words)
+    def _pg_ctl(self, *arguments: Any) -> None:
+        self._run("pg_ctl", "-D", self.data, "-l", self.log, "-w", "-t", "30", *arguments)
 
-    def _run(self, program: str, *words: Any) -> None:
-        # Not to a pipe: the server inherits it, and would keep it open.
+    def _run(self, program: str, *arguments: Any) -> None:
+        # Not to a pipe, which the server would inherit and keep open.
         with (self.folder / f"{program}.out").open("ab") as out:
             subprocess.run(
-                [str(self.programs / program), *map(str, words)],
+                [str(self.programs / program), *map(str, arguments)],
                 check=True,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
                 timeout=60,
-                **self.who,
+                **self.user_options,
             )
 
 
 def programs() -> Path | None:
-    """Where this machine has its own PostgreSQL."""
+    """The folder with the PostgreSQL programs of this machine."""
     return pg_plugin.find_programs()

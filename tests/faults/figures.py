@@ -1,4 +1,4 @@
-"""What the tests of faults measured: a row a case, printed at the end of `make faults`."""
+"""The figures that the fault tests measure, printed as a table at the end of `make faults`."""
 
 import threading
 from collections.abc import Iterable
@@ -10,7 +10,7 @@ from tests.faults.client import BROKEN_CONNECTION, Answer
 
 @dataclass
 class CaseFigures:
-    """A case's figures, added up over its runs; None is "not asked"."""
+    """The figures of a case, added up over its runs. None means not measured."""
 
     case: str
     runs: int = 0
@@ -26,7 +26,7 @@ class CaseFigures:
     remarks: str = ""
 
     def count_answers(self, answers: Iterable[Answer]) -> None:
-        """Count what clients were told."""
+        """Count the answers that clients received."""
         for answer in answers:
             self.refused += 400 <= answer.status < 500
             self.unavailable += answer.status == 503
@@ -46,7 +46,7 @@ TITLES = {
     "defects": "other 5xx",
     "slowest_ms": "slowest ms",
     "violations": "violations",
-    "control": "control's",
+    "control": "control",
     "remarks": "remarks",
 }
 
@@ -60,7 +60,7 @@ def get_row(case: str) -> CaseFigures:
 
 
 def render_table() -> list[str]:
-    """All rows, in the order in which the cases first ran."""
+    """The table, with the cases in the order in which they first ran."""
     cells = [list(TITLES.values())]
     cells += [
         [_cell(getattr(each, one.name)) for one in fields(CaseFigures)] for each in ROWS.values()

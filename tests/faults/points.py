@@ -1,6 +1,6 @@
-"""Places in the code where a test lets a worker die or wait, and a clock that a test can move.
+"""Points in the code where tests let a worker crash, wait or raise, and a clock that tests can set.
 
-Switched by files, so that they reach every worker, also those that start later.
+Tests control them with files, so that they affect every worker, even those that start later.
 """
 
 import datetime as dt
@@ -16,7 +16,7 @@ from typing import Any
 
 from django.utils import timezone
 
-# Right after this function: by its name, what calls it, and so which step was just made.
+# Each point is right after a function returns: its module and its name.
 SANDBOX = "payments.gateways.sandbox"
 POINTS = {
     "in T1": ("reservations.pricing.bill", "consume_benefits"),
@@ -25,7 +25,7 @@ POINTS = {
     "after authorize": (SANDBOX, "SandboxGateway.authorize"),
     "in T2": ("reservations.booking.checkout", "_book"),
     "after T2": ("reservations.booking.checkout", "apply_authorization"),
-    # Also the inside of a refund.
+    # A refund passes this point too.
     "in capture": (SANDBOX, "lock_payment"),
     "after the gateway's capture": (SANDBOX, "SandboxGateway.capture"),
     "after capture": ("payments.lifecycle", "capture_payment"),
@@ -44,7 +44,7 @@ CRASH, PAUSE, EXPLODE, CLOCK = "crash", "pause", "explode", "clock"
 
 
 def install(folder: Path) -> None:
-    """Make every point look into the folder, and the clock too."""
+    """Let every point, and the clock, look for its file in the folder."""
     for point, (module, path) in POINTS.items():
         owner: Any = import_module(module)
         *classes, name = path.split(".")
@@ -65,7 +65,7 @@ def instrument(function: Callable[..., Any], point: str, folder: Path) -> Callab
     @functools.wraps(function)
     def wrapper(*args: Any, **kwargs: Any) -> Any:
         if consume(folder / EXPLODE, point) is not None:
-            # As careless libraries do: with all that they were given.
+            # Like a careless library, which puts its arguments into the message.
             raise RuntimeError(f"Broken: {describe_source(kwargs.get('source'))}")
         result = function(*args, **kwargs)
         if consume(folder / CRASH, point) is not None:
@@ -82,12 +82,12 @@ def describe_source(source: Any) -> str:
 
 
 def consume(file: Path, point: str) -> str | None:
-    """What the file says for this point; it is gone then, so that it strikes only once."""
+    """The content of the file for this point. Deletes the file, so that it works only once."""
     try:
-        told, _, rest = file.read_text().partition("\n")
-        if told != point:
+        name, _, rest = file.read_text().partition("\n")
+        if name != point:
             return None
-        # Of several processes one succeeds.
+        # Only one of several processes succeeds.
         file.unlink()
     except OSError:
         return None
@@ -95,7 +95,7 @@ def consume(file: Path, point: str) -> str | None:
 
 
 def write_switch(file: Path, text: str) -> None:
-    """Write a switch as a whole, so that nobody reads half of it."""
+    """Write the file atomically, so that nobody reads half of it."""
     draft = file.with_name(f".{file.name}")
     draft.write_text(text)
     draft.rename(file)

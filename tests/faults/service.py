@@ -21,17 +21,17 @@ START_SECONDS = 60.0
 
 
 class Service:
-    """Started, killed in part, and stopped by its process ids only."""
+    """A running service. Its processes are killed by their ids only."""
 
-    def __init__(self, database: Database, folder: Path, *words: str, **environment: str) -> None:
+    def __init__(self, database: Database, folder: Path, *options: str, **environment: str) -> None:
         self.database = database
         self.folder = folder
         self.mails = folder / "mails"
         self.mails.mkdir(parents=True)
         self.log = folder / "log"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
         self.environment = {
             "PATH": os.environ["PATH"],
             "ENV_FILE": os.devnull,
@@ -49,7 +49,7 @@ class Service:
             "FAULTS_FOLDER": str(folder),
             **environment,
         }
-        config = ("-c", "deploy/gunicorn.conf.py", *words)
+        config = ("-c", "deploy/gunicorn.conf.py", *options)
         with self.log.open("ab") as log:
             self.master = subprocess.Popen(
                 [sys.executable, "-m", "gunicorn", *config, "tests.faults.wsgi"],
@@ -58,7 +58,7 @@ class Service:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C ends the tests first, and they end it.
+                start_new_session=True,  # Ctrl-C ends the tests first; they end the service.
             )
         self._wait()
 
@@ -81,11 +81,11 @@ class Service:
             connection.close()
 
     def workers(self) -> list[int]:
-        """The processes that answer: the master's children."""
+        """The ids of the worker processes, the children of the master."""
         found = []
         for file in Path("/proc").glob("[0-9]*/stat"):
             try:
-                # pid (name) state parent ...; a name may hold anything but ends with the last ).
+                # pid (name) state parent ...; the name may contain anything; it ends at the last ).
                 _, _, rest = file.read_text().rpartition(") ")
             except OSError:
                 continue
@@ -95,24 +95,24 @@ class Service:
         return found
 
     def kill(self, worker: int) -> None:
-        """As the kernel does to a process that takes too much memory."""
+        """Kill a worker, as the kernel does when memory runs out."""
         with suppress(ProcessLookupError):
             os.kill(worker, signal.SIGKILL)
 
     def stop(self) -> None:
-        """End it at once: tests look at what a sudden death leaves, not at a graceful one."""
+        """Kill all processes: a graceful stop would hide what a sudden end leaves behind."""
         workers = self.workers()
         if self.master.poll() is None:
-            # First, so that it makes no new ones; one that slipped in sees it gone and leaves.
+            # The master first, so that it starts no new workers. Workers without master end.
             self.master.kill()
             self.master.wait()
         for worker in workers:
             self.kill(worker)
 
-    def manage(self, *words: Any) -> "subprocess.CompletedProcess[str]":
-        """A command of manage.py beside the service, as an administrator runs it."""
+    def manage(self, *arguments: Any) -> "subprocess.CompletedProcess[str]":
+        """Run a command of manage.py with the settings of the service."""
         return subprocess.run(
-            [sys.executable, "manage.py", *map(str, words)],
+            [sys.executable, "manage.py", *map(str, arguments)],
             cwd=ROOT,
             env=self.environment,
             capture_output=True,
@@ -121,10 +121,10 @@ class Service:
             timeout=120,
         )
 
-    # Switches
+    # --- Faults ----------------------------------------------------------------------------------
 
     def crash(self, point: str) -> None:
-        """The worker that passes this point next dies there."""
+        """Let the next worker that passes this point crash."""
         assert point in points.POINTS
         points.write_switch(self.folder / points.CRASH, f"{point}\n")
 
@@ -133,15 +133,15 @@ class Service:
         return not (self.folder / points.CRASH).exists()
 
     def explode(self, point: str) -> None:
-        """The next call of what this point follows raises, with a card number in its words."""
+        """Let the next call of this point's function raise, with a card number in the message."""
         assert point in points.POINTS
         points.write_switch(self.folder / points.EXPLODE, f"{point}\n")
 
     def pause(self, point: str, seconds: float) -> None:
-        """The worker that passes this point next waits there."""
+        """Let the next worker that passes this point wait."""
         assert point in points.POINTS
         points.write_switch(self.folder / f"{points.PAUSE} {point}", f"{point}\n{seconds}")
 
     def move_clock(self, seconds: float) -> None:
-        """Set the clock of all workers so far before the real one (or, negative, behind it)."""
+        """Set the clock of all workers ahead of the real one (negative: behind it)."""
         points.write_switch(self.folder / points.CLOCK, str(seconds))

@@ -1,4 +1,4 @@
-"""How hard the tests of faults try: every number of them in one place."""
+"""The sizes of the fault tests: durations, clients and rounds of the short and the long form."""
 
 import os
 from dataclasses import dataclass
@@ -6,23 +6,23 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    # Who wants the same thing at once, and how often it is tried.
+    # Parallel requests for the same thing, and how often they are repeated.
     contenders: int = 32
     rounds: int = 1
-    # Seconds in which each rival is to be answered; told in the table, enforced by the long form.
+    # Seconds in which each of them must be answered. Only the long form requires it.
     max_seconds: float = 2.0
-    # Rounds of two who race for one reservation.
+    # Rounds of each race between two requests.
     races: int = 4
-    # Seconds of a storm, its clients, and the pause between two killed workers.
+    # Seconds of a storm, its clients, and the seconds between two killed workers.
     storm: float = 6.0
     clients: int = 8
     kill_every: float = 0.5
     # Seconds between two restarts of the database.
     restart_every: float = 2.5
-    # Seconds that the gateway hangs, and checkouts that hang with it.
+    # Seconds for which the gateway hangs, and the checkouts that wait for it.
     hang: float = 3.0
     hung: int = 8
-    # Seconds of the hunt for deadlocks.
+    # Seconds of the search for deadlocks.
     hunt: float = 3.0
 
 
@@ -34,8 +34,8 @@ SIZE = (
 )
 
 WORKERS = 4
-# Seconds for which a request owns its payment, where tests wait for the end of that.
+# The lease of a payment in seconds, where tests wait for its end.
 LEASE = 1
-# Seconds after which a client gives a request up, and a whole errand.
+# Seconds after which a client gives up one request, and all its retries.
 REQUEST_SECONDS = 40.0
-ERRAND_SECONDS = 60.0
+RETRY_SECONDS = 60.0

@@ -1,8 +1,8 @@
 """Card numbers and security codes are nowhere but in the call to the gateway.
 
-All test numbers go through every door, in good and in bad requests, with crashes in between; then
-everything that was written down is searched: a dump, the database's own files with their journal,
-logs, mails and error reports.
+All test numbers are sent to every operation, in valid and invalid requests, with crashes in
+between. Then everything that was written is searched: a dump, the database's files with their
+journal, logs, e-mails and error reports.
 """
 
 import re
@@ -22,10 +22,10 @@ from tests.faults.size import LEASE, LONG
 from tests.faults.world import CARD, HOUR, SECURITY_CODE, World, card
 
 AMEX_CODE = "0739"
-# Good check digits and no test cards; the last one is no card at all.
+# Valid checksums but no test cards; the checksum of the last one is wrong.
 STRANGERS = ["4929000000006", "5404000000000001", "4242424242424241"]
 NUMBERS = [*OUTCOMES, *STRANGERS]
-# Through every door go all of them, or in the quick form every third; searched for are always all.
+# The numbers to send: all, or every third in the short form. All are searched for.
 SENT = NUMBERS if LONG else [*NUMBERS[::3], *STRANGERS]
 
 
@@ -35,7 +35,7 @@ def grouped(number: str, by: str) -> str:
     return by.join(number[n : n + 4] for n in range(0, len(number), 4))
 
 
-def spellings(number: str) -> list[str]:
+def notations(number: str) -> list[str]:
     return [number, grouped(number, " "), grouped(number, "-")]
 
 
@@ -43,8 +43,8 @@ def code_of(number: str) -> str:
     return AMEX_CODE if number.startswith(("34", "37")) else SECURITY_CODE
 
 
-def go_through_every_door(service) -> list[Answer]:
-    """Each number as a client may send it, well or badly; what was answered."""
+def send_cards_everywhere(service) -> list[Answer]:
+    """Send each number in valid and invalid requests. Returns the answers."""
     with service.database.open():
         world = World(service)
         customers = [world.customer() for _ in SENT]
@@ -58,10 +58,10 @@ def go_through_every_door(service) -> list[Answer]:
     received: list[Answer] = []
     for n, (number, customer, pk) in enumerate(zip(SENT, customers, drafts, strict=True)):
         phone = customer.client
-        paying = card(spellings(number)[n % 3], code_of(number))
+        paying = card(notations(number)[n % 3], code_of(number))
         received.append(phone.checkout(pk, paying, TestMode=True))
         if number not in STRANGERS:
-            # To those the sandbox says which number to try, and that is written down.
+            # For the others, the sandbox's message names a test number, which is stored.
             received.append(phone.checkout(pk, paying, SavePaymentInfo=True))
         received.append(phone.post("account/update-payment-info", PaymentInfo=paying))
         received.append(
@@ -71,14 +71,14 @@ def go_through_every_door(service) -> list[Answer]:
             )
         )
     phone, pk = customers[0].client, drafts[0]
-    for text in spellings("4242424242424242"):
-        received += wrong_places(phone, pk, booking, text)
-    received += broken_requests(service.port, phone.token)
+    for text in notations("4242424242424242"):
+        received += send_in_other_fields(phone, pk, booking, text)
+    received += send_malformed_requests(service.port, phone.token)
     return received
 
 
-def wrong_places(phone: Any, pk: int, booking: Any, text: str) -> list[Answer]:
-    """A number typed where no number belongs."""
+def send_in_other_fields(phone: Any, pk: int, booking: Any, text: str) -> list[Answer]:
+    """Send a number in fields that are not for card numbers."""
     return [
         phone.checkout(pk, CARD | {"FirstName": text}),
         phone.checkout(pk, CARD | {"BillingAddress": {"Street1": text}}),
@@ -94,8 +94,8 @@ def wrong_places(phone: Any, pk: int, booking: Any, text: str) -> list[Answer]:
     ]
 
 
-def broken_requests(port: int, token: str) -> list[Answer]:
-    """A card in requests that nobody can read."""
+def send_malformed_requests(port: int, token: str) -> list[Answer]:
+    """Send a card in requests that cannot be parsed."""
     number = "4242424242424242"
     body = f'{{"Token": "{token}", "PaymentInfo": {{"CreditCardNumber": "{number}", '
     table = f"Token,PaymentInfo.CreditCardNumber,PaymentInfo.SecurityCode\n{token},{number},083"
@@ -108,8 +108,8 @@ def broken_requests(port: int, token: str) -> list[Answer]:
     ]
 
 
-def die_with_a_card_in_hand(service) -> None:
-    """Crashes, a silent gateway, and a library that puts the number into its exception."""
+def crash_with_a_card(service) -> None:
+    """Crash a worker, and let a library put the number into its exception."""
     with service.database.open():
         world = World(service)
         customer = world.customer()
@@ -124,29 +124,29 @@ def die_with_a_card_in_hand(service) -> None:
 
 
 def hits(places: list[Path], folder: Path) -> list[str]:
-    """The files that hold a number in any spelling."""
+    """The files that contain a number in any notation."""
     needles = folder / "needles"
-    needles.write_text("\n".join(text for number in NUMBERS for text in spellings(number)))
+    needles.write_text("\n".join(text for number in NUMBERS for text in notations(number)))
     done = subprocess.run(
         ["grep", "-r", "-a", "-l", "-F", "-f", needles, *places],
         capture_output=True,
         text=True,
         check=False,
     )
-    # A file may vanish while it is looked for; that is 2, and no finding.
+    # 2 means that a file disappeared during the search.
     assert done.returncode in {0, 1, 2}
     needles.unlink()
     return done.stdout.split("\n")[:-1]
 
 
 def codes_in(text: str) -> list[str]:
-    """Security codes that stand alone; with their leading zero nothing else looks like them."""
+    """The security codes in a text. Nothing else looks like them because of the leading zero."""
     return re.findall(rf"(?<![\w.:+-])(?:{SECURITY_CODE}|{AMEX_CODE})(?![\w])", text)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def place(request, start):
-    """A service, and where its database keeps its files."""
+    """A service, and a function that lists the files of its database."""
     if request.param != connection.vendor.removesuffix("ql"):
         pytest.skip(f"runs on {connection.vendor}")
     if connection.vendor == "sqlite":
@@ -170,7 +170,7 @@ def dump(service, cluster, folder: Path) -> Path:
 
 
 def checkpoint() -> None:
-    """What is in memory goes to the files; what is in the journal stays there too."""
+    """Write everything in memory to the files of the database."""
     if connection.vendor == "postgresql":
         with connection.cursor() as cursor:
             cursor.execute("CHECKPOINT")
@@ -179,8 +179,8 @@ def checkpoint() -> None:
 def test_card_numbers_are_stored_and_logged_nowhere(place, tmp_path, check_everything):
     service, files, cluster = place
     row = figures.get_row("card canary")
-    received = go_through_every_door(service)
-    die_with_a_card_in_hand(service)
+    received = send_cards_everywhere(service)
+    crash_with_a_card(service)
     row.count_answers(received)
     row.runs += len(received)
     time.sleep(LEASE)
@@ -203,10 +203,10 @@ def test_card_numbers_are_stored_and_logged_nowhere(place, tmp_path, check_every
     row.violations += len(found) + len(codes)
     assert found == []
     assert codes == []
-    assert "[card 4242]" in service.log.read_text(), "the mask was not put to the test"
+    assert "[card 4242]" in service.log.read_text(), "no log line had a card to mask"
     assert not [answer for answer in received if answer.status >= 500]
 
-    # The control: a number that is there is found, in the table, the dump and the journal.
+    # The control: a stored number is found in the table, the dump and the journal.
     with service.database.open():
         Partner.objects.create(code=f"CODE {AMEX_CODE}", name=grouped("4242424242424242", "-"))
         checkpoint()

@@ -1,4 +1,4 @@
-"""The clock jumps, and the clocks change: no hold ends early, no hour is charged twice."""
+"""Clock jumps and daylight saving changes: no hold ends early, no hour is charged twice."""
 
 import datetime as dt
 from zoneinfo import ZoneInfo
@@ -8,7 +8,7 @@ import pytest
 from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.faults import books, figures
+from tests.faults import consistency, figures
 from tests.faults.client import retry_until_resolved, run_concurrently
 from tests.faults.world import CARD, World
 
@@ -18,7 +18,7 @@ MINUTE = 60.0
 
 @pytest.fixture
 def moving(short_lease_service):
-    """A service whose clock is right again afterwards."""
+    """A service whose clock is reset after the test."""
     yield short_lease_service
     short_lease_service.move_clock(0)
 
@@ -49,10 +49,10 @@ def test_hold_lasts_its_time_when_the_clock_jumps(moving, check_everything):
 
 @pytest.mark.parametrize("jump", [60 * MINUTE, -60 * MINUTE], ids=["ahead", "back"])
 def test_checkout_survives_a_clock_jump(jump, moving, check_everything):
-    """Ahead, every lease ends at once: two are at work on one payment, and one of them wins."""
+    """After a jump ahead, every lease has expired: two requests resolve one payment."""
     row = figures.get_row("clock jumps")
     with moving.database.open():
-        world, captured = World(moving), books.count_captures()
+        world, captured = World(moving), consistency.count_captures()
         customer = world.customer()
         pk = world.draft(customer, world.room()).pk
         SandboxFault.objects.create(
@@ -72,7 +72,7 @@ def test_checkout_survives_a_clock_jump(jump, moving, check_everything):
     assert last.code == "Confirmed"
     check_everything(moving, row.case)
     with moving.database.open():
-        captured = books.count_captures() - captured
+        captured = consistency.count_captures() - captured
         assert Reservation.objects.get(pk=pk).status == Status.CONFIRMED
     assert captured == 1
     row.captures += captured
@@ -80,7 +80,7 @@ def test_checkout_survives_a_clock_jump(jump, moving, check_everything):
 
 
 def test_booking_survives_a_clock_jump_backwards(moving, check_everything):
-    """What was booked at a time that is yet to come can be cancelled, and is paid back once."""
+    """A booking whose creation is in the future can be cancelled and is refunded."""
     with moving.database.open():
         world = World(moving)
         customer = world.customer()
@@ -96,7 +96,7 @@ def test_booking_survives_a_clock_jump_backwards(moving, check_everything):
 
 
 def night(month: int) -> dt.datetime:
-    """Midnight in Denver before the clocks change in that month: always a Sunday."""
+    """The midnight in Denver before the daylight saving change in that month."""
     today = dt.datetime.now(DENVER)
     for day in range(1, 366):
         midnight = (today + dt.timedelta(days=day)).replace(
@@ -108,18 +108,18 @@ def night(month: int) -> dt.datetime:
     raise AssertionError("there is no such night within a year")
 
 
-@pytest.mark.parametrize(("month", "hours"), [(11, 5), (3, 3)], ids=["the long", "the short"])
+@pytest.mark.parametrize(("month", "hours"), [(11, 5), (3, 3)], ids=["long", "short"])
 def test_booking_in_the_night_of_a_clock_change(
     month, hours, short_lease_service, check_everything
 ):
-    """From midnight to four: by the clock four hours, paid and held for as long as it really is."""
+    """From midnight to four is charged and held for the real duration."""
     midnight = night(month)
     four = midnight.replace(hour=4)
     with short_lease_service.database.open():
         world = World(short_lease_service)
         ada, bob = world.customer(), world.customer()
         room = world.room()
-    # As a phone that knows no zones says it.
+    # Without UTC offset, as from a client that sends local times.
     draft = ada.client.post(
         "reservations/create",
         MeetingRoomId=room.pk,
@@ -130,7 +130,7 @@ def test_booking_in_the_night_of_a_clock_change(
     assert made["TotalCost"] == 25 * hours
     assert ada.client.checkout(made["Id"], CARD).code == "Confirmed"
 
-    # The last half hour of it, said in UTC: in November the clock shows it for the second time.
+    # The last half hour in UTC. In November, it is the second one with this local time.
     real_end = midnight.astimezone(dt.UTC) + dt.timedelta(hours=hours)
     half = dt.timedelta(minutes=30)
     within = bob.client.post("reservations/create", **booking(room, real_end - half, 1))

@@ -1,6 +1,6 @@
-"""A worker dies at each step of checkout, of approval and of cancelling, as by `kill -9`.
+"""A worker is killed at each step of a checkout, an approval and a cancellation.
 
-Afterwards the client tries again, or `reconcile_payments` comes by: either settles all of it.
+Afterwards either the client's retry or `reconcile_payments` resolves everything.
 """
 
 import time
@@ -12,13 +12,14 @@ import pytest
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
-from tests.faults import books, figures
+from tests.faults import consistency, figures
 from tests.faults.client import BROKEN_CONNECTION, Answer, retry_until_resolved, run_concurrently
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG
 from tests.faults.world import CARD, Customer, World
 
-# Whether the money was reserved when the worker died: then a reconciler books, else it lets go.
+# Whether the payment was authorized before the crash: then reconcile_payments books, otherwise it
+# releases everything.
 CHECKOUT = {
     "in T1": False,
     "after T1": False,
@@ -40,7 +41,7 @@ APPROVAL = {
 CANCEL = {
     "in cancel": Status.CONFIRMED,
     "after cancel": Status.CANCELLED,
-    "in capture": Status.CANCELLED,  # The same lock: here it is the refund's.
+    "in capture": Status.CANCELLED,  # The refund takes the same lock.
     "after the gateway's refund": Status.CANCELLED,
     "after refund": Status.CANCELLED,
 }
@@ -58,8 +59,8 @@ def status_of(service: Service, pk: int) -> str:
 
 
 def crashed(service: Service, point: str, answer: Answer) -> Answer:
-    """The answer that was none: the worker died where it was told to."""
-    assert service.has_crashed, f"nobody came by {point!r}"
+    """Assert that the worker crashed at the point instead of answering."""
+    assert service.has_crashed, f"no worker passed {point!r}"
     assert answer.status == BROKEN_CONNECTION, point
     return answer
 
@@ -67,27 +68,27 @@ def crashed(service: Service, point: str, answer: Answer) -> Answer:
 def checkouts(
     service: Service, row: figures.CaseFigures, points: Iterable[str] = CHECKOUT
 ) -> dict[str, tuple[Customer, int]]:
-    """One checkout for each step that dies there; promo code and included hours take part."""
+    """Crash one checkout, with promo code and included hours, at each of the points."""
     with service.database.open():
         world = World(service)
         promo = PromoCodeFactory().code
-        begun = {}
+        started = {}
         for point in points:
             customer = world.customer()
             AllowanceFactory(user=customer.user, hours=1)
-            begun[point] = customer, world.draft(customer, world.room(), promo=promo).pk
-    for point, (customer, pk) in begun.items():
+            started[point] = customer, world.draft(customer, world.room(), promo=promo).pk
+    for point, (customer, pk) in started.items():
         service.crash(point)
         row.count_answers([crashed(service, point, customer.client.checkout(pk, CARD))])
         row.runs += 1
-    return begun
+    return started
 
 
 def test_checkout_crash_is_resolved_by_the_clients_retry(short_lease_service, check_everything):
-    case = "checkout dies, client tries again"
+    case = "checkout crashes, client retries"
     row = figures.get_row(case)
     with short_lease_service.database.open():
-        captured = books.count_captures()
+        captured = consistency.count_captures()
 
     for customer, pk in checkouts(short_lease_service, row).values():
         received = []
@@ -100,23 +101,23 @@ def test_checkout_crash_is_resolved_by_the_clients_retry(short_lease_service, ch
 
     check_everything(short_lease_service, case)
     with short_lease_service.database.open():
-        captured = books.count_captures() - captured
+        captured = consistency.count_captures() - captured
     row.captures += captured
     assert captured == len(CHECKOUT)
 
 
 def test_checkout_crash_is_resolved_by_parallel_retries(short_lease_service, check_everything):
-    """Everybody finds the same payment in doubt, and one of them settles it."""
-    case = "checkout dies, 8 tries at once"
+    """All retries find the same unresolved payment, and one of them resolves it."""
+    case = "checkout crashes, 8 parallel retries"
     row = figures.get_row(case)
     with short_lease_service.database.open():
-        captured = books.count_captures()
+        captured = consistency.count_captures()
     points = list(CHECKOUT) if LONG else ["after T1", "after authorize"]
     for customer, pk in checkouts(short_lease_service, row, points).values():
         time.sleep(LEASE)
         answers = run_concurrently([partial(customer.client.checkout, pk, CARD)] * 8)
         row.count_answers(answers)
-        # The last is told where a slow machine outlives its own lease.
+        # On a slow machine, a request may outlive its own lease: ReservationNotOpen.
         allowed = {"Confirmed", "Processing", "ReservationNotOpen"}
         assert {answer.code for answer in answers} <= allowed
         last = retry_until_resolved(partial(customer.client.checkout, pk, CARD))
@@ -125,37 +126,37 @@ def test_checkout_crash_is_resolved_by_parallel_retries(short_lease_service, che
 
     check_everything(short_lease_service, case)
     with short_lease_service.database.open():
-        captured = books.count_captures() - captured
+        captured = consistency.count_captures() - captured
     row.captures += captured
     assert captured == len(points)
 
 
 def test_checkout_crash_is_resolved_by_reconcile_payments(short_lease_service, check_everything):
-    case = "checkout dies, reconcile_payments"
+    case = "checkout crashes, reconcile_payments"
     row = figures.get_row(case)
     with short_lease_service.database.open():
-        captured = books.count_captures()
-    begun = checkouts(short_lease_service, row)
+        captured = consistency.count_captures()
+    started = checkouts(short_lease_service, row)
     time.sleep(LEASE)
 
     check_everything(short_lease_service, case)
 
-    for point, (_, pk) in begun.items():
+    for point, (_, pk) in started.items():
         was_reserved = CHECKOUT[point]
         wanted = Status.CONFIRMED if was_reserved else Status.NEW
         assert status_of(short_lease_service, pk) == wanted, point
         row.confirmed += was_reserved
     with short_lease_service.database.open():
-        captured = books.count_captures() - captured
+        captured = consistency.count_captures() - captured
     row.captures += captured
     assert captured == sum(CHECKOUT.values())
-    # Nothing is held for ever: what was let go can be had, here by the same customer.
-    customer, pk = begun["after T1"]
+    # What was released can be booked again, here by the same customer.
+    customer, pk = started["after T1"]
     assert customer.client.checkout(pk, CARD).code == "Confirmed"
 
 
 def test_reconcile_payments_reports_what_it_resolved(short_lease_service, check_everything):
-    """Once as an administrator runs it, in a process of its own."""
+    """The command as an administrator runs it, in its own process."""
     with short_lease_service.database.open():
         world = World(short_lease_service)
         customer = world.customer()
@@ -171,33 +172,33 @@ def test_reconcile_payments_reports_what_it_resolved(short_lease_service, check_
     assert (check.returncode, check.stdout) == (0, "")
 
 
-@pytest.mark.parametrize("settler", ["tries again", "reconcile_payments"])
-def test_approval_crash_is_resolved(settler, short_lease_service, check_everything):
-    case = f"approval dies, {settler}"
+@pytest.mark.parametrize("resolver", ["client retries", "reconcile_payments"])
+def test_approval_crash_is_resolved(resolver, short_lease_service, check_everything):
+    case = f"approval crashes, {resolver}"
     row = figures.get_row(case)
     with short_lease_service.database.open():
         world = World(short_lease_service)
-        desk = world.staff_client()
-        asked = {}
+        staff = world.staff_client()
+        requests = {}
         for point in APPROVAL:
             customer = world.customer()
             room = world.room(is_live_inventory=False)
-            asked[point] = customer, world.draft(customer, room).pk
-    for customer, pk in asked.values():
+            requests[point] = customer, world.draft(customer, room).pk
+    for customer, pk in requests.values():
         assert customer.client.checkout(pk, CARD).code == "Pending"
 
-    for point, (_, pk) in asked.items():
+    for point, (_, pk) in requests.items():
         short_lease_service.crash(point)
-        row.count_answers([crashed(short_lease_service, point, desk.run_action("approve", pk))])
+        row.count_answers([crashed(short_lease_service, point, staff.run_action("approve", pk))])
         row.runs += 1
         assert status_of(short_lease_service, pk) == APPROVAL[point], point
-        if settler == "tries again":
-            assert desk.run_action("approve", pk).status == 302
+        if resolver == "client retries":
+            assert staff.run_action("approve", pk).status == 302
             assert status_of(short_lease_service, pk) == Status.CONFIRMED
 
     check_everything(short_lease_service, case)
     confirmed = [
-        pk for _, pk in asked.values() if status_of(short_lease_service, pk) == Status.CONFIRMED
+        pk for _, pk in requests.values() if status_of(short_lease_service, pk) == Status.CONFIRMED
     ]
     row.confirmed += len(confirmed)
     with short_lease_service.database.open():
@@ -206,14 +207,14 @@ def test_approval_crash_is_resolved(settler, short_lease_service, check_everythi
             for pk in confirmed
             for payment in Reservation.objects.get(pk=pk).payments.all()
         )
-    assert len(confirmed) == (len(APPROVAL) if settler == "tries again" else len(APPROVAL) - 1)
+    assert len(confirmed) == (len(APPROVAL) if resolver == "client retries" else len(APPROVAL) - 1)
 
 
-@pytest.mark.parametrize("settler", ["tries again", "reconcile_payments"])
+@pytest.mark.parametrize("resolver", ["client retries", "reconcile_payments"])
 @pytest.mark.parametrize("live", [True, False], ids=["a booking", "a request"])
-def test_cancellation_crash_is_resolved(live, settler, short_lease_service, check_everything):
+def test_cancellation_crash_is_resolved(live, resolver, short_lease_service, check_everything):
     steps = CANCEL if live else CANCEL_REQUEST
-    case = f"cancelling {'a booking' if live else 'a request'} dies, {settler}"
+    case = f"cancelling {'a booking' if live else 'a request'} crashes, {resolver}"
     row = figures.get_row(case)
     with short_lease_service.database.open():
         world = World(short_lease_service)
@@ -231,12 +232,12 @@ def test_cancellation_crash_is_resolved(live, settler, short_lease_service, chec
         row.count_answers([crashed(short_lease_service, point, customer.client.cancel(pk))])
         row.runs += 1
         assert status_of(short_lease_service, pk) == steps[point], point
-        if settler == "tries again":
+        if resolver == "client retries":
             answer = customer.client.cancel(pk)
             row.count_answers([answer])
             assert answer.status == 200
             assert answer.body.get("Refund", 0) == (50 if live else 0)
             assert status_of(short_lease_service, pk) == Status.CANCELLED
 
-    # That what was taken was given back once, and reserved money let go, is among the books.
+    # This also checks that captured payments are refunded once and authorized ones voided.
     check_everything(short_lease_service, case)

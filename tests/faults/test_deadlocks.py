@@ -1,4 +1,4 @@
-"""Rivals take the same rows in opposite order: nobody is ever told of a deadlock."""
+"""Requests lock the same rows in opposite order: no client ever sees a deadlock."""
 
 import random
 import time
@@ -8,43 +8,43 @@ import pytest
 from django.db import connection
 
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
-from tests.faults import books, figures
+from tests.faults import consistency, figures
 from tests.faults.client import Answer
 from tests.faults.size import SIZE
 from tests.faults.world import CARD, HOUR, Customer, World
 
 
-def live(pairs: list[tuple[Customer, int, dict]], until: float, seed: int) -> list[Answer]:
-    """Check out, give the code anew, cancel and draft again, now this one first and now that."""
-    luck, received = random.Random(seed), []
+def run_client(pairs: list[tuple[Customer, int, dict]], until: float, seed: int) -> list[Answer]:
+    """Check out, apply the promo code, cancel and draft again, in random order."""
+    rng, received = random.Random(seed), []
     while time.monotonic() < until:
-        customer, pk, booking = luck.choice(pairs)
-        phone = customer.client
-        act = luck.randrange(4)
+        customer, pk, booking = rng.choice(pairs)
+        client = customer.client
+        act = rng.randrange(4)
         if act == 0:
-            received.append(phone.checkout(pk, CARD))
+            received.append(client.checkout(pk, CARD))
         elif act == 1:
-            received.append(phone.cancel(pk))
+            received.append(client.cancel(pk))
         elif act == 2:
-            received.append(give_code(customer, pk))
+            received.append(apply_promo_code(customer, pk))
         else:
-            again = phone.post("reservations/create", **booking)
+            again = client.post("reservations/create", **booking)
             received.append(again)
             if again.status == 200:
                 new = again.body["Reservation"]["Id"]
                 pairs.append((customer, new, booking))
-                received.append(give_code(customer, new))
+                received.append(apply_promo_code(customer, new))
     return received
 
 
-def give_code(customer: Customer, pk: int) -> Answer:
+def apply_promo_code(customer: Customer, pk: int) -> Answer:
     return customer.client.post(
         "reservation/update-promo-code", ReservationId=pk, PromoCode="SHARED"
     )
 
 
-def deadlocks() -> int:
-    """Those that PostgreSQL broke up, in this database, ever."""
+def count_deadlocks() -> int:
+    """The number of deadlocks that PostgreSQL has resolved in this database."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()")
         return cursor.fetchone()[0]
@@ -65,7 +65,7 @@ def test_clients_never_see_a_deadlock(guarded, check_everything):
         pairs = []
         for n in range(12):
             for customer in customers:
-                # All overlap with those before and after them, in one of two rooms.
+                # Each overlaps the previous and the next one in its room.
                 begin = start + n * HOUR
                 made = world.draft_anyway(customer, rooms[n % 2], begin, hours=8, promo="SHARED")
                 booking = {
@@ -74,18 +74,18 @@ def test_clients_never_see_a_deadlock(guarded, check_everything):
                     "EndDate": made.end.isoformat(),
                 }
                 pairs.append((customer, made.pk, booking))
-        before = deadlocks(), books.count_captures()
+        before = count_deadlocks(), consistency.count_captures()
     until = time.monotonic() + SIZE.hunt
     with ThreadPoolExecutor(SIZE.clients) as pool:
-        # Half of the clients walk the other way round.
+        # Half of the clients use the opposite order.
         orders = [pairs[:] if n % 2 else pairs[::-1] for n in range(SIZE.clients)]
-        lives = [pool.submit(live, order, until, n) for n, order in enumerate(orders)]
-        received = [answer for each in lives for answer in each.result()]
+        futures = [pool.submit(run_client, order, until, n) for n, order in enumerate(orders)]
+        received = [answer for each in futures for answer in each.result()]
     row.count_answers(received)
     row.runs += len(received)
     row.confirmed += sum(answer.code == "Confirmed" for answer in received)
     check_everything(guarded, case)
     with guarded.database.open():
-        row.remarks = f"{deadlocks() - before[0]} deadlocks in the database"
-        row.captures += books.count_captures() - before[1]
+        row.remarks = f"{count_deadlocks() - before[0]} deadlocks in the database"
+        row.captures += consistency.count_captures() - before[1]
     assert {answer.status for answer in received} <= {200, 409}

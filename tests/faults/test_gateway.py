@@ -1,4 +1,4 @@
-"""The gateway is slow, silent, answers 500 or breaks off, at every operation."""
+"""The gateway is slow, does not answer, fails or breaks the connection, in every operation."""
 
 import threading
 import time
@@ -8,7 +8,7 @@ import pytest
 
 from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from reservations.models import Reservation
-from tests.faults import books, figures
+from tests.faults import consistency, figures
 from tests.faults.client import Answer, retry_until_resolved, run_concurrently
 from tests.faults.size import LEASE, LONG, SIZE, WORKERS
 from tests.faults.world import CARD, Customer, World, card
@@ -17,14 +17,14 @@ KINDS = list(FaultKind.values)
 SLOW = 0.3
 
 
-def fault(service, operation: str, kind: str, *, times: int | None = 1) -> None:
-    """Switch it on; it goes off by itself."""
+def add_fault(service, operation: str, kind: str, *, times: int | None = 1) -> None:
+    """Let the next calls of the operation fail."""
     seconds = SLOW if kind == FaultKind.SLOW else 0
     with service.database.open():
         SandboxFault.objects.create(operation=operation, kind=kind, seconds=seconds, times=times)
 
 
-def drafts(service, number: int, **room: object) -> list[tuple[Customer, int]]:
+def make_drafts(service, number: int, **room: object) -> list[tuple[Customer, int]]:
     with service.database.open():
         world = World(service)
         made = []
@@ -36,27 +36,27 @@ def drafts(service, number: int, **room: object) -> list[tuple[Customer, int]]:
 
 @pytest.fixture
 def measured(short_lease_service, check_everything):
-    """A row of the table for faults at one operation, and the books after it."""
+    """The figures of faults in one operation. Checks the consistency after the test."""
     with short_lease_service.database.open():
-        before = books.count_captures()
+        before = consistency.count_captures()
     row = figures.get_row("gateway faults")
     yield row
     check_everything(short_lease_service, row.case)
     with short_lease_service.database.open():
-        assert not SandboxFault.objects.filter(times__gt=0).exists(), "a fault never struck"
-        row.captures += books.count_captures() - before
+        assert not SandboxFault.objects.filter(times__gt=0).exists(), "a fault was not used"
+        row.captures += consistency.count_captures() - before
 
 
 def test_authorize(short_lease_service, measured):
-    begun = list(zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True))
-    for kind, (customer, pk) in begun:
-        fault(short_lease_service, "authorize", kind)
+    started = list(zip(KINDS, make_drafts(short_lease_service, len(KINDS)), strict=True))
+    for kind, (customer, pk) in started:
+        add_fault(short_lease_service, "authorize", kind)
         first = customer.client.checkout(pk, CARD)
         assert first.code == ("Confirmed" if kind == FaultKind.SLOW else "Processing"), kind
-        # In doubt: whoever asks meanwhile is told not to pay again; a slow machine, the outcome.
+        # Not resolved: a retry gets Processing, or on a slow machine the outcome.
         assert customer.client.checkout(pk, CARD).code in {first.code, "Confirmed"}
         measured.count_answers([first])
-    for kind, (customer, pk) in begun:
+    for kind, (customer, pk) in started:
         last = retry_until_resolved(partial(customer.client.checkout, pk, CARD))
         assert last.code == "Confirmed", kind
         measured.count_answers([last])
@@ -65,15 +65,15 @@ def test_authorize(short_lease_service, measured):
 
 
 def test_authorize_and_no_status_afterwards(short_lease_service, measured):
-    """lookup and void fail as well: still in doubt, until they answer."""
+    """If find_payment or void fail too, the payment is not resolved until they succeed."""
     cases = [(operation, kind) for operation in ("lookup", "void") for kind in KINDS]
-    begun = list(zip(cases, drafts(short_lease_service, len(cases)), strict=True))
-    for _, (customer, pk) in begun:
-        fault(short_lease_service, "authorize", FaultKind.TIMEOUT_BEFORE)
+    started = list(zip(cases, make_drafts(short_lease_service, len(cases)), strict=True))
+    for _, (customer, pk) in started:
+        add_fault(short_lease_service, "authorize", FaultKind.TIMEOUT_BEFORE)
         assert customer.client.checkout(pk, CARD).code == "Processing"
     time.sleep(LEASE)
-    for (operation, kind), (customer, pk) in begun:
-        fault(short_lease_service, operation, kind)
+    for (operation, kind), (customer, pk) in started:
+        add_fault(short_lease_service, operation, kind)
         second = customer.client.checkout(pk, CARD)
         is_known = kind == FaultKind.SLOW
         assert second.code == ("Confirmed" if is_known else "Processing"), (operation, kind)
@@ -85,9 +85,11 @@ def test_authorize_and_no_status_afterwards(short_lease_service, measured):
 
 
 def test_capture(short_lease_service, measured):
-    """The booking stands; the money is owed and reconciled (see check_everything)."""
-    for kind, (customer, pk) in zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True):
-        fault(short_lease_service, "capture", kind)
+    """The booking stands. The capture stays due, and check_everything reconciles it."""
+    for kind, (customer, pk) in zip(
+        KINDS, make_drafts(short_lease_service, len(KINDS)), strict=True
+    ):
+        add_fault(short_lease_service, "capture", kind)
         answer = customer.client.checkout(pk, CARD)
         assert answer.code == "Confirmed", kind
         measured.count_answers([answer])
@@ -96,11 +98,13 @@ def test_capture(short_lease_service, measured):
 
 
 def test_cancellation_with_a_due_capture(short_lease_service, measured):
-    """It is taken first, so that it can be given back: or nothing happens, and that is told."""
-    for kind, (customer, pk) in zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True):
+    """The payment is captured first, so that it can be refunded. Otherwise nothing happens."""
+    for kind, (customer, pk) in zip(
+        KINDS, make_drafts(short_lease_service, len(KINDS)), strict=True
+    ):
         if kind == FaultKind.SLOW:
             continue
-        fault(short_lease_service, "capture", kind, times=2)
+        add_fault(short_lease_service, "capture", kind, times=2)
         assert customer.client.checkout(pk, CARD).code == "Confirmed"
         first = customer.client.cancel(pk)
         assert first.status == 503, kind
@@ -111,9 +115,11 @@ def test_cancellation_with_a_due_capture(short_lease_service, measured):
 
 
 def test_refund(short_lease_service, measured):
-    for kind, (customer, pk) in zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True):
+    for kind, (customer, pk) in zip(
+        KINDS, make_drafts(short_lease_service, len(KINDS)), strict=True
+    ):
         assert customer.client.checkout(pk, CARD).code == "Confirmed"
-        fault(short_lease_service, "refund", kind)
+        add_fault(short_lease_service, "refund", kind)
         answer = customer.client.cancel(pk)
         assert (answer.status, answer.body["Refund"]) == (200, 50), kind
         assert customer.client.cancel(pk).body["Refund"] == 50
@@ -122,10 +128,10 @@ def test_refund(short_lease_service, measured):
 
 
 def test_void(short_lease_service, measured):
-    made = drafts(short_lease_service, len(KINDS), is_live_inventory=False)
+    made = make_drafts(short_lease_service, len(KINDS), is_live_inventory=False)
     for kind, (customer, pk) in zip(KINDS, made, strict=True):
         assert customer.client.checkout(pk, CARD).code == "Pending"
-        fault(short_lease_service, "void", kind)
+        add_fault(short_lease_service, "void", kind)
         answer = customer.client.cancel(pk)
         assert answer.status == 200, kind
         measured.count_answers([answer])
@@ -133,18 +139,20 @@ def test_void(short_lease_service, measured):
 
 
 def test_storing_a_card(short_lease_service, measured):
-    """A booking never fails because its card could not be kept; saving a card by itself does."""
-    for kind, (customer, pk) in zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True):
-        fault(short_lease_service, "store", kind)
+    """A checkout does not fail if its card cannot be stored; updating the card does."""
+    for kind, (customer, pk) in zip(
+        KINDS, make_drafts(short_lease_service, len(KINDS)), strict=True
+    ):
+        add_fault(short_lease_service, "store", kind)
         answer = customer.client.checkout(pk, CARD, SavePaymentInfo=True)
         assert answer.code == "Confirmed", kind
         measured.confirmed += 1
-        fault(short_lease_service, "store", kind)
+        add_fault(short_lease_service, "store", kind)
         saved = customer.client.post("account/update-payment-info", PaymentInfo=CARD)
         assert saved.status == (200 if kind == FaultKind.SLOW else 503), kind
         saved = customer.client.post("account/update-payment-info", PaymentInfo=CARD)
         assert saved.status == 200
-        fault(short_lease_service, "forget", kind)
+        add_fault(short_lease_service, "forget", kind)
         again = customer.client.post("account/update-payment-info", PaymentInfo=CARD)
         assert again.status == 200, kind
         measured.count_answers([answer, saved, again])
@@ -152,8 +160,10 @@ def test_storing_a_card(short_lease_service, measured):
 
 
 def test_checkout_in_test_mode(short_lease_service, measured):
-    for kind, (customer, pk) in zip(KINDS, drafts(short_lease_service, len(KINDS)), strict=True):
-        fault(short_lease_service, "check", kind)
+    for kind, (customer, pk) in zip(
+        KINDS, make_drafts(short_lease_service, len(KINDS)), strict=True
+    ):
+        add_fault(short_lease_service, "check", kind)
         first = customer.client.checkout(pk, CARD, TestMode=True)
         assert first.status == (200 if kind == FaultKind.SLOW else 503), kind
         assert customer.client.checkout(pk, CARD, TestMode=True).code == "New"
@@ -162,7 +172,7 @@ def test_checkout_in_test_mode(short_lease_service, measured):
 
 
 def test_declined_card_keeps_the_room_held(short_lease_service, measured):
-    [(customer, pk)] = drafts(short_lease_service, 1)
+    [(customer, pk)] = make_drafts(short_lease_service, 1)
     declined = customer.client.checkout(pk, card("4000000000000002"))
     assert (declined.status, declined.code) == (402, "CardDeclined")
     assert customer.client.checkout(pk, CARD).code == "Confirmed"
@@ -174,8 +184,8 @@ def test_declined_card_keeps_the_room_held(short_lease_service, measured):
 # --- A gateway that hangs ------------------------------------------------------------------------
 
 
-def others_while_it_hangs(service, row: figures.CaseFigures) -> list[Answer]:
-    """What other customers are answered while checkouts wait for a gateway that hangs."""
+def request_while_gateway_hangs(service, row: figures.CaseFigures) -> list[Answer]:
+    """The answers to other customers while checkouts wait for a hanging gateway."""
     with service.database.open():
         world = World(service)
         waiting = []
@@ -215,27 +225,27 @@ def others_while_it_hangs(service, row: figures.CaseFigures) -> list[Answer]:
 
 
 def test_hanging_checkouts_do_not_block_other_requests(start, check_everything):
-    """More checkouts than workers: each worker has threads, so that others are still answered."""
+    """Each worker has threads, so more hanging checkouts than workers do not block the others."""
     assert SIZE.hung > WORKERS
     service = start()
-    row = figures.get_row(f"{SIZE.hung} hung checkouts, others")
-    received = others_while_it_hangs(service, row)
+    row = figures.get_row(f"{SIZE.hung} hanging checkouts, others")
+    received = request_while_gateway_hangs(service, row)
     row.slowest_ms = max(answer.ms for answer in received)
     row.runs, row.confirmed = len(received), SIZE.hung
     check_everything(service, row.case)
     with service.database.open():
-        row.captures = books.count_captures()
+        row.captures = consistency.count_captures()
         assert row.captures == SIZE.hung
     assert {answer.status for answer in received} == {200}
-    # Nobody waited for the gateway; how quickly they are answered, the table tells.
+    # No other request waited for the gateway.
     assert row.slowest_ms < SIZE.hang * 1000 * (0.25 if LONG else 0.9)
 
 
 def test_hanging_checkouts_block_requests_with_one_thread(start, check_everything):
-    """The control: the same with workers that do one thing at a time."""
+    """The control: the same with workers that process one request at a time."""
     service = start("--worker-class", "sync", "--threads", "1")
-    row = figures.get_row(f"{SIZE.hung} hung checkouts, others")
-    received = others_while_it_hangs(service, figures.CaseFigures("control"))
+    row = figures.get_row(f"{SIZE.hung} hanging checkouts, others")
+    received = request_while_gateway_hangs(service, figures.CaseFigures("control"))
     slowest = max(answer.ms for answer in received)
     row.control = sum(answer.ms > SIZE.hang * 1000 / 4 for answer in received)
     row.remarks = f"sync workers: slowest {slowest:.0f} ms"

@@ -1,4 +1,4 @@
-"""Two who want different things of one reservation: one legal end, and the money right once."""
+"""Races between two different requests for one reservation: one of them wins, and is paid once."""
 
 import datetime as dt
 import random
@@ -12,7 +12,7 @@ from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from payments.models import Payment
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.faults import books, figures
+from tests.faults import consistency, figures
 from tests.faults.client import Answer, retry_until_resolved, run_concurrently
 from tests.faults.size import SIZE
 from tests.faults.world import CARD, World
@@ -22,19 +22,19 @@ JITTER = 0.06
 Call = Callable[[], Answer]
 
 
-def late(call: Call, most: float = JITTER, *, least: float = 0.0) -> Call:
-    """The call after a moment, so that every round meets at another place."""
-    moment = random.uniform(least, max(least, most))
+def delayed(call: Call, most: float = JITTER, *, least: float = 0.0) -> Call:
+    """The call after a random delay, so that every round interleaves differently."""
+    seconds = random.uniform(least, max(least, most))
 
     def run() -> Answer:
-        time.sleep(moment)
+        time.sleep(seconds)
         return call()
 
     return run
 
 
 class Arena:
-    """Fresh reservations of one customer, and what became of them."""
+    """Runs races on new reservations of one customer and records their outcomes."""
 
     def __init__(self, service, case: str) -> None:
         self.service = service
@@ -43,7 +43,7 @@ class Arena:
             self.world = World(service)
             self.customer = self.world.customer()
             self.staff_client = self.world.staff_client()
-            self.captured = books.count_captures()
+            self.captured = consistency.count_captures()
         self.client = self.customer.client
 
     def draft(self, *, live: bool = True) -> int:
@@ -51,7 +51,7 @@ class Arena:
             room = self.world.room(is_live_inventory=live)
             return self.world.draft(self.customer, room).pk
 
-    def booked(self, *, live: bool = True) -> int:
+    def book(self, *, live: bool = True) -> int:
         pk = self.draft(live=live)
         assert self.client.checkout(pk, CARD).code == ("Confirmed" if live else "Pending")
         return pk
@@ -63,7 +63,7 @@ class Arena:
         assert not [answer for answer in answers if answer.is_defect]
         return answers
 
-    def end(self, pk: int) -> str:
+    def get_final_status(self, pk: int) -> str:
         with self.service.database.open():
             status = Reservation.objects.get(pk=pk).status
         self.row.confirmed += status == Status.CONFIRMED
@@ -72,7 +72,7 @@ class Arena:
     def close(self, check_everything) -> None:
         check_everything(self.service, self.row.case)
         with self.service.database.open():
-            self.row.captures += books.count_captures() - self.captured
+            self.row.captures += consistency.count_captures() - self.captured
 
 
 @pytest.fixture
@@ -91,19 +91,19 @@ def test_cancel_against_checkout(arena):
         checkout, cancel = arena.race(
             pk,
             partial(arena.client.checkout, pk, CARD),
-            late(partial(arena.client.cancel, pk)),
+            delayed(partial(arena.client.cancel, pk)),
         )
-        end = arena.end(pk)
+        status = arena.get_final_status(pk)
         if cancel.status == 200:
-            assert end == Status.CANCELLED
+            assert status == Status.CANCELLED
             assert cancel.body["Refund"] == (50 if checkout.status == 200 else 0)
         else:
-            assert (checkout.code, end) == ("Confirmed", Status.CONFIRMED)
+            assert (checkout.code, status) == ("Confirmed", Status.CONFIRMED)
             assert cancel.status in {409, 503}
 
 
 def test_cancel_against_capture(arena):
-    """The capture is slow; the cancellation comes while the money is on its way."""
+    """The cancellation arrives during a slow capture."""
     for _ in rounds:
         pk = arena.draft()
         with arena.service.database.open():
@@ -113,15 +113,15 @@ def test_cancel_against_capture(arena):
         checkout, cancel = arena.race(
             pk,
             partial(arena.client.checkout, pk, CARD),
-            late(
+            delayed(
                 partial(retry_until_resolved, partial(arena.client.cancel, pk), pause=0.02),
                 least=0.12,
             ),
         )
-        end = arena.end(pk)
-        assert end == (Status.CANCELLED if cancel.status == 200 else Status.CONFIRMED)
+        status = arena.get_final_status(pk)
+        assert status == (Status.CANCELLED if cancel.status == 200 else Status.CONFIRMED)
         if cancel.status == 200:
-            # Nothing comes back where the cancellation was there first, on a slow machine.
+            # On a slow machine the cancellation may come first: then nothing is refunded.
             assert cancel.body["Refund"] == (50 if checkout.code == "Confirmed" else 0)
         else:
             assert checkout.code == "Confirmed"
@@ -129,59 +129,66 @@ def test_cancel_against_capture(arena):
 
 def test_cancel_against_cancel(arena):
     for _ in rounds:
-        pk = arena.booked()
-        answers = arena.race(pk, *[late(partial(arena.client.cancel, pk), 0.02) for _ in range(4)])
+        pk = arena.book()
+        answers = arena.race(
+            pk, *[delayed(partial(arena.client.cancel, pk), 0.02) for _ in range(4)]
+        )
         assert {answer.status for answer in answers} == {200}
         assert {answer.body["Refund"] for answer in answers} == {50}
-        assert arena.end(pk) == Status.CANCELLED
+        assert arena.get_final_status(pk) == Status.CANCELLED
 
 
 def test_approve_against_cancel(arena):
     for _ in rounds:
-        pk = arena.booked(live=False)
+        pk = arena.book(live=False)
         _, cancel = arena.race(
             pk,
             partial(arena.staff_client.run_action, "approve", pk),
-            late(partial(retry_until_resolved, partial(arena.client.cancel, pk), pause=0.02), 0.12),
+            delayed(
+                partial(retry_until_resolved, partial(arena.client.cancel, pk), pause=0.02), 0.12
+            ),
         )
-        # The customer wins in any case: before the approval for nothing, after it with a refund.
+        # The cancellation always succeeds: free before the approval, with a refund after it.
         assert cancel.status == 200
         assert cancel.body["Refund"] in {0, 50}
-        assert arena.end(pk) == Status.CANCELLED
+        assert arena.get_final_status(pk) == Status.CANCELLED
 
 
 def test_approve_against_approve(arena):
     for _ in rounds:
-        pk = arena.booked(live=False)
+        pk = arena.book(live=False)
         arena.race(
             pk,
-            *[late(partial(arena.staff_client.run_action, "approve", pk), 0.02) for _ in range(2)],
+            *[
+                delayed(partial(arena.staff_client.run_action, "approve", pk), 0.02)
+                for _ in range(2)
+            ],
         )
-        assert arena.end(pk) == Status.CONFIRMED
+        assert arena.get_final_status(pk) == Status.CONFIRMED
 
 
 def test_approve_against_decline(arena):
-    ends = set()
+    statuses = set()
     for _ in rounds:
-        pk = arena.booked(live=False)
+        pk = arena.book(live=False)
         arena.race(
             pk,
-            late(partial(arena.staff_client.run_action, "approve", pk), 0.02),
-            late(partial(arena.staff_client.run_action, "decline", pk), 0.02),
+            delayed(partial(arena.staff_client.run_action, "approve", pk), 0.02),
+            delayed(partial(arena.staff_client.run_action, "decline", pk), 0.02),
         )
-        ends.add(arena.end(pk))
-    assert ends <= {Status.CONFIRMED, Status.DECLINED}
+        statuses.add(arena.get_final_status(pk))
+    assert statuses <= {Status.CONFIRMED, Status.DECLINED}
 
 
 def test_checkout_against_another_customer_when_the_hold_expires(arena):
-    """A draft whose hold lapses at this very moment: one of the two gets the room."""
+    """The hold of a draft expires during the race: one of the two customers gets the room."""
     for _ in rounds:
         with arena.service.database.open():
-            rival = arena.world.customer()
+            other = arena.world.customer()
             room, start = arena.world.room(), arena.world.start()
             pk = arena.world.draft(arena.customer, room, start).pk
-            lapses = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=0.05)
-            Reservation.objects.filter(pk=pk).update(hold_until=lapses)
+            expires = dt.datetime.now(dt.UTC) + dt.timedelta(seconds=0.05)
+            Reservation.objects.filter(pk=pk).update(hold_until=expires)
         body = {
             "MeetingRoomId": room.pk,
             "StartDate": start.isoformat(),
@@ -189,15 +196,17 @@ def test_checkout_against_another_customer_when_the_hold_expires(arena):
         }
         checkout, created = arena.race(
             pk,
-            late(partial(arena.client.checkout, pk, CARD), 0.1),
-            late(partial(rival.client.post, "reservations/create", **body), 0.1),
+            delayed(partial(arena.client.checkout, pk, CARD), 0.1),
+            delayed(partial(other.client.post, "reservations/create", **body), 0.1),
         )
         assert (checkout.status, created.status) in {(200, 409), (409, 200)}
-        assert arena.end(pk) == (Status.CONFIRMED if checkout.status == 200 else Status.NEW)
+        assert arena.get_final_status(pk) == (
+            Status.CONFIRMED if checkout.status == 200 else Status.NEW
+        )
 
 
 def test_worker_resumes_after_its_lease(arena):
-    """Paused in the middle, it finds that somebody settled its payment, whichever way."""
+    """A paused worker finds that another request has resolved its payment."""
     service = arena.service
     for _ in range(max(1, SIZE.races // 10)):
         for operation, seconds in (("authorize", 1.6), ("authorize", 2.2)):
@@ -207,41 +216,42 @@ def test_worker_resumes_after_its_lease(arena):
                     operation=operation, kind=FaultKind.SLOW, seconds=seconds, times=1
                 )
 
-            def keeps_trying(r: int = pk) -> Answer:
+            def retry_later(r: int = pk) -> Answer:
                 time.sleep(1.2)
                 return retry_until_resolved(partial(arena.client.checkout, r, CARD))
 
-            slow, quick = arena.race(pk, partial(arena.client.checkout, pk, CARD), keeps_trying)
+            slow, quick = arena.race(pk, partial(arena.client.checkout, pk, CARD), retry_later)
             assert quick.code == "Confirmed"
             assert slow.code in {"Confirmed", "Processing", "ReservationNotOpen"}
-            assert arena.end(pk) == Status.CONFIRMED
+            assert arena.get_final_status(pk) == Status.CONFIRMED
 
 
 def test_payment_is_called_off_during_its_authorization(arena):
-    """The narrowest place of all. A settler has received at the gateway that nobody knows this
-    payment, and fences it off; in between the sleeping worker authorized it after all."""
+    """A second request finds the key unknown at the gateway and voids it; in between, the paused
+    worker authorizes the payment.
+    """
     service = arena.service
     pk = arena.draft()
     with service.database.open():
         SandboxFault.objects.create(
             operation="authorize", kind=FaultKind.SLOW, seconds=1.7, times=1
         )
-    # 0.0 the worker asks, 1.2 the settler looks up: unknown, 1.7 authorized, 2.2 voided,
-    # 2.7 the worker goes on, 3.2 the settler goes on.
+    # 0.0 the worker authorizes, 1.2 the second request finds nothing, 1.7 authorized, 2.2 voided,
+    # 2.7 the worker continues, 3.2 the second request continues.
     service.pause("after authorize", 1.0)
     service.pause("after lookup", 1.0)
     service.pause("after the gateway's void", 1.0)
 
-    def settles() -> Answer:
+    def resolve() -> Answer:
         time.sleep(1.2)
         return arena.client.checkout(pk, CARD)
 
-    tries = partial(arena.client.checkout, pk, CARD)
-    arena.race(pk, tries, settles)
-    last = retry_until_resolved(tries)
+    check_out = partial(arena.client.checkout, pk, CARD)
+    arena.race(pk, check_out, resolve)
+    last = retry_until_resolved(check_out)
 
     assert last.code == "Confirmed"
     with service.database.open():
         states = [payment.state for payment in Payment.objects.filter(reservation=pk)]
     assert states.count("captured") == 1
-    assert arena.end(pk) == Status.CONFIRMED
+    assert arena.get_final_status(pk) == Status.CONFIRMED

@@ -1,7 +1,6 @@
-"""Workers are killed and PostgreSQL restarts, again and again, while customers book and cancel.
+"""Workers are killed and PostgreSQL restarts repeatedly, while customers book and cancel.
 
-Nobody who was told that a room is booked loses it, nobody pays without a booking, and nobody has a
-booking without paying.
+No confirmed booking is lost, nobody pays without a booking, and no booking is unpaid.
 """
 
 import datetime as dt
@@ -19,7 +18,7 @@ import pytest
 
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.faults import books, figures
+from tests.faults import consistency, figures
 from tests.faults.client import Answer, retry_until_resolved
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG, SIZE
@@ -29,8 +28,8 @@ QUARTER = dt.timedelta(minutes=15)
 
 
 @dataclass
-class Diary:
-    """What one customer was told."""
+class CustomerLog:
+    """The answers that one customer received."""
 
     customer: Customer
     received: list[Answer] = field(default_factory=list)
@@ -38,39 +37,41 @@ class Diary:
     cancelled: set[int] = field(default_factory=set)
 
 
-def live(diary: Diary, rooms: list[int], first: dt.datetime, until: float, seed: int) -> Diary:
-    """Book, and at times cancel, whatever comes; each errand is seen through to its end."""
-    luck = random.Random(seed)
-    phone = diary.customer.client
+def run_customer(
+    log: CustomerLog, rooms: list[int], first: dt.datetime, until: float, seed: int
+) -> CustomerLog:
+    """Book and sometimes cancel until the time is over, and retry until each is resolved."""
+    rng = random.Random(seed)
+    client = log.customer.client
     while time.monotonic() < until:
-        start = first + luck.randrange(96 * 20) * QUARTER
+        start = first + rng.randrange(96 * 20) * QUARTER
         span = {
             "StartDate": start.isoformat(),
-            "EndDate": (start + luck.randrange(2, 9) * QUARTER).isoformat(),
+            "EndDate": (start + rng.randrange(2, 9) * QUARTER).isoformat(),
         }
-        room = luck.choice(rooms)
+        room = rng.choice(rooms)
         draft = retry_until_resolved(
-            partial(phone.post, "reservations/create", MeetingRoomId=room, **span),
-            received=diary.received,
+            partial(client.post, "reservations/create", MeetingRoomId=room, **span),
+            received=log.received,
         )
         if draft.status != 200:
             continue
         pk = draft.body["Reservation"]["Id"]
-        done = retry_until_resolved(partial(phone.checkout, pk, CARD), received=diary.received)
+        done = retry_until_resolved(partial(client.checkout, pk, CARD), received=log.received)
         if done.code != "Confirmed":
             continue
-        diary.booked.add(pk)
-        if luck.random() < 0.25:
-            answer = retry_until_resolved(partial(phone.cancel, pk), received=diary.received)
+        log.booked.add(pk)
+        if rng.random() < 0.25:
+            answer = retry_until_resolved(partial(client.cancel, pk), received=log.received)
             assert answer.status == 200, answer
-            diary.booked.discard(pk)
-            diary.cancelled.add(pk)
-    return diary
+            log.booked.discard(pk)
+            log.cancelled.add(pk)
+    return log
 
 
 @contextmanager
 def repeated(act, every: float) -> Iterator[list[float]]:
-    """Do this again and again in the background; yields what it returned."""
+    """Repeat the function in the background. Yields the list of its results."""
     over, results = threading.Event(), []
 
     def run() -> None:
@@ -87,29 +88,29 @@ def repeated(act, every: float) -> Iterator[list[float]]:
         assert not thread.is_alive()
 
 
-def storm(service: Service, case: str, check_everything, *evils: tuple) -> figures.CaseFigures:
-    """Customers live through all these evils; the table gets what they met."""
+def storm(service: Service, case: str, check_everything, *faults: tuple) -> figures.CaseFigures:
+    """Run customers during all these faults, and record the figures."""
     row = figures.get_row(case)
     with service.database.open():
         world = World(service)
         rooms = [world.room().pk for _ in range(4)]
-        diaries = [Diary(world.customer()) for _ in range(SIZE.clients)]
+        logs = [CustomerLog(world.customer()) for _ in range(SIZE.clients)]
         first = world.start()
-        captured = books.count_captures()
+        captured = consistency.count_captures()
     until = time.monotonic() + SIZE.storm
     with ThreadPoolExecutor(SIZE.clients) as pool:
-        lives = [
-            pool.submit(live, diary, rooms, first, until, seed)
-            for seed, diary in enumerate(diaries)
+        futures = [
+            pool.submit(run_customer, log, rooms, first, until, seed)
+            for seed, log in enumerate(logs)
         ]
         remarks = []
-        for act, every, name in evils:
+        for act, every, name in faults:
             with repeated(act, every) as results:
-                time.sleep(SIZE.storm / len(evils))
+                time.sleep(SIZE.storm / len(faults))
             remarks.append(f"{len(results)} {name}")
-        for each in lives:
+        for each in futures:
             each.result()
-    received = [answer for diary in diaries for answer in diary.received]
+    received = [answer for log in logs for answer in log.received]
     row.count_answers(received)
     row.runs += len(received)
     row.remarks = ", ".join(remarks)
@@ -117,20 +118,22 @@ def storm(service: Service, case: str, check_everything, *evils: tuple) -> figur
     check_everything(service, case)
     with service.database.open():
         status = dict(Reservation.objects.values_list("pk", "status"))
-        row.captures += books.count_captures() - captured
-    row.confirmed += sum(len(diary.booked) for diary in diaries)
-    lost = [pk for diary in diaries for pk in diary.booked if status.get(pk) != Status.CONFIRMED]
-    back = [pk for diary in diaries for pk in diary.cancelled if status.get(pk) != Status.CANCELLED]
-    row.violations += len(lost) + len(back)
-    assert not lost, f"told as booked, and lost: {lost}"
-    assert not back, f"told as cancelled, and not: {back}"
+        row.captures += consistency.count_captures() - captured
+    row.confirmed += sum(len(log.booked) for log in logs)
+    lost = [pk for log in logs for pk in log.booked if status.get(pk) != Status.CONFIRMED]
+    not_cancelled = [
+        pk for log in logs for pk in log.cancelled if status.get(pk) != Status.CANCELLED
+    ]
+    row.violations += len(lost) + len(not_cancelled)
+    assert not lost, f"confirmed bookings that were lost: {lost}"
+    assert not not_cancelled, f"cancelled bookings that are not: {not_cancelled}"
     assert row.confirmed > 0
     assert {answer.status for answer in received} <= {0, 200, 409, 503}
     return row
 
 
-def killer(service: Service):
-    """Kills one worker after the other, whatever it is doing."""
+def make_killer(service: Service):
+    """A function that kills one worker after the other."""
     turn = itertools.count()
 
     def kill() -> float:
@@ -147,19 +150,19 @@ def test_bookings_survive_killed_workers(short_lease_service, check_everything):
         short_lease_service,
         f"storm: workers killed every {SIZE.kill_every} s",
         check_everything,
-        (killer(short_lease_service), SIZE.kill_every, "kills"),
+        (make_killer(short_lease_service), SIZE.kill_every, "kills"),
     )
 
 
 @pytest.mark.postgres
 def test_bookings_survive_restarts_of_postgresql(cluster, durable, check_everything):
-    """Orderly, and as after a power cut; workers die too."""
+    """PostgreSQL restarts orderly and as after a power failure, and workers are killed."""
     fast = (lambda: cluster.restart("fast"), SIZE.restart_every, "fast restarts")
     immediate = (lambda: cluster.restart("immediate"), SIZE.restart_every, "immediate restarts")
     if LONG:
         storm(durable, "storm: PostgreSQL restarts fast", check_everything, fast)
         storm(durable, "storm: PostgreSQL restarts immediate", check_everything, immediate)
-    evils = (fast, immediate)
-    with repeated(killer(durable), SIZE.kill_every) as kills:
-        row = storm(durable, "storm: both restarts, workers killed", check_everything, *evils)
+    faults = (fast, immediate)
+    with repeated(make_killer(durable), SIZE.kill_every) as kills:
+        row = storm(durable, "storm: both restarts, workers killed", check_everything, *faults)
     row.remarks += f", {len(kills)} kills"

@@ -1,8 +1,8 @@
-"""The service with its guards off, for negative controls only: tests that find nothing wrong here
-would find nothing anywhere.
+"""The service without locks and constraints, for negative controls: a test that finds no problem
+here would never find one.
 
-What stays on is each check by itself: it is the lock around it, and the database's own word behind
-it, that are gone.
+The checks themselves stay. What is missing are the locks around them and the constraints of the
+database behind them.
 """
 
 import functools
@@ -18,10 +18,10 @@ from reservations.models import PromoCode, PromoRedemption, Reservation
 from reservations.models.constraints import NO_OVERLAP
 from reservations.pricing import allowances, promo_codes
 
-# Between looking and acting, where a rival comes in.
+# Seconds between a check and what follows from it, in which another request interferes.
 GAP = 0.1
 
-# By table: what refuses the second of two.
+# The constraints that refuse the second of two rows.
 DATABASE_GUARDS: dict[Any, tuple[str, ...]] = {
     Reservation: (NO_OVERLAP,),
     PromoCode: ("promo_code_uses_within_limit", "promo_code_spent_within_budget"),
@@ -33,7 +33,7 @@ UNIQUE_GUARDS: dict[Any, tuple[str, ...]] = {
 
 
 def disable_locks() -> None:
-    """No row lock but the gateway's own, and time between each check and what follows from it."""
+    """Lock no rows but the gateway's own, and wait after each check."""
     locked = QuerySet.select_for_update
 
     def unlocked(rows: Any, *args: Any, **kwargs: Any) -> Any:
@@ -61,7 +61,7 @@ def add_delay(function: Any) -> Any:
 
 
 def drop_database_guards() -> None:
-    """Drop the constraints that stand behind the locks; of the connected database only."""
+    """Drop the constraints behind the locks in the connected database."""
     with connection.cursor() as cursor:
         for model, names in DATABASE_GUARDS.items():
             for name in names:

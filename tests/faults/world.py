@@ -1,4 +1,4 @@
-"""Rooms, customers and drafts for the tests of faults, made with the test's own ORM."""
+"""Rooms, customers and drafts of the fault tests, created with the ORM of the test."""
 
 import datetime as dt
 import itertools
@@ -27,12 +27,12 @@ from tests.faults.service import SECRET_KEY, Service
 
 HOUR = dt.timedelta(hours=1)
 EXPIRES = "2031-02-10T00:00:00Z"
-# A leading zero: nothing else that a log or a dump holds is written so.
+# With a leading zero: nothing else in a log or a dump has one.
 SECURITY_CODE = "083"
 
 
 def card(number: str = "4242424242424242", code: str = SECURITY_CODE) -> dict[str, Any]:
-    """A card as a client sends it."""
+    """A card as clients send it."""
     return {
         "FirstName": "Ada",
         "LastName": "Lovelace",
@@ -52,7 +52,7 @@ class Customer:
 
 
 class World:
-    """A center in Denver that never closes; its rooms are 25 an hour."""
+    """A center in Denver that never closes. Its rooms cost 25 an hour."""
 
     def __init__(self, service: Service) -> None:
         self.service = service
@@ -72,7 +72,7 @@ class World:
         return Customer(user, CustomerClient(self.service.port, issue_token(user)))
 
     def staff_client(self) -> StaffClient:
-        """An administrator, signed in at the admin."""
+        """An administrator who is signed in."""
         user = AdministratorFactory()
         engine = import_module(settings.SESSION_ENGINE)
         with override_settings(SECRET_KEY=SECRET_KEY):
@@ -84,7 +84,7 @@ class World:
         return StaffClient(self.service.port, session.session_key)
 
     def start(self) -> dt.datetime:
-        """A time far enough ahead to be cancelled for nothing, and not yet given to anybody."""
+        """The next unused time. It is late enough for a free cancellation."""
         return next(self._starts)
 
     def draft(
@@ -97,7 +97,7 @@ class World:
         promo: str = "",
         made: dt.datetime | None = None,
     ) -> Reservation:
-        """A priced draft; one `made` long ago has lost its hold."""
+        """A priced draft. If it was `made` long ago, its hold has expired."""
         now = made or timezone.now()
         start = start or self.start()
         reservation = drafts.create_draft(
@@ -108,6 +108,6 @@ class World:
         return reservation
 
     def draft_anyway(self, customer: Customer, *args: Any, **how: Any) -> Reservation:
-        """A draft that nobody's hold stands in the way of: all of them are let go first."""
+        """A draft for a room that other drafts hold: all holds are released first."""
         Reservation.objects.all().release_holds()
         return self.draft(customer, *args, **how)

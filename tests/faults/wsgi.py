@@ -1,8 +1,8 @@
-"""The service as gunicorn starts it here: the real one, with what a test switches on.
+"""The WSGI application of the service under test: the real one, with the faults of the tests.
 
-FAULTS_FOLDER         where crash points, pauses and the clock are set while it runs
-FAULTS_LEASE_SECONDS  a lease too short for any real gateway
-FAULTS_UNGUARDED      the guards off, to see that the tests would notice
+FAULTS_FOLDER         the folder with the files that control crashes, pauses and the clock
+FAULTS_LEASE_SECONDS  a lease that is too short for a real gateway
+FAULTS_UNGUARDED      without locks, for the negative controls
 """
 
 import os

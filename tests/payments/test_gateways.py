@@ -13,7 +13,7 @@ from payments.cards import parse_card
 from payments.gateways import declines
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from roombook.errors import CardDeclined, ServiceUnavailable
-from tests.together import run_concurrently
+from tests.concurrency import run_concurrently
 
 NOW = datetime(2027, 3, 15, 12, 0, tzinfo=UTC)
 TEN = Decimal("10.00")

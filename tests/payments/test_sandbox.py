@@ -20,7 +20,7 @@ from payments.gateways.sandbox_models import (
     SandboxPayment,
 )
 from roombook.errors import CardDeclined, ServiceUnavailable
-from tests.together import run_concurrently
+from tests.concurrency import run_concurrently
 
 pytestmark = pytest.mark.django_db
 

@@ -22,6 +22,7 @@ from reservations.booking.drafts import apply_promo_code
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import ReservationNotOpen, ServiceUnavailable
+from tests.concurrency import run_concurrently
 from tests.factories_centers import MeetingRoomFactory
 from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import (
@@ -39,7 +40,6 @@ from tests.factories_reservations import (
     make_room,
 )
 from tests.http import post
-from tests.together import run_concurrently
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

@@ -8,6 +8,7 @@ from reservations.booking import cancellation, checkout
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import DomainError
+from tests.concurrency import run_concurrently
 from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import (
     MINUTE,
@@ -19,7 +20,6 @@ from tests.factories_reservations import (
     make_room,
 )
 from tests.reservations.moves import at_rate, beside, moved, net
-from tests.together import run_concurrently
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),

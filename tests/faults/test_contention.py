@@ -1,6 +1,6 @@
-"""32 want the same thing at once: as many get it as there is, and only they pay.
+"""32 parallel requests for the same thing: as many succeed as there is supply, and only they pay.
 
-Each case has a control: the same with the guards off, where the test must find something wrong.
+Each case has a control: the same without locks and constraints, where the test must find a problem.
 """
 
 import datetime as dt
@@ -15,7 +15,7 @@ from django.utils import timezone
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
-from tests.faults import books, figures, unguarded
+from tests.faults import consistency, figures, unguarded
 from tests.faults.client import Answer, run_concurrently
 from tests.faults.service import Service
 from tests.faults.size import LONG, SIZE
@@ -29,7 +29,7 @@ N = SIZE.contenders
 
 @dataclass(frozen=True)
 class Contest:
-    """Who wants what: each rival's reservation, and which refusal the losers read."""
+    """Customers who compete for one thing, and the error that the losers get."""
 
     entries: list[tuple[Customer, int]]
     refusal: str
@@ -37,32 +37,32 @@ class Contest:
 
 
 def one_slot(world: World) -> Contest:
-    """Everybody has a draft of the same room and time; all holds have lapsed."""
+    """All have a draft for the same room and time, and all holds have expired."""
     room, start = world.room(), world.start()
     long_ago = timezone.now() - (N + 1) * HOUR
     entries = []
     for n in range(N):
-        rival = world.customer()
+        contender = world.customer()
         made = long_ago + n * HOUR
-        entries.append((rival, world.draft(rival, room, start, made=made).pk))
+        entries.append((contender, world.draft(contender, room, start, made=made).pk))
     return Contest(entries, "SlotUnavailable")
 
 
 def overlapping_slots(world: World) -> Contest:
-    """The same where each asks for another time, and all these have one hour in common."""
+    """All have drafts for the same room at different times that share one hour."""
     room, start = world.room(), world.start()
     long_ago = timezone.now() - (N + 1) * HOUR
     entries = []
     for n in range(N):
-        rival = world.customer()
+        contender = world.customer()
         begin = start + n % 4 * dt.timedelta(minutes=15)
         made = long_ago + n * HOUR
-        entries.append((rival, world.draft(rival, room, begin, made=made).pk))
+        entries.append((contender, world.draft(contender, room, begin, made=made).pk))
     return Contest(entries, "SlotUnavailable")
 
 
 def one_reservation(world: World) -> Contest:
-    """An impatient thumb."""
+    """One customer submits the same checkout many times."""
     customer = world.customer()
     reservation = world.draft(customer, world.room())
     return Contest([(customer, reservation.pk)] * N, "")
@@ -72,18 +72,18 @@ def last_promo_use(world: World) -> Contest:
     promo = PromoCodeFactory(max_uses=1)
     entries = []
     for _ in range(N):
-        rival = world.customer()
-        entries.append((rival, world.draft(rival, world.room(), promo=promo.code).pk))
+        contender = world.customer()
+        entries.append((contender, world.draft(contender, world.room(), promo=promo.code).pk))
     return Contest(entries, "PromoCodeInvalid")
 
 
 def last_promo_money(world: World) -> Contest:
-    """A budget that is enough for one booking's discount."""
+    """The budget of the promo code is enough for one booking."""
     promo = PromoCodeFactory(budget=9)
     entries = []
     for _ in range(N):
-        rival = world.customer()
-        entries.append((rival, world.draft(rival, world.room(), promo=promo.code).pk))
+        contender = world.customer()
+        entries.append((contender, world.draft(contender, world.room(), promo=promo.code).pk))
     return Contest(entries, "PromoCodeInvalid")
 
 
@@ -114,45 +114,45 @@ CONTESTS: list[Callable[[World], Contest]] = [
 each_contest = pytest.mark.parametrize("prepare", CONTESTS, ids=lambda each: each.__name__)
 
 
-def hold(contest: Contest) -> list[Answer]:
+def check_out_all(contest: Contest) -> list[Answer]:
     return run_concurrently(partial(who.client.checkout, pk, CARD) for who, pk in contest.entries)
 
 
 @each_contest
 def test_only_as_many_requests_succeed_as_there_is_supply(prepare, guarded, check_everything):
-    case = f"{N} rivals: {prepare.__name__.replace('_', ' ')}"
+    case = f"{N} contenders: {prepare.__name__.replace('_', ' ')}"
     row = figures.get_row(case)
     slowest = []
     for _ in range(SIZE.rounds):
         with guarded.database.open():
             contest = prepare(World(guarded))
-            before = books.count_statuses()[Status.CONFIRMED], books.count_captures()
-        answers = hold(contest)
+            before = consistency.count_statuses()[Status.CONFIRMED], consistency.count_captures()
+        answers = check_out_all(contest)
         check_everything(guarded, case)
         with guarded.database.open():
-            confirmed = books.count_statuses()[Status.CONFIRMED] - before[0]
-            captures = books.count_captures() - before[1]
+            confirmed = consistency.count_statuses()[Status.CONFIRMED] - before[0]
+            captures = consistency.count_captures() - before[1]
         row.runs += 1
         row.confirmed += confirmed
         row.captures += captures
         row.count_answers(answers)
         slowest.append(max(answer.ms for answer in answers))
-        told = sorted({answer.code for answer in answers})
+        codes = sorted({answer.code for answer in answers})
         if prepare is one_reservation:
-            assert set(told) <= {"Confirmed", "Processing"}
+            assert set(codes) <= {"Confirmed", "Processing"}
         else:
-            assert told == sorted(["Confirmed", contest.refusal])
+            assert codes == sorted(["Confirmed", contest.refusal])
             assert [answer.code for answer in answers].count("Confirmed") == 1
         assert (confirmed, captures) == (1, 1)
         assert not [answer.status for answer in answers if answer.status >= 500]
-    # A shared machine stalls for seconds at times: one round that had it for itself is enough.
+    # A shared machine may stall for seconds, so one fast round is enough.
     if LONG:
         assert min(slowest) < SIZE.max_seconds * 1000
 
 
 @pytest.fixture(scope="module")
 def unguarded_service(start, store) -> Service:
-    """The service with its guards off."""
+    """The service without locks and constraints."""
     database: Database = store.new()
     with database.open():
         unguarded.drop_database_guards()
@@ -162,18 +162,18 @@ def unguarded_service(start, store) -> Service:
 @pytest.mark.postgres
 @each_contest
 def test_contest_without_locks_and_constraints_goes_wrong(prepare, unguarded_service):
-    """SQLite lets one write at a time whatever we do: there is nothing that could go wrong."""
+    """On PostgreSQL only: SQLite always allows only one writer, so nothing can go wrong."""
     with unguarded_service.database.open():
         contest = prepare(World(unguarded_service))
         if "slot" in prepare.__name__:
-            # Else all would queue on the row whose lapsed hold each of them releases.
+            # Otherwise all would wait for the row whose expired hold they release.
             Reservation.objects.all().release_holds()
-        before = books.count_statuses()[Status.CONFIRMED], books.count_captures()
-    hold(contest)
+        before = consistency.count_statuses()[Status.CONFIRMED], consistency.count_captures()
+    check_out_all(contest)
     with unguarded_service.database.open():
-        confirmed = books.count_statuses()[Status.CONFIRMED] - before[0]
-        captures = books.count_captures() - before[1]
+        confirmed = consistency.count_statuses()[Status.CONFIRMED] - before[0]
+        captures = consistency.count_captures() - before[1]
     too_many = max(confirmed, captures) - 1
-    row = figures.get_row(f"{N} rivals: {prepare.__name__.replace('_', ' ')}")
+    row = figures.get_row(f"{N} contenders: {prepare.__name__.replace('_', ' ')}")
     row.control = (row.control or 0) + too_many
-    assert too_many > 0, "the control went well: this test would notice nothing"
+    assert too_many > 0, "the control found no problem, so this test would find none"

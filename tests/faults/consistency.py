@@ -1,4 +1,4 @@
-"""Whether the books are right after all that: ours, and the gateway's beside them."""
+"""Checks that our data is consistent, with itself and with the gateway's."""
 
 import datetime as dt
 import io
@@ -13,28 +13,28 @@ from reservations.booking import integrity
 from reservations.models import Reservation
 from reservations.models.status import Status
 
-# What the gateway must say of the one payment that counts, by the reservation's status.
-MONEY = {
+# The state of a reservation's payment at the gateway, by the status of the reservation.
+EXPECTED_PAYMENT_STATES = {
     Status.CONFIRMED: "captured",
     Status.COMPLETED: "captured",
     Status.NO_SHOW: "captured",
     Status.PENDING: "authorized",
 }
-HELD_AT_MOST = dt.timedelta(hours=24)
+MAX_HOLD = dt.timedelta(hours=24)
 
 
 def run_reconcile_payments() -> str:
-    """`manage.py reconcile_payments`, which must be content: what it said."""
-    told = io.StringIO()
+    """The output of `manage.py reconcile_payments`, which must succeed."""
+    output = io.StringIO()
     try:
-        call_command("reconcile_payments", stdout=told)
+        call_command("reconcile_payments", stdout=output)
     except CommandError as error:
-        raise AssertionError(f"{told.getvalue()}\n{error}") from error
-    return told.getvalue()
+        raise AssertionError(f"{output.getvalue()}\n{error}") from error
+    return output.getvalue()
 
 
 def count_captures() -> int:
-    """How often the gateway really took money."""
+    """How often the gateway has captured a payment."""
     return sum(SandboxPayment.objects.values_list("captures", flat=True))
 
 
@@ -43,52 +43,55 @@ def count_statuses() -> Counter[str]:
 
 
 def find_problems() -> list[str]:
-    """Everything wrong once all is settled. Cancelled ones are taken to be wholly refunded."""
+    """All inconsistencies once everything is resolved.
+
+    Cancelled reservations are expected to be fully refunded.
+    """
     now = timezone.now()
     found = [str(finding) for finding in integrity.find_problems(now=now)]
-    theirs = {row.key: row for row in SandboxPayment.objects.all()}
-    ours = Payment.objects.select_related("reservation").prefetch_related("refunds")
+    at_gateway = {row.key: row for row in SandboxPayment.objects.all()}
+    payments = Payment.objects.select_related("reservation").prefetch_related("refunds")
     by_reservation: dict[int, list[str]] = {}
-    for payment in ours:
-        row = theirs.pop(payment.key, None)
+    for payment in payments:
+        row = at_gateway.pop(payment.key, None)
         name = f"payment {payment.pk} of reservation {payment.reservation_id}"
         state = row.state if row else "unknown"
         by_reservation.setdefault(payment.reservation_id, []).append(state)
         if payment.state == PaymentState.STARTED:
-            found.append(f"{name} is still in doubt")
+            found.append(f"{name} is not resolved")
         elif payment.state != state:
             found.append(f"{name} is {payment.state} here and {state} at the gateway")
         if row and row.captures > 1:
             found.append(f"{name} was captured {row.captures} times")
         done = sum(each.amount for each in payment.refunds.all() if each.state == RefundState.DONE)
         if row and done != row.refunded:
-            found.append(f"{name}: {done} given back here, {row.refunded} at the gateway")
+            found.append(f"{name}: {done} refunded here, {row.refunded} at the gateway")
         if any(each.state != RefundState.DONE for each in payment.refunds.all()):
             found.append(f"{name} has a refund that is not done")
     found += [
-        f"the gateway has {row.key} as {row.state}, and nobody here knows it"
-        for row in theirs.values()
+        f"the gateway has {row.key} as {row.state}, but we do not know it"
+        for row in at_gateway.values()
         if row.state != "voided"
     ]
     for reservation in Reservation.objects.all():
         states = by_reservation.get(reservation.pk, [])
-        found += _wrong_money(reservation, states)
+        found += _find_payment_problems(reservation, states)
         if reservation.status == Status.PROCESSING:
             found.append(f"{reservation} is still Processing")
-        if reservation.hold_until and reservation.hold_until > now + HELD_AT_MOST:
+        if reservation.hold_until and reservation.hold_until > now + MAX_HOLD:
             found.append(f"{reservation} is held until {reservation.hold_until}")
     return found
 
 
-def _wrong_money(reservation: Reservation, states: list[str]) -> list[str]:
-    """A booking without its money, or money without its booking."""
+def _find_payment_problems(reservation: Reservation, states: list[str]) -> list[str]:
+    """A booking without its payment, or a payment without its booking."""
     open_states = [state for state in states if state in {"authorized", "captured"}]
-    wanted = MONEY.get(Status(reservation.status))
+    wanted = EXPECTED_PAYMENT_STATES.get(Status(reservation.status))
     if wanted and reservation.total_cost:
         if open_states != [wanted]:
-            return [f"{reservation} is {reservation.status}, its money is {states}"]
+            return [f"{reservation} is {reservation.status}, its payments are {states}"]
     elif open_states:
-        return [f"{reservation} is {reservation.status}, and the gateway has money: {states}"]
+        return [f"{reservation} is {reservation.status}, but its payments are {states}"]
     if states.count("captured") + states.count("refunded") > 1:
         return [f"{reservation} was charged more than once: {states}"]
     return []
