@@ -182,7 +182,7 @@ class Migration(migrations.Migration):
                         choices=[
                             ("waiting", "Waiting"),
                             ("sent", "Sent"),
-                            ("given up", "Given Up"),
+                            ("given up", "Failed"),
                         ],
                         default="waiting",
                         max_length=10,

@@ -93,7 +93,7 @@ class Migration(migrations.Migration):
                 ),
                 ("key", models.UUIDField(default=uuid.uuid4, editable=False, unique=True)),
                 ("gateway", models.CharField(max_length=20)),
-                ("is_live", models.BooleanField(default=False, verbose_name="real money")),
+                ("is_live", models.BooleanField(default=False, verbose_name="live")),
                 ("amount", roombook.money.MoneyField(decimal_places=2, max_digits=12)),
                 ("currency", models.CharField(max_length=3)),
                 (
@@ -129,7 +129,7 @@ class Migration(migrations.Migration):
                     "authorized_until",
                     models.DateTimeField(
                         blank=True,
-                        help_text="When reserved money goes back by itself, if it does.",
+                        help_text="When the authorization expires, if it does.",
                         null=True,
                     ),
                 ),
@@ -138,7 +138,7 @@ class Migration(migrations.Migration):
                     "settled_at",
                     models.DateTimeField(
                         blank=True,
-                        help_text="Declined, voided or wholly refunded.",
+                        help_text="Declined, voided or fully refunded.",
                         null=True,
                         verbose_name="closed at",
                     ),
@@ -169,14 +169,17 @@ class Migration(migrations.Migration):
                 (
                     "status",
                     models.CharField(
-                        help_text="In the gateway's words: needs_response, won, lost, ...",
+                        help_text="The gateway's own status: needs_response, won, lost, ...",
                         max_length=100,
                     ),
                 ),
                 ("opened_at", models.DateTimeField(editable=False)),
                 (
                     "respond_by",
-                    models.DateTimeField(blank=True, null=True, verbose_name="answer until"),
+                    models.DateTimeField(
+                        blank=True,
+                        null=True,
+                    ),
                 ),
                 ("closed_at", models.DateTimeField(blank=True, null=True)),
                 (
@@ -207,7 +210,7 @@ class Migration(migrations.Migration):
                             ("started", "Started"),
                             ("done", "Done"),
                             ("refused", "Refused"),
-                            ("outside", "settled outside"),
+                            ("outside", "refunded manually"),
                         ],
                         default="started",
                         max_length=10,
@@ -225,7 +228,7 @@ class Migration(migrations.Migration):
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="retry",
                         to="payments.refund",
-                        verbose_name="tried again after",
+                        verbose_name="retry of",
                     ),
                 ),
                 (
