@@ -1,70 +1,98 @@
-"""Which rows staff may import and export, by their roles (B18)."""
+"""Which rows staff may import and export, by their roles and centers (B18)."""
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from django.contrib.auth import get_permission_codename
 from django.db import models
 
 from accounts import roles
-from roombook.imports.sheet import CenterIdSet, ImportRights, SpreadsheetResource
+from roombook.imports.resources import SpreadsheetResource
 
-REPORTS = "reservations.see_reports"
+REPORTS_PERMISSION = "reservations.see_reports"
+
+# Ids of centers; None means every center.
+CenterIds = frozenset[int] | None
+NO_CENTERS: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class ImportRights:
+    """The centers at which a user may add, change and export rows; by default all."""
+
+    add: CenterIds = None
+    change: CenterIds = None
+    export: CenterIds = None
 
 
 class CenterScopedResource(SpreadsheetResource):
-    """Rows that belong to centers: somebody's own, where their role lets them change such rows.
+    """Rows that belong to centers. A user's rights decide at which; without a user, all.
 
-    Reports are for taking out too, so who sees those (the Accountant) may export what they view.
+    Who sees reports (the Accountant) may export what they view.
     """
 
-    # Leads from a row to its center. None where it belongs to none: such rows are for those only
-    # who may change them everywhere.
+    # The lookup from a row to its center. None if rows belong to no center: then only users who
+    # may change them everywhere import them.
     center_path: ClassVar[str | None] = "center"
-    # Foreign keys that a row shows.
+    # Foreign keys that a row displays.
     related: ClassVar[tuple[str, ...]] = ()
-    # How an export is sorted.
+    # The order of an export.
     order: ClassVar[tuple[str, ...]] = ("pk",)
 
-    @classmethod
-    def allowed_for(cls, user: Any) -> ImportRights:
-        add, change = cls._centers(user, "add"), cls._centers(user, "change")
-        export = cls._exported(user, change)
-        if cls.center_path is None:
-            nowhere: CenterIdSet = set()
-            write = None if add is None and change is None else nowhere
-            return ImportRights(write, write, None if export is None else nowhere)
+    def __init__(self, user: Any = None, **kwargs: Any) -> None:
+        super().__init__(user, **kwargs)
+        self.rights = ImportRights() if user is None else self._get_rights()
+        self.can_import = self.rights.add != NO_CENTERS or self.rights.change != NO_CENTERS
+        self.can_export = self.rights.export != NO_CENTERS
+
+    def _get_rights(self) -> ImportRights:
+        add, change = self._get_centers("add"), self._get_centers("change")
+        export = self._get_export_centers(change)
+        if self.center_path is None:
+            write = None if add is None and change is None else NO_CENTERS
+            return ImportRights(write, write, None if export is None else NO_CENTERS)
         return ImportRights(add, change, export)
 
-    @classmethod
-    def _exported(cls, user: Any, change: CenterIdSet) -> CenterIdSet:
-        seen, reported = (
-            cls._centers(user, "view"),
-            _set(roles.get_permitted_centers(user, REPORTS)),
-        )
-        if change is None or (seen is None and reported is None):
+    def _get_export_centers(self, change: CenterIds) -> CenterIds:
+        viewed = self._get_centers("view")
+        reported = roles.get_permitted_centers(self.user, REPORTS_PERMISSION)
+        if change is None or (viewed is None and reported is None):
             return None
-        both = seen if reported is None else reported if seen is None else seen & reported
-        return change | (both or set())
+        both = viewed if reported is None else reported if viewed is None else viewed & reported
+        return change | (both or NO_CENTERS)
 
-    @classmethod
-    def _centers(cls, user: Any, action: str) -> CenterIdSet:
-        opts = cls._meta.model._meta
-        name = f"{opts.app_label}.{get_permission_codename(action, opts)}"
-        return _set(roles.get_permitted_centers(user, name))
+    def _get_centers(self, action: str) -> CenterIds:
+        opts = self._meta.model._meta
+        codename = get_permission_codename(action, opts)
+        return roles.get_permitted_centers(self.user, f"{opts.app_label}.{codename}")
 
-    def stored(self) -> models.QuerySet[Any]:
-        return self._rows_at(self.allowed.change)
+    @property
+    def written_centers(self) -> CenterIds:
+        """The centers at which the user may add or change rows."""
+        add, change = self.rights.add, self.rights.change
+        return None if add is None or change is None else add | change
 
-    def exported(self) -> models.QuerySet[Any]:
-        return self._rows_at(self.allowed.export).order_by(*self.order)
+    def get_center_id(self, instance: Any) -> int | None:
+        """The center of a row; None if it belongs to none."""
+        return None
 
-    def _rows_at(self, centers: CenterIdSet) -> models.QuerySet[Any]:
-        # Nothing told, Django would follow every key.
+    def can_add(self, instance: Any) -> bool:
+        return self.rights.add is None or self.get_center_id(instance) in self.rights.add
+
+    def get_queryset(self) -> models.QuerySet[Any]:
+        """The rows that the user may change."""
+        return self._get_rows_at(self.rights.change)
+
+    def filter_export(
+        self, queryset: models.QuerySet[Any] | None, **kwargs: Any
+    ) -> models.QuerySet[Any]:
+        """The rows that the user may export, or those of them in `queryset`."""
+        rows = self._get_rows_at(self.rights.export).order_by(*self.order)
+        return rows if queryset is None else rows.filter(pk__in=queryset.order_by().values("pk"))
+
+    def _get_rows_at(self, centers: CenterIds) -> models.QuerySet[Any]:
+        # Without a name, Django would follow every foreign key.
         rows = self._meta.model._default_manager.select_related(*self.related or (None,))
         if self.center_path is None or centers is None:
             return rows
         return rows.filter(**{f"{self.center_path}__in": centers})
-
-
-def _set(centers: frozenset[int] | None) -> CenterIdSet:
-    return None if centers is None else set(centers)

@@ -9,13 +9,11 @@ class CentersConfig(AppConfig):
         from centers.models import CenterImage, MeetingRoom
         from centers.resources.centers import CenterResource
         from centers.resources.closures import ClosureResource
-        from centers.resources.rates import RateResource
-        from centers.resources.rooms import RoomResource
-        from centers.resources.services import ServiceResource
+        from centers.resources.inventory import RateResource, RoomResource, ServiceResource
         from centers.search import index
         from roombook import images
         from roombook.backoffice import audit_log
-        from roombook.imports.sheet import register
+        from roombook.imports.resources import register
 
         index.connect_signals()
         register(CenterResource, RateResource, RoomResource, ServiceResource, ClosureResource)

@@ -13,7 +13,7 @@ class ReservationsConfig(AppConfig):
         from reservations import resources
         from reservations.models import Allowance, Partner, PromoCode
         from roombook.backoffice import audit_log
-        from roombook.imports.sheet import register
+        from roombook.imports.resources import register
 
         register(resources.PromoCodeResource, resources.AllowanceResource)
         post_migrate.connect(create_triggers, sender=self)

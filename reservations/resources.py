@@ -1,6 +1,8 @@
-"""What makes bookings cheaper, as tables to import and export."""
+"""Promo codes and allowances as tables to import and export."""
 
 import contextlib
+import csv
+import io
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
@@ -8,6 +10,7 @@ from typing import Any, ClassVar
 from django.core.exceptions import ValidationError
 from django.db.models import Sum
 from django.utils.functional import cached_property
+from import_export.fields import Field
 
 from accounts.models import User, canonicalize_email
 from accounts.resources import CenterScopedResource
@@ -16,29 +19,42 @@ from centers.resources.common import get_types_by_name
 from reservations.models import Allowance, AllowanceEntry, PromoCode
 from reservations.models.codes import normalize_code
 from roombook.backoffice import audit_log
+from roombook.backoffice.spreadsheets import normalize_cell
 from roombook.ids import is_id
-from roombook.imports import cells
-from roombook.imports.batches import iterate_rows_where
-from roombook.imports.cells import CellWidget, ChoiceWidget, Column
-from roombook.imports.checking import REQUIRED_MESSAGE
-from roombook.imports.plan import Checked
-from roombook.imports.sheet import Cells
+from roombook.imports.checking import REQUIRED_MESSAGE, Cells, iterate_rows_where
+from roombook.imports.results import ImportRowResult
+from roombook.imports.widgets import DateWidget, TextWidget
 
-Bound = frozenset[int]
+IdSet = frozenset[int]
 
 
-class CenterIdsWidget(CellWidget):
-    """The ids of the centers that a row is bound to; empty: to none, so it is good for all."""
+def join_list(texts: Iterable[str]) -> str:
+    """Several texts in one cell, separated by semicolons; `split_list` is the inverse."""
+    line = io.StringIO()
+    csv.writer(line, delimiter=";", lineterminator="").writerow(texts)
+    return line.getvalue() if '"' in line.getvalue() else line.getvalue().replace(";", "; ")
 
-    how = "ids of centers, semicolons between them; empty: every center"
 
+def split_list(cell: str) -> list[str]:
+    try:
+        lines = csv.reader(io.StringIO(cell), delimiter=";", skipinitialspace=True, strict=True)
+        parts = [part.strip() for line in lines for part in line]
+    except csv.Error as error:
+        raise ValueError("Separate them by semicolons.") from error
+    return [part for part in parts if part]
+
+
+class CenterIdsWidget(TextWidget):
+    """The ids of the centers to which a row is restricted."""
+
+    help_text = "ids of centers, separated by semicolons; empty: every center"
     is_text = False
 
-    def clean(self, value: str, row: Any = None, *, sheet: Any = None, **kwargs: Any) -> Bound:
+    def clean(self, value: str, row: Any = None, *, resource: Any = None, **kwargs: Any) -> IdSet:
         found = set()
-        for text in cells.split_list(value):
-            if not is_id(text) or int(text) not in sheet.centers:
-                raise ValueError(f"There is no center {text[:20]}. Part ids by semicolons.")
+        for text in split_list(value):
+            if not is_id(text) or int(text) not in resource.center_ids:
+                raise ValueError(f"There is no center {text[:20]}. Separate ids by semicolons.")
             found.add(int(text))
         return frozenset(found)
 
@@ -46,105 +62,114 @@ class CenterIdsWidget(CellWidget):
         return "; ".join(str(pk) for pk in sorted(value or ()))
 
 
-class ResourceTypesWidget(CellWidget):
-    """The names of the types of rooms that a row is bound to; empty: it is good for all."""
+class ResourceTypesWidget(TextWidget):
+    """The names of the room types to which a row is restricted."""
 
-    how = "names of room types, semicolons between them; empty: every type"
+    help_text = "names of room types, separated by semicolons; empty: every type"
 
-    def clean(self, value: str, row: Any = None, *, sheet: Any = None, **kwargs: Any) -> Bound:
+    def clean(self, value: str, row: Any = None, *, resource: Any = None, **kwargs: Any) -> IdSet:
         found = set()
-        for name in cells.split_list(value):
-            if name.lower() not in sheet.types:
-                raise ValueError(f'There is no type of rooms "{name[:50]}".')
-            found.add(sheet.types[name.lower()].pk)
+        for name in split_list(value):
+            if name.lower() not in resource.types:
+                raise ValueError(f'There is no room type "{name[:50]}".')
+            found.add(resource.types[name.lower()].pk)
         return frozenset(found)
 
-    def render(self, value: Any, obj: Any = None, *, sheet: Any = None, **kwargs: Any) -> str:
-        names = (sheet.type_names[pk] for pk in value or ())
-        return cells.join_list(sorted(cells.normalize_cell(name) for name in names))
+    def render(self, value: Any, obj: Any = None, *, resource: Any = None, **kwargs: Any) -> str:
+        names = (resource.type_names[pk] for pk in value or ())
+        return join_list(sorted(normalize_cell(name) for name in names))
 
 
-class AccountWidget(CellWidget):
+class AccountWidget(TextWidget):
     """An account by its e-mail address."""
 
-    how = "an account's e-mail address"
+    help_text = "an account's e-mail address"
 
-    def clean(self, value: str, row: Any = None, *, sheet: Any = None, **kwargs: Any) -> Any:
-        return sheet.account_of(value) if value else None
+    def clean(self, value: str, row: Any = None, *, resource: Any = None, **kwargs: Any) -> Any:
+        return resource.find_account(value) if value else None
 
     def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
         return "" if value is None else str(value.email)
 
 
+class AllowanceKindWidget(TextWidget):
+    """The kind of an allowance."""
+
+    help_text = " or ".join(Allowance.Kind.values)
+
+    def clean(self, value: str, row: Any = None, **kwargs: Any) -> str:
+        if value.lower() not in Allowance.Kind.values:
+            raise ValueError(f"Write one of: {', '.join(Allowance.Kind.values)}.")
+        return value.lower()
+
+
 class RestrictedBenefitResource(CenterScopedResource):
-    """Rows that may be bound to some centers and types of rooms."""
+    """Rows that may be restricted to some centers and types of rooms."""
 
     center_path = None
-    extras: ClassVar[tuple[str, ...]] = ("bound_centers", "bound_types")
-    # Extra -> the model's own name of it, and the column of its table.
-    BOUND: ClassVar = {
-        "bound_centers": ("centers", "center_id"),
-        "bound_types": ("room_types", "resourcetype_id"),
+    extra_attributes: ClassVar[tuple[str, ...]] = ("restricted_center_ids", "restricted_type_ids")
+    # Extra attribute -> the model's relation, and the column of its table.
+    RELATIONS: ClassVar = {
+        "restricted_center_ids": ("centers", "center_id"),
+        "restricted_type_ids": ("room_types", "resourcetype_id"),
     }
 
-    center_ids = Column("bound_centers", CenterIdsWidget())
-    room_types = Column("bound_types", ResourceTypesWidget())
+    center_ids = Field("restricted_center_ids", widget=CenterIdsWidget())
+    room_types = Field("restricted_type_ids", widget=ResourceTypesWidget())
 
     @cached_property
     def type_names(self) -> dict[int, str]:
         return dict(ResourceType.objects.values_list("pk", "name"))
 
-    def look_up(self, rows: Sequence[Cells], stored: Iterable[Any]) -> None:
+    def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
         self.types = get_types_by_name(is_service=False)
         ids: set[int] = set()
         for row in rows:
-            # What is wrong is told when the row's turn comes.
+            # The error is reported when the row is checked.
             with contextlib.suppress(ValueError):
-                ids |= {
-                    int(text) for text in cells.split_list(row.get("center_ids", "")) if is_id(text)
-                }
-        self.centers = set(
-            iterate_rows_where(Center.objects.values_list("pk", flat=True), "pk", ids)
-        )
+                ids |= {int(text) for text in split_list(row.get("center_ids", "")) if is_id(text)}
+        centers = Center.objects.values_list("pk", flat=True)
+        self.center_ids = set(iterate_rows_where(centers, "pk", ids))
 
-    def attach(self, instances: Sequence[Any]) -> None:
-        for extra, (name, column) in self.BOUND.items():
-            bound: dict[int, set[int]] = defaultdict(set)
-            through, mine = self._through(name)
-            rows = through.filter(**{f"{mine}__in": [each.pk for each in instances]})
-            for pk, other in rows.values_list(mine, column):
-                bound[pk].add(other)
+    def load_extra_attributes(self, instances: Sequence[Any]) -> None:
+        for attribute, (relation, column) in self.RELATIONS.items():
+            ids: dict[int, set[int]] = defaultdict(set)
+            through, own_column = self._get_through(relation)
+            rows = through.filter(**{f"{own_column}__in": [each.pk for each in instances]})
+            for pk, other in rows.values_list(own_column, column):
+                ids[pk].add(other)
             for each in instances:
-                setattr(each, extra, frozenset(bound[each.pk]))
+                setattr(each, attribute, frozenset(ids[each.pk]))
 
-    def _through(self, name: str) -> tuple[Any, str]:
+    def _get_through(self, relation: str) -> tuple[Any, str]:
         model = self._meta.model
-        return getattr(model, name).through._base_manager, f"{model._meta.model_name}_id"
+        return getattr(model, relation).through._base_manager, f"{model._meta.model_name}_id"
 
-    def write_extras(self, rows: Sequence[Checked]) -> None:
-        for extra, (name, column) in self.BOUND.items():
-            through, mine = self._through(name)
-            gone, come = [], []
+    def save_extra_attributes(self, rows: Sequence[ImportRowResult]) -> None:
+        for attribute, (relation, column) in self.RELATIONS.items():
+            through, own_column = self._get_through(relation)
+            changed, created = [], []
             for row in rows:
-                now = getattr(row.instance, extra) or frozenset()
-                before = row.before.get(extra) or frozenset()
-                if now != before:
-                    gone.append(row.instance.pk)
-                    come += [
-                        through.model(**{mine: row.instance.pk, column: pk}) for pk in sorted(now)
+                after = getattr(row.instance, attribute) or frozenset()
+                before = row.before.get(attribute) or frozenset()
+                if after != before:
+                    changed.append(row.instance.pk)
+                    created += [
+                        through.model(**{own_column: row.instance.pk, column: pk})
+                        for pk in sorted(after)
                     ]
-            through.filter(**{f"{mine}__in": gone}).delete()
-            through.bulk_create(come)
+            through.filter(**{f"{own_column}__in": changed}).delete()
+            through.bulk_create(created)
 
 
 class PromoCodeResource(RestrictedBenefitResource):
-    """Promo codes, known by their code."""
+    """Promo codes, found by their code."""
 
     name: ClassVar = "promo-codes"
-    one: ClassVar = "promo code"
+    singular: ClassVar = "promo code"
     key: ClassVar = ("code",)
-    needed: ClassVar = (("code",),)
-    moving: ClassVar = ("uses", "spent")
+    required_columns: ClassVar = (("code",),)
+    volatile_fields: ClassVar = ("uses", "spent")
 
     class Meta:
         model = PromoCode
@@ -154,16 +179,16 @@ class PromoCodeResource(RestrictedBenefitResource):
             *("minimum_spend", "center_ids", "room_types"),
         )
 
-    def key_of_row(self, row: Cells) -> Any:
+    def get_row_key(self, row: Cells) -> Any:
         return normalize_code(row.get("code", ""))
 
-    def key_of(self, instance: Any) -> Any:
+    def get_instance_key(self, instance: Any) -> Any:
         return instance.code
 
-    def keys_stored(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
+    def iterate_stored_keys(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
         yield from iterate_rows_where(PromoCode.objects.values_list("code", "pk"), "code", keys)
 
-    def settle(self, instance: Any) -> None:
+    def normalize_instance(self, instance: Any) -> None:
         instance.code = normalize_code(instance.code)
 
 
@@ -171,16 +196,16 @@ class AllowanceResource(RestrictedBenefitResource):
     """Included hours of accounts."""
 
     name: ClassVar = "allowances"
-    one: ClassVar = "allowance"
+    singular: ClassVar = "allowance"
     related: ClassVar = ("user",)
     key: ClassVar = ("account", "description", "kind", "valid_from")
-    key_is_unique: ClassVar = False
-    # Hours that are booked while a file is checked count.
-    extras: ClassVar = (*RestrictedBenefitResource.extras, "peak_usage_from_query")
-    needed: ClassVar = (("account",), ("description",))
+    has_unique_key: ClassVar = False
+    # An import is refused if hours were booked since the check.
+    extra_attributes: ClassVar = (*RestrictedBenefitResource.extra_attributes, "used_most")
+    required_columns: ClassVar = (("account",), ("description",))
 
-    account = Column("user", AccountWidget())
-    kind = Column("kind", ChoiceWidget(Allowance.Kind.values))
+    account = Field("user", widget=AccountWidget())
+    kind = Field("kind", widget=AllowanceKindWidget())
 
     class Meta:
         model = Allowance
@@ -189,62 +214,61 @@ class AllowanceResource(RestrictedBenefitResource):
             *("center_ids", "room_types", "is_automatic", "is_active"),
         )
 
-    def look_up(self, rows: Sequence[Cells], stored: Iterable[Any]) -> None:
-        super().look_up(rows, stored)
+    def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
+        super().load_references(rows, instances)
         addresses = {canonicalize_email(row.get("account", "")) for row in rows} - {""}
         found = iterate_rows_where(User.objects.all(), "email", addresses)
         self.accounts: dict[str, User] = {user.email: user for user in found}
 
-    def account_of(self, address: str) -> User:
+    def find_account(self, address: str) -> User:
         found = self.accounts.get(canonicalize_email(address))
         if found is None:
             raise ValueError("There is no account with this e-mail address.")
         return found
 
-    def attach(self, instances: Sequence[Any]) -> None:
-        super().attach(instances)
+    def load_extra_attributes(self, instances: Sequence[Any]) -> None:
+        super().load_extra_attributes(instances)
         entries = AllowanceEntry.objects.filter(allowance__in=[each.pk for each in instances])
         sums = entries.values("allowance", "period").annotate(entered=Sum("hours")).order_by()
-        most: dict[int, int] = {}
+        used_most: dict[int, int] = {}
         for allowance, entered in sums.values_list("allowance", "entered"):
-            most[allowance] = max(most.get(allowance, 0), -entered)
+            used_most[allowance] = max(used_most.get(allowance, 0), -entered)
         for each in instances:
-            each.peak_usage_from_query = most.get(each.pk, 0)
+            each.used_most = used_most.get(each.pk, 0)
 
-    def looked_at(self, rows: Sequence[Any], by: Any) -> None:
+    def log_export(self, instances: Sequence[Any]) -> None:
         audit_log.record_views(
-            {each.user_id: each.user for each in rows}.values(),
-            by=by,
+            {each.user_id: each.user for each in instances}.values(),
+            by=self.user,
             note="Exported with their allowances.",
         )
 
-    def key_of_row(self, row: Cells) -> Any:
+    def get_row_key(self, row: Cells) -> Any:
         if not row.get("account"):
             raise ValidationError({"user": REQUIRED_MESSAGE})
         try:
-            account = self.account_of(row["account"])
+            account = self.find_account(row["account"])
         except ValueError as error:
             raise ValidationError({"user": str(error)}) from error
         try:
-            begins = cells.DateWidget().clean(row.get("valid_from", ""))
+            valid_from = DateWidget().clean(row.get("valid_from", ""))
         except ValueError as error:
             raise ValidationError({"valid_from": str(error)}) from error
         kind = row.get("kind", "").lower() or Allowance.Kind.ONE_OFF.value
-        return account.pk, row.get("description", "").lower(), kind, begins
+        return account.pk, row.get("description", "").lower(), kind, valid_from
 
-    def key_of(self, instance: Any) -> Any:
-        description = cells.normalize_cell(instance.description).lower()
+    def get_instance_key(self, instance: Any) -> Any:
+        description = normalize_cell(instance.description).lower()
         return instance.user_id, description, str(instance.kind), instance.valid_from
 
-    def keys_stored(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
-        shown = ("pk", "user_id", "description", "kind", "valid_from")
-        rows = Allowance.objects.values_list(*shown)
+    def iterate_stored_keys(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
+        columns = ("pk", "user_id", "description", "kind", "valid_from")
+        rows = Allowance.objects.values_list(*columns)
         accounts = {account for account, *_ in keys}
-        for pk, user, description, kind, begins in iterate_rows_where(rows, "user", accounts):
-            yield (user, cells.normalize_cell(description).lower(), kind, begins), pk
+        for pk, user, description, kind, valid_from in iterate_rows_where(rows, "user", accounts):
+            yield (user, normalize_cell(description).lower(), kind, valid_from), pk
 
-    def judge(self, row: Checked) -> dict[str, str]:
-        account = row.before.get("user_id")
-        if row.kind == Checked.CHANGED and account != row.instance.user_id:
-            return {"user": "Hours stay with their account: switch these off and add others."}
+    def get_errors(self, instance: Any) -> dict[str, str]:
+        if self.before and self.before["user_id"] != instance.user_id:
+            return {"user": "Hours stay with their account: deactivate these and add others."}
         return {}

@@ -52,6 +52,8 @@ INSTALLED_APPS = [
     # The theme comes before the apps whose templates it replaces.
     "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
+    "unfold.contrib.import_export",
+    "import_export",
     "roombook.backoffice.site.BackofficeAdminConfig",
     "auditlog",
     "django.contrib.auth",

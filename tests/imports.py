@@ -3,16 +3,14 @@
 import csv
 import datetime as dt
 import io
-import json
+import re
 
 import openpyxl
+from django.core.exceptions import NON_FIELD_ERRORS
 from django.core.files.uploadedfile import SimpleUploadedFile
 
 from centers.models import ResourceType
-from roombook.imports.checking import Check
-from roombook.imports.plan import Origin
-from roombook.imports.sheet import EVERYWHERE, RESOURCES
-from roombook.imports.writing import write
+from roombook.imports.resources import RESOURCES
 from tests.factories_centers import ResourceTypeFactory
 
 NOON = dt.datetime(2026, 11, 2, 12, tzinfo=dt.UTC)
@@ -63,30 +61,41 @@ def xlsx_of(*rows, sheet="Sheet1", more=()):
     return out.getvalue()
 
 
-def check(name, content, allowed=EVERYWHERE):
-    found = Check(RESOURCES[name](allowed), content)
-    for _ in found.steps():
-        pass
-    return found.sheet, found.plan
+def check(name, content, user=None):
+    """The resource, and what the file would do."""
+    resource = RESOURCES[name](user)
+    return resource, resource.check(resource.read_file(content))
 
 
-def errors_of(name, content, allowed=EVERYWHERE):
-    """(row, column, words) of everything that is wrong."""
-    _, plan = check(name, content, allowed)
-    return [(row.number, column, text) for row in plan.rows for column, text in row.errors]
+def errors_of(name, content, user=None):
+    """(row, column, message) of everything that is wrong."""
+    _, result = check(name, content, user)
+    return [
+        (row.number, "" if column == NON_FIELD_ERRORS else column, message)
+        for row in result.invalid_rows
+        for column, messages in row.error_dict.items()
+        for message in messages
+    ]
 
 
-def load(name, content, actor=None, allowed=EVERYWHERE):
+def save(resource, result):
+    resource.save(result, file_name="rows.csv", now=NOON)
+
+
+def load(name, content, user=None):
     """Check and write; the counts."""
-    sheet, plan = check(name, content, allowed)
-    assert not plan.has_errors, [row.errors for row in plan.rows if row.errors]
-    write(sheet, plan, Origin(file="rows.csv", at=NOON, actor=actor))
-    return {kind: count for kind, count in plan.counts.items() if count}
+    resource, result = check(name, content, user)
+    save(resource, result)
+    return counts_of(result)
 
 
 def counts(name, content):
-    _, plan = check(name, content)
-    return {kind: count for kind, count in plan.counts.items() if count}
+    return counts_of(check(name, content)[1])
+
+
+def counts_of(result):
+    names = {"new": "new", "update": "changed", "skip": "unchanged", "invalid": "errors"}
+    return {names[kind]: count for kind, count in result.totals.items() if count}
 
 
 def a_closure(center, **fields):
@@ -111,32 +120,39 @@ def a_room(center, **fields):
     }
 
 
-def told(problems):
-    """Errors without their words."""
-    return [(row, column) for row, column, _ in problems]
+def cells_of(errors):
+    """Errors without their messages."""
+    return [(row, column) for row, column, _ in errors]
 
 
 class Browser:
-    """What the script of the page does."""
+    """The pages of an import."""
 
-    def __init__(self, client, list_address):
-        self.client, self.list_address = client, list_address
+    def __init__(self, client, list_url):
+        self.client, self.list_url = client, list_url
 
-    def send(self, content, name="rows.csv"):
-        """Send a file; its page, or the answer that refused it."""
-        file = SimpleUploadedFile(name, content)
-        answer = self.client.post(f"{self.list_address}import/", {"file": file})
-        self.page = answer["Location"] if answer.status_code == 302 else ""
-        return answer
+    def upload(self, content, name="rows.csv"):
+        """Upload a file; the page with its preview or errors."""
+        data = {"import_file": SimpleUploadedFile(name, content), "format": "0", "resource": ""}
+        return self._follow(self.client.post(f"{self.list_url}import/", data))
 
-    def told(self, answer):
-        lines = [json.loads(line) for line in b"".join(answer.streaming_content).splitlines()]
-        self.news = lines[:-1]
-        return lines[-1]["html"]
+    def confirm(self, page=None, **changes):
+        """Confirm a preview; the list with its messages, or another preview."""
+        fields = hidden_fields(page or self.page) | changes
+        return self._follow(
+            self.client.post(f"{self.list_url}process_import/", fields, follow=True)
+        )
 
-    def preview(self):
-        return self.told(self.client.get(f"{self.page}check/"))
+    def _follow(self, response):
+        self.response, self.page = response, response.content.decode()
+        return self.page
 
-    def confirm(self, preview):
-        digest = preview.split('name="digest" value="')[1].split('"')[0]
-        return self.told(self.client.post(f"{self.page}write/", {"digest": digest}))
+
+def hidden_fields(page):
+    """The fields of the form that confirms a preview."""
+    form = page.split("process_import/")[1].split("</form>")[0]
+    inputs = re.findall(r"<input[^>]*>", form)
+    found = (
+        (re.search(r'name="([^"]*)"', each), re.search(r'value="([^"]*)"', each)) for each in inputs
+    )
+    return {name[1]: value[1] if value else "" for name, value in found if name}

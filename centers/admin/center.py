@@ -47,7 +47,7 @@ class CenterAdmin(
 ):
     """A center with all that belongs to it; rooms, services, closures come after its first save."""
 
-    sheet = CenterResource
+    resource_class = CenterResource
     form = forms.CenterForm
     center_path = ""
     timeline_label = "Timeline"

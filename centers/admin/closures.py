@@ -52,7 +52,7 @@ class ClosureAdmin(
 ):
     """Closures, on the clock of their center."""
 
-    sheet = ClosureResource
+    resource_class = ClosureResource
     form = ChangedFieldsForm
     fields = ("center", "room", "starts_at", "ends_at", "reason")
     list_display = ("reason_display", "center", "room", "starts", "ends")

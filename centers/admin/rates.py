@@ -15,7 +15,7 @@ from centers import models
 from centers.admin import forms
 from centers.admin.common import CENTER_ORDERING, search_rows_and_centers
 from centers.admin.rate_examples import calculate_examples
-from centers.resources.rates import RateResource
+from centers.resources.inventory import RateResource
 from roombook.backoffice.model_admin import ModelAdmin, SaveChangedFieldsMixin
 from roombook.imports.admin import ImportExportAdminMixin
 
@@ -24,7 +24,7 @@ from roombook.imports.admin import ImportExportAdminMixin
 class RateAdmin(ImportExportAdminMixin, CenterScopedMixin, SaveChangedFieldsMixin, ModelAdmin):
     """Rates. Prices are typed into the list, too; each writes only what was typed."""
 
-    sheet = RateResource
+    resource_class = RateResource
     form = forms.RateForm
     fields = (
         *("center", "name", ("is_flat_rate", "flat_rate"), ("hourly", "half_day", "full_day")),

@@ -16,8 +16,7 @@ from centers.admin.common import (
     render_thumbnail,
     search_rows_and_centers,
 )
-from centers.resources.rooms import RoomResource
-from centers.resources.services import ServiceResource
+from centers.resources.inventory import RoomResource, ServiceResource
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import ModelAdmin, SaveChangedFieldsMixin
 from roombook.imports.admin import ImportExportAdminMixin
@@ -34,7 +33,7 @@ class MeetingRoomAdmin(
 ):
     """Rooms, also edited in their list."""
 
-    sheet = RoomResource
+    resource_class = RoomResource
     form = ChangedFieldsForm
     rate_relation = "rooms"
     timeline_label = "Week"
@@ -128,7 +127,7 @@ class MeetingRoomAdmin(
 class ServiceAdmin(
     ImportExportAdminMixin, CenterScopedMixin, SaveChangedFieldsMixin, CenterRatesMixin, ModelAdmin
 ):
-    sheet = ServiceResource
+    resource_class = ServiceResource
     form = ChangedFieldsForm
     rate_relation = "services"
     list_display = ("name", "center", "resource_type", "price", "bill_at_center", "is_active")

@@ -1,100 +1,100 @@
-"""Closures as a table, on the clock of their center."""
+"""Closures as a table, in the local time of their center."""
 
 import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+from import_export.fields import Field
 
 from centers.hours import localize
 from centers.models import Center, Closure, MeetingRoom
 from centers.resources.common import CenterChildResource, NameAtCenterWidget
 from centers.signals import closure_saved
-from roombook.imports import cells
-from roombook.imports.batches import batches
-from roombook.imports.cells import Column, ValueWidget
-from roombook.imports.files import Cell
-from roombook.imports.plan import Checked, Origin
-from roombook.imports.sheet import Cells
+from roombook.backoffice.spreadsheets import CellValue
+from roombook.imports.checking import Cells, batches
+from roombook.imports.results import ImportRowResult
+from roombook.imports.widgets import ValueWidget, format_datetime, parse_datetime
+
+# For so many closures staff are told which bookings overlap.
+MAX_CLOSURES_WITH_WARNINGS = 50
 
 
 class LocalDateTimeWidget(ValueWidget):
-    """A moment on the clock of the row's center; with its offset where the clock shows it twice."""
+    """A time in the time zone of the row's center; with its offset if it is ambiguous."""
 
-    how = "a time on the center's clock: 2027-03-01T09:00"
+    help_text = "a local time of the center: 2027-03-01T09:00"
 
-    def clean(self, value: str, row: Any = None, *, of: Any = None, **kwargs: Any) -> Any:
-        return parse_local_datetime(of.center, value) if value else None
+    def clean(self, value: str, row: Any = None, *, record: Any = None, **kwargs: Any) -> Any:
+        return parse_local_datetime(record.center, value) if value else None
 
-    def render(self, value: Any, obj: Any = None, *, of: Any = None, **kwargs: Any) -> str:
+    def render(self, value: Any, obj: Any = None, *, record: Any = None, **kwargs: Any) -> str:
         if value is None:
             return ""
-        local = value.astimezone(of.center.zone)
-        return cells.format_datetime(local if local.fold else local.replace(tzinfo=None))
+        local = value.astimezone(record.center.zone)
+        return format_datetime(local if local.fold else local.replace(tzinfo=None))
 
-    def cell(self, value: Any, text: str) -> Cell:
+    def get_native_value(self, value: Any, text: str) -> CellValue:
         return text
 
 
 def parse_local_datetime(center: Center, text: str) -> dt.datetime:
-    return localize(cells.parse_datetime(text), center.zone).astimezone(dt.UTC)
+    return localize(parse_datetime(text), center.zone).astimezone(dt.UTC)
 
 
 class ClosureResource(CenterChildResource):
     """Closures."""
 
     name: ClassVar = "closures"
-    one: ClassVar = "closure"
+    singular: ClassVar = "closure"
     key: ClassVar = ("center", "room", "starts_at")
-    key_is_unique: ClassVar = False
-    needed: ClassVar = (("center_id", "center"), ("starts_at",))
+    has_unique_key: ClassVar = False
+    required_columns: ClassVar = (("center_id", "center"), ("starts_at",))
     related: ClassVar = ("center", "room")
-    # So many closures are looked at for bookings that they touch.
-    MOST_TOLD: ClassVar = 50
 
-    room = Column("room", NameAtCenterWidget("room", "; empty: the whole center"))
-    starts_at = Column("starts_at", LocalDateTimeWidget())
-    ends_at = Column("ends_at", LocalDateTimeWidget())
+    room = Field("room", widget=NameAtCenterWidget("room", "; empty: the whole center"))
+    starts_at = Field("starts_at", widget=LocalDateTimeWidget())
+    ends_at = Field("ends_at", widget=LocalDateTimeWidget())
 
     class Meta:
         model = Closure
         fields = ("id", "center_id", "center", "room", "starts_at", "ends_at", "reason")
 
-    def look_up(self, rows: Sequence[Cells], stored: Iterable[Any]) -> None:
-        super().look_up(rows, stored)
-        self.at_center = self.by_name(MeetingRoom.objects.only("name", "center"))
+    def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
+        super().load_references(rows, instances)
+        self.rows_at_center = self.get_rows_by_name(MeetingRoom.objects.only("name", "center"))
 
-    def key_of_row(self, row: Cells) -> Any:
-        center = self.center_needed(row)
+    def get_row_key(self, row: Cells) -> Any:
+        center = self.get_center(row)
         try:
-            starts = parse_local_datetime(center, row.get("starts_at", ""))
+            starts_at = parse_local_datetime(center, row.get("starts_at", ""))
         except ValueError as error:
             raise ValidationError({"starts_at": str(error)}) from error
-        room = self.fields["room"].widget
+        widget = self.fields["room"].widget
         try:
-            found = room.clean(row.get("room", ""), of=Closure(center=center), sheet=self)
+            room = widget.clean(row.get("room", ""), record=Closure(center=center), resource=self)
         except ValueError as error:
             raise ValidationError({"room": str(error)}) from error
-        return center.pk, found.pk if found else None, starts
+        return center.pk, room.pk if room else None, starts_at
 
-    def key_of(self, instance: Any) -> Any:
+    def get_instance_key(self, instance: Any) -> Any:
         return instance.center_id, instance.room_id, instance.starts_at
 
-    def keys_stored(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
+    def iterate_stored_keys(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
         for batch in batches(keys):
             rows = Closure.objects.filter(
-                center__in={center for center, *_ in batch},
-                starts_at__in={starts for *_, starts in batch},
+                center__in={center_id for center_id, *_ in batch},
+                starts_at__in={starts_at for *_, starts_at in batch},
             )
             for pk, *key in rows.values_list("pk", "center_id", "room_id", "starts_at"):
                 yield tuple(key), pk
 
-    def title(self, instance: Any) -> str:
-        starts = self.told("starts_at", instance)
-        return f"{instance.reason or 'Closure'}, {starts}, {instance.center.name}"
+    def get_title(self, instance: Any) -> str:
+        starts_at = self.render("starts_at", instance)
+        return f"{instance.reason or 'Closure'}, {starts_at}, {instance.center.name}"
 
-    def written(self, rows: Sequence[Checked], origin: Origin) -> None:
-        """Tell which bookings a closure touches, as saving one by hand does."""
-        if origin.request is not None:
-            for row in rows[: self.MOST_TOLD]:
-                closure_saved.send(Closure, closure=row.instance, request=origin.request)
+    def after_save(self, rows: Sequence[ImportRowResult], request: HttpRequest) -> None:
+        """Warn about bookings during a closure, as saving one in the back office does."""
+        for row in rows[:MAX_CLOSURES_WITH_WARNINGS]:
+            closure_saved.send(Closure, closure=row.instance, request=request)

@@ -71,7 +71,7 @@ class AllowanceEntryInline(ReadOnlyInline):
 class AllowanceAdmin(ImportExportAdminMixin, DiscountAdmin):
     """Included hours of an account, with what was used month by month, and their ledger."""
 
-    sheet = resources.AllowanceResource
+    resource_class = resources.AllowanceResource
     list_display = (
         *("description", "user", "kind", "hours", "left", "valid_from", "valid_until"),
         *("is_automatic", "is_active"),
@@ -189,7 +189,7 @@ class AttributedRevenueMixin(DiscountAdmin):
 class PromoCodeAdmin(ImportExportAdminMixin, AttributedRevenueMixin):
     """Promo codes with what was used of them, what they brought, and what is left."""
 
-    sheet = resources.PromoCodeResource
+    resource_class = resources.PromoCodeResource
     column = "promo_code"
     list_display = (
         *("code", "description", "discount", "valid_until", "uses_told", "spent_told"),

@@ -1,388 +1,253 @@
-"""The pages on which staff import and export the rows of a list.
+"""The pages on which staff import and export the rows of a list: the library's, made safe."""
 
-A file is kept when it is sent; its page asks for the check, which tells how far it is while it
-works, and shows what would change. Confirming checks the very same file again: where that comes
-out otherwise than the preview did, nothing is written and the new preview is shown.
-"""
-
-import copy
-import itertools
-import json
 import logging
-from collections.abc import Iterator
+from copy import copy
+from functools import partial
+from itertools import chain
 from typing import Any
 
 from django import forms
+from django.contrib import messages
 from django.contrib.admin.options import IncorrectLookupParameters
-from django.contrib.messages import get_messages
-from django.core.exceptions import PermissionDenied
 from django.http import (
     FileResponse,
-    Http404,
     HttpRequest,
-    HttpResponse,
     HttpResponseBase,
-    HttpResponseNotAllowed,
     HttpResponseRedirect,
     QueryDict,
     StreamingHttpResponse,
 )
-from django.template.loader import render_to_string
 from django.template.response import TemplateResponse
-from django.urls import path, reverse
 from django.utils import timezone
-from unfold.widgets import UnfoldAdminFileFieldWidget
+from import_export.admin import ImportExportMixin
+from import_export.formats.base_formats import CSV, XLSX, Format
+from import_export.forms import ConfirmImportForm
+from unfold.contrib.import_export.forms import ExportForm, ImportForm
 
+from roombook.backoffice import spreadsheets
+from roombook.backoffice.spreadsheets import ImportTable, InvalidFile
 from roombook.backoffice.typing_bases import ModelAdminBase
-from roombook.imports import files
-from roombook.imports.checking import Check
-from roombook.imports.exporting import Export
-from roombook.imports.files import InvalidFile
-from roombook.imports.models import Upload
-from roombook.imports.plan import Checked, Origin, Plan
-from roombook.imports.sheet import ImportRights, SpreadsheetResource
-from roombook.imports.writing import ImportRefused, write
-from roombook.middleware import get_client_address
+from roombook.ids import is_id
+from roombook.imports.models import Upload, UploadStorage
+from roombook.imports.resources import SpreadsheetResource
+from roombook.imports.results import ImportRefused, ImportResult
 
 logger = logging.getLogger(__name__)
 
-# So many rows of each kind are shown; all are counted.
-SHOWN = 300
-FORMATS = {"csv": "text/csv; charset=utf-8", "xlsx": files.XLSX}
-EXPORT = "_export"
 
-News = Iterator[dict[str, Any]]
+class SpreadsheetFormat(Format):
+    """CSV or XLSX, told apart by the content of a file."""
+
+    def __init__(self, resource_class: type[SpreadsheetResource], encoding: Any = None) -> None:
+        self.resource_class = resource_class
+
+    def get_title(self) -> str:
+        return "CSV (UTF-8) or .xlsx"
+
+    def create_dataset(self, in_stream: bytes) -> ImportTable:
+        return self.resource_class.read_file(in_stream)
+
+    def can_import(self) -> bool:
+        return True
 
 
-class FileForm(forms.Form):
+class UploadForm(ImportForm):
     """A file to import."""
 
-    file = forms.FileField(
-        label="File",
-        help_text=f"CSV (UTF-8) or .xlsx, at most {files.MAX_ROWS:,} rows"
-        f" and {files.MAX_BYTES // 2**20} MB.",
-        widget=UnfoldAdminFileFieldWidget(attrs={"accept": ".csv,.xlsx,text/csv," + files.XLSX}),
-        error_messages={"required": "Choose a file.", "empty": "The file is empty."},
-    )
+    def __init__(self, *args: Any, user: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.user = user
+        field = self.fields["import_file"]
+        field.label = "File"
+        field.help_text = (
+            f"At most {spreadsheets.MAX_ROWS:,} rows and {spreadsheets.MAX_BYTES // 2**20} MB."
+            " Nothing is written before you have seen what would change."
+        )
+        field.error_messages |= {"required": "Choose a file.", "empty": "The file is empty."}
+        field.widget.attrs["accept"] = f".csv,.xlsx,text/csv,{spreadsheets.XLSX_CONTENT_TYPE}"
 
-    def clean_file(self) -> Any:
-        file = self.cleaned_data["file"]
-        if file.size > files.MAX_BYTES:
+    def clean_import_file(self) -> Any:
+        file = self.cleaned_data["import_file"]
+        if file.size > spreadsheets.MAX_BYTES:
             raise forms.ValidationError(
-                f"The file is larger than {files.MAX_BYTES // 2**20} MB: split it."
+                f"The file is larger than {spreadsheets.MAX_BYTES // 2**20} MB: split it."
             )
+        # For `write_to_tmp_storage`, which does not get the request.
+        file.uploaded_by = self.user
         return file
 
 
-class ImportExportAdminMixin(ModelAdminBase):
-    """A ModelAdmin with pages to import and export; `sheet` says what. Stands before ModelAdmin."""
+class ConfirmForm(ConfirmImportForm):
+    """The confirmation of a preview: of one's own file, and of what was displayed."""
 
-    sheet: type[SpreadsheetResource]
-    change_list_template = "imports/change_list.html"
+    digest = forms.CharField(widget=forms.HiddenInput)
 
-    def get_urls(self) -> list[Any]:
-        return [*Pages(self).urls(), *super().get_urls()]
+    def __init__(self, *args: Any, user: Any, resource_name: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.uploads = Upload.objects.filter(user=user.pk, sheet=resource_name)
 
-    def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
-    ) -> HttpResponse:
-        links = Pages(self).links(request)
-        return super().changelist_view(request, {**(extra_context or {}), **links})
+    def clean(self) -> dict[str, Any]:
+        data: dict[str, Any] = super().clean() or self.cleaned_data
+        upload_id = data.get("import_file_name", "")
+        upload = self.uploads.filter(pk=upload_id).first() if is_id(upload_id) else None
+        if upload is None:
+            raise forms.ValidationError("This file is not here any more: upload it again.")
+        return data | {"original_file_name": upload.file_name}
 
 
-class Pages:
-    """The pages that import and export the rows of one list."""
+class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
+    """A ModelAdmin that imports and exports. Stands before ModelAdmin; set `resource_class`."""
 
-    def __init__(self, model_admin: Any) -> None:
-        self.model_admin = model_admin
-        self.sheet: type[SpreadsheetResource] = model_admin.sheet
-        self.site = model_admin.admin_site
+    resource_class: type[SpreadsheetResource]
+    export_formats = [CSV, XLSX]
+    import_form_class = UploadForm
+    confirm_form_class = ConfirmForm
+    export_form_class = ExportForm
+    tmp_storage_class = UploadStorage
+    import_template_name = "imports/import.html"
+    export_template_name = "imports/export.html"
+    import_export_change_list_template = "imports/change_list.html"
+    # Each row is in our own audit log.
+    skip_admin_log = True
 
-    def urls(self) -> list[Any]:
-        view = self.site.admin_view
-        return [
-            path("import/", view(self.import_view), name=self._name("import")),
-            path("import/<int:pk>/", view(self.upload_view), name=self._name("upload")),
-            path("import/<int:pk>/check/", view(self.check_view), name=self._name("check")),
-            path("import/<int:pk>/write/", view(self.write_view), name=self._name("write")),
-            path("export/", view(self.export_view), name=self._name("export")),
-        ]
+    # --- Who may do what ------------------------------------------------------------------------
 
-    def links(self, request: HttpRequest) -> dict[str, str]:
-        """Where this person gets from the list; to an export with its search and filters."""
-        allowed = self.sheet.allowed_for(request.user)
-        asked = f"?{request.GET.urlencode()}" if request.GET else ""
+    def get_resource_classes(self, request: HttpRequest) -> list[type[SpreadsheetResource]]:
+        return [self.resource_class]
+
+    def get_resource_kwargs(self, request: HttpRequest, **kwargs: Any) -> dict[str, Any]:
+        return {"user": request.user}
+
+    def has_import_permission(self, request: HttpRequest) -> bool:
+        return self.resource_class(request.user).can_import
+
+    def has_export_permission(self, request: HttpRequest) -> bool:
+        return self.resource_class(request.user).can_export
+
+    # --- Import ---------------------------------------------------------------------------------
+
+    def get_import_formats(self) -> list[Any]:
+        return [partial(SpreadsheetFormat, self.resource_class)]
+
+    def get_import_form_kwargs(self, request: HttpRequest) -> dict[str, Any]:
+        return super().get_import_form_kwargs(request) | {"user": request.user}
+
+    def get_confirm_form_kwargs(
+        self, request: HttpRequest, import_form: Any = None
+    ) -> dict[str, Any]:
+        return super().get_confirm_form_kwargs(request, import_form) | {
+            "user": request.user,
+            "resource_name": self.resource_class.name,
+        }
+
+    def write_to_tmp_storage(self, import_file: Any, input_format: Any) -> UploadStorage:
+        upload = Upload.replace(
+            now=timezone.now(),
+            user=import_file.uploaded_by,
+            sheet=self.resource_class.name,
+            file_name=import_file.name[-255:],
+            content=import_file.read(),
+        )
+        return UploadStorage(name=str(upload.pk))
+
+    def add_data_read_fail_error_to_form(self, form: Any, e: Exception) -> None:
+        if not isinstance(e, InvalidFile):
+            raise e
+        form.add_error("import_file", str(e))
+
+    def get_import_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        columns = self.resource_class.get_columns()
         return {
-            "import_link": self._link("import") if allowed.may_import else "",
-            "export_link": self._link("export") + asked if allowed.may_export else "",
-        }
-
-    # Import
-
-    def import_view(self, request: HttpRequest) -> HttpResponse:
-        """Take a file."""
-        allowed = self._may(request, "may_import")
-        is_sent = request.method == "POST"
-        form = FileForm(request.POST, request.FILES) if is_sent else FileForm()
-        if is_sent and form.is_valid():
-            file = form.cleaned_data["file"]
-            upload = Upload.keep(
-                now=timezone.now(),
-                user=request.user,
-                sheet=self.sheet.name,
-                file_name=file.name[-255:],
-                content=file.read(),
-            )
-            return HttpResponseRedirect(self._link("upload", upload.pk))
-        return self._page(
-            request,
-            "imports/import.html",
-            title=f"Import {self.sheet.plural()}",
-            form=form,
-            help=self._help(),
-            has_id="id" in self.sheet.columns(),
-            known_by=" and ".join(self.sheet.key),
-            export_link=self._link("export") if allowed.may_export else "",
-        )
-
-    def _help(self) -> list[dict[str, str]]:
-        return [{"name": column.column_name, "how": column.how} for column in self.sheet.in_order()]
-
-    def upload_view(self, request: HttpRequest, pk: int) -> HttpResponse:
-        """The page of a file: the check works on it, then its preview is here."""
-        self._may(request, "may_import")
-        upload = self._upload(request, pk)
-        return self._page(
-            request,
-            "imports/upload.html",
-            title=f"Import {self.sheet.plural()}",
-            upload=upload,
-            check=self._link("check", pk),
-        )
-
-    def check_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
-        allowed = self._may(request, "may_import")
-        upload = self._upload(request, pk)
-        return self._told(self._check(request, allowed, upload))
-
-    def _check(self, request: HttpRequest, allowed: ImportRights, upload: Upload) -> News:
-        check = Check(self.sheet(allowed), bytes(upload.content))
-        try:
-            yield from _progress(check)
-        except InvalidFile as error:
-            yield {"html": self._fragment(request, "bad_file", upload, why=str(error))}
-        else:
-            yield {"html": self._preview(request, upload, check.plan)}
-
-    def _preview(self, request: HttpRequest, upload: Upload, plan: Plan, *, why: str = "") -> str:
-        new = plan.of(Checked.NEW)[:SHOWN]
-        # Those in which one of these rows says something.
-        columns = [name for name in plan.columns if any(row.now(name) for row in new)]
-        return self._fragment(
-            request,
-            "preview",
-            upload,
-            why=why,
-            plan=plan,
-            counts=plan.counts,
-            told=told(plan.counts),
-            errors=plan.of(Checked.ERROR)[:SHOWN],
-            changed=plan.of(Checked.CHANGED)[:SHOWN],
-            new=[
-                {"number": row.number, "cells": [row.now(name) for name in columns]} for row in new
+            "resource": self.resource_class,
+            "columns": [
+                (name, self.resource_class.fields[name].widget.help_text) for name in columns
             ],
-            new_columns=columns,
-            noted=[row for row in plan.rows if row.notes][:SHOWN],
-            shown=SHOWN,
-            write=self._link("write", upload.pk),
-        )
-
-    def write_view(self, request: HttpRequest, pk: int) -> HttpResponseBase:
-        if request.method != "POST":
-            return HttpResponseNotAllowed(["POST"])
-        allowed = self._may(request, "may_import")
-        upload = self._upload(request, pk)
-        return self._told(self._write(request, allowed, upload, request.POST.get("digest", "")))
-
-    def _write(
-        self, request: HttpRequest, allowed: ImportRights, upload: Upload, digest: str
-    ) -> News:
-        check = Check(self.sheet(allowed), bytes(upload.content))
-        try:
-            yield from _progress(check)
-        except InvalidFile as error:
-            yield {"html": self._fragment(request, "bad_file", upload, why=str(error))}
-            return
-        sheet, plan = check.sheet, check.plan
-        if plan.digest != digest:
-            why = "Something changed since the preview: this is what the file would do now."
-            yield {"html": self._preview(request, upload, plan, why=why)}
-            return
-        yield {"done": len(plan.rows), "of": len(plan.rows), "what": "rows checked; writing"}
-        origin = Origin(
-            file=upload.file_name,
-            at=timezone.now(),
-            actor=request.user,
-            address=get_client_address(request) or None,
-            request=request,
-        )
-        try:
-            write(sheet, plan, origin)
-        except ImportRefused as refused:
-            yield {"html": self._fragment(request, "refused", upload, why=str(refused))}
-            return
-        upload.delete()
-        counts = plan.counts
-        logger.info("%s imported %s: %s", request.user.pk, sheet.name, counts)
-        # Too late for the messages of the next page: this answer has begun.
-        notes = [each.message for each in get_messages(request)]
-        yield {"html": self._fragment(request, "done", upload, told=told(counts), notes=notes)}
-
-    def _told(self, news: News) -> StreamingHttpResponse:
-        """How far the work is, line by line; the last line has the page's new content."""
-
-        def lines() -> Iterator[bytes]:
-            try:
-                for each in news:
-                    yield json.dumps(each).encode() + b"\n"
-            except Exception:
-                # The status is sent already.
-                logger.exception("An import failed")
-                text = "Something went wrong, and nothing was written. The log tells more."
-                yield json.dumps({"html": f'<p class="imports-why">{text}</p>'}).encode() + b"\n"
-
-        response = StreamingHttpResponse(lines(), content_type="application/x-ndjson")
-        # A proxy passes each line on when it comes.
-        response["X-Accel-Buffering"] = "no"
-        response["Cache-Control"] = "no-store"
-        return response
-
-    # Export
-
-    def export_view(self, request: HttpRequest) -> HttpResponseBase:
-        """Offer what the list shows, by its search and filters, and send it."""
-        allowed = self._may(request, "may_export")
-        params = request.GET.copy()
-        wanted = params.pop(EXPORT, [""])[-1]
-        if wanted not in FORMATS:
-            return self._page(
-                request,
-                "imports/export.html",
-                title=f"Export {self.sheet.plural()}",
-                is_filtered=bool(self._filters(params)),
-                all_link=self._link("export"),
-                links=[
-                    (name, f"{self._link('export')}?{_with(self._filters(params), name)}")
-                    for name in FORMATS
-                ],
-                most=f"{files.MAX_ROWS:,}",
-                import_link=self._link("import") if allowed.may_import else "",
-                known_by="id" if "id" in self.sheet.columns() else self.sheet.key[0],
-            )
-        sheet = self.sheet(allowed)
-        try:
-            export = Export(sheet, self._listed(request, sheet, params), by=request.user)
-        except IncorrectLookupParameters:
-            return HttpResponseRedirect(self._link("export"))
-        logger.info("%s exports %s as %s", request.user.pk, sheet.name, wanted)
-        name = f"{sheet.name}-{timezone.now():%Y-%m-%d}.{wanted}"
-        if wanted == "csv":
-            # With the mark by which spreadsheets know UTF-8.
-            lines = itertools.chain(["\ufeff"], export.csv())
-            content = (line.encode() for line in lines)
-            response: HttpResponseBase = StreamingHttpResponse(content, FORMATS[wanted])
-            response["Content-Disposition"] = f'attachment; filename="{name}"'
-            response["X-Accel-Buffering"] = "no"
-        else:
-            try:
-                file = export.xlsx()
-            except InvalidFile as error:
-                return self._page(
-                    request, "imports/export.html", title="Export", why=str(error), links=[]
-                )
-            response = FileResponse(
-                file, as_attachment=True, filename=name, content_type=FORMATS[wanted]
-            )
-        response["Cache-Control"] = "no-store"
-        return response
-
-    def _filters(self, params: QueryDict) -> QueryDict:
-        """What narrows the list down: not how it is sorted and paged."""
-        kept = params.copy()
-        for name in ("o", "p", "all", "e", EXPORT):
-            kept.pop(name, None)
-        return kept
-
-    def _listed(self, request: HttpRequest, sheet: SpreadsheetResource, params: QueryDict) -> Any:
-        """The rows that may be exported, narrowed down as the list is."""
-        rows = sheet.exported()
-        filters = self._filters(params)
-        if not filters:
-            return rows
-        asked = copy.copy(request)
-        asked.GET = filters  # type: ignore[assignment]
-        changes = self.model_admin.get_changelist_instance(asked)
-        listed = changes.get_queryset(asked).order_by().values("pk")
-        return rows.filter(pk__in=listed)
-
-    # What the pages share
-
-    def _may(self, request: HttpRequest, what: str) -> ImportRights:
-        allowed = self.sheet.allowed_for(request.user)
-        if not getattr(allowed, what):
-            raise PermissionDenied
-        return allowed
-
-    def _upload(self, request: HttpRequest, pk: int) -> Upload:
-        """A file of one's own."""
-        found = Upload.objects.filter(pk=pk, user=request.user.pk, sheet=self.sheet.name).first()
-        if found is None:
-            raise Http404
-        return found
-
-    def _name(self, page: str) -> str:
-        opts = self.model_admin.opts
-        return f"{opts.app_label}_{opts.model_name}_{page}"
-
-    def _link(self, page: str, *args: int) -> str:
-        return reverse(f"admin:{self._name(page)}", args=args)
-
-    def _page(self, request: HttpRequest, template: str, **context: Any) -> TemplateResponse:
-        return TemplateResponse(
-            request,
-            template,
-            {
-                **self.site.each_context(request),
-                "opts": self.model_admin.opts,
-                "sheet": self.sheet,
-                "plural": self.sheet.plural(),
-                "list_link": self._link("changelist"),
-                "import_link": self._link("import"),
-                **context,
-            },
-        )
-
-    def _fragment(self, request: HttpRequest, name: str, upload: Upload, **context: Any) -> str:
-        context |= {
-            "upload": upload,
-            "upload_link": self._link("upload", upload.pk) if upload.pk else "",
-            "plural": self.sheet.plural(),
-            "list_link": self._link("changelist"),
-            "import_link": self._link("import"),
+            "key": " and ".join(self.resource_class.key),
+            "has_id": "id" in columns,
         }
-        return render_to_string(f"imports/{name}.html", context, request)
 
+    def import_action(self, request: HttpRequest, **kwargs: Any) -> TemplateResponse:
+        """Upload a file, and see what it would do."""
+        response: TemplateResponse = super().import_action(request, **kwargs)
+        context = response.context_data or {}
+        if "confirm_form" in context:
+            self._bind_confirmation(context)
+        return response
 
-def _progress(check: Check) -> News:
-    for done, of in check.steps():
-        yield {"done": done, "of": of, "what": "rows checked"}
+    def _bind_confirmation(self, context: dict[str, Any]) -> None:
+        """What was displayed can be confirmed, and only if there is something to write."""
+        context["confirm_form"].initial["digest"] = context["result"].digest
+        if not context["result"].rows:
+            del context["confirm_form"]
 
+    def get_import_data_kwargs(self, *, form: Any, **kwargs: Any) -> dict[str, Any]:
+        return kwargs | {"digest": form.cleaned_data.get("digest"), "now": timezone.now()}
 
-def told(counts: dict[str, int]) -> dict[str, str]:
-    return {kind: f"{count:,}" for kind, count in counts.items()}
+    def process_import(self, request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
+        """Check the confirmed file again and write it, or display what it would do now."""
+        try:
+            response: HttpResponseBase = super().process_import(request, **kwargs)
+        except ImportRefused as refused:
+            messages.error(request, str(refused))
+            response = self._preview_again(request, refused.result)
+        return response
 
+    def _preview_again(self, request: HttpRequest, result: ImportResult) -> TemplateResponse:
+        page_request = copy(request)
+        page_request.POST = QueryDict()
+        response: TemplateResponse = super().import_action(page_request)
+        context = response.context_data or {}
+        context["result"] = result
+        if not result.has_validation_errors():
+            form = self.create_confirm_form(page_request)
+            form.initial = request.POST.dict()
+            context["confirm_form"] = form
+            self._bind_confirmation(context)
+        return response
 
-def _with(params: QueryDict, name: str) -> str:
-    params = params.copy()
-    params[EXPORT] = name
-    return params.urlencode()
+    def add_success_message(self, result: ImportResult, request: HttpRequest) -> None:
+        logger.info("%s imported %s: %s", request.user.pk, self.resource_class.name, result.summary)
+        messages.success(request, f"Imported: {result.summary}.")
+
+    # --- Export ---------------------------------------------------------------------------------
+
+    def export_action(self, request: HttpRequest) -> HttpResponseBase:
+        try:
+            response: HttpResponseBase = super().export_action(request)
+        except IncorrectLookupParameters:
+            response = HttpResponseRedirect(request.path)
+        return response
+
+    def init_request_context_data(self, request: HttpRequest, form: Any) -> dict[str, Any]:
+        context: dict[str, Any] = super().init_request_context_data(request, form)
+        return context | {
+            "is_filtered": bool(request.GET.keys() - {"o", "p", "all", "e"}),
+            "max_rows": f"{spreadsheets.MAX_ROWS:,}",
+        }
+
+    def get_export_filename(self, request: HttpRequest, queryset: Any, file_format: Any) -> str:
+        extension = file_format.get_extension()
+        return f"{self.resource_class.name}-{timezone.now():%Y-%m-%d}.{extension}"
+
+    def _do_file_export(
+        self, file_format: Any, request: HttpRequest, queryset: Any, export_form: Any = None
+    ) -> HttpResponseBase:
+        """Send the file row by row; the library builds it in memory."""
+        resource = self.resource_class(request.user)
+        logger.info("%s exports %s", request.user.pk, resource.name)
+        if isinstance(file_format, CSV):
+            # Spreadsheets recognize UTF-8 by the byte order mark.
+            lines = chain(["\ufeff"], resource.export_csv(queryset))
+            response: StreamingHttpResponse = StreamingHttpResponse(
+                map(str.encode, lines), content_type="text/csv; charset=utf-8"
+            )
+        else:
+            response = FileResponse(
+                resource.export_workbook(queryset), content_type=spreadsheets.XLSX_CONTENT_TYPE
+            )
+        file_name = self.get_export_filename(request, queryset, file_format)
+        response["Content-Disposition"] = f'attachment; filename="{file_name}"'
+        response["Cache-Control"] = "no-store"
+        # A proxy passes each part on when it comes.
+        response["X-Accel-Buffering"] = "no"
+        return response

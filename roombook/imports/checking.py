@@ -1,280 +1,379 @@
-"""A file compared with the database: row by row, what would become of it. Nothing is written.
+"""Compare a file with the database, row by row: what would be written. Nothing is written here.
 
-No transaction is open meanwhile, which takes seconds: customers book.
+All that needs a query (finding rows, foreign keys, names that are taken) is done for many rows at
+once, so that the number of queries grows with batches, not with rows.
 """
 
 import contextlib
-import dataclasses
-import difflib
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import Any, ClassVar
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
+from django.db import models
+from import_export.fields import Field
+from import_export.instance_loaders import BaseInstanceLoader
+from import_export.resources import ModelResource
 
+from roombook.backoffice.spreadsheets import ImportTable
 from roombook.ids import is_id
-from roombook.imports import constraints, files
-from roombook.imports.batches import batches
-from roombook.imports.files import InvalidFile, Row, Table
-from roombook.imports.plan import Checked, Plan
-from roombook.imports.sheet import RESOURCES, Cells, SpreadsheetResource
-from roombook.spreadsheets import unescape_formula
+from roombook.imports import widgets
+from roombook.imports.constraints import get_violated_checks
+from roombook.imports.results import ImportResult, ImportRowResult
 
-# So often it is told how far the check is.
-STEP = 200
-# How like a column's name another must be to be offered instead: a slip of the hand, no other word.
-ALIKE = 0.8
+# Rows read or written by one statement.
+BATCH_SIZE = 500
 REQUIRED_MESSAGE = "This needs a value."
 
-# What is wrong, by attribute.
+# A row of a file: column -> text.
+Cells = Mapping[str, str]
+# What is wrong with a row, by attribute.
 Errors = dict[str, Any]
 
 
-class Check:
-    """One file. Go through its `steps`; after that `plan` says what would become of its rows."""
+def batches(items: Iterable[Any]) -> Iterator[list[Any]]:
+    iterator = iter(items)
+    while batch := list(islice(iterator, BATCH_SIZE)):
+        yield batch
 
-    def __init__(self, sheet: SpreadsheetResource, content: bytes) -> None:
-        self.sheet, self.content = sheet, content
-        self.plan = Plan([])
-        # The stored rows that the file speaks of and that may be changed, by their ids.
-        self._stored: dict[int, Any] = {}
-        # Which row of the file was the first with this id, with this key.
-        self._first_of_id: dict[int, int] = {}
-        self._first_of_key: dict[Any, int] = {}
 
-        columns = sheet.in_order()
-        self._column_of = {column.attribute: column.column_name for column in columns}
-        told = [each for each in sheet.model_fields.values() if each.name in self._column_of]
-        relations = [each for each in told if each.is_relation]
-        self._needed = [each for each in relations if not each.null]
-        # Foreign keys were found already: the model would ask the database for each.
-        others = sheet.model_fields.keys() - self._column_of.keys()
-        self._not_cleaned = others | {each.name for each in relations}
+def iterate_rows_where(
+    rows: models.QuerySet[Any, Any], column: str, values: Iterable[Any]
+) -> Iterator[Any]:
+    """The rows whose column has one of these values."""
+    for batch in batches(sorted(values)):
+        yield from rows.filter(**{f"{column}__in": batch})
 
-    def steps(self) -> Iterator[tuple[int, int]]:
-        """Check the rows; tells how many are done, of how many."""
-        table = files.read(self.content, columns=self.sheet.columns(), sheet=self.sheet.name)
-        check_header(self.sheet, table)
-        yield 0, len(table.rows)
-        self.plan = Plan(table.columns)
-        rows = [self._unguarded(row) for row in table.rows]
-        self._load([row.cells for row in rows])
-        for done, row in enumerate(rows, 1):
-            self.plan.rows.append(self._checked(row))
-            if done % STEP == 0:
-                yield done, len(rows)
 
-    # What is stored
+class BulkInstanceLoader(BaseInstanceLoader):
+    """Reads all rows that a file mentions, by id or by key, before the first one is checked."""
 
-    def _unguarded(self, row: Row) -> Row:
-        columns = self.sheet.fields
-        cells = {
-            name: unescape_formula(text) if columns[name].widget.is_text else text
-            for name, text in row.cells.items()
-        }
-        return dataclasses.replace(row, cells=cells)
-
-    def _load(self, rows: Sequence[Cells]) -> None:
-        """Read the stored rows that the file speaks of."""
+    def __init__(self, resource: "CheckingResource", dataset: ImportTable) -> None:
+        super().__init__(resource, dataset)
+        self.instances: dict[int, Any] = {}
+        rows = dataset.dict
         self._read({int(row["id"]) for row in rows if is_id(row.get("id", ""))})
-        self.sheet.look_up(rows, self._stored.values())
+        resource.load_references(rows, self.instances.values())
         keys = set()
         for row in rows:
-            # What is wrong is told when the row's turn comes.
+            # The error is reported when the row is checked.
             with contextlib.suppress(ValidationError):
-                keys.add(self.sheet.key_of_row(row))
-        known: dict[Any, set[int]] = {}
-        for key, pk in self.sheet.keys_stored(keys):
-            known.setdefault(key, set()).add(pk)
-        self.plan.known = {key: sorted(pks) for key, pks in known.items()}
-        self._read({pk for key in keys for pk in known.get(key, ())})
+                keys.add(resource.get_row_key(row))
+        for key, pk in sorted(set(resource.iterate_stored_keys(keys)), key=lambda each: each[1]):
+            resource.ids_by_key[key].append(pk)
+        self._read({pk for key in keys for pk in resource.ids_by_key.get(key, ())})
 
     def _read(self, ids: set[int]) -> None:
-        for batch in batches(sorted(ids - self._stored.keys())):
-            instances = list(self.sheet.stored().filter(pk__in=batch))
-            self.sheet.attach(instances)
-            self._stored |= {instance.pk: instance for instance in instances}
+        for batch in batches(sorted(ids - self.instances.keys())):
+            instances = list(self.resource.get_queryset().filter(pk__in=batch))
+            self.resource.load_extra_attributes(instances)
+            self.instances |= {instance.pk: instance for instance in instances}
 
-    # A row
-
-    def _checked(self, row: Row) -> Checked:
-        if row.problems:
-            return Checked(row.number, Checked.ERROR, errors=list(row.problems.items()))
-        checked = Checked(row.number)
-        try:
-            self._compare(checked, row.cells)
-        except ValidationError as error:
-            checked.kind, checked.errors = Checked.ERROR, self._told(error)
-        if checked.kind in (Checked.NEW, Checked.CHANGED):
-            checked.name = self.sheet.title(checked.instance)
-            checked.notes = list(self.sheet.notes(checked))
-        return checked
-
-    def _compare(self, checked: Checked, row: Cells) -> None:
-        """Find out what the row would write over what; ValidationError where it must not."""
-        self._begin(checked, row)
-        told = dict.fromkeys(self.plan.columns, "")
-        if checked.kind == Checked.CHANGED:
-            told = {name: self.sheet.told(name, checked.instance) for name in told}
-        try:
-            self.sheet.import_instance(checked.instance, row, of=checked.instance, sheet=self.sheet)
-        except ValidationError as error:
-            # The model may have more to say of the other cells.
-            wrong = self._wrong_values(checked.instance, error.error_dict)
-            raise ValidationError(wrong) from error
-        self.sheet.settle(checked.instance)
-        self._note_changes(checked, told)
-        if checked.kind == Checked.CHANGED and not checked.changes:
-            checked.kind = Checked.UNCHANGED
-        else:
-            self._judge(checked)
-
-    def _begin(self, checked: Checked, row: Cells) -> None:
-        """Take the stored row that this one is, or a new one, before its cells are read."""
-        sheet = self.sheet
-        stored = self._found(row)
-        if stored is None:
-            checked.instance = sheet._meta.model()
-            for name in sheet.extras:
-                setattr(checked.instance, name, None)
-            sheet.place(checked.instance, row, is_new=True)
-            return
-        first = self._first_of_id.setdefault(stored.pk, checked.number)
-        if first != checked.number:
-            raise ValidationError(f"Row {first} is the same {sheet.one}.")
-        sheet.place(stored, row, is_new=False)
-        checked.kind, checked.instance = Checked.CHANGED, stored
-        checked.before = sheet.snapshot(stored)
-
-    def _found(self, row: Cells) -> Any | None:
-        if told := row.get("id", ""):
-            if not is_id(told) or int(told) not in self._stored:
-                why = f"There is no {self.sheet.one} {told[:20]} that you may change."
+    def get_instance(self, row: Cells) -> Any | None:
+        """Raises ValidationError if the row may not be changed, or could be several."""
+        name, singular = self.resource.name, self.resource.singular
+        if text := row.get("id", ""):
+            if not is_id(text) or int(text) not in self.instances:
+                why = f"There is no {singular} {text[:20]} that you may change."
                 raise ValidationError({"id": why})
-            return self._stored[int(told)]
-        found = self.plan.known.get(self.sheet.key_of_row(row), [])
-        if not found:
-            return None
-        if len(found) > 1:
-            ids = ", ".join(str(pk) for pk in found[:5])
-            raise ValidationError(f"Several {self.sheet.name} are called so: give the id ({ids}).")
-        if found[0] not in self._stored:
-            why = f"There is a {self.sheet.one} of that name, and not yours to change."
-            raise ValidationError(why)
-        return self._stored[found[0]]
+            return self.instances[int(text)]
+        ids = self.resource.ids_by_key.get(self.resource.get_row_key(row), [])
+        if len(ids) > 1:
+            text = ", ".join(str(pk) for pk in ids[:5])
+            raise ValidationError(f"There are several {name} of that name: give the id ({text}).")
+        if ids and ids[0] not in self.instances:
+            raise ValidationError(f"There is a {singular} of that name that you may not change.")
+        return self.instances[ids[0]] if ids else None
 
-    def _note_changes(self, checked: Checked, told: Cells) -> None:
-        for name, before in told.items():
-            now = self.sheet.told(name, checked.instance)
-            if now != before:
-                checked.changes[name] = (before, now)
+
+class CheckingResource(ModelResource):
+    """A table of rows of one model. Subclasses say which columns, and how a row is found.
+
+    A check is the library's dry run, but without a transaction: it takes seconds, in which nobody
+    else could write on SQLite. And without copies of the rows (`skip_diff`): texts are compared.
+    """
+
+    # What files, commands and the audit log call the table, and what a row is called.
+    name: ClassVar[str]
+    singular: ClassVar[str]
+    # The columns by which a row without an id is found. If no two rows can have the same key,
+    # `has_unique_key`; otherwise only their ids tell them apart.
+    key: ClassVar[tuple[str, ...]]
+    has_unique_key: ClassVar[bool] = True
+    # A file without ids must have one column of each group.
+    required_columns: ClassVar[tuple[tuple[str, ...], ...]]
+    # Fields that bookings change meanwhile; fields that are computed when a row is saved.
+    volatile_fields: ClassVar[tuple[str, ...]] = ()
+    derived_fields: ClassVar[tuple[str, ...]] = ()
+    # Attributes that are not fields of the model: see `load_` and `save_extra_attributes`.
+    extra_attributes: ClassVar[tuple[str, ...]] = ()
+
+    WIDGETS_MAP: ClassVar = {
+        "BooleanField": widgets.BooleanWidget,
+        "DateField": widgets.DateWidget,
+        "DateTimeField": widgets.DateTimeWidget,
+        "DecimalField": widgets.DecimalWidget,
+        "FloatField": widgets.FloatWidget,
+        "IntegerField": widgets.IntegerWidget,
+    }
+
+    class Meta:
+        instance_loader_class = BulkInstanceLoader
+        skip_diff = True
+        report_skipped = False
+        store_instance = True
+
+    def __init__(self, report_progress: Callable[[int], None] = lambda row: None) -> None:
+        """`report_progress` is called with the number of each row."""
+        super().__init__()
+        self.report_progress = report_progress
+        self._import_fields: list[Field] = super().get_import_fields()
+        self.model_fields = {each.name: each for each in self._meta.model._meta.concrete_fields}
+        self.column_of = {each.attribute: name for name, each in self.fields.items()}
+        relations = {name for name, field in self.model_fields.items() if field.is_relation}
+        self._required_relations = [
+            self.model_fields[name]
+            for name in relations & self.column_of.keys()
+            if not self.model_fields[name].null
+        ]
+        # Foreign keys were found already: the model would run a query for each.
+        self._not_cleaned = relations | (self.model_fields.keys() - self.column_of.keys())
+        # What must be the same when a row is written as when it was checked.
+        ignored = {*self.volatile_fields, *self.derived_fields}
+        names = [each.attname for name, each in self.model_fields.items() if name not in ignored]
+        self._compared = [*names, *self.extra_attributes]
+        # The ids of the stored rows by their keys, as far as the file mentions them.
+        self.ids_by_key: dict[Any, list[int]] = defaultdict(list)
+        self._first_row_by_id: dict[int, int] = {}
+        self._first_row_by_key: dict[Any, int] = {}
+
+    @classmethod
+    def field_from_django_field(cls, field_name: str, django_field: Any, readonly: bool) -> Field:
+        """Unlike in the library, an empty cell is not the model's default."""
+        widget_class = cls.widget_from_django_field(django_field, widgets.TextWidget)
+        if django_field.primary_key:
+            # A row that was found by its key keeps its id, whatever the cell says.
+            widget, readonly = widget_class("its number; empty for a new one"), True
+        elif widget_class is widgets.DecimalWidget:
+            widget = widget_class(django_field.decimal_places)
+        else:
+            widget = widget_class()
+        return Field(field_name, field_name, widget, readonly=readonly)
+
+    # --- What subclasses say --------------------------------------------------------------------
+
+    def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
+        """Read what the rows name: centers, rates, types. `instances` are those found by id."""
+
+    def get_row_key(self, row: Cells) -> Any:
+        """The key of a row of the file. Raises ValidationError if it has none."""
+        raise NotImplementedError
+
+    def get_instance_key(self, instance: Any) -> Any:
+        raise NotImplementedError
+
+    def iterate_stored_keys(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
+        """Keys and ids of all stored rows that may have one of these keys."""
+        raise NotImplementedError
+
+    def load_extra_attributes(self, instances: Sequence[Any]) -> None:
+        """Set the attributes that are not fields of the model."""
+
+    def normalize_instance(self, instance: Any) -> None:
+        """Change values as saving will, so that they are compared with what will be stored."""
+
+    def can_add(self, instance: Any) -> bool:
+        """Whether the user may add this row."""
+        return True
+
+    def get_errors(self, instance: Any) -> dict[str, str]:
+        """What is wrong beyond the model's own rules, by attribute. See `before`."""
+        return {}
+
+    def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
+        """What somebody should check about a row, by column."""
+        return iter(())
+
+    def get_title(self, instance: Any) -> str:
+        """What a preview calls the row."""
+        return str(instance)
+
+    # --- A file ---------------------------------------------------------------------------------
+
+    def check(self, table: ImportTable) -> ImportResult:
+        """What the file would do."""
+        self.table = table
+        self._import_fields = [self.fields[name] for name in table.headers]
+        result: ImportResult = self.import_data_inner(
+            table,
+            dry_run=True,
+            raise_errors=False,
+            using_transactions=False,
+            collect_failed_rows=False,
+        )
+        for row in result.invalid_rows:
+            row.number = table.row_numbers[row.number - 1]
+        if not result.invalid_rows:
+            result.diff_headers = ["row", "which", *table.headers]
+            for each in result.valid_rows():
+                each.diff = each.render_diff(table.headers)
+        return result
+
+    @classmethod
+    def get_result_class(cls) -> type[ImportResult]:
+        return ImportResult
+
+    @classmethod
+    def get_row_result_class(cls) -> type[ImportRowResult]:
+        return ImportRowResult
+
+    def get_import_fields(self) -> list[Field]:
+        return self._import_fields
+
+    def get_diff_headers(self) -> list[str]:
+        return list(self.table.headers)
+
+    # --- A row: the library's hooks, in the order in which it calls them --------------------------
+
+    def import_row(
+        self, row: Cells, instance_loader: Any, *, row_number: int, **kwargs: Any
+    ) -> ImportRowResult:
+        self.report_progress(row_number)
+        self.number = self.table.row_numbers[row_number - 1]
+        # What is stored, and the texts of its columns.
+        self.before: dict[str, Any] = {}
+        self.texts = dict.fromkeys(self.table.headers, "")
+        self.changes: dict[str, tuple[str, str]] = {}
+        result: ImportRowResult = super().import_row(
+            row, instance_loader, row_number=self.number, **kwargs
+        )
+        if result.errors:
+            # Not an error in the file, but a bug.
+            raise result.errors[0].error
+        result.number, result.before, result.changes = self.number, self.before, self.changes
+        if result.validation_error:
+            result.validation_error = self._group_by_column(result.validation_error)
+        elif not result.is_skip():
+            result.object_repr = self.get_title(result.instance)
+            result.notes = list(self.get_notes(result))
+        return result
+
+    def before_import_row(self, row: Cells, **kwargs: Any) -> None:
+        if problems := self.table.problems.get(self.number):
+            raise ValidationError(dict(problems))
+
+    def get_instance(self, instance_loader: BulkInstanceLoader, row: Cells) -> Any | None:
+        return instance_loader.get_instance(row)
+
+    def init_instance(self, row: Cells | None = None) -> Any:
+        instance = super().init_instance(row)
+        for name in self.extra_attributes:
+            setattr(instance, name, None)
+        return instance
+
+    def after_init_instance(self, instance: Any, new: bool, row: Cells, **kwargs: Any) -> None:
+        """Remember what is stored. Subclasses set what a new row belongs to."""
+        if not new:
+            first = self._first_row_by_id.setdefault(instance.pk, self.number)
+            if first != self.number:
+                raise ValidationError(f"Row {first} is the same {self.singular}.")
+            self.before = self.get_stored_values(instance)
+            self.texts = {column: self.render(column, instance) for column in self.texts}
+
+    def import_instance(self, instance: Any, row: Cells, **kwargs: Any) -> None:
+        super().import_instance(instance, row, record=instance, resource=self)
+
+    def skip_row(
+        self, instance: Any, original: Any, row: Cells, import_validation_errors: Any = None
+    ) -> bool:
+        """Compare the texts; a stored row without changes is skipped."""
+        if import_validation_errors:
+            return False
+        self.normalize_instance(instance)
+        for column, before in self.texts.items():
+            after = self.render(column, instance)
+            if after != before:
+                self.changes[column] = (before, after)
                 continue
-            # Told the same, such as another kind of line break: left as it is.
-            attribute = self.sheet.fields[name].attribute
-            field = self.sheet.model_fields.get(attribute)
+            # Only the kind of line break differs, or the like: keep what is stored.
+            attribute = self.fields[column].attribute
+            field = self.model_fields.get(attribute)
             stored = field.attname if field else attribute
-            if stored in checked.before:
-                setattr(checked.instance, stored, checked.before[stored])
+            if stored in self.before:
+                setattr(instance, stored, self.before[stored])
+        return bool(self.before) and not self.changes
 
-    # What is wrong with it
+    def validate_instance(
+        self, instance: Any, import_validation_errors: Any = None, validate_unique: bool = True
+    ) -> None:
+        """Like `full_clean`, but without a query for each foreign key and each constraint."""
+        errors = self._clean_fields(instance, import_validation_errors or {})
+        if errors or (errors := self._clean_row(instance)):
+            raise ValidationError(errors)
+        if not self.before and not self.can_add(instance):
+            raise ValidationError(f"You may not add {self.name} there.")
 
-    def _judge(self, checked: Checked) -> None:
-        """Raise all that is wrong, by attribute."""
-        sheet, instance = self.sheet, checked.instance
-        if wrong := self._wrong_values(instance, {}) or self._wrong_row(checked):
-            raise ValidationError(wrong)
-        if checked.kind == Checked.NEW and not sheet.allowed.may_add(sheet.center_of(instance)):
-            raise ValidationError(f"You may not add {sheet.name} there.")
-
-    def _wrong_values(self, instance: Any, errors: Errors) -> Errors:
-        """What is wrong with single values, beside what their cells have already."""
+    def _clean_fields(self, instance: Any, errors: Errors) -> Errors:
+        """What is wrong with single values; `errors` are those of cells that cannot be read."""
         try:
             instance.clean_fields(exclude=self._not_cleaned | errors.keys())
         except ValidationError as error:
             errors = error.update_error_dict(errors)
-        for name, found in errors.items():
-            if all(each.code in ("blank", "null") for each in found):
-                errors[name] = [ValidationError(REQUIRED_MESSAGE)]
-        for field in self._needed:
-            if getattr(instance, field.attname) is None:
-                errors.setdefault(field.name, [ValidationError(REQUIRED_MESSAGE)])
-        return errors
+        relations = self._required_relations
+        missing = {each.name for each in relations if getattr(instance, each.attname) is None}
+        missing = {name for name in missing if name not in errors} | {
+            name
+            for name, found in errors.items()
+            if all(each.code in ("blank", "null") for each in found)
+        }
+        return errors | {name: [ValidationError(REQUIRED_MESSAGE)] for name in missing}
 
-    def _wrong_row(self, checked: Checked) -> Errors:
+    def _clean_row(self, instance: Any) -> Errors:
         """What is wrong with values that are right one by one."""
-        instance = checked.instance
         errors: Errors = {}
         try:
             instance.clean()
         except ValidationError as error:
             errors = error.update_error_dict(errors)
-        # The model's own words come first, where both judge the same.
-        for constraint, about in constraints.get_violated_checks(instance):
-            if not errors.keys() & set(about):
-                why = constraint.get_violation_error_message()
-                errors[self._where(instance, about)] = ValidationError(why)
-        for name, why in self.sheet.judge(checked).items():
-            errors.setdefault(name, ValidationError(why))
-        if not errors and (why := self._taken(checked)):
-            errors[self.sheet.fields[self.sheet.key[-1]].attribute] = ValidationError(why)
+        # The model's own message is preferred where both check the same.
+        for constraint, fields in get_violated_checks(instance):
+            if not errors.keys() & set(fields):
+                # Of the cells in the file, one with a value rather than an empty one.
+                cells = [name for name in fields if self.column_of.get(name) in self.texts]
+                cells.sort(key=lambda name: getattr(instance, name) is None)
+                errors[(*cells, NON_FIELD_ERRORS)[0]] = constraint.get_violation_error_message()
+        errors = self.get_errors(instance) | errors
+        if not errors and (why := self._find_duplicate(instance)):
+            errors[self.fields[self.key[-1]].attribute] = why
         return errors
 
-    def _where(self, instance: Any, about: list[str]) -> str:
-        """The cell to blame: one with a value, rather than an empty one that ought to have none."""
-        there = [name for name in about if self._column_of.get(name) in self.plan.columns]
-        there.sort(key=lambda name: getattr(instance, name) is None)
-        return there[0] if there else NON_FIELD_ERRORS
-
-    def _taken(self, checked: Checked) -> str:
-        """Whether another row, of the file or stored, has this one's key."""
-        sheet, instance = self.sheet, checked.instance
-        key = sheet.key_of(instance)
-        if instance.pk is None or sheet.key_is_unique:
-            first = self._first_of_key.setdefault(key, checked.number)
-            if first != checked.number:
-                return f"Row {first} is the same {sheet.one}."
-        if sheet.key_is_unique:
-            held = [pk for pk in self.plan.known.get(key, ()) if pk != instance.pk]
-            if held:
-                return f"There is a {sheet.one} of that name already ({held[0]})."
+    def _find_duplicate(self, instance: Any) -> str:
+        """Another row with the same key, in the file or in the database."""
+        key = self.get_instance_key(instance)
+        if instance.pk is None or self.has_unique_key:
+            first = self._first_row_by_key.setdefault(key, self.number)
+            if first != self.number:
+                return f"Row {first} is the same {self.singular}."
+        others = [pk for pk in self.ids_by_key.get(key, ()) if pk != instance.pk]
+        if self.has_unique_key and others:
+            return f"There is a {self.singular} of that name already ({others[0]})."
         return ""
 
-    def _told(self, error: ValidationError) -> list[tuple[str, str]]:
-        """By column, in the order of the columns."""
+    def _group_by_column(self, error: ValidationError) -> ValidationError:
+        """The same errors, by column and in the order of the columns."""
         if not hasattr(error, "error_dict"):
-            return [("", message) for message in error.messages]
-        columns = self._column_of | {NON_FIELD_ERRORS: ""}
-        told = [
-            (columns.get(attribute, attribute), message)
-            for attribute, messages in error.message_dict.items()
-            for message in messages
-        ]
-        order = ["", *self.sheet.columns()]
-        return sorted(told, key=lambda each: order.index(each[0]) if each[0] in order else 0)
+            return error
+        errors = {self.column_of.get(name, name): each for name, each in error.error_dict.items()}
+        order = list(self._meta.fields)
+        names = sorted(errors, key=lambda name: order.index(name) if name in order else -1)
+        return ValidationError({name: errors[name] for name in names})
 
+    # --- Values of a row ------------------------------------------------------------------------
 
-def check_header(sheet: SpreadsheetResource, table: Table) -> None:
-    """Whether the file is one of this sheet's; BadFile says what is wrong with its columns."""
-    known = sheet.columns()
-    others = [each for each in RESOURCES.values() if each.name != sheet.name]
-    by_name = {files.name_of(each.name): each for each in others}
-    if table.sheet and (other := by_name.get(files.name_of(table.sheet))):
-        raise InvalidFile(
-            f'The sheet is called "{table.sheet}": this is where {sheet.name} go,'
-            f" {other.name} have a page of their own."
-        )
-    unknown = [name for name in table.columns if name not in known]
-    if unknown:
-        told = []
-        for name in unknown:
-            like = difflib.get_close_matches(name, known, 1, ALIKE)
-            told.append(f'"{name}"' + (f' (is it "{like[0]}"?)' if like else ""))
-        text = f"Unknown columns: {', '.join(told)}."
-        alike = [each for each in others if set(table.columns) <= set(each.columns())]
-        if alike:
-            text += f" They are those of {alike[0].name}, which have a page of their own."
-        raise InvalidFile(f"{text} There are: {', '.join(known)}.")
-    if "id" not in table.columns:
-        missing = [group for group in sheet.needed if not set(group) & set(table.columns)]
-        if missing:
-            told = [" or ".join(f'"{name}"' for name in group) for group in missing]
-            raise InvalidFile(f"Missing columns: {', '.join(told)}.")
+    def render(self, column: str, instance: Any) -> str:
+        text: str = self.fields[column].export(instance, record=instance, resource=self)
+        return text
+
+    def get_stored_values(self, instance: Any) -> dict[str, Any]:
+        return {name: getattr(instance, name) for name in self._compared}

@@ -1,6 +1,6 @@
-"""Check constraints judged in memory, so that thousands of rows cost no query each.
+"""Evaluate check constraints in memory: Django's own `validate` runs a query for each row.
 
-Three-valued as SQL is: a comparison with nothing is unknown, and a check that is not false passes.
+Three-valued like SQL: a comparison with NULL is unknown, and a check passes unless it is false.
 """
 
 import operator
@@ -9,7 +9,7 @@ from typing import Any, cast
 
 from django.db.models import CheckConstraint, F, Model, Q
 
-COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "exact": operator.eq,
     "gt": operator.gt,
     "gte": operator.ge,
@@ -19,49 +19,49 @@ COMPARE: dict[str, Callable[[Any, Any], bool]] = {
 
 
 def get_violated_checks(instance: Model) -> Iterator[tuple[CheckConstraint, list[str]]]:
-    """The checks that a row fails, each with the fields that it is about."""
+    """The check constraints that a row violates, each with the names of its fields."""
     for constraint in instance._meta.constraints:
         if not isinstance(constraint, CheckConstraint):
             continue
         condition = constraint.condition
-        assert isinstance(condition, Q), "Conditions are Q: others could not be judged here."
+        assert isinstance(condition, Q), "Only conditions that are Q objects can be evaluated."
         if evaluate_condition(condition, instance) is False:
             yield constraint, list(dict.fromkeys(get_condition_fields(condition)))
 
 
 def evaluate_condition(node: Q, instance: Model) -> bool | None:
     """True, False, or None for unknown."""
-    found = [
-        evaluate_condition(child, instance) if isinstance(child, Q) else _compared(child, instance)
+    results = [
+        evaluate_condition(child, instance) if isinstance(child, Q) else _compare(child, instance)
         for child in node.children
     ]
     decisive = node.connector == Q.OR
-    if decisive in found:
-        answer: bool | None = decisive
+    if decisive in results:
+        result: bool | None = decisive
     else:
-        answer = None if None in found else not decisive
-    return None if answer is None else answer is not node.negated
+        result = None if None in results else not decisive
+    return None if result is None else result is not node.negated
 
 
-def _compared(child: Any, instance: Model) -> bool | None:
-    path, wanted = child
+def _compare(child: Any, instance: Model) -> bool | None:
+    path, operand = child
     name, _, lookup = path.partition("__")
     value = getattr(instance, name)
     if lookup == "isnull":
-        return (value is None) is wanted
+        return (value is None) is operand
     if lookup == "range":
-        low, high = (_value(each, instance) for each in wanted)
+        low, high = (_resolve(each, instance) for each in operand)
         return None if None in (value, low, high) else low <= value <= high
-    wanted = _value(wanted, instance)
-    if value is None or wanted is None:
+    operand = _resolve(operand, instance)
+    if value is None or operand is None:
         return None
-    # A lookup that is not listed is a defect of ours, and fails loudly.
-    return COMPARE[lookup or "exact"](value, wanted)
+    # A KeyError here is a bug: a constraint uses a lookup that is not supported yet.
+    return COMPARISONS[lookup or "exact"](value, operand)
 
 
-def _value(wanted: Any, instance: Model) -> Any:
-    # The stubs do not know the name of an F.
-    return getattr(instance, cast("Any", wanted).name) if isinstance(wanted, F) else wanted
+def _resolve(operand: Any, instance: Model) -> Any:
+    # django-stubs does not declare the name of an F.
+    return getattr(instance, cast("Any", operand).name) if isinstance(operand, F) else operand
 
 
 def get_condition_fields(node: Any) -> Iterator[str]:

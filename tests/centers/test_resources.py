@@ -9,7 +9,7 @@ import pytest
 from centers.models import Center, Closure, MeetingRoom, OpeningHours, Rate, Service
 from reservations.models import Allowance, PromoCode
 from roombook.imports import constraints
-from roombook.imports.exporting import Export
+from roombook.imports.resources import RESOURCES
 from tests.factories_centers import (
     CenterFactory,
     ClosureFactory,
@@ -19,7 +19,17 @@ from tests.factories_centers import (
     RateFactory,
     ServiceTypeFactory,
 )
-from tests.imports import OMAHA, a_closure, a_room, check, counts, csv_of, errors_of, load, told
+from tests.imports import (
+    OMAHA,
+    a_closure,
+    a_room,
+    cells_of,
+    check,
+    counts,
+    csv_of,
+    errors_of,
+    load,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -102,7 +112,7 @@ def test_two_centers_of_one_name_need_their_ids():
     one, _ = CenterFactory(name="Twin"), CenterFactory(name="Twin")
     row = {"name": "Twin", "city": "Denver", "state": "CO", "rank": "1"}
 
-    assert told(errors_of("centers", csv_of(row))) == [(2, "")]
+    assert cells_of(errors_of("centers", csv_of(row))) == [(2, "")]
     assert counts("centers", csv_of({"id": one.pk, **row})) == {"changed": 1}
 
 
@@ -140,14 +150,14 @@ def test_two_centers_of_one_name_need_their_ids():
 def test_each_wrong_cell_is_told_by_row_and_column(column, cell):
     wrong = errors_of("centers", csv_of(OMAHA | {column: cell}))
 
-    assert told(wrong) == [(2, column)]
+    assert cells_of(wrong) == [(2, column)]
     assert wrong[0][2].endswith(".")
 
 
 def test_all_errors_of_all_rows_are_told():
     rows = [OMAHA | {"rank": "1"}, OMAHA | {"name": "B", "rank": "x", "mon": "y"}]
 
-    assert told(errors_of("centers", csv_of(*rows))) == [(3, "mon"), (3, "rank")]
+    assert cells_of(errors_of("centers", csv_of(*rows))) == [(3, "mon"), (3, "rank")]
 
 
 @pytest.mark.parametrize("cell", ["12.345", "12,50", "$12", "1e3", "-1", "99999999999", "free"])
@@ -155,19 +165,19 @@ def test_a_price_is_exact_or_refused(cell):
     center = CenterFactory()
     row = {"center_id": center.pk, "name": "Standard", "hourly": cell}
 
-    assert told(errors_of("rates", csv_of(row))) == [(2, "hourly")]
+    assert cells_of(errors_of("rates", csv_of(row))) == [(2, "hourly")]
 
 
 def test_a_flat_rate_needs_its_price():
     row = {"center_id": CenterFactory().pk, "name": "Standard", "is_flat_rate": "true"}
-    assert told(errors_of("rates", csv_of(row | {"flat_rate": ""}))) == [(2, "flat_rate")]
+    assert cells_of(errors_of("rates", csv_of(row | {"flat_rate": ""}))) == [(2, "flat_rate")]
 
 
 def test_a_price_of_nothing_is_to_be_read_twice():
     row = {"center_id": CenterFactory().pk, "name": "Standard", "hourly": "0", "full_day": ""}
-    _, plan = check("rates", csv_of(row))
+    _, result = check("rates", csv_of(row))
 
-    assert [column for column, _ in plan.rows[0].notes] == ["hourly"]
+    assert [column for column, _ in result.rows[0].notes] == ["hourly"]
 
 
 def test_a_room_with_a_rate_of_its_center():
@@ -198,7 +208,7 @@ def test_what_is_wrong_with_a_room(fields, column):
 
     wrong = errors_of("rooms", csv_of(a_room(CenterFactory()) | fields))
 
-    assert told(wrong) == [(2, column)]
+    assert cells_of(wrong) == [(2, column)]
 
 
 def test_every_check_of_the_database_is_judged_before():
@@ -215,28 +225,28 @@ def test_rows_of_one_key_are_refused():
     center = CenterFactory()
     row = a_room(center)
 
-    assert told(errors_of("rooms", csv_of(row, row | {"name": "ASPEN"}))) == [(3, "name")]
+    assert cells_of(errors_of("rooms", csv_of(row, row | {"name": "ASPEN"}))) == [(3, "name")]
 
 
 def test_one_stored_row_twice_is_refused():
     stored = MeetingRoomFactory()
     rows = [{"id": stored.pk, "capacity": "8"}, {"id": stored.pk, "capacity": "9"}]
 
-    assert told(errors_of("rooms", csv_of(*rows))) == [(3, "")]
+    assert cells_of(errors_of("rooms", csv_of(*rows))) == [(3, "")]
 
 
 def test_a_name_that_another_room_has_is_refused():
     one = MeetingRoomFactory(name="One")
     MeetingRoomFactory(name="Two", center=one.center)
 
-    assert told(errors_of("rooms", csv_of({"id": one.pk, "name": "two"}))) == [(2, "name")]
+    assert cells_of(errors_of("rooms", csv_of({"id": one.pk, "name": "two"}))) == [(2, "name")]
 
 
 def test_an_unknown_id_is_refused_and_an_empty_one_is_new():
     center = CenterFactory()
 
-    assert told(errors_of("rooms", csv_of({"id": "999", **a_room(center)}))) == [(2, "id")]
-    assert told(errors_of("rooms", csv_of({"id": "one", **a_room(center)}))) == [(2, "id")]
+    assert cells_of(errors_of("rooms", csv_of({"id": "999", **a_room(center)}))) == [(2, "id")]
+    assert cells_of(errors_of("rooms", csv_of({"id": "one", **a_room(center)}))) == [(2, "id")]
     assert load("rooms", csv_of({"id": "", **a_room(center)})) == {"new": 1}
 
 
@@ -244,7 +254,7 @@ def test_a_room_stays_at_its_center():
     stored, other = MeetingRoomFactory(), CenterFactory()
     row = {"id": stored.pk, "center_id": other.pk, "name": stored.name}
 
-    assert told(errors_of("rooms", csv_of(row))) == [(2, "center")]
+    assert cells_of(errors_of("rooms", csv_of(row))) == [(2, "center")]
 
 
 def test_a_center_by_name_where_only_one_is_called_so():
@@ -254,8 +264,8 @@ def test_a_center_by_name_where_only_one_is_called_so():
     CenterFactory(name="Twin")
 
     assert counts("rooms", csv_of(named)) == {"new": 1}
-    assert told(errors_of("rooms", csv_of(named | {"center": "Twin"}))) == [(2, "center")]
-    assert told(errors_of("rooms", csv_of(named | {"center": ""}))) == [(2, "center")]
+    assert cells_of(errors_of("rooms", csv_of(named | {"center": "Twin"}))) == [(2, "center")]
+    assert cells_of(errors_of("rooms", csv_of(named | {"center": ""}))) == [(2, "center")]
 
 
 def test_services():
@@ -281,13 +291,12 @@ def test_a_closure_is_on_the_clock_of_its_center():
 
 def test_the_hour_that_the_clock_shows_twice_comes_back_with_its_offset():
     zone = ZoneInfo("America/Denver")
-    stored = ClosureFactory(
+    ClosureFactory(
         center=CenterFactory(),
         starts_at=dt.datetime(2027, 11, 7, 1, 30, tzinfo=zone, fold=1),
         ends_at=dt.datetime(2027, 11, 7, 9, tzinfo=zone),
     )
-    sheet, _ = check("closures", csv_of(a_closure(stored.center)))
-    text = "".join(Export(sheet).csv())
+    text = "".join(RESOURCES["closures"]().export_csv())
 
     assert "2027-11-07T01:30-07:00" in text
     assert counts("closures", text.encode()) == {"unchanged": 1}
@@ -306,6 +315,6 @@ def test_the_hour_that_the_clock_shows_twice_comes_back_with_its_offset():
     ],
 )
 def test_what_is_wrong_with_a_closure(fields, column):
-    assert told(errors_of("closures", csv_of(a_closure(CenterFactory(), **fields)))) == [
+    assert cells_of(errors_of("closures", csv_of(a_closure(CenterFactory(), **fields)))) == [
         (2, column)
     ]

@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 from hypothesis.extra.django import TestCase
 
 from centers.models import Center, MeetingRoom, Rate
-from roombook.imports import cells, files
-from roombook.imports.exporting import Export
-from roombook.imports.sheet import RESOURCES
+from reservations.resources import join_list, split_list
+from roombook.backoffice import spreadsheets
+from roombook.backoffice.spreadsheets import InvalidFile
+from roombook.imports.resources import RESOURCES
+from roombook.imports.widgets import DateTimeWidget, FloatWidget
 from roombook.spreadsheets import FORMULA_START
 from tests.factories_centers import (
     CenterFactory,
@@ -68,23 +70,23 @@ def everything():
 
 @pytest.mark.parametrize("name", RESOURCES)
 def test_what_is_exported_can_be_imported_unchanged(everything, name):
-    text = "".join(Export(RESOURCES[name]()).csv())
+    text = "".join(RESOURCES[name]().export_csv())
     rows = text.count("\n") > 1
 
     assert rows
     assert set(counts(name, text.encode())) == {"unchanged"}
-    with Export(RESOURCES[name]()).xlsx() as book:
+    with RESOURCES[name]().export_workbook() as book:
         assert set(counts(name, book.read())) == {"unchanged"}
 
 
 @pytest.mark.parametrize("name", RESOURCES)
 def test_no_cell_is_run_as_a_formula(everything, name):
-    rows = list(csv.reader(io.StringIO("".join(Export(RESOURCES[name]()).csv()))))
+    rows = list(csv.reader(io.StringIO("".join(RESOURCES[name]().export_csv()))))
     numbers = {"latitude", "longitude"}
     for row in rows[1:]:
         for column, cell in zip(rows[0], row, strict=True):
             assert column in numbers or not FORMULA_START.match(cell) or cell.startswith("'")
-    with Export(RESOURCES[name]()).xlsx() as book:
+    with RESOURCES[name]().export_workbook() as book:
         for row in openpyxl.load_workbook(book).active.iter_rows():
             assert not any(cell.data_type == "f" for cell in row)
 
@@ -100,7 +102,7 @@ class RoundTrips(TestCase):
     @given(name=texts.filter(lambda text: text.strip()), promo=texts, parking=texts)
     def test_any_text_comes_back(self, name, promo, parking):
         center = CenterFactory(name=name, promo_text=promo, parking_information=parking)
-        content = "".join(Export(RESOURCES["centers"]()).csv()).encode()
+        content = "".join(RESOURCES["centers"]().export_csv()).encode()
 
         assert counts("centers", content) == {"unchanged": 1}
         Center.objects.filter(pk=center.pk).delete()
@@ -111,20 +113,24 @@ class RoundTrips(TestCase):
         center = CenterFactory()
         names = ("hourly", "half_day", "full_day")
         RateFactory(center=center, **dict(zip(names, prices, strict=True)))
-        content = "".join(Export(RESOURCES["rates"]()).csv()).encode()
+        content = "".join(RESOURCES["rates"]().export_csv()).encode()
 
         assert set(counts("rates", content)) == {"unchanged"}
         Rate.objects.all().delete()
 
 
-@given(st.lists(texts.map(cells.normalize_cell).filter(bool).filter(lambda text: "\n" not in text)))
+@given(
+    st.lists(
+        texts.map(spreadsheets.normalize_cell).filter(bool).filter(lambda text: "\n" not in text)
+    )
+)
 def test_several_texts_in_one_cell(parts):
-    assert cells.split_list(cells.join_list(parts)) == parts
+    assert split_list(join_list(parts)) == parts
 
 
 @given(st.floats(-180, 180))
 def test_any_place_comes_back(number):
-    measure = cells.FloatWidget()
+    measure = FloatWidget()
     text = measure.render(number)
 
     assert measure.clean(text) == number
@@ -132,7 +138,7 @@ def test_any_place_comes_back(number):
 
 @given(st.datetimes(dt.datetime(1000, 1, 1), timezones=st.just(dt.UTC)))  # noqa: DTZ001 (a bound)
 def test_any_moment_comes_back(moment):
-    kind = cells.DateTimeWidget()
+    kind = DateTimeWidget()
 
     assert kind.clean(kind.render(moment)) == moment
 
@@ -140,22 +146,22 @@ def test_any_moment_comes_back(moment):
 def test_text_that_no_workbook_holds_is_refused():
     CenterFactory(promo_text="bell \x07")
 
-    with pytest.raises(files.InvalidFile, match="export CSV"):
-        Export(RESOURCES["centers"]()).xlsx()
+    with pytest.raises(InvalidFile, match="export CSV"):
+        RESOURCES["centers"]().export_workbook()
 
 
 def test_too_many_rows_for_a_workbook(monkeypatch):
     CenterFactory.create_batch(3)
-    monkeypatch.setattr(files, "MAX_ROWS", 2)
+    monkeypatch.setattr(spreadsheets, "MAX_ROWS", 2)
 
-    with pytest.raises(files.InvalidFile, match="CSV"):
-        Export(RESOURCES["centers"]()).xlsx()
+    with pytest.raises(InvalidFile, match="CSV"):
+        RESOURCES["centers"]().export_workbook()
 
 
 def test_queries_do_not_grow_with_rows():
     def queries():
         with CaptureQueriesContext(connection) as captured:
-            list(Export(RESOURCES["rooms"]()).csv())
+            list(RESOURCES["rooms"]().export_csv())
         return len(captured)
 
     MeetingRoomFactory()
@@ -168,29 +174,30 @@ def test_queries_do_not_grow_with_rows():
 # --- Pages --------------------------------------------------------------------------------------
 
 
-def downloaded(client, address):
-    answer = client.get(address)
-    assert answer.status_code == 200
-    assert answer.streaming
-    return b"".join(answer.streaming_content)
+def download(client, url, file_format="csv"):
+    form = {"resource": "", "format": {"csv": "0", "xlsx": "1"}[file_format]}
+    response = client.post(url, form)
+    assert response.status_code == 200
+    assert response.streaming
+    return b"".join(response.streaming_content)
 
 
-def test_a_csv_is_streamed_with_the_mark_that_spreadsheets_know(client):
+def test_csv_is_streamed_with_a_byte_order_mark(client):
     client.force_login(AdministratorFactory())
     room = MeetingRoomFactory(name="Aspen")
-    answer = client.get("/admin/centers/meetingroom/export/?_export=csv")
+    response = client.post("/admin/centers/meetingroom/export/", {"format": "0"})
 
-    assert isinstance(answer, StreamingHttpResponse)
-    assert answer["Content-Disposition"].startswith('attachment; filename="rooms-')
-    rows = list(csv.reader(io.StringIO(b"".join(answer.streaming_content).decode("utf-8-sig"))))
+    assert isinstance(response, StreamingHttpResponse)
+    assert response["Content-Disposition"].startswith('attachment; filename="rooms-')
+    rows = list(csv.reader(io.StringIO(b"".join(response.streaming_content).decode("utf-8-sig"))))
     assert rows[0][:4] == ["id", "center_id", "center", "name"]
     assert rows[1][:4] == [str(room.pk), str(room.center_id), room.center.name, "Aspen"]
 
 
-def test_a_workbook(client):
+def test_workbook_has_numbers_and_booleans(client):
     client.force_login(AdministratorFactory())
     MeetingRoomFactory(name="Aspen", capacity=8)
-    content = downloaded(client, "/admin/centers/meetingroom/export/?_export=xlsx")
+    content = download(client, "/admin/centers/meetingroom/export/", "xlsx")
 
     sheet = openpyxl.load_workbook(io.BytesIO(content)).active
     header, row = sheet.iter_rows(values_only=True)
@@ -198,89 +205,97 @@ def test_a_workbook(client):
     assert (row[header.index("capacity")], row[header.index("is_active")]) == (8, True)
 
 
-def test_what_the_list_shows_is_exported(client):
+def test_workbook_with_too_many_rows_is_refused_on_the_page(client, monkeypatch):
+    client.force_login(AdministratorFactory())
+    MeetingRoomFactory.create_batch(2)
+    monkeypatch.setattr(spreadsheets, "MAX_ROWS", 1)
+
+    response = client.post("/admin/centers/meetingroom/export/", {"format": "1"})
+
+    assert b"export them as CSV" in response.content
+
+
+def test_export_has_the_rows_of_the_list(client):
     client.force_login(AdministratorFactory())
     MeetingRoomFactory(name="Aspen")
     MeetingRoomFactory(name="Birch", is_active=False)
-    address = "/admin/centers/meetingroom/export/?is_active__exact=1"
+    url = "/admin/centers/meetingroom/export/"
 
-    page = client.get(address).content.decode()
-    assert "by its search and filters" in page
-    assert "is_active__exact=1&amp;_export=csv" in page
-    content = downloaded(client, f"{address}&_export=csv")
+    assert "its search and filters" not in client.get(url).content.decode()
+    filtered = f"{url}?is_active__exact=1"
+    assert "its search and filters" in client.get(filtered).content.decode()
+    content = download(client, filtered)
     assert b"Aspen" in content
     assert b"Birch" not in content
-    content = downloaded(client, "/admin/centers/meetingroom/export/?q=birch&o=1&p=9&_export=csv")
+    content = download(client, f"{url}?q=birch&o=1&p=9")
     assert b"Birch" in content
     assert b"Aspen" not in content
 
 
-def test_filters_that_make_no_sense(client):
+def test_invalid_filters_are_dropped(client):
     client.force_login(AdministratorFactory())
-    answer = client.get("/admin/centers/meetingroom/export/?is_active__exact=x&_export=csv")
+    response = client.get("/admin/centers/meetingroom/export/?is_active__exact=x")
 
-    assert answer.status_code == 302
+    assert response.status_code == 302
 
 
-def test_the_list_leads_there(client, staff):
-    address = "/admin/centers/meetingroom/"
+def test_list_links_to_import_and_export(client, staff):
+    url = "/admin/centers/meetingroom/"
     MeetingRoomFactory()
-    for role, may in (("Manager", True), ("Viewer", False)):
+    for role, is_linked in (("Manager", True), ("Viewer", False)):
         client.force_login(staff(role))
-        page = client.get(f"{address}?q=a").content.decode()
-        assert (f"{address}import/" in page) is may
-        assert (f"{address}export/?q=a" in page) is may
+        page = client.get(f"{url}?q=a").content.decode()
+        assert (f"{url}import/" in page) is is_linked
+        assert (f"{url}export/?q=a" in page) is is_linked
 
 
 @pytest.mark.parametrize(("page", "is_of_centers"), LISTS.items())
-def test_who_may_export(client, staff, page, is_of_centers):
+def test_managers_and_accountants_may_export(client, staff, page, is_of_centers):
     center = CenterFactory()
-    address = f"/admin/{page}/export/"
-    may = {
+    url = f"/admin/{page}/export/"
+    can_export = {
         staff("Manager"): True,
         staff("Accountant"): True,
         staff("Manager", center): is_of_centers,
         staff("Accountant", center): is_of_centers,
     }
     for role in ("Viewer", "Desk"):
-        may |= {staff(role): False, staff(role, center): False}
+        can_export |= {staff(role): False, staff(role, center): False}
 
-    for user, is_allowed in may.items():
+    for user, is_allowed in can_export.items():
         client.force_login(user)
-        for query in ("", "?_export=csv", "?_export=xlsx"):
-            answer = client.get(address + query)
-            if answer.streaming:
-                b"".join(answer.streaming_content)
-            assert answer.status_code == (200 if is_allowed else 403), user
+        posts = [client.post(url, {"format": number}) for number in ("0", "1")]
+        for response in (client.get(url), *posts):
+            if response.streaming:
+                b"".join(response.streaming_content)
+            assert response.status_code == (200 if is_allowed else 403), user
 
 
 @pytest.mark.parametrize("role", ["Manager", "Accountant"])
-def test_rows_of_other_centers_stay_in(client, staff, role):
-    mine, other = MeetingRoomFactory(name="Mine"), MeetingRoomFactory(name="Other")
-    client.force_login(staff(role, mine.center))
+def test_rows_of_other_centers_are_not_exported(client, staff, role):
+    own, other = MeetingRoomFactory(name="Own"), MeetingRoomFactory(name="Other")
+    client.force_login(staff(role, own.center))
 
     for page in ("meetingroom", "center", "rate"):
-        content = downloaded(client, f"/admin/centers/{page}/export/?_export=csv").decode()
-        assert mine.center.name in content
+        content = download(client, f"/admin/centers/{page}/export/").decode()
+        assert own.center.name in content
         assert other.center.name not in content
     assert MeetingRoom.objects.count() == 2
 
 
-def test_an_accountant_exports_and_does_not_import(client, staff):
+def test_accountant_exports_and_does_not_import(client, staff):
     client.force_login(staff("Accountant"))
 
     assert b"import/" not in client.get("/admin/centers/center/export/").content
 
 
-def test_whose_address_goes_out_is_written_down(client):
+def test_exported_addresses_are_in_the_audit_log(client):
     ann, customer = AdministratorFactory(), UserFactory(email="someone@example.com")
     AllowanceFactory.create_batch(2, user=customer)
     client.force_login(ann)
     LogEntry.objects.all().delete()
 
-    assert b"someone@example.com" in downloaded(
-        client, "/admin/reservations/allowance/export/?_export=csv"
-    )
+    assert b"someone@example.com" in download(client, "/admin/reservations/allowance/export/")
 
     entry = LogEntry.objects.get()
     assert (entry.actor, entry.action) == (ann, LogEntry.Action.ACCESS)

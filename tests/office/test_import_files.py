@@ -9,10 +9,10 @@ import pytest
 
 from centers.models import Closure, Rate
 from reservations.models import PromoCode
-from roombook.imports import files
-from roombook.imports.files import InvalidFile
+from roombook.backoffice import spreadsheets
+from roombook.backoffice.spreadsheets import InvalidFile
 from tests.factories_centers import CenterFactory
-from tests.imports import check, counts, csv_of, errors_of, load, told, xlsx_of
+from tests.imports import cells_of, check, counts, csv_of, errors_of, load, xlsx_of
 
 pytestmark = pytest.mark.django_db
 
@@ -59,29 +59,31 @@ def test_a_file_that_cannot_be_taken_says_why(content, words):
 
 def test_semicolons_tabs_and_the_mark_of_utf8_are_read():
     for delimiter in (",", ";", "\t"):
-        content = csv_of(["Name ", "city", "street1"], ["Zürich, A", "B", "C"], delimiter=delimiter)
+        content = csv_of(
+            ["Name ", "city", "time_zone"], ["Zürich, A", "B", "UTC"], delimiter=delimiter
+        )
 
-        _, plan = check("centers", "\ufeff".encode() + content)
+        _, result = check("centers", "\ufeff".encode() + content)
 
-        assert plan.rows[0].changes["name"] == ("", "Zürich, A")
+        assert result.rows[0].changes["name"] == ("", "Zürich, A")
 
 
 def test_too_many_rows_and_bytes(monkeypatch):
-    monkeypatch.setattr(files, "MAX_ROWS", 2)
+    monkeypatch.setattr(spreadsheets, "MAX_ROWS", 2)
     assert "more than 2 rows" in refusal(b"name\nA\nB\nC\n")
-    monkeypatch.setattr(files, "MAX_BYTES", 5)
+    monkeypatch.setattr(spreadsheets, "MAX_BYTES", 5)
     assert "larger" in refusal(b"name\nA\n")
 
 
 def test_a_workbook_that_unpacks_to_too_much(monkeypatch):
-    monkeypatch.setattr(files, "MAX_UNPACKED", 100)
+    monkeypatch.setattr(spreadsheets, "MAX_UNPACKED_BYTES", 100)
     assert "too large" in refusal(xlsx_of(["name"], ["A"]))
 
 
 def test_empty_rows_do_not_count_but_are_numbered():
     wrong = errors_of("centers", b"name,rank\n\n,\nA,x\n")
 
-    assert (4, "rank") in told(wrong)
+    assert (4, "rank") in cells_of(wrong)
 
 
 @pytest.mark.parametrize(
@@ -123,7 +125,7 @@ def test_a_workbook_with_numbers_dates_and_booleans():
 def test_formulas_and_their_errors_are_refused():
     book = xlsx_of(["name", "rank", "tax_rate"], ["A", "=1+1", "#DIV/0!"])
 
-    assert told(errors_of("centers", book)) == [(2, "rank"), (2, "tax_rate")]
+    assert cells_of(errors_of("centers", book)) == [(2, "tax_rate"), (2, "rank")]
 
 
 def test_the_right_sheet_of_a_workbook():

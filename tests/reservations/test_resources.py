@@ -5,12 +5,10 @@ import datetime as dt
 import pytest
 
 from reservations.models import AllowanceEntry, PromoCode
-from roombook.imports.plan import Origin
-from roombook.imports.writing import write
 from tests.factories_centers import CenterFactory, ResourceTypeFactory
 from tests.factories_people import UserFactory
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
-from tests.imports import NOON, check, counts, csv_of, errors_of, load, told
+from tests.imports import NOON, cells_of, check, counts, csv_of, errors_of, load, save
 
 pytestmark = pytest.mark.django_db
 
@@ -51,15 +49,15 @@ def test_a_promo_code_bound_to_centers_and_types():
 def test_what_is_wrong_with_a_promo_code(fields, column):
     PromoCodeFactory(code="TWICE", uses=2)
 
-    assert told(errors_of("promo-codes", csv_of({"code": "twice"} | fields))) == [(2, column)]
+    assert cells_of(errors_of("promo-codes", csv_of({"code": "twice"} | fields))) == [(2, column)]
 
 
 def test_uses_counted_meanwhile_are_kept():
     code = PromoCodeFactory(code="BUSY", max_uses=9)
-    sheet, plan = check("promo-codes", csv_of({"code": "BUSY", "description": "Now"}))
+    resource, result = check("promo-codes", csv_of({"code": "BUSY", "description": "Now"}))
     PromoCode.objects.filter(pk=code.pk).update(uses=3)
 
-    write(sheet, plan, Origin(file="x.csv", at=NOON))
+    save(resource, result)
 
     code.refresh_from_db()
     assert (code.uses, code.description) == (3, "Now")
@@ -71,7 +69,7 @@ def test_an_allowance_belongs_to_an_account():
 
     assert load("allowances", csv_of(row)) == {"new": 1}
     assert counts("allowances", csv_of(row)) == {"unchanged": 1}
-    assert told(errors_of("allowances", csv_of(row | {"account": "bob@example.com"}))) == [
+    assert cells_of(errors_of("allowances", csv_of(row | {"account": "bob@example.com"}))) == [
         (2, "account")
     ]
 
@@ -87,7 +85,7 @@ def test_hours_that_are_used_cannot_be_taken_away():
     allowance = AllowanceFactory(hours=5)
     AllowanceEntry.objects.create(allowance=allowance, hours=-3, reason="Used", at=NOON)
 
-    assert told(errors_of("allowances", csv_of({"id": allowance.pk, "hours": "2"}))) == [
+    assert cells_of(errors_of("allowances", csv_of({"id": allowance.pk, "hours": "2"}))) == [
         (2, "hours")
     ]
     assert counts("allowances", csv_of({"id": allowance.pk, "hours": "3"})) == {"changed": 1}
@@ -97,4 +95,4 @@ def test_hours_stay_with_their_account():
     allowance, other = AllowanceFactory(), UserFactory()
     row = {"id": allowance.pk, "account": other.email}
 
-    assert told(errors_of("allowances", csv_of(row))) == [(2, "account")]
+    assert cells_of(errors_of("allowances", csv_of(row))) == [(2, "account")]

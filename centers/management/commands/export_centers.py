@@ -4,16 +4,15 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from roombook.imports.exporting import Export
-from roombook.imports.files import InvalidFile
-from roombook.imports.sheet import RESOURCES
+from roombook.backoffice.spreadsheets import InvalidFile
+from roombook.imports.resources import RESOURCES
 
 
 class Command(BaseCommand):
     help = (
         "Export all centers, or with --what their rooms, rates and so on, as CSV, or as a workbook"
-        " where the file is called .xlsx; text that a spreadsheet would run gets an apostrophe,"
-        " and import_centers takes the file as it is."
+        " if the file is called .xlsx; text that a spreadsheet would run gets an apostrophe, and"
+        " import_centers takes the file as it is."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -25,21 +24,20 @@ class Command(BaseCommand):
         )
 
     def handle(self, *, file: str, what: str, **options: Any) -> None:
-        sheet = RESOURCES[what]()
         if file == "-":
-            for line in Export(sheet).csv():
+            for line in RESOURCES[what]().export_csv():
                 self.stdout.write(line, ending="")
             return
-        export = Export(sheet, tell=self._tell)
-        # Under another name until it is whole.
+        resource = RESOURCES[what](report_progress=self._report_progress)
+        # Under another name until it is complete.
         part = Path(f"{file}.part")
         try:
             if file.lower().endswith(".xlsx"):
-                with export.xlsx() as book:
+                with resource.export_workbook() as book:
                     part.write_bytes(book.read())
             else:
                 with part.open("w", encoding="utf-8", newline="") as out:
-                    out.writelines(export.csv())
+                    out.writelines(resource.export_csv())
             part.replace(file)
         except InvalidFile as error:
             raise CommandError(str(error)) from error
@@ -47,8 +45,9 @@ class Command(BaseCommand):
             raise CommandError(f"{file}: {error.strerror}.") from error
         finally:
             part.unlink(missing_ok=True)
-        self.stdout.write(f"Exported {export.count:,} {sheet.plural()} to {file}.")
+        name = what.replace("-", " ")
+        self.stdout.write(f"Exported {resource.exported_count:,} {name} to {file}.")
 
-    def _tell(self, rows: int) -> None:
+    def _report_progress(self, rows: int) -> None:
         if rows % 1000 == 0:
             self.stdout.write(f"{rows:,} rows")

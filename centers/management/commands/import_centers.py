@@ -3,24 +3,23 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.core.exceptions import NON_FIELD_ERRORS
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from accounts.models import User, canonicalize_email
-from roombook.imports.checking import Check
-from roombook.imports.files import InvalidFile
-from roombook.imports.plan import Checked, Origin, Plan
-from roombook.imports.sheet import EVERYWHERE, RESOURCES
-from roombook.imports.writing import ImportRefused, write
+from roombook.backoffice.spreadsheets import InvalidFile
+from roombook.imports.resources import RESOURCES
+from roombook.imports.results import ImportRefused, ImportResult
 
-MOST_ERRORS = 100
+MAX_DISPLAYED_ERRORS = 100
 
 
 class Command(BaseCommand):
     help = (
         "Import centers, or with --what their rooms, rates and so on, from a CSV or XLSX file: all"
-        " rows or, if one is wrong, none; what stands there already is left alone, so that it is"
-        " safe to run twice; exits with 1 on errors, which are told by row and column."
+        " rows or, if one is wrong, none; what exists already is left alone, so that it is safe to"
+        " run twice; exits with 1 on errors, which are reported by row and column."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -29,62 +28,58 @@ class Command(BaseCommand):
             "--what", choices=list(RESOURCES), default="centers", help="Default: centers."
         )
         parser.add_argument(
-            "--dry-run", action="store_true", help="Check and tell, and write nothing."
+            "--dry-run", action="store_true", help="Check and report, and write nothing."
         )
         parser.add_argument(
             "--as",
             dest="email",
             metavar="EMAIL",
-            help="Who does it, for the history, and by whose"
-            " roles; default: nobody in particular, everywhere.",
+            help="Who does it, for the audit log, and by whose roles; default: nobody in"
+            " particular, everywhere.",
         )
 
     def handle(
         self, *, file: str, what: str, dry_run: bool, email: str | None, **options: Any
     ) -> None:
-        sheet_class = RESOURCES[what]
-        actor = get_staff(email)
-        allowed = sheet_class.allowed_for(actor) if actor else EVERYWHERE
-        if actor and not allowed.may_import:
-            raise CommandError(f"{actor.email} may not import {what}.")
-        sheet = sheet_class(allowed)
+        user = get_staff(email)
+        resource = RESOURCES[what](user, report_progress=self._report_progress)
+        if user and not resource.can_import:
+            raise CommandError(f"{user.email} may not import {what}.")
         try:
-            plan = self._checked(Check(sheet, read_file(file)))
+            table = resource.read_file(read_file(file))
         except InvalidFile as error:
             raise CommandError(str(error)) from error
-        if plan.has_errors:
-            self._tell_errors(plan)
-            raise CommandError(f"Nothing was written. {told(plan)}.")
-        self._tell_notes(plan)
+        self.row_count = len(table)
+        result = resource.check(table)
+        if result.has_validation_errors():
+            self._report_errors(result)
+            raise CommandError(f"Nothing was written. {result.summary}.")
+        for row in result.rows:
+            for column, note in row.notes:
+                self.stdout.write(f"Row {row.number}, {column}: {note}")
         if dry_run:
-            self.stdout.write(f"Nothing was written: --dry-run. {told(plan)}.")
+            self.stdout.write(f"Nothing was written: --dry-run. {result.summary}.")
             return
-        if plan.changes_something:
+        if result.rows:
             try:
-                write(sheet, plan, Origin(file=Path(file).name, at=timezone.now(), actor=actor))
+                resource.save(result, file_name=Path(file).name, now=timezone.now())
             except ImportRefused as refused:
                 raise CommandError(f"Nothing was written. {refused}") from refused
-        self.stdout.write(f"Imported {sheet_class.plural()}: {told(plan)}.")
+        self.stdout.write(f"Imported {what.replace('-', ' ')}: {result.summary}.")
 
-    def _checked(self, check: Check) -> Plan:
-        for done, of in check.steps():
-            if done and done % 1000 == 0:
-                self.stdout.write(f"{done:,} of {of:,} rows checked")
-        return check.plan
+    def _report_progress(self, rows: int) -> None:
+        if rows % 1000 == 0:
+            self.stdout.write(f"{rows:,} of {self.row_count:,} rows checked")
 
-    def _tell_errors(self, plan: Plan) -> None:
-        rows = plan.of(Checked.ERROR)
-        for row in rows[:MOST_ERRORS]:
-            for column, text in row.errors:
-                where = f"Row {row.number}, {column}" if column else f"Row {row.number}"
-                self.stderr.write(f"{where}: {text}")
-        if len(rows) > MOST_ERRORS:
-            self.stderr.write(f"and {len(rows) - MOST_ERRORS:,} more rows")
-
-    def _tell_notes(self, plan: Plan) -> None:
-        for row in plan.rows:
-            for column, text in row.notes:
-                self.stdout.write(f"Row {row.number}, {column}: {text}")
+    def _report_errors(self, result: ImportResult) -> None:
+        for row in result.invalid_rows[:MAX_DISPLAYED_ERRORS]:
+            for column, messages in row.error_dict.items():
+                cell = f"Row {row.number}" + ("" if column == NON_FIELD_ERRORS else f", {column}")
+                for message in messages:
+                    self.stderr.write(f"{cell}: {message}")
+        more = result.totals["invalid"] - MAX_DISPLAYED_ERRORS
+        if more > 0:
+            self.stderr.write(f"and {more:,} more rows")
 
 
 def read_file(file: str) -> bytes:
@@ -105,10 +100,3 @@ def get_staff(email: str | None) -> User | None:
     if user is None:
         raise CommandError(f"There is no member of staff {email}.")
     return user
-
-
-def told(plan: Plan) -> str:
-    counts = plan.counts
-    words = (("new", "new"), ("changed", "changed"), ("unchanged", "unchanged"))
-    text = ", ".join(f"{counts[kind]:,} {word}" for kind, word in words)
-    return f"{text}, {counts['error']:,} with errors" if counts["error"] else text

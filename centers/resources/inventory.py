@@ -1,0 +1,81 @@
+"""Rates, rooms and services as tables."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, ClassVar
+
+from import_export.fields import Field
+
+from centers.models import MeetingRoom, Rate, Service
+from centers.resources.common import (
+    CenterChildResource,
+    NameAtCenterWidget,
+    ResourceTypeWidget,
+    get_types_by_name,
+)
+from roombook.imports.checking import Cells
+from roombook.imports.results import ImportRowResult
+
+
+class RateResource(CenterChildResource):
+    """Rates."""
+
+    name: ClassVar = "rates"
+    singular: ClassVar = "rate"
+
+    class Meta:
+        model = Rate
+        fields = (
+            *("id", "center_id", "center", "name", "is_flat_rate", "flat_rate", "hourly"),
+            *("half_day", "full_day", "setup_fee", "bill_in_blocks", "description"),
+        )
+
+    def get_notes(self, row: ImportRowResult) -> Iterator[tuple[str, str]]:
+        for name in ("flat_rate", "hourly", "half_day", "full_day"):
+            if name in row.changes and getattr(row.instance, name) == 0:
+                yield name, "This makes it free. With an empty cell, it is not offered."
+
+
+class PricedResource(CenterChildResource):
+    """What has a type, and a rate of its center: rooms and services."""
+
+    related: ClassVar = ("center", "resource_type", "rate")
+    is_service: ClassVar[bool]
+
+    type = Field("resource_type", widget=ResourceTypeWidget())
+    rate = Field("rate", widget=NameAtCenterWidget("rate"))
+
+    def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
+        super().load_references(rows, instances)
+        self.types = get_types_by_name(is_service=self.is_service)
+        self.rows_at_center = self.get_rows_by_name(Rate.objects.all())
+
+
+class RoomResource(PricedResource):
+    """Rooms."""
+
+    name: ClassVar = "rooms"
+    singular: ClassVar = "room"
+    is_service: ClassVar = False
+
+    class Meta:
+        model = MeetingRoom
+        fields = (
+            *("id", "center_id", "center", "name", "type", "capacity", "rate", "is_active"),
+            *("is_blocked", "is_live_inventory", "provider", "turnaround_minutes"),
+            *("grid_minutes", "minimum_minutes", "maximum_minutes", "booking_window_days"),
+        )
+
+
+class ServiceResource(PricedResource):
+    """Services."""
+
+    name: ClassVar = "services"
+    singular: ClassVar = "service"
+    is_service: ClassVar = True
+
+    class Meta:
+        model = Service
+        fields = (
+            *("id", "center_id", "center", "name", "type", "description", "rate", "is_active"),
+            *("bill_at_center", "minimum_booking", "needs_duration", "needs_quantity", "position"),
+        )

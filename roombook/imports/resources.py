@@ -1,0 +1,279 @@
+"""The base class of resources: files of rows, imported all or nothing, and exported."""
+
+import datetime as dt
+import difflib
+from collections.abc import Iterator, Sequence
+from typing import IO, Any
+
+from auditlog.models import LogEntry
+from django.db import IntegrityError, OperationalError, connection, models
+from django.http import HttpRequest
+from import_export.fields import Field
+
+from roombook.backoffice import audit_log, spreadsheets
+from roombook.backoffice.spreadsheets import CellValue, ImportTable, InvalidFile
+from roombook.db.transactions import in_transaction
+from roombook.imports.checking import BATCH_SIZE, CheckingResource, batches
+from roombook.imports.results import ImportRefused, ImportResult, ImportRowResult
+from roombook.middleware import get_client_address
+from roombook.spreadsheets import escape_formula
+
+# How similar a known column must be to be suggested for an unknown one.
+MIN_SIMILARITY = 0.8
+
+
+class SpreadsheetResource(CheckingResource):
+    """Rows of one model that `user` may import and export; without a user, all."""
+
+    can_import: bool
+    can_export: bool
+
+    def __init__(self, user: Any = None, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.user = user
+        self.exported_count = 0
+
+    # --- What subclasses say --------------------------------------------------------------------
+
+    def prepare_save(self, instances: Sequence[Any]) -> None:
+        """Compute derived fields; the rows are locked."""
+
+    def save_extra_attributes(self, rows: Sequence[ImportRowResult]) -> None:
+        """Write what is not in the model's own table."""
+
+    def after_save(self, rows: Sequence[ImportRowResult], request: HttpRequest) -> None:
+        """After an import in the back office was committed."""
+
+    def log_export(self, instances: Sequence[Any]) -> None:
+        """Record whose personal data is exported."""
+
+    # --- Reading a file -------------------------------------------------------------------------
+
+    @classmethod
+    def get_columns(cls) -> list[str]:
+        return list(cls._meta.fields)
+
+    @classmethod
+    def read_file(cls, content: bytes) -> ImportTable:
+        """Read a file and check its header. Raises InvalidFile."""
+        columns = {name: cls.fields[name].widget.is_text for name in cls.get_columns()}
+        table = spreadsheets.read_table(content, columns=columns, sheet_name=cls.name)
+        others = [each for each in RESOURCES.values() if each.name != cls.name]
+        sheet_name = spreadsheets.normalize_name(table.sheet_name)
+        if sheet_name in [each.name for each in others]:
+            raise InvalidFile(
+                f'The sheet is called "{table.sheet_name}": this page imports {cls.name};'
+                f" {sheet_name} have a page of their own."
+            )
+        unknown = [name for name in table.headers if name not in columns]
+        if unknown:
+            names = []
+            for name in unknown:
+                similar = difflib.get_close_matches(name, columns, 1, MIN_SIMILARITY)
+                names.append(f'"{name}"' + (f' (is it "{similar[0]}"?)' if similar else ""))
+            text = f"Unknown columns: {', '.join(names)}."
+            matching = [each for each in others if set(table.headers) <= set(each.get_columns())]
+            if matching:
+                text += f" They are those of {matching[0].name}, which have a page of their own."
+            raise InvalidFile(f"{text} There are: {', '.join(columns)}.")
+        missing = [
+            " or ".join(f'"{name}"' for name in group)
+            for group in cls.required_columns
+            if "id" not in table.headers and not set(group) & set(table.headers)
+        ]
+        if missing:
+            raise InvalidFile(f"Missing columns: {', '.join(missing)}.")
+        return table
+
+    # --- Import ---------------------------------------------------------------------------------
+
+    def import_data(
+        self,
+        dataset: ImportTable,
+        dry_run: bool = False,
+        *,
+        digest: str | None = None,
+        file_name: str = "",
+        now: dt.datetime | None = None,
+        request: HttpRequest | None = None,
+        **kwargs: Any,
+    ) -> ImportResult:
+        """Check a file and, unless `dry_run`, write it, all rows or none. Raises ImportRefused.
+
+        `digest` is that of the preview that was confirmed, if there was one.
+        """
+        result = self.check(dataset)
+        if not dry_run:
+            if digest not in (None, result.digest):
+                why = "Something changed since the preview: this is what the file would do now."
+                raise ImportRefused(why, result)
+            self.save(result, file_name=file_name, now=now, request=request)
+        return result
+
+    def save(
+        self,
+        result: ImportResult,
+        *,
+        file_name: str,
+        now: dt.datetime | None,
+        request: HttpRequest | None = None,
+    ) -> None:
+        """Write what was checked, all of it or nothing. Raises ImportRefused."""
+        if result.has_validation_errors():
+            raise ImportRefused("Rows with errors cannot be imported.", result)
+        author = {
+            "by": self.user,
+            "actor_email": getattr(self.user, "email", None),
+            "remote_addr": get_client_address(request) or None if request else None,
+            "timestamp": now,
+        }
+        try:
+            self._save(result, file_name, author)
+        except IntegrityError as error:
+            why = "The database changed in the meantime, and refused a row: check the file again."
+            raise ImportRefused(why, result) from error
+        except OperationalError as error:
+            why = "Some of these rows are in use right now: try again in a moment."
+            raise ImportRefused(why, result) from error
+        if request is not None:
+            self.after_save(result.rows, request)
+
+    @in_transaction
+    def _save(self, result: ImportResult, file_name: str, author: dict[str, Any]) -> None:
+        new = [row for row in result.rows if row.is_new()]
+        changed = [row for row in result.rows if row.is_update()]
+        objects = self._meta.model._base_manager
+        if connection.vendor == "postgresql":
+            # One import of a kind at a time: the second sees what the first one added. On SQLite
+            # there is only one writer anyway.
+            with connection.cursor() as cursor:
+                lock = "SELECT pg_advisory_xact_lock(hashtext(%s))"
+                cursor.execute(lock, [f"import {self.name}"])
+        self._lock_unchanged(changed, result)
+        self._ensure_still_new(new, result)
+        for batch in batches(new):
+            instances = [row.instance for row in batch]
+            for instance in instances:
+                # An attempt before this one may have been rolled back.
+                instance.pk, instance._state.adding = None, True
+            self.prepare_save(instances)
+            objects.bulk_create(instances)
+        fields = self._get_written_fields(changed)
+        for batch in batches(changed):
+            instances = [row.instance for row in batch]
+            self.prepare_save(instances)
+            if fields:
+                # The rows exist and are locked, so that this only updates. `bulk_update` writes a
+                # CASE for each value of each row, which is many times slower.
+                objects.bulk_create(
+                    instances, update_conflicts=True, unique_fields=["pk"], update_fields=fields
+                )
+        for batch in batches([*new, *changed]):
+            self.save_extra_attributes(batch)
+            LogEntry.objects.bulk_create(
+                audit_log.build_entry(
+                    row.instance,
+                    LogEntry.Action.CREATE if row.is_new() else LogEntry.Action.UPDATE,
+                    changes=self._get_audit_changes(row),
+                    note=f"Imported: {file_name}, row {row.number}.",
+                    **author,
+                )
+                for row in batch
+            )
+
+    def _lock_unchanged(self, changed: Sequence[ImportRowResult], result: ImportResult) -> None:
+        """Lock the rows, in the order of their ids, and refuse if they are not as checked."""
+        # Not their keys (no_key): rows that refer to them can still be written.
+        rows = self._meta.model._base_manager.select_for_update(no_key=True).order_by("pk")
+        for batch in batches(sorted(changed, key=lambda row: row.instance.pk)):
+            locked = rows.in_bulk([row.instance.pk for row in batch])
+            self.load_extra_attributes(list(locked.values()))
+            for row in batch:
+                stored = locked.get(row.instance.pk)
+                if stored is None or self.get_stored_values(stored) != row.before:
+                    self._refuse_row(row, "changed", result)
+
+    def _ensure_still_new(self, new: Sequence[ImportRowResult], result: ImportResult) -> None:
+        """Refuse to add what somebody added meanwhile; not every key is unique by itself."""
+        row_by_key = {self.get_instance_key(row.instance): row for row in new}
+        for key, pk in self.iterate_stored_keys(row_by_key) if row_by_key else ():
+            if key in row_by_key and pk not in self.ids_by_key.get(key, ()):
+                self._refuse_row(row_by_key[key], "added", result)
+
+    def _refuse_row(self, row: ImportRowResult, verb: str, result: ImportResult) -> None:
+        raise ImportRefused(
+            f"Row {row.number} ({row.object_repr}) was {verb} by somebody in the meantime:"
+            " check the file again.",
+            result,
+        )
+
+    def _get_written_fields(self, changed: Sequence[ImportRowResult]) -> list[str]:
+        attributes = {self.fields[name].attribute for row in changed for name in row.changes}
+        fields = attributes & self.model_fields.keys()
+        return sorted(fields | set(self.derived_fields)) if fields else []
+
+    def _get_audit_changes(self, row: ImportRowResult) -> dict[str, list[str]]:
+        """From what to what, by the model's fields, as the audit log writes other changes."""
+        changes = {}
+        for column, (before, after) in row.changes.items():
+            field = self.model_fields.get(self.fields[column].attribute)
+            if field is None:
+                changes[column] = [before or "None", after or "None"]
+            else:
+                values = row.before.get(field.attname), getattr(row.instance, field.attname)
+                changes[field.name] = [str(value) for value in values]
+        return changes
+
+    # --- Export ---------------------------------------------------------------------------------
+
+    def export_csv(self, queryset: models.QuerySet[Any] | None = None) -> Iterator[str]:
+        """The rows that the user may export, or those of them in `queryset`, as lines of CSV."""
+        rows = map(self.export_resource, self.iter_queryset(self.filter_export(queryset)))
+        return spreadsheets.iterate_csv(self.get_columns(), rows)
+
+    def export_workbook(self, queryset: models.QuerySet[Any] | None = None) -> IO[bytes]:
+        """The same as a workbook. Raises InvalidFile if it cannot hold them."""
+        queryset = self.filter_export(queryset)
+        if queryset.order_by()[: spreadsheets.MAX_ROWS + 1].count() > spreadsheets.MAX_ROWS:
+            raise InvalidFile(
+                f"There are more than {spreadsheets.MAX_ROWS:,} rows: export them as CSV."
+            )
+        rows = (
+            self.export_resource(instance, force_native_type=True)
+            for instance in self.iter_queryset(queryset)
+        )
+        return spreadsheets.write_workbook(self.name, self.get_columns(), rows)
+
+    def get_export_fields(self, selected_fields: Any = None) -> list[Field]:
+        return [self.fields[name] for name in self.get_columns()]
+
+    def iter_queryset(self, queryset: models.QuerySet[Any]) -> Iterator[Any]:
+        """The rows with their extra attributes, a batch at a time."""
+        for batch in batches(queryset.iterator(chunk_size=BATCH_SIZE)):
+            self.load_extra_attributes(batch)
+            if self.user is not None:
+                self.log_export(batch)
+            for instance in batch:
+                self.exported_count += 1
+                self.report_progress(self.exported_count)
+                yield instance
+
+    def export_field(
+        self, field: Field, instance: Any, *, force_native_type: bool = False
+    ) -> CellValue:
+        """The cell. Text that a spreadsheet would run as a formula gets an apostrophe."""
+        text = self.render(field.column_name, instance)
+        if field.widget.is_text:
+            text = escape_formula(text)
+        if not force_native_type:
+            return text
+        native: CellValue = field.widget.get_native_value(field.get_value(instance), text)
+        return native
+
+
+# Every resource, by its name; apps register theirs when they are ready.
+RESOURCES: dict[str, type[SpreadsheetResource]] = {}
+
+
+def register(*resources: type[SpreadsheetResource]) -> None:
+    RESOURCES.update({resource.name: resource for resource in resources})
