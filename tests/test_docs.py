@@ -13,13 +13,17 @@ from tests.contract import EXTENSIONS, OPERATIONS, TYPES
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+ERRORS = (ROOT / "docs/errors.md").read_text()
+SETTINGS = (ROOT / "docs/settings.md").read_text()
+COMMANDS = (ROOT / "docs/commands.md").read_text()
 CONTRACT = (ROOT / "docs/contract.md").read_text()
 BEHAVIOUR = (ROOT / "docs/behaviour.md").read_text()
 EVERY = [*OPERATIONS, *EXTENSIONS]
 OUR_APPS = {"accounts", "centers", "payments", "reservations", "roombook"}
+DOCS = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 PAGES = [
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "deploy/README.md"),
-    *("docs/architecture.md", "docs/behaviour.md", "docs/contract.md"),
+    *(f"docs/{name}" for name in DOCS),
 ]
 
 
@@ -48,11 +52,13 @@ def test_readme_lists_exactly_the_operations():
     assert listed == [each.path for each in EVERY]
 
 
-@pytest.mark.parametrize("page", [README, BEHAVIOUR], ids=["README", "behaviour"])
-def test_pages_list_every_error_with_its_status(page):
+@pytest.mark.parametrize(
+    "text", [ERRORS, section(BEHAVIOUR, "B3 Errors")], ids=["errors", "behaviour"]
+)
+def test_every_error_is_listed_with_its_status(text):
     told = {}
-    for http, text, *_ in rows(section(page, "Errors" if page is README else "B3 Errors")):
-        codes = re.findall(r"`([A-Z][A-Za-z]+)`", text)
+    for http, cell, *_ in rows(text):
+        codes = re.findall(r"`([A-Z][A-Za-z]+)`", cell)
         statuses = [int(status) for status in re.findall(r"\d{3}", http)]
         if len(statuses) == len(codes):
             told |= dict(zip(codes, statuses, strict=True))
@@ -62,11 +68,9 @@ def test_pages_list_every_error_with_its_status(page):
     assert told == HTTP_STATUSES
 
 
-def test_readme_lists_every_setting_with_its_default():
+def test_the_settings_page_lists_every_setting_with_its_default():
     listed = {
-        names_in(name).pop(): default
-        for name, default, _ in rows(section(README, "Settings"))
-        if name.startswith("`")
+        names_in(name).pop(): default for name, default, _ in rows(SETTINGS) if name.startswith("`")
     }
     example = (ROOT / "deploy/env.example").read_text()
     # Whether these are the settings and their defaults, test_settings.py asks.
@@ -79,12 +83,27 @@ def test_readme_lists_every_setting_with_its_default():
         assert shown == "empty" if default == "" else shown.startswith(f"`{default}`"), name
 
 
-@pytest.mark.parametrize("page", [README, BEHAVIOUR], ids=["README", "behaviour"])
-def test_readme_lists_every_command(page):
+@pytest.mark.parametrize(
+    "text", [COMMANDS, section(BEHAVIOUR, "B19 Commands")], ids=["commands", "behaviour"]
+)
+def test_every_command_is_listed(text):
     ours = {name for name, app in get_commands().items() if app in OUR_APPS}
-    text = section(page, "Commands" if page is README else "B19 Commands")
 
     assert {names_in(row[0]).pop() for row in rows(text) if row[0].startswith("`")} == ours
+
+
+def test_the_readme_has_at_most_200_lines():
+    assert len(README.splitlines()) <= 200
+
+
+@pytest.mark.parametrize("name", DOCS)
+def test_each_page_of_docs_is_in_the_index_and_says_who_it_is_for(name):
+    index = (ROOT / "docs/README.md").read_text()
+    lines = (ROOT / "docs" / name).read_text().splitlines()
+
+    assert lines[0].startswith("# ")
+    assert lines[2].startswith("This page is for ")
+    assert f"]({name})" in index or name == "README.md"
 
 
 # --- docs/contract.md ---------------------------------------------------------------------------

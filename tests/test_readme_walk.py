@@ -1,4 +1,4 @@
-"""The README's walk through a booking, run as it is printed; its answers are the true ones."""
+"""The bookings in README.md and docs/walkthrough.md, run as printed; the responses are compared."""
 
 import csv
 import io
@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
-README = (Path(__file__).parent.parent / "README.md").read_text()
-WALK = README.split("<!-- walk -->")[1].split("<!-- /walk -->")[0]
+ROOT = Path(__file__).parent.parent
 STEP = "--- step"
 CURL = shutil.which("curl")
 
@@ -22,9 +21,10 @@ OTHER = re.compile(
 )
 
 
-def steps():
-    """Each block of commands with the answer that is printed below it, if one is."""
-    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", WALK, re.M | re.S)
+def get_steps(page):
+    """Each block of commands with the response that is printed below it, if there is one."""
+    walk = (ROOT / page).read_text().split("<!-- walk -->")[1].split("<!-- /walk -->")[0]
+    blocks = re.findall(r"^```(\w+)\n(.*?)^```$", walk, re.M | re.S)
     found = []
     for kind, text in blocks:
         if kind == "sh":
@@ -34,11 +34,14 @@ def steps():
     return found
 
 
-@pytest.mark.skipif(not CURL, reason="the README's walk needs curl")
+@pytest.mark.skipif(not CURL, reason="the walkthrough needs curl")
+@pytest.mark.parametrize(("page", "bookings"), [("README.md", 1), ("docs/walkthrough.md", 2)])
 @pytest.mark.usefixtures("tiny_pictures")
-def test_readme_walk_books_a_room_in_json_and_in_csv(transactional_db, live_server, capsys):
+def test_walkthrough_run_as_printed_books_rooms(
+    page, bookings, transactional_db, live_server, capsys
+):
     call_command("seed_demo", force=True, verbosity=0)
-    commands = "".join(f"echo '{STEP}'\n{text}" for text, _, _ in steps())
+    commands = "".join(f"echo '{STEP}'\n{text}" for text, _, _ in get_steps(page))
     assert "http://127.0.0.1:8000" in commands
     script = commands.replace("http://127.0.0.1:8000", live_server.url)
 
@@ -49,7 +52,7 @@ def test_readme_walk_books_a_room_in_json_and_in_csv(transactional_db, live_serv
     assert (done.returncode, done.stderr) == (0, "")
     printed = done.stdout.split(f"{STEP}\n")[1:]
     confirmed = []
-    for (command, kind, expected), answer in zip(steps(), printed, strict=True):
+    for (command, kind, expected), answer in zip(get_steps(page), printed, strict=True):
         if kind == "json":
             told = json.loads(re.sub(r",?\s*…(?:,(?=\s*[\"{]))?", elision, expected))
             assert holds(json.loads(answer), told), (command, answer)
@@ -58,7 +61,7 @@ def test_readme_walk_books_a_room_in_json_and_in_csv(transactional_db, live_serv
             told, got = (list(csv.DictReader(io.StringIO(text))) for text in (expected, answer))
             assert holds(got, told), (command, answer)
             confirmed.append(told[0].get("Status"))
-    assert confirmed.count("Confirmed") == 2
+    assert confirmed.count("Confirmed") == bookings
 
 
 def elision(match):

@@ -1,4 +1,4 @@
-"""A manager books a room while its center is closed, with a reason (office.md, New reservation)."""
+"""Managers book rooms outside of opening hours (docs/back-office.md, New reservation)."""
 
 import datetime as dt
 

@@ -1,4 +1,4 @@
-"""A new reservation by staff, by the browser's own road (office.md, New reservation)."""
+"""A new reservation by staff, by the browser's own road (docs/back-office.md, New reservation)."""
 
 import re
 from html import unescape
