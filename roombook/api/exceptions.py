@@ -64,7 +64,7 @@ ERRORS_BY_STATUS = {
     413: ("RequestTooLarge", "The request is too large."),
     415: ("UnsupportedMediaType", "The request must be JSON or CSV."),
     426: ("AppVersionTooOld", "This version of the app is too old. Please update it."),
-    429: ("TooManyRequests", "Too many tries. Please wait a little and try again."),
+    429: ("TooManyRequests", "Too many attempts. Please wait a little and try again."),
 }
 
 UNKNOWN_PATH_MESSAGE = "There is no such operation."

@@ -253,4 +253,4 @@ def test_the_limit_is_the_same_as_the_apis(client):
     response = log_in(client)
 
     assert response.status_code == 200
-    assert b"Too many tries" in response.content
+    assert b"Too many attempts" in response.content

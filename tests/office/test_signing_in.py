@@ -42,7 +42,7 @@ def test_the_sixth_guess_is_refused_in_words(client):
     for _ in range(5):
         sign_in(client, "staff@example.com", "wrong")
 
-    assert "Too many tries" in told(sign_in(client, "staff@example.com", PASSWORD))[0]
+    assert "Too many attempts" in told(sign_in(client, "staff@example.com", PASSWORD))[0]
     assert "_auth_user_id" not in client.session
 
 
@@ -94,7 +94,7 @@ def test_an_unlocked_desk_is_no_place_to_guess_the_password(client):
     response = client.post(reverse("admin:password_change"), {"old_password": PASSWORD, **guess})
 
     assert response.status_code == 200
-    assert "Too many tries" in response.content.decode()
+    assert "Too many attempts" in response.content.decode()
     user.refresh_from_db()
     assert user.check_password(PASSWORD)
 

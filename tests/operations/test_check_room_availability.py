@@ -137,7 +137,7 @@ def test_a_room_of_another_center_is_not_found_like_one_that_does_not_exist(ask)
     assert len({each.content for each in answers}) == 1
     assert answers[0].json()["Error"] == {
         "Summary": "NotFound",
-        "Message": "There is nothing here by that number.",
+        "Message": "Not found.",
     }
 
 

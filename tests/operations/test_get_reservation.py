@@ -338,7 +338,7 @@ def test_somebody_elses_is_not_found_like_one_that_does_not_exist(read, token):
     assert answers[0].content == answers[1].content
     assert answers[0].json() == {
         "Success": False,
-        "Error": {"Summary": "NotFound", "Message": "There is nothing here by that number."},
+        "Error": {"Summary": "NotFound", "Message": "Not found."},
     }
 
 

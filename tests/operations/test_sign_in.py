@@ -33,7 +33,7 @@ LOCKED = {
     "Success": False,
     "Error": {
         "Summary": "TooManyRequests",
-        "Message": "Too many tries. Please wait a little and try again.",
+        "Message": "Too many attempts. Please wait a little and try again.",
     },
 }
 
