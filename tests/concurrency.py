@@ -1,4 +1,4 @@
-"""Many at once: calls that are let go at the same moment."""
+"""Calls that run in parallel, each with its own database connection."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -11,9 +11,9 @@ from django.db import connection
 def run_concurrently(
     calls: Iterable[Callable[[], Any]], *, losers: tuple[type[Exception], ...] = ()
 ) -> list[Any]:
-    """What each call returns, or the name of the error by which it lost.
+    """Start all calls at the same time, each in its own thread with its own open connection.
 
-    Each has a thread and a connection of its own, which is open before they start.
+    Returns the result of each call, or the name of its error if that is one of `losers`.
     """
     calls = list(calls)
     gate = Barrier(len(calls))

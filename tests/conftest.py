@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures and settings of all tests."""
 
 from copy import deepcopy
 from importlib import import_module
@@ -14,48 +14,48 @@ from django.test import override_settings
 from hypothesis import settings as hypothesis_settings
 from PIL import Image
 
-# Two shared cores are slow at times; a deadline would fail tests for that.
+# No deadline: a shared machine is sometimes slow.
 hypothesis_settings.register_profile("roombook", deadline=None)
 hypothesis_settings.load_profile("roombook")
 
 
 @receiver(post_migrate)
-def _roles_again(sender, **_):
-    """Tests that write for real empty the database after them; the roles came by a migration."""
+def _restore_roles(sender, **_):
+    """Create the roles again. A migration creates them, and transactional tests delete all rows."""
     if sender.name == "reservations" and not apps.get_model("auth", "Group").objects.exists():
         import_module("reservations.migrations.0003_roles").make_groups(apps, None)
 
 
-QUICK_PASSWORDS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+FAST_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 
 
 @pytest.fixture(autouse=True)
-def _quick_passwords(settings):
-    """Argon2 is slow on purpose; most tests only need somebody who is signed in."""
-    settings.PASSWORD_HASHERS = QUICK_PASSWORDS
+def _fast_password_hashers(settings):
+    """Use a fast hasher. Argon2 is slow on purpose, and most tests only need a signed-in user."""
+    settings.PASSWORD_HASHERS = FAST_HASHERS
 
 
 @pytest.fixture(autouse=True)
-def _media(settings, tmp_path):
-    """Pictures of tests go where nobody keeps them."""
+def _media_root(settings, tmp_path):
+    """Store uploaded pictures in a temporary folder."""
     settings.MEDIA_ROOT = tmp_path / "media"
 
 
 @pytest.fixture
 def tiny_pictures(monkeypatch):
-    """For demo data at whose pictures nobody looks: drawing takes most of its time."""
+    """Demo data with tiny pictures, because drawing real ones takes most of the time."""
     from reservations.demo import pictures
 
-    drawn = BytesIO()
-    Image.new("RGB", (16, 10)).save(drawn, "PNG")
-    monkeypatch.setattr(pictures, "outside", lambda name: drawn.getvalue())
-    monkeypatch.setattr(pictures, "inside", lambda name, seats: drawn.getvalue())
+    picture = BytesIO()
+    Image.new("RGB", (16, 10)).save(picture, "PNG")
+    monkeypatch.setattr(pictures, "outside", lambda name: picture.getvalue())
+    monkeypatch.setattr(pictures, "inside", lambda name, seats: picture.getvalue())
 
 
 @pytest.fixture
 def world(client, db):
-    """One of everything, and a clock that stands still (tests/world.py)."""
-    from tests.world import NOW, World  # Models, which are ready only by now.
+    """One of everything, and a frozen clock (see tests/world.py)."""
+    from tests.world import NOW, World  # Models cannot be imported earlier.
 
     with time_machine.travel(NOW, tick=False):
         yield World(client)
@@ -63,28 +63,29 @@ def world(client, db):
 
 @pytest.fixture(scope="module")
 def make_once(django_db_setup, django_db_blocker, tmp_path_factory):
-    """Make data once for all tests of a module: `make_once(make)` is what `make()` made.
+    """Create data once for all tests of a module: `make_once(make)` returns what `make()` returns.
 
-    A transaction is open around the module, and each test's own is a savepoint within it: what a
-    test changes is undone after it, the data after the last. Not beside tests that write for real.
+    A transaction is open during the whole module, and each test runs in a savepoint: its changes
+    are rolled back after it, and the data after the last test. Do not use it in modules with
+    transactional tests.
     """
     from tests.world import NOW
 
     media = tmp_path_factory.mktemp("media")
-    quick = {"PASSWORD_HASHERS": QUICK_PASSWORDS, "MEDIA_ROOT": media}
+    overrides = {"PASSWORD_HASHERS": FAST_HASHERS, "MEDIA_ROOT": media}
 
-    def made(make):
-        with override_settings(**quick), time_machine.travel(NOW, tick=False):
+    def call(make):
+        with override_settings(**overrides), time_machine.travel(NOW, tick=False):
             return make()
 
     with django_db_blocker.unblock(), transaction.atomic():
-        yield made
+        yield call
         transaction.set_rollback(True)
 
 
 @pytest.fixture(scope="module")
 def module_world(make_once):
-    """The world of a module with many tests, made once."""
+    """One world for all tests of a module."""
     from tests.world import World
 
     return make_once(lambda: World(client=None))
@@ -92,7 +93,7 @@ def module_world(make_once):
 
 @pytest.fixture
 def world_copy(module_world, client, db):
-    """The world that the module's tests share, as it was made: for `world` of that module."""
+    """A fresh copy of the module's world. Modules use it as their fixture `world`."""
     from tests.world import NOW
 
     world = deepcopy(module_world)
@@ -103,18 +104,18 @@ def world_copy(module_world, client, db):
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(request, tmp_path_factory):
-    """SQLite in a file, as in production: in memory, threads and write locks are others."""
+    """Use SQLite with a file, as in production: in memory, threads and write locks differ."""
     if connection.vendor == "sqlite":
         database = connection.settings_dict
         database["TEST"]["NAME"] = str(tmp_path_factory.getbasetemp() / "test.sqlite3")
-        # Power may fail during a test.
+        # Test data need not survive a power failure.
         options = database["OPTIONS"]
         options["init_command"] = options["init_command"].replace("FULL", "OFF")
     request.getfixturevalue("django_db_modify_db_settings_parallel_suffix")
 
 
 def pytest_collection_modifyitems(items):
-    """Tests of what only PostgreSQL does are skipped by name on SQLite (`-rs` lists them)."""
+    """Skip tests marked `postgres` on SQLite (`-rs` lists them)."""
     if connection.vendor == "postgresql":
         return
     for item in items:

@@ -1,4 +1,7 @@
-"""Centers to test with. `CenterFactory` is empty; `center_with_room` can be found and booked."""
+"""Factories of centers, rooms and prices.
+
+`CenterFactory` makes an empty center, `make_center_with_room` one that can be found and booked.
+"""
 
 from datetime import time
 from decimal import Decimal
@@ -68,7 +71,7 @@ class ClosureFactory(DjangoModelFactory):
 
 
 class RateFactory(DjangoModelFactory):
-    """Every tier: 25 an hour, 90 a half day, 160 a day."""
+    """All tiers: 25 an hour, 90 a half day, 160 a day."""
 
     class Meta:
         model = models.Rate
@@ -133,7 +136,7 @@ class FavoriteFactory(DjangoModelFactory):
 
 
 def open_every_day(center: models.Center, opens: time = time(8), closes: time = time(18)) -> None:
-    """Opening hours on every day of the week."""
+    """Add the same opening hours on every day of the week."""
     models.OpeningHours.objects.bulk_create(
         models.OpeningHours(center=center, weekday=weekday, opens=opens, closes=closes)
         for weekday in range(7)
@@ -141,7 +144,7 @@ def open_every_day(center: models.Center, opens: time = time(8), closes: time = 
 
 
 def make_center_with_room(**fields: object) -> models.Center:
-    """A center that searches find: one room for eight at 25 an hour, open 8 to 18 every day."""
+    """A center that a search finds: one room for eight at 25 an hour, open 8 to 18 every day."""
     center = CenterFactory(**fields)
     MeetingRoomFactory(center=center, name="Boardroom")
     open_every_day(center)

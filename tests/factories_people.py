@@ -1,4 +1,4 @@
-"""Accounts, devices and cards for tests."""
+"""Factories of accounts, tokens and saved cards."""
 
 from datetime import timedelta
 
@@ -45,22 +45,22 @@ class SandboxCardFactory(factory.django.DjangoModelFactory):
 
 
 class SavedCardFactory(factory.django.DjangoModelFactory):
-    """A card that the sandbox keeps and will charge."""
+    """A card that is stored at the sandbox and can be charged."""
 
     class Meta:
         model = SavedCard
-        exclude = ("outcome", "kept")
+        exclude = ("outcome", "stored")
 
     outcome = "succeeds"
     user = factory.SubFactory(UserFactory)
     gateway = "sandbox"
-    kept = factory.SubFactory(
+    stored = factory.SubFactory(
         SandboxCardFactory,
         outcome=factory.SelfAttribute("..outcome"),
         brand=factory.SelfAttribute("..brand"),
         last4=factory.SelfAttribute("..last4"),
     )
-    reference = factory.LazyAttribute(lambda card: card.kept.reference)
+    reference = factory.LazyAttribute(lambda card: card.stored.reference)
     brand = "Visa"
     last4 = "4242"
     exp_year = factory.LazyFunction(lambda: timezone.now().year + 3)
@@ -77,7 +77,7 @@ class SavedCardFactory(factory.django.DjangoModelFactory):
 
 
 def issue_token(user: User, *, age: timedelta = timedelta(0)) -> str:
-    """The Token of a device that signed in so long ago and has not been used since."""
+    """A Token of a sign-in that long ago, which has not been used since."""
     now = timezone.now()
     secret = ApiToken.issue(user, now=now - age)
     assert ApiToken.objects.filter(digest=hash_token_secret(secret)).exists()

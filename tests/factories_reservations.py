@@ -1,7 +1,7 @@
-"""Reservations to test with, named by their situation.
+"""Factories of reservations, promo codes and allowances.
 
-`draft`, `booked` and `requested` go through the same doors as a customer; `ReservationFactory`
-writes a bare row past all of them.
+`make_draft`, `make_booking` and `make_pending_booking` call the domain as the API does.
+`ReservationFactory` creates a bare row without it.
 """
 
 import datetime as dt
@@ -29,7 +29,7 @@ MINUTE = dt.timedelta(minutes=1)
 VALID_NUMBER = "4242424242424242"
 DECLINED_NUMBER = "4000000000000002"
 
-# A card as a client sends it, and as the domain takes it.
+# A card as clients send it, and as the domain receives it.
 CARD = {
     "FirstName": "Ada",
     "LastName": "Lovelace",
@@ -45,10 +45,10 @@ PAYMENT_INFO = {
 }
 
 
-def make_payment_method(number: str = VALID_NUMBER, **how: Any) -> checkout.PaymentMethod:
-    """Paying with a card that is supplied."""
+def make_payment_method(number: str = VALID_NUMBER, **options: Any) -> checkout.PaymentMethod:
+    """Payment with a card in the request."""
     return checkout.PaymentMethod(
-        payment_info={**PAYMENT_INFO, "credit_card_number": number}, **how
+        payment_info={**PAYMENT_INFO, "credit_card_number": number}, **options
     )
 
 
@@ -68,16 +68,16 @@ def make_draft(
     start: dt.datetime = START,
     hours: float = 3,
     now: dt.datetime = NOW,
-    **asked: Any,
+    **fields: Any,
 ) -> models.Reservation:
-    """A New reservation, priced, that holds its room."""
+    """A draft with a price that holds its room: status New."""
     return drafts.create_draft(
         user or UserFactory(),
         room_id=(room or make_room()).pk,
         start=start,
         end=start + hours * HOUR,
         now=now,
-        **asked,
+        **fields,
     )
 
 
@@ -86,29 +86,31 @@ def make_booking(
     room: MeetingRoom | None = None,
     *,
     now: dt.datetime = NOW,
-    **asked: Any,
+    **fields: Any,
 ) -> models.Reservation:
-    """A reservation that is paid by card: Confirmed, or Pending where the center has to agree."""
-    reservation = make_draft(user, room, now=now, **asked)
-    means = make_payment_method() if reservation.total_cost else checkout.PaymentMethod()
-    return checkout.check_out(reservation.pk, user=reservation.user, payment_method=means, now=now)
+    """A reservation paid by card: Confirmed, or Pending if the center must approve it."""
+    reservation = make_draft(user, room, now=now, **fields)
+    payment_method = make_payment_method() if reservation.total_cost else checkout.PaymentMethod()
+    return checkout.check_out(
+        reservation.pk, user=reservation.user, payment_method=payment_method, now=now
+    )
 
 
 def make_pending_booking(
-    user: User | None = None, room: MeetingRoom | None = None, **asked: Any
+    user: User | None = None, room: MeetingRoom | None = None, **fields: Any
 ) -> Any:
-    """A Pending reservation: authorized, and the center has yet to agree."""
-    return make_booking(user, room or make_room(is_live_inventory=False), **asked)
+    """A Pending reservation: authorized, and not yet approved by the center."""
+    return make_booking(user, room or make_room(is_live_inventory=False), **fields)
 
 
 def get_current_status(reservation: models.Reservation) -> str:
-    """As it is by now."""
+    """The status in the database."""
     reservation.refresh_from_db()
     return reservation.status
 
 
 class ReservationFactory(DjangoModelFactory):
-    """A bare row: three hours in a room, held as the status says; no lines, no price."""
+    """A bare row: three hours in a room, held as its status requires, without lines or price."""
 
     class Meta:
         model = models.Reservation
@@ -129,7 +131,7 @@ class ReservationFactory(DjangoModelFactory):
 
 
 class AllowanceFactory(DjangoModelFactory):
-    """Ten hours, once, used by itself."""
+    """Ten hours, once, applied automatically."""
 
     class Meta:
         model = models.Allowance
@@ -145,7 +147,7 @@ class MonthlyAllowanceFactory(AllowanceFactory):
 
 
 class PromoCodeFactory(DjangoModelFactory):
-    """Ten percent off everything, for everybody, for ever."""
+    """Ten percent off every booking of every customer, without end."""
 
     class Meta:
         model = models.PromoCode

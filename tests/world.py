@@ -1,6 +1,6 @@
-"""A world where every optional thing is filled in, and a good request for each operation.
+"""A world in which every optional field has a value, and a valid request for each operation.
 
-For tests that walk all operations. The clock stands still at `NOW`; the room is in Denver.
+For tests of all operations. The clock is frozen at `NOW`. The room is in Denver.
 """
 
 import datetime as dt
@@ -22,7 +22,7 @@ from tests.factories_people import PASSWORD, SavedCardFactory, UserFactory, issu
 from tests.http import post
 
 NOW = dt.datetime(2027, 3, 1, 15, tzinfo=dt.UTC)
-# On the center's clock.
+# In the center's time zone.
 START = dt.datetime.fromisoformat("2027-04-05T09:00:00")
 END = dt.datetime.fromisoformat("2027-04-05T14:00:00")
 
@@ -67,7 +67,7 @@ PAYMENT_INFO = {
 
 
 class World:
-    """Ada has everything; Bob is another customer, with a reservation and an allowance too."""
+    """Ada has everything. Bob is another customer, with a reservation and an allowance too."""
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -90,16 +90,18 @@ class World:
         self.bob = make_full_user("bob@example.com")
         make.FavoriteFactory(user=self.ada, center=self.center)
         self.allowances = [
-            Allowance.objects.create(user=user, description=words, hours=2, is_automatic=automatic)
+            Allowance.objects.create(
+                user=user, description=description, hours=2, is_automatic=automatic
+            )
             for user in (self.ada, self.bob)
-            for words, automatic in (("Founder hours", True), ("Spare hours", False))
+            for description, automatic in (("Founder hours", True), ("Spare hours", False))
         ]
         self.reservation = self.draft(self.ada, self.room)
         self.bobs_reservation = self.draft(self.bob, self.other_center.rooms.get())
         self.token = issue_token(self.ada)
 
     def draft(self, user: User, room: centers.MeetingRoom) -> Reservation:
-        """A draft with everything: services, guests, allowances in use and usable, promo code."""
+        """A draft with everything: services, guests, used and usable allowances, a promo code."""
         options = []
         if room.center == self.center:
             options = [
@@ -124,7 +126,7 @@ class World:
         return drafts.apply_promo_code(reservation.pk, "SPRING", user=user, now=NOW)
 
     def body(self, operation: contract.Operation) -> dict[str, Any]:
-        """A good request with every field that the operation has, but Token and AppVersion."""
+        """A valid request with every field of the operation except Token and AppVersion."""
         own = {"ReservationId": self.reservation.pk}
         span = {"StartDate": START.isoformat(), "EndDate": END.isoformat()}
         option = {
@@ -221,20 +223,20 @@ class World:
         return bodies[operation.name]
 
     def with_token(self, operation: contract.Operation, body: dict[str, Any]) -> dict[str, Any]:
-        """The body with Ada's Token where the operation wants one."""
+        """The body with Ada's Token, if the operation needs one."""
         return {**body, "Token": self.token} if operation.needs_token else body
 
     def call(self, name: str, path_end: str = "", **instead: Any) -> Any:
-        """Send the operation's good request, with these fields instead, and undo what it did."""
+        """Send the operation's valid request with these fields changed, and roll it back."""
         operation = OPERATIONS_BY_NAME[name]
         body = self.with_token(operation, {**self.body(operation), **instead})
         return self.call_and_roll_back(lambda: post(self.client, operation.path + path_end, body))
 
     @staticmethod
     def call_and_roll_back(send: Any) -> Any:
-        """Whatever a request does is undone after it, so that the next one finds the same world.
+        """Send a request and roll back its changes, so that the next one finds the same world.
 
-        Not `atomic()`: no gateway may be asked within that.
+        Not with `atomic()`, inside which no gateway may be called.
         """
         before = transaction.savepoint()
         try:
@@ -278,7 +280,7 @@ def make_picture() -> ContentFile:
 
 
 def make_full_rate(center: centers.Center) -> centers.Rate:
-    """The flat price is not in use, but told."""
+    """A rate with a flat price that is not used, but returned by the API."""
     return make.RateFactory(
         center=center,
         flat_rate=Decimal(50),

@@ -1,7 +1,7 @@
-"""A gateway that charges nobody: for trying things out, and for tests.
+"""The sandbox: a gateway that charges nobody, for development and tests.
 
-It behaves like a real one: it keeps its own books (sandbox_models.py), commits them by itself, and
-is asked with no transaction open. It takes the test numbers that Stripe documents, and no others.
+It behaves like a real one: it has its own tables (sandbox_models.py), commits its changes itself,
+and must not be called inside a transaction. It accepts only the test numbers that Stripe documents.
 """
 
 import secrets
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 
 R = TypeVar("R")
 
-# What each test number stands for. Nothing of a number is ever kept but this word.
+# The outcome of each test number. Only the outcome is stored, never the number.
 SUCCEEDS = "succeeds"
 NOT_A_TEST_CARD = "not_a_test_card"
 
@@ -77,7 +77,7 @@ OUTCOMES = {
     "4000002760003184": "requires_action",
 }
 
-# A lost or stolen card is not told apart: whoever holds it must not learn that it is known.
+# Lost and stolen cards get the general message: the person who holds the card must not learn why.
 DECLINE_MESSAGES = {
     "declined": declines.DECLINED,
     "declined_when_charged": declines.DECLINED,
@@ -97,12 +97,12 @@ DECLINE_MESSAGES = {
     "unknown_card": declines.UNKNOWN_CARD,
 }
 
-# As with Stripe, these may be kept and fail only when they are charged.
+# As with Stripe, these cards can be stored and fail only when they are charged.
 FAIL_ONLY_WHEN_CHARGED = {"declined_when_charged", "requires_action"}
 
 
 class SandboxGateway:
-    """See gateways/base.py for what each method promises."""
+    """Implements the Gateway protocol of gateways/base.py."""
 
     name: ClassVar[str] = "sandbox"
     is_live = False
@@ -149,7 +149,7 @@ class SandboxGateway:
                 message="" if succeeds else DECLINE_MESSAGES[outcome],
                 description=description[:255],
             )
-            # The unique key decides between rivals: one makes the payment, the others read it.
+            # The key is unique: one of several parallel calls creates the row, the others read it.
             if insert_unless_there(payment):
                 return to_gateway_payment(payment)
             payment = SandboxPayment.objects.get(key=key)
@@ -201,7 +201,7 @@ class SandboxGateway:
             if payment.state != "captured":
                 raise GatewayRefused(f"A payment that is {payment.state} cannot be refunded.")
             if amount <= 0 or payment.refunded + amount > payment.amount:
-                raise GatewayRefused("No more can be refunded than was taken.")
+                raise GatewayRefused("No more can be refunded than was captured.")
             SandboxRefund.objects.create(key=refund_key, payment=payment, amount=amount)
             payment.refunded += amount
             if payment.refunded == payment.amount:
@@ -213,7 +213,7 @@ class SandboxGateway:
 
 
 def run_operation(operation: str, work: Callable[[], R]) -> R:
-    """Do the work as a gateway on its own machine does: in its own transaction, with its faults."""
+    """Run an operation in a transaction of its own, with the faults that are switched on."""
     require_no_open_transaction()
     fault = take_fault(operation)
     if fault:
@@ -227,7 +227,7 @@ def run_operation(operation: str, work: Callable[[], R]) -> R:
 
 
 def take_fault(operation: str) -> SandboxFault | None:
-    """The fault that is switched on for this operation, one time of it used up."""
+    """The fault that is switched on for this operation, if any. Uses it up once."""
     for fault in active_faults(operation=operation):
         if fault.times is None:
             return fault
@@ -247,7 +247,7 @@ def get_outcome(number: str) -> str:
 
 
 def evaluate_card(source: Card | str) -> tuple[str, str, str]:
-    """What becomes of a charge to this card, with its brand and last four digits."""
+    """The outcome of charging the card, with its brand and last four digits."""
     if isinstance(source, Card):
         return get_outcome(source.number), source.brand, source.last4
     card = stored_card_by_reference.first(reference=source)
@@ -262,7 +262,7 @@ def stored_card_by_reference() -> "QuerySet[SandboxCard]":
 def lock_payment(key: UUID) -> SandboxPayment:
     payment = locked_payment_by_key.first(key=key)
     if payment is None:
-        raise GatewayRefused(f"There is no payment by the key {key}.")
+        raise GatewayRefused(f"There is no payment with the key {key}.")
     return payment
 
 
@@ -272,14 +272,14 @@ def locked_payment_by_key() -> "QuerySet[SandboxPayment]":
 
 
 def to_gateway_payment(payment: SandboxPayment) -> GatewayPayment:
-    """The sandbox's row in the words of the port."""
-    taken = payment.state in {"captured", "refunded"}
+    """Translate a row of the sandbox."""
+    is_captured = payment.state in {"captured", "refunded"}
     refunds = payment.refunds.values_list("key", "amount") if payment.refunded else ()
     return GatewayPayment(
         state=payment.state,  # type: ignore[arg-type]
         reference=f"pay_{payment.key.hex}",
         amount=payment.amount,
-        captured=payment.amount if taken else Decimal(0),
+        captured=payment.amount if is_captured else Decimal(0),
         refunded=payment.refunded,
         refunds=dict(refunds),
         brand=payment.brand,

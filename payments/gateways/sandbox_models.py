@@ -1,7 +1,7 @@
-"""The sandbox gateway's own books: what a real gateway would keep on its side of the wire.
+"""The tables of the sandbox gateway: what a real gateway would store on its side.
 
-No number and no code is kept here either, only the outcome that a test number stands for.
-Nothing but gateways/sandbox.py reads or writes these tables.
+No card number and no security code is stored here either, only the outcome of the test number.
+Only gateways/sandbox.py and tests use these tables.
 """
 
 from django.db import models
@@ -11,7 +11,7 @@ from roombook.db.prepared_writes import prepared_writes
 
 
 class SandboxCard(models.Model):
-    """A kept card: what will happen when it is charged."""
+    """A stored card, with the outcome of charging it."""
 
     reference = models.CharField(max_length=64, unique=True)
     customer = models.CharField(max_length=64)
@@ -26,7 +26,7 @@ class SandboxCard(models.Model):
 
 @prepared_writes
 class SandboxPayment(models.Model):
-    """One key; its row is also the fence when the key was voided before anybody authorized it."""
+    """A payment by its key. A key that was voided before it was authorized has a row too."""
 
     key = models.UUIDField(unique=True)
     state = models.CharField(max_length=10)
@@ -37,7 +37,7 @@ class SandboxPayment(models.Model):
     last4 = models.CharField(max_length=4, blank=True)
     message = models.CharField(max_length=255, blank=True)
     description = models.CharField(max_length=255, blank=True)
-    # How often money was really taken: more than once would be a defect, and tests look at it.
+    # How often the payment was captured. Tests check that it is never more than once.
     captures = models.PositiveIntegerField(default=0)
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -64,19 +64,19 @@ class SandboxRefund(models.Model):
 
 class FaultKind(models.TextChoices):
     SLOW = "slow"  # answers after `seconds`
-    TIMEOUT_BEFORE = "timeout_before"  # nothing was done, and nobody knows
-    TIMEOUT_AFTER = "timeout_after"  # it was done, and nobody knows
+    TIMEOUT_BEFORE = "timeout_before"  # no answer, and nothing was done
+    TIMEOUT_AFTER = "timeout_after"  # no answer, but it was done
     ERROR = "error"  # answers 500, nothing was done
-    RESET = "reset"  # the connection breaks in the middle; it was done
+    RESET = "reset"  # the connection breaks, but it was done
 
 
 class SandboxFault(models.Model):
-    """A fault that tests switch on, in the database so that it reaches every process."""
+    """A fault that tests switch on. It is in the database, so that it affects every process."""
 
     operation = models.CharField(max_length=20, help_text="authorize, capture, ... or * for all.")
     kind = models.CharField(max_length=20, choices=FaultKind.choices)
     seconds = models.FloatField(default=0)
-    # How often it strikes yet; empty: until the row is deleted.
+    # How many calls it still affects; empty: all until the row is deleted.
     times = models.PositiveIntegerField(null=True, blank=True)
 
     def __str__(self) -> str:

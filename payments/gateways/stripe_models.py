@@ -1,8 +1,8 @@
-"""Which of our payments and accounts is which object at Stripe.
+"""The Stripe objects of our payments and accounts.
 
-Stripe finds nothing by our own keys at once: its search lags behind by a minute and at times by an
-hour, and idempotency keys are forgotten after a day. So what we need to find again is kept here.
-Nothing but gateways/stripe.py writes these tables.
+Stripe cannot find an object by our key immediately: its search lags behind by a minute and
+sometimes by an hour, and idempotency keys expire after a day. So the ids are stored here.
+Only gateways/stripe/ writes these tables.
 """
 
 from django.db import models
@@ -10,14 +10,14 @@ from django.db.models import Q
 
 
 class StripePayment(models.Model):
-    """One key and its PaymentIntent, written down before the intent may touch a card.
+    """A key and its PaymentIntent, stored before the intent is confirmed.
 
-    No intent: the key was fenced off before anybody used it, and stays so.
+    Without an intent, the key was voided before it was used, and can never be authorized.
     """
 
     key = models.UUIDField(unique=True)
     intent = models.CharField(max_length=255, blank=True)
-    # Whether it lives among Stripe's real objects or its test ones: another key opens each.
+    # Whether the intent exists in live mode or in test mode, which have different secret keys.
     is_live = models.BooleanField()
     created_at = models.DateTimeField(auto_now_add=True)
 
@@ -29,11 +29,11 @@ class StripePayment(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.key} {self.intent or 'fenced off'}"
+        return f"{self.key} {self.intent or 'voided'}"
 
 
 class StripeCustomer(models.Model):
-    """The Customer that holds an account's cards."""
+    """The Customer that has the stored cards of an account."""
 
     account = models.CharField(max_length=64)
     reference = models.CharField(max_length=255)
