@@ -48,8 +48,8 @@ def tiny_pictures(monkeypatch):
 
     picture = BytesIO()
     Image.new("RGB", (16, 10)).save(picture, "PNG")
-    monkeypatch.setattr(pictures, "outside", lambda name: picture.getvalue())
-    monkeypatch.setattr(pictures, "inside", lambda name, seats: picture.getvalue())
+    monkeypatch.setattr(pictures, "draw_city", lambda name: picture.getvalue())
+    monkeypatch.setattr(pictures, "draw_room", lambda name, seats: picture.getvalue())
 
 
 @pytest.fixture

@@ -36,7 +36,6 @@ KNOWN_LONG_MODULES: set[str] = {
     "reservations.admin.reports.report_tables",
     "reservations.admin.timeline.timeline_view",
     "reservations.booking.checkout",
-    "reservations.demo.world",
     "reservations.models.reservation",
     "reservations.notifications.emails",
     "roombook.api.contract",

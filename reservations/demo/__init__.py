@@ -1,1 +1,1 @@
-"""Demo data: a small world to try the service in. `seed_demo` makes it; nothing else reads it."""
+"""The demo data (B20): files in data/, loaded by the importer of the back office where it can."""

@@ -23,8 +23,9 @@ from centers.models import (
     ResourceType,
     Service,
 )
-from reservations.demo import pictures, priced
-from reservations.demo.catalog import (
+from reservations.demo import pictures
+from reservations.generate import priced
+from reservations.generate.catalog import (
     EXTRAS,
     HOLIDAYS,
     HOURS,
@@ -280,7 +281,7 @@ def _draw_pictures() -> list[tuple[str, str]]:
     for number in range(1, PICTURES + 1):
         pair = (f"generated/{number}.jpg", f"generated/{number}-small.jpg")
         if not default_storage.exists(pair[0]):
-            drawn = ContentFile(pictures.outside(f"generated {number}"))
+            drawn = ContentFile(pictures.draw_city(f"generated {number}"))
             default_storage.save(pair[0], drawn)
             small = images.resize_image(images.open_image(drawn), images.THUMBNAIL_SIDE_PIXELS)
             default_storage.save(pair[1], small)

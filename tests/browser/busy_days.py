@@ -37,7 +37,7 @@ def main() -> None:
     from centers.models import MeetingRoom
     from reservations.booking.checkout import check_out
     from reservations.booking.drafts import create_draft
-    from reservations.demo.people import ROLES_AT, STAFF
+    from reservations.demo.accounts import ROLES_CENTER, STAFF
     from roombook.errors import DomainError
     from tests.factories_reservations import make_payment_method
 
@@ -52,7 +52,7 @@ def main() -> None:
         )
         for first, last, company in CUSTOMERS
     ]
-    rooms = list(MeetingRoom.objects.filter(center__name=ROLES_AT).select_related("center"))
+    rooms = list(MeetingRoom.objects.filter(center__name=ROLES_CENTER).select_related("center"))
     for offset in DAYS:
         if offset == 1:
             # One room whose bookings the center has to agree to from now on.

@@ -6,7 +6,7 @@ import pytest
 from django.core.management import call_command
 from playwright.sync_api import Browser, Page
 
-from reservations.demo.people import PASSWORD
+from reservations.demo.accounts import PASSWORD
 from tests.browser import chromium
 
 

@@ -12,10 +12,10 @@ from reservations import availability
 from reservations.booking.checkout import PaymentMethod, check_out
 from reservations.booking.drafts import create_draft
 from reservations.booking.span import resolve_span
-from reservations.demo.people import DEMO, GUEST, PASSWORD, ROLES_AT, card_of
+from reservations.demo.accounts import DEMO, GUEST, PASSWORD, ROLES_CENTER, get_card
 from reservations.models import Reservation
 
-CENTER = ROLES_AT
+CENTER = ROLES_CENTER
 
 
 def room(name: str) -> MeetingRoom:
@@ -64,7 +64,7 @@ class Phone:
             return json.load(answer)
 
     def pay(self, reservation_id: int) -> dict:
-        card = card_of(User.objects.get(email=GUEST), timezone.now())
+        card = get_card(User.objects.get(email=GUEST), timezone.now())
         return self.call(
             "reservations/checkout",
             Token=self.token,

@@ -9,8 +9,7 @@ from django.db import OperationalError
 
 from accounts.models import User
 from centers.models import Center, Closure, MeetingRoom
-from reservations.demo.catalog import HOLIDAYS
-from reservations.demo.world import CENTERS
+from reservations.demo.data_files import read_csv
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_centers import CenterFactory
@@ -79,7 +78,7 @@ def test_a_database_that_is_busy_is_told_without_a_traceback(run, settings, monk
     def refuses(**_):
         raise OperationalError("canceling statement due to lock timeout")
 
-    monkeypatch.setattr("reservations.demo.maker.make", refuses)
+    monkeypatch.setattr("reservations.demo.loader.load", refuses)
 
     with pytest.raises(CommandError, match=r"The database refused: .* lock timeout\. Is it"):
         run("seed_demo")
@@ -105,11 +104,16 @@ def test_whatever_the_day_ids_names_and_statuses_are_the_same(run, settings, mom
     with time_machine.travel(now, tick=False):
         run("seed_demo")
 
-    rooms = [room for center in CENTERS for room in center.rooms]
+    def numbered(name, *columns):
+        rows = read_csv(f"{name}.csv", now=now)
+        return [
+            (str(pk), *(row[column] for column in columns)) for pk, row in enumerate(rows, start=1)
+        ]
+
     assert facts() == {
-        "centers": [(pk, each.name, each.city) for pk, each in enumerate(CENTERS, start=1)],
-        "rooms": [(pk, each.name, each.capacity) for pk, each in enumerate(rooms, start=1)],
-        "closures": [(pk, reason) for pk, reason in enumerate(reasons_of_closures(), start=1)],
+        "centers": numbered("centers", "name", "city"),
+        "rooms": numbered("rooms", "name", "capacity"),
+        "closures": numbered("closures", "reason"),
         "users": [
             *((1, "demo"), (2, "guest"), (3, "staff")),
             *((4, "manager"), (5, "desk"), (6, "viewer")),
@@ -136,9 +140,9 @@ def test_whatever_the_day_ids_names_and_statuses_are_the_same(run, settings, mom
 def facts():
     """What must be the same every time: ids, names, order, statuses; not days."""
     return {
-        "centers": list(Center.objects.order_by("pk").values_list("pk", "name", "city")),
-        "rooms": list(MeetingRoom.objects.order_by("pk").values_list("pk", "name", "capacity")),
-        "closures": list(Closure.objects.order_by("pk").values_list("pk", "reason")),
+        "centers": texts_of(Center, "pk", "name", "city"),
+        "rooms": texts_of(MeetingRoom, "pk", "name", "capacity"),
+        "closures": texts_of(Closure, "pk", "reason"),
         "users": [(user.pk, user.email.split("@")[0]) for user in User.objects.order_by("pk")],
         "reservations": list(
             Reservation.objects.order_by("pk").values_list("pk", "user", "room__name", "status")
@@ -146,8 +150,5 @@ def facts():
     }
 
 
-def reasons_of_closures():
-    for center in CENTERS:
-        yield from (name for _, _, name in HOLIDAYS[center.country])
-        if center.maintenance:
-            yield center.maintenance[2]
+def texts_of(model, *columns):
+    return [tuple(map(str, row)) for row in model.objects.order_by("pk").values_list(*columns)]

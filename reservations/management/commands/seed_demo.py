@@ -7,16 +7,16 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import OperationalError, ProgrammingError
 from django.utils import timezone
 
+from centers.models import Center
 from payments import gateways
-from reservations.demo import maker, people
-from reservations.demo.world import CENTERS
+from reservations.demo import accounts, loader
 from reservations.management.shell import domain_errors_as_command_errors
 
 
 class Command(BaseCommand):
     help = (
         "Fill an empty database with demo centers, accounts and reservations, the same every time;"
-        " refuses with DEBUG off unless forced, and where there is real data."
+        " refuses with DEBUG off unless forced, and if there is real data."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -28,11 +28,11 @@ class Command(BaseCommand):
         parser.add_argument(
             "--if-empty",
             action="store_true",
-            help="Do nothing, and be content, where there are accounts or centers already.",
+            help="Do nothing, without an error, if there are accounts or centers already.",
         )
 
     def handle(self, *, force: bool = False, if_empty: bool = False, **options: Any) -> None:
-        if if_empty and not maker.is_empty():
+        if if_empty and not loader.is_empty():
             self.stdout.write("No demo data made: the database is not empty.")
             return
         if not (settings.DEBUG or force):
@@ -45,8 +45,8 @@ class Command(BaseCommand):
         began = perf_counter()
         try:
             with domain_errors_as_command_errors():
-                is_new = maker.make(now=timezone.now(), tell=self.stdout.write)
-        except maker.RealData as error:
+                is_new = loader.load(now=timezone.now(), write_line=self.stdout.write)
+        except loader.ForeignData as error:
             raise CommandError(
                 f"This database has real data: {error}. Demo data goes only into an empty one."
             ) from error
@@ -58,7 +58,8 @@ class Command(BaseCommand):
         if not is_new:
             self.stdout.write("The demo data is already there; nothing was changed.")
             return
+        centers = Center.objects.count()
         self.stdout.write(
-            f"The demo is ready after {perf_counter() - began:.1f} seconds: {len(CENTERS)} centers,"
-            f" and the accounts {', '.join(people.EMAILS)} (password {people.PASSWORD})."
+            f"The demo is ready after {perf_counter() - began:.1f} seconds: {centers} centers,"
+            f" and the accounts {', '.join(accounts.EMAILS)} (password {accounts.PASSWORD})."
         )

@@ -1,10 +1,10 @@
-"""Rows of what the catalog offers, not saved: for the demo and for `generate_data`."""
+"""Rows of what the catalog offers, not saved."""
 
 from collections.abc import Iterator
 from decimal import Decimal
 
 from centers.models import Center, Rate, ResourceType, Service
-from reservations.demo.catalog import (
+from reservations.generate.catalog import (
     INTERNAL_SERVICE_TYPES,
     ROOM_TYPES,
     SERVICE_TYPES,

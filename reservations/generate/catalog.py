@@ -1,4 +1,4 @@
-"""What all demo centers draw from: kinds of rooms and services, price lists, hours, holidays."""
+"""What generated centers draw from: types of rooms and services, rates, hours, holidays."""
 
 from dataclasses import dataclass
 from datetime import time

@@ -1,0 +1,70 @@
+"""The demo accounts and what belongs to them: roles, favorites, a saved card."""
+
+import datetime as dt
+from typing import Any
+
+from django.contrib.auth.hashers import make_password
+from django.contrib.auth.models import Group, Permission
+
+from accounts.models import CenterRole, User
+from centers.actions import set_favorite
+from centers.models import Center
+from payments.saved_cards import update_saved_card
+from reservations.demo.data_files import read_json
+
+DATA = read_json("accounts.json")
+PASSWORD: str = DATA["password"]
+EMAILS: list[str] = [account["email"] for account in DATA["accounts"]]
+DEMO, GUEST, STAFF, *_ = EMAILS
+ROLES_CENTER: str = DATA["roles_center"]
+
+# The apps in which the staff account may do everything.
+MANAGED_APPS = ("accounts", "auditlog", "centers", "payments", "reservations")
+
+
+def create_demo_account() -> bool:
+    """Create the first account, and return whether it is new.
+
+    Of two runs at once, the second waits here for the first, and then finds its account.
+    """
+    demo = DATA["accounts"][0]
+    # Hashed here: a password that is set later is a change, with an e-mail about it.
+    defaults = demo | {"password": make_password(PASSWORD)}
+    _, is_new = User.objects.get_or_create(email=demo["email"], defaults=defaults)
+    return is_new
+
+
+def create_other_accounts() -> None:
+    for account in DATA["accounts"][1:]:
+        User.objects.create_user(**account, password=PASSWORD)
+    permissions = Permission.objects.filter(content_type__app_label__in=MANAGED_APPS)
+    User.objects.get(email=STAFF).user_permissions.set(permissions)
+    center = Center.objects.get(name=ROLES_CENTER)
+    for email, role in DATA["roles"].items():
+        CenterRole.objects.create(
+            user=User.objects.get(email=email), center=center, group=Group.objects.get(name=role)
+        )
+
+
+def add_favorites() -> None:
+    user = User.objects.get(email=DEMO)
+    for name in DATA["favorites"]:
+        set_favorite(user, Center.objects.get(name=name), is_favorite=True)
+
+
+def save_card(*, now: dt.datetime) -> None:
+    """Save a test card for the demo account. Calls the gateway: no transaction may be open."""
+    user = User.objects.get(email=DEMO)
+    if user.saved_payment_info is None:
+        update_saved_card(user, get_card(user, now), now=now)
+
+
+def get_card(user: User, now: dt.datetime) -> dict[str, Any]:
+    """A test number that Stripe documents: the sandbox accepts it, and nobody is charged."""
+    return {
+        "first_name": user.first_name,
+        "last_name": user.last_name,
+        "company_name": user.company_name,
+        "expiration_date": dt.datetime(now.year + 3, 9, 30, tzinfo=dt.UTC),
+        **DATA["card"],
+    }

@@ -1,0 +1,114 @@
+"""Load the demo into an empty database, and leave every other database alone (B20)."""
+
+import datetime as dt
+from collections.abc import Callable, Iterator
+
+from django.core.files.base import ContentFile
+
+from accounts.models import User
+from centers.models import (
+    Center,
+    CenterImage,
+    Landmark,
+    MeetingRoom,
+    Neighborhood,
+    ResourceType,
+)
+from reservations.demo import accounts, bookings, pictures
+from reservations.demo.data_files import import_rows, read_csv
+from reservations.models import Partner
+from roombook.db.transactions import in_transaction
+
+WriteLine = Callable[[str], object]
+
+
+class ForeignData(Exception):
+    """The database has accounts or centers that are not the demo's; the message counts them."""
+
+
+def load(*, now: dt.datetime, write_line: WriteLine) -> bool:
+    """Load what is missing, and return whether anything was: after a run that was interrupted, the
+    rest. Raises ForeignData if the database contains anything else."""
+    if bookings.are_complete():
+        return False
+    refuse_foreign_data(now)
+    _load_centers_and_accounts(now, write_line)
+    # These call the gateway, which must not happen inside a transaction.
+    accounts.save_card(now=now)
+    bookings.create_missing(now=now, write_line=write_line)
+    return True
+
+
+def is_empty() -> bool:
+    return not (User.objects.exists() or Center.objects.exists())
+
+
+def refuse_foreign_data(now: dt.datetime) -> None:
+    users = User.objects.exclude(email__in=accounts.EMAILS).count()
+    names = [row["name"] for row in read_csv("centers.csv", now=now)]
+    centers = Center.objects.exclude(name__in=names).count()
+    parts = [
+        f"{count} {noun}{'' if count == 1 else 's'}"
+        for count, noun in ((users, "account"), (centers, "center"))
+        if count
+    ]
+    if parts:
+        verb = "is" if users + centers == 1 else "are"
+        raise ForeignData(f"{' and '.join(parts)} that {verb} not the demo's")
+
+
+@in_transaction
+def _load_centers_and_accounts(now: dt.datetime, write_line: WriteLine) -> None:
+    """Centers and accounts, all of them or none."""
+    if not accounts.create_demo_account():
+        return
+    for row in read_csv("resource_types.csv", now=now):
+        ResourceType.objects.create(**row)
+    for row in read_csv("neighborhoods.csv", now=now):
+        Neighborhood.objects.create(**row)
+    for name in ("centers", "rates", "rooms", "services"):
+        import_rows(name, read_csv(f"{name}.csv", now=now), now=now)
+    centers = {center.name: center for center in Center.objects.order_by("pk")}
+    for row in read_csv("landmarks.csv", now=now):
+        Landmark.objects.create(**row | {"center": centers[row["center"]]})
+    import_rows("closures", _iterate_closures(centers, now), now=now)
+    _add_pictures(centers, now=now, write_line=write_line)
+    accounts.create_other_accounts()
+    for name in ("allowances", "promo-codes"):
+        import_rows(name, read_csv(f"{name.replace('-', '_')}.csv", now=now), now=now)
+    accounts.add_favorites()
+    Partner.objects.bulk_create(Partner(**row) for row in accounts.DATA["partners"])
+
+
+def _iterate_closures(centers: dict[str, Center], now: dt.datetime) -> Iterator[dict[str, str]]:
+    """Holidays (12-25) when they come next; others so many days from today (+20)."""
+    for row in read_csv("closures.csv", now=now):
+        today = now.astimezone(centers[row["center"]].zone).date()
+        if row["day"].startswith("+"):
+            day = today + dt.timedelta(int(row["day"]))
+        else:
+            day = dt.date.fromisoformat(f"{today.year}-{row['day']}")
+            if day <= today:
+                day = day.replace(year=today.year + 1)
+        yield {
+            "center": row["center"],
+            "room": row["room"],
+            "starts_at": f"{day}T00:00",
+            "ends_at": f"{day + dt.timedelta(int(row['days']))}T00:00",
+            "reason": row["reason"],
+        }
+
+
+def _add_pictures(centers: dict[str, Center], *, now: dt.datetime, write_line: WriteLine) -> None:
+    images = {row["center"]: int(row["images"]) for row in read_csv("center_images.csv", now=now)}
+    for number, center in enumerate(centers.values(), start=1):
+        rooms = MeetingRoom.objects.filter(center=center).order_by("pk")
+        write_line(f"[{number}/{len(centers)}] {center.name}, {center.city}: {len(rooms)} rooms")
+        for room in rooms:
+            drawn = pictures.draw_room(f"{center.name} {room.name}", room.capacity)
+            room.picture = ContentFile(drawn, name="room.jpg")
+            room.save()
+        for position in range(images[center.name]):
+            drawn = pictures.draw_city(f"{center.name} {position}")
+            image = ContentFile(drawn, name="center.jpg")
+            CenterImage.objects.create(center=center, image=image, position=position)
