@@ -40,7 +40,7 @@ OMAHA = {
 }
 
 
-def csv_of(*rows, delimiter=","):
+def build_csv(*rows, delimiter=","):
     """CSV of rows, each a list, or all of them dicts with one set of names."""
     if isinstance(rows[0], dict):
         rows = [list(rows[0]), *(list(row.values()) for row in rows)]
@@ -49,7 +49,7 @@ def csv_of(*rows, delimiter=","):
     return out.getvalue().encode()
 
 
-def xlsx_of(*rows, sheet="Sheet1", more=()):
+def build_workbook(*rows, sheet="Sheet1", more=()):
     book = openpyxl.Workbook()
     book.active.title = sheet
     for row in rows:
@@ -67,7 +67,7 @@ def check(name, content, user=None):
     return resource, resource.check(resource.read_file(content))
 
 
-def errors_of(name, content, user=None):
+def get_errors(name, content, user=None):
     """(row, column, message) of everything that is wrong."""
     _, result = check(name, content, user)
     return [
@@ -86,19 +86,19 @@ def load(name, content, user=None):
     """Check and write; the counts."""
     resource, result = check(name, content, user)
     save(resource, result)
-    return counts_of(result)
+    return get_counts(result)
 
 
-def counts(name, content):
-    return counts_of(check(name, content)[1])
+def count_rows(name, content):
+    return get_counts(check(name, content)[1])
 
 
-def counts_of(result):
+def get_counts(result):
     names = {"new": "new", "update": "changed", "skip": "unchanged", "invalid": "errors"}
     return {names[kind]: count for kind, count in result.totals.items() if count}
 
 
-def a_closure(center, **fields):
+def closure_row(center, **fields):
     return {
         "center_id": center.pk,
         "room": "",
@@ -108,7 +108,7 @@ def a_closure(center, **fields):
     } | fields
 
 
-def a_room(center, **fields):
+def room_row(center, **fields):
     if not ResourceType.objects.filter(name="Board room").exists():
         ResourceTypeFactory(name="Board room")
     return {
@@ -120,7 +120,7 @@ def a_room(center, **fields):
     }
 
 
-def cells_of(errors):
+def get_cells(errors):
     """Errors without their messages."""
     return [(row, column) for row, column, _ in errors]
 

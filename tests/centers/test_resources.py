@@ -21,14 +21,14 @@ from tests.factories_centers import (
 )
 from tests.imports import (
     OMAHA,
-    a_closure,
-    a_room,
-    cells_of,
+    build_csv,
     check,
-    counts,
-    csv_of,
-    errors_of,
+    closure_row,
+    count_rows,
+    get_cells,
+    get_errors,
     load,
+    room_row,
 )
 
 pytestmark = pytest.mark.django_db
@@ -37,8 +37,8 @@ pytestmark = pytest.mark.django_db
 # --- Centers ------------------------------------------------------------------------------------
 
 
-def test_a_center_is_added_as_saving_it_would():
-    assert load("centers", csv_of(OMAHA)) == {"new": 1}
+def test_new_center_gets_derived_fields():
+    assert load("centers", build_csv(OMAHA)) == {"new": 1}
 
     center = Center.objects.get()
     assert (center.country, center.state) == ("US", "NE")
@@ -51,69 +51,69 @@ def test_a_center_is_added_as_saving_it_would():
     assert list(hours) == [(0, dt.time(8), dt.time(12, 30)), (0, dt.time(14), dt.time(0))]
 
 
-def test_a_second_time_everything_is_unchanged():
-    load("centers", csv_of(OMAHA))
+def test_same_file_again_is_unchanged():
+    load("centers", build_csv(OMAHA))
 
-    assert counts("centers", csv_of(OMAHA)) == {"unchanged": 1}
+    assert count_rows("centers", build_csv(OMAHA)) == {"unchanged": 1}
 
 
-def test_a_center_is_found_by_its_id_and_renamed():
+def test_center_with_id_is_renamed():
     center = CenterFactory(name="Before")
 
-    assert load("centers", csv_of({"id": center.pk, "name": "After"})) == {"changed": 1}
+    assert load("centers", build_csv({"id": center.pk, "name": "After"})) == {"changed": 1}
 
     center.refresh_from_db()
     assert center.name == "After"
     assert center.name_folded == "after"
 
 
-def test_landmarks_and_neighborhood_are_found_after_a_change():
+def test_changed_center_is_found_by_landmark_and_neighborhood():
     center = CenterFactory()
     LandmarkFactory(center=center, name="Aquarium")
     NeighborhoodFactory(name="LoDo", city="Denver", state="CO")
 
-    load("centers", csv_of({"id": center.pk, "neighborhood": "LoDo, Denver, CO"}))
+    load("centers", build_csv({"id": center.pk, "neighborhood": "LoDo, Denver, CO"}))
 
     center.refresh_from_db()
     assert {"aquarium", "lodo"} <= set(center.search_text.split("\n"))
 
 
-def test_what_is_not_in_the_file_stays():
+def test_missing_columns_keep_their_values():
     center = CenterFactory(promo_text="Hello")
 
-    load("centers", csv_of({"id": center.pk, "rank": "7"}))
+    load("centers", build_csv({"id": center.pk, "rank": "7"}))
 
     center.refresh_from_db()
     assert (center.rank, center.promo_text, center.city) == (7, "Hello", "Denver")
 
 
-def test_an_empty_cell_empties():
+def test_empty_cell_clears_the_value():
     center = CenterFactory(promo_text="Hello")
 
-    load("centers", csv_of({"id": center.pk, "promo_text": ""}))
+    load("centers", build_csv({"id": center.pk, "promo_text": ""}))
 
     center.refresh_from_db()
     assert center.promo_text == ""
 
 
-def test_hours_of_a_day_are_replaced_and_others_stay():
+def test_opening_hours_of_one_day_are_replaced():
     center = CenterFactory()
     for weekday in (0, 1):
         OpeningHours.objects.create(
             center=center, weekday=weekday, opens=dt.time(9), closes=dt.time(17)
         )
 
-    load("centers", csv_of({"id": center.pk, "mon": "closed"}))
+    load("centers", build_csv({"id": center.pk, "mon": "closed"}))
 
     assert [hours.weekday for hours in center.opening_hours.all()] == [1]
 
 
-def test_two_centers_of_one_name_need_their_ids():
+def test_centers_with_the_same_name_need_ids():
     one, _ = CenterFactory(name="Twin"), CenterFactory(name="Twin")
     row = {"name": "Twin", "city": "Denver", "state": "CO", "rank": "1"}
 
-    assert cells_of(errors_of("centers", csv_of(row))) == [(2, "")]
-    assert counts("centers", csv_of({"id": one.pk, **row})) == {"changed": 1}
+    assert get_cells(get_errors("centers", build_csv(row))) == [(2, "")]
+    assert count_rows("centers", build_csv({"id": one.pk, **row})) == {"changed": 1}
 
 
 # --- Rates, rooms, services ---------------------------------------------------------------------
@@ -147,43 +147,43 @@ def test_two_centers_of_one_name_need_their_ids():
         ("tax_rate", "NaN"),
     ],
 )
-def test_each_wrong_cell_is_told_by_row_and_column(column, cell):
-    wrong = errors_of("centers", csv_of(OMAHA | {column: cell}))
+def test_wrong_cell_is_reported_by_row_and_column(column, cell):
+    wrong = get_errors("centers", build_csv(OMAHA | {column: cell}))
 
-    assert cells_of(wrong) == [(2, column)]
+    assert get_cells(wrong) == [(2, column)]
     assert wrong[0][2].endswith(".")
 
 
-def test_all_errors_of_all_rows_are_told():
+def test_all_errors_of_all_rows_are_reported():
     rows = [OMAHA | {"rank": "1"}, OMAHA | {"name": "B", "rank": "x", "mon": "y"}]
 
-    assert cells_of(errors_of("centers", csv_of(*rows))) == [(3, "mon"), (3, "rank")]
+    assert get_cells(get_errors("centers", build_csv(*rows))) == [(3, "mon"), (3, "rank")]
 
 
 @pytest.mark.parametrize("cell", ["12.345", "12,50", "$12", "1e3", "-1", "99999999999", "free"])
-def test_a_price_is_exact_or_refused(cell):
+def test_inexact_price_is_refused(cell):
     center = CenterFactory()
     row = {"center_id": center.pk, "name": "Standard", "hourly": cell}
 
-    assert cells_of(errors_of("rates", csv_of(row))) == [(2, "hourly")]
+    assert get_cells(get_errors("rates", build_csv(row))) == [(2, "hourly")]
 
 
-def test_a_flat_rate_needs_its_price():
+def test_flat_rate_without_price_is_refused():
     row = {"center_id": CenterFactory().pk, "name": "Standard", "is_flat_rate": "true"}
-    assert cells_of(errors_of("rates", csv_of(row | {"flat_rate": ""}))) == [(2, "flat_rate")]
+    assert get_cells(get_errors("rates", build_csv(row | {"flat_rate": ""}))) == [(2, "flat_rate")]
 
 
-def test_a_price_of_nothing_is_to_be_read_twice():
+def test_price_of_zero_has_a_note():
     row = {"center_id": CenterFactory().pk, "name": "Standard", "hourly": "0", "full_day": ""}
-    _, result = check("rates", csv_of(row))
+    _, result = check("rates", build_csv(row))
 
     assert [column for column, _ in result.rows[0].notes] == ["hourly"]
 
 
-def test_a_room_with_a_rate_of_its_center():
+def test_room_gets_rate_of_its_center():
     rate = RateFactory(name="Standard")
 
-    load("rooms", csv_of(a_room(rate.center, rate="standard")))
+    load("rooms", build_csv(room_row(rate.center, rate="standard")))
 
     assert MeetingRoom.objects.get().rate == rate
 
@@ -202,16 +202,16 @@ def test_a_room_with_a_rate_of_its_center():
         ({"center": "Another"}, "center"),
     ],
 )
-def test_what_is_wrong_with_a_room(fields, column):
+def test_wrong_room_is_refused(fields, column):
     RateFactory(name="Elsewhere")
     ServiceTypeFactory(name="Coffee")
 
-    wrong = errors_of("rooms", csv_of(a_room(CenterFactory()) | fields))
+    wrong = get_errors("rooms", build_csv(room_row(CenterFactory()) | fields))
 
-    assert cells_of(wrong) == [(2, column)]
+    assert get_cells(wrong) == [(2, column)]
 
 
-def test_every_check_of_the_database_is_judged_before():
+def test_check_constraints_can_all_be_evaluated_in_memory():
     """One that could only be judged by a query would fail loudly here."""
     models = (Center, Rate, MeetingRoom, Service, Closure, PromoCode, Allowance)
     failed = [
@@ -221,75 +221,79 @@ def test_every_check_of_the_database_is_judged_before():
     assert failed == ["center_has_a_time_zone", "promo_code_is_percent_or_amount"]
 
 
-def test_rows_of_one_key_are_refused():
+def test_two_rows_with_the_same_key_are_refused():
     center = CenterFactory()
-    row = a_room(center)
+    row = room_row(center)
 
-    assert cells_of(errors_of("rooms", csv_of(row, row | {"name": "ASPEN"}))) == [(3, "name")]
+    assert get_cells(get_errors("rooms", build_csv(row, row | {"name": "ASPEN"}))) == [(3, "name")]
 
 
-def test_one_stored_row_twice_is_refused():
+def test_two_rows_with_the_same_id_are_refused():
     stored = MeetingRoomFactory()
     rows = [{"id": stored.pk, "capacity": "8"}, {"id": stored.pk, "capacity": "9"}]
 
-    assert cells_of(errors_of("rooms", csv_of(*rows))) == [(3, "")]
+    assert get_cells(get_errors("rooms", build_csv(*rows))) == [(3, "")]
 
 
-def test_a_name_that_another_room_has_is_refused():
+def test_name_of_another_room_is_refused():
     one = MeetingRoomFactory(name="One")
     MeetingRoomFactory(name="Two", center=one.center)
 
-    assert cells_of(errors_of("rooms", csv_of({"id": one.pk, "name": "two"}))) == [(2, "name")]
+    assert get_cells(get_errors("rooms", build_csv({"id": one.pk, "name": "two"}))) == [(2, "name")]
 
 
-def test_an_unknown_id_is_refused_and_an_empty_one_is_new():
+def test_unknown_id_is_refused_and_empty_id_is_new():
     center = CenterFactory()
 
-    assert cells_of(errors_of("rooms", csv_of({"id": "999", **a_room(center)}))) == [(2, "id")]
-    assert cells_of(errors_of("rooms", csv_of({"id": "one", **a_room(center)}))) == [(2, "id")]
-    assert load("rooms", csv_of({"id": "", **a_room(center)})) == {"new": 1}
+    assert get_cells(get_errors("rooms", build_csv({"id": "999", **room_row(center)}))) == [
+        (2, "id")
+    ]
+    assert get_cells(get_errors("rooms", build_csv({"id": "one", **room_row(center)}))) == [
+        (2, "id")
+    ]
+    assert load("rooms", build_csv({"id": "", **room_row(center)})) == {"new": 1}
 
 
-def test_a_room_stays_at_its_center():
+def test_room_cannot_move_to_another_center():
     stored, other = MeetingRoomFactory(), CenterFactory()
     row = {"id": stored.pk, "center_id": other.pk, "name": stored.name}
 
-    assert cells_of(errors_of("rooms", csv_of(row))) == [(2, "center")]
+    assert get_cells(get_errors("rooms", build_csv(row))) == [(2, "center")]
 
 
-def test_a_center_by_name_where_only_one_is_called_so():
+def test_center_name_is_accepted_if_unique():
     CenterFactory(name="Loft")
-    named = a_room(CenterFactory(name="Twin")) | {"center": "loft"}
+    named = room_row(CenterFactory(name="Twin")) | {"center": "loft"}
     del named["center_id"]
     CenterFactory(name="Twin")
 
-    assert counts("rooms", csv_of(named)) == {"new": 1}
-    assert cells_of(errors_of("rooms", csv_of(named | {"center": "Twin"}))) == [(2, "center")]
-    assert cells_of(errors_of("rooms", csv_of(named | {"center": ""}))) == [(2, "center")]
+    assert count_rows("rooms", build_csv(named)) == {"new": 1}
+    assert get_cells(get_errors("rooms", build_csv(named | {"center": "Twin"}))) == [(2, "center")]
+    assert get_cells(get_errors("rooms", build_csv(named | {"center": ""}))) == [(2, "center")]
 
 
-def test_services():
+def test_service_is_imported():
     center = CenterFactory()
     kind = ServiceTypeFactory()
     row = {"center_id": center.pk, "name": "Coffee", "type": kind.name, "needs_quantity": "yes"}
 
-    assert load("services", csv_of(row)) == {"new": 1}
+    assert load("services", build_csv(row)) == {"new": 1}
     assert Service.objects.get().needs_quantity is True
-    assert counts("services", csv_of(row)) == {"unchanged": 1}
+    assert count_rows("services", build_csv(row)) == {"unchanged": 1}
 
 
 # --- Closures -----------------------------------------------------------------------------------
 
 
-def test_a_closure_is_on_the_clock_of_its_center():
+def test_closure_is_in_local_time_of_its_center():
     center = CenterFactory()
-    load("closures", csv_of(a_closure(center)))
+    load("closures", build_csv(closure_row(center)))
 
     assert Closure.objects.get().starts_at == dt.datetime(2027, 12, 24, 19, tzinfo=dt.UTC)
-    assert counts("closures", csv_of(a_closure(center))) == {"unchanged": 1}
+    assert count_rows("closures", build_csv(closure_row(center))) == {"unchanged": 1}
 
 
-def test_the_hour_that_the_clock_shows_twice_comes_back_with_its_offset():
+def test_ambiguous_local_time_is_exported_with_its_offset():
     zone = ZoneInfo("America/Denver")
     ClosureFactory(
         center=CenterFactory(),
@@ -299,7 +303,7 @@ def test_the_hour_that_the_clock_shows_twice_comes_back_with_its_offset():
     text = "".join(RESOURCES["closures"]().export_csv())
 
     assert "2027-11-07T01:30-07:00" in text
-    assert counts("closures", text.encode()) == {"unchanged": 1}
+    assert count_rows("closures", text.encode()) == {"unchanged": 1}
 
 
 @pytest.mark.parametrize(
@@ -314,7 +318,7 @@ def test_the_hour_that_the_clock_shows_twice_comes_back_with_its_offset():
         ({"room": "Nowhere"}, "room"),
     ],
 )
-def test_what_is_wrong_with_a_closure(fields, column):
-    assert cells_of(errors_of("closures", csv_of(a_closure(CenterFactory(), **fields)))) == [
+def test_wrong_closure_is_refused(fields, column):
+    assert get_cells(get_errors("closures", build_csv(closure_row(CenterFactory(), **fields)))) == [
         (2, column)
     ]

@@ -60,7 +60,7 @@ def seeded(demo, db):
     return demo
 
 
-def test_it_says_what_it_does_and_what_it_made(seeded):
+def test_output_lists_centers_reservations_and_accounts(seeded):
     lines = seeded.said.splitlines()
 
     assert lines[0] == "[1/21] Union Station, Denver: 5 rooms"
@@ -74,7 +74,7 @@ def test_it_says_what_it_does_and_what_it_made(seeded):
     )
 
 
-def test_centers_are_in_many_places_at_their_true_time_zones(seeded):
+def test_centers_have_the_time_zone_of_their_location(seeded):
     centers = Center.objects.all()
 
     assert centers.count() == 21
@@ -95,7 +95,7 @@ def wrong_with(row):
     return {}
 
 
-def test_every_row_is_one_that_the_back_office_would_accept(seeded):
+def test_every_row_passes_the_models_validation(seeded):
     models = (*(ResourceType, Rate, Service, OpeningHours, Closure, Landmark, Neighborhood),)
     rows = [row for model in models for row in model.objects.all()]
 
@@ -103,7 +103,7 @@ def test_every_row_is_one_that_the_back_office_would_accept(seeded):
     assert [(row, wrong) for row in rows if (wrong := wrong_with(row))] == []
 
 
-def test_every_center_is_found_and_every_room_is_priced(seeded, client):
+def test_search_finds_every_center_with_prices_and_pictures(seeded, client):
     token = signed_in(client)["Token"]
 
     found = post(client, "/api/locations/search", {"Token": token}).json()
@@ -120,7 +120,7 @@ def test_every_center_is_found_and_every_room_is_priced(seeded, client):
     assert "Cleaning" not in [each["Name"] for each in found["FilterOptions"]["Services"]]
 
 
-def test_every_kind_of_price_service_and_room_occurs(seeded):
+def test_demo_has_every_kind_of_rate_service_and_room(seeded):
     assert Rate.objects.filter(is_flat_rate=True, flat_rate=0).exists()
     for tier in ("flat_rate", "hourly", "half_day", "full_day", "setup_fee"):
         assert Rate.objects.filter(**{f"{tier}__gt": 0}).exists()
@@ -138,7 +138,7 @@ def test_every_kind_of_price_service_and_room_occurs(seeded):
     assert OpeningHours.objects.filter(closes="00:00").exists()
 
 
-def test_pictures_are_small_files_and_always_the_same(seeded):
+def test_pictures_are_small_and_always_the_same(seeded):
     images = CenterImage.objects.order_by("pk")
     files = [
         *(image.image for image in images),
@@ -154,7 +154,7 @@ def test_pictures_are_small_files_and_always_the_same(seeded):
     assert pictures.draw_city("Union Station 0") != pictures.draw_city("Union Station 1")
 
 
-def test_the_demo_account_signs_in_and_has_something_to_show(seeded, client):
+def test_demo_account_signs_in_and_has_card_favorites_and_allowances(seeded, client):
     answer = signed_in(client)
 
     demo = User.objects.get(email="demo@roombook.example")
@@ -167,12 +167,12 @@ def test_the_demo_account_signs_in_and_has_something_to_show(seeded, client):
     assert kinds == {Allowance.Kind.MONTHLY: 4, Allowance.Kind.ONE_OFF: 10}
 
 
-def test_the_other_accounts_sign_in_too(seeded, client):
+def test_other_accounts_sign_in(seeded, client):
     assert signed_in(client, "guest@roombook.example")["UserInfo"]["Type"] == "Account"
     assert signed_in(client, "staff@roombook.example")["UserInfo"]["Type"] == "Staff"
 
 
-def test_staff_may_run_the_place_and_are_no_superuser(seeded):
+def test_staff_have_all_permissions_and_are_not_superusers(seeded):
     staff = User.objects.get(email="staff@roombook.example")
 
     ours = Permission.objects.filter(content_type__app_label__in=OUR_APPS)
@@ -182,7 +182,7 @@ def test_staff_may_run_the_place_and_are_no_superuser(seeded):
     assert not staff.has_perm("auth.add_group")
 
 
-def test_each_role_has_somebody_at_one_center(seeded):
+def test_each_role_has_an_account_at_one_center(seeded):
     roles = CenterRole.objects.values_list("group__name", "user__email", "center__name")
 
     assert set(roles) == {
@@ -192,7 +192,7 @@ def test_each_role_has_somebody_at_one_center(seeded):
     }
 
 
-def test_reservations_are_in_many_statuses_and_one_is_new(seeded):
+def test_reservations_have_many_statuses_and_one_is_new(seeded):
     demo = Reservation.objects.filter(user__email="demo@roombook.example")
 
     statuses = sorted(demo.values_list("status", flat=True))
@@ -210,7 +210,7 @@ def test_reservations_are_in_many_statuses_and_one_is_new(seeded):
         assert reservation.attendees.filter(is_creator=True).count() == 1
 
 
-def test_money_stands_as_the_reservations_say(seeded):
+def test_payments_match_the_status_of_reservations(seeded):
     states = dict(Payment.objects.values_list("reservation__status", "state"))
 
     assert states == {
@@ -225,7 +225,7 @@ def test_money_stands_as_the_reservations_say(seeded):
     assert Reservation.objects.exclude(partner=None).get().partner.code == "ACME"
 
 
-def test_the_new_reservation_can_be_checked_out(seeded, client):
+def test_new_reservation_can_be_checked_out(seeded, client):
     token = signed_in(client)["Token"]
     new = Reservation.objects.get(user__email="demo@roombook.example", status=Status.NEW)
     asked = {"Token": token, "ReservationId": new.pk}
@@ -244,7 +244,7 @@ def test_the_new_reservation_can_be_checked_out(seeded, client):
     assert (paid.status_code, paid.json()["Status"]) == (200, "Confirmed")
 
 
-def test_promo_codes_and_the_partner(seeded):
+def test_promo_codes_and_partner_work(seeded):
     assert Partner.objects.get(code="ACME").is_active
     draft = Reservation.objects.get(status=Status.NEW)
     now = timezone.now()
@@ -262,7 +262,7 @@ def test_promo_codes_and_the_partner(seeded):
 # --- Twice ---------------------------------------------------------------------------------------
 
 
-def test_a_second_run_changes_nothing(seeded, run, settings):
+def test_second_run_changes_nothing(seeded, run, settings):
     settings.DEBUG = True
     before = counts()
 
@@ -272,7 +272,7 @@ def test_a_second_run_changes_nothing(seeded, run, settings):
     assert counts() == before
 
 
-def test_a_second_run_is_content_whatever_has_become_of_the_demo(seeded, run, settings):
+def test_second_run_after_changes_does_nothing(seeded, run, settings):
     settings.DEBUG = True
     UserFactory(email="real@example.com")
     Center.objects.filter(name="Union Station").update(name="Grand Central")
@@ -280,7 +280,7 @@ def test_a_second_run_is_content_whatever_has_become_of_the_demo(seeded, run, se
     assert "already there" in run("seed_demo")
 
 
-def test_a_run_that_was_broken_off_is_brought_to_its_end(seeded, run, settings):
+def test_interrupted_run_is_completed(seeded, run, settings):
     settings.DEBUG = True
     now = timezone.now()
     last = Reservation.objects.last()

@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command, load_command_clas
 from centers.models import Center, MeetingRoom
 from tests.factories_centers import CenterFactory, MeetingRoomFactory
 from tests.factories_people import AdministratorFactory, StaffFactory
-from tests.imports import csv_of
+from tests.imports import build_csv
 
 pytestmark = pytest.mark.django_db
 
@@ -23,7 +23,7 @@ def file(tmp_path):
     path = tmp_path / "centers.csv"
 
     def write(*rows):
-        path.write_bytes(csv_of(*rows))
+        path.write_bytes(build_csv(*rows))
         return path
 
     return write
@@ -46,7 +46,7 @@ def test_help_is_one_sentence(name):
     assert 60 < len(text) < 300
 
 
-def test_imports_and_is_safe_to_run_twice(run, file):
+def test_import_twice_changes_nothing(run, file):
     path = file(ROW)
 
     assert run("import_centers", path) == "Imported centers: 1 new, 0 changed, 0 unchanged.\n"
@@ -54,14 +54,14 @@ def test_imports_and_is_safe_to_run_twice(run, file):
     assert Center.objects.count() == 1
 
 
-def test_a_dry_run_tells_and_writes_nothing(run, file):
+def test_dry_run_reports_and_writes_nothing(run, file):
     said = run("import_centers", file(ROW), "--dry-run")
 
     assert said == "Nothing was written: --dry-run. 1 new, 0 changed, 0 unchanged.\n"
     assert not Center.objects.exists()
 
 
-def test_errors_are_told_by_row_and_column(capsys, file):
+def test_errors_are_reported_by_row_and_column(capsys, file):
     said = refused(capsys, file(ROW | {"rank": "1"}, ROW | {"name": "B", "rank": "first"}))
 
     assert "Row 3, rank: Write a whole number, such as 12." in said
@@ -69,25 +69,25 @@ def test_errors_are_told_by_row_and_column(capsys, file):
     assert not Center.objects.exists()
 
 
-def test_a_hundred_wrong_rows_are_told(capsys, file):
+def test_only_a_hundred_wrong_rows_are_reported(capsys, file):
     rows = [ROW | {"name": f"C{number}", "rank": "x"} for number in range(150)]
 
     assert "and 50 more rows" in refused(capsys, file(*rows))
 
 
-def test_a_file_that_is_not_there_or_not_one(capsys, tmp_path):
+def test_missing_or_invalid_file_is_reported(capsys, tmp_path):
     assert "No such file" in refused(capsys, tmp_path / "none.csv")
     (tmp_path / "wrong.csv").write_text("seats\n3\n")
     assert "Unknown columns" in refused(capsys, tmp_path / "wrong.csv")
 
 
-def test_standard_input(run, monkeypatch):
-    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(csv_of(ROW))))
+def test_file_is_read_from_standard_input(run, monkeypatch):
+    monkeypatch.setattr(sys, "stdin", SimpleNamespace(buffer=io.BytesIO(build_csv(ROW))))
 
     assert "1 new" in run("import_centers", "-")
 
 
-def test_other_kinds_of_rows(run, file):
+def test_what_chooses_the_kind_of_rows(run, file):
     room = MeetingRoomFactory()
     path = file({"id": room.pk, "capacity": "5"})
 
@@ -95,13 +95,13 @@ def test_other_kinds_of_rows(run, file):
     assert MeetingRoom.objects.get().capacity == 5
 
 
-def test_progress_is_told(run, file):
+def test_progress_is_reported(run, file):
     rows = [ROW | {"name": f"C{number}"} for number in range(1200)]
 
     assert "1,000 of 1,200 rows checked" in run("import_centers", file(*rows), "--dry-run")
 
 
-def test_somebody_does_it(run, file, capsys):
+def test_import_as_staff_is_logged_and_limited_by_roles(run, file, capsys):
     ann, bob = AdministratorFactory(), StaffFactory()
     run("import_centers", file(ROW), "--as", ann.email.upper())
 
@@ -110,14 +110,14 @@ def test_somebody_does_it(run, file, capsys):
     assert "no member of staff" in refused(capsys, file(ROW), "--as", "nobody@example.com")
 
 
-def test_a_price_of_nothing_is_told(run, file):
+def test_note_about_price_of_zero_is_printed(run, file):
     path = file({"center_id": CenterFactory().pk, "name": "Free", "hourly": "0"})
 
     assert "Row 2, hourly: This makes it free." in run("import_centers", path, "--what", "rates")
 
 
 @pytest.mark.parametrize("name", ["centers.csv", "centers.xlsx"])
-def test_an_export_can_be_imported(run, tmp_path, name):
+def test_export_can_be_imported(run, tmp_path, name):
     CenterFactory(name="=1+1")
     path = tmp_path / name
 
@@ -126,7 +126,7 @@ def test_an_export_can_be_imported(run, tmp_path, name):
     assert [each.name for each in tmp_path.iterdir()] == [name]
 
 
-def test_an_export_to_standard_output(run):
+def test_export_goes_to_standard_output(run):
     center = CenterFactory()
     lines = run("export_centers").splitlines()
 
@@ -134,7 +134,7 @@ def test_an_export_to_standard_output(run):
     assert lines[1].startswith(f"{center.pk},{center.name},true")
 
 
-def test_an_export_that_cannot_be_written(tmp_path):
+def test_failed_export_leaves_no_file(tmp_path):
     CenterFactory(promo_text="bell \x07")
     for path in (tmp_path / "no/where.csv", tmp_path / "centers.xlsx"):
         with pytest.raises(CommandError):

@@ -19,7 +19,7 @@ from tests.factories_people import UserFactory
 
 
 @pytest.mark.django_db
-def test_with_debug_off_it_wants_to_be_forced(run, settings):
+def test_seed_demo_with_debug_off_needs_force(run, settings):
     settings.DEBUG = False
 
     with pytest.raises(CommandError, match=r"DEBUG is off, .* add --force"):
@@ -35,7 +35,7 @@ def test_with_debug_off_it_wants_to_be_forced(run, settings):
 @pytest.mark.parametrize(
     ("factory", "what"), [(UserFactory, "1 account that is"), (CenterFactory, "1 center that is")]
 )
-def test_real_data_is_left_alone_forced_or_not(run, settings, factory, what, force):
+def test_seed_demo_with_real_data_refuses_even_if_forced(run, settings, factory, what, force):
     settings.DEBUG = True
     factory()
 
@@ -49,7 +49,7 @@ def test_real_data_is_left_alone_forced_or_not(run, settings, factory, what, for
 @pytest.mark.django_db
 @pytest.mark.parametrize("factory", [UserFactory, CenterFactory])
 @pytest.mark.parametrize("debug", [True, False])
-def test_if_empty_is_content_with_a_database_in_use(run, settings, factory, debug):
+def test_if_empty_does_nothing_in_a_used_database(run, settings, factory, debug):
     settings.DEBUG = debug
     factory()
 
@@ -58,7 +58,7 @@ def test_if_empty_is_content_with_a_database_in_use(run, settings, factory, debu
 
 
 @pytest.mark.django_db
-def test_it_charges_nobody_but_the_sandbox(run, settings, monkeypatch):
+def test_seed_demo_needs_the_sandbox_gateway(run, settings, monkeypatch):
     settings.DEBUG = True
 
     class Live:
@@ -72,7 +72,7 @@ def test_it_charges_nobody_but_the_sandbox(run, settings, monkeypatch):
 
 
 @pytest.mark.django_db
-def test_a_database_that_is_busy_is_told_without_a_traceback(run, settings, monkeypatch):
+def test_database_error_is_reported_without_a_traceback(run, settings, monkeypatch):
     settings.DEBUG = True
 
     def refuses(**_):
@@ -97,7 +97,7 @@ def test_a_database_that_is_busy_is_told_without_a_traceback(run, settings, monk
         "2027-03-12T18:00:00+00:00",  # the clocks of North America change on Sunday
     ],
 )
-def test_whatever_the_day_ids_names_and_statuses_are_the_same(run, settings, moment):
+def test_ids_names_and_statuses_are_the_same_on_any_day(run, settings, moment):
     settings.DEBUG = True
     now = dt.datetime.fromisoformat(moment)
 

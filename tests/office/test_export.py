@@ -34,7 +34,7 @@ from tests.factories_centers import (
 )
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
-from tests.imports import LISTS, counts
+from tests.imports import LISTS, count_rows
 
 pytestmark = pytest.mark.django_db
 
@@ -69,18 +69,18 @@ def everything():
 
 
 @pytest.mark.parametrize("name", RESOURCES)
-def test_what_is_exported_can_be_imported_unchanged(everything, name):
+def test_export_is_unchanged_when_imported(everything, name):
     text = "".join(RESOURCES[name]().export_csv())
     rows = text.count("\n") > 1
 
     assert rows
-    assert set(counts(name, text.encode())) == {"unchanged"}
+    assert set(count_rows(name, text.encode())) == {"unchanged"}
     with RESOURCES[name]().export_workbook() as book:
-        assert set(counts(name, book.read())) == {"unchanged"}
+        assert set(count_rows(name, book.read())) == {"unchanged"}
 
 
 @pytest.mark.parametrize("name", RESOURCES)
-def test_no_cell_is_run_as_a_formula(everything, name):
+def test_cells_are_never_formulas(everything, name):
     rows = list(csv.reader(io.StringIO("".join(RESOURCES[name]().export_csv()))))
     numbers = {"latitude", "longitude"}
     for row in rows[1:]:
@@ -100,22 +100,22 @@ texts = st.text(
 class RoundTrips(TestCase):
     @settings(max_examples=150)
     @given(name=texts.filter(lambda text: text.strip()), promo=texts, parking=texts)
-    def test_any_text_comes_back(self, name, promo, parking):
+    def test_any_text_is_imported_as_exported(self, name, promo, parking):
         center = CenterFactory(name=name, promo_text=promo, parking_information=parking)
         content = "".join(RESOURCES["centers"]().export_csv()).encode()
 
-        assert counts("centers", content) == {"unchanged": 1}
+        assert count_rows("centers", content) == {"unchanged": 1}
         Center.objects.filter(pk=center.pk).delete()
 
     @settings(max_examples=100)
     @given(prices=st.lists(st.none() | st.decimals(0, 10**9, places=2), min_size=3, max_size=3))
-    def test_any_price_comes_back(self, prices):
+    def test_any_price_is_imported_as_exported(self, prices):
         center = CenterFactory()
         names = ("hourly", "half_day", "full_day")
         RateFactory(center=center, **dict(zip(names, prices, strict=True)))
         content = "".join(RESOURCES["rates"]().export_csv()).encode()
 
-        assert set(counts("rates", content)) == {"unchanged"}
+        assert set(count_rows("rates", content)) == {"unchanged"}
         Rate.objects.all().delete()
 
 
@@ -124,12 +124,12 @@ class RoundTrips(TestCase):
         texts.map(spreadsheets.normalize_cell).filter(bool).filter(lambda text: "\n" not in text)
     )
 )
-def test_several_texts_in_one_cell(parts):
+def test_split_list_reverses_join_list(parts):
     assert split_list(join_list(parts)) == parts
 
 
 @given(st.floats(-180, 180))
-def test_any_place_comes_back(number):
+def test_any_coordinate_is_read_as_rendered(number):
     measure = FloatWidget()
     text = measure.render(number)
 
@@ -137,20 +137,20 @@ def test_any_place_comes_back(number):
 
 
 @given(st.datetimes(dt.datetime(1000, 1, 1), timezones=st.just(dt.UTC)))  # noqa: DTZ001 (a bound)
-def test_any_moment_comes_back(moment):
+def test_any_time_is_read_as_rendered(moment):
     kind = DateTimeWidget()
 
     assert kind.clean(kind.render(moment)) == moment
 
 
-def test_text_that_no_workbook_holds_is_refused():
+def test_workbook_with_control_characters_is_refused():
     CenterFactory(promo_text="bell \x07")
 
     with pytest.raises(InvalidFile, match="export CSV"):
         RESOURCES["centers"]().export_workbook()
 
 
-def test_too_many_rows_for_a_workbook(monkeypatch):
+def test_workbook_with_too_many_rows_is_refused(monkeypatch):
     CenterFactory.create_batch(3)
     monkeypatch.setattr(spreadsheets, "MAX_ROWS", 2)
 
@@ -158,7 +158,7 @@ def test_too_many_rows_for_a_workbook(monkeypatch):
         RESOURCES["centers"]().export_workbook()
 
 
-def test_queries_do_not_grow_with_rows():
+def test_export_queries_do_not_grow_with_rows():
     def queries():
         with CaptureQueriesContext(connection) as captured:
             list(RESOURCES["rooms"]().export_csv())

@@ -16,12 +16,12 @@ from tests.imports import (
     NOON,
     OMAHA,
     Browser,
-    a_closure,
-    a_room,
-    cells_of,
+    build_csv,
     check,
-    csv_of,
-    errors_of,
+    closure_row,
+    get_cells,
+    get_errors,
+    room_row,
 )
 
 pytestmark = pytest.mark.django_db
@@ -35,12 +35,12 @@ def test_rows_of_other_centers_are_errors(staff):
     manager = staff("Manager", own.center)
 
     def wrong(row):
-        return cells_of(errors_of("rooms", csv_of(row), manager))
+        return get_cells(get_errors("rooms", build_csv(row), manager))
 
     assert wrong({"id": own.pk, "capacity": "9"}) == []
     assert wrong({"id": other.pk, "capacity": "9"}) == [(2, "id")]
-    assert wrong(a_room(other.center)) == [(2, "center_id")]
-    named = a_room(other.center) | {"center": other.center.name}
+    assert wrong(room_row(other.center)) == [(2, "center_id")]
+    named = room_row(other.center) | {"center": other.center.name}
     del named["center_id"]
     assert wrong(named) == [(2, "center")]
 
@@ -49,12 +49,12 @@ def test_manager_of_some_centers_cannot_add_a_center(staff):
     own, other = CenterFactory(), CenterFactory()
     manager = staff("Manager", own)
 
-    assert cells_of(errors_of("centers", csv_of(OMAHA), manager)) == [(2, "")]
+    assert get_cells(get_errors("centers", build_csv(OMAHA), manager)) == [(2, "")]
     row = {"id": other.pk, "rank": "1"}
-    assert cells_of(errors_of("centers", csv_of(row), manager)) == [(2, "id")]
+    assert get_cells(get_errors("centers", build_csv(row), manager)) == [(2, "id")]
     named = {"name": other.name, "city": "Denver", "state": "CO", "rank": "1"}
-    assert cells_of(errors_of("centers", csv_of(named), manager)) == [(2, "")]
-    assert errors_of("centers", csv_of({"id": own.pk, "rank": "1"}), manager) == []
+    assert get_cells(get_errors("centers", build_csv(named), manager)) == [(2, "")]
+    assert get_errors("centers", build_csv({"id": own.pk, "rank": "1"}), manager) == []
 
 
 @pytest.mark.parametrize(("page", "is_of_centers"), LISTS.items())
@@ -86,7 +86,7 @@ def rooms_page(client, staff):
 def test_changes_are_in_the_order_of_the_file(rooms_page):
     """In every worker, whose digests must be the same."""
     row = {"capacity": "9", "is_blocked": "true", "id": rooms_page.room.pk, "provider": "P"}
-    _, result = check("rooms", csv_of(row))
+    _, result = check("rooms", build_csv(row))
 
     assert list(result.rows[0].changes) == ["capacity", "is_blocked", "provider"]
 
@@ -101,7 +101,7 @@ def test_import_page_lists_columns(rooms_page):
 
 def test_preview_confirmed_is_written(rooms_page):
     room = rooms_page.room
-    preview = rooms_page.upload(csv_of({"id": room.pk, "name": "Aspen <b>", "capacity": "9"}))
+    preview = rooms_page.upload(build_csv({"id": room.pk, "name": "Aspen <b>", "capacity": "9"}))
 
     assert "<ins>Aspen &lt;b&gt;</ins>" in preview
     assert "<del>8</del> <ins>9</ins>" in preview
@@ -119,7 +119,7 @@ def test_preview_confirmed_is_written(rooms_page):
 
 
 def test_preview_with_errors_cannot_be_confirmed(rooms_page):
-    page = rooms_page.upload(csv_of({"id": rooms_page.room.pk, "capacity": "many"}))
+    page = rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "many"}))
 
     assert "capacity:" in page
     assert "Write a whole number" in page
@@ -128,7 +128,7 @@ def test_preview_with_errors_cannot_be_confirmed(rooms_page):
 
 def test_row_changed_since_preview_is_previewed_again(rooms_page):
     room = rooms_page.room
-    rooms_page.upload(csv_of({"id": room.pk, "capacity": "9"}))
+    rooms_page.upload(build_csv({"id": room.pk, "capacity": "9"}))
     MeetingRoom.objects.filter(pk=room.pk).update(capacity=7)
 
     again = rooms_page.confirm()
@@ -143,7 +143,7 @@ def test_row_changed_since_preview_is_previewed_again(rooms_page):
 
 
 def test_row_deleted_since_preview_is_an_error(rooms_page):
-    rooms_page.upload(csv_of({"id": rooms_page.room.pk, "capacity": "9"}))
+    rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "9"}))
     rooms_page.room.delete()
 
     again = rooms_page.confirm()
@@ -154,7 +154,7 @@ def test_row_deleted_since_preview_is_an_error(rooms_page):
 
 
 def test_unchanged_file_cannot_be_confirmed(rooms_page):
-    page = rooms_page.upload(csv_of({"id": rooms_page.room.pk, "capacity": "8"}))
+    page = rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "8"}))
 
     assert "nothing to import" in page
     assert 'name="digest"' not in page
@@ -178,7 +178,7 @@ def test_file_that_is_too_large_is_reported(rooms_page, monkeypatch):
 
 
 def test_file_of_another_user_cannot_be_confirmed(rooms_page, staff):
-    rooms_page.upload(csv_of({"id": rooms_page.room.pk, "capacity": "9"}))
+    rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "9"}))
     rooms_page.client.force_login(staff("Manager"))
 
     assert "upload it again" in rooms_page.confirm()
@@ -187,14 +187,14 @@ def test_file_of_another_user_cannot_be_confirmed(rooms_page, staff):
 
 
 def test_file_of_another_list_cannot_be_confirmed(rooms_page):
-    page = rooms_page.upload(csv_of({"id": rooms_page.room.pk, "capacity": "9"}))
+    page = rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "9"}))
     rates = Browser(rooms_page.client, "/admin/centers/rate/")
 
     assert "upload it again" in rates.confirm(page)
 
 
 def test_role_removed_since_preview_is_forbidden(rooms_page):
-    rooms_page.upload(csv_of({"id": rooms_page.room.pk, "capacity": "9"}))
+    rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "9"}))
     Upload.objects.get().user.center_roles.all().delete()
 
     rooms_page.confirm()
@@ -212,11 +212,11 @@ def test_bug_is_not_displayed_as_an_error_of_the_file(rooms_page, monkeypatch):
     monkeypatch.setattr(SpreadsheetResource, "normalize_instance", lambda *args: 1 / 0)
 
     with pytest.raises(ZeroDivisionError):
-        rooms_page.upload(csv_of({"id": rooms_page.room.pk, "capacity": "9"}))
+        rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "9"}))
 
 
 def test_unconfirmed_files_are_deleted_after_a_day(rooms_page):
-    rooms_page.upload(csv_of({"id": rooms_page.room.pk, "capacity": "9"}))
+    rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "9"}))
     Upload.objects.update(created_at=NOON - dt.timedelta(days=400))
 
     Browser(rooms_page.client, "/admin/centers/rate/").upload(b"id\n1\n")
@@ -231,8 +231,8 @@ def test_overlapping_bookings_are_reported_after_importing_a_closure(client):
     reservation = make_booking()
     local = reservation.start.astimezone(reservation.room.center.zone)
     day = f"{local:%Y-%m-%d}"
-    row = a_closure(reservation.room.center, starts_at=f"{day}T00:00", ends_at=f"{day}T23:00")
+    row = closure_row(reservation.room.center, starts_at=f"{day}T00:00", ends_at=f"{day}T23:00")
     browser = Browser(client, "/admin/centers/closure/")
-    browser.upload(csv_of(row))
+    browser.upload(build_csv(row))
 
     assert "hold their room" in browser.confirm()

@@ -12,7 +12,7 @@ from reservations.models import PromoCode
 from roombook.backoffice import spreadsheets
 from roombook.backoffice.spreadsheets import InvalidFile
 from tests.factories_centers import CenterFactory
-from tests.imports import cells_of, check, counts, csv_of, errors_of, load, xlsx_of
+from tests.imports import build_csv, build_workbook, check, count_rows, get_cells, get_errors, load
 
 pytestmark = pytest.mark.django_db
 
@@ -53,13 +53,13 @@ def refusal(content, name="centers"):
         (b"center_id,name,hourly\n1,A,3\n", "those of rates"),
     ],
 )
-def test_a_file_that_cannot_be_taken_says_why(content, words):
+def test_invalid_file_is_refused_with_a_reason(content, words):
     assert words in refusal(content)
 
 
-def test_semicolons_tabs_and_the_mark_of_utf8_are_read():
+def test_semicolons_tabs_and_byte_order_mark_are_accepted():
     for delimiter in (",", ";", "\t"):
-        content = csv_of(
+        content = build_csv(
             ["Name ", "city", "time_zone"], ["Zürich, A", "B", "UTC"], delimiter=delimiter
         )
 
@@ -68,22 +68,22 @@ def test_semicolons_tabs_and_the_mark_of_utf8_are_read():
         assert result.rows[0].changes["name"] == ("", "Zürich, A")
 
 
-def test_too_many_rows_and_bytes(monkeypatch):
+def test_too_many_rows_or_bytes_are_refused(monkeypatch):
     monkeypatch.setattr(spreadsheets, "MAX_ROWS", 2)
     assert "more than 2 rows" in refusal(b"name\nA\nB\nC\n")
     monkeypatch.setattr(spreadsheets, "MAX_BYTES", 5)
     assert "larger" in refusal(b"name\nA\n")
 
 
-def test_a_workbook_that_unpacks_to_too_much(monkeypatch):
+def test_workbook_with_too_many_unpacked_bytes_is_refused(monkeypatch):
     monkeypatch.setattr(spreadsheets, "MAX_UNPACKED_BYTES", 100)
-    assert "too large" in refusal(xlsx_of(["name"], ["A"]))
+    assert "too large" in refusal(build_workbook(["name"], ["A"]))
 
 
-def test_empty_rows_do_not_count_but_are_numbered():
-    wrong = errors_of("centers", b"name,rank\n\n,\nA,x\n")
+def test_empty_rows_are_skipped_but_numbered():
+    wrong = get_errors("centers", b"name,rank\n\n,\nA,x\n")
 
-    assert (4, "rank") in cells_of(wrong)
+    assert (4, "rank") in get_cells(wrong)
 
 
 @pytest.mark.parametrize(
@@ -94,9 +94,9 @@ def test_empty_rows_do_not_count_but_are_numbered():
         ("city", 'Unknown columns: "city".'),
     ],
 )
-def test_an_unknown_column_is_asked_about_where_only_the_hand_slipped(name, words):
+def test_unknown_column_suggests_only_a_similar_one(name, words):
     with pytest.raises(InvalidFile) as bad:
-        check("rooms", csv_of({"name": "A", name: "3"}))
+        check("rooms", build_csv({"name": "A", name: "3"}))
 
     assert str(bad.value).startswith(words)
 
@@ -104,47 +104,47 @@ def test_an_unknown_column_is_asked_about_where_only_the_hand_slipped(name, word
 # --- Workbooks ----------------------------------------------------------------------------------
 
 
-def test_a_workbook_with_numbers_dates_and_booleans():
+def test_workbook_with_numbers_dates_and_booleans_is_read():
     center = CenterFactory()
     header = ["center_id", "starts_at", "ends_at", "reason"]
     # A workbook knows of no time zones.
     day = dt.datetime(2027, 12, 24, tzinfo=dt.UTC).replace(tzinfo=None)
     noon = day + dt.timedelta(hours=12)
-    load("closures", xlsx_of(header, [center.pk, noon, day + dt.timedelta(days=3), 2027]))
+    load("closures", build_workbook(header, [center.pk, noon, day + dt.timedelta(days=3), 2027]))
     assert Closure.objects.get().reason == "2027"
 
-    load("rates", xlsx_of(["center", "name", "hourly"], [center.name, "A", 0.1 + 0.2]))
+    load("rates", build_workbook(["center", "name", "hourly"], [center.name, "A", 0.1 + 0.2]))
     assert Rate.objects.get().hourly == Decimal("0.30")
 
     code = ["code", "percent", "is_active", "meeting_from"]
-    load("promo-codes", xlsx_of(code, ["X", 12.5, False, dt.date(2027, 1, 2)]))
+    load("promo-codes", build_workbook(code, ["X", 12.5, False, dt.date(2027, 1, 2)]))
     promo = PromoCode.objects.get()
     assert (promo.is_active, promo.meeting_from) == (False, dt.date(2027, 1, 2))
 
 
-def test_formulas_and_their_errors_are_refused():
-    book = xlsx_of(["name", "rank", "tax_rate"], ["A", "=1+1", "#DIV/0!"])
+def test_formulas_and_error_cells_are_refused():
+    book = build_workbook(["name", "rank", "tax_rate"], ["A", "=1+1", "#DIV/0!"])
 
-    assert cells_of(errors_of("centers", book)) == [(2, "tax_rate"), (2, "rank")]
-
-
-def test_the_right_sheet_of_a_workbook():
-    assert counts("centers", xlsx_of(["name", "time_zone"], ["A", "UTC"])) == {"new": 1}
-    several = xlsx_of(["name", "time_zone"], ["A", "UTC"], sheet="Centers", more=["Notes"])
-    assert counts("centers", several) == {"new": 1}
-
-    assert '"Notes"' in refusal(xlsx_of(["name"], ["A"], more=["Notes"]))
-    assert "rates" in refusal(xlsx_of(["name"], ["A"], sheet="rates"))
+    assert get_cells(get_errors("centers", book)) == [(2, "tax_rate"), (2, "rank")]
 
 
-def test_a_sheet_that_lies_about_its_size():
+def test_sheet_is_chosen_by_name():
+    assert count_rows("centers", build_workbook(["name", "time_zone"], ["A", "UTC"])) == {"new": 1}
+    several = build_workbook(["name", "time_zone"], ["A", "UTC"], sheet="Centers", more=["Notes"])
+    assert count_rows("centers", several) == {"new": 1}
+
+    assert '"Notes"' in refusal(build_workbook(["name"], ["A"], more=["Notes"]))
+    assert "rates" in refusal(build_workbook(["name"], ["A"], sheet="rates"))
+
+
+def test_sheet_with_wrong_dimensions_is_read():
     """Some programs write a dimension of one cell."""
     content = edited(
-        xlsx_of(["name", "time_zone"], ["A", "UTC"]),
+        build_workbook(["name", "time_zone"], ["A", "UTC"]),
         lambda data: data.replace(b'ref="A1:B2"', b'ref="A1"'),
     )
 
-    assert counts("centers", content) == {"new": 1}
+    assert count_rows("centers", content) == {"new": 1}
 
 
 def edited(book, edit):
@@ -157,12 +157,12 @@ def edited(book, edit):
     return out.getvalue()
 
 
-def test_a_workbook_with_entities_that_grow_is_damaged():
+def test_workbook_with_expanding_entities_is_refused():
     bomb = b'<!DOCTYPE x [<!ENTITY a "aaaaaaaaaa">%s]>' % b"".join(
         b'<!ENTITY %c "%s">' % (letter, b"&%c;" % (letter - 1) * 10) for letter in range(98, 110)
     )
     content = edited(
-        xlsx_of(["name"], ["A"]),
+        build_workbook(["name"], ["A"]),
         lambda data: data.replace(b"<worksheet", bomb + b"<worksheet", 1).replace(
             b"<sheetData>", b"<sheetData><row><c><v>&m;</v></c></row>"
         ),

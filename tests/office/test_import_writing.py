@@ -18,7 +18,7 @@ from tests.factories_centers import (
     ResourceTypeFactory,
 )
 from tests.factories_people import AdministratorFactory
-from tests.imports import OMAHA, Browser, a_closure, a_room, check, csv_of, load, save
+from tests.imports import OMAHA, Browser, build_csv, check, closure_row, load, room_row, save
 
 pytestmark = pytest.mark.django_db
 
@@ -26,9 +26,9 @@ pytestmark = pytest.mark.django_db
 # --- All or nothing -----------------------------------------------------------------------------
 
 
-def test_one_wrong_row_and_nothing_is_written():
+def test_one_wrong_row_writes_nothing():
     resource, result = check(
-        "centers", csv_of(OMAHA | {"rank": "1"}, OMAHA | {"name": "", "rank": "1"})
+        "centers", build_csv(OMAHA | {"rank": "1"}, OMAHA | {"name": "", "rank": "1"})
     )
     with pytest.raises(ImportRefused):
         save(resource, result)
@@ -36,10 +36,10 @@ def test_one_wrong_row_and_nothing_is_written():
     assert not Center.objects.exists()
 
 
-def test_a_row_that_changed_meanwhile_and_nothing_is_written():
+def test_row_changed_since_the_check_writes_nothing():
     one, two = CenterFactory(), CenterFactory()
     rows = [{"id": each.pk, "promo_text": "New"} for each in (one, two)]
-    resource, result = check("centers", csv_of(*rows))
+    resource, result = check("centers", build_csv(*rows))
     Center.objects.filter(pk=two.pk).update(rank=5)
 
     with pytest.raises(ImportRefused, match="Row 3"):
@@ -48,18 +48,18 @@ def test_a_row_that_changed_meanwhile_and_nothing_is_written():
     assert not Center.objects.filter(promo_text="New").exists()
 
 
-def test_a_row_that_went_meanwhile():
+def test_row_deleted_since_the_check_is_refused():
     stored = MeetingRoomFactory()
-    resource, result = check("rooms", csv_of({"id": stored.pk, "capacity": "9"}))
+    resource, result = check("rooms", build_csv({"id": stored.pk, "capacity": "9"}))
     stored.delete()
 
     with pytest.raises(ImportRefused):
         save(resource, result)
 
 
-def test_hours_that_changed_meanwhile():
+def test_opening_hours_changed_since_the_check_are_refused():
     center = CenterFactory()
-    resource, result = check("centers", csv_of({"id": center.pk, "mon": "09:00-17:00"}))
+    resource, result = check("centers", build_csv({"id": center.pk, "mon": "09:00-17:00"}))
     OpeningHours.objects.create(center=center, weekday=0, opens=dt.time(8), closes=dt.time(9))
 
     with pytest.raises(ImportRefused):
@@ -67,8 +67,8 @@ def test_hours_that_changed_meanwhile():
 
 
 @pytest.mark.parametrize("name", ["centers", "closures"])
-def test_the_same_file_twice_at_once_adds_its_rows_once(name):
-    content = csv_of({"centers": OMAHA}.get(name) or a_closure(CenterFactory()))
+def test_same_file_checked_twice_adds_rows_once(name):
+    content = build_csv({"centers": OMAHA}.get(name) or closure_row(CenterFactory()))
     resource, result = check(name, content)
     other, same = check(name, content)
     save(resource, result)
@@ -78,8 +78,8 @@ def test_the_same_file_twice_at_once_adds_its_rows_once(name):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_two_at_once_on_two_connections():
-    content = csv_of(*({**OMAHA, "name": f"C{number}"} for number in range(50)))
+def test_same_file_on_two_connections_adds_rows_once():
+    content = build_csv(*({**OMAHA, "name": f"C{number}"} for number in range(50)))
     CenterFactory()
     both = [check("centers", content) for _ in range(2)]
     together, answers = threading.Barrier(2), []
@@ -105,9 +105,9 @@ def test_two_at_once_on_two_connections():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_name_that_was_taken_meanwhile():
+def test_name_taken_since_the_check_is_refused():
     center = CenterFactory()
-    resource, result = check("rooms", csv_of(a_room(center, name="First"), a_room(center)))
+    resource, result = check("rooms", build_csv(room_row(center, name="First"), room_row(center)))
     MeetingRoomFactory(center=center, name="Aspen")
 
     with pytest.raises(ImportRefused, match=r"Row 3 .* was added"):
@@ -117,9 +117,9 @@ def test_a_name_that_was_taken_meanwhile():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_what_only_the_database_sees_is_told_in_words(monkeypatch):
+def test_integrity_error_is_refused_with_a_message(monkeypatch):
     center = CenterFactory()
-    resource, result = check("rooms", csv_of(a_room(center)))
+    resource, result = check("rooms", build_csv(room_row(center)))
     MeetingRoomFactory(center=center, name="Aspen")
     monkeypatch.setattr(SpreadsheetResource, "_ensure_still_new", lambda *args: None)
 
@@ -130,20 +130,20 @@ def test_what_only_the_database_sees_is_told_in_words(monkeypatch):
 # --- History ------------------------------------------------------------------------------------
 
 
-def test_every_change_is_in_the_history_with_who():
+def test_every_change_is_in_the_audit_log_with_its_author():
     ann = AdministratorFactory()
     stored = MeetingRoomFactory(capacity=8)
     row = {"id": stored.pk, "center_id": stored.center_id, "name": stored.name, "capacity": "9"}
     LogEntry.objects.all().delete()
 
-    load("rooms", csv_of(row), user=ann)
+    load("rooms", build_csv(row), user=ann)
 
     entry = LogEntry.objects.get()
     assert (entry.actor, entry.action) == (ann, LogEntry.Action.UPDATE)
     assert (entry.object_id, entry.changes) == (stored.pk, {"capacity": ["8", "9"]})
     assert entry.additional_data == {"note": "Imported: rows.csv, row 2."}
 
-    load("centers", csv_of(OMAHA), user=ann)
+    load("centers", build_csv(OMAHA), user=ann)
     entry = LogEntry.objects.get(action=LogEntry.Action.CREATE)
     assert entry.changes["name"] == ["None", "Old Market"]
     assert entry.changes["mon"] == ["None", "08:00-12:30, 14:00-24:00"]
@@ -164,7 +164,7 @@ def test_queries_grow_with_batches_not_with_rows():
     RateFactory(center=center, name="Standard")
 
     def rooms(first, last, seats=8):
-        return csv_of(
+        return build_csv(
             *(
                 {
                     "center_id": center.pk,
@@ -189,12 +189,12 @@ def test_queries_grow_with_batches_not_with_rows():
     assert len(captured) < 15
 
 
-def test_ten_thousand_rows_are_counted_and_some_are_displayed(client):
+def test_preview_of_ten_thousand_rows_displays_some(client):
     client.force_login(AdministratorFactory())
     browser = Browser(client, "/admin/centers/center/")
     rows = [{"name": f"C{number}", "city": "X", "time_zone": "UTC"} for number in range(10_000)]
 
-    page = browser.upload(csv_of(*rows))
+    page = browser.upload(build_csv(*rows))
 
     assert "10,000 new" in page
     assert "Not all rows are displayed" in page

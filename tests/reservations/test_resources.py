@@ -8,12 +8,12 @@ from reservations.models import AllowanceEntry, PromoCode
 from tests.factories_centers import CenterFactory, ResourceTypeFactory
 from tests.factories_people import UserFactory
 from tests.factories_reservations import AllowanceFactory, PromoCodeFactory
-from tests.imports import NOON, cells_of, check, counts, csv_of, errors_of, load, save
+from tests.imports import NOON, build_csv, check, count_rows, get_cells, get_errors, load, save
 
 pytestmark = pytest.mark.django_db
 
 
-def test_a_promo_code_bound_to_centers_and_types():
+def test_promo_code_is_restricted_to_centers_and_types():
     one, two = CenterFactory(), CenterFactory()
     kind = ResourceTypeFactory(name="Board; room")
     row = {
@@ -23,14 +23,14 @@ def test_a_promo_code_bound_to_centers_and_types():
         "center_ids": f"{two.pk};{one.pk}",
         "room_types": '"Board; room"',
     }
-    assert load("promo-codes", csv_of(row)) == {"new": 1}
+    assert load("promo-codes", build_csv(row)) == {"new": 1}
 
     code = PromoCode.objects.get(code="SUMMER")
     assert set(code.centers.all()) == {one, two}
     assert list(code.room_types.all()) == [kind]
     assert code.valid_until == dt.datetime(2027, 8, 31, 23, 59, tzinfo=dt.UTC)
-    assert counts("promo-codes", csv_of(row)) == {"unchanged": 1}
-    assert load("promo-codes", csv_of(row | {"center_ids": one.pk})) == {"changed": 1}
+    assert count_rows("promo-codes", build_csv(row)) == {"unchanged": 1}
+    assert load("promo-codes", build_csv(row | {"center_ids": one.pk})) == {"changed": 1}
     assert list(code.centers.all()) == [one]
 
 
@@ -46,15 +46,17 @@ def test_a_promo_code_bound_to_centers_and_types():
         ({"percent": "10", "max_uses": "1"}, "max_uses"),
     ],
 )
-def test_what_is_wrong_with_a_promo_code(fields, column):
+def test_wrong_promo_code_is_refused(fields, column):
     PromoCodeFactory(code="TWICE", uses=2)
 
-    assert cells_of(errors_of("promo-codes", csv_of({"code": "twice"} | fields))) == [(2, column)]
+    assert get_cells(get_errors("promo-codes", build_csv({"code": "twice"} | fields))) == [
+        (2, column)
+    ]
 
 
-def test_uses_counted_meanwhile_are_kept():
+def test_uses_counted_since_the_check_are_kept():
     code = PromoCodeFactory(code="BUSY", max_uses=9)
-    resource, result = check("promo-codes", csv_of({"code": "BUSY", "description": "Now"}))
+    resource, result = check("promo-codes", build_csv({"code": "BUSY", "description": "Now"}))
     PromoCode.objects.filter(pk=code.pk).update(uses=3)
 
     save(resource, result)
@@ -63,36 +65,36 @@ def test_uses_counted_meanwhile_are_kept():
     assert (code.uses, code.description) == (3, "Now")
 
 
-def test_an_allowance_belongs_to_an_account():
+def test_allowance_is_found_by_account():
     UserFactory(email="ann@example.com")
     row = {"account": "Ann@example.com", "description": "Plan", "kind": "monthly", "hours": "4"}
 
-    assert load("allowances", csv_of(row)) == {"new": 1}
-    assert counts("allowances", csv_of(row)) == {"unchanged": 1}
-    assert cells_of(errors_of("allowances", csv_of(row | {"account": "bob@example.com"}))) == [
+    assert load("allowances", build_csv(row)) == {"new": 1}
+    assert count_rows("allowances", build_csv(row)) == {"unchanged": 1}
+    assert get_cells(get_errors("allowances", build_csv(row | {"account": "bob@example.com"}))) == [
         (2, "account")
     ]
 
 
-def test_an_address_that_a_spreadsheet_would_run():
+def test_escaped_email_address_is_accepted():
     UserFactory(email="+ann@example.com")
     row = {"account": "'+ann@example.com", "description": "Plan", "hours": "4"}
 
-    assert load("allowances", csv_of(row)) == {"new": 1}
+    assert load("allowances", build_csv(row)) == {"new": 1}
 
 
-def test_hours_that_are_used_cannot_be_taken_away():
+def test_allowance_below_used_hours_is_refused():
     allowance = AllowanceFactory(hours=5)
     AllowanceEntry.objects.create(allowance=allowance, hours=-3, reason="Used", at=NOON)
 
-    assert cells_of(errors_of("allowances", csv_of({"id": allowance.pk, "hours": "2"}))) == [
+    assert get_cells(get_errors("allowances", build_csv({"id": allowance.pk, "hours": "2"}))) == [
         (2, "hours")
     ]
-    assert counts("allowances", csv_of({"id": allowance.pk, "hours": "3"})) == {"changed": 1}
+    assert count_rows("allowances", build_csv({"id": allowance.pk, "hours": "3"})) == {"changed": 1}
 
 
-def test_hours_stay_with_their_account():
+def test_allowance_cannot_move_to_another_account():
     allowance, other = AllowanceFactory(), UserFactory()
     row = {"id": allowance.pk, "account": other.email}
 
-    assert cells_of(errors_of("allowances", csv_of(row))) == [(2, "account")]
+    assert get_cells(get_errors("allowances", build_csv(row))) == [(2, "account")]
