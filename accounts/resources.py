@@ -72,11 +72,11 @@ class CenterScopedResource(SpreadsheetResource):
         add, change = self.rights.add, self.rights.change
         return None if add is None or change is None else add | change
 
-    def get_center_id(self, instance: Any) -> int | None:
+    def get_center_id(self, instance: models.Model) -> int | None:
         """The center of a row; None if it belongs to none."""
         return None
 
-    def can_add(self, instance: Any) -> bool:
+    def can_add(self, instance: models.Model) -> bool:
         return self.rights.add is None or self.get_center_id(instance) in self.rights.add
 
     def get_queryset(self) -> models.QuerySet[Any]:
@@ -84,7 +84,7 @@ class CenterScopedResource(SpreadsheetResource):
         return self._get_rows_at(self.rights.change)
 
     def filter_export(
-        self, queryset: models.QuerySet[Any] | None, **kwargs: Any
+        self, queryset: models.QuerySet[Any] | None, **kwargs: object
     ) -> models.QuerySet[Any]:
         """The rows that the user may export, or those of them in `queryset`."""
         rows = self._get_rows_at(self.rights.export).order_by(*self.order)

@@ -50,7 +50,7 @@ class CenterIdsWidget(TextWidget):
     help_text = "ids of centers, separated by semicolons; empty: every center"
     is_text = False
 
-    def clean(self, value: str, row: Any = None, *, resource: Any = None, **kwargs: Any) -> IdSet:
+    def clean(self, value: str, *, resource: Any = None, **kwargs: object) -> IdSet:
         found = set()
         for text in split_list(value):
             if not is_id(text) or int(text) not in resource.center_ids:
@@ -58,7 +58,7 @@ class CenterIdsWidget(TextWidget):
             found.add(int(text))
         return frozenset(found)
 
-    def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
+    def render(self, value: Any, **kwargs: object) -> str:
         return "; ".join(str(pk) for pk in sorted(value or ()))
 
 
@@ -67,7 +67,7 @@ class ResourceTypesWidget(TextWidget):
 
     help_text = "names of room types, separated by semicolons; empty: every type"
 
-    def clean(self, value: str, row: Any = None, *, resource: Any = None, **kwargs: Any) -> IdSet:
+    def clean(self, value: str, *, resource: Any = None, **kwargs: object) -> IdSet:
         found = set()
         for name in split_list(value):
             if name.lower() not in resource.types:
@@ -75,7 +75,7 @@ class ResourceTypesWidget(TextWidget):
             found.add(resource.types[name.lower()].pk)
         return frozenset(found)
 
-    def render(self, value: Any, obj: Any = None, *, resource: Any = None, **kwargs: Any) -> str:
+    def render(self, value: Any, *, resource: Any = None, **kwargs: object) -> str:
         names = (resource.type_names[pk] for pk in value or ())
         return join_list(sorted(normalize_cell(name) for name in names))
 
@@ -85,10 +85,10 @@ class AccountWidget(TextWidget):
 
     help_text = "an account's e-mail address"
 
-    def clean(self, value: str, row: Any = None, *, resource: Any = None, **kwargs: Any) -> Any:
+    def clean(self, value: str, *, resource: Any = None, **kwargs: object) -> Any:
         return resource.find_account(value) if value else None
 
-    def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
+    def render(self, value: Any, **kwargs: object) -> str:
         return "" if value is None else str(value.email)
 
 
@@ -97,7 +97,7 @@ class AllowanceKindWidget(TextWidget):
 
     help_text = " or ".join(Allowance.Kind.values)
 
-    def clean(self, value: str, row: Any = None, **kwargs: Any) -> str:
+    def clean(self, value: str, **kwargs: object) -> str:
         if value.lower() not in Allowance.Kind.values:
             raise ValueError(f"Write one of: {', '.join(Allowance.Kind.values)}.")
         return value.lower()

@@ -41,7 +41,7 @@ class NeighborhoodWidget(NameWidget):
             )
         return found[0]
 
-    def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
+    def render(self, value: Any, **kwargs: object) -> str:
         return "" if value is None else normalize_cell(str(value))
 
 
@@ -52,7 +52,7 @@ class OpeningHoursWidget(TextWidget):
 
     PATTERN = re.compile(r"(\d\d?):(\d\d)\s*[-–]\s*(\d\d?):(\d\d)", re.ASCII)  # noqa: RUF001
 
-    def clean(self, value: str, row: Any = None, **kwargs: Any) -> DayHours:
+    def clean(self, value: str, **kwargs: object) -> DayHours:
         if value.lower() in ("", "closed"):
             return ()
         intervals = sorted(self._parse(part.strip()) for part in re.split("[,;]", value))
@@ -76,7 +76,7 @@ class OpeningHoursWidget(TextWidget):
             raise ValueError("The closing time must be after the opening time; 24:00 is midnight.")
         return opens, closes
 
-    def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
+    def render(self, value: Any, **kwargs: object) -> str:
         if value is None:
             return ""
         intervals = [

@@ -26,16 +26,16 @@ class LocalDateTimeWidget(ValueWidget):
 
     help_text = "a local time of the center: 2027-03-01T09:00"
 
-    def clean(self, value: str, row: Any = None, *, record: Any = None, **kwargs: Any) -> Any:
+    def clean(self, value: str, *, record: Any = None, **kwargs: object) -> Any:
         return parse_local_datetime(record.center, value) if value else None
 
-    def render(self, value: Any, obj: Any = None, *, record: Any = None, **kwargs: Any) -> str:
+    def render(self, value: Any, *, record: Any = None, **kwargs: object) -> str:
         if value is None:
             return ""
         local = value.astimezone(record.center.zone)
         return format_datetime(local if local.fold else local.replace(tzinfo=None))
 
-    def get_native_value(self, value: Any, text: str) -> CellValue:
+    def get_native_value(self, value: object, text: str) -> CellValue:
         return text
 
 

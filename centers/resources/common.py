@@ -23,14 +23,14 @@ RowsByName = dict[tuple[int, str], Any]
 class NameWidget(TextWidget):
     """A row that is referred to by its name; the resource has those that exist."""
 
-    def clean(self, value: str, row: Any = None, **kwargs: Any) -> Any:
+    def clean(self, value: str, row: object = None, **kwargs: object) -> Any:
         return self.find(value, **kwargs) if value else None
 
     def find(self, name: str, *, record: Any, resource: Any) -> Any:
         """Raises ValueError if there is no such row."""
         raise NotImplementedError
 
-    def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
+    def render(self, value: Any, **kwargs: object) -> str:
         return "" if value is None else normalize_cell(value.name)
 
 
@@ -144,7 +144,7 @@ class CenterChildResource(CenterScopedResource):
         center_id: int = instance.center_id
         return center_id
 
-    def after_init_instance(self, instance: Any, new: bool, row: Cells, **kwargs: Any) -> None:
+    def after_init_instance(self, instance: Any, new: bool, row: Cells, **kwargs: object) -> None:
         super().after_init_instance(instance, new, row, **kwargs)
         if new:
             instance.center = self.get_center(row)

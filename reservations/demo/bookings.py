@@ -6,6 +6,8 @@ from contextlib import suppress
 from decimal import Decimal
 from typing import Any
 
+from django.db.models import QuerySet
+
 from accounts.actions import lock_user
 from accounts.models import User
 from centers.models import MeetingRoom, Service
@@ -20,13 +22,15 @@ from reservations.models.status import Status
 from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen
 
+DemoBooking = dict[str, Any]
+
 # The latest day that is tried after one on which the room is closed or taken.
 MAX_DAYS_TRIED = 30
 
 # Each was created so many days ago, for the first available day so many days later. A customer has
 # at most one in a room: that is how a second run recognizes them. Outcomes: draft, paid, approved,
 # declined, cancelled, missed.
-BOOKINGS: list[dict[str, Any]] = read_json("bookings.json")
+BOOKINGS: list[DemoBooking] = read_json("bookings.json")
 
 
 def create_missing(*, now: dt.datetime, write_line: Callable[[str], object]) -> None:
@@ -59,7 +63,7 @@ def are_complete() -> bool:
     return Reservation.objects.filter(user__email__in=accounts.EMAILS).count() >= len(BOOKINGS)
 
 
-def _find(booking: dict[str, Any]) -> Any:
+def _find(booking: DemoBooking) -> QuerySet[Reservation]:
     return Reservation.objects.filter(
         user__email=booking["customer"],
         room__name=booking["room"],
@@ -67,7 +71,7 @@ def _find(booking: dict[str, Any]) -> Any:
     )
 
 
-def _create(booking: dict[str, Any], now: dt.datetime) -> Reservation | None:
+def _create(booking: DemoBooking, now: dt.datetime) -> Reservation | None:
     user = User.objects.get(email=booking["customer"])
     created_at = now - dt.timedelta(days=booking["created_days_ago"])
     reservation = _create_draft(booking, user, created_at)
@@ -96,9 +100,7 @@ def _create(booking: dict[str, Any], now: dt.datetime) -> Reservation | None:
 
 
 @in_transaction
-def _create_draft(
-    booking: dict[str, Any], user: User, created_at: dt.datetime
-) -> Reservation | None:
+def _create_draft(booking: DemoBooking, user: User, created_at: dt.datetime) -> Reservation | None:
     # Of two runs at once, only one gets past the account's lock before the reservation exists.
     lock_user(user)
     if _find(booking).exists():
@@ -123,7 +125,7 @@ def _create_draft(
 
 
 def _find_available_day(
-    booking: dict[str, Any], room: MeetingRoom, created_at: dt.datetime
+    booking: DemoBooking, room: MeetingRoom, created_at: dt.datetime
 ) -> tuple[dt.datetime, dt.datetime]:
     """The first day on which the room is available at these hours, in the center's local time."""
     earliest = created_at.astimezone(room.center.zone).date() + dt.timedelta(booking["days_later"])
@@ -141,7 +143,7 @@ def _find_available_day(
 
 def _get_option(
     room: MeetingRoom, *, name: str, quantity: int | None = None, hours: str | None = None
-) -> dict[str, Any]:
+) -> dict[str, object]:
     service = Service.objects.get(center=room.center, name=name)
     option = {
         "service_id": service.pk,

@@ -11,7 +11,7 @@ from itertools import islice
 from typing import Any, ClassVar
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
-from django.db import models
+from django.db.models import Model, QuerySet
 from import_export.fields import Field
 from import_export.instance_loaders import BaseInstanceLoader
 from import_export.resources import ModelResource
@@ -39,7 +39,7 @@ def batches(items: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def iterate_rows_where(
-    rows: models.QuerySet[Any, Any], column: str, values: Iterable[Any]
+    rows: QuerySet[Any, Any], column: str, values: Iterable[Any]
 ) -> Iterator[Any]:
     """The rows whose column has one of these values."""
     for batch in batches(sorted(values)):
@@ -51,7 +51,7 @@ class BulkInstanceLoader(BaseInstanceLoader):
 
     def __init__(self, resource: "CheckingResource", dataset: ImportTable) -> None:
         super().__init__(resource, dataset)
-        self.instances: dict[int, Any] = {}
+        self.instances: dict[int, Model] = {}
         rows = dataset.dict
         self._read({int(row["id"]) for row in rows if is_id(row.get("id", ""))})
         resource.load_references(rows, self.instances.values())
@@ -70,7 +70,7 @@ class BulkInstanceLoader(BaseInstanceLoader):
             self.resource.load_extra_attributes(instances)
             self.instances |= {instance.pk: instance for instance in instances}
 
-    def get_instance(self, row: Cells) -> Any | None:
+    def get_instance(self, row: Cells) -> Model | None:
         """Raises ValidationError if the row may not be changed, or could be several."""
         name, singular = self.resource.name, self.resource.singular
         if text := row.get("id", ""):
@@ -163,31 +163,31 @@ class CheckingResource(ModelResource):
 
     # --- What subclasses say --------------------------------------------------------------------
 
-    def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
+    def load_references(self, rows: Sequence[Cells], instances: Iterable[Model]) -> None:
         """Read what the rows name: centers, rates, types. `instances` are those found by id."""
 
     def get_row_key(self, row: Cells) -> Any:
         """The key of a row of the file. Raises ValidationError if it has none."""
         raise NotImplementedError
 
-    def get_instance_key(self, instance: Any) -> Any:
+    def get_instance_key(self, instance: Model) -> Any:
         raise NotImplementedError
 
     def iterate_stored_keys(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
         """Keys and ids of all stored rows that may have one of these keys."""
         raise NotImplementedError
 
-    def load_extra_attributes(self, instances: Sequence[Any]) -> None:
+    def load_extra_attributes(self, instances: Sequence[Model]) -> None:
         """Set the attributes that are not fields of the model."""
 
-    def normalize_instance(self, instance: Any) -> None:
+    def normalize_instance(self, instance: Model) -> None:
         """Change values as saving will, so that they are compared with what will be stored."""
 
-    def can_add(self, instance: Any) -> bool:
+    def can_add(self, instance: Model) -> bool:
         """Whether the user may add this row."""
         return True
 
-    def get_errors(self, instance: Any) -> dict[str, str]:
+    def get_errors(self, instance: Model) -> dict[str, str]:
         """What is wrong beyond the model's own rules, by attribute. See `before`."""
         return {}
 
@@ -195,7 +195,7 @@ class CheckingResource(ModelResource):
         """What somebody should check about a row, by column."""
         return iter(())
 
-    def get_title(self, instance: Any) -> str:
+    def get_title(self, instance: Model) -> str:
         """What a preview calls the row."""
         return str(instance)
 
@@ -237,7 +237,7 @@ class CheckingResource(ModelResource):
     # --- A row: the library's hooks, in the order in which it calls them --------------------------
 
     def import_row(
-        self, row: Cells, instance_loader: Any, *, row_number: int, **kwargs: Any
+        self, row: Cells, instance_loader: BulkInstanceLoader, *, row_number: int, **kwargs: object
     ) -> ImportRowResult:
         self.report_progress(row_number)
         self.number = self.table.row_numbers[row_number - 1]
@@ -259,20 +259,20 @@ class CheckingResource(ModelResource):
             result.notes = list(self.get_notes(result))
         return result
 
-    def before_import_row(self, row: Cells, **kwargs: Any) -> None:
+    def before_import_row(self, row: Cells, **kwargs: object) -> None:
         if problems := self.table.problems.get(self.number):
             raise ValidationError(dict(problems))
 
-    def get_instance(self, instance_loader: BulkInstanceLoader, row: Cells) -> Any | None:
+    def get_instance(self, instance_loader: BulkInstanceLoader, row: Cells) -> Model | None:
         return instance_loader.get_instance(row)
 
-    def init_instance(self, row: Cells | None = None) -> Any:
-        instance = super().init_instance(row)
+    def init_instance(self, row: Cells | None = None) -> Model:
+        instance: Model = super().init_instance(row)
         for name in self.extra_attributes:
             setattr(instance, name, None)
         return instance
 
-    def after_init_instance(self, instance: Any, new: bool, row: Cells, **kwargs: Any) -> None:
+    def after_init_instance(self, instance: Model, new: bool, row: Cells, **kwargs: object) -> None:
         """Remember what is stored. Subclasses set what a new row belongs to."""
         if not new:
             first = self._first_row_by_id.setdefault(instance.pk, self.number)
@@ -281,11 +281,15 @@ class CheckingResource(ModelResource):
             self.before = self.get_stored_values(instance)
             self.texts = {column: self.render(column, instance) for column in self.texts}
 
-    def import_instance(self, instance: Any, row: Cells, **kwargs: Any) -> None:
+    def import_instance(self, instance: Model, row: Cells, **kwargs: object) -> None:
         super().import_instance(instance, row, record=instance, resource=self)
 
     def skip_row(
-        self, instance: Any, original: Any, row: Cells, import_validation_errors: Any = None
+        self,
+        instance: Model,
+        original: object,
+        row: Cells,
+        import_validation_errors: Errors | None = None,
     ) -> bool:
         """Compare the texts; a stored row without changes is skipped."""
         if import_validation_errors:
@@ -305,7 +309,10 @@ class CheckingResource(ModelResource):
         return bool(self.before) and not self.changes
 
     def validate_instance(
-        self, instance: Any, import_validation_errors: Any = None, validate_unique: bool = True
+        self,
+        instance: Model,
+        import_validation_errors: Errors | None = None,
+        validate_unique: bool = True,
     ) -> None:
         """Like `full_clean`, but without a query for each foreign key and each constraint."""
         errors = self._clean_fields(instance, import_validation_errors or {})
@@ -314,7 +321,7 @@ class CheckingResource(ModelResource):
         if not self.before and not self.can_add(instance):
             raise ValidationError(f"You may not add {self.name} there.")
 
-    def _clean_fields(self, instance: Any, errors: Errors) -> Errors:
+    def _clean_fields(self, instance: Model, errors: Errors) -> Errors:
         """What is wrong with single values; `errors` are those of cells that cannot be read."""
         try:
             instance.clean_fields(exclude=self._not_cleaned | errors.keys())
@@ -329,7 +336,7 @@ class CheckingResource(ModelResource):
         }
         return errors | {name: [ValidationError(REQUIRED_MESSAGE)] for name in missing}
 
-    def _clean_row(self, instance: Any) -> Errors:
+    def _clean_row(self, instance: Model) -> Errors:
         """What is wrong with values that are right one by one."""
         errors: Errors = {}
         try:
@@ -348,7 +355,7 @@ class CheckingResource(ModelResource):
             errors[self.fields[self.key[-1]].attribute] = why
         return errors
 
-    def _find_duplicate(self, instance: Any) -> str:
+    def _find_duplicate(self, instance: Model) -> str:
         """Another row with the same key, in the file or in the database."""
         key = self.get_instance_key(instance)
         if instance.pk is None or self.has_unique_key:
@@ -371,9 +378,9 @@ class CheckingResource(ModelResource):
 
     # --- Values of a row ------------------------------------------------------------------------
 
-    def render(self, column: str, instance: Any) -> str:
+    def render(self, column: str, instance: Model) -> str:
         text: str = self.fields[column].export(instance, record=instance, resource=self)
         return text
 
-    def get_stored_values(self, instance: Any) -> dict[str, Any]:
+    def get_stored_values(self, instance: Model) -> dict[str, Any]:
         return {name: getattr(instance, name) for name in self._compared}

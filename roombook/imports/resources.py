@@ -35,7 +35,7 @@ class SpreadsheetResource(CheckingResource):
 
     # --- What subclasses say --------------------------------------------------------------------
 
-    def prepare_save(self, instances: Sequence[Any]) -> None:
+    def prepare_save(self, instances: Sequence[models.Model]) -> None:
         """Compute derived fields; the rows are locked."""
 
     def save_extra_attributes(self, rows: Sequence[ImportRowResult]) -> None:
@@ -44,7 +44,7 @@ class SpreadsheetResource(CheckingResource):
     def after_save(self, rows: Sequence[ImportRowResult], request: HttpRequest) -> None:
         """After an import in the back office was committed."""
 
-    def log_export(self, instances: Sequence[Any]) -> None:
+    def log_export(self, instances: Sequence[models.Model]) -> None:
         """Record whose personal data is exported."""
 
     # --- Reading a file -------------------------------------------------------------------------
@@ -96,7 +96,7 @@ class SpreadsheetResource(CheckingResource):
         file_name: str = "",
         now: dt.datetime | None = None,
         request: HttpRequest | None = None,
-        **kwargs: Any,
+        **kwargs: object,
     ) -> ImportResult:
         """Check a file and, unless `dry_run`, write it, all rows or none. Raises ImportRefused.
 
@@ -244,10 +244,10 @@ class SpreadsheetResource(CheckingResource):
         )
         return spreadsheets.write_workbook(self.name, self.get_columns(), rows)
 
-    def get_export_fields(self, selected_fields: Any = None) -> list[Field]:
+    def get_export_fields(self, selected_fields: object = None) -> list[Field]:
         return [self.fields[name] for name in self.get_columns()]
 
-    def iter_queryset(self, queryset: models.QuerySet[Any]) -> Iterator[Any]:
+    def iter_queryset(self, queryset: models.QuerySet[Any]) -> Iterator[models.Model]:
         """The rows with their extra attributes, a batch at a time."""
         for batch in batches(queryset.iterator(chunk_size=BATCH_SIZE)):
             self.load_extra_attributes(batch)
@@ -259,7 +259,7 @@ class SpreadsheetResource(CheckingResource):
                 yield instance
 
     def export_field(
-        self, field: Field, instance: Any, *, force_native_type: bool = False
+        self, field: Field, instance: models.Model, *, force_native_type: bool = False
     ) -> CellValue:
         """The cell. Text that a spreadsheet would run as a formula gets an apostrophe."""
         text = self.render(field.column_name, instance)

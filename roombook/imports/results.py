@@ -47,7 +47,7 @@ class ImportResult(Result):
         if row_result.is_new() or row_result.is_update():
             self.rows.append(row_result)
 
-    def append_invalid_row(self, number: int, row: Any, validation_error: Any) -> None:
+    def append_invalid_row(self, number: int, row: object, validation_error: Exception) -> None:
         if len(self.invalid_rows) < MAX_DISPLAYED_ROWS:
             super().append_invalid_row(number, row, validation_error)
 

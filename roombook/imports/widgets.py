@@ -29,10 +29,10 @@ class TextWidget(Widget):
         super().__init__()
         self.help_text = help_text or self.help_text
 
-    def clean(self, value: str, row: Any = None, **kwargs: Any) -> Any:
+    def clean(self, value: str, **kwargs: object) -> Any:
         return str(value)
 
-    def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
+    def render(self, value: Any, **kwargs: object) -> str:
         return "" if value is None else normalize_cell(str(value))
 
     def get_native_value(self, value: Any, text: str) -> CellValue:
@@ -45,7 +45,7 @@ class ValueWidget(TextWidget):
 
     is_text = False
 
-    def clean(self, value: str, row: Any = None, **kwargs: Any) -> Any:
+    def clean(self, value: str, **kwargs: object) -> Any:
         return self.parse(value) if value else None
 
     def parse(self, text: str) -> Any:
@@ -63,12 +63,12 @@ class BooleanWidget(ValueWidget):
 
     VALUES = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 
-    def clean(self, value: str, row: Any = None, **kwargs: Any) -> bool:
+    def clean(self, value: str, **kwargs: object) -> bool:
         if value.lower() not in self.VALUES:
             raise ValueError("Write true or false.")
         return self.VALUES[value.lower()]
 
-    def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
+    def render(self, value: bool | None, **kwargs: object) -> str:
         return "" if value is None else str(value).lower()
 
 
@@ -101,10 +101,10 @@ class DecimalWidget(ValueWidget):
             raise ValueError(f"At most {self.places} places after the point.")
         return Decimal(displayed).quantize(Decimal(1).scaleb(-self.places))
 
-    def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
+    def render(self, value: Decimal | None, **kwargs: object) -> str:
         return "" if value is None else f"{value:.{self.places}f}"
 
-    def get_native_value(self, value: Any, text: str) -> CellValue:
+    def get_native_value(self, value: object, text: str) -> CellValue:
         return Decimal(text) if text else None
 
 
@@ -119,7 +119,7 @@ class FloatWidget(ValueWidget):
             raise ValueError("Write a number such as 39.7433.")
         return float(text)
 
-    def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
+    def render(self, value: float | None, **kwargs: object) -> str:
         return "" if value is None else format_number(repr(float(value)))
 
 
@@ -151,12 +151,12 @@ class DateTimeWidget(ValueWidget):
         except OverflowError as error:
             raise ValueError("This time is out of range.") from error
 
-    def render(self, value: Any, obj: Any = None, **kwargs: Any) -> str:
+    def render(self, value: dt.datetime | None, **kwargs: object) -> str:
         if value is None:
             return ""
         return format_datetime(value.astimezone(dt.UTC)).replace("+00:00", "Z")
 
-    def get_native_value(self, value: Any, text: str) -> CellValue:
+    def get_native_value(self, value: object, text: str) -> CellValue:
         return text
 
 
