@@ -17,7 +17,7 @@ from roombook.imports.checking import Cells, batches
 from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import ValueWidget, format_datetime, parse_datetime
 
-# For so many closures staff are told which bookings overlap.
+# The overlapping bookings are reported for so many closures of a file.
 MAX_CLOSURES_WITH_WARNINGS = 50
 
 

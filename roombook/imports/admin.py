@@ -1,4 +1,8 @@
-"""The pages on which staff import and export the rows of a list: the library's, made safe."""
+"""The pages on which staff import and export the rows of a list.
+
+They are those of django-import-export and unfold; what differs is in the package's docstring. One
+private method of the library is overridden, `_do_file_export`: it would build a file in memory.
+"""
 
 import logging
 from copy import copy
@@ -36,7 +40,7 @@ logger = logging.getLogger(__name__)
 
 
 class SpreadsheetFormat(Format):
-    """CSV or XLSX, told apart by the content of a file."""
+    """CSV or XLSX, recognized by the content of a file."""
 
     def __init__(self, resource_class: type[SpreadsheetResource], encoding: Any = None) -> None:
         self.resource_class = resource_class

@@ -98,7 +98,7 @@ class CheckingResource(ModelResource):
     name: ClassVar[str]
     singular: ClassVar[str]
     # The columns by which a row without an id is found. If no two rows can have the same key,
-    # `has_unique_key`; otherwise only their ids tell them apart.
+    # `has_unique_key`; otherwise only their ids distinguish them.
     key: ClassVar[tuple[str, ...]]
     has_unique_key: ClassVar[bool] = True
     # A file without ids must have one column of each group.

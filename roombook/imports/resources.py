@@ -194,7 +194,7 @@ class SpreadsheetResource(CheckingResource):
                     self._refuse_row(row, "changed", result)
 
     def _ensure_still_new(self, new: Sequence[ImportRowResult], result: ImportResult) -> None:
-        """Refuse to add what somebody added meanwhile; not every key is unique by itself."""
+        """Refuse to add what somebody added meanwhile; the database does not enforce every key."""
         row_by_key = {self.get_instance_key(row.instance): row for row in new}
         for key, pk in self.iterate_stored_keys(row_by_key) if row_by_key else ():
             if key in row_by_key and pk not in self.ids_by_key.get(key, ()):

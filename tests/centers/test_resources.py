@@ -212,7 +212,7 @@ def test_wrong_room_is_refused(fields, column):
 
 
 def test_check_constraints_can_all_be_evaluated_in_memory():
-    """One that could only be judged by a query would fail loudly here."""
+    """A constraint with a lookup that is not supported raises an error here."""
     models = (Center, Rate, MeetingRoom, Service, Closure, PromoCode, Allowance)
     failed = [
         check.name for model in models for check, _ in constraints.get_violated_checks(model())

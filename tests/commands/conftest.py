@@ -22,9 +22,9 @@ def run():
 
 @pytest.fixture(scope="module")
 def demo(django_db_setup, django_db_blocker, tmp_path_factory):
-    """The demo data, made once for a module and gone with it.
+    """The demo data, created once for a module and deleted after it.
 
-    Committed, as the gateway is never asked inside a transaction; each test's own changes are
+    Committed, because the gateway is never called inside a transaction; each test's own changes are
     rolled back to it.
     """
     media, out = tmp_path_factory.mktemp("media"), StringIO()
@@ -32,5 +32,5 @@ def demo(django_db_setup, django_db_blocker, tmp_path_factory):
     with django_db_blocker.unblock():
         with override_settings(DEBUG=True, MEDIA_ROOT=media, PASSWORD_HASHERS=quick):
             call_command("seed_demo", stdout=out)
-        yield SimpleNamespace(media=media, said=out.getvalue())
+        yield SimpleNamespace(media=media, output=out.getvalue())
         call_command("flush", interactive=False, verbosity=0)

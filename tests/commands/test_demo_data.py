@@ -38,14 +38,14 @@ OUR_APPS = ("accounts", "auditlog", "centers", "payments", "reservations")
 PASSWORD = "quiet-harbour-42"
 
 
-def signed_in(client, email="demo@roombook.example"):
+def sign_in(client, email="demo@roombook.example"):
     response = post(client, "/api/sign-in", {"EmailAddress": email, "Password": PASSWORD})
     assert response.status_code == 200, response.content
     return response.json()
 
 
-def counts():
-    """How many rows there are of each of our models."""
+def count_rows():
+    """The number of rows of each of our models."""
     models = itertools.chain.from_iterable(
         apps.get_app_config(app).get_models() for app in OUR_APPS
     )
@@ -61,7 +61,7 @@ def seeded(demo, db):
 
 
 def test_output_lists_centers_reservations_and_accounts(seeded):
-    lines = seeded.said.splitlines()
+    lines = seeded.output.splitlines()
 
     assert lines[0] == "[1/21] Union Station, Denver: 5 rooms"
     assert re.fullmatch(r"\[12/12\] reservation \d+, Union Station", lines[-2])
@@ -104,7 +104,7 @@ def test_every_row_passes_the_models_validation(seeded):
 
 
 def test_search_finds_every_center_with_prices_and_pictures(seeded, client):
-    token = signed_in(client)["Token"]
+    token = sign_in(client)["Token"]
 
     found = post(client, "/api/locations/search", {"Token": token}).json()
 
@@ -155,7 +155,7 @@ def test_pictures_are_small_and_always_the_same(seeded):
 
 
 def test_demo_account_signs_in_and_has_card_favorites_and_allowances(seeded, client):
-    answer = signed_in(client)
+    answer = sign_in(client)
 
     demo = User.objects.get(email="demo@roombook.example")
     assert answer["UserInfo"]["EmailAddress"] == demo.email
@@ -168,8 +168,8 @@ def test_demo_account_signs_in_and_has_card_favorites_and_allowances(seeded, cli
 
 
 def test_other_accounts_sign_in(seeded, client):
-    assert signed_in(client, "guest@roombook.example")["UserInfo"]["Type"] == "Account"
-    assert signed_in(client, "staff@roombook.example")["UserInfo"]["Type"] == "Staff"
+    assert sign_in(client, "guest@roombook.example")["UserInfo"]["Type"] == "Account"
+    assert sign_in(client, "staff@roombook.example")["UserInfo"]["Type"] == "Staff"
 
 
 def test_staff_have_all_permissions_and_are_not_superusers(seeded):
@@ -226,12 +226,12 @@ def test_payments_match_the_status_of_reservations(seeded):
 
 
 def test_new_reservation_can_be_checked_out(seeded, client):
-    token = signed_in(client)["Token"]
+    token = sign_in(client)["Token"]
     new = Reservation.objects.get(user__email="demo@roombook.example", status=Status.NEW)
-    asked = {"Token": token, "ReservationId": new.pk}
+    body = {"Token": token, "ReservationId": new.pk}
 
-    promo = post(client, "/api/reservation/update-promo-code", asked | {"PromoCode": "welcome10"})
-    paid = post(client, "/api/reservations/checkout", asked | {"UseSavedPaymentInfo": True})
+    promo = post(client, "/api/reservation/update-promo-code", body | {"PromoCode": "welcome10"})
+    paid = post(client, "/api/reservations/checkout", body | {"UseSavedPaymentInfo": True})
 
     updated = promo.json()["UpdatedReservation"]
     assert updated["TotalCost"] < float(new.total_cost)
@@ -264,12 +264,12 @@ def test_promo_codes_and_partner_work(seeded):
 
 def test_second_run_changes_nothing(seeded, run, settings):
     settings.DEBUG = True
-    before = counts()
+    before = count_rows()
 
     said = run("seed_demo")
 
     assert said == "The demo data is already there; nothing was changed.\n"
-    assert counts() == before
+    assert count_rows() == before
 
 
 def test_second_run_after_changes_does_nothing(seeded, run, settings):

@@ -90,16 +90,16 @@ def test_database_error_is_reported_without_a_traceback(run, settings, monkeypat
 @pytest.mark.django_db(reset_sequences=True, transaction=True)
 @pytest.mark.usefixtures("tiny_pictures")
 @pytest.mark.parametrize(
-    "moment",
+    "time",
     [
         "2028-02-29T23:30:00+00:00",  # a leap day, another day in half of the world
         "2026-12-23T06:00:00+00:00",  # just before holidays
         "2027-03-12T18:00:00+00:00",  # the clocks of North America change on Sunday
     ],
 )
-def test_ids_names_and_statuses_are_the_same_on_any_day(run, settings, moment):
+def test_ids_names_and_statuses_are_the_same_on_any_day(run, settings, time):
     settings.DEBUG = True
-    now = dt.datetime.fromisoformat(moment)
+    now = dt.datetime.fromisoformat(time)
 
     with time_machine.travel(now, tick=False):
         run("seed_demo")

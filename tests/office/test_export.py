@@ -130,17 +130,17 @@ def test_split_list_reverses_join_list(parts):
 
 @given(st.floats(-180, 180))
 def test_any_coordinate_is_read_as_rendered(number):
-    measure = FloatWidget()
-    text = measure.render(number)
+    widget = FloatWidget()
+    text = widget.render(number)
 
-    assert measure.clean(text) == number
+    assert widget.clean(text) == number
 
 
 @given(st.datetimes(dt.datetime(1000, 1, 1), timezones=st.just(dt.UTC)))  # noqa: DTZ001 (a bound)
-def test_any_time_is_read_as_rendered(moment):
-    kind = DateTimeWidget()
+def test_any_time_is_read_as_rendered(when):
+    widget = DateTimeWidget()
 
-    assert kind.clean(kind.render(moment)) == moment
+    assert widget.clean(widget.render(when)) == when
 
 
 def test_workbook_with_control_characters_is_refused():
