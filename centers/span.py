@@ -1,4 +1,4 @@
-"""Half-open time spans: a booking that ends at 10:00 does not overlap one that starts at 10:00."""
+"""A span of time: half-open, so that a booking that ends at 10:00 does not touch the next one."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """The time from `start` up to, but not including, `end`. Both are stored in UTC."""
+    """From start up to, and without, end; both are kept in UTC."""
 
     start: datetime
     end: datetime
@@ -15,7 +15,7 @@ class Span:
     def __post_init__(self) -> None:
         if self.start.tzinfo is None or self.end.tzinfo is None:
             raise ValueError("A span needs times with a time zone.")
-        # The class is frozen, so its own fields cannot be assigned directly.
+        # Frozen: the one place that sets its own fields.
         object.__setattr__(self, "start", self.start.astimezone(UTC))
         object.__setattr__(self, "end", self.end.astimezone(UTC))
         if self.start >= self.end:
@@ -23,15 +23,15 @@ class Span:
 
     @property
     def duration(self) -> timedelta:
-        """The elapsed time, also across a clock change."""
+        """Elapsed time, also across a change of the clock."""
         return self.end - self.start
 
     def overlaps(self, other: "Span") -> bool:
-        """Whether the spans have some time in common. Spans that only touch do not."""
+        """Whether the two share a moment; touching is not overlapping."""
         return self.start < other.end and other.start < self.end
 
     def contains(self, other: "Span") -> bool:
-        """Whether the other span lies within this one. Their ends may be equal."""
+        """Whether the other lies within this one; the ends may coincide."""
         return self.start <= other.start and other.end <= self.end
 
     def expand(self, margin: timedelta) -> "Span":
@@ -39,16 +39,16 @@ class Span:
         return Span(self.start - margin, self.end + margin)
 
     def split_by_local_day(self, tz: tzinfo) -> Iterator[tuple[date, "Span"]]:
-        """Each local day that the span overlaps, with its part of the span.
+        """Each calendar day of the place that the span touches, with its part of the span.
 
-        A local day has 23 or 25 hours when the clock changes.
+        A day is as long as the place's clock makes it: 23 or 25 hours when the clock changes.
         """
         day = self.start.astimezone(tz).date()
         start = self.start
         while start < self.end:
             day_after = day + timedelta(days=1)
             end = min(self.end, get_local_midnight(day_after, tz))
-            # Skip a day that the time zone does not have (Samoa, 30 December 2011).
+            # A place may skip a whole day (Samoa, 30 December 2011): nothing lies in it.
             if start < end:
                 yield day, Span(start, end)
                 start = end
@@ -56,5 +56,5 @@ class Span:
 
 
 def get_local_midnight(day: date, tz: tzinfo) -> datetime:
-    """The time in UTC at which the local day begins."""
+    """The moment at which the day begins at the place, in UTC."""
     return datetime.combine(day, time(), tzinfo=tz).astimezone(UTC)

@@ -1,4 +1,4 @@
-"""Date and time formats of the back office, in Python and in templates."""
+"""One spelling of days and times on pages for staff, in Python and in Django's templates."""
 
 import datetime as dt
 from zoneinfo import ZoneInfo

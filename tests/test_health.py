@@ -1,4 +1,4 @@
-"""The health checks for load balancers."""
+"""The health checks that load balancers ask."""
 
 import pytest
 from django.db import DatabaseError, connection

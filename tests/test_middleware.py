@@ -1,4 +1,4 @@
-"""Request ids, the request log, security headers and client addresses."""
+"""What happens around every request."""
 
 import json
 import logging

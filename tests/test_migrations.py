@@ -1,4 +1,4 @@
-"""The migrations match the models, on either database."""
+"""Migrations say what the models say, on either database."""
 
 import pytest
 from django.core.management import call_command

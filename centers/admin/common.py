@@ -1,10 +1,10 @@
-"""What the admin pages of centers and of their rooms, rates and services have in common."""
+"""What the pages of centers have in common."""
 
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
-from django.db.models import ForeignKey, Model, Q, QuerySet
+from django.db.models import ForeignKey, Q, QuerySet
 from django.db.models.fields.files import FieldFile
 from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse
@@ -18,77 +18,67 @@ from roombook.backoffice.model_admin import CappedPaginator
 from roombook.backoffice.typing_bases import InlineAdminBase, ModelAdminBase
 from roombook.ids import parse_id
 
-# The timeline is linked only for staff who may view reservations.
+# Who may see these may see the timeline.
 VIEW_RESERVATIONS_PERMISSION = "reservations.view_reservation"
 
-# Groups the rows of each center, in the order of an index.
+# Rows of one center stand together, and an index has them in this order.
 CENTER_ORDERING = ("center_id", "name", "pk")
-
-MAX_SEARCH_WORDS = 8
 
 
 def render_thumbnail(file: FieldFile) -> str:
+    """A stored picture in small."""
     return format_html('<img src="{}" alt="" height="80">', file.url) if file else "-"
 
 
 def get_object_id(request: HttpRequest) -> int | None:
-    """The id of the row that a change page shows; None on an add page."""
+    """The row that a change page is about, by its address; None while adding one."""
     match = request.resolver_match
     return parse_id(match.kwargs.get("object_id") if match else None)
 
 
 def get_center_zone(pk: str | None) -> ZoneInfo | None:
-    """The time zone of a center, by the id in a request."""
+    """The time zone of a center by its id as a page has it."""
     center = models.Center.objects.filter(pk=parse_id(pk) or 0).first()
     return center.zone if center else None
 
 
-def search_rows_and_centers(rows: QuerySet[Any], text: str, *, column: str) -> QuerySet[Any]:
-    """The rows whose column, or whose center, contains the words.
+def search_rows_and_centers(
+    rows: QuerySet[Any], text: str, *, column: str = "name"
+) -> QuerySet[Any]:
+    """The rows that are called so, or belong to a center that customers would find so.
 
-    The first or the last words may belong to the row, and the others to its center ("aspen
-    denver"). Each possible split is a query of its own, because only then an index can be used.
-    Each finds as many rows as a list shows at most.
+    Of several words, the first or the last ones may be the row's and the rest the center's ("aspen
+    denver"). Each way is asked by itself, since an index can answer that, and for as many rows as
+    a list shows at most.
     """
-    words = text.split()[:MAX_SEARCH_WORDS]
+    words = text.split()[:8]
     if not words:
         return rows
 
-    def in_column(part: list[str]) -> Q:
+    def called(part: list[str]) -> Q:
         return Q(*(Q(**{f"{column}__icontains": word}) for word in part))
 
-    def in_center(part: list[str]) -> Q:
-        centers = models.Center.objects.containing_words(split_words(" ".join(part)))
-        return Q(center__in=centers)
+    def at(part: list[str]) -> Q:
+        return Q(center__in=models.Center.objects.containing_words(split_words(" ".join(part))))
 
-    conditions = [in_column(words), in_center(words)]
+    ways = [called(words), at(words)]
     for cut in range(1, len(words)):
-        conditions += [
-            in_column(words[:cut]) & in_center(words[cut:]),
-            in_column(words[cut:]) & in_center(words[:cut]),
+        ways += [
+            called(words[:cut]) & at(words[cut:]),
+            called(words[cut:]) & at(words[:cut]),
         ]
     found: set[int] = set()
-    for condition in conditions:
-        ids = rows.filter(condition).order_by().values_list("pk", flat=True)
-        found.update(ids[: CappedPaginator.MOST])
+    for way in ways:
+        found.update(
+            rows.filter(way).order_by().values_list("pk", flat=True)[: CappedPaginator.MOST]
+        )
     return rows.filter(pk__in=found)
 
 
-class CenterSearchMixin(ModelAdminBase):
-    """A ModelAdmin whose rows are found by a column of theirs, and by their center."""
-
-    search_column = "name"
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
-    ) -> tuple[QuerySet[Any], bool]:
-        return search_rows_and_centers(queryset, search_term, column=self.search_column), False
-
-
 class CenterChoicesMixin(InlineAdminBase):
-    """Inlines of a center that choose among the center's own rates or rooms, or among types.
+    """Inlines of a center whose choices (rates, rooms) are the center's own: few enough to list.
 
-    These are few enough for a select box. They are read once for all rows of the inline.
+    Types are few as well. Either are read once for all rows.
     """
 
     center_choices: tuple[str, ...] = ()
@@ -98,25 +88,25 @@ class CenterChoicesMixin(InlineAdminBase):
         self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
     ) -> ModelChoiceField | None:
         if db_field.name in (*self.center_choices, *self.choices):
-            rows = db_field.related_model._default_manager.order_by("name")
+            listed = db_field.related_model._default_manager.order_by("name")
             if db_field.name in self.center_choices:
                 center = get_object_id(request)
-                rows = rows.filter(center=center) if center is not None else rows.none()
-            kwargs = {"queryset": rows, "form_class": CachedChoiceField, **kwargs}
+                listed = listed.filter(center=center) if center is not None else listed.none()
+            kwargs = {"queryset": listed, "form_class": CachedChoiceField, **kwargs}
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
-            # No links to add or change: the choices have their own tab or list.
+            # What can be chosen has a tab or a list of its own.
             field.widget = field.widget.widget
         return field
 
 
 class TimelineLinkMixin(ModelAdminBase):
-    """A ModelAdmin whose page links to the timeline."""
+    """A ModelAdmin of what the timeline shows: its page leads there whoever may see bookings."""
 
-    change_form_template = "centers/timeline_link.html"
+    change_form_template = "centers/on_timeline.html"
     timeline_label: str
 
     def get_timeline_url(self, obj: Any) -> str:
@@ -128,7 +118,7 @@ class TimelineLinkMixin(ModelAdminBase):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        obj: Model | None = kwargs.get("obj")
+        obj = kwargs.get("obj")
         if obj is not None and roles.has_permission(
             request.user, VIEW_RESERVATIONS_PERMISSION, self.get_center_id(obj)
         ):
@@ -138,9 +128,9 @@ class TimelineLinkMixin(ModelAdminBase):
 
 
 class CenterRatesMixin(ModelAdminBase):
-    """A ModelAdmin of rows that have a rate of their center. It is chosen after the first save."""
+    """A ModelAdmin of rows that take one of their center's rates, chosen after the first save."""
 
-    # The relation from the center to these rows.
+    # How rates are led to such a row.
     rate_relation: str
 
     def formfield_for_foreignkey(

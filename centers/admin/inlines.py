@@ -1,4 +1,4 @@
-"""The tabs on the page of a center: its hours, rates, rooms, services, closures and pictures."""
+"""What belongs to a center, on its page: a tab each."""
 
 from typing import Any
 
@@ -9,10 +9,9 @@ from django.utils import timezone
 
 from accounts.admin.center_scope import CenterScopedInlineMixin
 from centers import models
+from centers.admin import forms
 from centers.admin.common import CenterChoicesMixin, render_thumbnail
-from centers.admin.opening_hours_forms import OpeningHoursForm, OpeningHoursFormSet
 from centers.admin.rate_examples import summarize_examples
-from centers.admin.rate_forms import RateForm
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import TabularInline
 
@@ -29,8 +28,8 @@ class CenterTabInline(CenterChoicesMixin, CenterScopedInlineMixin, TabularInline
 
 class OpeningHoursInline(CenterScopedInlineMixin, TabularInline):
     model = models.OpeningHours
-    form = OpeningHoursForm
-    formset = OpeningHoursFormSet
+    form = forms.OpeningHoursForm
+    formset = forms.OpeningHoursFormSet
     template = "centers/week.html"
     tab = True
     extra = 0
@@ -38,17 +37,18 @@ class OpeningHoursInline(CenterScopedInlineMixin, TabularInline):
 
 class RateInline(CenterTabInline):
     model = models.Rate
-    form = RateForm
+    form = forms.RateForm
     fields = (
         *("name", "is_flat_rate", "flat_rate", "hourly", "half_day", "full_day"),
-        *("setup_fee", "is_zero_price_allowed", "example_prices"),
+        *("setup_fee", "is_zero_price_allowed", "bookings_cost"),
     )
-    readonly_fields = ("example_prices",)
+    readonly_fields = ("bookings_cost",)
     ordering = ("name", "pk")
     show_change_link = True
 
     @admin.display(description="4 h, 8 h, 2 days")
-    def example_prices(self, rate: models.Rate) -> str:
+    def bookings_cost(self, rate: models.Rate) -> str:
+        """What bookings cost; the page of the rate says why."""
         return summarize_examples(rate) or "-"
 
 
@@ -76,7 +76,7 @@ class ServiceInline(CenterTabInline):
 
 
 class ClosureInline(CenterTabInline):
-    """Current and future closures. The list of closures has past ones too."""
+    """Closures to come; the list of closures has the past ones too."""
 
     model = models.Closure
     template = "centers/closures_tab.html"
@@ -91,12 +91,12 @@ class ClosureInline(CenterTabInline):
 
 class CenterImageInline(CenterTabInline):
     model = models.CenterImage
-    fields = ("preview", "image", "position")
-    readonly_fields = ("preview",)
+    fields = ("shown", "image", "position")
+    readonly_fields = ("shown",)
     hide_title = True
 
-    @admin.display
-    def preview(self, image: models.CenterImage) -> str:
+    @admin.display(description="preview")
+    def shown(self, image: models.CenterImage) -> str:
         return render_thumbnail(image.thumbnail)
 
 

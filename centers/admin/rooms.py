@@ -1,4 +1,4 @@
-"""Rooms and services. Both are also edited in their lists."""
+"""Rooms and services."""
 
 from typing import Any
 
@@ -12,42 +12,29 @@ from centers import models
 from centers.admin.common import (
     CENTER_ORDERING,
     CenterRatesMixin,
-    CenterSearchMixin,
     TimelineLinkMixin,
     render_thumbnail,
+    search_rows_and_centers,
 )
 from centers.resources.inventory import RoomResource, ServiceResource
-from centers.rooms import get_default_booking_rules
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import ModelAdmin, SaveChangedFieldsMixin
 from roombook.imports.admin import ImportExportAdminMixin
 
 
-class PricedRowAdmin(
+@admin.register(models.MeetingRoom)
+class MeetingRoomAdmin(
     ImportExportAdminMixin,
-    CenterSearchMixin,
     CenterScopedMixin,
+    TimelineLinkMixin,
     SaveChangedFieldsMixin,
     CenterRatesMixin,
     ModelAdmin,
 ):
-    """Rows of a center that have one of its rates."""
+    """Rooms, also edited in their list."""
 
-    form = ChangedFieldsForm
-    list_select_related = ("center", "resource_type", "rate")
-    search_fields = ("name",)
-    ordering = CENTER_ORDERING
-    sortable_by = ()
-    # Rows with inputs are slow to render.
-    list_per_page = 25
-
-    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
-        return super().get_changelist_form(request, form=ChangedFieldsForm, **kwargs)
-
-
-@admin.register(models.MeetingRoom)
-class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
     resource_class = RoomResource
+    form = ChangedFieldsForm
     rate_relation = "rooms"
     timeline_label = "Week"
     list_display = (
@@ -60,9 +47,15 @@ class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
         ("rate", admin.EmptyFieldListFilter),
         "resource_type",
     )
-    search_help_text = "Name of the room; name, address or neighborhood of its center"
+    list_select_related = ("center", "resource_type", "rate")
+    search_fields = ("name",)
+    search_help_text = "Name of the room, or name, address, neighborhood of its center, or both."
+    ordering = CENTER_ORDERING
+    sortable_by = ()
+    # Rows of boxes take their time to draw.
+    list_per_page = 25
     autocomplete_fields = ("center", "resource_type")
-    readonly_fields = ("preview",)
+    readonly_fields = ("shown",)
     actions = ("take_out_of_service", "put_back_into_service")
     fieldsets = (
         (
@@ -74,8 +67,8 @@ class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
                 )
             },
         ),
-        ("Status", {"fields": (("is_active", "is_blocked", "is_live_inventory"),)}),
-        ("Picture", {"fields": ("picture", "preview")}),
+        ("State", {"fields": (("is_active", "is_blocked", "is_live_inventory"),)}),
+        ("Picture", {"fields": ("picture", "shown")}),
         (
             "Booking rules",
             {
@@ -88,11 +81,13 @@ class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
         ),
     )
 
-    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
-        field = super().formfield_for_dbfield(db_field, request, **kwargs)
-        if field is not None and (text := get_default_rule_texts().get(db_field.name)):
-            field.help_text = text
-        return field
+    def get_search_results(
+        self, request: HttpRequest, queryset: Any, search_term: str
+    ) -> tuple[Any, bool]:
+        return search_rows_and_centers(queryset, search_term), False
+
+    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
+        return super().get_changelist_form(request, form=ChangedFieldsForm, **kwargs)
 
     def get_timeline_url(self, obj: models.MeetingRoom) -> str:
         return f"{reverse('admin:reservations_room_week')}?room={obj.pk}"
@@ -104,45 +99,36 @@ class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
     def price(self, room: models.MeetingRoom) -> str | None:
         return room.lowest_rate or None
 
-    @admin.display
-    def preview(self, room: models.MeetingRoom) -> str:
+    @admin.display(description="preview")
+    def shown(self, room: models.MeetingRoom) -> str:
         return render_thumbnail(room.picture_thumbnail)
 
     @admin.action(description="Take out of service", permissions=["change"])
     def take_out_of_service(self, request: HttpRequest, rooms: QuerySet) -> None:
-        self._set_blocked(request, rooms, is_blocked=True)
+        self._block(request, rooms, is_blocked=True)
 
     @admin.action(description="Put back into service", permissions=["change"])
     def put_back_into_service(self, request: HttpRequest, rooms: QuerySet) -> None:
-        self._set_blocked(request, rooms, is_blocked=False)
+        self._block(request, rooms, is_blocked=False)
 
-    def _set_blocked(self, request: HttpRequest, rooms: QuerySet, *, is_blocked: bool) -> None:
-        # Saved one by one, so that each gets an entry in the audit log.
+    def _block(self, request: HttpRequest, rooms: QuerySet, *, is_blocked: bool) -> None:
+        # One by one, so that each one's history tells.
         for room in rooms.exclude(is_blocked=is_blocked):
             if not self.has_change_permission(request, room):
                 continue
             room.is_blocked = is_blocked
             room.save(update_fields=["is_blocked"])
-            note = "Taken out of service." if is_blocked else "Put back into service."
-            self.log_change(request, room, note)
+            done = "Taken out of service." if is_blocked else "Put back into service."
+            self.log_change(request, room, done)
         self.message_user(request, "Done.")
 
 
-def get_default_rule_texts() -> dict[str, str]:
-    """Help texts of the booking rules, with the values that apply if the room has none."""
-    default = get_default_booking_rules()
-    longest_days = default.maximum_minutes // (24 * 60)
-    return {
-        "grid_minutes": f"In minutes. Default: {default.slot_minutes} minutes.",
-        "minimum_minutes": f"In minutes. Default: {default.minimum_minutes} minutes.",
-        "maximum_minutes": f"In minutes. Default: {longest_days} days.",
-        "booking_window_days": f"In days. Default: {default.window_days} days.",
-    }
-
-
 @admin.register(models.Service)
-class ServiceAdmin(PricedRowAdmin):
+class ServiceAdmin(
+    ImportExportAdminMixin, CenterScopedMixin, SaveChangedFieldsMixin, CenterRatesMixin, ModelAdmin
+):
     resource_class = ServiceResource
+    form = ChangedFieldsForm
     rate_relation = "services"
     list_display = ("name", "center", "resource_type", "price", "bill_at_center", "is_active")
     list_editable = ("bill_at_center", "is_active")
@@ -150,8 +136,14 @@ class ServiceAdmin(PricedRowAdmin):
         *("is_active", "bill_at_center", "needs_duration", "needs_quantity"),
         "resource_type",
     )
-    search_help_text = "Name of the service; name, address or neighborhood of its center"
-    autocomplete_fields = ("center",)
+    list_select_related = ("center", "resource_type", "rate")
+    search_fields = ("name",)
+    search_help_text = "Name of the service, or name, address, neighborhood of its center, or both."
+    ordering = CENTER_ORDERING
+    sortable_by = ()
+    # Rows of boxes take their time to draw.
+    list_per_page = 25
+    autocomplete_fields = ("center", "resource_type")
     fieldsets = (
         (
             None,
@@ -163,10 +155,18 @@ class ServiceAdmin(PricedRowAdmin):
             },
         ),
         (
-            "Billing",
+            "How it is billed",
             {"fields": (("needs_duration", "needs_quantity"), ("minimum_booking", "position"))},
         ),
     )
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: Any, search_term: str
+    ) -> tuple[Any, bool]:
+        return search_rows_and_centers(queryset, search_term), False
+
+    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
+        return super().get_changelist_form(request, form=ChangedFieldsForm, **kwargs)
 
     @admin.display(description="price", empty_value="no price")
     def price(self, service: models.Service) -> str | None:

@@ -10,7 +10,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
 from centers.models import Closure
-from centers.models.schedule import closure_saved
+from centers.signals import closure_saved
 from reservations.admin.formatting import format_datetime
 from reservations.models import Reservation
 

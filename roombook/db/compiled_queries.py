@@ -1,16 +1,19 @@
-"""Questions to the database that are written once a process, and only bound from then on.
+"""Querysets whose SQL is built once per process.
 
-To write a statement takes the ORM several times as long as PostgreSQL takes to answer it. So the
-hot roads ask by `@prepared` functions: such a function returns an ordinary queryset with a `Param`
-in the place of each value. It runs once; each call of it then binds the values and reads the rows.
+Building SQL takes the ORM several times as long as PostgreSQL takes to execute it. The hot paths
+therefore use functions decorated with `compiled_query`. Such a function returns an ordinary
+queryset with a `Param` in place of each value. It runs once; each later call only binds the values
+and reads the rows.
 
-    @prepared
-    def room_by_id() -> QuerySet[MeetingRoom]:
-        return MeetingRoom.objects.bookable().filter(pk=number("room"))
+    @compiled_query(keep_plan=True)
+    def get_room_by_id() -> QuerySet[MeetingRoom]:
+        return MeetingRoom.objects.bookable().filter(pk=int_param("room"))
 
-    room_by_id(room=7)  # a list of rooms, as list(queryset) would be
+    get_room_by_id(room=7)  # a list of rooms, as list(queryset) would be
 
-PostgreSQL keeps the plan, too: each connection prepares such a statement at its first use.
+On PostgreSQL each connection prepares such a statement when it first executes it, so that the
+server does not parse and plan it again. docs/private-api.md lists the private API of Django that
+this module uses.
 """
 
 import functools
@@ -30,8 +33,11 @@ from roombook.db.transactions import RetryTransaction
 RowT = TypeVar("RowT")
 
 
+# --- Parameters ----------------------------------------------------------------------------------
+
+
 class Param(Expression):
-    """The place of a value that is told by name when the question is asked."""
+    """A placeholder for a value that is passed by name when the query is executed."""
 
     def __init__(self, name: str, output_field: "Field[Any, Any]", *, many: bool = False) -> None:
         super().__init__(output_field=output_field)
@@ -45,12 +51,12 @@ class Param(Expression):
         return []
 
     def bound(self, value: Any, connection: Any) -> Any:
-        """The value as this database's driver takes it."""
+        """Converts the value to what the database driver accepts."""
         prepare = self.output_field.get_db_prep_value
         if not self.many:
             return prepare(value, connection, prepared=False)
         values = list(value)
-        # Ids come by the hundred, and are what every driver takes.
+        # Lists of ids are long, and every driver accepts integers as they are.
         if not isinstance(self.output_field, models.IntegerField):
             values = [prepare(each, connection, prepared=False) for each in values]
         return values if connection.vendor == "postgresql" else json.dumps(values)
@@ -77,68 +83,72 @@ def uuid_param(name: str) -> Any:
 
 
 def int_list_param(name: str) -> Any:
-    """Some numbers, for the look-up `any_of`: `filter(pk__any_of=numbers("rooms"))`."""
+    """A list of integers for the lookup `any_of`: `filter(pk__any_of=int_list_param("rooms"))`."""
     return Param(name, models.IntegerField(), many=True)
 
 
 def text_list_param(name: str) -> Any:
-    """Some texts, for the look-up `any_of`."""
+    """A list of texts for the lookup `any_of`."""
     return Param(name, models.TextField(), many=True)
 
 
 @Field.register_lookup
 @ForeignObject.register_lookup
 class AnyOf(Lookup):
-    """Equal to one of `numbers`, `texts` or a list: `__in`, in the same words however many."""
+    """Like `__in`, but the SQL is the same for any number of values, so it can be compiled once."""
 
     lookup_name = "any_of"
     prepare_rhs = False
 
     def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
-        left, params = self.process_lhs(compiler, connection)
+        left, left_params = self.process_lhs(compiler, connection)
         if isinstance(self.rhs, Param):
-            right, more = self.process_rhs(compiler, connection)
+            right, right_params = self.process_rhs(compiler, connection)
         else:
-            many = Param("", self.lhs.output_field, many=True)
-            right, more = "%s", (many.bound(self.rhs, connection),)
+            param = Param("", self.lhs.output_field, many=True)
+            right, right_params = "%s", (param.bound(self.rhs, connection),)
         is_postgresql = connection.vendor == "postgresql"
-        how = "= ANY(%s)" if is_postgresql else "IN (SELECT value FROM json_each(%s))"
-        return f"{left} {how % right}", (*params, *more)
+        condition = "= ANY(%s)" if is_postgresql else "IN (SELECT value FROM json_each(%s))"
+        return f"{left} {condition % right}", (*left_params, *right_params)
+
+
+# --- Queries -------------------------------------------------------------------------------------
 
 
 class CompiledQueryFunction(Generic[RowT]):
-    """A question by the function that writes it.
+    """Executes the queryset that the decorated function builds.
 
-    Positional arguments go to that function, as the statement's words depend on them (the number
-    of words in a search): each combination is written once, the last `LIMIT` of them are kept.
+    Positional arguments go to the decorated function, because the SQL depends on them (for
+    example on the number of words in a search). Each combination is compiled once, and the
+    `MAX_COMBINATIONS` that were used last are kept. Keyword arguments are the values.
     """
 
-    LIMIT = 256
+    MAX_COMBINATIONS = 256
 
     def __init__(
-        self, write: Callable[..., "models.QuerySet[Any, RowT]"], *, keep_plan: bool
+        self, build: Callable[..., "models.QuerySet[Any, RowT]"], *, keep_plan: bool
     ) -> None:
-        functools.update_wrapper(self, write)
-        self._question = functools.lru_cache(self.LIMIT)(
-            lambda *how: CompiledQuery(write(*how), keep_plan=keep_plan)
+        functools.update_wrapper(self, build)
+        self._compile = functools.lru_cache(self.MAX_COMBINATIONS)(
+            lambda *shape: CompiledQuery(build(*shape), keep_plan=keep_plan)
         )
 
-    def __call__(self, *how: Any, **values: Any) -> list[RowT]:
-        return list(self._question(*how).ask(values))
+    def __call__(self, *shape: Any, **values: Any) -> list[RowT]:
+        return list(self._compile(*shape).execute(values))
 
-    def first(self, *how: Any, **values: Any) -> RowT | None:
-        """The first row, or None; the question itself says how many it wants."""
-        return next(iter(self._question(*how).ask(values)), None)
+    def first(self, *shape: Any, **values: Any) -> RowT | None:
+        """Returns the first row, or None. It does not add a LIMIT to the query."""
+        return next(iter(self._compile(*shape).execute(values)), None)
 
 
 def compiled_query(
     *, keep_plan: bool
 ) -> Callable[[Callable[..., "models.QuerySet[Any, RowT]"]], CompiledQueryFunction[RowT]]:
-    """Compile the queryset that the function returns once per process.
+    """Compiles the queryset that the decorated function returns once per process.
 
     With `keep_plan`, PostgreSQL keeps the plan too. Without, it plans each execution: use that if
-    the best plan depends on the values, or if an empty answer must not be wrong: a kept plan
-    looks at the table before it waits for a migration that rewrites it, and then finds no rows.
+    the best plan depends on the values, or if an empty result must not be wrong. A kept plan looks
+    at the table before it waits for a migration that rewrites the table, and then finds no rows.
     """
 
     def decorate(
@@ -149,23 +159,83 @@ def compiled_query(
     return decorate
 
 
+class CompiledQuery:
+    """The statement of a queryset, and how its rows become what the queryset would return."""
+
+    def __init__(self, queryset: Any, *, keep_plan: bool) -> None:
+        assert not queryset._prefetch_related_lookups, "a compiled query cannot prefetch"
+        compiler = queryset.query.get_compiler(using=queryset.db)
+        sql, params = compiler.as_sql()
+        self.statement = Statement(sql, params, using=queryset.db, keep_plan=keep_plan)
+        self.is_locking = queryset.query.select_for_update
+        columns = [column for column, *_ in compiler.select[: compiler.col_count]]
+        self.converters = compiler.get_converters(columns)
+        is_model = issubclass(queryset._iterable_class, django_query.ModelIterable)
+        self.build_result: Callable[[Any], Any] = (
+            get_instance_factory(compiler, queryset.db) if is_model else tuple
+        )
+
+    def execute(self, values: Mapping[str, Any]) -> Iterable[Any]:
+        connection: Any = connections[self.statement.using]
+        if self.is_locking and not connection.in_atomic_block:
+            raise TransactionManagementError("select_for_update needs a transaction.")
+        rows, _ = self.statement.execute(values)
+        converted = self._convert(rows, connection) if self.converters else rows
+        return map(self.build_result, converted)
+
+    def _convert(self, rows: Iterable[Sequence[Any]], connection: Any) -> Iterator[list[Any]]:
+        for row in rows:
+            values = list(row)
+            for position, (converters, expression) in self.converters.items():
+                for convert in converters:
+                    values[position] = convert(values[position], expression, connection)
+            yield values
+
+
+# Django 6.1 passes the fetch mode of related objects by argument.
+FETCH_MODE = {"fetch_mode": models.FETCH_ONE} if hasattr(models, "FETCH_ONE") else {}
+
+
+def get_instance_factory(compiler: Any, using: str) -> Callable[[Sequence[Any]], models.Model]:
+    """Returns a function that makes a model instance of a row, as Django's ModelIterable does.
+
+    ModelIterable prepares its column names and populators at each execution; here it is done once.
+    """
+    info = compiler.klass_info
+    model: type[models.Model] = info["model"]
+    first, last = info["select_fields"][0], info["select_fields"][-1] + 1
+    names = [column.target.attname for column, *_ in compiler.select[first:last]]
+    get_populators: Any = django_query.get_related_populators
+    populators = get_populators(info, compiler.select, using, **FETCH_MODE)
+    annotations = list(compiler.annotation_col_map.items())
+
+    def build_instance(row: Sequence[Any]) -> models.Model:
+        instance = model.from_db(using, names, row[first:last])
+        for populator in populators:
+            populator.populate(row, instance)
+        for name, position in annotations:
+            setattr(instance, name, row[position])
+        return instance
+
+    return build_instance
+
+
+# --- Statements ----------------------------------------------------------------------------------
+
 STATEMENT_NUMBERS = itertools.count(1)
-# feature_not_supported: a migration changed the type of a column that a kept plan answers with.
-# invalid_sql_statement_name: the server has forgotten it, such as after DEALLOCATE ALL.
+# feature_not_supported: a migration changed the type of a column that a kept plan returns.
+# invalid_sql_statement_name: the server dropped the statement, for example by DEALLOCATE ALL.
 STALE_PLAN_CODES = {"0A000", "26000"}
 
 
 def with_numbered_placeholders(sql: str) -> str:
-    """The statement with its places as PostgreSQL names them: `$1`, `$2`."""
-    places = itertools.count(1)
-    return re.sub("%[s%]", lambda match: "%" if match[0] == "%%" else f"${next(places)}", sql)
+    """The statement with `$1`, `$2` and so on, which PREPARE expects, in place of `%s`."""
+    numbers = itertools.count(1)
+    return re.sub("%[s%]", lambda match: "%" if match[0] == "%%" else f"${next(numbers)}", sql)
 
 
 class Statement:
-    """SQL, the places of its values, and the name by which each connection's server knows it.
-
-    It asks the database that it was written for, in each process once.
-    """
+    """SQL with parameters, and the name under which each connection prepares it."""
 
     def __init__(self, sql: str, params: Sequence[Any], *, using: str, keep_plan: bool) -> None:
         self.sql = sql
@@ -173,23 +243,25 @@ class Statement:
         self.using = using
         self.keep_plan = keep_plan
         self.name = f"roombook_{next(STATEMENT_NUMBERS)}"
-        self.places = f" ({', '.join(['%s'] * len(params))})" if params else ""
+        placeholders = f" ({', '.join(['%s'] * len(params))})" if params else ""
+        self.execute_sql = f"EXECUTE {self.name}{placeholders}"
 
     def execute(self, values: Mapping[str, Any]) -> tuple[list[Any], int]:
-        """The rows that it answers with, and how many it met."""
+        """Returns the rows, and how many rows were found or changed."""
         connection: Any = connections[self.using]
         bound = [
             each.bound(values[each.name], connection) if isinstance(each, Param) else each
             for each in self.params
         ]
         with connection.cursor() as cursor:
-            known = self._known_as(connection, cursor)
+            is_prepared = self._prepare(connection, cursor)
             try:
-                cursor.execute(known or self.sql, bound)
+                cursor.execute(self.execute_sql if is_prepared else self.sql, bound)
             except DatabaseError as error:
-                if not known or getattr(error.__cause__, "pgcode", None) not in STALE_PLAN_CODES:
+                code = getattr(error.__cause__, "pgcode", None)
+                if not is_prepared or code not in STALE_PLAN_CODES:
                     raise
-                # Nothing is prepared on this connection any more; it ends with the request.
+                # Prepare nothing more on this connection, and close it at the end of the request.
                 connection.prepared = None
                 connection.close_at = 0.0
                 if connection.in_atomic_block:
@@ -197,67 +269,17 @@ class Statement:
                 cursor.execute(self.sql, bound)
             return cursor.fetchall() if cursor.description else [], cursor.rowcount
 
-    def _known_as(self, connection: Any, cursor: Any) -> str:
-        """What executes the statement as this connection's server has prepared it."""
+    def _prepare(self, connection: Any, cursor: Any) -> bool:
+        """Prepares the statement unless the connection has done so. Returns False where it cannot:
+        on SQLite, and behind a pooler."""
         prepared = getattr(connection, "prepared", None)
         if prepared is None or not self.keep_plan:
-            return ""
+            return False
         if self.name not in prepared:
-            # Past the log of statements: it is no question, and comes once a connection.
+            # The driver's own cursor keeps PREPARE out of the log and the counts of queries.
             with connection.wrap_database_errors:
                 cursor.cursor.execute(
                     f"PREPARE {self.name} AS {with_numbered_placeholders(self.sql)}"
                 )
             prepared.add(self.name)
-        return f"EXECUTE {self.name}{self.places}"
-
-
-class CompiledQuery(Statement):
-    """The statement of a queryset, and the way from rows to results."""
-
-    def __init__(self, queryset: Any, *, keep_plan: bool) -> None:
-        assert not queryset._prefetch_related_lookups, "prefetches are questions of their own"
-        compiler = queryset.query.get_compiler(using=queryset.db)
-        super().__init__(*compiler.as_sql(), using=queryset.db, keep_plan=keep_plan)
-        self.locks = queryset.query.select_for_update
-        columns = [column for column, *_ in compiler.select[: compiler.col_count]]
-        self.converters = compiler.get_converters(columns)
-        is_model = issubclass(queryset._iterable_class, django_query.ModelIterable)
-        self.result: Callable[[Any], Any] = self._maker(compiler) if is_model else tuple
-
-    def ask(self, values: Mapping[str, Any]) -> Iterable[Any]:
-        connection: Any = connections[self.using]
-        if self.locks and not connection.in_atomic_block:
-            raise TransactionManagementError("A lock outside of a transaction holds nothing.")
-        rows, _ = self.execute(values)
-        if self.converters:
-            return map(self.result, self._converted(rows, connection))
-        return map(self.result, rows)
-
-    def _converted(self, rows: Iterable[Sequence[Any]], connection: Any) -> Iterator[list[Any]]:
-        for row in rows:
-            cells = list(row)
-            for position, (converters, expression) in self.converters.items():
-                for convert in converters:
-                    cells[position] = convert(cells[position], expression, connection)
-            yield cells
-
-    def _maker(self, compiler: Any) -> Callable[[Sequence[Any]], models.Model]:
-        """What Django's own ModelIterable does to a row, with its preparations made once."""
-        info = compiler.klass_info
-        model: type[models.Model] = info["model"]
-        first, last = info["select_fields"][0], info["select_fields"][-1] + 1
-        names = [column.target.attname for column, *_ in compiler.select[first:last]]
-        populators_of: Any = django_query.get_related_populators
-        populators = populators_of(info, compiler.select, self.using)
-        annotations = list(compiler.annotation_col_map.items())
-
-        def make(row: Sequence[Any]) -> models.Model:
-            made = model.from_db(self.using, names, row[first:last])
-            for populator in populators:
-                populator.populate(row, made)
-            for name, position in annotations:
-                setattr(made, name, row[position])
-            return made
-
-        return make
+        return True

@@ -1,4 +1,4 @@
-"""The one way to write more than a row: all or nothing, and again when the database says so."""
+"""Transactions that are retried when the database asks for it."""
 
 import functools
 from collections.abc import Callable
@@ -10,21 +10,21 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 MAX_ATTEMPTS = 4
-# serialization_failure, deadlock_detected: PostgreSQL's own words for "run it again".
-# Not 55P03, lock_not_available: it comes after four seconds of waiting (`lock_timeout`), and four
-# tries of that would keep a customer and a worker for sixteen. They are told to try again instead.
+# serialization_failure and deadlock_detected: the transaction succeeds if it is run again.
+# Not 55P03, lock_not_available: it comes after four seconds of waiting (`lock_timeout`), so four
+# attempts would block a customer and a worker for sixteen seconds. The customer is asked to retry.
 RETRYABLE_CODES = {"40001", "40P01"}
 
 
 class RetryTransaction(OperationalError):
-    """What failed for a reason that is gone by now, and would do in a transaction of its own."""
+    """Raised where the whole transaction has to be run again, and will then succeed."""
 
 
 def in_transaction(function: Callable[P, R]) -> Callable[P, R]:
-    """Run the function in a transaction, and again when the database says that it only lost a race.
+    """Runs the function in a transaction, and runs it again after a deadlock or a lost race.
 
-    The function must be safe to run again from its start: no gateway, no mail, no state outside
-    the database. Inside an outer transaction it joins that one, and the outer one tries again.
+    The function must be safe to run again from its start: no calls to a gateway, no e-mails, no
+    state outside the database. Inside an outer transaction it joins that one, which then retries.
     """
 
     @functools.wraps(function)
@@ -43,7 +43,7 @@ def in_transaction(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def is_retryable(error: OperationalError) -> bool:
-    """Whether the database only asked for another try."""
+    """Whether the same transaction can succeed when it is run again."""
     return (
         isinstance(error, RetryTransaction)
         or getattr(error.__cause__, "pgcode", None) in RETRYABLE_CODES

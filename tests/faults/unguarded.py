@@ -42,9 +42,12 @@ def disable_locks() -> None:
         return rows.all()
 
     QuerySet.select_for_update = unlocked
-    availability.evaluate = add_delay(availability.evaluate)
-    promo_codes.require_usable = add_delay(promo_codes.require_usable)
-    allowances.get_available = add_delay(allowances.get_available)
+    for module, name in (
+        (availability, "of"),
+        (promo_codes, "require_usable"),
+        (allowances, "get_available"),
+    ):
+        setattr(module, name, add_delay(getattr(module, name)))
 
 
 def add_delay(function: Any) -> Any:

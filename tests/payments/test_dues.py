@@ -1,4 +1,4 @@
-"""Captures that are still due long after the booking."""
+"""What a reservation's status asks of its payment, whenever it is looked at."""
 
 import pytest
 

@@ -1,1 +1,1 @@
-"""Django's PostgreSQL backend, with connections that are asked less; Django looks for `base`."""
+"""Django's PostgreSQL backend with cheaper connections. Django imports its module `base`."""

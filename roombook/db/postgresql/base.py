@@ -1,4 +1,4 @@
-"""PostgreSQL as Django knows it, with two roads made shorter: is it there, and what was asked."""
+"""Django's PostgreSQL backend, with fewer health checks and a list of prepared statements."""
 
 import select
 import time
@@ -7,15 +7,15 @@ from typing import Any
 from django.conf import settings
 from django.db.backends.postgresql import base
 
-# A connection that answered so many seconds ago is believed to be alive while its socket is quiet.
+# A connection that answered this recently is assumed to be alive while its socket is quiet.
 ASSUME_ALIVE_SECONDS = 1.0
 
 
 class DatabaseWrapper(base.DatabaseWrapper):
-    """A connection that remembers its prepared statements, and when it was last seen alive."""
+    """A connection that remembers its prepared statements and its latest health check."""
 
-    # The names of the statements that the server has prepared (roombook.db.compiled_queries). None
-    # where a pooler may hand each transaction to another server.
+    # The names of the statements that are prepared on the server (roombook.db.compiled_queries).
+    # None behind PgBouncer, which may send each transaction to another server.
     prepared: set[str] | None = None
     _seen_alive = 0.0
 
@@ -25,9 +25,9 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return connection
 
     def is_usable(self) -> bool:
-        """Ask the server, but not before each request of a busy second.
+        """Checks the connection, but skips the query to the server if the last one is recent.
 
-        A server that went away has closed the socket, which shows without a question.
+        A server that went away has closed the socket, which is visible without a query.
         """
         now = time.monotonic()
         if now - self._seen_alive < ASSUME_ALIVE_SECONDS and self._is_quiet():
@@ -37,6 +37,7 @@ class DatabaseWrapper(base.DatabaseWrapper):
         return usable
 
     def _is_quiet(self) -> bool:
+        """Whether the socket is open and the server has sent nothing."""
         if self.connection is None or self.connection.closed:
             return False
         poll = select.poll()

@@ -1,4 +1,4 @@
-"""The formats of roombook/dates.py for Django's own pages and templates."""
+"""roombook/dates.py for Django's own pages and templates."""
 
 DATE_FORMAT = "D Y-m-d"
 TIME_FORMAT = "H:i"

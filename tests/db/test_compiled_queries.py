@@ -1,4 +1,4 @@
-"""Questions that are written once: they answer as the queryset itself would."""
+"""Compiled queries return what their querysets would, and keep their statements on PostgreSQL."""
 
 import datetime as dt
 import time
@@ -36,7 +36,7 @@ def rooms():
 
 
 @compiled_query(keep_plan=True)
-def larger_rooms() -> "models.QuerySet[MeetingRoom]":
+def get_rooms_by_capacity() -> "models.QuerySet[MeetingRoom]":
     return (
         MeetingRoom.objects.filter(capacity__gte=int_param("seats"))
         .select_related("center", "rate", "resource_type")
@@ -45,7 +45,7 @@ def larger_rooms() -> "models.QuerySet[MeetingRoom]":
     )
 
 
-def test_rows_are_what_the_queryset_gives(rooms):
+def test_compiled_query_returns_the_instances_of_its_queryset(rooms):
     make.MeetingRoomFactory(capacity=20, rate=None)
     plain = list(
         MeetingRoom.objects.filter(capacity__gte=8)
@@ -53,30 +53,37 @@ def test_rows_are_what_the_queryset_gives(rooms):
         .order_by("pk")
     )
 
-    found = larger_rooms(seats=8)
+    found = get_rooms_by_capacity(seats=8)
 
     assert found == plain
-    with CaptureQueriesContext(connection) as asked:
-        for mine, theirs in zip(found, plain, strict=True):
+    with CaptureQueriesContext(connection) as queries:
+        for room, expected in zip(found, plain, strict=True):
             for name in ("center", "rate", "resource_type"):
-                one, other = getattr(mine, name), getattr(theirs, name)
-                assert one == other
-                assert one is None or vars(one).keys() == vars(other).keys()
-                assert one is None or state(one) == state(other)
-            assert state(mine) == {**state(theirs), "is_open": mine.is_open}
-    assert not asked.captured_queries
-    assert mine._state.adding is False
+                related, expected_related = getattr(room, name), getattr(expected, name)
+                assert related == expected_related
+                assert related is None or get_attributes(related) == get_attributes(
+                    expected_related
+                )
+            assert get_attributes(room) == {**get_attributes(expected), "is_open": room.is_open}
+    assert not queries.captured_queries
+    assert room._state.adding is False
 
 
-def state(row):
-    return {name: value for name, value in vars(row).items() if name != "_state"}
+def get_attributes(instance):
+    return {name: value for name, value in vars(instance).items() if name != "_state"}
 
 
-def test_each_call_has_values_of_its_own(rooms):
-    assert [len(larger_rooms(seats=seats)) for seats in (1, 5, 9, 13, 1)] == [3, 2, 1, 0, 3]
+def test_compiled_query_uses_the_values_of_each_call(rooms):
+    assert [len(get_rooms_by_capacity(seats=seats)) for seats in (1, 5, 9, 13, 1)] == [
+        3,
+        2,
+        1,
+        0,
+        3,
+    ]
 
 
-def test_the_function_runs_once(rooms):
+def test_decorated_function_runs_once(rooms):
     runs = []
 
     @compiled_query(keep_plan=True)
@@ -88,27 +95,27 @@ def test_the_function_runs_once(rooms):
     assert len(runs) == 1
 
 
-def test_what_the_words_depend_on_is_written_once_each(rooms):
+def test_each_combination_of_positional_arguments_is_compiled_once(rooms):
     runs = []
 
     @compiled_query(keep_plan=True)
-    def narrowed(words, limit):
-        runs.append((words, limit))
-        found = Center.objects.order_by("pk")
-        for place in range(words):
-            found = found.filter(search_text__contains=text_param(f"word{place}"))
-        return found[:limit]
+    def search_centers(word_count, limit):
+        runs.append((word_count, limit))
+        centers = Center.objects.order_by("pk")
+        for number in range(word_count):
+            centers = centers.filter(search_text__contains=text_param(f"word{number}"))
+        return centers[:limit]
 
     first = rooms[0].center
     words = first.name_folded.split()
     for _ in range(3):
-        assert narrowed(0, 2) == [rooms[0].center, rooms[1].center]
-        assert narrowed(1, 1, word0=words[0]) == [first]
-        assert narrowed(1, 1, word0="no such thing") == []
+        assert search_centers(0, 2) == [rooms[0].center, rooms[1].center]
+        assert search_centers(1, 1, word0=words[0]) == [first]
+        assert search_centers(1, 1, word0="no such thing") == []
     assert runs == [(0, 2), (1, 1)]
 
 
-def test_values_of_every_kind_come_and_go():
+def test_params_and_columns_of_every_type_are_converted():
     user = UserFactory()
     issue_token(user)
     noon = dt.time(12, 30)
@@ -129,46 +136,46 @@ def test_values_of_every_kind_come_and_go():
         ).values_list("opens", "center__latitude", "center__tax_rate")
 
     token = ApiToken.objects.get()
-    asked = {"email": user.email, "now": token.created_at}
-    assert tokens(**asked) == [(user.pk, token.expires_at, True)]
-    assert tokens(**asked | {"now": token.expires_at}) == []
+    values = {"email": user.email, "now": token.created_at}
+    assert tokens(**values) == [(user.pk, token.expires_at, True)]
+    assert tokens(**values | {"now": token.expires_at}) == []
     center = Center.objects.get()
     assert hours(south=12.2, day=6) == [(noon, 12.25, center.tax_rate)]
     assert hours(south=12.3, day=6) == []
 
 
-def test_any_of_many(rooms):
+def test_any_of_finds_rows_equal_to_one_of_the_values(rooms):
     @compiled_query(keep_plan=True)
-    def some():
+    def by_ids():
         return MeetingRoom.objects.filter(pk__any_of=int_list_param("ids")).order_by("pk")
 
     @compiled_query(keep_plan=True)
-    def of_centers():
+    def by_centers():
         return MeetingRoom.objects.filter(center__any_of=int_list_param("ids")).order_by("pk")
 
     @compiled_query(keep_plan=True)
-    def named():
+    def by_names():
         return MeetingRoom.objects.filter(name__any_of=text_list_param("names")).order_by("pk")
 
     one, _, three = rooms
-    assert some(ids=[three.pk, one.pk, 0]) == [one, three]
-    assert some(ids=[]) == []
-    assert of_centers(ids=[one.center_id, three.center_id]) == [one, three]
-    assert named(names=[one.name, 'it\'s "this", {or} that']) == [one]
+    assert by_ids(ids=[three.pk, one.pk, 0]) == [one, three]
+    assert by_ids(ids=[]) == []
+    assert by_centers(ids=[one.center_id, three.center_id]) == [one, three]
+    assert by_names(names=[one.name, 'it\'s "this", {or} that']) == [one]
 
 
-def test_a_value_is_never_a_part_of_the_statement(rooms):
+def test_values_are_never_part_of_the_sql(rooms):
     @compiled_query(keep_plan=True)
-    def named():
+    def by_name():
         return MeetingRoom.objects.filter(
             Q(name=text_param("name")) | Q(provider=text_param("name"))
         )
 
-    assert named(name="x' OR '1'='1") == []
-    assert named(name="%s") == []
+    assert by_name(name="x' OR '1'='1") == []
+    assert by_name(name="%s") == []
 
 
-def test_rows_of_several_tables(rooms):
+def test_union_of_two_tables_is_compiled(rooms):
     service = make.ServiceFactory(center=rooms[0].center)
 
     @compiled_query(keep_plan=True)
@@ -186,7 +193,7 @@ def test_rows_of_several_tables(rooms):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_lock_needs_a_transaction():
+def test_select_for_update_outside_a_transaction_is_refused():
     @compiled_query(keep_plan=True)
     def locked():
         return User.objects.filter(pk=int_param("user")).select_for_update()
@@ -199,12 +206,12 @@ def test_a_lock_needs_a_transaction():
             locked(user=user.pk)
 
 
-def test_a_value_that_is_missing_is_a_defect():
+def test_missing_value_raises_key_error():
     with pytest.raises(KeyError):
-        larger_rooms()
+        get_rooms_by_capacity()
 
 
-def test_a_prefetch_is_refused():
+def test_queryset_with_prefetch_is_refused():
     @compiled_query(keep_plan=True)
     def with_rooms():
         return Center.objects.prefetch_related("rooms")
@@ -213,19 +220,19 @@ def test_a_prefetch_is_refused():
         with_rooms()
 
 
-# --- On PostgreSQL: kept by the server ------------------------------------------------------------
+# --- Prepared statements on PostgreSQL ------------------------------------------------------------
 
 
 @pytest.mark.postgres
-def test_a_connection_prepares_a_statement_once(rooms):
+def test_connection_prepares_a_statement_once(rooms):
     with connection.cursor() as cursor:
         connection.prepared = set()
         cursor.execute("DEALLOCATE ALL")
-    with CaptureQueriesContext(connection) as asked:
+    with CaptureQueriesContext(connection) as queries:
         for seats in (5, 9):
-            assert larger_rooms(seats=seats)
+            assert get_rooms_by_capacity(seats=seats)
 
-    sent = [each["sql"].split(" (")[0] for each in asked]
+    sent = [query["sql"].split(" (")[0] for query in queries]
     with connection.cursor() as cursor:
         cursor.execute("SELECT name FROM pg_prepared_statements")
         [[name]] = cursor.fetchall()
@@ -234,109 +241,70 @@ def test_a_connection_prepares_a_statement_once(rooms):
 
 
 @pytest.mark.postgres
-def test_no_statement_is_prepared_where_a_pooler_may_stand(rooms, monkeypatch):
+def test_nothing_is_prepared_behind_a_pooler(rooms, monkeypatch):
     monkeypatch.setattr(connection, "prepared", None)
-    with CaptureQueriesContext(connection) as asked:
-        assert len(larger_rooms(seats=5)) == 2
+    with CaptureQueriesContext(connection) as queries:
+        assert len(get_rooms_by_capacity(seats=5)) == 2
 
-    (sent,) = asked
-    assert sent["sql"].startswith("SELECT")
+    (query,) = queries
+    assert query["sql"].startswith("SELECT")
 
 
 @pytest.mark.parametrize(
-    ("sql", "told"),
+    ("sql", "expected"),
     [
         ("SELECT 1", "SELECT 1"),
         ("a = %s AND b LIKE '%%' || %s", "a = $1 AND b LIKE '%' || $2"),
         ("'%%s' = %s", "'%s' = $1"),
     ],
 )
-def test_places_as_postgresql_names_them(sql, told):
-    assert with_numbered_placeholders(sql) == told
+def test_placeholders_are_numbered(sql, expected):
+    assert with_numbered_placeholders(sql) == expected
 
 
-# --- On PostgreSQL: whether a connection is alive -------------------------------------------------
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.postgres
-def test_a_busy_connection_is_asked_once_a_second():
-    connection.ensure_connection()
-    connection._seen_alive = 0.0
-
-    assert connection.is_usable()
-    asked = connection._seen_alive
-    assert asked
-    assert connection.is_usable()
-    assert connection._seen_alive == asked  # believed
-    connection._seen_alive -= 1.1
-    assert connection.is_usable()
-    assert connection._seen_alive >= asked  # asked again
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.postgres
-def test_a_connection_that_the_server_closed_is_never_believed():
-    connection.ensure_connection()
-    assert connection.is_usable()
-    another = connection.copy()
-    try:
-        with another.cursor() as cursor:
-            cursor.execute(
-                "SELECT pg_terminate_backend(%s, 5000)", [connection.connection.info.backend_pid]
-            )
-    finally:
-        another.close()
-
-    assert not connection.is_usable()
-    connection.close()
-    assert User.objects.count() == 0
-    assert connection.prepared == set()
-
-
-def alter(kind):
+def change_type_of_capacity(kind):
     with connection.cursor() as cursor:
         cursor.execute(f"ALTER TABLE centers_meetingroom ALTER capacity TYPE {kind}")
 
 
 @pytest.fixture
-def _ends():
-    """A connection that prepares nothing any more ends with its request; here with its test."""
+def _closed_connection():
+    """Closes the connection after the test, as the end of a request does: it prepares no more."""
     yield
     connection.close()
 
 
 @pytest.fixture
-def widened(_ends):
-    """A migration that changes a column's type while plans with it are kept."""
-    yield lambda: alter("bigint")
-    alter("integer")
+def widen_capacity(_closed_connection):
+    """A migration that changes the type of a column."""
+    yield lambda: change_type_of_capacity("bigint")
+    change_type_of_capacity("integer")
 
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_a_migration_that_changes_a_column_makes_no_kept_plan_fail(rooms, widened):
-    assert len(larger_rooms(seats=8)) == 2
-    widened()
+def test_kept_plan_after_a_column_changed_its_type_is_replaced(rooms, widen_capacity):
+    assert len(get_rooms_by_capacity(seats=8)) == 2
+    widen_capacity()
 
-    assert len(larger_rooms(seats=8)) == 2
-    assert larger_rooms(seats=12) == [rooms[2]]
+    assert len(get_rooms_by_capacity(seats=8)) == 2
+    assert get_rooms_by_capacity(seats=12) == [rooms[2]]
 
 
 @compiled_query(keep_plan=False)
-def rooms_for_sure() -> "models.QuerySet[Any, Any]":
+def get_rooms_without_kept_plan() -> "models.QuerySet[Any, Any]":
     return MeetingRoom.objects.filter(capacity__gte=int_param("seats")).values_list("pk")
 
 
-def write_anew(has_begun):
-    """Hold the table until somebody waits for it, as a migration does that copies each row."""
+def rewrite_table(has_begun):
+    """Locks the table until somebody waits for it, as a migration does that copies each row."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("BEGIN")
             cursor.execute("ALTER TABLE centers_meetingroom ALTER capacity TYPE bigint")
             has_begun.set()
-            waits = "SELECT 1 FROM pg_locks WHERE NOT granted"
-            while cursor.execute(waits) or not cursor.fetchall():
+            waiting = "SELECT 1 FROM pg_locks WHERE NOT granted"
+            while cursor.execute(waiting) or not cursor.fetchall():
                 time.sleep(0.01)
             cursor.execute("COMMIT")
     finally:
@@ -345,14 +313,14 @@ def write_anew(has_begun):
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_who_must_know_for_sure_finds_the_rows_of_a_table_that_is_written_anew(rooms, widened):
-    assert len(rooms_for_sure(seats=8)) == 2
+def test_query_without_kept_plan_during_a_table_rewrite_finds_its_rows(rooms, widen_capacity):
+    assert len(get_rooms_without_kept_plan(seats=8)) == 2
     has_begun = Event()
-    migration = Thread(target=write_anew, args=(has_begun,))
+    migration = Thread(target=rewrite_table, args=(has_begun,))
     migration.start()
     assert has_begun.wait(timeout=10)
 
-    found = rooms_for_sure(seats=8)
+    found = get_rooms_without_kept_plan(seats=8)
 
     migration.join(timeout=10)
     assert len(found) == 2
@@ -360,26 +328,26 @@ def test_who_must_know_for_sure_finds_the_rows_of_a_table_that_is_written_anew(r
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_within_a_transaction_the_whole_of_it_is_done_again(rooms, widened):
-    larger_rooms(seats=8)
-    widened()
-    tries = []
+def test_stale_plan_within_a_transaction_runs_the_transaction_again(rooms, widen_capacity):
+    get_rooms_by_capacity(seats=8)
+    widen_capacity()
+    attempts = []
 
     @in_transaction
     def read():
-        tries.append(1)
-        return larger_rooms(seats=8)
+        attempts.append(1)
+        return get_rooms_by_capacity(seats=8)
 
     assert len(read()) == 2
-    assert len(tries) == 2
+    assert len(attempts) == 2
 
 
 @pytest.mark.postgres
-@pytest.mark.usefixtures("_ends")
+@pytest.mark.usefixtures("_closed_connection")
 @pytest.mark.django_db(transaction=True)
-def test_a_statement_that_the_server_has_forgotten_is_asked_in_full(rooms):
-    larger_rooms(seats=8)
+def test_statement_dropped_by_the_server_is_sent_in_full(rooms):
+    get_rooms_by_capacity(seats=8)
     with connection.cursor() as cursor:
         cursor.execute("DEALLOCATE ALL")
 
-    assert len(larger_rooms(seats=8)) == 2
+    assert len(get_rooms_by_capacity(seats=8)) == 2

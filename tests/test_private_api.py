@@ -1,0 +1,60 @@
+"""The private API of libraries that the product uses is still there (docs/private-api.md)."""
+
+import inspect
+
+import pytest
+from django.db import connection
+from django.db.models import query
+
+from centers.models import MeetingRoom
+
+WHAT_TO_DO = (
+    "{what} is not what {module} expects. Read how the new version of the library does it, change"
+    " {module}, run {tests}, and update docs/private-api.md."
+)
+
+
+def assert_has_attributes(instance, names, **what_to_do):
+    for name in names:
+        what = f"{type(instance).__name__}.{name}"
+        assert hasattr(instance, name), WHAT_TO_DO.format(what=what, **what_to_do)
+
+
+COMPILED_QUERIES = {"module": "roombook/db/compiled_queries.py", "tests": "tests/db"}
+
+
+def test_compiler_of_querysets_is_as_compiled_queries_expect():
+    queryset = MeetingRoom.objects.select_related("center")
+    compiler = queryset.query.get_compiler(using=queryset.db)
+    compiler.as_sql()
+
+    assert_has_attributes(
+        queryset, ("_iterable_class", "_prefetch_related_lookups"), **COMPILED_QUERIES
+    )
+    assert_has_attributes(
+        compiler,
+        ("select", "col_count", "klass_info", "annotation_col_map", "get_converters"),
+        **COMPILED_QUERIES,
+    )
+    assert {"model", "select_fields"} <= compiler.klass_info.keys(), WHAT_TO_DO.format(
+        what="klass_info", **COMPILED_QUERIES
+    )
+
+
+def test_related_populators_are_as_compiled_queries_expect():
+    signature = inspect.signature(query.get_related_populators)
+
+    assert {*signature.parameters} <= {"klass_info", "select", "db", "fetch_mode"}, (
+        WHAT_TO_DO.format(what="get_related_populators", **COMPILED_QUERIES)
+    )
+    assert {*inspect.signature(query.RelatedPopulator.populate).parameters} == {
+        *("self", "row", "from_obj")
+    }, WHAT_TO_DO.format(what="RelatedPopulator.populate", **COMPILED_QUERIES)
+
+
+@pytest.mark.django_db
+def test_connection_is_as_compiled_queries_expect():
+    names = ("in_atomic_block", "close_at", "wrap_database_errors", "is_usable")
+    assert_has_attributes(connection, (*names, "get_new_connection"), **COMPILED_QUERIES)
+    with connection.cursor() as cursor:
+        assert_has_attributes(cursor, ("cursor",), **COMPILED_QUERIES)
