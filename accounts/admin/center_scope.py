@@ -2,7 +2,7 @@
 
 Every ModelAdmin has one of these among its bases: `AtCenters` where a row belongs to a center,
 `OfAllCenters` where it belongs to none in particular, `ForAdministrators` where it is power.
-Inlines of a center's page have `InlineAtCenter`. tests/office/test_roles.py walks all of them.
+Inlines of a center's page have `InlineAtCenter`. tests/backoffice/test_roles.py walks all of them.
 """
 
 from typing import Any

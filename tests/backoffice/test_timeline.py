@@ -9,6 +9,8 @@ from django.urls import reverse
 
 from centers.models import Closure
 from reservations.models.status import Status
+from tests.backoffice.counting import queries_of
+from tests.backoffice.many import many
 from tests.factories_centers import MeetingRoomFactory, RateFactory, make_center_with_room
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
@@ -20,8 +22,6 @@ from tests.factories_reservations import (
     make_draft,
     make_room,
 )
-from tests.office.counting import queries_of
-from tests.office.many import many
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 

@@ -17,6 +17,8 @@ from reservations.booking.drafts import apply_promo_code
 from reservations.models import PriceAdjustment, Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails
+from tests.backoffice.counting import queries_of
+from tests.backoffice.reading import messages_of, words
 from tests.factories_centers import MeetingRoomFactory, RateFactory
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
@@ -33,8 +35,6 @@ from tests.factories_reservations import (
     make_pending_booking,
     make_room,
 )
-from tests.office.counting import queries_of
-from tests.office.reading import messages_of, words
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 

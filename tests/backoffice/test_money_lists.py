@@ -10,9 +10,9 @@ from django.db.models import F
 from django.urls import reverse
 
 from payments.models import Dispute, Payment, Refund
+from tests.backoffice.counting import queries_of
 from tests.factories_people import SavedCardFactory, UserFactory
 from tests.factories_reservations import NOW, ReservationFactory, make_booking, make_room
-from tests.office.counting import queries_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 

@@ -14,9 +14,9 @@ from accounts.models import CenterRole
 from reservations.models import Allowance, PromoCode
 from roombook.backoffice import audit_display, audit_log
 from tests import factories_centers as make
+from tests.backoffice.counting import queries_of
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory, issue_token
 from tests.http import post
-from tests.office.counting import queries_of
 from tests.world import NOW
 
 pytestmark = pytest.mark.django_db

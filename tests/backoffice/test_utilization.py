@@ -19,9 +19,9 @@ from reservations.admin.reports.utilization import (
 )
 from reservations.models.status import Status
 from tests import factories_centers as make
+from tests.backoffice.many import many, questions
 from tests.factories_people import UserFactory
 from tests.factories_reservations import ReservationFactory, make_room
-from tests.office.many import many, questions
 
 HOUR = 3600
 DENVER = ZoneInfo("America/Denver")

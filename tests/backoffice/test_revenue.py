@@ -13,6 +13,7 @@ from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
 from reservations.booking import cancellation
 from reservations.models import LineItem, LineItemType
 from reservations.models.status import Status
+from tests.backoffice.many import many, questions
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     NOW,
@@ -25,7 +26,6 @@ from tests.factories_reservations import (
     make_pending_booking,
     make_room,
 )
-from tests.office.many import many, questions
 
 pytestmark = pytest.mark.django_db
 

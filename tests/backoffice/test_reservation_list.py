@@ -12,6 +12,9 @@ from django.urls import reverse
 from reservations.models import Partner, Reservation
 from reservations.models.status import Status
 from roombook.backoffice.model_admin import CappedPaginator, ModelAdmin
+from tests.backoffice.counting import queries_of
+from tests.backoffice.many import many
+from tests.backoffice.reading import messages_of, words
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -25,9 +28,6 @@ from tests.factories_reservations import (
     make_pending_booking,
     make_room,
 )
-from tests.office.counting import queries_of
-from tests.office.many import many
-from tests.office.reading import messages_of, words
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 

@@ -14,6 +14,8 @@ from payments.models import Dispute, Payment, PaymentState, Refund, RefundState
 from reservations.admin.dashboard.dashboard import build_dashboard
 from reservations.models import Reservation
 from reservations.models.status import Status
+from tests.backoffice.counting import queries_of
+from tests.backoffice.many import many
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -22,8 +24,6 @@ from tests.factories_reservations import (
     make_pending_booking,
     make_room,
 )
-from tests.office.counting import queries_of
-from tests.office.many import many
 
 pytestmark = pytest.mark.django_db
 

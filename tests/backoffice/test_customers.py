@@ -11,9 +11,9 @@ from django.urls import reverse
 from accounts import customer_access, user_search
 from accounts.models import User
 from reservations.models.status import Status
+from tests.backoffice.counting import queries_of
+from tests.backoffice.many import many
 from tests.factories_people import StaffFactory, UserFactory, issue_token
-from tests.office.counting import queries_of
-from tests.office.many import many
 from tests.world import NOW
 
 pytestmark = pytest.mark.django_db

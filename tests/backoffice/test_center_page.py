@@ -15,6 +15,7 @@ from accounts.models import CenterRole
 from centers import holidays, models
 from centers.holidays import Holiday
 from roombook.backoffice.model_admin import CappedPaginator
+from tests.backoffice.counting import queries_of
 from tests.centers.test_admin import errors_of, form_of
 from tests.factories_centers import (
     CenterFactory,
@@ -28,7 +29,6 @@ from tests.factories_centers import (
     make_center_with_room,
 )
 from tests.factories_people import UserFactory
-from tests.office.counting import queries_of
 
 pytestmark = pytest.mark.django_db
 

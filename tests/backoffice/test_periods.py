@@ -6,9 +6,9 @@ import pytest
 
 from reservations.admin.reports.periods import ReportPeriod, filter_by_period
 from reservations.models import Reservation
+from tests.backoffice.many import many
 from tests.factories_people import UserFactory
 from tests.factories_reservations import HOUR, make_room
-from tests.office.many import many
 
 pytestmark = pytest.mark.django_db
 

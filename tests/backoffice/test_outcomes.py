@@ -13,6 +13,7 @@ from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
 from reservations.booking import cancellation, drafts, price_adjustments
 from reservations.models import AllowanceUse, LineItem, LineItemType
 from reservations.models.status import Status
+from tests.backoffice.many import many, questions
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -26,7 +27,6 @@ from tests.factories_reservations import (
     make_payment_method,
     make_room,
 )
-from tests.office.many import many, questions
 
 pytestmark = pytest.mark.django_db
 

@@ -15,6 +15,8 @@ from centers.models import Center
 from reservations.admin.reports import selection, utilization
 from reservations.admin.reports.report_tables import REPORTS
 from reservations.models.status import Status
+from tests.backoffice.counting import queries_of
+from tests.backoffice.many import many
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -23,8 +25,6 @@ from tests.factories_reservations import (
     ReservationFactory,
     make_room,
 )
-from tests.office.counting import queries_of
-from tests.office.many import many
 
 pytestmark = pytest.mark.django_db
 
