@@ -10,11 +10,23 @@ from collections.abc import Iterable
 
 from django.contrib.auth.backends import ModelBackend
 from django.contrib.auth.models import AnonymousUser, Group
+from django.core.exceptions import PermissionDenied
 from django.db.models import Model, Q
+from django.http import HttpRequest
 
 from accounts.models import CenterRole, User
 
 CentersByPermission = dict[str, frozenset[int]]
+
+# Permissions that pages of the back office check themselves.
+ADD_USER, VIEW_USER = "accounts.add_user", "accounts.view_user"
+VIEW_EMAIL = "accounts.view_outboxmessage"
+VIEW_DISPUTE, VIEW_PAYMENT = "payments.view_dispute", "payments.view_payment"
+ADD_RESERVATION = "reservations.add_reservation"
+CHANGE_RESERVATION = "reservations.change_reservation"
+VIEW_RESERVATION = "reservations.view_reservation"
+VIEW_ATTENDEE = "reservations.view_attendee"
+SEE_REPORTS = "reservations.see_reports"
 
 
 def has_permission(
@@ -39,6 +51,19 @@ def get_permitted_centers(user: User | AnonymousUser, permission: str) -> frozen
 def has_permission_everywhere(user: User | AnonymousUser, permission: str) -> bool:
     """Whether they may do this at every center, the ones of tomorrow too."""
     return get_permitted_centers(user, permission) is None
+
+
+def get_staff(request: HttpRequest) -> User:
+    """The user of a request to the admin site, which lets only staff in."""
+    assert isinstance(request.user, User)
+    return request.user
+
+
+def require_permission(request: HttpRequest, *permissions: str) -> User:
+    """The user, who has one of the permissions at any center. Raises PermissionDenied."""
+    if not any(has_permission(request.user, permission) for permission in permissions):
+        raise PermissionDenied
+    return get_staff(request)
 
 
 def get_center_filter(

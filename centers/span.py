@@ -1,6 +1,6 @@
 """A span of time: half-open, so that a booking that ends at 10:00 does not touch the next one."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
@@ -58,3 +58,15 @@ class Span:
 def get_local_midnight(day: date, tz: tzinfo) -> datetime:
     """The moment at which the day begins at the place, in UTC."""
     return datetime.combine(day, time(), tzinfo=tz).astimezone(UTC)
+
+
+def find_gaps(within: Span, taken: Iterable[Span]) -> list[Span]:
+    """The parts of a span that no other span takes, in order."""
+    gaps, start = [], within.start
+    for span in sorted(taken):
+        if start < span.start < within.end:
+            gaps.append(Span(start, span.start))
+        start = max(start, min(span.end, within.end))
+    if start < within.end:
+        gaps.append(Span(start, within.end))
+    return gaps

@@ -32,9 +32,6 @@ KNOWN_CYCLES: list[set[str]] = [
 ]
 KNOWN_SHARED_CLASS_NAMES: set[str] = {"Operation", "Service"}
 KNOWN_LONG_MODULES: set[str] = {
-    "reservations.admin.dashboard.dashboard",
-    "reservations.admin.reports.report_tables",
-    "reservations.admin.timeline.timeline_view",
     "reservations.booking.checkout",
     "reservations.models.reservation",
     "reservations.notifications.emails",

@@ -1,9 +1,9 @@
 """Reservations, allowances, promo codes and partners in the back office.
 
-Status and money are never typed: buttons call the same functions as the API.
+Staff never edit a status or an amount: actions call the same functions as the API.
 """
 
-from reservations.admin import (  # noqa: F401  (register)
+from reservations.admin import (  # noqa: F401  (they register models)
     closure_warnings,
     customers,
     promo_codes_and_allowances,

@@ -1,7 +1,7 @@
-"""What promo codes and partners brought, and what became of included hours.
+"""The balances of allowances, and the revenue that promo codes and partners generated.
 
-Revenue is what `EARNING` reservations were billed, in the deployment's currency; the reports tell
-what of it was refunded.
+Revenue is what reservations with a status of ``REVENUE_STATUSES`` were billed, in the deployment's
+currency. The reports show what was refunded of it.
 """
 
 import datetime as dt
@@ -20,19 +20,19 @@ from reservations.models import Allowance, AllowanceEntry, Reservation
 
 @dataclass(frozen=True, slots=True)
 class AttributedRevenue:
-    """The bookings that something brought, and their revenue."""
+    """The bookings that a promo code or a partner generated, and their revenue."""
 
     bookings: int = 0
     revenue: Decimal = Decimal(0)
 
 
 def get_attributed_revenue(
-    column: str, ids: Iterable[int], *, seen: Q
+    column: str, ids: Iterable[int], *, visible: Q
 ) -> dict[int, AttributedRevenue]:
-    """What each promo code or partner brought, in one query; of the reservations that are seen."""
+    """The revenue by promo code or partner id, of the visible reservations, with one query."""
     rows = (
         Reservation.objects.counting_as_revenue()
-        .filter(seen, **{f"{column}__in": list(ids)}, currency=settings.CURRENCY)
+        .filter(visible, **{f"{column}__in": list(ids)}, currency=settings.CURRENCY)
         .order_by()
         .values_list(column)
         .annotate(bookings=Count("pk"), revenue=sum_hundredths("total_cost"))
@@ -42,51 +42,51 @@ def get_attributed_revenue(
 
 @dataclass(frozen=True, slots=True)
 class AllowanceMonth:
-    """A line of an allowance's statement: hours given, used, left at its end, used until then."""
+    """The hours of an allowance in a month: granted, used, left at its end, used in total."""
 
     month: dt.date
-    given: int
+    granted: int
     used: int
     left: int
-    used_until_then: int
+    used_in_total: int
 
 
 MAX_MONTHS = 24
 
-# Entries of reservations are use, or use that was given back; others are hours added by hand.
-USED = Coalesce(Sum("hours", filter=Q(reservation__isnull=False)), 0)
-ADDED = Coalesce(Sum("hours", filter=Q(reservation__isnull=True)), 0)
+# Entries with a reservation are uses, or uses that were returned; others were added by staff.
+USED_HOURS = Coalesce(Sum("hours", filter=Q(reservation__isnull=False)), 0)
+ADDED_HOURS = Coalesce(Sum("hours", filter=Q(reservation__isnull=True)), 0)
 
 
 def get_monthly_balances(allowance: Allowance, today: dt.date) -> list[AllowanceMonth]:
-    """The months of an allowance up to now, and later ones with an entry; the latest first.
+    """The months up to today, and later ones that have entries; the latest first.
 
-    Monthly hours count to the month of the meeting and lapse at its end. One-off hours count to
-    the month in which they were entered, and what is left goes on to the next.
+    Monthly hours belong to the month of the meeting and expire at its end. One-off hours belong to
+    the month in which they were entered, and the rest is carried over.
     """
-    monthly = allowance.kind == Allowance.Kind.MONTHLY
+    is_monthly = allowance.kind == Allowance.Kind.MONTHLY
     rows: Any = allowance.entries.order_by()
-    if monthly:
+    if is_monthly:
         rows = rows.filter(period__isnull=False).values_list("period")
     else:
         rows = rows.filter(period__isnull=True).values_list(TruncMonth("at", tzinfo=dt.UTC))
-    entered = {
+    entries = {
         (month.date() if isinstance(month, dt.datetime) else month): (added, -used)
-        for month, added, used in rows.annotate(added=ADDED, used=USED)
+        for month, added, used in rows.annotate(added=ADDED_HOURS, used=USED_HOURS)
     }
-    entered.setdefault(today.replace(day=1), (0, 0))
+    entries.setdefault(today.replace(day=1), (0, 0))
     months: list[AllowanceMonth] = []
-    left = used_until_then = 0
-    for month, (added, used) in sorted(entered.items()):
-        given = added + (allowance.hours if monthly or not months else 0)
-        left = given - used + (0 if monthly else left)
-        used_until_then += used
-        months.append(AllowanceMonth(month, given, used, left, used_until_then))
+    left = used_in_total = 0
+    for month, (added, used) in sorted(entries.items()):
+        granted = added + (allowance.hours if is_monthly or not months else 0)
+        left = granted - used + (0 if is_monthly else left)
+        used_in_total += used
+        months.append(AllowanceMonth(month, granted, used, left, used_in_total))
     return months[: -MAX_MONTHS - 1 : -1]
 
 
 def get_hours_left(allowances: Iterable[Allowance], today: dt.date) -> dict[int, int]:
-    """What is left of each allowance this month, or in all of a one-off one, in one query."""
+    """What is left of each allowance in this month, or in total if it is one-off; one query."""
     allowances = list(allowances)
     rows = (
         AllowanceEntry.objects.filter(

@@ -1,4 +1,4 @@
-"""Two bills side by side: what a change makes of each line."""
+"""Compares two bills line by line."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from roombook import money
 
 
 class ComparableLine(Protocol):
-    """A line of a bill, written down or only thought of."""
+    """A line of a bill, stored or only calculated."""
 
     @property
     def type(self) -> str: ...
@@ -22,17 +22,17 @@ class ComparableLine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ComparedLine:
-    """A line as it is and as it would be; None where there is none."""
+    """The old and the new version of a line; None if the bill has no such line."""
 
     old: ComparableLine | None
     new: ComparableLine | None
 
     @property
-    def was(self) -> str:
+    def old_amount(self) -> str:
         return money.format_amount(self.old.total) if self.old else ""
 
     @property
-    def becomes(self) -> str:
+    def new_amount(self) -> str:
         return money.format_amount(self.new.total) if self.new else ""
 
     @property
@@ -41,25 +41,21 @@ class ComparedLine:
         return line.description if line else ""
 
     @property
-    def was_called(self) -> str:
-        """What the line said before, where it says something else now."""
+    def old_description(self) -> str:
+        """The description of the old line if it is different."""
         if self.old and self.new and self.old.description != self.new.description:
             return self.old.description
         return ""
 
     @property
-    def difference(self) -> Decimal:
+    def change(self) -> str:
         old = self.old.total if self.old else money.ZERO
         new = self.new.total if self.new else money.ZERO
-        return new - old
-
-    @property
-    def change(self) -> str:
-        return format_signed(self.difference)
+        return format_signed(new - old)
 
 
 def format_signed(amount: Decimal) -> str:
-    """`+$5.00`, `-$5.00`, or nothing."""
+    """``+$5.00``, ``-$5.00``, or "" for 0."""
     if not amount:
         return ""
     return f"+{money.format_amount(amount)}" if amount > 0 else money.format_amount(amount)
@@ -68,19 +64,21 @@ def format_signed(amount: Decimal) -> str:
 def compare_bills(
     old: Iterable[ComparableLine], new: Iterable[ComparableLine]
 ) -> list[ComparedLine]:
-    """Each new line beside the old one that it takes the place of; what is gone comes last."""
-    left: dict[tuple[object, ...], list[ComparableLine]] = {}
+    """Match each new line with the old one that it replaces. Removed lines come last."""
+    unmatched: dict[tuple[object, ...], list[ComparableLine]] = {}
     for line in old:
-        left.setdefault(_get_line_key(line), []).append(line)
-    rows = []
+        unmatched.setdefault(_get_key(line), []).append(line)
+    compared = []
     for line in new:
-        same = left.get(_get_line_key(line))
-        rows.append(ComparedLine(same.pop(0) if same else None, line))
-    return rows + [ComparedLine(line, None) for lines in left.values() for line in lines]
+        candidates = unmatched.get(_get_key(line))
+        compared.append(ComparedLine(candidates.pop(0) if candidates else None, line))
+    removed = (ComparedLine(line, None) for lines in unmatched.values() for line in lines)
+    return [*compared, *removed]
 
 
-def _get_line_key(line: ComparableLine) -> tuple[object, ...]:
-    what = (getattr(line, "service_id", None), getattr(line, "allowance_id", None))
+def _get_key(line: ComparableLine) -> tuple[object, ...]:
+    """What the old and the new version of a line have in common."""
     if line.type == LineItemType.ADJUSTMENT:
         return (line.type, line.description)
-    return (str(line.type), *what)
+    service, allowance = (getattr(line, name, None) for name in ("service_id", "allowance_id"))
+    return (str(line.type), service, allowance)

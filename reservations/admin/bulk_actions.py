@@ -1,4 +1,4 @@
-"""What can be done to several reservations of the list at once, each judged by itself."""
+"""The actions of the reservation list, which take each reservation separately."""
 
 from typing import Any
 
@@ -10,11 +10,12 @@ from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone
 
+from accounts import roles
 from accounts.models import User
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, format_error
-from reservations.admin.formatting import format_place_and_time
-from reservations.admin.reservation_page import get_reservation_url, get_staff, parse_expected_total
+from reservations.admin.formatting import format_place_and_time, get_reservation_url
+from reservations.admin.reservation_page import parse_expected_amount
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.backoffice.typing_bases import ModelAdminBase
@@ -22,92 +23,94 @@ from roombook.errors import DomainError
 
 
 class BulkActionsMixin(ModelAdminBase):
-    """The part of the ModelAdmin with the actions of the list. Stands before ModelAdmin."""
+    """The list actions of the ModelAdmin. Comes before ModelAdmin in the bases."""
 
     actions = ("approve", "decline", "cancel", "mark_no_show")
 
     @admin.action(description="Approve requests", permissions=["change"])
     def approve(self, request: HttpRequest, rows: QuerySet[Reservation]) -> HttpResponse | None:
-        return self._each(request, rows, ACTIONS["approve"], "approve")
+        return self._run(request, rows, "approve", ACTIONS["approve"])
 
     @admin.action(description="Decline requests", permissions=["change"])
     def decline(self, request: HttpRequest, rows: QuerySet[Reservation]) -> HttpResponse | None:
-        return self._each(request, rows, ACTIONS["decline"], "decline")
+        return self._run(request, rows, "decline", ACTIONS["decline"])
 
     @admin.action(description="Cancel (shows the refund first)", permissions=["change"])
     def cancel(self, request: HttpRequest, rows: QuerySet[Reservation]) -> HttpResponse | None:
-        return self._each(request, rows, ACTIONS["cancel"], "cancel")
+        return self._run(request, rows, "cancel", ACTIONS["cancel"])
 
     @admin.action(description="Mark as no-show", permissions=["change"])
     def mark_no_show(
         self, request: HttpRequest, rows: QuerySet[Reservation]
     ) -> HttpResponse | None:
-        return self._each(request, rows, ACTIONS["no-show"], "mark_no_show")
+        return self._run(request, rows, "mark_no_show", ACTIONS["no-show"])
 
-    def _each(
-        self, request: HttpRequest, rows: QuerySet[Reservation], step: Action, action: str
+    def _run(
+        self, request: HttpRequest, rows: QuerySet[Reservation], method: str, action: Action
     ) -> HttpResponse | None:
-        """Show what each would come to; once that is confirmed, act on one after the other."""
+        """Show a preview of each reservation. Once it is confirmed, take one after the other."""
         reservations = list(
             rows.select_related("room__center", "room__rate", "user", "promo_code").order_by("pk")
         )
         if request.POST.get("confirmed"):
             for reservation in reservations:
-                self._act_on(request, step, reservation)
+                _execute(request, action, reservation)
             return None
-        previews = [_build_preview(step, each, get_staff(request)) for each in reservations]
+        previews = [_build_preview(action, each, roles.get_staff(request)) for each in reservations]
+        title = action.title if len(previews) == 1 else action.title.replace("this", "each")
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
-            "title": step.question if len(previews) == 1 else step.question.replace("this", "each"),
-            "step": step,
+            "title": title,
             "action": action,
+            "method": method,
             "previews": previews,
             "possible": sum(not each["problems"] for each in previews),
             "checkbox_name": ACTION_CHECKBOX_NAME,
-            "back": reverse("admin:reservations_reservation_changelist"),
+            "back_url": reverse("admin:reservations_reservation_changelist"),
         }
-        return TemplateResponse(request, "office/steps.html", context)
-
-    def _act_on(self, request: HttpRequest, step: Action, reservation: Reservation) -> None:
-        """What cannot be done is told, and stops nobody else."""
-        if problem := _get_refusal(step, reservation, get_staff(request)):
-            messages.error(request, f"{reservation}: {problem} Nothing was done.")
-            return
-        asked = ActionRequest(
-            reservation,
-            by=get_staff(request),
-            now=timezone.now(),
-            agreed=parse_expected_total(request, f"agreed_{reservation.pk}"),
-        )
-        try:
-            done = step.act(asked)
-        except DomainError as error:
-            messages.error(request, f"{reservation}: {format_error(error)}")
-        else:
-            messages.success(request, f"{reservation}: {done}")
+        return TemplateResponse(request, "admin/reservations/bulk_action.html", context)
 
 
-def _build_preview(step: Action, reservation: Reservation, by: User) -> dict[str, Any]:
-    if problem := _get_refusal(step, reservation, by):
-        effect = ActionPreview(problems=[problem])
+def _execute(request: HttpRequest, action: Action, reservation: Reservation) -> None:
+    """Take the action, or say why not; the other reservations are not affected."""
+    staff = roles.get_staff(request)
+    if refusal := _get_refusal(action, reservation, staff):
+        messages.error(request, f"{reservation}: {refusal} Nothing was changed.")
+        return
+    action_request = ActionRequest(
+        reservation,
+        by=staff,
+        now=timezone.now(),
+        expected_amount=parse_expected_amount(request, f"expected_amount_{reservation.pk}"),
+    )
+    try:
+        message = action.execute(action_request)
+    except DomainError as error:
+        messages.error(request, f"{reservation}: {format_error(error)}")
     else:
-        effect = step.shown(ActionRequest(reservation, by=by, now=timezone.now()))
+        messages.success(request, f"{reservation}: {message}")
+
+
+def _build_preview(action: Action, reservation: Reservation, staff: User) -> dict[str, Any]:
+    if refusal := _get_refusal(action, reservation, staff):
+        preview = ActionPreview(problems=[refusal])
+    else:
+        preview = action.preview(ActionRequest(reservation, by=staff, now=timezone.now()))
     return {
         "reservation": reservation,
-        "address": get_reservation_url(reservation),
-        "what": format_place_and_time(reservation),
-        "facts": effect.facts,
-        "agreed": effect.agreed,
-        "problems": effect.problems,
+        "url": get_reservation_url(reservation.pk),
+        "place_and_time": format_place_and_time(reservation),
+        "facts": preview.facts,
+        "expected_amount": preview.expected_amount,
+        "problems": preview.problems,
     }
 
 
-def _get_refusal(step: Action, reservation: Reservation, by: User) -> str:
-    """Why this one is not to be had at all, in words; empty where it may be."""
-    if not step.may(by, reservation):
-        return "You may not do that at this center."
-    if not step.is_offered(reservation, now=timezone.now()):
-        label = Status(reservation.status).label
-        return f"It is {label}: that cannot be done."
+def _get_refusal(action: Action, reservation: Reservation, staff: User) -> str:
+    """Why the action is not offered for this reservation, or "" if it is."""
+    if not action.is_permitted(staff, reservation):
+        return "You may not do this at this center."
+    if not action.is_available(reservation, now=timezone.now()):
+        return f"Not possible, the status is {Status(reservation.status).label}."
     return ""

@@ -1,17 +1,20 @@
-"""A closure keeps new bookings out; those that are there already are for staff to look after."""
+"""Warns staff about reservations in a closure that they save.
+
+A closure prevents new bookings. Existing reservations stay as they are: staff have to move or
+cancel them.
+"""
 
 from typing import Any
 
 from django.contrib import messages
 from django.dispatch import receiver
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
 from centers.models import Closure
 from centers.signals import closure_saved
-from reservations.admin.formatting import format_datetime
+from reservations.admin.formatting import format_datetime, get_reservation_url
 from reservations.models import Reservation
 
 MAX_LISTED = 20
@@ -21,8 +24,8 @@ MAX_LISTED = 20
 def warn_about_reservations(
     sender: Any, *, closure: Closure, request: HttpRequest, **_: Any
 ) -> None:
-    """Tell staff which reservations hold their room while it is now closed; none is touched."""
-    held = (
+    """List the reservations that hold a room that is now closed."""
+    rows = (
         Reservation.objects.active_holds(timezone.now())
         .filter(room__center=closure.center_id)
         .between(closure.starts_at, closure.ends_at)
@@ -30,16 +33,23 @@ def warn_about_reservations(
         .order_by("start", "pk")
     )
     if closure.room_id is not None:
-        held = held.filter(room=closure.room_id)
-    if not (count := held.count()):
+        rows = rows.filter(room=closure.room_id)
+    if not (count := rows.count()):
         return
-    told = format_html_join("; ", '<a href="{}">{}</a> ({}, {}, {})', map(_row, held[:MAX_LISTED]))
+    links = format_html_join(
+        "; ",
+        '<a href="{}">{}</a> ({}, {}, {})',
+        (
+            (
+                get_reservation_url(row.pk),
+                row,
+                row.room.name,
+                format_datetime(row, row.start),
+                row.user,
+            )
+            for row in rows[:MAX_LISTED]
+        ),
+    )
     more = f"; and {count - MAX_LISTED} more" if count > MAX_LISTED else ""
-    text = "This closure is saved, but these reservations hold their room in it: {}{}."
-    messages.warning(request, format_html(text, told, more))
-
-
-def _row(reservation: Reservation) -> tuple[Any, ...]:
-    start = format_datetime(reservation, reservation.start)
-    page = reverse("admin:reservations_reservation_change", args=[reservation.pk])
-    return page, reservation, reservation.room.name, start, reservation.user
+    text = "The closure is saved, but these reservations hold a room during it: {}{}."
+    messages.warning(request, format_html(text, links, more))

@@ -1,4 +1,4 @@
-"""The filter by day of the list of reservations."""
+"""The filter of the reservation list by the day of the start."""
 
 import datetime as dt
 from typing import Any
@@ -12,44 +12,40 @@ from centers.models import Center
 from centers.span import get_local_midnight
 from roombook.ids import parse_id
 
-# How the filter by center is told in the address.
-CENTER = "room__center__id__exact"
+# The query parameter of the list's filter by center.
+CENTER_PARAMETER = "room__center__id__exact"
+# By value of the filter: its label, the first day counted from today, and the day after the last.
+RANGES: dict[str, tuple[str, int | None, int]] = {
+    "today": ("Today", 0, 1),
+    "tomorrow": ("Tomorrow", 1, 2),
+    "week": ("Next 7 days", 0, 7),
+    "past": ("Past", None, 0),
+}
 
 
 class StartDateFilter(DropdownFilter):
     """By the day on which a reservation starts.
 
-    The center's day where the list is cut to one, else in UTC, since the days of many centers begin
-    at different moments.
+    In the local time of the center if the list is filtered by center, else in UTC, because the days
+    of several centers do not begin at the same time.
     """
 
     title = "start"
     parameter_name = "when"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        return [
-            ("today", "Today"),
-            ("tomorrow", "Tomorrow"),
-            ("week", "Next 7 days"),
-            ("past", "Past"),
-        ]
+        return [(value, label) for value, (label, _, _) in RANGES.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
-        spans = {"today": (0, 1), "tomorrow": (1, 2), "week": (0, 7), "past": (None, 0)}
-        first, last = spans.get(self.value() or "", (None, None))
-        if first is None and last is None:
+        if self.value() not in RANGES:
             return queryset
-        zone = _zone(request)
+        _, first, end = RANGES[self.value()]
+        pk = parse_id(request.GET.get(CENTER_PARAMETER)) or 0
+        center = Center.objects.filter(pk=pk).first()
+        zone = center.zone if center else dt.UTC
         today = timezone.now().astimezone(zone).date()
         if first is not None:
-            queryset = queryset.filter(
-                start__gte=get_local_midnight(today + dt.timedelta(days=first), zone)
-            )
-        return queryset.filter(
-            start__lt=get_local_midnight(today + dt.timedelta(days=last or 0), zone)
-        )
-
-
-def _zone(request: HttpRequest) -> dt.tzinfo:
-    center = Center.objects.filter(pk=parse_id(request.GET.get(CENTER)) or 0).first()
-    return center.zone if center else dt.UTC
+            first_day = today + dt.timedelta(days=first)
+            queryset = queryset.filter(start__gte=get_local_midnight(first_day, zone))
+        end_day = today + dt.timedelta(days=end)
+        return queryset.filter(start__lt=get_local_midnight(end_day, zone))

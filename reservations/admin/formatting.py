@@ -1,20 +1,38 @@
-"""Where and when a reservation is, as staff read it: by the clock of its center."""
+"""How the back office displays times and places of reservations, and the URLs of their pages."""
 
 import datetime as dt
 
+from babel.dates import get_timezone_name
+from django.conf import settings
+from django.urls import reverse
+
+from centers.models import Center
 from reservations.models import Reservation
 from roombook import dates
 
 
 def format_place_and_time(reservation: Reservation) -> str:
-    """Room, center and time: `Boardroom at Union Station, Mon 2027-03-01 09:00 - 17:00`."""
+    """``Boardroom at Union Station, Mon 2027-03-01 09:00 - 17:00``"""
     room = reservation.room
     return f"{room.name} at {room.center.name}, {format_time_span(reservation)}"
 
 
 def format_time_span(reservation: Reservation) -> str:
+    """The local time of the meeting: ``Mon 2027-03-01 09:00 - 17:00``"""
     return dates.format_span(reservation.start, reservation.end, reservation.room.center.zone)
 
 
 def format_datetime(reservation: Reservation, at: dt.datetime) -> str:
+    """The local time at the center of a reservation: ``Mon 2027-03-01 09:00``"""
     return dates.format_datetime(at, reservation.room.center.zone)
+
+
+def format_time_zone(center: Center, at: dt.datetime) -> str:
+    """The name and the current abbreviation of a time zone: ``Mountain Time (MST)``"""
+    local = at.astimezone(center.zone)
+    name = get_timezone_name(local, width="long", zone_variant="generic", locale=settings.LOCALE)
+    return f"{name} ({local:%Z})"
+
+
+def get_reservation_url(reservation_id: int) -> str:
+    return reverse("admin:reservations_reservation_change", args=[reservation_id])

@@ -1,4 +1,4 @@
-"""What makes a booking cheaper, and who brought it, in the back office."""
+"""Allowances, promo codes and partners in the back office, with what they were used for."""
 
 from typing import Any
 
@@ -11,65 +11,95 @@ from django.urls import reverse
 from django.utils import timezone
 from django.utils.html import format_html
 
-from accounts import customer_access, roles
+from accounts import roles
 from accounts.admin.center_scope import SharedRowsMixin
+from accounts.customer_access import get_customer_filter
 from reservations import resources
 from reservations.admin import allowance_balances
 from reservations.admin.allowance_balances import AttributedRevenue
-from reservations.admin.inlines import ReadOnlyInline
+from reservations.admin.formatting import get_reservation_url
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode, PromoRedemption
 from roombook import money
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
-from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, SaveChangedFieldsMixin
+from roombook.backoffice.model_admin import (
+    ModelAdmin,
+    PageAnnotationsMixin,
+    ReadOnlyMixin,
+    SaveChangedFieldsMixin,
+    TabularInline,
+)
 from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
 
 
-def get_center_condition(request: HttpRequest, permission: str) -> Q:
-    """What is bound to centers of theirs, or to none and so is valid there too."""
-    bound = roles.get_center_filter(request.user, permission, "centers")
-    return bound and (bound | Q(centers__isnull=True))
+def _render_link(url: str, text: str) -> str:
+    return format_html(
+        '<a class="text-primary-600 dark:text-primary-500" href="{}">{}</a>', url, text
+    )
 
 
-class DiscountAdmin(SharedRowsMixin, SaveChangedFieldsMixin, PageAnnotationsMixin, ModelAdmin):
-    """What holds for many centers, with its figures."""
+class UsageInline(ReadOnlyMixin, TabularInline):
+    """A read-only list of uses, each of which may have a reservation."""
 
-    form = ChangedFieldsForm
-
-    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
-        """Locked while it is saved: its limits are compared with uses that checkouts count up."""
-        if request.method == "POST" and connection.in_atomic_block:
-            rows = self.model._default_manager.select_for_update(no_key=True)
-            list(rows.filter(pk=parse_id(object_id) or 0))
-        return super().get_object(request, object_id, from_field)
-
-    def seen(self, request: HttpRequest) -> Q:
-        """The reservations that figures are told of."""
-        return roles.get_center_filter(request.user, "reservations.view_reservation")
-
-
-# Allowances
-
-
-class AllowanceEntryInline(ReadOnlyInline):
-    model = AllowanceEntry
-    fields = ("at", "period", "hours", "reason", "reservation_link")
     readonly_fields = ("reservation_link",)
-    ordering = ("-at", "-pk")
-    verbose_name_plural = "ledger"
+    extra = 0
+    can_delete = False
+    classes = ("no-names",)
     tab = True
     show_count = True
     per_page = 25
     hide_title = True
 
     @admin.display(description="reservation")
-    def reservation_link(self, entry: AllowanceEntry) -> str:
-        return _render_reservation_link(entry.reservation_id)
+    def reservation_link(self, use: Any) -> str:
+        if use.reservation_id is None:
+            return "-"
+        return _render_link(
+            get_reservation_url(use.reservation_id), f"Reservation {use.reservation_id}"
+        )
+
+
+class DiscountAdmin(SharedRowsMixin, SaveChangedFieldsMixin, PageAnnotationsMixin, ModelAdmin):
+    """The base of models that are valid at some centers, or at all."""
+
+    form = ChangedFieldsForm
+
+    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+        """Lock the row while it is saved, because checkouts change its counters."""
+        if request.method == "POST" and connection.in_atomic_block:
+            rows = self.model._default_manager.select_for_update(no_key=True)
+            list(rows.filter(pk=parse_id(object_id) or 0))
+        return super().get_object(request, object_id, from_field)
+
+    def limit_to_centers(
+        self, request: HttpRequest, rows: QuerySet[Any], *conditions: Q
+    ) -> QuerySet[Any]:
+        """Limit the rows to those valid at the user's centers that meet the conditions.
+
+        A user with the permission at all centers sees all rows.
+        """
+        at_centers = roles.get_center_filter(request.user, self.permission("view"), "centers")
+        if not at_centers:
+            return rows
+        visible = self.model._default_manager.filter(
+            at_centers | Q(centers__isnull=True), *conditions
+        )
+        return rows.filter(pk__in=visible.values("pk"))
+
+
+# --- Allowances ----------------------------------------------------------------------------------
+
+
+class AllowanceEntryInline(UsageInline):
+    model = AllowanceEntry
+    fields = ("at", "period", "hours", "reason", "reservation_link")
+    ordering = ("-at", "-pk")
+    verbose_name_plural = "ledger"
 
 
 @admin.register(Allowance)
 class AllowanceAdmin(ImportExportAdminMixin, DiscountAdmin):
-    """Included hours of an account, with what was used month by month, and their ledger."""
+    """Included hours of a customer, with the balance of each month and the ledger."""
 
     resource_class = resources.AllowanceResource
     list_display = (
@@ -95,20 +125,14 @@ class AllowanceAdmin(ImportExportAdminMixin, DiscountAdmin):
                 )
             },
         ),
-        ("Month by month", {"fields": ("months",)}),
+        ("Balance by month", {"fields": ("months",)}),
         ("Where", {"fields": ("centers", "room_types")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Allowance]:
-        """Those that concern their centers, of customers whom they may know."""
+        """The allowances at the user's centers, of customers whom they may see."""
         rows = super().get_queryset(request)
-        concerned = get_center_condition(request, self.permission("view"))
-        if not concerned:
-            return rows
-        theirs = Allowance.objects.filter(
-            concerned, customer_access.get_customer_filter(request.user, "user")
-        )
-        return rows.filter(pk__in=theirs.values("pk"))
+        return self.limit_to_centers(request, rows, get_customer_filter(request.user, "user"))
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
         left = allowance_balances.get_hours_left(rows, timezone.now().date())
@@ -123,52 +147,46 @@ class AllowanceAdmin(ImportExportAdminMixin, DiscountAdmin):
     def months(self, allowance: Allowance) -> str:
         if allowance._state.adding:
             return "-"
-        rows = allowance_balances.get_monthly_balances(allowance, timezone.now().date())
-        return render_to_string("office/allowance_months.html", {"months": rows})
+        months = allowance_balances.get_monthly_balances(allowance, timezone.now().date())
+        return render_to_string("admin/reservations/allowance_months.html", {"months": months})
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        """Switched off, not deleted: its ledger stays."""
+        """Allowances are deactivated, not deleted: the ledger stays."""
         return False
 
 
-# Promo codes
+# --- Promo codes ---------------------------------------------------------------------------------
 
 
-class RedemptionInline(ReadOnlyInline):
+class RedemptionInline(UsageInline):
     model = PromoRedemption
     fields = ("taken_at", "user", "amount", "given_back_at", "reservation_link")
-    readonly_fields = ("reservation_link",)
     ordering = ("-taken_at", "-pk")
     verbose_name_plural = "uses"
-    tab = True
-    show_count = True
-    per_page = 25
-    hide_title = True
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PromoRedemption]:
         rows = super().get_queryset(request).select_related("user", "promo_code")
         return rows.filter(
             roles.get_center_filter(
-                request.user, "reservations.view_reservation", "reservation__room__center"
+                request.user, roles.VIEW_RESERVATION, "reservation__room__center"
             )
         )
 
-    @admin.display(description="reservation")
-    def reservation_link(self, redemption: PromoRedemption) -> str:
-        return _render_reservation_link(redemption.reservation_id)
 
+class AttributedRevenueAdmin(DiscountAdmin):
+    """Shows the bookings and the revenue that a row generated, in the list and on its page."""
 
-class AttributedRevenueMixin(DiscountAdmin):
-    """Figures of one row, which its page shows as its list does."""
-
+    # The column of reservations that points to the row.
     column: str
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
-        found = allowance_balances.get_attributed_revenue(
-            self.column, [row.pk for row in rows], seen=self.seen(request)
+        by_id = allowance_balances.get_attributed_revenue(
+            self.column,
+            [row.pk for row in rows],
+            visible=roles.get_center_filter(request.user, roles.VIEW_RESERVATION),
         )
         for row in rows:
-            row.brought = found.get(row.pk, AttributedRevenue())
+            row.attributed = by_id.get(row.pk, AttributedRevenue())
 
     def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
         row = super().get_object(request, object_id, from_field)
@@ -176,23 +194,23 @@ class AttributedRevenueMixin(DiscountAdmin):
             self.annotate_page(request, [row])
         return row
 
-    @admin.display(description="bookings brought")
+    @admin.display(description="bookings")
     def bookings(self, row: Any) -> int:
-        return getattr(row, "brought", AttributedRevenue()).bookings
+        return getattr(row, "attributed", AttributedRevenue()).bookings
 
-    @admin.display(description="revenue brought")
+    @admin.display(description="revenue generated")
     def revenue(self, row: Any) -> str:
-        return money.format_amount(getattr(row, "brought", AttributedRevenue()).revenue)
+        return money.format_amount(getattr(row, "attributed", AttributedRevenue()).revenue)
 
 
 @admin.register(PromoCode)
-class PromoCodeAdmin(ImportExportAdminMixin, AttributedRevenueMixin):
-    """Promo codes with what was used of them, what they brought, and what is left."""
+class PromoCodeAdmin(ImportExportAdminMixin, AttributedRevenueAdmin):
+    """Promo codes with their uses, what is left, and the revenue that they generated."""
 
     resource_class = resources.PromoCodeResource
     column = "promo_code"
     list_display = (
-        *("code", "description", "discount", "valid_until", "uses_told", "spent_told"),
+        *("code", "description", "discount", "valid_until", "uses_and_limit", "spent_and_budget"),
         *("bookings", "revenue", "is_active"),
     )
     list_filter = ("is_active", "valid_until")
@@ -200,14 +218,11 @@ class PromoCodeAdmin(ImportExportAdminMixin, AttributedRevenueMixin):
     ordering = ("code",)
     sortable_by = ("code", "valid_until")
     autocomplete_fields = ("centers", "room_types")
-    readonly_fields = ("uses_told", "spent_told", "bookings", "revenue")
+    readonly_fields = ("uses_and_limit", "spent_and_budget", "bookings", "revenue")
     inlines = (RedemptionInline,)
     fieldsets = (
-        (
-            None,
-            {"fields": ("code", "description", ("percent", "amount"), "is_active")},
-        ),
-        ("So far", {"fields": (("uses_told", "spent_told"), ("bookings", "revenue"))}),
+        (None, {"fields": ("code", "description", ("percent", "amount"), "is_active")}),
+        ("So far", {"fields": (("uses_and_limit", "spent_and_budget"), ("bookings", "revenue"))}),
         (
             "Limits",
             {"fields": (("max_uses", "max_uses_per_account"), ("budget", "minimum_spend"))},
@@ -215,23 +230,16 @@ class PromoCodeAdmin(ImportExportAdminMixin, AttributedRevenueMixin):
         (
             "When",
             {
-                "fields": (
-                    ("valid_from", "valid_until"),
-                    ("meeting_from", "meeting_until"),
-                ),
-                "description": "Booked from and until are in UTC; days of a meeting are the"
-                " center's.",
+                "fields": (("valid_from", "valid_until"), ("meeting_from", "meeting_until")),
+                "description": "The times of booking are in UTC, the days of the meeting are local"
+                " days of the center.",
             },
         ),
         ("Where", {"fields": ("centers", "room_types")}),
     )
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PromoCode]:
-        rows = super().get_queryset(request)
-        concerned = get_center_condition(request, self.permission("view"))
-        if not concerned:
-            return rows
-        return rows.filter(pk__in=PromoCode.objects.filter(concerned).values("pk"))
+        return self.limit_to_centers(request, super().get_queryset(request))
 
     @admin.display(description="discount")
     def discount(self, promo: PromoCode) -> str:
@@ -240,13 +248,13 @@ class PromoCodeAdmin(ImportExportAdminMixin, AttributedRevenueMixin):
         return money.format_amount(promo.amount or 0)
 
     @admin.display(description="uses")
-    def uses_told(self, promo: PromoCode) -> str:
+    def uses_and_limit(self, promo: PromoCode) -> str:
         if promo.max_uses is None:
             return f"{promo.uses}"
         return f"{promo.uses} of {promo.max_uses}, {max(0, promo.max_uses - promo.uses)} left"
 
     @admin.display(description="discounts given")
-    def spent_told(self, promo: PromoCode) -> str:
+    def spent_and_budget(self, promo: PromoCode) -> str:
         spent = money.format_amount(promo.spent)
         if promo.budget is None:
             return spent
@@ -254,16 +262,17 @@ class PromoCodeAdmin(ImportExportAdminMixin, AttributedRevenueMixin):
         return f"{spent} of {money.format_amount(promo.budget)}, {left} left"
 
     def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        may = super().has_delete_permission(request, obj)
-        return may and (obj is None or not (obj.uses or obj.redemptions.exists()))
+        """Only promo codes that were never used can be deleted."""
+        is_permitted = super().has_delete_permission(request, obj)
+        return is_permitted and (obj is None or not (obj.uses or obj.redemptions.exists()))
 
 
-# Partners
+# --- Partners ------------------------------------------------------------------------------------
 
 
 @admin.register(Partner)
-class PartnerAdmin(AttributedRevenueMixin):
-    """Partners with the bookings that they brought."""
+class PartnerAdmin(AttributedRevenueAdmin):
+    """Partners with the bookings and the revenue that they generated."""
 
     column = "partner"
     list_display = ("code", "name", "bookings", "revenue", "is_active")
@@ -282,20 +291,4 @@ class PartnerAdmin(AttributedRevenueMixin):
         if partner._state.adding:
             return "-"
         page = reverse("admin:reservations_reservation_changelist")
-        return format_html(
-            '<a class="text-primary-600 dark:text-primary-500" href="{}?partner__id__exact={}">'
-            "Those it brought, drafts too</a>",
-            page,
-            partner.pk,
-        )
-
-
-def _render_reservation_link(reservation_id: int | None) -> str:
-    if reservation_id is None:
-        return "-"
-    page = reverse("admin:reservations_reservation_change", args=[reservation_id])
-    return format_html(
-        '<a class="text-primary-600 dark:text-primary-500" href="{}">Reservation {}</a>',
-        page,
-        reservation_id,
-    )
+        return _render_link(f"{page}?partner__id__exact={partner.pk}", "All, including drafts")

@@ -1,7 +1,7 @@
-"""The page of a reservation: all that is known of it, on the clock of its center.
+"""What the page of a reservation shows, in the local time of its center.
 
-Nothing is typed here. What can be done to it are steps with pages of their own (steps/), and what
-of it a member of staff sees follows from what they may see of customers and of money.
+The page has no form: each action has a page of its own (actions/). Personal data and payments are
+shown only to users whose roles permit it.
 """
 
 import datetime as dt
@@ -17,8 +17,13 @@ from django.utils.dateparse import parse_datetime
 
 from accounts import roles
 from accounts.outbox import OutboxMessage
-from payments.models import Payment
-from reservations.admin import actions, formatting
+from reservations.admin.actions import get_available_actions
+from reservations.admin.formatting import (
+    format_datetime,
+    format_place_and_time,
+    format_time_span,
+    format_time_zone,
+)
 from reservations.booking import history
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -28,146 +33,140 @@ from roombook import money
 if TYPE_CHECKING:
     from accounts.models import User
 
-# A reservation that has more of these is looked up where they are.
+# Longer lists are cut: their own pages show all rows.
 MAX_ROWS = 100
 
 
 @dataclass(frozen=True, slots=True)
 class ReservationDetail:
+    """A labeled value, optionally with a link and its title."""
+
     label: str
     text: str
-    address: str = ""
-    leads_to: str = ""
+    url: str = ""
+    link_title: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReservationHistoryEntry:
-    """A line of the history: who did what, when."""
+    """Changes that were made together, as (label, old value, new value)."""
 
     at: dt.datetime
-    who: str
-    parts: list[tuple[str, str, str]]  # what, from what, to what
+    author: str
+    changes: list[tuple[str, str, str]]
 
 
 def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -> dict[str, Any]:
-    """What the page tells this member of staff; `reservation` comes with customer and center."""
-    center = reservation.room.center_id
+    """The template context; ``reservation`` has its relations loaded."""
+    center = reservation.room.center
 
-    def may(permission: str) -> bool:
-        return roles.has_permission(user, permission, center)
+    def is_permitted(permission: str) -> bool:
+        return roles.has_permission(user, permission, center.pk)
 
-    sees_people = may("accounts.view_user")
-    sees_money = may("payments.view_payment")
-    payments = _payments(reservation) if sees_money else []
+    can_see_customer = is_permitted(roles.VIEW_USER)
+    can_see_payments = is_permitted(roles.VIEW_PAYMENT)
+    payments = []
+    if can_see_payments:
+        rows = reservation.payments.prefetch_related("refunds", "disputes").order_by("pk")
+        payments = list(rows[:MAX_ROWS])
+    services = reservation.chosen_services.select_related("service").order_by("service__position")
+    subject_key = emails.get_subject_key(reservation)
     return {
         "reservation": reservation,
+        "zone": center.zone,
+        "zone_name": format_time_zone(center, reservation.start),
         "status": Status(reservation.status).label,
-        "what": formatting.format_place_and_time(reservation),
-        "steps": actions.get_available_actions(user, reservation, now=now),
-        "facts": list(_facts(reservation, now, sees_people=sees_people)),
-        "terms": list(_terms(reservation)),
+        "place_and_time": format_place_and_time(reservation),
+        "actions": get_available_actions(user, reservation, now=now),
+        "booking": list(_describe_booking(reservation, now, can_see_customer=can_see_customer)),
+        "terms": list(_describe_terms(reservation)),
         "lines": list(reservation.line_items.order_by("position")),
         "total": money.format_amount(reservation.total_cost),
         "reduced_by": money.format_amount(reservation.reduced_by) if reservation.reduced_by else "",
-        "services": list(
-            reservation.chosen_services.select_related("service").order_by("service__position")
-        ),
-        "benefits": list(_benefits(reservation)),
-        "sees_people": sees_people,
-        "sees_attendees": may("reservations.view_attendee"),
+        "services": list(services),
+        "discounts": list(_describe_discounts(reservation)),
+        "can_see_customer": can_see_customer,
+        "can_see_attendees": is_permitted(roles.VIEW_ATTENDEE),
         "attendees": list(reservation.attendees.order_by("-is_creator", "pk")[:MAX_ROWS]),
-        "sees_money": sees_money,
+        "can_see_payments": can_see_payments,
         "payments": payments,
-        "is_test_money": bool(payments) and not any(each.is_live for each in payments),
-        "mails": list(OutboxMessage.objects.about(emails.get_subject_key(reservation))[:MAX_ROWS]),
-        "history": list(_history(reservation, sees_people=sees_people)),
+        "is_test_payment": bool(payments) and not any(each.is_live for each in payments),
+        "emails": list(OutboxMessage.objects.about(subject_key)[:MAX_ROWS]),
+        "history": list(_describe_history(reservation)),
     }
 
 
-# --- What was booked -----------------------------------------------------------------------------
-
-
-def _facts(
-    reservation: Reservation, now: dt.datetime, *, sees_people: bool
+def _describe_booking(
+    reservation: Reservation, now: dt.datetime, *, can_see_customer: bool
 ) -> Iterator[ReservationDetail]:
     user, room = reservation.user, reservation.room
-    zone = room.center.zone
-    when = f"{formatting.format_time_span(reservation)} {reservation.start.astimezone(zone):%Z}"
-    yield ReservationDetail("When", when, _day(reservation), "This day on the timeline")
-    yield ReservationDetail("Room", room.name, _page("centers_meetingroom", room.pk))
-    yield ReservationDetail("Center", str(room.center), _page("centers_center", room.center_id))
-    name = user.get_full_name() or (user.email if sees_people else f"Account {user.pk}")
-    company = f", {user.company_name}" if user.company_name else ""
+    start = reservation.start.astimezone(room.center.zone)
     yield ReservationDetail(
-        "Customer", name + company, _page("accounts_user", user.pk) if sees_people else ""
+        "When",
+        f"{format_time_span(reservation)} {start:%Z}",
+        f"{reverse('admin:reservations_timeline')}?"
+        + urlencode({"center": room.center_id, "date": start.date()}),
+        "Timeline of this day",
     )
-    if sees_people:
+    yield ReservationDetail("Room", room.name, _get_url("centers_meetingroom", room.pk))
+    yield ReservationDetail("Center", str(room.center), _get_url("centers_center", room.center_id))
+    name = user.get_full_name() or (user.email if can_see_customer else f"Account {user.pk}")
+    company = f", {user.company_name}" if user.company_name else ""
+    url = _get_url("accounts_user", user.pk) if can_see_customer else ""
+    yield ReservationDetail("Customer", name + company, url)
+    if can_see_customer:
         yield ReservationDetail("E-mail", user.email)
         if user.phone_number:
             yield ReservationDetail("Phone", user.phone_number)
-    yield ReservationDetail("People", str(reservation.number_of_attendees))
+    yield ReservationDetail("Number of attendees", str(reservation.number_of_attendees))
     if reservation.is_new:
-        yield ReservationDetail("Room held", _hold(reservation, now))
+        hold = "No: the hold expired. The customer can pay as long as the room is available."
+        if reservation.is_held_at(now) and reservation.hold_until is not None:
+            hold = f"Until {format_datetime(reservation, reservation.hold_until)}"
+        yield ReservationDetail("Room held", hold)
     if reservation.hours_override_reason:
         yield ReservationDetail("Outside opening hours", reservation.hours_override_reason)
     if reservation.turnaround_minutes:
-        yield ReservationDetail("Turnaround", f"{reservation.turnaround_minutes} minutes around it")
+        minutes = f"{reservation.turnaround_minutes} minutes before and after"
+        yield ReservationDetail("Turnaround", minutes)
 
 
-def _hold(reservation: Reservation, now: dt.datetime) -> str:
-    if reservation.is_held_at(now) and reservation.hold_until is not None:
-        return f"until {formatting.format_datetime(reservation, reservation.hold_until)}"
-    return "no: the hold lapsed; it can be paid while the room is free"
+def _describe_terms(reservation: Reservation) -> Iterator[ReservationDetail]:
+    """Who created it and when, and until when it can be cancelled free of charge."""
 
+    def describe(label: str, at: dt.datetime, suffix: str = "") -> ReservationDetail:
+        return ReservationDetail(label, format_datetime(reservation, at) + suffix)
 
-def _terms(reservation: Reservation) -> Iterator[ReservationDetail]:
-    """How it came about, and under which rules."""
-    by = reservation.created_by
-    made = formatting.format_datetime(reservation, reservation.created_at)
-    yield ReservationDetail(
-        "Made", f"{made}, by {by.get_full_name() or by.email if by else 'the customer'}"
-    )
+    yield describe("Created", reservation.created_at, f", by {_get_creator(reservation)}")
     if reservation.booked_at is not None:
-        yield ReservationDetail(
-            "Booked", formatting.format_datetime(reservation, reservation.booked_at)
-        )
-        yield ReservationDetail(
-            "Free to cancel until",
-            formatting.format_datetime(reservation, reservation.free_cancellation_until),
-        )
+        yield describe("Booked", reservation.booked_at)
+        yield describe("Free cancellation until", reservation.free_cancellation_until)
     if reservation.cancelled_at is not None:
-        yield ReservationDetail(
-            "Cancelled", formatting.format_datetime(reservation, reservation.cancelled_at)
-        )
+        yield describe("Cancelled", reservation.cancelled_at)
     if reservation.partner is not None:
-        yield ReservationDetail("Brought by", str(reservation.partner))
+        yield ReservationDetail("Partner", str(reservation.partner))
 
 
-def _benefits(reservation: Reservation) -> Iterator[ReservationDetail]:
-    """What makes it cheaper."""
+def _get_creator(reservation: Reservation) -> str:
+    by = reservation.created_by
+    return (by.get_full_name() or by.email) if by else "the customer"
+
+
+def _describe_discounts(reservation: Reservation) -> Iterator[ReservationDetail]:
+    """Promo code, allowances and price adjustments."""
     if reservation.promo_code is not None:
-        used = reservation.promo_redemptions.filter(given_back_at__isnull=True).first()
+        redemption = reservation.promo_redemptions.filter(given_back_at__isnull=True).first()
         state = (
-            f"used: {money.format_amount(used.amount)} off" if used else "on the bill, not used up"
+            f"Used, {money.format_amount(redemption.amount)} off" if redemption else "Not used yet"
         )
         yield ReservationDetail(f"Promo code {reservation.promo_code}", state)
     for use in reservation.allowance_uses.select_related("allowance").order_by("pk"):
-        yield ReservationDetail(
-            use.allowance.description, f"{use.hours} h: {money.format_amount(use.discount)} off"
-        )
-    for each in reservation.price_adjustments.select_related("by").order_by("pk"):
-        by = each.by.get_full_name() or each.by.email
-        yield ReservationDetail(
-            f"Adjusted: {each.reason}", f"{money.format_amount(each.amount)}, by {by}"
-        )
-
-
-# --- Money ---------------------------------------------------------------------------------------
-
-
-def _payments(reservation: Reservation) -> list[Payment]:
-    rows = reservation.payments.prefetch_related("refunds", "disputes").order_by("pk")
-    return list(rows[:MAX_ROWS])
+        text = f"{use.hours} h, {money.format_amount(use.discount)} off"
+        yield ReservationDetail(use.allowance.description, text)
+    for adjustment in reservation.price_adjustments.select_related("by").order_by("pk"):
+        by = adjustment.by.get_full_name() or adjustment.by.email
+        text = f"{money.format_amount(adjustment.amount)}, by {by}"
+        yield ReservationDetail(f"Adjustment: {adjustment.reason}", text)
 
 
 # --- History -------------------------------------------------------------------------------------
@@ -185,54 +184,44 @@ LABELS = {
     "adjustment": "Adjustment",
     "promo_code": "Promo code",
     "allowances": "Included hours",
-    "mail": "Mail",
+    "mail": "E-mail",
     "hours_override_reason": "Outside opening hours",
 }
-SUMS = frozenset({"refund_promised", "total_cost", "refund"})
-MOMENTS = frozenset({"start", "end", "hold_until"})
+AMOUNTS = frozenset({"refund_promised", "total_cost", "refund"})
+DATETIMES = frozenset({"start", "end", "hold_until"})
 
 
-def _history(reservation: Reservation, *, sees_people: bool) -> Iterator[ReservationHistoryEntry]:
-    """Its changes, the latest first; the first of all is that it was made."""
-    for row in history.get_changes(reservation)[:MAX_ROWS]:
-        parts = [
-            (LABELS.get(name, name), *(_told(reservation, name, each) for each in change))
-            for name, change in (row.changes or {}).items()
+def _describe_history(reservation: Reservation) -> Iterator[ReservationHistoryEntry]:
+    """The changes, the latest first; the last entry is the creation."""
+    for entry in history.get_changes(reservation)[:MAX_ROWS]:
+        changes = [
+            (LABELS.get(name, name), *(_format_value(reservation, name, value) for value in values))
+            for name, values in (entry.changes or {}).items()
         ]
-        yield ReservationHistoryEntry(
-            row.timestamp, _who(row, reservation, sees_people=sees_people), parts
-        )
-    by = reservation.created_by
-    who = (by.get_full_name() or by.email) if by else "the customer"
-    yield ReservationHistoryEntry(reservation.created_at, who, [("Status", "", Status.NEW.label)])
+        yield ReservationHistoryEntry(entry.timestamp, _get_author(entry, reservation), changes)
+    created = [("Status", "", Status.NEW.label)]
+    yield ReservationHistoryEntry(reservation.created_at, _get_creator(reservation), created)
 
 
-def _who(row: LogEntry, reservation: Reservation, *, sees_people: bool) -> str:
-    if row.actor_id is None:
-        return row.actor_email or "by itself"
-    if row.actor_id == reservation.user_id:
+def _get_author(entry: LogEntry, reservation: Reservation) -> str:
+    if entry.actor_id is None:
+        return entry.actor_email or "automatically"
+    if entry.actor_id == reservation.user_id:
         return "the customer"
-    return str(row.actor.get_full_name() or row.actor.email)
+    return str(entry.actor.get_full_name() or entry.actor.email)
 
 
-def _told(reservation: Reservation, name: str, value: str | None) -> str:
+def _format_value(reservation: Reservation, name: str, value: str | None) -> str:
     if value is None:
         return ""
-    if name in SUMS:
+    if name in AMOUNTS:
         return money.format_amount(Decimal(value))
-    if name in MOMENTS and (moment := parse_datetime(value)):
-        return formatting.format_datetime(reservation, moment)
+    if name in DATETIMES and (at := parse_datetime(value)):
+        return format_datetime(reservation, at)
     if name == "status" and value in Status:
         return Status(value).label
     return value
 
 
-def _day(reservation: Reservation) -> str:
-    """Its day on the timeline of its center."""
-    center = reservation.room.center
-    place = {"center": center.pk, "date": reservation.start.astimezone(center.zone).date()}
-    return f"{reverse('admin:reservations_timeline')}?{urlencode(place)}"
-
-
-def _page(name: str, pk: int) -> str:
+def _get_url(name: str, pk: int) -> str:
     return reverse(f"admin:{name}_change", args=[pk])

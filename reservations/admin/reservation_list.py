@@ -1,8 +1,8 @@
-"""The list of reservations, also where there are a million of them.
+"""The list of reservations, which stays fast with a million rows.
 
-Whatever is asked leads through an index: the list itself through `start`, a center through its
-rooms, a customer through their account. Nothing is counted to its end, and no choice of a filter is
-read from the table.
+Every search and filter uses an index: the list itself by ``start``, a center by its rooms, a
+customer by their account. Rows are not counted beyond a limit, and filters do not read their
+choices from the table.
 """
 
 from django.contrib import admin
@@ -12,7 +12,8 @@ from django.utils import timezone
 from django.utils.html import format_html
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from accounts import customer_access, roles, user_search
+from accounts import roles, user_search
+from accounts.customer_access import get_customer_filter
 from reservations.admin.date_filter import StartDateFilter
 from reservations.admin.formatting import format_datetime
 from reservations.models import Reservation
@@ -24,11 +25,11 @@ from roombook.ids import parse_id
 
 
 class ReservationListMixin(ModelAdminBase):
-    """The part of the ModelAdmin that makes the list. Stands before ModelAdmin among the bases."""
+    """The list of the ModelAdmin. Comes before ModelAdmin in the bases."""
 
     list_display = ("number", "state", "when", "place", "customer", "total")
     list_display_links = ("number", "when")
-    # To sort a million rows by what has no index takes seconds.
+    # Sorting a million rows without an index takes seconds.
     sortable_by = ("when",)
     list_filter = (
         StartDateFilter,
@@ -40,32 +41,28 @@ class ReservationListMixin(ModelAdminBase):
     list_filter_submit = True
     list_select_related = ("room__center", "user")
     ordering = ("-start", "-pk")
-    # What is searched is said in `get_search_results`; without these there is no box.
+    # `get_search_results` does the search; without search_fields there is no search box.
     search_fields = ("=id",)
     search_help_text = "Number, e-mail, name or company"
+
+    class Media:
+        css = {"all": ("reservations/reservation.css",)}
 
     def get_search_results(
         self, request: HttpRequest, queryset: QuerySet[Reservation], search_term: str
     ) -> tuple[QuerySet[Reservation], bool]:
-        """By number, or by the customers that the words lead to: never through all rows."""
-        words = search_term.strip()
-        if not words:
+        """Search by number, else by customer; never scan all reservations."""
+        term = search_term.strip()
+        if not term:
             return queryset, False
-        if (pk := parse_id(words.removeprefix("#"))) is not None:
+        if (pk := parse_id(term.removeprefix("#"))) is not None:
             return queryset.filter(pk=pk), False
-        found = user_search.matching_prefix(
-            words,
-            by_address=roles.has_permission(request.user, customer_access.VIEW),
-            among=customer_access.get_customer_filter(
-                request.user, permission="reservations.view_reservation"
-            ),
+        users = user_search.matching_prefix(
+            term,
+            by_address=roles.has_permission(request.user, roles.VIEW_USER),
+            among=get_customer_filter(request.user, permission=roles.VIEW_RESERVATION),
         )
-        return queryset.filter(user__in=found), False
-
-    # Columns
-
-    class Media:
-        css = {"all": ("reservations/reservation.css",)}
+        return queryset.filter(user__in=users), False
 
     @admin.display(description="no.")
     def number(self, reservation: Reservation) -> int:
@@ -73,19 +70,16 @@ class ReservationListMixin(ModelAdminBase):
 
     @admin.display(description="status")
     def state(self, reservation: Reservation) -> str:
-        """The status, and of a draft until when its room is kept."""
+        """The status, and until when a draft holds its room."""
+        badge = render_status_badge(reservation)
         if not reservation.is_new:
-            return render_status_badge(reservation)
-        held = "hold lapsed"
+            return badge
+        hold = "hold expired"
         if reservation.is_held_at(timezone.now()) and reservation.hold_until is not None:
-            held = f"until {format_datetime(reservation, reservation.hold_until)}"
-        return format_html(
-            '{}<br><small class="backoffice-quiet">{}</small>',
-            render_status_badge(reservation),
-            held,
-        )
+            hold = f"held until {format_datetime(reservation, reservation.hold_until)}"
+        return format_html('{}<br><small class="backoffice-quiet">{}</small>', badge, hold)
 
-    @admin.display(ordering="start", description="center time")
+    @admin.display(ordering="start", description="local time")
     def when(self, reservation: Reservation) -> str:
         zone = reservation.room.center.zone
         return format_html(
@@ -96,24 +90,12 @@ class ReservationListMixin(ModelAdminBase):
 
     @admin.display(description="room")
     def place(self, reservation: Reservation) -> str:
-        room = reservation.room
-        return format_html(
-            '<span class="list-line">{}</span><br>'
-            '<small class="backoffice-quiet list-line">{}</small>',
-            room.name,
-            room.center.name,
-        )
+        return _render_two_lines(reservation.room.name, reservation.room.center.name)
 
     @admin.display(description="customer")
     def customer(self, reservation: Reservation) -> str:
         user = reservation.user
-        about = user.company_name or ""
-        return format_html(
-            '<span class="list-line">{}</span><br>'
-            '<small class="backoffice-quiet list-line">{}</small>',
-            user.get_full_name(),
-            about,
-        )
+        return _render_two_lines(user.get_full_name(), user.company_name or "")
 
     @admin.display
     def total(self, reservation: Reservation) -> str:
@@ -125,4 +107,12 @@ def render_status_badge(reservation: Reservation) -> str:
         '<span class="backoffice-status backoffice-status--{}">{}</span>',
         reservation.status,
         Status(reservation.status).label,
+    )
+
+
+def _render_two_lines(first: str, second: str) -> str:
+    return format_html(
+        '<span class="list-line">{}</span><br><small class="backoffice-quiet list-line">{}</small>',
+        first,
+        second,
     )

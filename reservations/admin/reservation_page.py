@@ -1,4 +1,4 @@
-"""The page of a reservation, and a page for each step that can be taken with it."""
+"""The page of a reservation, and a page for each action on it."""
 
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -6,19 +6,18 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.admin.utils import unquote
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseNotAllowed
 from django.shortcuts import redirect
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils import timezone
 
-from accounts.models import User
-from reservations.admin import reservation_details as page
+from accounts import roles
+from reservations.admin import reservation_details
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, format_error
 from reservations.admin.actions.forms import ActionForm
-from reservations.admin.formatting import format_place_and_time
+from reservations.admin.formatting import format_place_and_time, get_reservation_url
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.backoffice.typing_bases import ModelAdminBase
@@ -27,29 +26,29 @@ from roombook.ids import parse_id
 
 
 class ReservationPageMixin(ModelAdminBase):
-    """The part of the ModelAdmin that shows one and acts on it. Stands before ModelAdmin."""
+    """The page of a reservation and its actions. Comes before ModelAdmin in the bases."""
 
     def get_urls(self) -> list[URLPattern]:
-        own = path(
+        action_url = path(
             "<path:object_id>/step/<slug:name>/",
-            self.admin_site.admin_view(self.step_view),
-            name="reservations_reservation_step",
+            self.admin_site.admin_view(self.action_view),
+            name="reservations_reservation_action",
         )
-        return [own, *super().get_urls()]
+        return [action_url, *super().get_urls()]
 
-    def _one(self, request: HttpRequest, object_id: str) -> Reservation | None:
-        """The reservation of that number, if it is one of theirs."""
+    def _get_reservation(self, request: HttpRequest, object_id: str) -> Reservation | None:
+        """The reservation with that id, if the user may see it."""
         rows = self.get_queryset(request).select_related(
             *("room__center", "room__rate", "user", "promo_code", "partner", "created_by")
         )
-        found: Reservation | None = rows.filter(pk=parse_id(unquote(object_id)) or 0).first()
-        return found
+        reservation: Reservation | None = rows.filter(pk=parse_id(unquote(object_id)) or 0).first()
+        return reservation
 
     def change_view(
         self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
     ) -> HttpResponse:
-        """All that is known of it. Nothing is typed here: each step has a page of its own."""
-        reservation = self._one(request, object_id)
+        """Show the reservation. There is no form: each action has a page of its own."""
+        reservation = self._get_reservation(request, object_id)
         if reservation is None:
             return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined]  # Django's own
                 request, self.opts, object_id
@@ -58,135 +57,116 @@ class ReservationPageMixin(ModelAdminBase):
             raise PermissionDenied
         if request.method not in {"GET", "HEAD"}:
             return HttpResponseNotAllowed(["GET", "HEAD"])
+        staff = roles.get_staff(request)
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "original": reservation,
             "title": str(reservation),
-            "zone": reservation.room.center.zone,
-            **page.build_context(reservation, get_staff(request), now=timezone.now()),
+            **reservation_details.build_context(reservation, staff, now=timezone.now()),
             **(extra_context or {}),
         }
-        return TemplateResponse(request, "office/reservation.html", context)
+        return TemplateResponse(request, "admin/reservations/reservation.html", context)
 
-    def step_view(self, request: HttpRequest, object_id: str, name: str) -> HttpResponse:
-        """What a step would do, and, once that is confirmed, the doing."""
-        step, reservation = ACTIONS.get(name), self._one(request, object_id)
-        if step is None or reservation is None:
+    def action_view(self, request: HttpRequest, object_id: str, name: str) -> HttpResponse:
+        """Show the preview of an action. Once it is confirmed, execute it."""
+        action, reservation = ACTIONS.get(name), self._get_reservation(request, object_id)
+        if action is None or reservation is None:
             raise Http404
-        if not step.may(get_staff(request), reservation):
+        staff, now = roles.get_staff(request), timezone.now()
+        if not action.is_permitted(staff, reservation):
             raise PermissionDenied
-        now = timezone.now()
-        if not step.is_offered(reservation, now=now):
-            label = Status(reservation.status).label
-            text = f"{step.label}: that cannot be done. {reservation} is {label}. Nothing was done."
+        if not action.is_available(reservation, now=now):
+            status = Status(reservation.status).label
+            text = (
+                f"{action.label} is not possible: {reservation} is {status}. Nothing was changed."
+            )
             messages.error(request, text)
-            return redirect(get_reservation_url(reservation))
-        form = step.form_class(
+            return redirect(get_reservation_url(reservation.pk))
+        form = action.form_class(
             request.POST if request.method == "POST" else None,
             reservation=reservation,
-            user=get_staff(request),
+            user=staff,
             now=now,
         )
-        typed = _get_cleaned_data(form, request)
-        if typed is not None and request.POST.get("confirmed"):
-            return self._act(request, step, reservation, typed)
-        effect = None
-        if typed is not None:
-            effect = step.shown(
-                ActionRequest(reservation, by=get_staff(request), now=now, typed=typed)
+        preview = None
+        data = _get_cleaned_data(form)
+        if data is not None:
+            action_request = ActionRequest(
+                reservation,
+                by=staff,
+                now=now,
+                data=data,
+                expected_amount=parse_expected_amount(request, "expected_amount"),
+                expected_old_total=parse_expected_amount(request, "expected_old_total"),
             )
-        return self._step_page(request, step, reservation, form, effect)
+            if request.POST.get("confirmed"):
+                return _execute(request, action, action_request)
+            preview = action.preview(action_request)
+        return self._render_action(request, action, form, preview)
 
-    def _act(
-        self, request: HttpRequest, step: Action, reservation: Reservation, typed: dict[str, Any]
+    def _render_action(
+        self, request: HttpRequest, action: Action, form: ActionForm, preview: ActionPreview | None
     ) -> HttpResponse:
-        asked = ActionRequest(
-            reservation,
-            by=get_staff(request),
-            now=timezone.now(),
-            typed=typed,
-            was=parse_expected_total(request, "was"),
-            agreed=parse_expected_total(request, "agreed"),
-        )
-        try:
-            done = step.act(asked)
-        except DomainError as error:
-            messages.error(request, f"{reservation}: {format_error(error)}")
-        else:
-            messages.success(request, f"{reservation}: {done}")
-        return redirect(get_reservation_url(reservation))
-
-    def _step_page(
-        self,
-        request: HttpRequest,
-        step: Action,
-        reservation: Reservation,
-        form: ActionForm,
-        effect: ActionPreview | None,
-    ) -> HttpResponse:
+        reservation = form.reservation
         context = {
             **self.admin_site.each_context(request),
             "opts": self.opts,
             "original": reservation,
-            "title": step.question,
+            "title": action.title,
             "reservation": reservation,
             "status": Status(reservation.status).label,
-            "what": format_place_and_time(reservation),
-            "step": step,
+            "place_and_time": format_place_and_time(reservation),
+            "action": action,
             "form": form,
             "media": self.media + form.media,
-            "effect": effect,
-            "typed": _get_submitted_values(form),
-            "back": get_reservation_url(reservation),
+            "preview": preview,
+            "submitted": _get_submitted_values(form),
+            "back_url": get_reservation_url(reservation.pk),
         }
         is_fragment = request.headers.get("X-Requested-With") == "fetch"
-        template = "office/effect.html" if is_fragment else "office/step.html"
-        return TemplateResponse(request, template, context)
+        template = "action_preview.html" if is_fragment else "action.html"
+        return TemplateResponse(request, f"admin/reservations/{template}", context)
 
 
-def get_reservation_url(reservation: Model) -> str:
-    return reverse("admin:reservations_reservation_change", args=[reservation.pk])
+def _execute(request: HttpRequest, action: Action, action_request: ActionRequest) -> HttpResponse:
+    reservation = action_request.reservation
+    try:
+        message = action.execute(action_request)
+    except DomainError as error:
+        messages.error(request, f"{reservation}: {format_error(error)}")
+    else:
+        messages.success(request, f"{reservation}: {message}")
+    return redirect(get_reservation_url(reservation.pk))
 
 
-def get_staff(request: HttpRequest) -> User:
-    """Who is at work; the admin has let nobody else in."""
-    assert isinstance(request.user, User)
-    return request.user
-
-
-def parse_expected_total(request: HttpRequest, name: str) -> Decimal | None:
-    """A sum that the page showed; nonsense is none that could come true."""
+def parse_expected_amount(request: HttpRequest, name: str) -> Decimal | None:
+    """An amount that the preview showed. Anything invalid becomes -1, which matches no amount."""
     text = request.POST.get(name)
     if text is None:
         return None
     try:
-        shown = Decimal(text)
+        amount = Decimal(text)
     except InvalidOperation:
         return Decimal(-1)
-    # One kind of "not a number" cannot even be compared.
-    return shown if shown.is_finite() else Decimal(-1)
+    # Comparing a signaling NaN raises an exception.
+    return amount if amount.is_finite() else Decimal(-1)
 
 
-def _get_cleaned_data(form: ActionForm, request: HttpRequest) -> dict[str, Any] | None:
-    """What was typed, None where that is not all or not right. A step that asks for nothing is
-    judged at once."""
+def _get_cleaned_data(form: ActionForm) -> dict[str, Any] | None:
+    """The data of the form, or None if they are incomplete or invalid."""
     if not form.fields:
         return {}
     return form.cleaned_data if form.is_bound and form.is_valid() else None
 
 
 def _get_submitted_values(form: ActionForm) -> list[tuple[str, str]]:
-    """What was typed, as it is to be sent once more with the confirmation."""
+    """The submitted values, which the confirmation sends again."""
     if not form.is_bound:
         return []
     names = (
         name
         for field in form
-        for name in (
-            [field.html_name]
-            if field.html_name in form.data
-            else [f"{field.html_name}_{part}" for part in (0, 1)]
-        )
+        for name in (field.html_name, f"{field.html_name}_0", f"{field.html_name}_1")
     )
     return [(name, form.data[name]) for name in names if name in form.data]

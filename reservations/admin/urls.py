@@ -1,4 +1,4 @@
-"""The pages of our own beside the lists of reservations, under /admin/reservations/reservation/."""
+"""The URLs under /admin/reservations/reservation/ next to those of the ModelAdmin."""
 
 from django.contrib.admin import AdminSite
 from django.urls import URLPattern
@@ -8,9 +8,6 @@ from reservations.admin.reports.pages import ReportPages
 from reservations.admin.timeline.pages import TimelinePages
 
 
-def urls(site: AdminSite) -> list[URLPattern]:
-    return [
-        *ReportPages(site).urls(),
-        *TimelinePages(site).urls(),
-        *NewReservationPages(site).urls(),
-    ]
+def get_urls(site: AdminSite) -> list[URLPattern]:
+    pages = (ReportPages(site), TimelinePages(site), NewReservationPages(site))
+    return [url for each in pages for url in each.urls()]

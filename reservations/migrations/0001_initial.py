@@ -233,9 +233,9 @@ class Migration(migrations.Migration):
                     "status",
                     models.CharField(
                         choices=[
-                            ("New", "New"),
+                            ("New", "Draft"),
                             ("Processing", "Processing"),
-                            ("Pending", "Pending"),
+                            ("Pending", "Awaiting approval"),
                             ("Confirmed", "Confirmed"),
                             ("Declined", "Declined"),
                             ("Cancelled", "Cancelled"),

@@ -6,9 +6,9 @@ from django.db import models
 class Status(models.TextChoices):
     """The contract's ReservationStatuses; the stored value is the one on the wire."""
 
-    NEW = "New"  # a draft, not paid
+    NEW = "New", "Draft"  # not paid
     PROCESSING = "Processing"  # a payment is under way or in doubt
-    PENDING = "Pending"  # the money is reserved, the center has yet to agree
+    PENDING = "Pending", "Awaiting approval"  # the money is reserved, the center has yet to agree
     CONFIRMED = "Confirmed"
     DECLINED = "Declined"  # by the center
     CANCELLED = "Cancelled"

@@ -65,7 +65,7 @@ def reservation():
 
 def told(allowance):
     return [
-        (f"{each.month:%Y-%m}", each.given, each.used, each.left, each.used_until_then)
+        (f"{each.month:%Y-%m}", each.granted, each.used, each.left, each.used_in_total)
         for each in allowance_balances.get_monthly_balances(allowance, TODAY)
     ]
 
@@ -153,7 +153,7 @@ def test_revenue_is_of_those_that_came_about(office):
     for index, status in enumerate(Status):
         start = THEN + index * dt.timedelta(days=1)
         many(room, user, 2, start=start, status=status, promo_code=promo, partner=partner)
-    brought = allowance_balances.get_attributed_revenue("promo_code", [promo.pk], seen=Q())
+    brought = allowance_balances.get_attributed_revenue("promo_code", [promo.pk], visible=Q())
     assert brought == {promo.pk: allowance_balances.AttributedRevenue(6, Decimal("60.00"))}
     for model, row in (("promocode", promo), ("partner", partner)):
         for page in (url(model, "changelist"), url(model, "change", row.pk)):
@@ -169,7 +169,7 @@ def test_other_currencies_are_not_added_up(office):
     rows[0].currency = "EUR"
     rows[0].save()
     assert (
-        allowance_balances.get_attributed_revenue("partner", [partner.pk], seen=Q())[
+        allowance_balances.get_attributed_revenue("partner", [partner.pk], visible=Q())[
             partner.pk
         ].bookings
         == 1

@@ -70,7 +70,7 @@ def paid(row, state=PaymentState.CAPTURED, **fields):
 
 
 def shown(days):
-    return [[each.pk for each in day.meetings] for day in days]
+    return [[each.reservation.pk for each in day.arrivals] for day in days]
 
 
 def seen(user):
@@ -99,7 +99,7 @@ def test_arrivals_are_those_of_today_and_tomorrow_by_the_centers_clock():
     page = seen(AdministratorFactory())
 
     assert shown(page.days) == [[each.pk for each in day] for day in (today, tomorrow)]
-    first, other, _ = page.days[0].meetings
+    first, other, _ = page.days[0].arrivals
     assert (first.day, first.time, first.zone) == ("Mon 2027-03-15", "10:00 - 11:00", "MDT")
     assert (other.day, other.time, other.zone) == ("Tue 2027-03-16", "09:00 - 10:00", "NZDT")
 
@@ -109,13 +109,13 @@ def test_only_bookings_arrive(status):
     meeting(make_room(), NOW + HOUR, status=status)
 
     expected = 1 if status == Status.NO_SHOW else 0
-    assert len(seen(AdministratorFactory()).days[0].meetings) == expected
+    assert len(seen(AdministratorFactory()).days[0].arrivals) == expected
 
 
 def test_one_zone_is_not_told_with_every_time():
     meeting(make_room(), NOW + HOUR)
 
-    assert seen(AdministratorFactory()).days[0].meetings[0].zone == ""
+    assert seen(AdministratorFactory()).days[0].arrivals[0].zone == ""
 
 
 def test_a_customer_is_told_by_name_and_never_by_mail_address(client, staff):
@@ -155,10 +155,10 @@ def test_requests_are_told_the_longest_waiting_first():
 
     page = seen(AdministratorFactory())
 
-    assert [each.pk for each in page.requests] == [rows[1].pk, rows[2].pk, rows[0].pk]
-    assert page.requests[0].waits == "2 days"
-    assert page.requests[0].lapses == "lapses in 22 hours"
-    assert page.more_requests is False
+    assert [each.reservation.pk for each in page.requests] == [rows[1].pk, rows[2].pk, rows[0].pk]
+    assert page.requests[0].waiting == "2 days"
+    assert page.requests[0].expires == "expires in 22 hours"
+    assert page.has_more_requests is False
 
 
 @pytest.mark.parametrize(
@@ -168,7 +168,7 @@ def test_a_request_is_answered_from_the_page(client, staff, step, status):
     """One click leads to what it would do, the next one does it."""
     request = make_pending_booking(now=NOW, start=NOW + 2 * DAY)
     client.force_login(staff("Desk", request.room.center))
-    address = reverse("admin:reservations_reservation_step", args=[request.pk, step])
+    address = reverse("admin:reservations_reservation_action", args=[request.pk, step])
 
     assert f'href="{address}"' in client.get("/admin/").content.decode()
     assert client.get(address).status_code == 200
@@ -178,7 +178,7 @@ def test_a_request_is_answered_from_the_page(client, staff, step, status):
 
     request.refresh_from_db()
     assert request.status == status
-    assert "Nobody is waiting." in client.get("/admin/").content.decode()
+    assert "No pending requests." in client.get("/admin/").content.decode()
 
 
 def test_who_may_not_answer_has_no_buttons(client, staff):
@@ -187,8 +187,8 @@ def test_who_may_not_answer_has_no_buttons(client, staff):
 
     page = client.get("/admin/").content.decode()
 
-    assert "Requests waiting" in page
-    assert "home-answer" not in page
+    assert "Pending requests" in page
+    assert "dashboard-answer" not in page
     assert ">Answer</span>" not in page
 
 
@@ -198,7 +198,7 @@ def test_more_requests_than_there_is_room_for_are_a_link_away(client):
 
     page = client.get("/admin/").content.decode()
 
-    assert page.count('class="home-answer"') == 8
+    assert page.count('class="dashboard-answer"') == 8
     assert "?status__exact=Pending" in page
 
 
@@ -206,7 +206,7 @@ def test_more_requests_than_there_is_room_for_are_a_link_away(client):
 
 
 def concerns(user=None):
-    return [(each.what, each.detail) for each in seen(user or AdministratorFactory()).concerns]
+    return [(each.title, each.detail) for each in seen(user or AdministratorFactory()).alerts]
 
 
 def test_nothing_needs_a_person_where_all_is_well():
@@ -322,8 +322,8 @@ def test_mails_that_were_not_sent():
     unsent(1, state=OutboxState.SENT, sent_at=NOW, created_at=NOW - 2 * HOUR)
 
     assert concerns() == [
-        ("Mail not sent: confirmed", "reservation 0"),
-        ("Mail not sent: confirmed", "reservation 0. no such user"),
+        ("E-mail not sent: confirmed", "reservation 0"),
+        ("E-mail not sent: confirmed", "reservation 0. no such user"),
     ]
 
 
@@ -333,16 +333,16 @@ def test_only_what_was_looked_at_is_said_to_be_well(client, staff):
 
     page = client.get("/admin/").text
 
-    assert "Payments are as they should be." in page
+    assert "No problems with payments." in page
     OutboxMessage.objects.all().delete()
     client.force_login(AdministratorFactory())
-    assert "Payments and mails are as they should be." in client.get("/admin/").text
+    assert "No problems with payments or e-mails." in client.get("/admin/").text
 
 
 def test_many_mails_are_one_line():
     unsent(4)
 
-    assert concerns() == [("4 mails are not sent", "no such user")]
+    assert concerns() == [("4 e-mails were not sent", "no such user")]
 
 
 # --- Figures ------------------------------------------------------------------------------------
@@ -356,11 +356,11 @@ def test_the_month_is_held_against_as_many_days_of_the_last():
     meeting(room, NOW - 28 * DAY, status=Status.COMPLETED, total_cost=Decimal("100.00"))
     meeting(room, NOW - 20 * DAY, status=Status.COMPLETED, total_cost=Decimal("1000.00"))
 
-    month = seen(AdministratorFactory()).month
+    month = seen(AdministratorFactory()).figures.month
 
-    assert (month.now, month.before) == ("$150.00", "$100.00")
-    assert month.this_period == "Mon 2027-03-01 - Mon 2027-03-15"
-    assert month.last_period == "Mon 2027-02-01 - Mon 2027-02-15"
+    assert (month.current, month.previous) == ("$150.00", "$100.00")
+    assert month.current_period == "Mon 2027-03-01 - Mon 2027-03-15"
+    assert month.previous_period == "Mon 2027-02-01 - Mon 2027-02-15"
     assert (month.change, month.is_up, month.note) == ("+50%", True, "")
 
 
@@ -368,10 +368,10 @@ def test_a_longer_month_is_held_against_all_of_a_shorter_one():
     make_room()
     late = NOW + 15 * DAY  # 30 March
 
-    month = build_dashboard(AdministratorFactory(), now=late).month
+    month = build_dashboard(AdministratorFactory(), now=late).figures.month
 
-    assert month.last_period == "Mon 2027-02-01 - Sun 2027-02-28"
-    assert month.note == "Feb 2027 had 28 days only."
+    assert month.previous_period == "Mon 2027-02-01 - Sun 2027-02-28"
+    assert month.note == "Feb 2027 has only 28 days."
     assert month.change == ""
 
 
@@ -381,9 +381,9 @@ def test_the_utilization_of_the_week():
 
     page = seen(AdministratorFactory())
 
-    assert page.week_title == "Mon 2027-03-15 - Sun 2027-03-21"
-    assert page.week_share == "7.1%"
-    assert [bar.shown for bar in page.week.bars] == ["50%", *["0%"] * 6]
+    assert page.figures.week_period == "Mon 2027-03-15 - Sun 2027-03-21"
+    assert page.figures.week_share == "7.1%"
+    assert [bar.text for bar in page.figures.week.bars] == ["50%", *["0%"] * 6]
 
 
 def test_too_many_rooms_for_the_page_are_told(monkeypatch):
@@ -392,18 +392,22 @@ def test_too_many_rooms_for_the_page_are_told(monkeypatch):
 
     page = seen(AdministratorFactory())
 
-    assert page.week is None
-    assert page.note.startswith("These are too many rooms")
+    assert page.figures.week is None
+    assert page.figures.note.startswith("There are too many rooms")
 
 
 def test_of_too_many_centers_the_reports_have_the_figures(monkeypatch, client):
     make_room()
-    monkeypatch.setattr("reservations.admin.dashboard.dashboard.MAX_CENTERS", 0)
+    monkeypatch.setattr("reservations.admin.dashboard.figures.MAX_CENTERS", 0)
     client.force_login(AdministratorFactory())
 
     answer = client.get("/admin/")
 
-    assert answer.context["build_dashboard"].month is answer.context["build_dashboard"].week is None
+    assert (
+        answer.context["dashboard"].figures.month
+        is answer.context["dashboard"].figures.week
+        is None
+    )
     assert "too many centers" in answer.content.decode()
 
 
@@ -427,10 +431,12 @@ def test_nothing_of_other_centers_is_told(role, staff, client):
     client.force_login(user)
 
     answer = client.get("/admin/")
-    page = answer.context["build_dashboard"]
+    page = answer.context["dashboard"]
 
-    assert len(page.requests) == len(page.days[0].meetings) == 1
-    assert {each.center for each in (*page.requests, *page.days[0].meetings)} == {"Glenarm"}
+    assert len(page.requests) == len(page.days[0].arrivals) == 1
+    assert {
+        each.reservation.room.center.name for each in (*page.requests, *page.days[0].arrivals)
+    } == {"Glenarm"}
     text = re.sub(r"<[^>]+>", " ", answer.content.decode())
     assert "Elsewhere" not in text
     others = Reservation.objects.filter(room=there).values_list("pk", flat=True)
@@ -446,8 +452,8 @@ def test_figures_are_for_those_who_may_see_reports(role, sees_figures, staff):
     here, _ = two_centers()
     page = seen(staff(role, here.center) if role != "Accountant" else staff(role))
 
-    assert (page.month is not None) == sees_figures
-    assert (page.week is not None) == sees_figures
+    assert (page.figures is not None and page.figures.month is not None) == sees_figures
+    assert (page.figures is not None and page.figures.week is not None) == sees_figures
 
 
 def test_a_manager_sees_the_figures_of_their_center_only(staff):
@@ -455,8 +461,8 @@ def test_a_manager_sees_the_figures_of_their_center_only(staff):
     meeting(here, NOW + HOUR)
     meeting(there, NOW + HOUR, total_cost=Decimal("1000.00"))
 
-    assert seen(staff("Manager", here.center)).month.now == "$75.00"
-    assert seen(staff("Manager")).month.now == "$1,075.00"
+    assert seen(staff("Manager", here.center)).figures.month.current == "$75.00"
+    assert seen(staff("Manager")).figures.month.current == "$1,075.00"
 
 
 def test_staff_without_a_role_see_an_empty_page(client):
@@ -466,8 +472,8 @@ def test_staff_without_a_role_see_an_empty_page(client):
     answer = client.get("/admin/")
 
     assert answer.status_code == 200
-    page = answer.context["build_dashboard"]
-    assert page.requests is page.concerns is page.month is None
+    page = answer.context["dashboard"]
+    assert page.requests is page.alerts is page.figures is None
     assert page.days == []
 
 

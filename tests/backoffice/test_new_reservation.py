@@ -162,7 +162,7 @@ def test_a_customer_of_another_center_is_not_chosen_by_number(client, staff, roo
     make_draft(user, make_room())
     client.force_login(staff("Desk", room.center))
     answer = client.post(ADD, typed(room, user))
-    assert "That is no customer of yours: type their e-mail address." in words(answer)
+    assert "Customer not found. Enter their e-mail address." in words(answer)
     assert "Lovelace" not in answer.text
     assert Reservation.objects.count() == 1
 
@@ -226,7 +226,7 @@ def test_a_new_customer_is_made_with_the_draft(client, staff, room):
 def test_where_the_draft_is_refused_no_account_is_made(office, room):
     ReservationFactory(room=room)
     answer = office.post(ADD, typed(room, **NEW))
-    assert "The room cannot be had at that time." in words(answer)
+    assert "The room is not available at that time." in words(answer)
     assert not User.objects.filter(email="new@example.com").exists()
     # What was typed is still there.
     assert 'value="Grace"' in answer.text
@@ -241,14 +241,14 @@ def test_the_chosen_customer_stays_chosen(office, room, user):
 @pytest.mark.parametrize(
     ("changed", "told"),
     [
-        ({}, "Choose a customer, or type an e-mail address."),
+        ({}, "Choose a customer, or enter an e-mail address."),
         ({"email": "ada@example.com", "first_name": "Ada"}, "To book for it, leave the names"),
-        ({"email": "new@example.com"}, "To make one, type both names."),
-        ({"email": "new@example.com", "first_name": "Grace"}, "To make one, type both names."),
-        ({"first_name": "Grace"}, "An e-mail address is needed."),
+        ({"email": "new@example.com"}, "Enter both names to create one."),
+        ({"email": "new@example.com", "first_name": "Grace"}, "Enter both names to create one."),
+        ({"first_name": "Grace"}, "Enter an e-mail address."),
         ({**NEW, "email": "nobody"}, "Enter a valid email address."),
         ({**NEW, "last_name": "4242 4242 4242 4242"}, "This looks like a card number"),
-        ({"email": "gone@example.com"}, "is switched off."),
+        ({"email": "gone@example.com"}, "is deactivated."),
         ({**NEW, "company_name": "x" * 256}, "at most 255 characters"),
         ({**NEW, "first_name": "\0"}, "Null characters are not allowed."),
     ],
@@ -263,7 +263,7 @@ def test_what_is_wrong_with_the_customer_is_told(office, room, user, changed, to
 
 def test_a_customer_is_chosen_or_typed_not_both(office, room, user):
     answer = office.post(ADD, typed(room, user, **NEW))
-    assert "Choose a customer or type one, not both." in words(answer)
+    assert "Choose a customer or enter a new one, not both." in words(answer)
 
 
 # What cannot be
@@ -362,7 +362,7 @@ def test_the_preview_takes_posts_only(office, room):
 def test_the_page_tells_how_long_the_room_is_held(office, room, settings):
     settings.HOLD_HOURS_STAFF = 30
     page = office.get(f"{ADD}?room={room.pk}")
-    assert "Holds the room for 30 hours; the customer pays in their app." in words(page)
+    assert "The room is held for 30 hours; the customer pays in their app." in words(page)
 
 
 EVENING = {"start": "2027-03-03 19:00", "end": "2027-03-03 21:00"}
@@ -377,7 +377,7 @@ def test_a_manager_gives_a_reason_and_it_stays(client, staff, room, user):
     checked = client.post(ADD, {**fields, "check": "1"}).text
     assert '<details class="draft-more" open>\n        <summary>Book outside' in checked
     fields["hours_override_reason"] = "The mayor comes"
-    assert "✓ Free, outside opening hours" in words(client.post(PREVIEW, fields))
+    assert "✓ Available, outside opening hours" in words(client.post(PREVIEW, fields))
     client.post(ADD, fields)
     made = Reservation.objects.get()
     assert made.hours_override_reason == "The mayor comes"
@@ -408,11 +408,11 @@ def test_a_reason_overrides_no_other_booking(client, staff, room, user):
 
 def test_without_a_customer_the_list_price_is_shown(office, room):
     text = words(office.post(PREVIEW, typed(room)))
-    assert "✓ Free" in text
+    assert "✓ Available" in text
     assert "List price" in text
     assert "Boardroom, 3 hours" in text
     assert "Total $75.00" in text
-    assert "Before the included hours of a customer" in text
+    assert "Choose a customer to subtract their included hours." in text
 
 
 def test_with_a_customer_their_included_hours_come_off_and_nothing_is_written(office, room, user):
@@ -449,7 +449,7 @@ def test_an_end_before_its_start_is_told(office, room):
 
 def test_without_script_it_is_checked_by_a_button(office, room, user):
     answer = office.post(ADD, typed(room, user, check="1"))
-    assert "✓ Free" in words(answer)
+    assert "✓ Available" in words(answer)
     assert not Reservation.objects.exists()
 
 

@@ -57,19 +57,26 @@ def test_each_booking_is_counted_by_what_became_of_it():
     found = became().total
 
     assert found == OutcomeCounts(
-        kept=3, over=2, missed=1, cancelled=3, late=1, declined=1, lapsed=1, lost=Decimal("225.00")
+        kept=3,
+        over=2,
+        no_shows=1,
+        cancelled=3,
+        late=1,
+        declined=1,
+        expired=1,
+        lost=Decimal("225.00"),
     )
     assert found.cancelled_share == 0.5
-    assert found.missed_share == 0.5
+    assert found.no_show_share == 0.5
 
 
 def test_drafts_that_were_dropped_are_no_bookings():
     row(Status.CANCELLED, booked_at=None)
     row(Status.EXPIRED, booked_at=None)
 
-    assert became().total == outcomes.NONE
-    assert outcomes.NONE.cancelled_share is None
-    assert outcomes.NONE.missed_share is None
+    assert became().total == outcomes.NOTHING
+    assert outcomes.NOTHING.cancelled_share is None
+    assert outcomes.NOTHING.no_show_share is None
 
 
 def test_outcomes_add_up_by_center_and_by_month():
@@ -83,8 +90,8 @@ def test_outcomes_add_up_by_center_and_by_month():
     assert list(found.by_month) == [dt.date(2027, month, 1) for month in (3, 4, 5)]
     assert found.total.cancelled == 3
     for parts in (found.by_center, found.by_month):
-        assert sum(parts.values(), outcomes.NONE) == found.total
-    assert became(centers=frozenset()).total == outcomes.NONE
+        assert sum(parts.values(), outcomes.NOTHING) == found.total
+    assert became(centers=frozenset()).total == outcomes.NOTHING
 
 
 def test_outcomes_are_asked_as_often_for_2000_as_for_20():
@@ -124,30 +131,30 @@ def test_what_was_taken_off_the_bills():
         by=AdministratorFactory(),
         now=NOW,
     )
-    checkout.check_out(reservation.pk, user=user, means=make_payment_method(), now=NOW)
+    checkout.check_out(reservation.pk, user=user, payment_method=make_payment_method(), now=NOW)
 
     found = given()
 
-    assert found.total == DiscountSums(
+    assert found.breakdown.total == DiscountSums(
         promotions=Decimal("12.50"), allowances=Decimal("50.00"), adjustments=Decimal("5.00")
     )
-    assert found.total.total == Decimal("67.50")
-    assert found.codes == [
-        discounts.PromoCodeCost("HALF", 1, Decimal("12.50"), billed=Decimal("7.50"))
-    ]
-    assert found.allowances == [discounts.AllowanceCost("Founder hours", 1, 1, 2, Decimal("50.00"))]
+    assert found.breakdown.total.total == Decimal("67.50")
+    assert found.by_promo_code == {
+        "HALF": discounts.PromoCodeSums(uses=1, promotions=Decimal("12.50"), billed=Decimal("7.50"))
+    }
+    assert found.allowances == [discounts.AllowanceSums("Founder hours", 1, 1, 2, Decimal("50.00"))]
 
 
 def test_what_was_cancelled_took_nothing_off():
     user = UserFactory()
     AllowanceFactory(user=user)
     reservation = make_draft(user)
-    checkout.check_out(reservation.pk, user=user, means=checkout.Means(), now=NOW)
-    assert given().total.allowances == Decimal("75.00")
+    checkout.check_out(reservation.pk, user=user, payment_method=checkout.PaymentMethod(), now=NOW)
+    assert given().breakdown.total.allowances == Decimal("75.00")
 
     cancellation.cancel(reservation.pk, user=user, now=NOW)
 
-    assert given().total == discounts.NOTHING
+    assert given().breakdown.total == discounts.NOTHING
     assert given().allowances == []
 
 
@@ -162,15 +169,19 @@ def test_discounts_add_up_by_center_month_code_and_allowance():
         reservation = make_draft(user, room, start=START + number * 7 * DAY)
         code = codes[number % 3 % 2].code
         drafts.apply_promo_code(reservation.pk, code, user=user, now=NOW)
-        checkout.check_out(reservation.pk, user=user, means=make_payment_method(), now=NOW)
+        checkout.check_out(reservation.pk, user=user, payment_method=make_payment_method(), now=NOW)
 
     found = given(SPRING)
 
-    assert len(found.by_center) == len(found.codes) == len(found.allowances) == 2
-    for parts in (found.by_center, found.by_month):
-        assert sum(parts.values(), discounts.NOTHING) == found.total
-    assert sum(each.cost for each in found.codes) == found.total.promotions > 0
-    assert sum(each.cost for each in found.allowances) == found.total.allowances > 0
+    assert len(found.breakdown.by_center) == len(found.by_promo_code) == len(found.allowances) == 2
+    for parts in (found.breakdown.by_center, found.breakdown.by_month):
+        assert sum(parts.values(), discounts.NOTHING) == found.breakdown.total
+    assert (
+        sum(each.promotions for each in found.by_promo_code.values())
+        == found.breakdown.total.promotions
+        > 0
+    )
+    assert sum(each.discount for each in found.allowances) == found.breakdown.total.allowances > 0
 
 
 def test_discounts_are_asked_as_often_for_2000_as_for_20():
@@ -193,5 +204,5 @@ def test_discounts_are_asked_as_often_for_2000_as_for_20():
     more(1980, START + DAY)
 
     assert questions(given) == few == 5
-    assert given().total.promotions == Decimal(2000)
+    assert given().breakdown.total.promotions == Decimal(2000)
     assert given().allowances[0].hours == 2000

@@ -13,7 +13,7 @@ from openpyxl import load_workbook
 
 from centers.models import Center
 from reservations.admin.reports import selection, utilization
-from reservations.admin.reports.report_tables import REPORTS
+from reservations.admin.reports.pages import REPORTS
 from reservations.models.status import Status
 from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
@@ -168,7 +168,7 @@ def test_nonsense_in_the_address_is_told_and_never_a_crash(boss, name, parameter
     ("asked", "words"),
     [
         ({"since": "2027-03-02", "until": "2027-03-01"}, "The period ends before it begins."),
-        ({"since": "2026-01-01", "until": "2027-03-01"}, "A report covers 400 days at most."),
+        ({"since": "2026-01-01", "until": "2027-03-01"}, "A report covers at most 400 days."),
         ({"since": "0001-01-01", "until": "0001-01-02"}, "Choose days from 2000 to 2100."),
         ({"since": "9999-12-01"}, "Choose days from 2000 to 2100."),
         ({"center": "4711"}, "There is no center 4711 whose reports you may see."),
@@ -237,7 +237,7 @@ def test_a_long_table_is_cut_on_the_page_and_whole_in_the_files(boss):
     page = boss.get(address())
 
     assert center.name in page.content.decode()
-    assert "and 5 more, which the files have." in page.content.decode()
+    assert "and 5 more in the exported files." in page.content.decode()
     assert len(rows_of(boss.get(address(format="csv", table="center")))) == 1 + 55 + 1
 
 

@@ -49,7 +49,7 @@ def test_actions_of_the_list_show_what_each_comes_to(office):
     page = act(office, "approve", pending, confirmed)
 
     assert "$75.00 from Visa" in words(page)
-    assert "It is Confirmed: that cannot be done." in words(page)
+    assert "Not possible, the status is Confirmed." in words(page)
     assert page.context["possible"] == 1
     assert get_current_status(pending) == Status.PENDING
 
@@ -95,14 +95,14 @@ def test_what_is_ticked_is_a_number(office, name, ticked):
     assert "Nothing was done" in messages_of(response)[0][1]
 
 
-def agreed_on(page):
-    return dict(re.findall(r'name="(agreed_\d+)" value="([^"]*)"', page.content.decode()))
+def expected_amounts_on(page):
+    return dict(re.findall(r'name="(expected_amount_\d+)" value="([^"]*)"', page.content.decode()))
 
 
 def test_cancelling_several_gives_back_what_was_shown(office):
     first, second = make_booking(), make_booking()
-    shown = agreed_on(act(office, "cancel", first, second))
-    assert shown == {f"agreed_{each.pk}": "75.00" for each in (first, second)}
+    shown = expected_amounts_on(act(office, "cancel", first, second))
+    assert shown == {f"expected_amount_{each.pk}": "75.00" for each in (first, second)}
 
     act(office, "cancel", first, second, confirmed="yes", **shown)
 
@@ -111,7 +111,7 @@ def test_cancelling_several_gives_back_what_was_shown(office):
 
 def test_of_several_that_are_cancelled_none_gives_back_another_sum_than_was_shown(office, clock):
     late, early = make_booking(), make_booking(start=START + 7 * DAY)
-    shown = agreed_on(act(office, "cancel", late, early))
+    shown = expected_amounts_on(act(office, "cancel", late, early))
     clock.move_to(START - HOUR)
     office.force_login(AdministratorFactory())
 
@@ -129,7 +129,13 @@ def test_of_several_that_are_cancelled_none_gives_back_another_sum_than_was_show
 @pytest.mark.parametrize("sum_", ["", "x", "NaN", "sNaN", "Infinity", "1e999999"])
 def test_nonsense_is_no_sum_that_was_shown(office, sum_):
     reservation = make_booking()
-    act(office, "cancel", reservation, confirmed="yes", **{f"agreed_{reservation.pk}": sum_})
+    act(
+        office,
+        "cancel",
+        reservation,
+        confirmed="yes",
+        **{f"expected_amount_{reservation.pk}": sum_},
+    )
     assert get_current_status(reservation) == Status.CONFIRMED
 
 

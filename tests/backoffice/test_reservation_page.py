@@ -47,7 +47,7 @@ def page_of(reservation):
 
 
 def step_of(reservation, name):
-    return reverse("admin:reservations_reservation_step", args=[reservation.pk, name])
+    return reverse("admin:reservations_reservation_action", args=[reservation.pk, name])
 
 
 def confirm(office, reservation, name, **typed):
@@ -55,7 +55,7 @@ def confirm(office, reservation, name, **typed):
 
 
 def offered(office, reservation):
-    return [step.name for step in office.get(page_of(reservation)).context["steps"]]
+    return [action.name for action in office.get(page_of(reservation)).context["actions"]]
 
 
 def to(room, start=START, hours=3, **more):
@@ -96,8 +96,8 @@ def test_the_page_tells_what_was_booked_paid_mailed_and_done(office):
         *("Confirmed", "Wed 2027-03-03 09:00 - 12:00 MST"),
         *("Glenarm", "Ada Lovelace", ada.email, "Grace Hopper", "Boardroom, 3 hours"),
         *("Plan B", "Promo code TEN", "Adjustment: Projector broke", "$40.00", "Visa ending 4242"),
-        *("Captured", "Refund", "Done", "became cheaper by $5.00"),
-        *("Price changed", "Waiting", "New → Processing", "Processing → Confirmed"),
+        *("Captured", "Refund", "Done", "Price reduced by $5.00"),
+        *("Price changed", "Waiting", "Draft → Processing", "Processing → Confirmed"),
         *("Total: $45.00 → $40.00", "the customer", "Mon 2027-03-01 09:00"),
     ):
         assert told in page, told
@@ -111,12 +111,12 @@ def test_its_time_leads_to_the_day_of_its_center(office):
 
     page = unescape(office.get(page_of(reservation)).text)
 
-    assert f'href="{day}&date=2027-03-02" title="This day on the timeline"' in page
+    assert f'href="{day}&date=2027-03-02" title="Timeline of this day"' in page
 
 
 def test_a_payment_of_no_real_money_is_told(office):
     reservation = make_booking()
-    assert "Test payment: no money moved." in words(office.get(page_of(reservation)))
+    assert "Test: no money was moved." in words(office.get(page_of(reservation)))
 
     reservation.payments.update(is_live=True)
     assert "Test payment" not in words(office.get(page_of(reservation)))
@@ -190,12 +190,12 @@ def test_what_is_not_offered_is_refused_when_forced(office, status, name):
     row = ReservationFactory(status=status)
     before = Reservation.objects.filter(pk=row.pk).values().get()
 
-    response = confirm(office, row, name, amount="-5", reason="x", agreed="1")
+    response = confirm(office, row, name, amount="-5", reason="x", expected_amount="1")
 
     assert response.url == page_of(row)
     [(level, text)] = messages_of(response)
     assert level == "error"
-    assert "Nothing was done." in text
+    assert "Nothing was changed." in text
     assert Reservation.objects.filter(pk=row.pk).values().get() == before
     assert not history.get_changes(row).exists()
 
@@ -250,10 +250,10 @@ def test_cancelling_shows_fee_and_refund(office, clock):
     assert "Refund $0.00" in late
     assert "Fee $75.00" in late
     # What was seen in time is not done too late.
-    stale = confirm(office, reservation, "cancel", agreed="75.00")
+    stale = confirm(office, reservation, "cancel", expected_amount="75.00")
     assert "The refund has changed" in messages_of(stale)[0][1]
     assert get_current_status(reservation) == Status.CONFIRMED
-    confirm(office, reservation, "cancel", agreed="0.00")
+    confirm(office, reservation, "cancel", expected_amount="0.00")
     assert get_current_status(reservation) == Status.CANCELLED
     assert not Refund.objects.exists()
 
@@ -277,12 +277,12 @@ def test_a_move_is_shown_line_by_line_and_then_done(office):
     text = words(shown)
     assert "$75.00" in text
     assert "-$30.00" in text
-    assert "Is refunded $30.00" in text
-    assert shown.context["effect"].agreed == 45
+    assert "Refund $30.00" in text
+    assert shown.context["preview"].expected_amount == 45
     assert reservation.room == Reservation.objects.get().room
-    sent = dict(shown.context["typed"])
+    sent = dict(shown.context["submitted"])
     assert sent == {key: str(value) for key, value in to(cheap, START + DAY).items()}
-    done = confirm(office, reservation, "move", **sent, agreed="45.00")
+    done = confirm(office, reservation, "move", **sent, expected_amount="45.00")
     assert messages_of(done)[0][0] == "success"
     reservation.refresh_from_db()
     assert (reservation.room, reservation.start, reservation.total_cost) == (
@@ -332,7 +332,7 @@ def test_a_waiver_needs_the_permission_at_both_centers(client, staff, groups, ma
     noted = client.post(step_of(reservation, "move"), to(dear))
     pages = [
         client.post(step_of(reservation, "move"), typed),
-        confirm(client, reservation, "move", **typed, agreed="75.00"),
+        confirm(client, reservation, "move", **typed, expected_amount="75.00"),
     ]
 
     [lacking] = [center.name for name, center in centers.items() if name != manages]
@@ -346,7 +346,7 @@ def test_a_waiver_needs_the_permission_at_both_centers(client, staff, groups, ma
     role.delete()
     for center in centers.values():
         CenterRole.objects.create(user=someone, center=center, group=groups["Manager"])
-    confirm(client, reservation, "move", **typed, agreed="75.00")
+    confirm(client, reservation, "move", **typed, expected_amount="75.00")
     reservation.refresh_from_db()
     assert (reservation.room, reservation.total_cost) == (dear, 75)
 
@@ -399,7 +399,7 @@ def test_rooms_to_move_to_are_told_with_their_centers(office, django_assert_max_
 def test_a_move_of_nonsense_is_refused_in_words(office, typed):
     reservation = make_booking()
 
-    for data in (typed, {**typed, "confirmed": "yes", "agreed": "NaN?"}):
+    for data in (typed, {**typed, "confirmed": "yes", "expected_amount": "NaN?"}):
         page = office.post(step_of(reservation, "move"), data)
         assert page.status_code == 200
         assert page.context["form"].errors
@@ -415,7 +415,7 @@ def test_the_price_of_a_draft_is_adjusted(office):
 
     assert "$70.00" in words(shown)
     assert not PriceAdjustment.objects.exists()
-    confirm(office, reservation, "adjust", **typed, agreed="70.00")
+    confirm(office, reservation, "adjust", **typed, expected_amount="70.00")
     reservation.refresh_from_db()
     assert reservation.total_cost == 70
     assert PriceAdjustment.objects.get().by.get_full_name() == "Root Boss"
@@ -427,8 +427,12 @@ def test_an_adjustment_that_is_confirmed_twice_is_done_once(office, make, amount
     reservation = make()
     typed = {"amount": amount, "reason": "Kind"}
     shown = office.post(step_of(reservation, "adjust"), typed)
-    sums = dict(re.findall(r'name="(was|agreed)" value="([^"]+)"', shown.content.decode()))
-    assert sums["was"] == "75.00"
+    sums = dict(
+        re.findall(
+            r'name="(expected_old_total|expected_amount)" value="([^"]+)"', shown.content.decode()
+        )
+    )
+    assert sums["expected_old_total"] == "75.00"
 
     first, second = (confirm(office, reservation, "adjust", **typed, **sums) for _ in range(2))
 
@@ -442,7 +446,7 @@ def test_an_adjustment_that_is_confirmed_twice_is_done_once(office, make, amount
     assert reservation.total_cost == max(75 + int(amount), 0)
 
 
-@pytest.mark.parametrize("name", ["was", "agreed"])
+@pytest.mark.parametrize("name", ["expected_old_total", "expected_amount"])
 @pytest.mark.parametrize("text", ["", "x", "NaN", "sNaN", "-Infinity", "1e999"])
 def test_a_sum_of_nonsense_is_none_that_was_shown(office, name, text):
     reservation = make_draft()
@@ -469,7 +473,7 @@ def test_there_is_nothing_to_take_off_what_is_free(office):
 @pytest.mark.parametrize(
     ("amount", "told"),
     [
-        ("0", "not 0"),
+        ("0", "must not be 0"),
         ("100001", "less than or equal to 100000"),
         ("-100001", "greater than or equal to -100000"),
         ("1.001", "no more than 2 decimal places"),
@@ -499,13 +503,13 @@ def test_a_hold_has_its_bounds(office):
     reservation = make_draft()
     typed = {"until_0": "2027-03-03", "until_1": "08:00"}
 
-    assert "24 hours at most" in words(office.post(step_of(reservation, "hold"), typed))
+    assert "at most 24 hours" in words(office.post(step_of(reservation, "hold"), typed))
     assert messages_of(confirm(office, reservation, "hold", **typed))[0][0] == "error"
 
 
 def test_the_last_mail_is_sent_again(office):
     reservation = make_booking()
-    assert "waiting to be sent anyway" in words(office.get(step_of(reservation, "resend")))
+    assert "already waiting to be sent" in words(office.get(step_of(reservation, "resend")))
     OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
 
     shown = words(office.get(step_of(reservation, "resend")))
@@ -519,7 +523,7 @@ def test_the_last_mail_is_sent_again(office):
 @pytest.mark.parametrize("sum_", ["", "x", "NaN", "sNaN", "Infinity", "1e999999"])
 def test_nothing_is_cancelled_for_a_sum_of_nonsense(office, sum_):
     reservation = make_booking()
-    confirm(office, reservation, "cancel", agreed=sum_)
+    confirm(office, reservation, "cancel", expected_amount=sum_)
     assert get_current_status(reservation) == Status.CONFIRMED
 
 
@@ -532,7 +536,7 @@ def test_a_viewer_sees_and_does_nothing(client, staff):
 
     page = client.get(page_of(reservation))
 
-    assert page.context["steps"] == []
+    assert page.context["actions"] == []
     assert reservation.user.email not in words(page)
     assert "Visa" not in words(page)
     for name in ACTIONS:
@@ -569,6 +573,6 @@ def test_nothing_is_moved_to_a_center_of_others(client, staff):
 
     page = confirm(client, reservation, "move", **to(theirs))
 
-    assert "not one of yours" in words(page)
+    assert "You may not book rooms at that center." in words(page)
     reservation.refresh_from_db()
     assert reservation.room != theirs

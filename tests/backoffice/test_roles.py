@@ -93,7 +93,7 @@ PAGES = {
     "reservations_report": ("reservations.see_reports", CENTER),
     "reservations_timeline": ("reservations.view_reservation", CENTER),
     "reservations_room_week": ("reservations.view_reservation", CENTER),
-    "reservations_reservation_step": ("reservations.change_reservation", CENTER),
+    "reservations_reservation_action": ("reservations.change_reservation", CENTER),
 }
 FOREIGN = "Foreignplace"
 
@@ -438,7 +438,7 @@ def test_other_pages(actor, rows, world):
                 query = {"center": center.pk}
             elif name == "reservations_room_week":
                 query = {"room": room.pk}
-            elif name == "reservations_reservation_step":
+            elif name == "reservations_reservation_action":
                 continue
             response = method(reverse(f"admin:{name}", args=args), query)
             allowed = actor.has(permission, where)
@@ -451,7 +451,7 @@ def test_other_pages(actor, rows, world):
 def test_steps_of_a_reservation(actor, rows):
     for which, row in zip("ab", rows["reservations.Reservation"], strict=True):
         for name, step in ACTIONS.items():
-            address = reverse("admin:reservations_reservation_step", args=[row.pk, name])
+            address = reverse("admin:reservations_reservation_action", args=[row.pk, name])
             allowed = actor.has(step.permission) and actor.sees("reservations.Reservation", which)
             for response in (
                 actor.client.get(address),

@@ -44,7 +44,7 @@ def bars(answer):
     """Each booking of a board: its row, where it lies, what it says."""
     return [
         (row.title, item)
-        for row in answer.context["board"].rows
+        for row in answer.context["timeline"].rows
         for item in row.items
         if hasattr(item, "status")
     ]
@@ -53,14 +53,14 @@ def bars(answer):
 def offers(answer):
     return [
         item
-        for row in answer.context["board"].rows
+        for row in answer.context["timeline"].rows
         for item in row.items
         if not hasattr(item, "status")
     ]
 
 
 def row_of(answer, title):
-    return next(row for row in answer.context["board"].rows if row.title == title)
+    return next(row for row in answer.context["timeline"].rows if row.title == title)
 
 
 # What is shown
@@ -123,7 +123,7 @@ def test_a_booking_over_midnight_is_on_both_days(office, room):
     ReservationFactory(room=room, start=START + 13 * HOUR, end=START + 17 * HOUR)
     for date, before, after in ((WEDNESDAY, False, True), ("2027-03-04", True, False)):
         [(_, bar)] = bars(office.get(DAY, day_of(room, date)))
-        assert (bar.begins_before, bar.goes_on) == (before, after)
+        assert (bar.starts_before, bar.ends_after) == (before, after)
 
 
 def test_a_booking_of_several_days_is_on_each_of_them(office, room):
@@ -157,7 +157,7 @@ def test_a_room_that_is_not_active_is_shown_where_it_is_booked(office, room):
     taken = MeetingRoomFactory(center=room.center, name="Taken", is_active=False)
     ReservationFactory(room=taken)
     answer = office.get(DAY, day_of(room))
-    assert [row.title for row in answer.context["board"].rows] == ["Boardroom", "Taken"]
+    assert [row.title for row in answer.context["timeline"].rows] == ["Boardroom", "Taken"]
     assert idle.name not in answer.text
     assert row_of(answer, "Taken").note == "not active"
 
@@ -165,7 +165,7 @@ def test_a_room_that_is_not_active_is_shown_where_it_is_booked(office, room):
 def test_rooms_are_in_the_order_of_their_numbers(office, room):
     for number in (10, 9, 2):
         MeetingRoomFactory(center=room.center, name=f"Room {number}")
-    titles = [row.title for row in office.get(DAY, day_of(room)).context["board"].rows]
+    titles = [row.title for row in office.get(DAY, day_of(room)).context["timeline"].rows]
     assert titles == ["Boardroom", "Room 2", "Room 9", "Room 10"]
 
 
@@ -174,7 +174,7 @@ def test_rooms_are_in_the_order_of_their_numbers(office, room):
 
 def test_the_day_on_which_the_clock_goes_back_has_25_hours(office, room):
     answer = office.get(DAY, day_of(room, "2026-11-01", hours="all"))
-    labels = [f"{tick.label} {tick.which}".strip() for tick in answer.context["board"].ticks]
+    labels = [f"{tick.label} {tick.zone_name}".strip() for tick in answer.context["timeline"].ticks]
     assert len(labels) == 25
     assert labels[1:3] == ["01:00 MDT", "01:00 MST"]
     assert "The clock goes back by 60 minutes." in answer.text
@@ -182,7 +182,7 @@ def test_the_day_on_which_the_clock_goes_back_has_25_hours(office, room):
 
 def test_a_week_gives_the_day_of_the_change_its_own_hours(office, room):
     answer = office.get(WEEK, {"room": room.pk, "date": "2027-03-14", "hours": "all"})
-    rows = answer.context["board"].rows
+    rows = answer.context["timeline"].rows
     assert [row.title for row in rows[-2:]] == ["Sat 2027-03-13", "Sun 2027-03-14"]
     assert [len(row.ticks) for row in rows] == [0, 0, 0, 0, 0, 0, 23]
 
@@ -207,9 +207,9 @@ def test_today_is_the_centers_today(office):
 def test_a_day_that_the_place_left_out_is_said_to_be_so(office):
     room = make_room(time_zone_id="Pacific/Apia")
     answer = office.get(DAY, day_of(room, "2011-12-30"))
-    assert "This day does not exist at this place" in answer.text
+    assert "This day does not exist in the time zone of the center." in answer.text
     week = office.get(WEEK, {"room": room.pk, "date": "2011-12-30"})
-    assert len(week.context["board"].rows) == 6
+    assert len(week.context["timeline"].rows) == 6
 
 
 # Free time
@@ -277,7 +277,7 @@ def test_no_day_is_told_and_today_is_shown(office, room, date):
     for address, query in ((DAY, day_of(room, date)), (WEEK, {"room": room.pk, "date": date})):
         answer = office.get(address, query)
         assert answer.status_code == 200
-        assert "That is no day from 2000 to 2100. Today is shown." in answer.text
+        assert "Choose a day from 2000 to 2100. This is today." in answer.text
 
 
 @pytest.mark.parametrize("pk", ["x", "-1", "0", "99999999999999", "\0", "1.5", "²"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from centers.span import Span
+from centers.span import Span, find_gaps
 from reservations.admin.timeline import geometry
 from reservations.admin.timeline.geometry import SlotRules, TimelineAxis, build_axis
 
@@ -46,7 +46,7 @@ def axis_and_spans(draw):
 
 
 def labels(day, zone=DENVER):
-    return [f"{tick.label} {tick.which}".strip() for tick in build_axis(day, zone).ticks()]
+    return [f"{tick.label} {tick.zone_name}".strip() for tick in build_axis(day, zone).get_ticks()]
 
 
 def at(day, text, zone=DENVER, fold=0):
@@ -75,7 +75,7 @@ def test_half_an_hour_of_change():
     # At 02:00 the clock goes back to 01:30: no full hour comes twice, and one is longer.
     lefts = {
         tick.label: tick.left
-        for tick in build_axis(date(2027, 4, 4), ZoneInfo("Australia/Lord_Howe")).ticks()
+        for tick in build_axis(date(2027, 4, 4), ZoneInfo("Australia/Lord_Howe")).get_ticks()
     }
     assert (lefts["02:00"] - lefts["01:00"]) / (lefts["04:00"] - lefts["03:00"]) == pytest.approx(
         1.5
@@ -88,9 +88,9 @@ def test_a_day_that_the_place_left_out_has_no_axis():
 
 def test_a_booking_over_midnight_is_open_at_the_end():
     axis = build_axis(PLAIN, DENVER, (8, 24))
-    box = axis.box(Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR))
+    box = axis.get_box(Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR))
     assert (round(box.left, 3), round(box.width, 3)) == (87.5, 12.5)
-    assert (box.begins_before, box.goes_on) == (False, True)
+    assert (box.starts_before, box.ends_after) == (False, True)
 
 
 def test_times_are_told_with_their_day_where_it_is_another():
@@ -127,7 +127,7 @@ def test_free_time_is_offered_by_the_hour_on_the_rooms_grid():
     free = [Span(at(PLAIN, "09:10"), at(PLAIN, "11:30"))]
     proposed = [
         geometry.format_span(slot.proposed, axis)
-        for slot in geometry.find_slots(axis, free, SlotRules(grid=15, shortest=30))
+        for slot in geometry.find_slots(axis, free, SlotRules(grid=15, minimum=30))
     ]
     assert proposed == ["09:15 - 10:15", "10:00 - 11:00", "11:00 - 11:30"]
 
@@ -135,14 +135,14 @@ def test_free_time_is_offered_by_the_hour_on_the_rooms_grid():
 def test_too_short_a_gap_is_not_offered():
     axis = build_axis(PLAIN, DENVER)
     free = [Span(at(PLAIN, "09:00"), at(PLAIN, "09:20"))]
-    assert not list(geometry.find_slots(axis, free, SlotRules(grid=15, shortest=30)))
+    assert not list(geometry.find_slots(axis, free, SlotRules(grid=15, minimum=30)))
 
 
 def test_nothing_is_offered_in_the_second_showing_of_an_hour():
     axis = build_axis(AUTUMN, DENVER, (0, 4))
     offered = [
         geometry.format_clock_time(slot.proposed.start, DENVER)
-        for slot in geometry.find_slots(axis, [axis.span], SlotRules(grid=15, shortest=30))
+        for slot in geometry.find_slots(axis, [axis.span], SlotRules(grid=15, minimum=30))
     ]
     assert offered == ["00:00", "02:00", "03:00"]
 
@@ -152,10 +152,10 @@ def test_nothing_is_offered_in_the_second_showing_of_an_hour():
 
 @given(axes())
 def test_ticks_are_in_order_on_the_axis_and_no_two_are_alike(axis: TimelineAxis):
-    ticks = axis.ticks()
+    ticks = axis.get_ticks()
     assert all(0 <= tick.left < 100 for tick in ticks)
     assert sorted(ticks, key=lambda tick: tick.at) == ticks
-    names = [(tick.label, tick.which) for tick in ticks]
+    names = [(tick.label, tick.zone_name) for tick in ticks]
     assert len(set(names)) == len(names)
 
 
@@ -163,7 +163,7 @@ def test_ticks_are_in_order_on_the_axis_and_no_two_are_alike(axis: TimelineAxis)
 def test_boxes_lie_on_the_axis_and_are_as_wide_as_they_are_long(given_):
     axis, spans = given_
     for span in spans:
-        box = axis.box(span)
+        box = axis.get_box(span)
         if not axis.span.overlaps(span):
             assert box is None
             continue
@@ -171,20 +171,20 @@ def test_boxes_lie_on_the_axis_and_are_as_wide_as_they_are_long(given_):
         assert 0 < box.width <= 100 + 1e-9
         seen = min(span.end, axis.span.end) - max(span.start, axis.span.start)
         assert box.width == pytest.approx(100 * (seen / axis.span.duration))
-        assert box.begins_before == (span.start < axis.span.start)
-        assert box.goes_on == (span.end > axis.span.end)
+        assert box.starts_before == (span.start < axis.span.start)
+        assert box.ends_after == (span.end > axis.span.end)
 
 
 @given(axis_and_spans())
 def test_gaps_and_what_is_taken_make_up_the_whole(given_):
     axis, spans = given_
-    left = geometry.find_gaps(axis.span, spans)
+    left = find_gaps(axis.span, spans)
     assert left == sorted(left)
     for gap in left:
         assert axis.span.contains(gap)
         assert not any(gap.overlaps(span) for span in spans)
     # Nothing is left of the gaps once they are taken too.
-    assert not geometry.find_gaps(axis.span, [*left, *spans])
+    assert not find_gaps(axis.span, [*left, *spans])
 
 
 @given(axis_and_spans())
@@ -212,7 +212,7 @@ def test_the_hours_shown_show_all(given_):
 @given(axis_and_spans(), st.sampled_from([5, 15, 30, 60]), st.sampled_from([0, 30, 90]))
 def test_what_is_offered_is_free_long_enough_and_on_the_grid(given_, grid, shortest):
     axis, spans = given_
-    free = geometry.find_gaps(axis.span, spans)
+    free = find_gaps(axis.span, spans)
     for slot in geometry.find_slots(axis, free, SlotRules(grid, shortest)):
         assert any(gap.contains(slot.proposed) and gap.contains(slot.piece) for gap in free)
         assert slot.piece.start <= slot.proposed.start < slot.piece.end

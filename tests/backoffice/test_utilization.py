@@ -7,16 +7,14 @@ import pytest
 
 from centers.span import Span
 from reservations.admin.reports import utilization
+from reservations.admin.reports.open_time import (
+    Schedule,
+    WeekdayOpening,
+    split_by_weekday_hour,
+)
 from reservations.admin.reports.periods import ReportPeriod, count_days_in_month
 from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
-from reservations.admin.reports.utilization import (
-    OpenTime,
-    UsedTime,
-    WeeklyHours,
-    get_open_spans_in,
-    split_by_weekday_hour,
-    subtract_spans,
-)
+from reservations.admin.reports.utilization import UsedTime
 from reservations.models.status import Status
 from tests import factories_centers as make
 from tests.backoffice.many import many, questions
@@ -41,6 +39,15 @@ def sold(room, start, end, status=Status.CONFIRMED, **fields):
     return ReservationFactory(
         room=room, start=local(start), end=local(end), status=status, **fields
     )
+
+
+def schedule_of(period, *opening_hours, closures=()):
+    """A schedule in Denver, of (weekday, opening hour, closing hour)."""
+    openings = (
+        WeekdayOpening(weekday, dt.time(opens), dt.time(closes))
+        for weekday, opens, closes in opening_hours
+    )
+    return Schedule(period, "America/Denver", frozenset(openings), closures)
 
 
 def hours(use):
@@ -92,40 +99,34 @@ def test_a_clock_that_changes_by_half_an_hour(day, seconds):
 
 
 def test_opening_hours_of_the_day_the_clock_goes_forward_are_shorter():
-    week = WeeklyHours("America/Denver", frozenset({(6, dt.time(0), dt.time(6))}))
     period = ReportPeriod(dt.date(2027, 3, 7), dt.date(2027, 3, 14))
+    schedule = schedule_of(period, (6, 0, 6))
 
-    lengths = [each.duration // dt.timedelta(hours=1) for each in get_open_spans_in(period, week)]
+    lengths = [each.duration // dt.timedelta(hours=1) for each in schedule.spans]
 
     assert lengths == [6, 5]
 
 
 def test_closures_are_taken_out_and_may_overlap():
-    opened = [span("2027-03-01T08:00", "2027-03-01T18:00")]
-    closed = [
+    closed = (
         span("2027-03-01T07:00", "2027-03-01T09:00"),
         span("2027-03-01T08:30", "2027-03-01T10:00"),
         span("2027-03-01T12:00", "2027-03-01T13:00"),
-    ]
+    )
+    whole_month = span("2027-02-01T00:00", "2027-04-01T00:00")
 
-    assert subtract_spans(opened, closed) == [
+    assert schedule_of(WEEK, (0, 8, 18), closures=closed).spans == [
         span("2027-03-01T10:00", "2027-03-01T12:00"),
         span("2027-03-01T13:00", "2027-03-01T18:00"),
     ]
-    assert subtract_spans(opened, [span("2027-02-01T00:00", "2027-04-01T00:00")]) == []
+    assert schedule_of(WEEK, (0, 8, 18), closures=(whole_month,)).spans == []
 
 
 def test_the_open_parts_of_a_span():
-    opened = OpenTime(
-        DENVER,
-        [
-            span("2027-03-01T08:00", "2027-03-01T12:00"),
-            span("2027-03-01T13:00", "2027-03-01T18:00"),
-        ],
-    )
+    schedule = schedule_of(WEEK, (0, 8, 12), (0, 13, 18))
 
     def parts(start, end):
-        return list(opened.within(span(start, end)))
+        return list(schedule.get_open_parts(span(start, end)))
 
     assert parts("2027-03-01T06:00", "2027-03-01T07:00") == []
     assert parts("2027-03-01T12:00", "2027-03-01T13:00") == []
@@ -163,11 +164,10 @@ def test_what_was_sold_of_what_there_was(room):
 
     assert hours(found.total) == (70, 6.5, 0)
     assert found.total.bookings == 3
-    assert found.cells[0, 9] == UsedTime(HOUR, HOUR, 0)
-    assert found.cells[1, 10] == UsedTime(HOUR, HOUR // 2, 0)
-    assert hours(found.by_weekday()[2]) == (10, 2, 0)
-    assert hours(found.by_hour()[9]) == (7, 3, 0)
-    assert list(found.names.values()) == ["Glenarm"]
+    assert found.by_weekday_hour[0, 9] == UsedTime(HOUR, HOUR, 0)
+    assert found.by_weekday_hour[1, 10] == UsedTime(HOUR, HOUR // 2, 0)
+    assert hours(found.by_weekday[2]) == (10, 2, 0)
+    assert list(found.center_names.values()) == ["Glenarm"]
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_time_outside_of_the_opening_hours_stands_beside(room):
     found = of()
 
     assert hours(found.total) == (70, 1, 2)
-    assert sum(use.sold for use in found.cells.values()) == HOUR
+    assert sum(use.sold for use in found.by_weekday_hour.values()) == HOUR
 
 
 def test_closures_of_the_center_and_of_the_room_take_hours_away(room):
@@ -205,9 +205,9 @@ def test_closures_of_the_center_and_of_the_room_take_hours_away(room):
 
     found = of()
 
-    assert sorted(each.use.opened / HOUR for each in found.rooms) == [58, 60]
+    assert sorted(each.used.opened / HOUR for each in found.rooms) == [58, 60]
     assert hours(found.total)[0] == 118
-    assert sum(use.opened for use in found.cells.values()) == 118 * HOUR
+    assert sum(use.opened for use in found.by_weekday_hour.values()) == 118 * HOUR
 
 
 def test_only_the_part_within_the_period_counts(room):
@@ -229,7 +229,7 @@ def test_days_are_those_of_the_center(db):
     found = of(ReportPeriod(MONDAY, MONDAY))
 
     assert hours(found.total) == (10, 2, 0)
-    assert found.cells[0, 8].sold == HOUR
+    assert found.by_weekday_hour[0, 8].sold == HOUR
 
 
 def test_a_room_that_is_no_longer_active_counts_only_where_it_was_booked(room):
@@ -237,7 +237,7 @@ def test_a_room_that_is_no_longer_active_counts_only_where_it_was_booked(room):
     used = make.MeetingRoomFactory(center=room.center, is_active=False)
     sold(used, "2027-03-01T09:00", "2027-03-01T12:00")
 
-    found = {each.room: hours(each.use) for each in of().rooms}
+    found = {each.pk: hours(each.used) for each in of().rooms}
 
     assert found == {room.pk: (70, 0, 0), used.pk: (70, 3, 0)}
     assert idle.pk not in found
@@ -252,8 +252,8 @@ def test_centers_and_room_types_are_chosen(room):
     here = of(centers=frozenset({room.center_id}))
     of_type = of(room_types=frozenset({other.resource_type_id}))
 
-    assert {each.room for each in here.rooms} == {room.pk, other.pk}
-    assert {each.room for each in of_type.rooms} == {other.pk}
+    assert {each.pk for each in here.rooms} == {room.pk, other.pk}
+    assert {each.pk for each in of_type.rooms} == {other.pk}
     assert of(centers=frozenset()).rooms == []
 
 
@@ -266,10 +266,10 @@ def test_rooms_centers_and_cells_add_up(room):
 
     found = of()
 
-    for sums in (found.centers, found.cells, found.by_weekday(), found.by_hour()):
+    for sums in (found.by_center, found.by_weekday_hour, found.by_weekday):
         assert sum(use.sold for use in sums.values()) == found.total.sold
         assert sum(use.opened for use in sums.values()) == found.total.opened
-    assert sum(each.use.sold for each in found.rooms) == found.total.sold > 0
+    assert sum(each.used.sold for each in found.rooms) == found.total.sold > 0
 
 
 def test_it_asks_as_often_for_2000_as_for_20(room):

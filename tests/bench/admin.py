@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 from urllib.parse import urlencode
 
-from reservations.admin.reports.report_tables import REPORTS
+from reservations.admin.reports.pages import REPORTS
 from reservations.generate.people import PASSWORD, administrator_of
 from tests.bench.cases import World
 from tests.bench.cluster import SEED

@@ -39,7 +39,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "move": (CONFIRMED, ROW, "a[href$='/step/move/']"),
     "new-reservation": (
         f"{RESERVATIONS}timeline/",
-        "a.timeline-offer:not(.timeline-offer--closed)",
+        "a.timeline-free-slot:not(.timeline-free-slot--closed)",
     ),
     "revenue": (f"{RESERVATIONS}reports/revenue/",),
     "utilization": (f"{RESERVATIONS}reports/utilization/",),

@@ -14,10 +14,10 @@ def test_by_keyboard_from_free_time_to_a_held_room(desk, live_server):
     for _ in range(2):
         page.click("[title='Next day']")
         page.wait_for_load_state("networkidle")
-    while not page.locator(".timeline-offer").count():
+    while not page.locator(".timeline-free-slot").count():
         page.click("[title='Next day']")
         page.wait_for_load_state("networkidle")
-    page.locator(".timeline-offer").first.focus()
+    page.locator(".timeline-free-slot").first.focus()
     before = page.evaluate("document.activeElement.getAttribute('aria-label')")
     page.keyboard.press("ArrowDown")
     page.keyboard.press("ArrowUp")
@@ -47,7 +47,7 @@ def test_on_a_tablet_the_names_of_rooms_stay_in_sight(desk, live_server):
     assert abs(name.bounding_box()["x"] - frame["x"]) < 2
     # Nothing but the board itself is wider than the screen.
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
-    sizes = page.locator(".timeline-offer").evaluate_all(
+    sizes = page.locator(".timeline-free-slot").evaluate_all(
         "links => links.map(link => link.getBoundingClientRect().height)"
     )
     assert all(height >= 44 for height in sizes)

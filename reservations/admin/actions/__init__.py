@@ -1,44 +1,42 @@
-"""What staff can do to a reservation: each step with who may take it, when it is offered, what it
-would do, and the doing.
+"""What staff can do with a reservation: approve, cancel, move it, and so on.
 
-The page of a step tells the effect first; only what is confirmed there is done. Whatever is offered
-or not, the domain judges again under its locks: a step that is forced by hand is refused in words.
+The page of an action shows a preview first; only what is confirmed there is done. Whether or not an
+action is offered, the domain checks it again under its locks, and refuses it with a message.
 """
 
 import datetime as dt
 from typing import TYPE_CHECKING
 
 from reservations.admin.actions.base import Action
-from reservations.admin.actions.changes import (
+from reservations.admin.actions.edit_actions import (
     AdjustPriceAction,
     ExtendHoldAction,
     RescheduleAction,
     ResendEmailAction,
 )
-from reservations.admin.actions.outcomes import (
+from reservations.admin.actions.status_actions import (
     ApproveAction,
     CancelAction,
     DeclineAction,
-    NoShowAction,
+    MarkNoShowAction,
 )
 from reservations.models import Reservation
 
 if TYPE_CHECKING:
     from accounts.models import User
 
+# By name, in the order in which a page offers them.
 ACTIONS: dict[str, Action] = {
-    step.name: step
-    for step in (
-        *(
-            ApproveAction(),
-            DeclineAction(),
-            RescheduleAction(),
-            AdjustPriceAction(),
-            ExtendHoldAction(),
-            ResendEmailAction(),
-            NoShowAction(),
-            CancelAction(),
-        ),
+    action.name: action
+    for action in (
+        ApproveAction(),
+        DeclineAction(),
+        RescheduleAction(),
+        AdjustPriceAction(),
+        ExtendHoldAction(),
+        ResendEmailAction(),
+        MarkNoShowAction(),
+        CancelAction(),
     )
 }
 
@@ -46,9 +44,9 @@ ACTIONS: dict[str, Action] = {
 def get_available_actions(
     user: "User", reservation: Reservation, *, now: dt.datetime
 ) -> list[Action]:
-    """The steps that this member of staff can take with it now."""
+    """The actions that the user may take on the reservation now."""
     return [
-        step
-        for step in ACTIONS.values()
-        if step.may(user, reservation) and step.is_offered(reservation, now=now)
+        action
+        for action in ACTIONS.values()
+        if action.is_permitted(user, reservation) and action.is_available(reservation, now=now)
     ]

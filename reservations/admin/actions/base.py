@@ -1,4 +1,4 @@
-"""What a step is: who may take it, when it is offered, what it would do, and the doing."""
+"""The base of all actions: who may take it, when it is available, its preview, and doing it."""
 
 import datetime as dt
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from accounts import roles
-from reservations.admin.actions.forms import CHANGE, ActionForm
+from reservations.admin.actions.forms import ActionForm
 from reservations.admin.bill_comparison import ComparedLine
 from reservations.models import Reservation
 from roombook.errors import DomainError, InvalidRequest
@@ -18,77 +18,80 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ActionRequest:
-    """A step that a member of staff wants to take: with what, and what they know of it."""
+    """What a member of staff asks for.
+
+    ``data`` is the cleaned data of the action's form. ``expected_amount`` (the new total or the
+    refund) and ``expected_old_total`` are the amounts that the preview showed, if any.
+    """
 
     reservation: Reservation
     by: "User"
     now: dt.datetime
-    # What was typed into the step's form, by the names of its fields.
-    typed: Mapping[str, Any] = field(default_factory=dict)
-    # The sums that the page showed, the one before and the one after it; None where it showed none.
-    was: Decimal | None = None
-    agreed: Decimal | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+    expected_amount: Decimal | None = None
+    expected_old_total: Decimal | None = None
 
 
 @dataclass(slots=True)
 class ActionPreview:
-    """What a step would do, in words; and why it cannot, where it cannot."""
+    """What an action would do, in words, or in ``problems`` why it is not possible.
+
+    The expected amounts come back with the confirmation, so that the action fails if they changed.
+    """
 
     facts: list[tuple[str, str]] = field(default_factory=list)
     bill: list[ComparedLine] = field(default_factory=list)
     old_total: str = ""
     new_total: str = ""
-    change: str = ""
+    total_change: str = ""
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    # What was shown, as the step is to do it, and what it would change: sent along with the
-    # confirmation.
-    agreed: Decimal | None = None
-    was: Decimal | None = None
+    expected_amount: Decimal | None = None
+    expected_old_total: Decimal | None = None
 
 
 class Action:
-    """One thing to do to a reservation."""
+    """Something that staff can do with a reservation."""
 
     name: ClassVar[str]
     label: ClassVar[str]
     icon: ClassVar[str]
-    # What the page asks, and the word on its button.
-    question: ClassVar[str]
-    confirm: ClassVar[str]
+    # The heading of the page, and the label of its button.
+    title: ClassVar[str]
+    confirm_label: ClassVar[str]
     is_dangerous: ClassVar[bool] = False
-    permission: ClassVar[str] = CHANGE
+    permission: ClassVar[str] = roles.CHANGE_RESERVATION
     form_class: ClassVar[type[ActionForm]] = ActionForm
 
-    def may(self, user: "User", reservation: Reservation) -> bool:
+    def is_permitted(self, user: "User", reservation: Reservation) -> bool:
         return roles.has_permission(user, self.permission, reservation.room.center_id)
 
-    def is_offered(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
         raise NotImplementedError
 
-    def shown(self, asked: ActionRequest) -> ActionPreview:
-        """What it would do, or why it cannot; nothing is done."""
+    def preview(self, request: ActionRequest) -> ActionPreview:
+        """What the action would do, or why it is not possible. Changes nothing."""
         try:
-            return self.effect(asked)
+            return self.build_preview(request)
         except DomainError as error:
             return ActionPreview(problems=[format_error(error)])
 
-    def effect(self, asked: ActionRequest) -> ActionPreview:
-        """What it would do; raises DomainError where that cannot be told."""
+    def build_preview(self, request: ActionRequest) -> ActionPreview:
+        """What the action would do. Raises DomainError if it is not possible."""
         raise NotImplementedError
 
-    def act(self, asked: ActionRequest) -> str:
-        """Do it, and say what was done. Raises DomainError."""
+    def execute(self, request: ActionRequest) -> str:
+        """Do it, and return a message that says what was done. Raises DomainError."""
         raise NotImplementedError
 
 
 def format_error(error: DomainError) -> str:
-    """A refusal in full: which fields are wrong stands beside its message."""
-    return " ".join(error.fields.values() if isinstance(error, InvalidRequest) else ()) or (
-        error.message
-    )
+    """The message of an error, or the messages of its fields if it has any."""
+    messages = error.fields.values() if isinstance(error, InvalidRequest) else ()
+    return " ".join(messages) or error.message
 
 
-def describe_email(reservation: Reservation, what: str = "") -> tuple[str, str]:
-    to = reservation.user.get_full_name() or "the customer"
-    return "Mail", f"goes to {to}{f', {what}' if what else ''}"
+def describe_email(reservation: Reservation, content: str = "") -> tuple[str, str]:
+    """The line of a preview that says who gets an e-mail."""
+    recipient = reservation.user.get_full_name() or "the customer"
+    return "E-mail to", f"{recipient}{f', {content}' if content else ''}"

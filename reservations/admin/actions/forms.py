@@ -1,4 +1,4 @@
-"""What staff type to move a reservation, to change its price, to keep its room for longer."""
+"""The forms of the actions on a reservation."""
 
 import datetime as dt
 from decimal import Decimal
@@ -11,19 +11,17 @@ from accounts import roles
 from accounts.models import User
 from centers.hours import NonexistentLocalTime, localize
 from centers.models import MeetingRoom
-from reservations.admin.forms import HIGHEST_ADJUSTMENT, LocalTimeField, build_search_box
+from reservations.admin.forms import MAX_ADJUSTMENT, LocalTimeField, build_search_box
 from reservations.booking import drafts, rescheduling
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.models import PriceAdjustment, Reservation
 from roombook import dates, money
 
-CHANGE = "reservations.change_reservation"
-
 
 class ActionForm(forms.Form):
-    """What a step asks of whom takes it; nothing, mostly."""
+    """The form of an action; most actions need no data."""
 
-    # Whether what is filled in beforehand is worth being judged at once.
+    # Whether the initial data are complete, so that the page can show a preview at once.
     is_complete = False
 
     def __init__(
@@ -34,7 +32,7 @@ class ActionForm(forms.Form):
         self.prepare()
 
     def prepare(self) -> None:
-        """Fill in what is known."""
+        """Set initial data, and adapt the fields to the reservation and the user."""
 
 
 class RescheduleRoomField(forms.ModelChoiceField):
@@ -48,10 +46,10 @@ class RescheduleForm(ActionForm):
     room = RescheduleRoomField(
         MeetingRoom.objects.select_related("center"), widget=build_search_box(Reservation, "room")
     )
-    start = LocalTimeField(help_text="On the clock of the center it moves to.")
-    end = LocalTimeField(help_text="On the clock of the center it moves to.")
+    start = LocalTimeField(help_text="Local time of the center it moves to.")
+    end = LocalTimeField(help_text="Local time of the center it moves to.")
     waiver = forms.CharField(
-        label="Waive what it costs more",
+        label="Waive the additional price",
         max_length=255,
         required=False,
         widget=UnfoldAdminTextInputWidget,
@@ -67,14 +65,14 @@ class RescheduleForm(ActionForm):
             "end": row.end.astimezone(zone).replace(tzinfo=None),
             **self.initial,
         }
-        # Whether they may at both centers is judged once it is known to which it moves.
+        # clean_waiver checks the permission at both centers.
         if row.is_new or not roles.has_permission(self.user, ADJUST_PRICE):
             del self.fields["waiver"]
 
     def clean_room(self) -> MeetingRoom:
         room: MeetingRoom = self.cleaned_data["room"]
-        if not roles.has_permission(self.user, CHANGE, room.center_id):
-            raise forms.ValidationError("That center is not one of yours.")
+        if not roles.has_permission(self.user, roles.CHANGE_RESERVATION, room.center_id):
+            raise forms.ValidationError("You may not book rooms at that center.")
         return room
 
     def clean_waiver(self) -> str:
@@ -88,11 +86,11 @@ class RescheduleForm(ActionForm):
 
 
 class PriceAdjustmentForm(ActionForm):
-    """What staff add to a price or take off it."""
+    """An amount that staff add to a price or take off it."""
 
     amount = forms.DecimalField(
-        min_value=-HIGHEST_ADJUSTMENT,
-        max_value=HIGHEST_ADJUSTMENT,
+        min_value=-MAX_ADJUSTMENT,
+        max_value=MAX_ADJUSTMENT,
         max_digits=10,
         decimal_places=2,
         help_text=PriceAdjustment._meta.get_field("amount").help_text,
@@ -107,24 +105,24 @@ class PriceAdjustmentForm(ActionForm):
             self.fields[
                 "amount"
             ].help_text = (
-                "Negative: it is paid already, so that it can only become cheaper. Before tax."
+                "Negative: the reservation is paid, so its price can only be reduced. Before tax."
             )
 
     def clean_amount(self) -> Decimal:
         amount: Decimal = self.cleaned_data["amount"]
         if not amount:
-            raise forms.ValidationError("The amount is what is added or taken off: not 0.")
+            raise forms.ValidationError("The amount must not be 0.")
         if money.round_amount(amount) != amount:
-            raise forms.ValidationError("That is less than the smallest coin.")
+            raise forms.ValidationError("The amount has too many decimal places.")
         return amount
 
 
 class HoldExtensionForm(ActionForm):
-    """Until when."""
+    """The new end of a hold."""
 
     is_complete = True
 
-    until = LocalTimeField(label="Hold until", help_text="On the center's clock.")
+    until = LocalTimeField(label="Hold until")
 
     def prepare(self) -> None:
         zone = self.reservation.room.center.zone
@@ -132,10 +130,14 @@ class HoldExtensionForm(ActionForm):
         self.initial = {"until": latest.replace(tzinfo=None, second=0, microsecond=0)}
         self.fields[
             "until"
-        ].help_text = f"On the center's clock; {dates.format_datetime(latest, zone)} at most."
+        ].help_text = (
+            f"Local time of the center; {dates.format_datetime(latest, zone)} at the latest."
+        )
 
     def clean_until(self) -> dt.datetime:
         try:
             return localize(self.cleaned_data["until"], self.reservation.room.center.zone)
         except NonexistentLocalTime:
-            raise forms.ValidationError("The clock skips this time at the center.") from None
+            raise forms.ValidationError(
+                "This local time does not exist: the clocks go forward."
+            ) from None

@@ -1,4 +1,4 @@
-"""What staff type to make a draft at a center."""
+"""The forms of a new reservation."""
 
 import datetime as dt
 import re
@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.contrib import admin
 from django.contrib.admin import AdminSite
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
@@ -20,33 +19,25 @@ from unfold.widgets import (
     UnfoldBooleanWidget,
 )
 
-from accounts import customer_access, roles
+from accounts import roles
 from accounts.actions import EMAIL_TAKEN
+from accounts.customer_access import get_customer_filter
 from accounts.models import User, canonicalize_email
 from centers.models import Center, MeetingRoom, Service
-from reservations.admin.forms import LocalTimeField
+from reservations.admin.forms import CenterSearchField, LocalTimeField, build_search_box
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from reservations.models import Reservation
-from roombook.backoffice.model_admin import INPUT_CLASSES, AutocompleteWidget
+from roombook.backoffice.model_admin import INPUT_CLASSES
 from roombook.ids import parse_id
 
-ADD = "reservations.add_reservation"
 MAX_NAME_LENGTH, MAX_EMAIL_LENGTH = 255, 254
 EMAIL_PATTERN = re.compile(r"\S+@\S+")
+NEW_CUSTOMER_FIELDS = ("email", "first_name", "last_name", "company_name")
 
 
-class CenterChoiceForm(forms.Form):
-    """At which center, where that is not known yet: found by typing."""
-
-    center = forms.ModelChoiceField(Center.objects.none())
-
-    def __init__(self, site: AdminSite, staff: User) -> None:
-        super().__init__()
-        field: Any = self.fields["center"]
-        field.queryset = get_bookable_centers(staff)
-        # Any column that points to a center will do.
-        field.widget = AutocompleteWidget(MeetingRoom._meta.get_field("center"), site)
-        field.widget.choices = field.choices
+def get_bookable_centers(staff: User) -> QuerySet[Center]:
+    """The centers at which the user may create reservations."""
+    return Center.objects.filter(roles.get_center_filter(staff, roles.ADD_RESERVATION, ""))
 
 
 def format_customer(customer: User) -> str:
@@ -54,8 +45,22 @@ def format_customer(customer: User) -> str:
     return ", ".join(part for part in parts if part)
 
 
+class CenterChoiceForm(forms.Form):
+    """Asks for the center."""
+
+    center = CenterSearchField()
+
+    def __init__(self, site: AdminSite, staff: User) -> None:
+        super().__init__()
+        field: Any = self.fields["center"]
+        field.limit_to(get_bookable_centers(staff), site)
+
+
 class CustomerSelect(forms.Select):
-    """Finds customers by typing. Its values are addresses: who has the whole of one may book."""
+    """Finds customers by typing.
+
+    Its values are e-mail addresses: whoever knows the whole address may book for the customer.
+    """
 
     def __init__(self) -> None:
         super().__init__(
@@ -67,7 +72,7 @@ class CustomerSelect(forms.Select):
                 "data-theme": "admin-autocomplete",
                 "data-allow-clear": "true",
                 "data-placeholder": "",
-                # What the theme's script asks of every such box.
+                # Required by the theme's script.
                 "data-app-label": "accounts",
                 "data-model-name": "user",
                 "data-field-name": "user",
@@ -76,15 +81,15 @@ class CustomerSelect(forms.Select):
 
     @property
     def media(self) -> forms.Media:
-        return AutocompleteWidget(Reservation._meta.get_field("user"), admin.site).media
+        return build_search_box(Reservation, "user").media
 
     def build_attrs(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        address = reverse("admin:reservations_draft_customers")
-        return {**super().build_attrs(*args, **kwargs), "data-ajax--url": address}
+        url = reverse("admin:reservations_draft_customers")
+        return {**super().build_attrs(*args, **kwargs), "data-ajax--url": url}
 
 
 class CustomerField(forms.CharField):
-    """A customer by their whole address, or by number where they are one of those known."""
+    """A customer by e-mail address, or by id if the user may see them."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -92,35 +97,35 @@ class CustomerField(forms.CharField):
             required=False,
             max_length=MAX_EMAIL_LENGTH,
             widget=CustomerSelect(),
-            help_text="How a name, a company or an e-mail address begins.",
+            help_text="The first letters of a name, a company or an e-mail address.",
         )
         self.staff: User | None = None
 
-    def customer(self, value: Any) -> User | None:
+    def find_customer(self, value: Any) -> User | None:
         rows = User.objects.filter(is_active=True)
         if "@" in str(value):
             return rows.filter(email=canonicalize_email(str(value))).first()
-        pk = parse_id(str(value))
-        return rows.filter(customer_access.get_customer_filter(self.staff), pk=pk or 0).first()
+        pk = parse_id(str(value)) or 0
+        return rows.filter(get_customer_filter(self.staff), pk=pk).first()
 
     def clean(self, value: Any) -> Any:
         text = super().clean(value)
         if not text:
             return None
-        customer = self.customer(text)
+        customer = self.find_customer(text)
         if customer is None:
-            raise ValidationError("That is no customer of yours: type their e-mail address.")
-        self.show(customer)
+            raise ValidationError("Customer not found. Enter their e-mail address.")
+        self.select(customer)
         return customer
 
-    def show(self, customer: User) -> None:
-        """Let the box show who is chosen."""
+    def select(self, customer: User) -> None:
+        """Make the widget show the customer."""
         label = format_customer(customer)
         self.widget.choices = [("", ""), (customer.email, label), (str(customer.pk), label)]
 
 
 class DraftRoomField(forms.ModelChoiceField):
-    """A room of the center, told with what staff choose by."""
+    """A room of the center, with its capacity and price."""
 
     def label_from_instance(self, room: Any) -> str:
         parts = [f"{room.capacity} people", room.lowest_rate or "no price"]
@@ -130,23 +135,26 @@ class DraftRoomField(forms.ModelChoiceField):
 
     def to_python(self, value: Any) -> Any:
         if value not in self.empty_values and parse_id(str(value)) is None:
-            raise ValidationError("That is no room.")
+            raise ValidationError("Choose a room.")
         return super().to_python(value)
 
 
-def _text_field(label: str, most: int, **attrs: Any) -> forms.CharField:
+def _build_text_field(label: str, max_length: int, **attrs: Any) -> forms.CharField:
     widget = UnfoldAdminTextInputWidget(attrs={"autocomplete": "off", **attrs})
-    return forms.CharField(label=label, max_length=most, required=False, widget=widget)
+    return forms.CharField(label=label, max_length=max_length, required=False, widget=widget)
 
 
 class NewReservationForm(forms.Form):
-    """A new reservation at a center, on its clock; for a customer found, or made on the spot."""
+    """A new reservation at a center, in its local time, for an existing or a new customer.
+
+    After validation, either ``customer`` or ``new_customer`` (the data of a new account) is set.
+    """
 
     user = CustomerField()
-    email = _text_field("E-mail address", MAX_EMAIL_LENGTH, inputmode="email")
-    first_name = _text_field("First name", MAX_NAME_LENGTH)
-    last_name = _text_field("Last name", MAX_NAME_LENGTH)
-    company_name = _text_field("Company", MAX_NAME_LENGTH)
+    email = _build_text_field("E-mail address", MAX_EMAIL_LENGTH, inputmode="email")
+    first_name = _build_text_field("First name", MAX_NAME_LENGTH)
+    last_name = _build_text_field("Last name", MAX_NAME_LENGTH)
+    company_name = _build_text_field("Company", MAX_NAME_LENGTH)
     room = DraftRoomField(
         MeetingRoom.objects.none(),
         error_messages={"invalid_choice": "This center has no such room."},
@@ -155,20 +163,20 @@ class NewReservationForm(forms.Form):
     start = LocalTimeField()
     end = LocalTimeField()
     number_of_attendees = forms.IntegerField(
-        label="How many come",
+        label="Number of attendees",
         min_value=1,
         required=False,
         widget=UnfoldAdminIntegerFieldWidget(),
-        help_text="Empty: the customer and everybody who is listed.",
+        help_text="Default: the customer and all guests.",
     )
     attendees = forms.CharField(
-        label="Who comes besides the customer",
+        label="Guests",
         required=False,
         max_length=20_000,
         widget=UnfoldAdminTextareaWidget({"rows": 3}),
-        help_text="One a line: a name, an e-mail address, or both.",
+        help_text="One on each line: a name, an e-mail address, or both.",
     )
-    hours_override_reason = _text_field("Reason to book outside opening hours", 255)
+    hours_override_reason = _build_text_field("Reason to book outside opening hours", 255)
 
     def __init__(
         self,
@@ -178,22 +186,21 @@ class NewReservationForm(forms.Form):
         initial: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(data, initial=dict(initial or {}))
-        self.may_add_customers = roles.has_permission(staff, customer_access.ADD, center.pk)
-        self.may_override_hours = roles.has_permission(staff, OVERRIDE_OPENING_HOURS, center.pk)
+        self.can_add_customers = roles.has_permission(staff, roles.ADD_USER, center.pk)
+        self.can_override_hours = roles.has_permission(staff, OVERRIDE_OPENING_HOURS, center.pk)
         user: Any = self.fields["user"]
         user.staff = staff
-        chosen = user.customer(parse_id(str(self.initial.get("user"))))
-        self.initial["user"] = chosen.email if chosen else None
-        if chosen:
-            user.show(chosen)
+        selected = user.find_customer(parse_id(str(self.initial.get("user"))))
+        self.initial["user"] = selected.email if selected else None
+        if selected:
+            user.select(selected)
         room: Any = self.fields["room"]
         room.queryset = center.rooms.select_related("rate", "center").order_by("name", "pk")
-        if not self.may_override_hours:
+        if not self.can_override_hours:
             del self.fields["hours_override_reason"]
-        if not self.may_add_customers:
-            for name in ("first_name", "last_name", "company_name"):
+        if not self.can_add_customers:
+            for name in NEW_CUSTOMER_FIELDS[1:]:
                 del self.fields[name]
-        # The account that it is for, or what is typed of one to be made.
         self.customer: User | None = None
         self.new_customer: dict[str, str] | None = None
 
@@ -203,60 +210,60 @@ class NewReservationForm(forms.Form):
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
-        typed = {
-            name: cleaned.get(name, "")
-            for name in ("email", "first_name", "last_name", "company_name")
-        }
         if "user" in self.errors or "email" in self.errors:
             return cleaned
-        if cleaned.get("user") and any(typed.values()):
-            self.add_error("user", "Choose a customer or type one, not both.")
+        entered = {name: cleaned.get(name, "") for name in NEW_CUSTOMER_FIELDS}
+        if not any(entered.values()):
+            self.customer = cleaned.get("user")
+            if self.customer is None:
+                self.add_error("user", "Choose a customer, or enter an e-mail address.")
         elif cleaned.get("user"):
-            self.customer = cleaned["user"]
-        elif any(typed.values()):
-            self._typed_customer(**typed)
-        else:
-            self.add_error("user", "Choose a customer, or type an e-mail address.")
+            self.add_error("user", "Choose a customer or enter a new one, not both.")
+        elif error := self._resolve_customer(**entered):
+            self.add_error("email", error)
         return cleaned
 
-    def _typed_customer(self, *, email: str, **names: str) -> None:
-        """By their whole address: an account that is there, or one to be made with a name."""
-        known = User.objects.filter(email=canonicalize_email(email)).first()
+    def _resolve_customer(self, *, email: str, **names: str) -> str:
+        """Set the customer by e-mail address, or the data of a new one. Returns an error or ""."""
         if not email.strip():
-            self.add_error("email", "An e-mail address is needed.")
-        elif known is not None and not known.is_active:
-            self.add_error("email", "The account with this e-mail address is switched off.")
-        elif known is not None and any(names.values()):
-            words = f"{EMAIL_TAKEN} To book for it, leave the names empty."
-            self.add_error("email", words)
-        elif known is not None:
-            self.customer = known
-        elif not self.may_add_customers:
-            self.add_error("email", "There is no account with this e-mail address.")
-        elif not (names["first_name"] and names["last_name"]):
-            words = "There is no account with this e-mail address. To make one, type both names."
-            self.add_error("email", words)
-        else:
-            self.new_customer = {"email": email, **names}
+            return "Enter an e-mail address."
+        existing = User.objects.filter(email=canonicalize_email(email)).first()
+        if existing is not None:
+            if not existing.is_active:
+                return "The account with this e-mail address is deactivated."
+            if any(names.values()):
+                return f"{EMAIL_TAKEN} To book for it, leave the names empty."
+            self.customer = existing
+            return ""
+        if not self.can_add_customers:
+            return "There is no account with this e-mail address."
+        if not (names["first_name"] and names["last_name"]):
+            return "There is no account with this e-mail address. Enter both names to create one."
+        self.new_customer = {"email": email, **names}
+        return ""
 
     @staticmethod
-    def initial_from(query: Mapping[str, str], *, now: dt.datetime) -> dict[str, Any]:
-        """What an address may fill in beforehand; what cannot be read is left out.
+    def parse_initial(query: Mapping[str, str], *, local_now: dt.datetime) -> dict[str, Any]:
+        """Initial data from the query of the URL; invalid values are ignored.
 
-        Without a time the next full hour. `now` is on the center's clock.
+        The default time is the next full hour.
         """
         initial: dict[str, Any] = {
             name: parse_id(query.get(name)) for name in ("user", "room", "number_of_attendees")
         }
-        initial["start"] = _parse_local_datetime(query.get("start")) or _round_up_to_hour(now)
-        initial["end"] = _parse_local_datetime(query.get("end"))
-        if initial["end"] is None:
-            initial["end"] = initial["start"] + dt.timedelta(hours=1)
-        return initial
+        start = _parse_local_datetime(query.get("start"))
+        if start is None:
+            next_hour = local_now + dt.timedelta(hours=1)
+            start = next_hour.replace(minute=0, second=0, microsecond=0, tzinfo=None)
+        end = _parse_local_datetime(query.get("end")) or start + dt.timedelta(hours=1)
+        return {**initial, "start": start, "end": end}
+
+
+AMOUNT_UNITS = {"duration_hours": "hours", "quantity": "pieces"}
 
 
 class ServiceOptionForm(forms.Form):
-    """A service that the center offers, ticked or not."""
+    """A checkbox for a service of the center, with its duration or quantity."""
 
     chosen = forms.BooleanField(required=False, widget=UnfoldBooleanWidget())
     duration_hours = forms.DecimalField(
@@ -278,26 +285,28 @@ class ServiceOptionForm(forms.Form):
             ("duration_hours", service.needs_duration),
             ("quantity", service.needs_quantity),
         ):
-            self.fields[name].widget.attrs["aria-label"] = f"{service.name}: {AMOUNT_UNITS[name]}"
+            label = f"{service.name}: {AMOUNT_UNITS[name]}"
+            self.fields[name].widget.attrs["aria-label"] = label
             if not is_needed:
                 del self.fields[name]
 
     @property
     def option(self) -> dict[str, Any] | None:
-        """What is asked for, as the domain takes it; None where it is not ticked."""
-        fields = getattr(self, "cleaned_data", {})
-        if not fields.get("chosen"):
+        """The service option for the domain, or None if the service is not chosen."""
+        data = getattr(self, "cleaned_data", {})
+        if not data.get("chosen"):
             return None
-        amounts = {name: fields[name] for name in AMOUNT_UNITS if fields.get(name) is not None}
+        amounts = {name: data[name] for name in AMOUNT_UNITS if data.get(name) is not None}
         return {"service_id": self.service.pk, **amounts}
 
 
-AMOUNT_UNITS = {"duration_hours": "hours", "quantity": "pieces"}
+# Fields of the domain that have another name in the form.
+FORM_FIELD_NAMES = {"start_date": "start", "end_date": "end"}
 
 
 @dataclass(frozen=True, slots=True)
 class NewReservationForms:
-    """All that was typed for one draft."""
+    """The form of the reservation and those of the services."""
 
     form: NewReservationForm
     services: list[ServiceOptionForm]
@@ -307,50 +316,38 @@ class NewReservationForms:
 
     @property
     def options(self) -> list[tuple[ServiceOptionForm, dict[str, Any]]]:
-        """The ticked services, each with its box."""
+        """The forms of the chosen services, with their options."""
         return [(each, each.option) for each in self.services if each.option is not None]
 
-    def refuse(self, problems: Mapping[str, str]) -> None:
-        """Tell what the domain says of its fields beside the boxes that they were typed into."""
-        for path, why in problems.items():
+    def add_errors(self, errors: Mapping[str, str]) -> None:
+        """Add the domain's errors, by field path, to the fields of the forms."""
+        for path, message in errors.items():
             name, *rest = path.split(".")
             if name == "service_options" and rest and rest[0].isdecimal():
-                box, _ = self.options[int(rest[0])]
-                field = rest[-1] if rest[-1] in box.fields else None
-                box.add_error(field, why)
+                service_form, _ = self.options[int(rest[0])]
+                field = rest[-1] if rest[-1] in service_form.fields else None
+                service_form.add_error(field, message)
             elif name == "attendees" and rest:
-                self.form.add_error("attendees", f"Person {int(rest[0]) + 1}: {why}")
+                self.form.add_error("attendees", f"Guest {int(rest[0]) + 1}: {message}")
             else:
                 field = FORM_FIELD_NAMES.get(name) or (rest[-1] if name == "customer" else name)
-                self.form.add_error(field if field in self.form.fields else None, why)
-
-
-# Where the domain's names and the form's differ.
-FORM_FIELD_NAMES = {"start_date": "start", "end_date": "end"}
-
-
-def get_bookable_centers(staff: User) -> QuerySet[Center]:
-    return Center.objects.filter(roles.get_center_filter(staff, ADD, ""))
+                self.form.add_error(field if field in self.form.fields else None, message)
 
 
 def _parse_attendee(line: str) -> dict[str, str]:
-    """`Ada King <ada@example.com>`, `Ada King, ada@example.com`, or one of the two."""
-    found = EMAIL_PATTERN.search(line)
-    address = found.group().strip("<>,;()") if found else ""
-    name = line.replace(found.group(), "") if found else line
-    attendee = {"name": name.strip(" ,;<>\t"), "email_address": address}
-    if len(attendee["name"]) > MAX_NAME_LENGTH or len(address) > MAX_EMAIL_LENGTH:
+    """Parse ``Ada King <ada@example.com>``, ``Ada King, ada@example.com``, or one of the two."""
+    match = EMAIL_PATTERN.search(line)
+    email = match.group().strip("<>,;()") if match else ""
+    name = line.replace(match.group(), "") if match else line
+    attendee = {"name": name.strip(" ,;<>\t"), "email_address": email}
+    if len(attendee["name"]) > MAX_NAME_LENGTH or len(email) > MAX_EMAIL_LENGTH:
         raise ValidationError("One of these lines is too long.")
     return attendee
 
 
 def _parse_local_datetime(text: str | None) -> dt.datetime | None:
     try:
-        moment = parse_datetime(text or "")
+        value = parse_datetime(text or "")
     except ValueError:
         return None
-    return moment and moment.replace(tzinfo=None)
-
-
-def _round_up_to_hour(now: dt.datetime) -> dt.datetime:
-    return (now + dt.timedelta(hours=1)).replace(minute=0, second=0, microsecond=0, tzinfo=None)
+    return value and value.replace(tzinfo=None)

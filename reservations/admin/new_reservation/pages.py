@@ -1,4 +1,4 @@
-"""The page on which staff make a draft for a customer, and what it shows while one types."""
+"""The page on which staff create a draft for a customer, with a live preview."""
 
 import datetime as dt
 from typing import Any
@@ -6,17 +6,21 @@ from typing import Any
 from django.conf import settings
 from django.contrib import messages
 from django.contrib.admin import AdminSite
-from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpRequest, HttpResponse, HttpResponseRedirect, JsonResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils import timezone
 
-from accounts import customer_access, roles
+from accounts import roles
+from accounts.customer_access import find_bookable_customers
 from accounts.models import User
 from centers.models import Center, MeetingRoom
+from reservations.admin.formatting import (
+    format_datetime,
+    format_time_zone,
+    get_reservation_url,
+)
 from reservations.admin.new_reservation.forms import (
-    ADD,
     CenterChoiceForm,
     NewReservationForm,
     NewReservationForms,
@@ -24,11 +28,10 @@ from reservations.admin.new_reservation.forms import (
     format_customer,
     get_bookable_centers,
 )
-from reservations.admin.timeline.geometry import format_clock_time
 from reservations.booking import drafts, staff_drafts
 from reservations.booking.staff_drafts import DraftPreview
 from reservations.models import Reservation
-from roombook import dates, money
+from roombook import money
 from roombook.errors import DomainError, InvalidRequest, SlotUnavailable
 from roombook.ids import parse_id
 
@@ -36,7 +39,7 @@ MAX_CUSTOMER_SUGGESTIONS = 20
 
 
 class NewReservationPages:
-    """A new reservation under its addresses, on a site of the admin."""
+    """The pages of a new reservation on an admin site."""
 
     def __init__(self, site: AdminSite) -> None:
         self.site = site
@@ -45,195 +48,179 @@ class NewReservationPages:
         view = self.site.admin_view
         return [
             path("add/", view(self.add), name="reservations_reservation_add"),
-            path("add/customers/", view(self.customers), name="reservations_draft_customers"),
+            path(
+                "add/customers/", view(self.suggest_customers), name="reservations_draft_customers"
+            ),
             path("add/preview/", view(self.preview), name="reservations_draft_preview"),
         ]
 
     def add(self, request: HttpRequest) -> HttpResponse:
-        """Ask for the center where it is not known, then for all the rest on one page."""
-        staff = _get_staff(request)
+        """Ask for the center if it is not known, then for everything else on one page."""
+        staff = roles.require_permission(request, roles.ADD_RESERVATION)
         center = _get_center(request, staff)
         if center is None:
-            return self._ask_for_center(request, staff)
+            form = CenterChoiceForm(self.site, staff)
+            context = {"title": "New reservation", "form": form, "media": form.media}
+            return self._render(request, "new_reservation_center.html", context)
         now = timezone.now()
-        typed = self._typed(request, center, staff, now)
-        seen = None
-        if request.method == "POST" and typed.is_valid() and "check" not in request.POST:
-            reservation = _create_draft(typed, staff, now)
+        forms = _build_forms(request, center, staff, now)
+        is_submitted = request.method == "POST" and "check" not in request.POST
+        if is_submitted and forms.is_valid():
+            reservation = _create_draft(forms, staff, now)
             if reservation is not None:
-                until = (reservation.hold_until or now).astimezone(center.zone)
-                words = f"{dates.format_day(until)} {format_clock_time(until, center.zone)}"
-                messages.success(request, f"{reservation} is held until {words}.")
-                page = reverse("admin:reservations_reservation_change", args=[reservation.pk])
-                return HttpResponseRedirect(page)
-        if request.method == "POST":
-            seen = _build_preview(typed, now)
+                until = format_datetime(reservation, reservation.hold_until or now)
+                messages.success(request, f"{reservation} is held until {until}.")
+                return HttpResponseRedirect(get_reservation_url(reservation.pk))
+        forms.is_valid()
+        preview = _build_preview(forms, now) if request.method == "POST" else None
         context = {
-            **self.site.each_context(request),
             "title": f"New reservation at {center.name}",
-            "content_title": f"New reservation at {center.name}",
-            "center": center,
-            "form": typed.form,
-            "services": typed.services,
+            "zone_name": format_time_zone(center, now),
+            "form": forms.form,
+            "services": forms.services,
             "hold_hours": settings.HOLD_HOURS_STAFF,
-            "media": typed.form.media,
-            "has_errors": request.method == "POST" and "check" not in request.POST,
-            **_get_preview_context(typed, seen, center),
+            "media": forms.form.media,
+            "has_errors": is_submitted,
+            **_get_preview_context(forms, preview, center),
         }
-        return TemplateResponse(request, "office/draft.html", context)
+        return self._render(request, "new_reservation.html", context)
 
     def preview(self, request: HttpRequest) -> HttpResponse:
-        """A fragment: whether what is typed could be had, and what it costs."""
-        staff = _get_staff(request)
+        """A fragment with the availability and the price of the submitted draft."""
+        staff = roles.require_permission(request, roles.ADD_RESERVATION)
         center = _get_center(request, staff)
         if request.method != "POST" or center is None:
             raise Http404
         now = timezone.now()
-        typed = self._typed(request, center, staff, now)
-        typed.is_valid()
-        context = _get_preview_context(typed, _build_preview(typed, now), center)
-        return TemplateResponse(request, "office/draft_preview.html", context)
+        forms = _build_forms(request, center, staff, now)
+        forms.is_valid()
+        context = _get_preview_context(forms, _build_preview(forms, now), center)
+        template = "admin/reservations/new_reservation_preview.html"
+        return TemplateResponse(request, template, context)
 
-    def customers(self, request: HttpRequest) -> HttpResponse:
-        """Whom the box of customers offers for what is typed into it."""
-        words = request.GET.get("term", "")
-        found = (
-            customer_access.find_bookable_customers(_get_staff(request), words)[
-                :MAX_CUSTOMER_SUGGESTIONS
-            ]
-            if words.strip()
-            else []
-        )
-        results = [{"id": each.email, "text": format_customer(each)} for each in found]
+    def suggest_customers(self, request: HttpRequest) -> HttpResponse:
+        """The suggestions of the customer field."""
+        staff = roles.require_permission(request, roles.ADD_RESERVATION)
+        term = request.GET.get("term", "")
+        customers = find_bookable_customers(staff, term)[:MAX_CUSTOMER_SUGGESTIONS]
+        results = [
+            {"id": customer.email, "text": format_customer(customer)}
+            for customer in (customers if term.strip() else ())
+        ]
         return JsonResponse({"results": results, "pagination": {"more": False}})
 
-    def _ask_for_center(self, request: HttpRequest, staff: User) -> HttpResponse:
-        form = CenterChoiceForm(self.site, staff)
+    def _render(self, request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
         context = {
             **self.site.each_context(request),
-            "title": "New reservation",
-            "content_title": "New reservation",
-            "form": form,
-            "media": form.media,
+            "content_title": context["title"],
+            **context,
         }
-        return TemplateResponse(request, "office/draft_center.html", context)
-
-    def _typed(
-        self, request: HttpRequest, center: Center, staff: User, now: dt.datetime
-    ) -> NewReservationForms:
-        posted = request.POST if request.method == "POST" else None
-        local = now.astimezone(center.zone)
-        initial = NewReservationForm.initial_from(request.GET.dict(), now=local)
-        form = NewReservationForm(center, staff, posted, initial)
-        offered = center.services.filter(is_active=True).select_related("rate")
-        return NewReservationForms(
-            form, [ServiceOptionForm(service, posted) for service in offered]
-        )
-
-
-def _get_staff(request: HttpRequest) -> User:
-    if not roles.has_permission(request.user, ADD):
-        raise PermissionDenied
-    assert isinstance(request.user, User)
-    return request.user
+        return TemplateResponse(request, f"admin/reservations/{template}", context)
 
 
 def _get_center(request: HttpRequest, staff: User) -> Center | None:
-    """Where the draft is to be: the room's center, the one that is named, or the only one.
+    """The center of the query, the room's center, or the only one; None if unknown.
 
-    None where it has yet to be chosen. What is not theirs is not found.
+    Raises:
+        Http404: the user may not book at that center.
     """
-    theirs = get_bookable_centers(staff)
-    asked = request.POST if request.method == "POST" else request.GET
-    named = asked.get("center") or request.GET.get("center")
-    if named:
-        center = theirs.filter(pk=parse_id(named) or 0).first()
+    centers = get_bookable_centers(staff)
+    query = request.POST if request.method == "POST" else request.GET
+    if center_id := query.get("center") or request.GET.get("center"):
+        center = centers.filter(pk=parse_id(center_id) or 0).first()
         if center is None:
-            raise Http404("There is no such center among yours.")
+            raise Http404("Not found.")
         return center
-    room = parse_id(asked.get("room"))
-    if room is not None:
-        found = MeetingRoom.objects.select_related("center").filter(pk=room).first()
-        if found is not None and theirs.filter(pk=found.center_id).exists():
-            return found.center
-        if found is not None:
-            raise Http404("There is no such room among yours.")
-    first, *others = theirs.order_by("pk")[:2] or [None]
+    room_id = parse_id(query.get("room"))
+    if room_id is not None:
+        room = MeetingRoom.objects.select_related("center").filter(pk=room_id).first()
+        if room is not None:
+            if not centers.filter(pk=room.center_id).exists():
+                raise Http404("Not found.")
+            return room.center
+    first, *others = centers.order_by("pk")[:2] or [None]
     return None if others else first
 
 
-def _build_preview(typed: NewReservationForms, now: dt.datetime) -> DraftPreview | None:
-    """What the draft would be, as far as room and times are told."""
-    fields = typed.form.cleaned_data
-    room, start, end = (fields.get(name) for name in ("room", "start", "end"))
+def _build_forms(
+    request: HttpRequest, center: Center, staff: User, now: dt.datetime
+) -> NewReservationForms:
+    data = request.POST if request.method == "POST" else None
+    initial = NewReservationForm.parse_initial(
+        request.GET.dict(), local_now=now.astimezone(center.zone)
+    )
+    form = NewReservationForm(center, staff, data, initial)
+    services = center.services.filter(is_active=True).select_related("rate")
+    return NewReservationForms(form, [ServiceOptionForm(service, data) for service in services])
+
+
+def _build_preview(forms: NewReservationForms, now: dt.datetime) -> DraftPreview | None:
+    """The preview of the draft, or None without a room and times."""
+    data = forms.form.cleaned_data
+    room, start, end = (data.get(name) for name in ("room", "start", "end"))
     if not (room and start and end):
         return None
     return staff_drafts.preview_draft(
-        typed.form.customer,
+        forms.form.customer,
         room,
         start=start,
         end=end,
-        service_options=[option for _, option in typed.options],
-        number_of_attendees=fields.get("number_of_attendees"),
-        attendees=fields.get("attendees") or (),
-        outside_hours=bool(fields.get("hours_override_reason", "").strip()),
+        service_options=[option for _, option in forms.options],
+        number_of_attendees=data.get("number_of_attendees"),
+        attendees=data.get("attendees") or (),
+        outside_hours=bool(data.get("hours_override_reason", "").strip()),
         now=now,
     )
 
 
-def _create_draft(typed: NewReservationForms, staff: User, now: dt.datetime) -> Reservation | None:
-    """The draft, or nothing, and then the forms say why."""
-    fields = typed.form.cleaned_data
-    asked: dict[str, Any] = {
-        "room_id": fields["room"].pk,
-        "start": fields["start"],
-        "end": fields["end"],
-        "service_options": [option for _, option in typed.options],
-        "number_of_attendees": fields["number_of_attendees"],
-        "attendees": fields["attendees"],
-        "hours_override_reason": fields.get("hours_override_reason", ""),
+def _create_draft(forms: NewReservationForms, staff: User, now: dt.datetime) -> Reservation | None:
+    """Create the draft, or add the errors to the forms and return None."""
+    form, data = forms.form, forms.form.cleaned_data
+    arguments: dict[str, Any] = {
+        "room_id": data["room"].pk,
+        "start": data["start"],
+        "end": data["end"],
+        "service_options": [option for _, option in forms.options],
+        "number_of_attendees": data["number_of_attendees"],
+        "attendees": data["attendees"],
+        "hours_override_reason": data.get("hours_override_reason", ""),
         "created_by": staff,
         "now": now,
     }
     try:
-        if typed.form.new_customer is not None:
-            return staff_drafts.create_draft_for_new_customer(typed.form.new_customer, **asked)
-        assert typed.form.customer is not None
-        return drafts.create_draft(typed.form.customer, **asked)
+        if form.new_customer is not None:
+            return staff_drafts.create_draft_for_new_customer(form.new_customer, **arguments)
+        assert form.customer is not None
+        return drafts.create_draft(form.customer, **arguments)
     except InvalidRequest as error:
-        typed.refuse(error.fields)
+        forms.add_errors(error.fields)
     except SlotUnavailable:
-        # The preview beside says why, all of it.
-        typed.form.add_error(None, "The room cannot be had at that time.")
+        # The preview next to the form lists all reasons.
+        form.add_error(None, "The room is not available at that time.")
     except DomainError as error:
-        typed.form.add_error(None, error.message)
+        form.add_error(None, error.message)
     return None
 
 
 def _get_preview_context(
-    typed: NewReservationForms, seen: DraftPreview | None, center: Center
+    forms: NewReservationForms, preview: DraftPreview | None, center: Center
 ) -> dict[str, Any]:
-    """What the preview shows, in words."""
-    form = typed.form
-    if seen is None:
+    if preview is None:
         return {"preview": None, "center": center}
-    customer = form.customer
-    new = form.new_customer
-    lines = [
-        {"text": line.description, "rate": line.rate, "amount": line.amount}
-        for line in (seen.quote.lines if seen.quote else ())
-    ]
+    form = forms.form
+    reason = form.cleaned_data.get("hours_override_reason", "").strip()
     return {
-        "preview": seen,
+        "preview": preview,
         "center": center,
-        "reasons": [reason.staff_text for reason in seen.reasons],
-        "problems": list(seen.problems.values()),
-        "could_be_overridden": any(each.code == "closed" for each in seen.reasons),
-        "is_overridden": seen.is_outside_hours
-        and bool(form.cleaned_data.get("hours_override_reason", "").strip()),
-        "may_override": form.may_override_hours,
-        "lines": lines,
-        "total": money.format_amount(seen.quote.total) if seen.quote else "",
-        "customer": customer,
-        "new_customer": new,
+        "problems": [
+            *(reason.staff_text for reason in preview.reasons),
+            *preview.problems.values(),
+        ],
+        "is_closed": any(reason.code == "closed" for reason in preview.reasons),
+        "is_overridden": preview.is_outside_hours and bool(reason),
+        "can_override": form.can_override_hours,
+        "lines": preview.quote.lines if preview.quote else (),
+        "total": money.format_amount(preview.quote.total) if preview.quote else "",
+        "customer": form.customer,
+        "new_customer": form.new_customer,
     }

@@ -1,27 +1,86 @@
-"""Sums of money as the database makes them, exact on both: it adds up whole hundredths."""
+"""Sums that several reports need: exact money sums in SQL, and sums by month and by center."""
 
-from dataclasses import fields
+import datetime as dt
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields
 from decimal import Decimal
-from typing import Any, Self
+from typing import Any, Generic, Self, TypeVar
 
 from django.db.models import BigIntegerField, Func, OuterRef, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
+from centers.models import Center
+from reservations.admin.reports.selection import ReportSelection
 from roombook.money import DECIMAL_PLACES
+
+ZERO = Decimal("0.00")
 
 
 class SummableMixin:
-    """A dataclass that is added field by field."""
+    """Adds dataclasses field by field. Every field has a default of 0 or ``ZERO``."""
 
     __slots__ = ()
 
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> Self:
+        """Read the fields from a row of SQL sums, in which money is in hundredths.
+
+        A field that is missing from the row is 0.
+        """
+        return cls(
+            **{
+                field.name: to_decimal(row.get(field.name))
+                if isinstance(field.default, Decimal)
+                else row.get(field.name) or 0
+                for field in fields(cls)  # type: ignore[arg-type]
+            }
+        )
+
     def __add__(self, other: Self) -> Self:
-        names = (each.name for each in fields(self))  # type: ignore[arg-type]
+        names = (field.name for field in fields(self))  # type: ignore[arg-type]
         return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
+SumsT = TypeVar("SumsT", bound=SummableMixin)
+
+
+@dataclass(frozen=True, slots=True)
+class Breakdown(Generic[SumsT]):
+    """Sums in total, by month and by center.
+
+    ``by_month`` has every month of the period. ``by_center`` is None if there are too many centers
+    to list each of them.
+    """
+
+    total: SumsT
+    by_month: dict[dt.date, SumsT]
+    by_center: dict[int, SumsT] | None
+    center_names: dict[int, str]
+
+
+def break_down(
+    selection: ReportSelection, groups: Iterable[tuple[Mapping[str, Any], SumsT]], zero: SumsT
+) -> Breakdown[SumsT]:
+    """Add up groups (rows of ``ReportSelection.fetch_sums``) that come with their sums."""
+    total = zero
+    by_month = dict.fromkeys(selection.period.months(), zero)
+    by_center: dict[int, SumsT] = {}
+    for group, sums in groups:
+        month, center = group["month"], group["center"]
+        total += sums
+        by_month[month] += sums
+        by_center[center] = by_center.get(center, zero) + sums
+    if not selection.lists_centers:
+        return Breakdown(total, by_month, None, {})
+    names = Center.objects.filter(pk__in=by_center).values_list("pk", "name")
+    return Breakdown(total, by_month, by_center, dict(names))
+
+
+# --- SQL -----------------------------------------------------------------------------------------
+
+
 class Hundredths(Func):
-    """An amount as a whole number of hundredths. SQLite would add up amounts in binary."""
+    """An amount of money in whole hundredths. SQLite would add up decimals as binary floats."""
 
     template = "CAST(ROUND(%(expressions)s * 100) AS BIGINT)"
     arity = 1
@@ -29,42 +88,37 @@ class Hundredths(Func):
 
 
 class ProportionalShare(Func):
-    """Of hundredths: the amount times part by whole, half-up; nothing of a whole of nothing."""
+    """``amount * part / whole`` in hundredths, rounded half up; 0 if the whole is 0."""
 
-    arity = 3  # amount, part, whole
+    arity = 3
     output_field = BigIntegerField()
 
     def __init__(self, amount: Any, part: Any, whole: Any) -> None:
         super().__init__(amount, part, whole)
 
     def as_sql(self, compiler: Any, connection: Any, *args: Any, **context: Any) -> Any:
-        parts, params = [], []
-        for each in self.source_expressions:
-            sql, more = compiler.compile(each)
-            parts.append(sql)
-            params += more
-        amount, part, whole = parts
-        # Both are wider than a whole number here: the product of two may be very long.
+        compiled = [compiler.compile(expression) for expression in self.source_expressions]
+        amount, part, whole = (sql for sql, _ in compiled)
+        # The product of two amounts may exceed 64 bits.
         wide = "NUMERIC" if connection.vendor == "postgresql" else "REAL"
-        return (
-            f"CAST(COALESCE(ROUND(CAST({amount} AS {wide}) * {part} / NULLIF({whole}, 0)), 0)"
-            " AS BIGINT)",
-            params,
-        )
+        sql = f"ROUND(CAST({amount} AS {wide}) * {part} / NULLIF({whole}, 0))"
+        return f"CAST(COALESCE({sql}, 0) AS BIGINT)", [
+            param for _, params in compiled for param in params
+        ]
 
 
 def sum_hundredths(column: str) -> Coalesce:
-    """The sum of a column of money."""
+    """The sum of a money column."""
     return Coalesce(Sum(Hundredths(column)), Value(0), output_field=BigIntegerField())
 
 
-def to_decimal(hundredths: Any) -> Decimal:
-    """Hundredths as money."""
-    return Decimal(int(hundredths or 0)).scaleb(-DECIMAL_PLACES)
-
-
-def subquery_sum(rows: QuerySet[Any], column: str, *, by: str) -> Coalesce:
-    """The hundredths of the rows that belong to each reservation."""
-    mine = rows.filter(**{by: OuterRef("pk")}).order_by().values(by)
-    total = Subquery(mine.annotate(all=Sum(Hundredths(column))).values("all"))
+def subquery_sum(rows: QuerySet[Any], column: str, *, path: str) -> Coalesce:
+    """The sum of a money column over the rows that ``path`` links to the outer reservation."""
+    linked = rows.filter(**{path: OuterRef("pk")}).order_by().values(path)
+    total = Subquery(linked.annotate(total_sum=Sum(Hundredths(column))).values("total_sum"))
     return Coalesce(total, Value(0), output_field=BigIntegerField())
+
+
+def to_decimal(hundredths: Any) -> Decimal:
+    """Convert hundredths (or None) to an amount of money."""
+    return Decimal(int(hundredths or 0)).scaleb(-DECIMAL_PLACES)

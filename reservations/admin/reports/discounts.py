@@ -1,176 +1,196 @@
-"""What promo codes, allowances and adjustments by staff cost: what they took off the bills.
+"""The discounts report: what promo codes, allowances and adjustments by staff took off the bills.
 
-Of Confirmed, Completed and NoShow reservations, in the month in which the meeting begins on its
-center's clock, before tax. The bill's own lines say it, so that revenue and these add up to what
-the list prices would have brought.
+Of Confirmed, Completed and NoShow reservations, in the month in which the meeting starts by the
+local time of its center, before tax. The amounts are those of the bill's lines, so that revenue
+and discounts add up to the list prices.
 """
 
-import datetime as dt
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
+from operator import attrgetter
+from typing import Any, NamedTuple
 
 from django.conf import settings
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import Count, F, Q, Sum
 
-from centers.models import Center
-from reservations.admin.reports.aggregates import Hundredths, SummableMixin, to_decimal
-from reservations.admin.reports.periods import annotate_month_index
-from reservations.admin.reports.selection import ReportSelection, fetch_groups
+from reservations.admin.reports.aggregates import (
+    ZERO,
+    Breakdown,
+    Hundredths,
+    SummableMixin,
+    break_down,
+    to_decimal,
+)
+from reservations.admin.reports.report import (
+    Report,
+    ReportFigure,
+    build_center_table,
+    build_month_chart,
+    build_month_table,
+)
+from reservations.admin.reports.selection import MAX_GROUPS, ReportSelection, fetch_at_most
+from reservations.admin.reports.tables import (
+    COUNT,
+    MONEY,
+    ReportColumn,
+    ReportTable,
+    build_table,
+)
 from reservations.models import DEDUCTION_TYPES, AllowanceUse, LineItem, LineItemType
 from reservations.models.status import REVENUE_STATUSES
+from roombook import money
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiscountSums(SummableMixin):
-    """What was taken off; adjustments may add, and then take off less than nothing."""
+    """What was taken off. Adjustments may add to the price and are negative then."""
 
-    promotions: Decimal = field(default=Decimal("0.00"))
-    allowances: Decimal = field(default=Decimal("0.00"))
-    adjustments: Decimal = field(default=Decimal("0.00"))
+    promotions: Decimal = ZERO
+    allowances: Decimal = ZERO
+    adjustments: Decimal = ZERO
 
     @property
     def total(self) -> Decimal:
         return self.promotions + self.allowances + self.adjustments
 
 
-NOTHING = DiscountSums()
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PromoCodeSums(SummableMixin):
+    """How often a promo code was used, what it took off, and what its bookings were billed."""
+
+    uses: int = 0
+    promotions: Decimal = ZERO
+    billed: Decimal = ZERO
 
 
-@dataclass(frozen=True, slots=True)
-class PromoCodeCost:
-    """A promo code: how often it was used, what it took off, what its bookings were billed."""
-
-    code: str
-    uses: int
-    cost: Decimal
-    billed: Decimal
-
-    def __add__(self, other: "PromoCodeCost") -> "PromoCodeCost":
-        return PromoCodeCost(
-            self.code,
-            self.uses + other.uses,
-            self.cost + other.cost,
-            self.billed + other.billed,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class AllowanceCost:
-    """Allowances of one description: whose many they are is nobody's business here."""
+class AllowanceSums(NamedTuple):
+    """All allowances with one description; the report does not show whose they are."""
 
     description: str
     accounts: int
     bookings: int
     hours: int
-    cost: Decimal
+    discount: Decimal
 
 
 @dataclass(frozen=True, slots=True)
-class DiscountsData:
-    """Centers (None: there are too many) and months add up to the total; codes to its promotions,
-    allowances likewise."""
+class Discounts:
+    """The sums by promo code and by allowance add up to the breakdown's total."""
 
-    total: DiscountSums
-    by_center: dict[int, DiscountSums] | None
-    by_month: dict[dt.date, DiscountSums]
-    codes: list[PromoCodeCost]
-    allowances: list[AllowanceCost]
-    names: dict[int, str]
+    breakdown: Breakdown[DiscountSums]
+    by_promo_code: dict[str, PromoCodeSums]
+    allowances: list[AllowanceSums]
 
 
-def measure_discounts(selection: ReportSelection) -> DiscountsData:
-    """The cost of what was given away, in five questions. Raises TooMuch."""
-    zones = selection.zones()
-    months = selection.period.months()
-    total = NOTHING
-    by_center: dict[int, DiscountSums] = {}
-    by_month = dict.fromkeys(months, NOTHING)
-    by_code: dict[str, PromoCodeCost] = {}
-    tells_centers = selection.tells_centers()
-    for row in fetch_groups(_taken_off(selection, zones, by_center=tells_centers)):
-        cost = DiscountSums(**{name: -to_decimal(row[name]) for name in COSTS})
-        total += cost
-        center = row.get("at", 0)
-        by_center[center] = by_center.get(center, NOTHING) + cost
-        by_month[months[row["month"]]] += cost
-        if row["uses"]:
-            used = PromoCodeCost(
-                row["by_code"], row["uses"], cost.promotions, to_decimal(row["billed"])
-            )
-            by_code[used.code] = by_code[used.code] + used if used.code in by_code else used
-    names = Center.objects.filter(pk__in=by_center if tells_centers else ())
-    return DiscountsData(
-        total,
-        by_center if tells_centers else None,
-        by_month,
-        sorted(by_code.values(), key=lambda each: (-each.cost, each.code)),
-        [_allowance(row) for row in fetch_groups(_by_description(selection, zones))],
-        dict(names.values_list("pk", "name")),
+NOTHING = DiscountSums()
+
+COLUMNS = (
+    ReportColumn("Promo codes", MONEY, "promotions"),
+    ReportColumn("Allowances", MONEY, "allowances"),
+    ReportColumn("Adjustments", MONEY, "adjustments"),
+    ReportColumn("Total", MONEY, "total"),
+)
+PROMO_CODE_COLUMNS = (
+    ReportColumn("Uses", COUNT, "uses"),
+    ReportColumn("Discount", MONEY, "promotions"),
+    ReportColumn("Billed with it", MONEY, "billed"),
+)
+ALLOWANCE_COLUMNS = (
+    ReportColumn("Allowance"),
+    ReportColumn("Accounts", COUNT),
+    ReportColumn("Bookings", COUNT),
+    ReportColumn("Hours", COUNT),
+    ReportColumn("Discount", MONEY),
+)
+
+
+def build_report(selection: ReportSelection) -> Report:
+    """Build the report. Raises ReportTooLarge."""
+    discounts = measure_discounts(selection)
+    breakdown, total = discounts.breakdown, discounts.breakdown.total
+    by_month = {month: sums.total for month, sums in breakdown.by_month.items()}
+    hours = sum(each.hours for each in discounts.allowances)
+    return Report(
+        figures=[
+            ReportFigure("Discounts", money.format_amount(total.total), "before tax"),
+            ReportFigure("by promo codes", money.format_amount(total.promotions)),
+            ReportFigure("by allowances", money.format_amount(total.allowances)),
+            ReportFigure("by adjustments of staff", money.format_amount(total.adjustments)),
+        ],
+        charts=[build_month_chart("Discounts by month", by_month)],
+        tables=[
+            build_table(
+                *("code", "Promo codes", [ReportColumn("Promo code")], PROMO_CODE_COLUMNS),
+                [([code], sums) for code, sums in discounts.by_promo_code.items()],
+                sum(discounts.by_promo_code.values(), PromoCodeSums()),
+            ),
+            ReportTable(
+                *("allowance", "Allowances", ALLOWANCE_COLUMNS, discounts.allowances),
+                ["Total", None, None, hours, total.allowances],
+            ),
+            build_center_table(breakdown, COLUMNS, attrgetter("total")),
+            build_month_table(breakdown, COLUMNS),
+        ],
+        description=(
+            "What was taken off the bills of Confirmed, Completed and NoShow reservations that"
+            f" start in the period, in {settings.CURRENCY}, before tax. An adjustment that adds to"
+            " a price is subtracted."
+        ),
     )
 
 
-COSTS: dict[str, Any] = {
-    name: Sum(Hundredths("total"), filter=Q(type=kind))
-    for name, kind in (
-        ("promotions", LineItemType.PROMOTION),
-        ("allowances", LineItemType.ALLOWANCE),
-        ("adjustments", LineItemType.ADJUSTMENT),
-    )
-}
-BY_A_CODE = Q(type=LineItemType.PROMOTION)
-
-
-def _taken_off(selection: ReportSelection, zones: list[str], *, by_center: bool) -> QuerySet[Any]:
-    """The lines that take something off, by month and promo code, and by center if wanted.
-
-    A bill has one line of a promo code at most, so that its total is added once.
-    """
-    by = {
-        "month": annotate_month_index(selection.period, zones, path="reservation__"),
-        "by_code": F("reservation__promo_code__code"),
-        **({"at": F("reservation__room__center")} if by_center else {}),
-    }
-    rows = LineItem.objects.filter(*_earning(selection, zones), type__in=DEDUCTION_TYPES)
-    return (
-        rows.order_by()
-        .annotate(**by)
-        .values(*by)
-        .annotate(
-            **COSTS,
-            uses=Count("reservation", filter=BY_A_CODE),
-            billed=Sum(Hundredths("reservation__total_cost"), filter=BY_A_CODE),
-        )
-    )
-
-
-def _earning(selection: ReportSelection, zones: list[str]) -> tuple[Q, Q]:
-    """What belongs to reservations that earn, and that the selection tells of."""
-    return (
-        selection.starting(zones, path="reservation__"),
+def measure_discounts(selection: ReportSelection) -> Discounts:
+    """The discounts of the selection. Raises ReportTooLarge."""
+    in_selection = (
+        selection.filter_reservations("reservation__"),
         Q(
             reservation__status__in=sorted(REVENUE_STATUSES),
             reservation__currency=settings.CURRENCY,
         ),
     )
-
-
-def _by_description(selection: ReportSelection, zones: list[str]) -> QuerySet[Any]:
-    return (
-        AllowanceUse.objects.filter(*_earning(selection, zones), hours__gt=0)
+    lines = LineItem.objects.filter(*in_selection, type__in=DEDUCTION_TYPES)
+    code = F("reservation__promo_code__code")
+    groups = selection.fetch_sums(lines, SUMS, path="reservation__", promo_code=code)
+    by_promo_code: dict[str, PromoCodeSums] = {}
+    for group in groups:
+        if group["uses"]:
+            sums = by_promo_code.get(group["promo_code"], PromoCodeSums())
+            by_promo_code[group["promo_code"]] = sums + PromoCodeSums.from_row(group)
+    allowances = (
+        AllowanceUse.objects.filter(*in_selection, hours__gt=0)
         .order_by()
-        .values(description=F("allowance__description"))
+        .values_list("allowance__description")
         .annotate(
-            accounts=Count("allowance__user", distinct=True),
-            bookings=Count("reservation", distinct=True),
-            spent=Sum("hours"),
+            Count("allowance__user", distinct=True),
+            Count("reservation", distinct=True),
+            Sum("hours"),
             cost=Sum(Hundredths("discount")),
         )
-        .order_by("-cost", "description")
+        .order_by("-cost", "allowance__description")
+    )
+    return Discounts(
+        break_down(selection, [(each, DiscountSums.from_row(each)) for each in groups], NOTHING),
+        dict(sorted(by_promo_code.items(), key=lambda item: (-item[1].promotions, item[0]))),
+        [
+            AllowanceSums(description, accounts, bookings, hours, to_decimal(discount))
+            for description, accounts, bookings, hours, discount in fetch_at_most(
+                MAX_GROUPS, allowances, "Choose fewer days."
+            )
+        ],
     )
 
 
-def _allowance(row: dict[str, Any]) -> AllowanceCost:
-    return AllowanceCost(
-        row["description"], row["accounts"], row["bookings"], row["spent"], to_decimal(row["cost"])
-    )
+def _sum_deductions(line_type: LineItemType) -> Any:
+    """What the lines of a type take off, in hundredths; their totals are negative."""
+    return Sum(Hundredths("total"), filter=Q(type=line_type)) * -1
+
+
+# A bill has one line for its promo code at most, so the total of each bill is added once.
+OF_PROMO_CODE = Q(type=LineItemType.PROMOTION)
+SUMS: dict[str, Any] = {
+    "promotions": _sum_deductions(LineItemType.PROMOTION),
+    "allowances": _sum_deductions(LineItemType.ALLOWANCE),
+    "adjustments": _sum_deductions(LineItemType.ADJUSTMENT),
+    "uses": Count("reservation", filter=OF_PROMO_CODE),
+    "billed": Sum(Hundredths("reservation__total_cost"), filter=OF_PROMO_CODE),
+}

@@ -1,4 +1,4 @@
-"""What a report is asked for, as its address says it: an address that can be sent on."""
+"""The filter form of the reports, which is read from the query of the URL."""
 
 import datetime as dt
 from typing import Any
@@ -10,7 +10,12 @@ from django.http import QueryDict
 from accounts import roles
 from accounts.models import User
 from centers.models import Center, MeetingRoom, ResourceType
-from reservations.admin.reports.periods import DAY, ReportPeriod
+from reservations.admin.forms import YEARS
+from reservations.admin.reports.periods import (
+    DAY,
+    ReportPeriod,
+    add_months,
+)
 from reservations.admin.reports.selection import ReportSelection
 from roombook.backoffice.model_admin import (
     AutocompleteMultipleField,
@@ -18,30 +23,27 @@ from roombook.backoffice.model_admin import (
     NativeDateInput,
 )
 
-SEE = "reservations.see_reports"
-# Longer periods are asked for in parts, so that one report stays a matter of seconds.
+# Limits that keep a report within a few seconds.
 MAX_DAYS = 400
 MAX_CHOICES = 200
-YEARS = range(2000, 2101)
 
 
 class ReportDateInput(NativeDateInput):
-    """A box for a day, left empty where the address holds none: browsers complain otherwise."""
+    """A date input that is empty if the query has no valid date: browsers warn otherwise."""
 
     def format_value(self, value: Any) -> str | None:
-        day = _parse_date(value) if isinstance(value, str) else value
-        return super().format_value(day)
+        return super().format_value(_parse_date(value) if isinstance(value, str) else value)
 
 
 class OptionalMultiSelect(AutocompleteMultipleWidget):
-    """A box for several rows, of which none means all."""
+    """A field for several rows; none means all."""
 
     def build_attrs(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
         return {**super().build_attrs(*args, **kwargs), "data-placeholder": "All"}
 
 
 class ReportFilters(forms.Form):
-    """Everything has a default: the month that it is, at all centers of whoever asks."""
+    """The period and the centers. The default is the current month at all permitted centers."""
 
     since = forms.DateField(label="From", widget=ReportDateInput)
     until = forms.DateField(label="To", widget=ReportDateInput)
@@ -66,12 +68,14 @@ class ReportFilters(forms.Form):
         super().__init__(_fill_in_dates(data, today))
         self.user, self.today = user, today
         center: Any = self.fields["center"]
-        center.queryset = Center.objects.filter(roles.get_center_filter(user, SEE, ""))
-        # Any column that points to such a row: its box finds them by typing.
+        center.queryset = Center.objects.filter(
+            roles.get_center_filter(user, roles.SEE_REPORTS, "")
+        )
+        # The autocomplete view needs a foreign key to the model; any one does.
         for name, column in (("center", "center"), ("type", "resource_type")):
-            box: Any = self.fields[name]
-            box.widget = OptionalMultiSelect(MeetingRoom._meta.get_field(column), admin.site)
-            box.widget.choices = box.choices
+            field: Any = self.fields[name]
+            field.widget = OptionalMultiSelect(MeetingRoom._meta.get_field(column), admin.site)
+            field.widget.choices = field.choices
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
@@ -83,56 +87,56 @@ class ReportFilters(forms.Form):
         elif since.year not in YEARS or until.year not in YEARS:
             self.add_error("since", f"Choose days from {YEARS[0]} to {YEARS[-1]}.")
         elif (until - since).days >= MAX_DAYS:
-            self.add_error("until", f"A report covers {MAX_DAYS} days at most.")
+            self.add_error("until", f"A report covers at most {MAX_DAYS} days.")
         else:
             cleaned["period"] = ReportPeriod(since, until)
         return cleaned
 
     @property
     def selection(self) -> ReportSelection:
-        """What is asked for, never more than may be seen."""
-        chosen = frozenset(center.pk for center in self.cleaned_data["center"])
-        types = frozenset(each.pk for each in self.cleaned_data["type"])
+        """What the user selected, limited to the centers whose reports they may see."""
+        centers = frozenset(center.pk for center in self.cleaned_data["center"])
+        room_types = frozenset(room_type.pk for room_type in self.cleaned_data["type"])
         return ReportSelection(
             self.cleaned_data["period"],
-            chosen or roles.get_permitted_centers(self.user, SEE),
-            types or None,
+            centers or roles.get_permitted_centers(self.user, roles.SEE_REPORTS),
+            room_types or None,
         )
 
-    @property
-    def about(self) -> list[tuple[str, str]]:
-        """The selection in words."""
+    def describe(self) -> list[tuple[str, str]]:
+        """The selection in words, for exported files."""
         period = self.cleaned_data["period"]
-        centers = ", ".join(str(each) for each in self.cleaned_data["center"])
-        types = ", ".join(str(each) for each in self.cleaned_data["type"])
+        centers = ", ".join(map(str, self.cleaned_data["center"]))
+        room_types = ", ".join(map(str, self.cleaned_data["type"]))
         return [
             ("From", f"{period.first}"),
             ("To", f"{period.last}"),
             ("Centers", centers or "All that you may see"),
-            ("Room types", types or "All"),
+            ("Room types", room_types or "All"),
         ]
 
-    def shortcuts(self) -> list[tuple[str, ReportPeriod]]:
-        """Periods that are often wanted."""
-        month = ReportPeriod.month_of(self.today)
-        last = ReportPeriod.month_of(month.first - DAY)
+    def get_shortcuts(self) -> list[tuple[str, ReportPeriod]]:
+        """Common periods."""
+        month = ReportPeriod.from_month(self.today)
+        last_month = ReportPeriod.from_month(month.first - DAY)
+        a_year_ago = add_months(month.first, -12)
         return [
             ("This month", month),
-            ("Last month", last),
+            ("Last month", last_month),
             ("Last 30 days", ReportPeriod(self.today - 30 * DAY, self.today - DAY)),
-            ("Last 12 months", ReportPeriod(_subtract_months(month.first, 12), last.last)),
-            ("Next month", ReportPeriod.month_of(month.last + DAY)),
+            ("Last 12 months", ReportPeriod(a_year_ago, last_month.last)),
+            ("Next month", ReportPeriod.from_month(month.last + DAY)),
         ]
 
 
 def _fill_in_dates(data: QueryDict, today: dt.date) -> QueryDict:
-    """What was asked for, with the days that were left out: those of the month."""
+    """Complete the query with the first day of the month, or the last one, if it has none."""
     data = data.copy()
     if not data.get("since"):
         until = _parse_date(data.get("until")) or today
         data["since"] = until.replace(day=1).isoformat()
     if not data.get("until") and (since := _parse_date(data.get("since"))):
-        data["until"] = ReportPeriod.month_of(since).last.isoformat()
+        data["until"] = ReportPeriod.from_month(since).last.isoformat()
     return data
 
 
@@ -141,8 +145,3 @@ def _parse_date(text: str | None) -> dt.date | None:
         return dt.date.fromisoformat(text or "")
     except ValueError:
         return None
-
-
-def _subtract_months(first: dt.date, count: int) -> dt.date:
-    months = first.year * 12 + first.month - 1 - count
-    return dt.date(months // 12, months % 12 + 1, 1)

@@ -1,15 +1,15 @@
-"""Days as centers count them: a period of local days, and the same as the database can ask.
+"""Periods of local days, and database conditions for them.
 
-A day begins and ends by the clock of each center. What that means in UTC is worked out here, zone
-by zone, and handed to the database as moments: both databases answer alike, also on the days when
-a clock changes, and neither has to know what a time zone is.
+A day begins and ends by the local time of each center. The start and end of a period are computed
+here in UTC, time zone by time zone, and the database gets timestamps only. So both databases give
+the same result, also on days on which the clocks change, and neither needs time zone data.
 """
 
 import calendar
 import datetime as dt
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TypeVar
 
 from django.db.models import (
     Case,
@@ -27,14 +27,16 @@ from centers.models import MeetingRoom
 from centers.span import Span, get_local_midnight
 from roombook import places
 
+T = TypeVar("T")
+
 DAY = dt.timedelta(days=1)
-# No clock of the world is further from UTC than this.
+# No time zone is further from UTC than this.
 MAX_UTC_OFFSET = dt.timedelta(hours=26)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportPeriod:
-    """Local days, the first and the last included."""
+    """Local days from the first to the last, both included."""
 
     first: dt.date
     last: dt.date
@@ -44,106 +46,103 @@ class ReportPeriod:
             raise ValueError("A period begins before it ends.")
 
     @classmethod
-    def month_of(cls, day: dt.date) -> "ReportPeriod":
+    def from_month(cls, day: dt.date) -> "ReportPeriod":
+        """The calendar month of a day."""
         return cls(day.replace(day=1), day.replace(day=count_days_in_month(day)))
 
     @property
     def length(self) -> int:
+        """The number of days."""
         return (self.last - self.first).days + 1
 
     def days(self) -> Iterator[dt.date]:
         return (self.first + number * DAY for number in range(self.length))
 
     def months(self) -> tuple[dt.date, ...]:
-        """The first day of each calendar month that the period touches."""
-        return tuple(
-            dt.date(number // 12, number % 12 + 1, 1)
-            for number in range(_get_month_number(self.first), _get_month_number(self.last) + 1)
-        )
+        """The first day of each calendar month that the period overlaps."""
+        first = self.first.replace(day=1)
+        count = (self.last.year - first.year) * 12 + self.last.month - first.month + 1
+        return tuple(add_months(first, number) for number in range(count))
 
     def span(self, time_zone_id: str) -> Span:
-        """The period by the clock of a place."""
+        """The period in a time zone."""
         zone = places.get_time_zone(time_zone_id)
         return Span(get_local_midnight(self.first, zone), get_local_midnight(self.last + DAY, zone))
 
-    def anywhere(self) -> Span:
-        """What holds the period whatever the clock."""
+    def widest_span(self) -> Span:
+        """A span that contains the period in every time zone."""
         first = dt.datetime.combine(self.first, dt.time(), tzinfo=dt.UTC)
         last = dt.datetime.combine(self.last, dt.time(), tzinfo=dt.UTC)
         return Span(first - MAX_UTC_OFFSET, last + DAY + MAX_UTC_OFFSET)
-
-
-def _get_month_number(day: dt.date) -> int:
-    return day.year * 12 + day.month - 1
 
 
 def count_days_in_month(day: dt.date) -> int:
     return calendar.monthrange(day.year, day.month)[1]
 
 
-def filter_by_period(period: ReportPeriod, zones: Iterable[str], *, path: str = "") -> Q:
-    """Reservations whose meeting begins within the period, by the clock of its center.
-
-    `zones` are the time zones of all centers that are asked about; `path` leads to the reservation.
-    """
-    return filter_by_local_span(zones, period.span, path=path)
+def add_months(first: dt.date, count: int) -> dt.date:
+    """The first day of the month that is so many months later (or earlier, if negative)."""
+    months = first.year * 12 + first.month - 1 + count
+    return dt.date(months // 12, months % 12 + 1, 1)
 
 
 def filter_by_local_span(
-    zones: Iterable[str], reading: Callable[[str], Span], *, path: str = ""
+    zones: Iterable[str], get_span: Callable[[str], Span], *, path: str = ""
 ) -> Q:
-    """Reservations that begin within the span that their center's clock makes of it.
+    """Reservations that start within the span that belongs to the time zone of their center.
 
-    Most lie within it by every clock. Only of the others, at its ends, the center is looked up:
-    to look up those of a whole month takes longer than to add up their bills.
+    ``zones`` are the time zones of all centers in question, ``path`` leads to the reservation.
+
+    Most reservations lie within the spans of all time zones. The center is looked up for the
+    others only: to look up the centers of a whole month takes longer than to add up its bills.
     """
-    spans = group_zones(zones, reading)
+    spans = group_zones(zones, get_span)
     if not spans:
         return Q(pk__in=[])
     starts, ends = [span.start for span, _ in spans], [span.end for span, _ in spans]
-    roughly = _filter_by_start(min(starts), max(ends), path)
-    surely = Q(pk__in=[])
+    in_some_zone = _filter_by_start(min(starts), max(ends), path)
+    in_every_zone = Q(pk__in=[])
     if max(starts) < min(ends):
-        surely = _filter_by_start(max(starts), min(ends), path)
+        in_every_zone = _filter_by_start(max(starts), min(ends), path)
     if len(spans) == 1:
-        return surely
-    exactly = Q(pk__in=[])
+        return in_every_zone
+    in_own_zone = Q(pk__in=[])
     for span, names in spans:
-        exactly |= _filter_by_start(span.start, span.end) & Q(center__time_zone_id__in=names)
-    begins = ExpressionWrapper(OuterRef(f"{path}start"), output_field=DateTimeField())
-    room = MeetingRoom.objects.filter(pk=OuterRef(f"{path}room")).annotate(start=begins)
-    return roughly & (surely | Q(Exists(room.filter(exactly))))
+        in_own_zone |= _filter_by_start(span.start, span.end) & Q(center__time_zone_id__in=names)
+    start = ExpressionWrapper(OuterRef(f"{path}start"), output_field=DateTimeField())
+    room = MeetingRoom.objects.filter(pk=OuterRef(f"{path}room")).annotate(start=start)
+    return in_some_zone & (in_every_zone | Q(Exists(room.filter(in_own_zone))))
 
 
 def _filter_by_start(first: dt.datetime, last: dt.datetime, path: str = "") -> Q:
     return Q(**{f"{path}start__gte": first, f"{path}start__lt": last})
 
 
-def annotate_month_index(
-    period: ReportPeriod, zones: Iterable[str], *, path: str = ""
-) -> Case | Value:
-    """Which of `period.months()` a meeting of the period begins in, by its center's clock."""
-    later = period.months()[1:]
-    if not later:
+def build_month_index(period: ReportPeriod, zones: Iterable[str], *, path: str) -> Case | Value:
+    """An expression for the index in ``period.months()`` of the local month of a start."""
+    later_months = period.months()[1:]
+    if not later_months:
         return Value(0)
 
-    def turns(zone: str) -> tuple[dt.datetime, ...]:
-        return tuple(get_local_midnight(month, places.get_time_zone(zone)) for month in later)
+    def get_month_starts(zone: str) -> tuple[dt.datetime, ...]:
+        return tuple(
+            get_local_midnight(month, places.get_time_zone(zone)) for month in later_months
+        )
 
-    whens = []
-    for moments, names in group_zones(zones, turns):
-        steps = [
-            When(**{f"{path}start__lt": moment}, then=Value(number))
-            for number, moment in enumerate(moments)
+    cases = []
+    for month_starts, names in group_zones(zones, get_month_starts):
+        whens = [
+            When(**{f"{path}start__lt": month_start}, then=Value(index))
+            for index, month_start in enumerate(month_starts)
         ]
-        month = Case(*steps, default=Value(len(later)), output_field=IntegerField())
-        whens.append(When(**{f"{path}room__center__time_zone_id__in": names}, then=month))
-    return Case(*whens, default=Value(0), output_field=IntegerField())
+        month = Case(*whens, default=Value(len(later_months)), output_field=IntegerField())
+        cases.append(When(**{f"{path}room__center__time_zone_id__in": names}, then=month))
+    return Case(*cases, default=Value(0), output_field=IntegerField())
 
 
-def group_zones(zones: Iterable[str], reading: Callable[[str], Any]) -> list[tuple[Any, list[str]]]:
-    """Zones whose clocks read alike, together: few questions, whatever the number of zones."""
-    groups: dict[Any, list[str]] = {}
+def group_zones(zones: Iterable[str], get_value: Callable[[str], T]) -> list[tuple[T, list[str]]]:
+    """Group time zones by a value, so that conditions do not grow with the number of zones."""
+    groups: dict[T, list[str]] = {}
     for zone in sorted(set(zones)):
-        groups.setdefault(reading(zone), []).append(zone)
+        groups.setdefault(get_value(zone), []).append(zone)
     return list(groups.items())

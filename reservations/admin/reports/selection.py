@@ -1,79 +1,112 @@
-"""What a report is asked about: a period, some centers, some types of room."""
+"""What a report covers: a period, and optionally some centers and room types."""
 
-from collections.abc import Iterable
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-from django.db.models import Q, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from centers.models import Center
-from reservations.admin.reports.periods import ReportPeriod, filter_by_period
+from reservations.admin.reports.periods import (
+    ReportPeriod,
+    build_month_index,
+    filter_by_local_span,
+)
 
-# Of more centers than these, sums are told together and not each by itself.
+# With more centers than this, a report has no row for each center.
 MAX_CENTERS = 2_000
-# And no more days of theirs are added up at once.
+# The longest period, in days, for more than MAX_CENTERS centers.
 MAX_DAYS_OF_MANY_CENTERS = 100
-# So many pieces of a sum (a center in a month, ...) are read for a report at most.
+# The most groups (a center in a month, ...) that a report reads.
 MAX_GROUPS = 100_000
 
 
 class ReportTooLarge(Exception):
-    """The report would keep the database busy for everybody; the message says what to ask for."""
+    """The report would keep the database busy for too long. The message says what to select."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ReportSelection:
-    """`centers` and `room_types` are ids; None is every one."""
+    """The period, the ids of the centers and of the room types; None means all."""
 
     period: ReportPeriod
     centers: frozenset[int] | None = None
     room_types: frozenset[int] | None = None
 
-    def of_centers(self, path: str) -> Q:
-        """Only rows of these centers; `path` leads to the center."""
+    def filter_centers(self, path: str) -> Q:
+        """Limits rows to the selected centers; ``path`` leads to the center."""
         return Q() if self.centers is None else Q(**{f"{path}__in": sorted(self.centers)})
 
-    def of_rooms(self, path: str) -> Q:
-        """Only rows of these centers and types; `path` leads to the room, "" is the room."""
-        chosen = self.of_centers(f"{path}center")
+    def filter_rooms(self, path: str) -> Q:
+        """Limits rows to the selected centers and room types; ``path`` is "" or ends in "__"."""
+        condition = self.filter_centers(f"{path}center")
         if self.room_types is not None:
-            chosen &= Q(**{f"{path}resource_type__in": sorted(self.room_types)})
-        return chosen
+            condition &= Q(**{f"{path}resource_type__in": sorted(self.room_types)})
+        return condition
 
-    def tells_centers(self) -> bool:
-        """Whether these are few enough for a line each. Raises TooMuch where they are not, and the
-        period is long."""
+    def filter_reservations(self, path: str = "") -> Q:
+        """Limits rows to reservations of the selected rooms that start within the period.
+
+        The period is in the local time of each center.
+        """
+        in_period = filter_by_local_span(self.zones, self.period.span, path=path)
+        return self.filter_rooms(f"{path}room__") & in_period
+
+    @cached_property
+    def zones(self) -> list[str]:
+        """The time zones of the selected centers."""
+        rows = Center.objects.filter(self.filter_centers("pk")).order_by("time_zone_id")
+        return list(rows.values_list("time_zone_id", flat=True).distinct())
+
+    @cached_property
+    def lists_centers(self) -> bool:
+        """Whether the centers are few enough for a row each.
+
+        Raises:
+            ReportTooLarge: there are more, and the period is long.
+        """
         if self.centers is not None:
-            number = len(self.centers)
+            count = len(self.centers)
         else:
-            number = Center.objects.all()[: MAX_CENTERS + 1].count()
-        if number > MAX_CENTERS and self.period.length > MAX_DAYS_OF_MANY_CENTERS:
+            count = Center.objects.all()[: MAX_CENTERS + 1].count()
+        if count > MAX_CENTERS and self.period.length > MAX_DAYS_OF_MANY_CENTERS:
             raise ReportTooLarge(
                 f"These are more than {MAX_CENTERS:,} centers. Choose some of them, or at most"
                 f" {MAX_DAYS_OF_MANY_CENTERS} days."
             )
-        return number <= MAX_CENTERS
+        return count <= MAX_CENTERS
 
-    def zones(self) -> list[str]:
-        """The time zones of the centers."""
-        rows = Center.objects.filter(self.of_centers("pk")).order_by("time_zone_id")
-        return list(rows.values_list("time_zone_id", flat=True).distinct())
+    def fetch_sums(
+        self, rows: QuerySet[Any], sums: Mapping[str, Any], *, path: str = "", **keys: Any
+    ) -> list[dict[str, Any]]:
+        """Sum up rows by month and center, and by additional keys.
 
-    def starting(self, zones: Iterable[str], *, path: str = "") -> Q:
-        """Reservations in these rooms whose meeting begins in the period, on the center's clock."""
-        return self.of_rooms(f"{path}room__") & filter_by_period(self.period, zones, path=path)
+        ``path`` leads from a row to its reservation. Each group has the sums, the keys, ``month``
+        (its first day) and ``center`` (None if centers are not listed).
+
+        Raises:
+            ReportTooLarge: there are too many groups.
+        """
+        months = self.period.months()
+        keys["month_index"] = build_month_index(self.period, self.zones, path=path)
+        # Grouping by center joins the room of each reservation.
+        if self.lists_centers:
+            keys["center"] = F(f"{path}room__center")
+        grouped = rows.order_by().annotate(**keys).values(*keys).annotate(**sums)
+        groups = fetch_at_most(
+            MAX_GROUPS,
+            grouped,
+            "This is too much for one report. Choose fewer days, or some centers.",
+        )
+        return [
+            {"center": None, **group, "month": months[group["month_index"]]} for group in groups
+        ]
 
 
-def fetch_groups(rows: QuerySet[Any]) -> list[dict[str, Any]]:
-    """Sums that the database has made, unless they are too many."""
-    return fetch_at_most(
-        MAX_GROUPS, rows, "This is too much for one report. Choose fewer days, or some centers."
-    )
-
-
-def fetch_at_most(number: int, rows: QuerySet[Any], advice: str) -> list[Any]:
-    """The rows, or TooMuch with that advice."""
-    found = list(rows[: number + 1])
-    if len(found) > number:
+def fetch_at_most(limit: int, rows: QuerySet[Any], advice: str) -> list[Any]:
+    """Read the rows, or raise ReportTooLarge with the advice if there are more than the limit."""
+    found = list(rows[: limit + 1])
+    if len(found) > limit:
         raise ReportTooLarge(advice)
     return found

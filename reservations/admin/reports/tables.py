@@ -1,10 +1,10 @@
-"""Figures as a table, told three ways: on the page, as CSV, as a sheet of a workbook."""
+"""Report tables, and their export as CSV and XLSX."""
 
 import csv
 import datetime as dt
 import io
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -16,68 +16,55 @@ from openpyxl.utils import get_column_letter
 from roombook import dates, money
 from roombook.spreadsheets import escape_formula
 
-# What a page shows; the rest is in the files.
+# The page shows the first rows only, the exported files have all of them.
 MAX_ROWS_ON_PAGE = 50
-# A sheet's name has 31 characters at most.
+# A limit of the XLSX format.
 MAX_SHEET_NAME_LENGTH = 31
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnFormat:
-    """How a value is written for people, and in a workbook."""
+    """How the values of a column are displayed on the page and in a workbook."""
 
-    name: str
+    render: Callable[[Any], str]
     number_format: str = "General"
 
-    def told(self, value: Any) -> str:
+    @property
+    def is_number(self) -> bool:
+        return self.number_format != "General"
+
+    def display(self, value: Any) -> str:
         if value is None:
             return "-"
-        if isinstance(value, str):
-            return value
-        match self.name:
-            case "money":
-                return money.format_amount(value)
-            case "share":
-                return format_percent(value)
-            case "hours":
-                return f"{value:,.1f}"
-            case "count":
-                return f"{value:,}"
-            case "month":
-                return dates.format_month(value)
-            case _:
-                return str(value)
-
-
-TEXT = ColumnFormat("text")
-MONEY = ColumnFormat("money", "#,##0.00")
-SHARE = ColumnFormat("share", "0.0%")
-HOURS = ColumnFormat("hours", "#,##0.00")
-COUNT = ColumnFormat("count", "#,##0")
-MONTH = ColumnFormat("month")
-
-NUMBERS = {MONEY, SHARE, HOURS, COUNT}
+        return value if isinstance(value, str) else self.render(value)
 
 
 def format_percent(share: float) -> str:
-    """A share as people say it: `34%`, `2.5%` where it is little."""
-    whole = share * 100
-    return f"{whole:.1f}%" if 0 < whole < 10 else f"{whole:.0f}%"
+    """A share in percent: ``34%``, or ``2.5%`` if it is below 10 %."""
+    percent = share * 100
+    return f"{percent:.1f}%" if 0 < percent < 10 else f"{percent:.0f}%"
+
+
+TEXT = ColumnFormat(str)
+MONEY = ColumnFormat(money.format_amount, "#,##0.00")
+SHARE = ColumnFormat(format_percent, "0.0%")
+HOURS = ColumnFormat("{:,.1f}".format, "#,##0.00")
+COUNT = ColumnFormat("{:,}".format, "#,##0")
+MONTH = ColumnFormat(dates.format_month)
 
 
 @dataclass(frozen=True, slots=True)
 class ReportColumn:
-    name: str
-    kind: ColumnFormat = TEXT
+    """A column; ``attribute`` is where ``build_table`` reads its values from."""
 
-    @property
-    def is_number(self) -> bool:
-        return self.kind in NUMBERS
+    name: str
+    format: ColumnFormat = TEXT
+    attribute: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class ReportTable:
-    """Rows of values in the order of the columns; `total` is one row more."""
+    """Rows of values in the order of the columns, and optionally a row of totals."""
 
     key: str
     title: str
@@ -85,124 +72,142 @@ class ReportTable:
     rows: Sequence[Sequence[Any]]
     total: Sequence[Any] | None = None
     note: str = ""
-    is_for_files: bool = False  # as a chart on the page tells it already
+    # A chart shows it on the page.
+    is_for_files: bool = False
 
     @property
-    def shown(self) -> list[list[tuple[str, bool]]]:
-        """The rows of the page: each cell in words, and whether it is a number."""
-        return [self._told(row) for row in self.rows[:MAX_ROWS_ON_PAGE]]
+    def page_rows(self) -> list[list[tuple[str, bool]]]:
+        """The rows that the page shows: each cell as text, and whether it is a number."""
+        return [self._display(row) for row in self.rows[:MAX_ROWS_ON_PAGE]]
 
     @property
-    def told_total(self) -> list[tuple[str, bool]] | None:
-        return None if self.total is None else self._told(self.total)
+    def page_total(self) -> list[tuple[str, bool]] | None:
+        return None if self.total is None else self._display(self.total)
 
     @property
-    def left_out(self) -> int:
+    def omitted_rows(self) -> int:
         return max(len(self.rows) - MAX_ROWS_ON_PAGE, 0)
 
-    def _told(self, row: Sequence[Any]) -> list[tuple[str, bool]]:
+    def _display(self, row: Sequence[Any]) -> list[tuple[str, bool]]:
         return [
-            (column.kind.told(value), column.is_number)
+            (column.format.display(value), column.format.is_number)
             for column, value in zip(self.columns, row, strict=True)
         ]
 
     @property
-    def all_rows(self) -> Iterator[Sequence[Any]]:
-        yield from self.rows
-        if self.total is not None:
-            yield self.total
+    def rows_and_total(self) -> list[Sequence[Any]]:
+        return [*self.rows, *([] if self.total is None else [self.total])]
 
 
-@dataclass(frozen=True, slots=True)
-class ReportExport:
-    """The tables of one report, with what they are about."""
+def build_table(
+    key: str,
+    title: str,
+    labels: Sequence[ReportColumn],
+    metrics: Sequence[ReportColumn],
+    rows: Iterable[tuple[Sequence[Any], object]],
+    total: object,
+    *,
+    note: str = "",
+    is_for_files: bool = False,
+) -> ReportTable:
+    """Build a table of labels and metrics from pairs of labels and sums.
 
-    name: str
-    about: Sequence[tuple[str, str]]
-    tables: Sequence[ReportTable] = field(default_factory=list)
+    ``metrics`` name the attributes of the sums that they show.
+    """
 
-    def table(self, key: str | None) -> ReportTable | None:
-        return next((each for each in self.tables if each.key == key), None)
+    def read(sums: object) -> list[Any]:
+        return [getattr(sums, column.attribute) for column in metrics]
+
+    return ReportTable(
+        key,
+        title,
+        [*labels, *metrics],
+        [[*row_labels, *read(sums)] for row_labels, sums in rows],
+        ["Total", *[""] * (len(labels) - 1), *read(total)],
+        note,
+        is_for_files,
+    )
 
 
 # --- CSV -----------------------------------------------------------------------------------------
 
 
-class CsvEcho:
-    """What a CSV writer writes to; gives each line back."""
+class EchoBuffer:
+    """The file for a CSV writer that returns each line instead of storing it."""
 
     def write(self, text: str) -> str:
         return text
 
 
 def render_csv(table: ReportTable) -> Iterator[str]:
-    """Line by line; numbers with a point and nothing else, text that no spreadsheet runs."""
-    writer = csv.writer(CsvEcho())
-    # So that spreadsheets read it as UTF-8.
+    """Yield the lines of a CSV file: plain numbers, and text that no spreadsheet executes."""
+    writer = csv.writer(EchoBuffer())
+    # The byte order mark makes spreadsheets read the file as UTF-8.
     yield "\ufeff" + writer.writerow([escape_formula(column.name) for column in table.columns])
-    for row in table.all_rows:
-        yield writer.writerow([_plain(value) for value in row])
+    for row in table.rows_and_total:
+        yield writer.writerow([_to_csv(value) for value in row])
 
 
-def _plain(value: Any) -> str:
+def _to_csv(value: Any) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
         return f"{value:.4f}"
     if isinstance(value, int | Decimal):
         return str(value)
-    return escape_formula(_text(value))
+    return _to_safe_text(value)
 
 
-def _text(value: Any) -> str:
-    return f"{value:%Y-%m}" if isinstance(value, dt.date) else str(value)
+def _to_safe_text(value: Any) -> str:
+    return escape_formula(f"{value:%Y-%m}" if isinstance(value, dt.date) else str(value))
 
 
 # --- XLSX ----------------------------------------------------------------------------------------
 
 
-def render_xlsx(book: ReportExport) -> bytes:
-    """A workbook: what it is about, then a sheet a table."""
+def render_xlsx(
+    name: str, about: Iterable[tuple[str, str]], tables: Iterable[ReportTable]
+) -> bytes:
+    """Render a workbook: a sheet about the report, and a sheet for each table."""
     workbook = Workbook(write_only=True)
-    _write(workbook.create_sheet("About"), [("Report", book.name), *book.about])
-    for table in book.tables:
+    _write_about(workbook.create_sheet("About"), [("Report", name), *about])
+    for table in tables:
         sheet = workbook.create_sheet(table.title[:MAX_SHEET_NAME_LENGTH])
         sheet.freeze_panes = "A2"
         for number, column in enumerate(table.columns, start=1):
-            width = 14 if column.is_number else 28
+            width = 14 if column.format.is_number else 28
             sheet.column_dimensions[get_column_letter(number)].width = width
-        sheet.append([_bold(sheet, escape_formula(column.name)) for column in table.columns])
-        for row in table.rows:
-            sheet.append(_cells(sheet, table, row))
-        if table.total is not None:
-            sheet.append(_cells(sheet, table, table.total, font=Font(bold=True)))
-    written = io.BytesIO()
-    workbook.save(written)
-    return written.getvalue()
+        sheet.append(
+            [_build_bold_cell(sheet, escape_formula(column.name)) for column in table.columns]
+        )
+        for row in table.rows_and_total:
+            sheet.append(_build_cells(sheet, table, row, is_bold=row is table.total))
+    buffer = io.BytesIO()
+    workbook.save(buffer)
+    return buffer.getvalue()
 
 
-def _write(sheet: Any, rows: Iterable[tuple[str, str]]) -> None:
+def _write_about(sheet: Any, rows: Iterable[tuple[str, str]]) -> None:
     sheet.column_dimensions["A"].width = 20
     sheet.column_dimensions["B"].width = 100
     for name, value in rows:
-        sheet.append([_bold(sheet, name), escape_formula(value)])
+        sheet.append([_build_bold_cell(sheet, name), escape_formula(value)])
 
 
-def _bold(sheet: Any, text: str) -> WriteOnlyCell:
-    cell = WriteOnlyCell(sheet, value=text)
+def _build_bold_cell(sheet: Any, value: Any) -> WriteOnlyCell:
+    cell = WriteOnlyCell(sheet, value=value)
     cell.font = Font(bold=True)
     return cell
 
 
-def _cells(
-    sheet: Any, table: ReportTable, row: Sequence[Any], font: Font | None = None
+def _build_cells(
+    sheet: Any, table: ReportTable, row: Sequence[Any], *, is_bold: bool
 ) -> list[WriteOnlyCell]:
     cells = []
     for column, value in zip(table.columns, row, strict=True):
         is_number = isinstance(value, int | float | Decimal) or value is None
-        cell = WriteOnlyCell(sheet, value=value if is_number else escape_formula(_text(value)))
-        cell.number_format = column.kind.number_format
-        if font is not None:
-            cell.font = font
+        content = value if is_number else _to_safe_text(value)
+        cell = _build_bold_cell(sheet, content) if is_bold else WriteOnlyCell(sheet, value=content)
+        cell.number_format = column.format.number_format
         cells.append(cell)
     return cells

@@ -1,312 +1,346 @@
-"""Utilization: how much of the time that rooms could be sold was sold.
+"""The utilization report: how much of the time in which rooms are open was sold.
 
-**Of what.** The opening hours of the center on each local day of the period, less closures of the
-center or the room; times the rooms. Rooms that are not active count only if they were booked.
+**Open time.** The opening hours of the center on each local day of the period, less closures of the
+center or the room, times the rooms. Inactive rooms count only if they were booked.
 
-**What was sold.** The time of Confirmed, Completed and NoShow reservations within those hours,
-whatever part of it lies in the period. Time outside of them (after-hours support, an override by a
-manager) is told beside it, so that no figure exceeds what there is.
-
-Hours are the local clock's: on the day on which an hour comes twice, it counts twice on both sides;
-one that is skipped counts on neither.
+**Sold time.** The time of Confirmed, Completed and NoShow reservations within the opening hours, as
+far as it is in the period. Time outside of them (after-hours support, an override by a manager) is
+shown separately, so that utilization never exceeds 100 %.
 """
 
 import datetime as dt
-from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
-from zoneinfo import ZoneInfo
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass
+from typing import NamedTuple
 
 from django.db.models import Q
 
-from centers.hours import get_open_spans
 from centers.models import Center, Closure, MeetingRoom, OpeningHours
 from centers.span import Span
-from reservations.admin.reports.periods import ReportPeriod
+from reservations.admin.reports.aggregates import SummableMixin
+from reservations.admin.reports.charts import (
+    Chart,
+    HeatMap,
+    HeatMapCell,
+    build_chart,
+    get_weekday_names,
+)
+from reservations.admin.reports.open_time import Schedule, WeekdayHour, WeekdayOpening
+from reservations.admin.reports.report import Report, ReportFigure, sort_by_size
 from reservations.admin.reports.selection import ReportSelection, fetch_at_most
+from reservations.admin.reports.tables import (
+    COUNT,
+    HOURS,
+    SHARE,
+    ReportColumn,
+    build_table,
+)
 from reservations.booking.span import MAX_SPAN
 from reservations.models import Reservation
 from reservations.models.status import REVENUE_STATUSES
-from roombook import places
 
-# Read at most, so that no report keeps the service busy for longer than a few seconds.
+# Limits that keep a report within a few seconds.
 MAX_ROOMS = 5_000
 MAX_BOOKINGS = 100_000
 
-HOUR = dt.timedelta(hours=1)
-SECOND = dt.timedelta(seconds=1)
-
-# A weekday (0 is Monday) and an hour of the local clock.
-WeekdayHour = tuple[int, int]
+SECONDS_PER_HOUR = 3600
 
 
-@dataclass(slots=True)
-class UsedTime:
-    """Seconds that could be sold, that were, and that were sold outside of the opening hours."""
+@dataclass(frozen=True, slots=True)
+class UsedTime(SummableMixin):
+    """Seconds that were open, that were sold of these, and that were sold outside of them."""
 
     opened: int = 0
     sold: int = 0
     outside: int = 0
     bookings: int = 0
+    rooms: int = 0
 
     @property
     def share(self) -> float | None:
-        """Of the opening hours, 0 to 1; None where there were none."""
+        """The sold share of the open time, 0 to 1; None without open time."""
         return self.sold / self.opened if self.opened else None
 
-    def add(self, other: "UsedTime") -> None:
-        self.opened += other.opened
-        self.sold += other.sold
-        self.outside += other.outside
-        self.bookings += other.bookings
+    @property
+    def hours_open(self) -> float:
+        return self.opened / SECONDS_PER_HOUR
+
+    @property
+    def hours_sold(self) -> float:
+        return self.sold / SECONDS_PER_HOUR
+
+    @property
+    def hours_outside(self) -> float:
+        return self.outside / SECONDS_PER_HOUR
 
 
-@dataclass(frozen=True, slots=True)
-class RoomUtilization:
-    room: int
+class RoomUtilization(NamedTuple):
+    """The use of one room."""
+
+    pk: int
     name: str
     center: int
-    use: UsedTime
+    used: UsedTime
 
 
 @dataclass(frozen=True, slots=True)
-class UtilizationData:
-    """A report; centers and rooms both add up to the total, and so do the cells."""
+class Utilization:
+    """Rooms and centers, weekdays and hours: each adds up to the total."""
 
     total: UsedTime
-    centers: dict[int, UsedTime]
+    by_center: dict[int, UsedTime]
     rooms: list[RoomUtilization]
-    cells: dict[WeekdayHour, UsedTime]
-    names: dict[int, str]
+    by_weekday_hour: dict[WeekdayHour, UsedTime]
+    center_names: dict[int, str]
 
+    @property
     def by_weekday(self) -> dict[int, UsedTime]:
-        return self._folded(0)
-
-    def by_hour(self) -> dict[int, UsedTime]:
-        return self._folded(1)
-
-    def _folded(self, part: int) -> dict[int, UsedTime]:
-        sums: dict[int, UsedTime] = defaultdict(UsedTime)
-        for cell, use in self.cells.items():
-            sums[cell[part]].add(use)
-        return dict(sorted(sums.items()))
+        sums: dict[int, UsedTime] = {}
+        for (weekday, _), used in sorted(self.by_weekday_hour.items()):
+            sums[weekday] = sums.get(weekday, UsedTime()) + used
+        return sums
 
 
-@dataclass(frozen=True, slots=True)
-class WeeklyHours:
-    """Opening hours on the clock of a place: many centers share one."""
-
-    time_zone_id: str
-    hours: frozenset[tuple[int, dt.time, dt.time]]
-
-
-@dataclass(slots=True)
-class OpenTime:
-    """When rooms of one week, and with the same closures, could be sold."""
-
-    zone: ZoneInfo
-    spans: list[Span]
-    cells: Counter[WeekdayHour] = field(default_factory=Counter)
-    seconds: int = 0
-
-    def __post_init__(self) -> None:
-        for span in self.spans:
-            self.cells.update(split_by_weekday_hour(span, self.zone))
-        self.seconds = self.cells.total()
-
-    def within(self, span: Span) -> Iterator[Span]:
-        """The parts of a span in which it is open."""
-        # The last that opens no later, and those after it.
-        number = max(bisect_right(self.spans, span.start, key=lambda each: each.start) - 1, 0)
-        while number < len(self.spans) and self.spans[number].start < span.end:
-            start = max(self.spans[number].start, span.start)
-            end = min(self.spans[number].end, span.end)
-            if start < end:
-                yield Span(start, end)
-            number += 1
+TIME_COLUMNS = (
+    ReportColumn("Utilization", SHARE, "share"),
+    ReportColumn("Hours sold", HOURS, "hours_sold"),
+    ReportColumn("Hours open", HOURS, "hours_open"),
+)
+COLUMNS = (
+    *TIME_COLUMNS,
+    ReportColumn("Hours sold outside", HOURS, "hours_outside"),
+    ReportColumn("Bookings", COUNT, "bookings"),
+)
 
 
-# --- Pure ----------------------------------------------------------------------------------------
+def build_report(selection: ReportSelection) -> Report:
+    """Build the report. Raises ReportTooLarge."""
+    found = measure_utilization(selection)
+    total, names = found.total, get_weekday_names("wide")
+    center, weekday = ReportColumn("Center"), ReportColumn("Weekday")
+    return Report(
+        figures=[
+            ReportFigure("Utilization", SHARE.display(total.share)),
+            ReportFigure("Hours sold", HOURS.display(total.hours_sold), "within opening hours"),
+            ReportFigure(
+                "Hours open", HOURS.display(total.hours_open), f"of {total.rooms:,} rooms"
+            ),
+            ReportFigure(
+                "Hours sold outside", HOURS.display(total.hours_outside), "of opening hours"
+            ),
+        ],
+        charts=[build_weekday_chart("Utilization by weekday", found.by_weekday)],
+        heat_map=build_heat_map("Utilization by weekday and hour, percent", found.by_weekday_hour),
+        tables=[
+            build_table(
+                *("center", "By center", [center]),
+                (ReportColumn("Rooms", COUNT, "rooms"), *COLUMNS),
+                [
+                    ([found.center_names[pk]], used)
+                    for pk, used in sort_by_size(found.by_center, lambda used: used.share or 0)
+                ],
+                total,
+            ),
+            build_table(
+                *("room", "By room", [center, ReportColumn("Room")], COLUMNS),
+                [([found.center_names[room.center], room.name], room.used) for room in found.rooms],
+                total,
+            ),
+            build_table(
+                *("weekday", "By weekday", [weekday], TIME_COLUMNS),
+                [([names[day]], used) for day, used in found.by_weekday.items()],
+                total,
+            ),
+            build_table(
+                *("hour", "By weekday and hour", [weekday, ReportColumn("Hour")], TIME_COLUMNS),
+                [
+                    ([names[day], f"{hour:02}:00"], used)
+                    for (day, hour), used in sorted(found.by_weekday_hour.items())
+                ],
+                total,
+                is_for_files=True,
+            ),
+        ],
+        description=(
+            "The time of Confirmed, Completed and NoShow reservations within opening hours, as a"
+            " share of all opening hours less closures, times the rooms. Hours are in the local"
+            " time of each center, also on days on which the clocks change."
+        ),
+    )
 
 
-@dataclass(frozen=True, slots=True)
-class _OpeningHours:
-    weekday: int
-    opens: dt.time
-    closes: dt.time
+# --- Charts --------------------------------------------------------------------------------------
 
 
-def get_open_spans_in(period: ReportPeriod, week: WeeklyHours) -> list[Span]:
-    """When a place is open in the period, in order; stretches that meet at midnight stay two."""
-    zone = places.get_time_zone(week.time_zone_id)
-    stretches = [_OpeningHours(*each) for each in week.hours]
-    return [span for day in period.days() for span in get_open_spans(day, stretches, zone)]
+def build_weekday_chart(title: str, by_weekday: dict[int, UsedTime]) -> Chart:
+    """The utilization from Monday to Sunday; a day without opening hours has no bar."""
+    days = [(name, by_weekday.get(day, UsedTime())) for day, name in enumerate(get_weekday_names())]
+    return build_chart(
+        title,
+        [
+            (name, day.share or 0, SHARE.display(day.share), _describe_hours(day))
+            for name, day in days
+        ],
+        full=1,
+    )
 
 
-def subtract_spans(spans: Sequence[Span], closed: Iterable[Span]) -> list[Span]:
-    """The spans less all that is closed."""
-    left = list(spans)
-    for closure in closed:
-        parts = []
-        for span in left:
-            if not span.overlaps(closure):
-                parts.append(span)
-                continue
-            if span.start < closure.start:
-                parts.append(Span(span.start, closure.start))
-            if closure.end < span.end:
-                parts.append(Span(closure.end, span.end))
-        left = parts
-    return left
+def _describe_hours(used: UsedTime) -> str:
+    return f"{used.hours_sold:,.1f} of {used.hours_open:,.1f} hours"
 
 
-def split_by_weekday_hour(span: Span, zone: ZoneInfo) -> Counter[WeekdayHour]:
-    """The seconds of a span by the weekday and the hour that the clock of the place shows."""
-    cells: Counter[WeekdayHour] = Counter()
-    at = span.start
-    while at < span.end:
-        local = at.astimezone(zone)
-        # Clocks change at a full hour or at half of one: never between this and the next turn.
-        into = dt.timedelta(minutes=local.minute, seconds=local.second)
-        turn = min(at + HOUR - into, span.end)
-        cells[local.weekday(), local.hour] += (turn - at) // SECOND
-        at = turn
-    return cells
+def build_heat_map(title: str, by_weekday_hour: dict[WeekdayHour, UsedTime]) -> HeatMap:
+    """Build a heat map from the first to the last hour with any opening time."""
+    open_hours = sorted({hour for (_, hour), used in by_weekday_hour.items() if used.opened})
+    hours = range(open_hours[0], open_hours[-1] + 1) if open_hours else range(0)
+    largest = max((used.share or 0 for used in by_weekday_hour.values()), default=0) or 1
+
+    def build_cell(name: str, day: int, hour: int) -> HeatMapCell:
+        used = by_weekday_hour.get((day, hour), UsedTime())
+        time = f"{name} {hour:02}:00-{(hour + 1) % 24:02}:00"
+        if used.share is None:
+            return HeatMapCell("", None, f"{time}: closed")
+        return HeatMapCell(
+            f"{used.share * 100:.0f}",
+            round(used.share / largest * 100),
+            f"{time}: {_describe_hours(used)}",
+        )
+
+    return HeatMap(
+        title,
+        [f"{hour:02}" for hour in hours],
+        [
+            (name, [build_cell(name, day, hour) for hour in hours])
+            for day, name in enumerate(get_weekday_names())
+        ],
+    )
 
 
-# --- Asked ---------------------------------------------------------------------------------------
+# --- Measuring -----------------------------------------------------------------------------------
 
 
-def measure_utilization(selection: ReportSelection) -> UtilizationData:
-    """The utilization of the selection, in five questions. Raises TooMuch."""
-    rooms = _rooms(selection)
-    centers = _centers(selection)
-    weeks = _weeks(centers)
-    closures = _closures(selection.period, centers)
-    bookings = _bookings(selection)
-    booked = {room for room, _, _ in bookings}
-    calendar = _OpenTimeCache(selection.period, weeks, closures)
+def measure_utilization(selection: ReportSelection) -> Utilization:
+    """Measure the utilization of the selection, with five queries. Raises ReportTooLarge."""
+    rooms = _fetch_rooms(selection)
+    centers = _fetch_centers(selection)
+    get_schedule = _build_schedules(selection, centers)
+    bookings = _fetch_bookings(selection)
+    booked_rooms = {room for room, _, _ in bookings}
 
+    schedules = {
+        pk: get_schedule(pk, center)
+        for pk, _, center, is_active in rooms
+        if is_active or pk in booked_rooms
+    }
+    opened, sold = Counter[WeekdayHour](), Counter[WeekdayHour]()
+    for schedule, count in Counter(schedules.values()).items():
+        for hour, seconds in schedule.seconds.items():
+            opened[hour] += seconds * count
+    sold_in_room, outside_in_room, bookings_in_room = Counter[int](), Counter[int](), Counter[int]()
+    # Many bookings are at the same times.
+    split: dict[tuple[Schedule, Span], tuple[Counter[WeekdayHour], int]] = {}
+    for (room, start, end), count in Counter(bookings).items():
+        if room not in schedules:  # it was created a moment ago
+            continue
+        key = (schedules[room], Span(start, end))
+        if key not in split:
+            split[key] = key[0].split_booking(key[1])
+        sold_hours, outside = split[key]
+        if sold_hours or outside:
+            sold_in_room[room] += sold_hours.total() * count
+            outside_in_room[room] += outside * count
+            bookings_in_room[room] += count
+        for hour, seconds in sold_hours.items():
+            sold[hour] += seconds * count
+
+    found = [
+        RoomUtilization(
+            *(pk, name, center),
+            UsedTime(
+                schedules[pk].seconds.total(),
+                *(sold_in_room[pk], outside_in_room[pk], bookings_in_room[pk]),
+                rooms=1,
+            ),
+        )
+        for pk, name, center, _ in rooms
+        if pk in schedules
+    ]
     total = UsedTime()
     by_center: dict[int, UsedTime] = {}
-    cells: dict[WeekdayHour, UsedTime] = defaultdict(UsedTime)
-    uses: dict[int, UsedTime] = {}
-    kinds: dict[int, tuple[Any, ...]] = {}
-    counted: Counter[tuple[Any, ...]] = Counter()
-    for pk, _, center, is_active in rooms:
-        if is_active or pk in booked:
-            kinds[pk] = kind = calendar.kind(pk, center)
-            counted[kind] += 1
-            uses[pk] = UsedTime(opened=calendar.opened(kind).seconds)
-    for kind, number in counted.items():
-        for cell, seconds in calendar.opened(kind).cells.items():
-            cells[cell].opened += seconds * number
-    alike: Counter[tuple[Any, ...]] = Counter(
-        (room, *span, kinds[room]) for room, *span in bookings if room in kinds
+    for each in found:
+        total += each.used
+        by_center[each.center] = by_center.get(each.center, UsedTime()) + each.used
+    return Utilization(
+        total,
+        by_center,
+        found,
+        {hour: UsedTime(opened[hour], sold[hour]) for hour in {*opened, *sold}},
+        {pk: name for pk, (name, _) in centers.items() if pk in by_center},
     )
-    seen: dict[tuple[Any, ...], tuple[Counter[WeekdayHour], int]] = {}
-    for (room, start, end, kind), number in alike.items():
-        if (kind, start, end) not in seen:
-            seen[kind, start, end] = calendar.sold(kind, Span(start, end))
-        sold, outside = seen[kind, start, end]
-        if not sold and not outside:
-            continue
-        uses[room].add(UsedTime(0, sold.total() * number, outside * number, number))
-        for cell, seconds in sold.items():
-            cells[cell].sold += seconds * number
-    rows = []
-    for pk, name, center, _ in rooms:
-        if pk in uses:
-            rows.append(RoomUtilization(pk, name, center, uses[pk]))
-            by_center.setdefault(center, UsedTime()).add(uses[pk])
-            total.add(uses[pk])
-    names = {pk: name for pk, (name, _) in centers.items() if pk in by_center}
-    return UtilizationData(total, by_center, rows, dict(cells), names)
 
 
-class _OpenTimeCache:
-    """When each room could be sold; worked out once for all rooms alike."""
-
-    def __init__(
-        self,
-        period: ReportPeriod,
-        weeks: dict[int, WeeklyHours],
-        closures: dict[tuple[int, int | None], list[Span]],
-    ) -> None:
-        self.period = period
-        self.weeks = weeks
-        self.closures = closures
-        self._opened: dict[tuple[Any, ...], OpenTime] = {}
-
-    def kind(self, room: int, center: int) -> tuple[Any, ...]:
-        """What rooms that can be sold at the very same times have in common."""
-        closed = [*self.closures.get((center, None), ()), *self.closures.get((center, room), ())]
-        return (self.weeks[center], tuple(sorted(closed)))
-
-    def opened(self, kind: tuple[Any, ...]) -> OpenTime:
-        if kind not in self._opened:
-            week, closed = kind
-            spans = subtract_spans(get_open_spans_in(self.period, week), closed)
-            self._opened[kind] = OpenTime(places.get_time_zone(week.time_zone_id), spans)
-        return self._opened[kind]
-
-    def sold(self, kind: tuple[Any, ...], span: Span) -> tuple[Counter[WeekdayHour], int]:
-        """Of a booking: its seconds within the hours, by cell, and those outside of them."""
-        whole = self.period.span(kind[0].time_zone_id)
-        if not span.overlaps(whole):
-            return Counter(), 0
-        inside = Span(max(span.start, whole.start), min(span.end, whole.end))
-        opened, sold = self.opened(kind), Counter[WeekdayHour]()
-        for part in opened.within(inside):
-            sold.update(split_by_weekday_hour(part, opened.zone))
-        return sold, inside.duration // SECOND - sold.total()
-
-
-def _rooms(selection: ReportSelection) -> list[tuple[int, str, int, bool]]:
-    rows = MeetingRoom.objects.filter(selection.of_rooms("")).order_by("center__name", "name", "pk")
+def _fetch_rooms(selection: ReportSelection) -> list[tuple[int, str, int, bool]]:
+    """The id, name and center of each room, and whether it is active."""
+    rows = MeetingRoom.objects.filter(selection.filter_rooms("")).order_by(
+        "center__name", "name", "pk"
+    )
     columns = ("pk", "name", "center_id", "is_active", "center__is_active")
     advice = f"These are more than {MAX_ROOMS:,} rooms. Choose some centers."
     found = fetch_at_most(MAX_ROOMS, rows.values_list(*columns), advice)
-    return [(pk, name, center, room and its) for pk, name, center, room, its in found]
+    return [
+        (pk, name, center, is_room_active and is_center_active)
+        for pk, name, center, is_room_active, is_center_active in found
+    ]
 
 
-def _centers(selection: ReportSelection) -> dict[int, tuple[str, str]]:
-    """Of each center with rooms its name and time zone; as many as there are rooms at most."""
-    rows = Center.objects.filter(selection.of_centers("pk"), rooms__isnull=False).distinct()
+def _fetch_centers(selection: ReportSelection) -> dict[int, tuple[str, str]]:
+    """The name and time zone of each center with rooms."""
+    rows = Center.objects.filter(selection.filter_centers("pk"), rooms__isnull=False).distinct()
     return {pk: (name, zone) for pk, name, zone in rows.values_list("pk", "name", "time_zone_id")}
 
 
-def _weeks(centers: dict[int, tuple[str, str]]) -> dict[int, WeeklyHours]:
-    hours: dict[int, set[tuple[int, dt.time, dt.time]]] = defaultdict(set)
+def _build_schedules(
+    selection: ReportSelection, centers: dict[int, tuple[str, str]]
+) -> Callable[[int, int], Schedule]:
+    """A function that returns the schedule of a room (by room and center id).
+
+    Rooms that are open at the same times get the same schedule, which is computed once.
+    """
+    opening_hours: dict[int, set[WeekdayOpening]] = defaultdict(set)
     rows = OpeningHours.objects.filter(center__in=centers).order_by()
     columns = ("center_id", "weekday", "opens", "closes")
     for center, weekday, opens, closes in rows.values_list(*columns):
-        hours[center].add((weekday, opens, closes))
-    return {pk: WeeklyHours(zone, frozenset(hours[pk])) for pk, (_, zone) in centers.items()}
-
-
-def _closures(
-    period: ReportPeriod, centers: dict[int, tuple[str, str]]
-) -> dict[tuple[int, int | None], list[Span]]:
-    held = period.anywhere()
-    rows = Closure.objects.filter(
-        center__in=centers, starts_at__lt=held.end, ends_at__gt=held.start
-    )
+        opening_hours[center].add(WeekdayOpening(weekday, opens, closes))
+    span = selection.period.widest_span()
     closures: dict[tuple[int, int | None], list[Span]] = defaultdict(list)
-    columns = ("center_id", "room_id", "starts_at", "ends_at")
-    for center, room, start, end in rows.values_list(*columns):
+    for center, room, start, end in Closure.objects.filter(
+        center__in=centers, starts_at__lt=span.end, ends_at__gt=span.start
+    ).values_list("center_id", "room_id", "starts_at", "ends_at"):
         closures[center, room].append(Span(start, end))
-    return closures
+
+    schedules: dict[Hashable, Schedule] = {}
+
+    def get_schedule(room: int, center: int) -> Schedule:
+        closed = tuple(
+            sorted([*closures.get((center, None), ()), *closures.get((center, room), ())])
+        )
+        _, time_zone_id = centers[center]
+        key = (time_zone_id, frozenset(opening_hours[center]), closed)
+        if key not in schedules:
+            schedules[key] = Schedule(selection.period, *key)
+        return schedules[key]
+
+    return get_schedule
 
 
-def _bookings(selection: ReportSelection) -> list[tuple[int, dt.datetime, dt.datetime]]:
-    held = selection.period.anywhere()
+def _fetch_bookings(selection: ReportSelection) -> list[tuple[int, dt.datetime, dt.datetime]]:
+    """The room, start and end of each booking."""
+    span = selection.period.widest_span()
     rows = Reservation.objects.filter(
-        selection.of_rooms("room__"),
-        # The index knows when they start only; none is longer.
-        Q(start__gte=held.start - MAX_SPAN, start__lt=held.end, end__gt=held.start),
+        selection.filter_rooms("room__"),
+        # The index is on the start; no booking is longer than MAX_SPAN.
+        Q(start__gte=span.start - MAX_SPAN, start__lt=span.end, end__gt=span.start),
         status__in=sorted(REVENUE_STATUSES),
     )
     return fetch_at_most(

@@ -1,7 +1,7 @@
-"""The geometry of a timeline: where things lie on a stretch of a center's clock. Pure.
+"""The geometry of a timeline: where things are on an axis of local time. Pure functions.
 
-A day is as long as the clock makes it. Lengths are elapsed time: an hour is as wide as any other on
-the 23 or 25 hours of a day on which the clock changes, and an hour that comes twice is there twice.
+Lengths are elapsed time. So on a day of 23 or 25 hours every hour is equally wide, and an hour that
+the clock repeats is there twice.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -14,151 +14,129 @@ from centers.span import Span, get_local_midnight
 from roombook import dates
 
 HOURS_PER_DAY = 24
-# No clock is off by anything finer since 1972.
-QUARTER = timedelta(minutes=15)
 HOUR = timedelta(hours=1)
-# Shown of a day on which nothing says which hours matter.
+# No offset has had a finer resolution since 1972.
+QUARTER = timedelta(minutes=15)
+# The hours that are shown on a day without opening hours and bookings.
 DEFAULT_HOURS = (8, 18)
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineBox:
-    """Where a span lies, in percent of the axis; whether it begins before it or goes on after."""
+    """The part of a span on the axis, in percent, and whether the span exceeds the axis."""
 
     left: float
     width: float
-    begins_before: bool
-    goes_on: bool
+    starts_before: bool
+    ends_after: bool
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineTick:
-    """An hour of the clock. `which` tells two of the same name apart, and is empty elsewhere."""
+    """A full hour. ``zone_name`` distinguishes the two occurrences of a repeated hour."""
 
     at: datetime
     left: float
     label: str
-    which: str
+    zone_name: str
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineAxis:
-    """Some hours of one day at a place."""
+    """Some hours of a local day."""
 
     day: date
     zone: tzinfo
     span: Span
 
-    def box(self, span: Span) -> TimelineBox | None:
-        """The part of a span that lies on the axis, None where no part of it does."""
+    def get_box(self, span: Span) -> TimelineBox | None:
+        """The part of a span on the axis, or None if it does not overlap the axis."""
         if not self.span.overlaps(span):
             return None
-        left, right = self.left_of(span.start), self.left_of(span.end)
+        left, right = self.get_left(span.start), self.get_left(span.end)
         return TimelineBox(
             left, right - left, span.start < self.span.start, span.end > self.span.end
         )
 
-    def left_of(self, moment: datetime) -> float:
-        """Percent of the axis that a moment lies from its left end, or the end that it is past."""
-        passed = (moment - self.span.start) / self.span.duration
-        return 100 * min(max(passed, 0.0), 1.0)
+    def get_left(self, at: datetime) -> float:
+        """The position of a time in percent, limited to the axis."""
+        elapsed = (at - self.span.start) / self.span.duration
+        return 100 * min(max(elapsed, 0.0), 1.0)
 
-    def ticks(self) -> list[TimelineTick]:
-        """The full hours of the clock, in the order in which they come."""
+    def get_ticks(self) -> list[TimelineTick]:
+        """The full hours in chronological order."""
         return [
             TimelineTick(
-                at,
-                self.left_of(at),
-                f"{at.astimezone(self.zone):%H:%M}",
+                *(at, self.get_left(at), f"{at.astimezone(self.zone):%H:%M}"),
                 get_ambiguous_zone_name(at, self.zone),
             )
-            for at in _full_hours(self.span, self.zone)
+            for at in _get_full_hours(self.span, self.zone)
         ]
 
-    def cut(self, spans: Iterable[Span]) -> Iterator[Span]:
-        """The spans, cut wherever an hour begins."""
-        hours = _full_hours(self.span, self.zone)
-        for span in spans:
-            cuts = [span.start, *(at for at in hours if span.start < at < span.end), span.end]
-            yield from (Span(*pair) for pair in pairwise(cuts))
+    def split_at_hours(self, span: Span) -> Iterator[Span]:
+        """The parts of a span between full hours."""
+        hours = _get_full_hours(self.span, self.zone)
+        cuts = [span.start, *(at for at in hours if span.start < at < span.end), span.end]
+        return (Span(start, end) for start, end in pairwise(cuts))
 
 
-# Asked for every row of a board.
+# Called for every row of a timeline.
 @lru_cache(maxsize=64)
-def _full_hours(span: Span, zone: tzinfo) -> tuple[datetime, ...]:
-    quarters = range(span.duration // QUARTER + 1)
-    moments = (span.start + number * QUARTER for number in quarters)
-    return tuple(at for at in moments if at < span.end and not at.astimezone(zone).minute)
+def _get_full_hours(span: Span, zone: tzinfo) -> tuple[datetime, ...]:
+    count = -(-span.duration // QUARTER)
+    quarters = (span.start + number * QUARTER for number in range(count))
+    return tuple(at for at in quarters if not at.astimezone(zone).minute)
 
 
 def build_axis(
     day: date, zone: tzinfo, hours: tuple[int, int] = (0, HOURS_PER_DAY)
 ) -> TimelineAxis | None:
-    """From one hour of a day's clock to another; None for a day that the place leaves out."""
-    first, last = hours
-    start, end = _hour_at(day, first, zone), _hour_at(day, last, zone)
+    """The axis of a day between two hours; None for a day that the time zone skipped."""
+    start, end = (_get_time(day, hour, zone) for hour in hours)
     return TimelineAxis(day, zone, Span(start, end)) if start < end else None
 
 
-def _hour_at(day: date, hour: int, zone: tzinfo) -> datetime:
+def _get_time(day: date, hour: int, zone: tzinfo) -> datetime:
     if hour == HOURS_PER_DAY:
         return get_local_midnight(day + timedelta(days=1), zone)
     return datetime.combine(day, time(hour), tzinfo=zone).astimezone(UTC)
 
 
 def get_visible_hours(day: Span, zone: tzinfo, spans: Iterable[Span]) -> tuple[int, int]:
-    """The fewest hours of a day's clock that show all of the spans' parts of it.
+    """The range of local hours that shows the parts of the spans on a day.
 
-    One more on either side, so that it is seen how they begin and end.
+    With one more hour on either side, so that one sees where they start and end.
     """
     first, last = HOURS_PER_DAY, 0
     for span in spans:
         if not span.overlaps(day):
             continue
         start, end = max(span.start, day.start), min(span.end, day.end)
-        # Where the clock goes back within the span, its end may show less than its start.
-        moments = [start, *_each_quarter(start, end)]
-        for moment in moments:
-            hour = moment.astimezone(zone).hour
+        # If the clock goes back within the span, the hour of its end may be before its start.
+        for at in (*_get_quarters(start, end), end - timedelta.resolution):
+            hour = at.astimezone(zone).hour
             first, last = min(first, hour), max(last, hour + 1)
     if first >= last:
         return DEFAULT_HOURS
     return max(0, first - 1), min(HOURS_PER_DAY, last + 1)
 
 
-def _each_quarter(start: datetime, end: datetime) -> Iterator[datetime]:
-    """Moments of a span, its last included, so near that no hour is left out."""
+def _get_quarters(start: datetime, end: datetime) -> Iterator[datetime]:
     while start < end:
         yield start
         start += QUARTER
-    yield end - timedelta.resolution
-
-
-def find_gaps(within: Span, taken: Iterable[Span]) -> list[Span]:
-    """What is left of a span, in order."""
-    left, start = [], within.start
-    for span in sorted(taken):
-        if start < span.start < within.end:
-            left.append(Span(start, span.start))
-        start = max(start, min(span.end, within.end))
-    if start < within.end:
-        left.append(Span(start, within.end))
-    return left
 
 
 def assign_lanes(spans: Sequence[Span]) -> list[int]:
-    """The lane of each span, as few as there can be, so that none lies upon another."""
-    order = sorted(range(len(spans)), key=lambda index: spans[index])
+    """The lane of each span, so that no spans overlap in a lane, with as few lanes as possible."""
     ends: list[datetime] = []
-    lane_of = [0] * len(spans)
-    for index in order:
+    lane_by_index = [0] * len(spans)
+    for index in sorted(range(len(spans)), key=lambda index: spans[index]):
         span = spans[index]
-        free = next((lane for lane, end in enumerate(ends) if end <= span.start), len(ends))
-        if free == len(ends):
-            ends.append(span.end)
-        ends[free] = span.end
-        lane_of[index] = free
-    return lane_of
+        lane = next((lane for lane, end in enumerate(ends) if end <= span.start), len(ends))
+        ends[lane : lane + 1] = [span.end]
+        lane_by_index[index] = lane
+    return lane_by_index
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,70 +149,70 @@ class TimelineSlot:
 
 @dataclass(frozen=True, slots=True)
 class SlotRules:
-    """How a room's bookings may lie: the grid, the shortest and the usual, in minutes."""
+    """The time slot, the minimum and the usual duration of a room's bookings, in minutes."""
 
     grid: int
-    shortest: int
+    minimum: int
     usual: int = 60
 
 
 def find_slots(
-    axis: TimelineAxis, free: Iterable[Span], steps: SlotRules
+    axis: TimelineAxis, free: Iterable[Span], rules: SlotRules
 ) -> Iterator[TimelineSlot]:
-    """Each hour of the free time in which a booking can begin.
+    """Each hour of the free time in which a booking can start.
 
-    None begins or ends in the second showing of an hour that comes twice: a time without an offset
-    means the first.
+    No proposed time is in the second occurrence of a repeated hour: a local time without an offset
+    means the first one.
     """
-    for whole in free:
-        for piece in axis.cut([whole]):
-            start = round_up_to_grid(piece.start, axis.zone, steps.grid)
-            minutes = max(steps.usual, steps.shortest)
-            end = min(start + timedelta(minutes=minutes), whole.end)
-            end -= (end - start) % timedelta(minutes=steps.grid)
-            if start >= piece.end or end - start < timedelta(minutes=max(steps.shortest, 1)):
+    for span in free:
+        for piece in axis.split_at_hours(span):
+            start = round_up_to_grid(piece.start, axis.zone, rules.grid)
+            minutes = max(rules.usual, rules.minimum)
+            end = min(start + timedelta(minutes=minutes), span.end)
+            end -= (end - start) % timedelta(minutes=rules.grid)
+            if start >= piece.end or end - start < timedelta(minutes=max(rules.minimum, 1)):
                 continue
-            if any(each.astimezone(axis.zone).fold for each in (start, end)):
+            if any(at.astimezone(axis.zone).fold for at in (start, end)):
                 continue
             yield TimelineSlot(piece, Span(start, end))
 
 
-def round_up_to_grid(moment: datetime, zone: tzinfo, grid_minutes: int) -> datetime:
-    """The first moment, this one or later, at which the grid of the day's clock has a step."""
-    local = moment.astimezone(zone)
+def round_up_to_grid(at: datetime, zone: tzinfo, grid_minutes: int) -> datetime:
+    """The first time, from this one on, that is a multiple of the grid after local midnight."""
+    local = at.astimezone(zone)
     since_midnight = timedelta(
         hours=local.hour,
         minutes=local.minute,
         seconds=local.second,
         microseconds=local.microsecond,
     )
-    return moment + (-since_midnight) % timedelta(minutes=grid_minutes)
+    return at + (-since_midnight) % timedelta(minutes=grid_minutes)
 
 
-# Words
+# --- Formatting ----------------------------------------------------------------------------------
 
 
-def get_ambiguous_zone_name(moment: datetime, zone: tzinfo) -> str:
-    """The name of the clock (MDT, MST) at a time that it shows twice; empty at any other."""
-    local = moment.astimezone(zone)
+def get_ambiguous_zone_name(at: datetime, zone: tzinfo) -> str:
+    """The abbreviation (MDT, MST) of a local time that the clock shows twice, else ""."""
+    local = at.astimezone(zone)
     other = local.replace(fold=1 - local.fold)
     return (local.tzname() or "") if other.utcoffset() != local.utcoffset() else ""
 
 
-def format_clock_time(moment: datetime, zone: tzinfo) -> str:
-    """The time of day, told apart where it comes twice: `09:30`, `01:30 MST`."""
-    return f"{moment.astimezone(zone):%H:%M} {get_ambiguous_zone_name(moment, zone)}".rstrip()
+def format_clock_time(at: datetime, zone: tzinfo) -> str:
+    """``09:30``, or ``01:30 MST`` if the clock shows this time twice."""
+    return f"{at.astimezone(zone):%H:%M} {get_ambiguous_zone_name(at, zone)}".rstrip()
 
 
 def format_span(span: Span, axis: TimelineAxis) -> str:
-    """From when to when, with the day where it is another: `22:00 - Thu 2027-03-04 02:00`."""
-    start, end = (_format_time(moment, axis) for moment in (span.start, span.end))
+    """``09:00 - 10:00``, with the date of times on other days."""
+    start, end = _format_time(span.start, axis), _format_time(span.end, axis)
     if span.end == get_local_midnight(axis.day + timedelta(days=1), axis.zone):
         end = "24:00"
     return f"{start} - {end}"
 
 
-def _format_time(moment: datetime, axis: TimelineAxis) -> str:
-    local = moment.astimezone(axis.zone)
+def _format_time(at: datetime, axis: TimelineAxis) -> str:
+    local = at.astimezone(axis.zone)
     day = "" if local.date() == axis.day else f"{dates.format_day(local)} "
-    return f"{day}{format_clock_time(moment, axis.zone)}"
+    return f"{day}{format_clock_time(at, axis.zone)}"

@@ -1,4 +1,4 @@
-"""The pages of the timeline: a day of a center, a week of a room."""
+"""The pages of the timeline: a day of a center, and a week of a room."""
 
 import datetime as dt
 from typing import Any
@@ -7,7 +7,6 @@ from urllib.parse import urlencode
 from django import forms
 from django.contrib import messages
 from django.contrib.admin import AdminSite
-from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
@@ -16,27 +15,25 @@ from django.utils import timezone
 
 from accounts import roles
 from centers.models import Center, MeetingRoom
+from reservations.admin.formatting import format_time_zone
+from reservations.admin.forms import YEARS, CenterSearchField
 from reservations.admin.timeline import timeline_view
-from reservations.admin.timeline.timeline_view import STATUS_LABELS, STATUS_SIGNS, TimelineViewer
+from reservations.admin.timeline.free_slots import TimelineViewer
+from reservations.admin.timeline.timeline_view import STATUS_SIGNS, Timeline
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from roombook import dates
-from roombook.backoffice.model_admin import INPUT_CLASSES, AutocompleteWidget, NativeDateInput
+from roombook.backoffice.model_admin import INPUT_CLASSES, NativeDateInput
 from roombook.ids import parse_id
 
-VIEW_PERMISSIONS = ("reservations.view_reservation", "reservations.change_reservation")
-ADD = "reservations.add_reservation"
-# Nearer to the ends of the calendar, a week or a time zone falls off it.
-YEARS = range(2000, 2101)
+# Any of these permissions is enough.
+VIEW_PERMISSIONS = (roles.VIEW_RESERVATION, roles.CHANGE_RESERVATION)
 DAY, WEEK = dt.timedelta(days=1), dt.timedelta(days=7)
 
-LEGEND = [
-    (status.value, STATUS_SIGNS[status], STATUS_LABELS.get(status, status.label))
-    for status in STATUS_SIGNS
-]
+LEGEND = [(status.value, sign, status.label) for status, sign in STATUS_SIGNS.items()]
 
 
 class TimelinePages:
-    """The timeline under its addresses, on a site of the admin."""
+    """The pages of the timeline on an admin site."""
 
     def __init__(self, site: AdminSite) -> None:
         self.site = site
@@ -44,137 +41,126 @@ class TimelinePages:
     def urls(self) -> list[URLPattern]:
         view = self.site.admin_view
         return [
-            path("timeline/", view(self.day), name="reservations_timeline"),
-            path("timeline/week/", view(self.week), name="reservations_room_week"),
+            path("timeline/", view(self.show_day), name="reservations_timeline"),
+            path("timeline/week/", view(self.show_week), name="reservations_room_week"),
         ]
 
-    def day(self, request: HttpRequest) -> HttpResponse:
-        """The rooms of a center on a day: of the one asked for, else of the first of theirs."""
-        center = self._center(request)
+    def show_day(self, request: HttpRequest) -> HttpResponse:
+        """The rooms of a center on a day. Without parameters the first center, today."""
+        roles.require_permission(request, *VIEW_PERMISSIONS)
+        center = _get_center(request)
         if center is None:
-            return self._page(request, "office/timeline.html", {"title": "Timeline"})
+            return self._render(request, {"title": "Timeline"})
         now = timezone.now()
         today = now.astimezone(center.zone).date()
-        day = self._day(request, today)
-        whole_day = request.GET.get("hours") == "all"
-        shown = timeline_view.build_day_timeline(
-            center, day, viewer=_get_viewer(request, center), whole_day=whole_day, now=now
+        day = _get_day(request, today)
+        timeline = timeline_view.build_day_timeline(
+            center,
+            day,
+            viewer=_get_viewer(request, center),
+            whole_day=_shows_whole_day(request),
+            now=now,
         )
-        place = {"center": center.pk, **({"hours": "all"} if whole_day else {})}
-        form = CenterDayForm(self.site, _get_visible_centers(request), center, day)
-        return self._page(
+        no_rows = "This center has no active rooms."
+        if timeline is None:
+            no_rows = "This day does not exist in the time zone of the center."
+        return self._render_timeline(
             request,
-            "office/timeline.html",
-            {
-                "title": f"{center.name}, {dates.format_day(day)}",
-                "center": center,
-                "board": shown,
-                "form": form,
-                "media": form.media,
-                "heading": "Room",
-                "nothing": "This center has no active rooms."
-                if shown
-                else "This day does not exist at this place: its clock left it out.",
-                "steps": [
-                    ("Previous day", "chevron_left", _build_url(place, day - DAY)),
-                    ("Today", "", _build_url(place, today)),
-                    ("Next day", "chevron_right", _build_url(place, day + DAY)),
-                ],
-                "whole_day": whole_day,
-                "other_hours": _build_url(_toggle_hours(place), day),
-            },
+            {"center": center.pk},
+            center,
+            timeline,
+            day,
+            [
+                ("Previous day", "chevron_left", day - DAY),
+                ("Today", "", today),
+                ("Next day", "chevron_right", day + DAY),
+            ],
+            title=f"{center.name}, {dates.format_day(day)}",
+            form=CenterDayForm(self.site, _get_visible_centers(request), center, day),
+            heading="Room",
+            no_rows=no_rows,
         )
 
-    def week(self, request: HttpRequest) -> HttpResponse:
+    def show_week(self, request: HttpRequest) -> HttpResponse:
         """A room on the days of a week, from Monday on."""
-        pk = parse_id(request.GET.get("room"))
-        theirs = MeetingRoom.objects.filter(
-            roles.get_center_filter(request.user, VIEW_PERMISSIONS, "center")
-        )
-        room = (
-            theirs.select_related("center")
-            .prefetch_related("center__opening_hours")
-            .filter(pk=pk or 0)
-            .first()
-        )
-        if room is None:
-            raise Http404("There is no such room among yours.")
+        room = _get_room(request)
         center = room.center
         now = timezone.now()
         today = now.astimezone(center.zone).date()
-        day = self._day(request, today)
+        day = _get_day(request, today)
         monday = day - dt.timedelta(days=day.weekday())
-        sunday = monday + 6 * DAY
-        whole_day = request.GET.get("hours") == "all"
-        shown = timeline_view.build_week_timeline(
-            room, monday, viewer=_get_viewer(request, center), whole_day=whole_day, now=now
+        timeline = timeline_view.build_week_timeline(
+            room,
+            monday,
+            viewer=_get_viewer(request, center),
+            whole_day=_shows_whole_day(request),
+            now=now,
         )
-        place = {"room": room.pk, **({"hours": "all"} if whole_day else {})}
-        form = RoomWeekForm(center.rooms.order_by("name", "pk"), room, day)
-        return self._page(
+        return self._render_timeline(
             request,
-            "office/timeline.html",
+            {"room": room.pk},
+            center,
+            timeline,
+            day,
+            [
+                ("Previous week", "chevron_left", day - WEEK),
+                ("This week", "", today),
+                ("Next week", "chevron_right", day + WEEK),
+            ],
+            title=f"{room.name}, {dates.format_day(monday)} - {dates.format_day(monday + 6 * DAY)}",
+            form=RoomWeekForm(center.rooms.order_by("name", "pk"), room, day),
+            heading="Day",
+            back_url=_build_url({"center": center.pk}, day),
+        )
+
+    def _render_timeline(
+        self,
+        request: HttpRequest,
+        place: dict[str, Any],
+        center: Center,
+        timeline: Timeline | None,
+        day: dt.date,
+        links: list[tuple[str, str, dt.date]],
+        *,
+        form: forms.Form,
+        **context: Any,
+    ) -> HttpResponse:
+        """Render a timeline; ``place`` is the part of the query that selects the center or room.
+
+        ``links`` lead to other days, as (title, icon, day).
+        """
+        whole_day = _shows_whole_day(request)
+        all_hours = {**place, "hours": "all"}
+        here = all_hours if whole_day else place
+        return self._render(
+            request,
             {
-                "title": f"{room.name}, {dates.format_day(monday)} - {dates.format_day(sunday)}",
                 "center": center,
-                "board": shown,
+                "zone_name": format_time_zone(center, _get_noon(day, center.zone)),
+                "timeline": timeline,
                 "form": form,
                 "media": form.media,
-                "heading": "Day",
-                "back": _build_url({"center": center.pk}, day),
-                "steps": [
-                    ("Previous week", "chevron_left", _build_url(place, day - WEEK)),
-                    ("This week", "", _build_url(place, today)),
-                    ("Next week", "chevron_right", _build_url(place, day + WEEK)),
-                ],
+                "links": [(title, icon, _build_url(here, other)) for title, icon, other in links],
                 "whole_day": whole_day,
-                "other_hours": _build_url(_toggle_hours(place), day),
-            },
-        )
-
-    def _center(self, request: HttpRequest) -> Center | None:
-        if not any(roles.has_permission(request.user, each) for each in VIEW_PERMISSIONS):
-            raise PermissionDenied
-        theirs = _get_visible_centers(request).prefetch_related("opening_hours", "rooms")
-        asked = request.GET.get("center")
-        if not asked:
-            return theirs.order_by("rank", "name_folded", "pk").first()
-        center = theirs.filter(pk=parse_id(asked) or 0).first()
-        if center is None:
-            raise Http404("There is no such center among yours.")
-        return center
-
-    def _day(self, request: HttpRequest, today: dt.date) -> dt.date:
-        asked = request.GET.get("date")
-        if not asked:
-            return today
-        try:
-            day = dt.date.fromisoformat(asked)
-        except ValueError:
-            day = None
-        if day is None or day.year not in YEARS:
-            text = f"That is no day from {YEARS[0]} to {YEARS[-1]}. Today is shown."
-            messages.warning(request, text)
-            return today
-        return day
-
-    def _page(self, request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-        return TemplateResponse(
-            request,
-            template,
-            {
-                **self.site.each_context(request),
-                "content_title": context["title"],
-                "legend": LEGEND,
+                "other_hours_url": _build_url(place if whole_day else all_hours, day),
                 **context,
             },
         )
 
+    def _render(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
+        context = {
+            **self.site.each_context(request),
+            "content_title": context["title"],
+            "legend": LEGEND,
+            **context,
+        }
+        return TemplateResponse(request, "admin/reservations/timeline.html", context)
+
 
 class CenterDayForm(forms.Form):
-    """Where and when to look; the center is found by typing."""
+    """Selects the center and the day."""
 
-    center = forms.ModelChoiceField(Center.objects.none())
+    center = CenterSearchField()
     date = forms.DateField(widget=NativeDateInput)
 
     def __init__(
@@ -182,14 +168,11 @@ class CenterDayForm(forms.Form):
     ) -> None:
         super().__init__(initial={"center": center.pk, "date": day}, auto_id="timeline-%s")
         field: Any = self.fields["center"]
-        field.queryset = centers
-        # Any column that points to a center will do.
-        field.widget = AutocompleteWidget(MeetingRoom._meta.get_field("center"), site)
-        field.widget.choices = field.choices
+        field.limit_to(centers, site)
 
 
 class RoomWeekForm(forms.Form):
-    """Which room of the center, and when."""
+    """Selects the room of a center, and the week."""
 
     room = forms.ModelChoiceField(
         MeetingRoom.objects.none(),
@@ -204,21 +187,63 @@ class RoomWeekForm(forms.Form):
         field.queryset = rooms
 
 
+# --- Query parameters ----------------------------------------------------------------------------
+
+
 def _get_visible_centers(request: HttpRequest) -> QuerySet[Center]:
     return Center.objects.filter(roles.get_center_filter(request.user, VIEW_PERMISSIONS, ""))
 
 
+def _get_center(request: HttpRequest) -> Center | None:
+    centers = _get_visible_centers(request).prefetch_related("opening_hours", "rooms")
+    if not request.GET.get("center"):
+        return centers.order_by("rank", "name_folded", "pk").first()
+    center = centers.filter(pk=parse_id(request.GET["center"]) or 0).first()
+    if center is None:
+        raise Http404("Not found.")
+    return center
+
+
+def _get_room(request: HttpRequest) -> MeetingRoom:
+    rooms = MeetingRoom.objects.filter(
+        roles.get_center_filter(request.user, VIEW_PERMISSIONS, "center"),
+        pk=parse_id(request.GET.get("room")) or 0,
+    )
+    room = rooms.select_related("center").prefetch_related("center__opening_hours").first()
+    if room is None:
+        raise Http404("Not found.")
+    return room
+
+
+def _get_day(request: HttpRequest, today: dt.date) -> dt.date:
+    text = request.GET.get("date")
+    if not text:
+        return today
+    try:
+        day = dt.date.fromisoformat(text)
+    except ValueError:
+        day = None
+    if day is None or day.year not in YEARS:
+        message = f"Choose a day from {YEARS[0]} to {YEARS[-1]}. This is today."
+        messages.warning(request, message)
+        return today
+    return day
+
+
+def _shows_whole_day(request: HttpRequest) -> bool:
+    return request.GET.get("hours") == "all"
+
+
 def _get_viewer(request: HttpRequest, center: Center) -> TimelineViewer:
+    user = request.user
     return TimelineViewer(
-        may_add=roles.has_permission(request.user, ADD, center.pk),
-        may_override_hours=roles.has_permission(request.user, OVERRIDE_OPENING_HOURS, center.pk),
+        can_add=roles.has_permission(user, roles.ADD_RESERVATION, center.pk),
+        can_override_hours=roles.has_permission(user, OVERRIDE_OPENING_HOURS, center.pk),
     )
 
 
-def _toggle_hours(place: dict[str, Any]) -> dict[str, Any]:
-    if "hours" in place:
-        return {name: value for name, value in place.items() if name != "hours"}
-    return {**place, "hours": "all"}
+def _get_noon(day: dt.date, zone: dt.tzinfo) -> dt.datetime:
+    return dt.datetime.combine(day, dt.time(12), tzinfo=zone)
 
 
 def _build_url(place: dict[str, Any], day: dt.date) -> str:

@@ -1,25 +1,25 @@
-/* The timeline by keyboard: arrow keys go from bar to bar, and Tab passes a board in one step.
+/* Keyboard navigation of the timeline: arrow keys go from item to item, Tab leaves the timeline.
 
-   All of it are links and a form that work without this. */
+   The links and the form work without this script. */
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
   const choice = document.querySelector(".timeline-choice");
   if (choice) {
-    const show = () => choice.requestSubmit();
+    const submit = () => choice.requestSubmit();
     for (const box of choice.querySelectorAll("select")) {
-      // Boxes that find rows by typing tell their changes through jQuery only.
-      window.django?.jQuery?.(box).on("select2:select", show);
-      box.addEventListener("change", show);
+      // Autocomplete fields report changes through jQuery only.
+      window.django?.jQuery?.(box).on("select2:select", submit);
+      box.addEventListener("change", submit);
     }
   }
 
-  const board = document.querySelector(".timeline");
-  if (!board) return;
-  const rows = [...board.querySelectorAll(".timeline-row")].map((row) => [
+  const timeline = document.querySelector(".timeline");
+  if (!timeline) return;
+  const rows = [...timeline.querySelectorAll(".timeline-row")].map((row) => [
     ...row.querySelectorAll("a"),
   ]);
-  let current = board.querySelector(".timeline-booking") ?? rows.flat()[0];
+  let current = timeline.querySelector(".timeline-booking") ?? rows.flat()[0];
   for (const link of rows.flat()) link.tabIndex = link === current ? 0 : -1;
 
   const go = (link) => {
@@ -30,7 +30,7 @@ document.addEventListener("DOMContentLoaded", () => {
     current.focus({ preventScroll: true });
     current.scrollIntoView({ block: "nearest", inline: "nearest" });
   };
-  board.addEventListener("focusin", (event) => {
+  timeline.addEventListener("focusin", (event) => {
     const link = event.target.closest(".timeline-row a");
     if (link && link !== current) go(link);
   });
@@ -44,7 +44,7 @@ document.addEventListener("DOMContentLoaded", () => {
       Math.abs(middle(each) - middle(link)) < Math.abs(middle(best) - middle(link)) ? each : best,
     );
 
-  board.addEventListener("keydown", (event) => {
+  timeline.addEventListener("keydown", (event) => {
     const row = rows.findIndex((links) => links.includes(event.target));
     if (row < 0) return;
     const links = rows[row];
@@ -62,9 +62,9 @@ document.addEventListener("DOMContentLoaded", () => {
     go(to[event.key]);
   });
 
-  // Where the whole day is shown, begin at what matters, not at midnight.
-  const now = board.querySelector(".timeline-now") ?? board.querySelector(".timeline-booking");
-  if (now && board.scrollWidth > board.clientWidth) {
-    board.scrollLeft = Math.max(0, now.offsetLeft - board.clientWidth / 4);
+  // If the whole day is shown, scroll to the current time or the first booking.
+  const now = timeline.querySelector(".timeline-now") ?? timeline.querySelector(".timeline-booking");
+  if (now && timeline.scrollWidth > timeline.clientWidth) {
+    timeline.scrollLeft = Math.max(0, now.offsetLeft - timeline.clientWidth / 4);
   }
 });

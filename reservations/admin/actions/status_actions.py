@@ -1,0 +1,157 @@
+"""Actions that change the status of a reservation: approve, decline, cancel, no-show."""
+
+import datetime as dt
+
+from payments.models import Payment
+from reservations import availability
+from reservations.admin import formatting
+from reservations.admin.actions.base import (
+    Action,
+    ActionPreview,
+    ActionRequest,
+    describe_email,
+)
+from reservations.booking import approval, cancellation, checkout
+from reservations.models import Reservation
+from reservations.models.status import Status, can_transition
+from reservations.notifications.confirmation import describe_card
+from roombook import money
+
+
+class ApproveAction(Action):
+    name, label, icon = "approve", "Approve", "check_circle"
+    title, confirm_label = "Approve this request?", "Approve"
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        return reservation.status == Status.PENDING
+
+    def build_preview(self, request: ActionRequest) -> ActionPreview:
+        reservation = request.reservation
+        answer = availability.evaluate_reservation(reservation, now=request.now)
+        payment = _get_authorized_payment(reservation)
+        preview = ActionPreview(
+            problems=list(answer.staff_text), facts=[("New status", Status.CONFIRMED.label)]
+        )
+        if payment is not None:
+            charge = f"{money.format_amount(payment.amount)} from {describe_card(payment)}"
+            preview.facts.append(("Charge", charge))
+            if payment.authorized_until is not None:
+                until = formatting.format_datetime(reservation, payment.authorized_until)
+                preview.facts.append(("Authorized until", until))
+        elif reservation.total_cost:
+            preview.problems.append(
+                "The payment for this request is no longer authorized. If you approve the request,"
+                " it expires."
+            )
+        else:
+            preview.facts.append(("Charge", "Nothing, it is free"))
+        preview.facts.append(describe_email(reservation))
+        return preview
+
+    def execute(self, request: ActionRequest) -> str:
+        approval.approve(request.reservation.pk, by=request.by, now=request.now)
+        return "Approved."
+
+
+class DeclineAction(Action):
+    name, label, icon = "decline", "Decline", "block"
+    title, confirm_label = "Decline this request?", "Decline"
+    is_dangerous = True
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        return reservation.status == Status.PENDING
+
+    def build_preview(self, request: ActionRequest) -> ActionPreview:
+        reservation = request.reservation
+        payment = _get_authorized_payment(reservation)
+        released = "Nothing, no payment is authorized"
+        if payment is not None:
+            amount = money.format_amount(payment.amount)
+            released = f"{amount} on {describe_card(payment)}; nothing was charged"
+        return ActionPreview(
+            facts=[
+                ("New status", Status.DECLINED.label),
+                ("Released", released),
+                *_describe_returned_benefits(reservation),
+                describe_email(reservation),
+            ]
+        )
+
+    def execute(self, request: ActionRequest) -> str:
+        approval.decline(request.reservation.pk, by=request.by, now=request.now)
+        return "Declined."
+
+
+class CancelAction(Action):
+    name, label, icon = "cancel", "Cancel", "cancel"
+    title, confirm_label = "Cancel this reservation?", "Cancel the reservation"
+    is_dangerous = True
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        has_begun = not reservation.is_new and reservation.start <= now
+        return can_transition(reservation.status, Status.CANCELLED) and not has_begun
+
+    def build_preview(self, request: ActionRequest) -> ActionPreview:
+        reservation = request.reservation
+        outcome = cancellation.preview(reservation, now=request.now)
+        terms = cancellation.get_terms(reservation, now=request.now)
+        facts = [
+            ("New status", Status.CANCELLED.label),
+            ("Refund", money.format_amount(terms.refund)),
+            ("Fee", money.format_amount(terms.fee)),
+        ]
+        if reservation.booked_at is not None:
+            free_until = reservation.free_cancellation_until
+            facts += [
+                ("Free until", formatting.format_datetime(reservation, free_until)),
+                *_describe_returned_benefits(reservation),
+                describe_email(reservation),
+            ]
+        return ActionPreview(facts=facts, notes=[outcome.message], expected_amount=terms.refund)
+
+    def execute(self, request: ActionRequest) -> str:
+        return cancellation.cancel(
+            request.reservation.pk,
+            expected_refund=request.expected_amount,
+            by=request.by,
+            now=request.now,
+        ).message
+
+
+class MarkNoShowAction(Action):
+    name, label, icon = "no-show", "No-show", "person_off"
+    title, confirm_label = "Mark as no-show?", "Mark as no-show"
+    is_dangerous = True
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        return can_transition(reservation.status, Status.NO_SHOW) and reservation.start <= now
+
+    def build_preview(self, request: ActionRequest) -> ActionPreview:
+        return ActionPreview(
+            facts=[
+                ("New status", Status.NO_SHOW.label),
+                ("Refund", "None"),
+                ("E-mail to", "Nobody"),
+            ]
+        )
+
+    def execute(self, request: ActionRequest) -> str:
+        approval.mark_no_show(request.reservation.pk, by=request.by, now=request.now)
+        return "Marked as no-show."
+
+
+def _get_authorized_payment(reservation: Reservation) -> Payment | None:
+    payment = cancellation.get_open_payment(reservation)
+    is_funded = payment is not None and payment.state in checkout.FUNDED_STATES
+    return payment if is_funded else None
+
+
+def _describe_returned_benefits(reservation: Reservation) -> list[tuple[str, str]]:
+    """The promo code use and the included hours that the customer gets back."""
+    facts = []
+    if reservation.promo_redemptions.filter(given_back_at__isnull=True).exists():
+        facts.append(("Promo code", f"The use of {reservation.promo_code} is returned"))
+    hours = sum(use.hours for use in reservation.allowance_uses.all())
+    if hours:
+        facts.append(("Included hours", f"{hours} h are returned"))
+    return facts

@@ -1,0 +1,123 @@
+"""The dashboard's alerts: payments, disputes and e-mails that need attention."""
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from django.urls import reverse
+
+from accounts import roles
+from accounts.customer_access import get_customer_filter
+from accounts.models import User
+from accounts.outbox import OutboxMessage
+from payments.models import Payment
+from reservations.admin.formatting import get_reservation_url
+from reservations.booking import alerts
+from roombook import dates, money
+
+# More alerts than this are not looked for.
+MAX_ALERTS = 10
+# More unsent e-mails than this are one alert.
+MAX_EMAIL_ALERTS = 3
+MAX_COUNTED_EMAILS = 100
+# Payments for older meetings are found by reconcile_payments, which checks all of them.
+LOOKBACK = dt.timedelta(days=31)
+
+
+@dataclass(frozen=True, slots=True)
+class DashboardAlert:
+    """Something that needs attention, with a link to where it can be resolved."""
+
+    title: str
+    detail: str
+    url: str
+
+
+def can_see_alerts(user: User) -> bool:
+    return roles.has_permission(user, roles.VIEW_PAYMENT) or roles.has_permission_everywhere(
+        user, roles.VIEW_EMAIL
+    )
+
+
+def find_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
+    """Payments first, the most urgent before the others; then disputes and e-mails."""
+    if roles.has_permission(user, roles.VIEW_PAYMENT):
+        yield from _find_payment_alerts(user, now)
+    if roles.has_permission(user, roles.VIEW_DISPUTE):
+        yield from _find_disputes(user)
+    if roles.has_permission_everywhere(user, roles.VIEW_EMAIL):
+        emails = alerts.get_unsent_emails(now=now, since=now - LOOKBACK)
+        emails = emails.filter(get_customer_filter(user, "user"))
+        yield from _describe_emails(list(emails[: MAX_COUNTED_EMAILS + 1]))
+
+
+def describe_no_alerts(user: User) -> str:
+    """The message if there are no alerts. It mentions only what the user may see."""
+    checked = []
+    if roles.has_permission(user, roles.VIEW_PAYMENT):
+        checked.append("payments")
+    if roles.has_permission_everywhere(user, roles.VIEW_EMAIL):
+        checked.append("e-mails")
+    return f"No problems with {' or '.join(checked)}."
+
+
+def _find_payment_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
+    """One alert for each payment: that is enough to make somebody look at it."""
+    payments = Payment.objects.filter(
+        roles.get_center_filter(user, roles.VIEW_PAYMENT, "reservation__room__center"),
+        reservation__start__gte=now - LOOKBACK,
+    )
+    seen: set[int] = set()
+    for find in (
+        partial(alerts.find_expiring_authorizations, now=now),
+        alerts.find_lost_authorizations,
+        alerts.find_captured_without_booking,
+        alerts.find_unmet_refund_promises,
+        alerts.find_unmet_reductions,
+        alerts.find_refused_refunds,
+        partial(alerts.find_unresolved_payments, now=now),
+    ):
+        for payment, problem in find(payments):
+            if payment.pk not in seen:
+                seen.add(payment.pk)
+                amount = money.format_amount(payment.amount)
+                yield DashboardAlert(
+                    f"{amount} of reservation {payment.reservation_id}",
+                    problem[:1].upper() + problem[1:],
+                    get_reservation_url(payment.reservation_id),
+                )
+
+
+def _find_disputes(user: User) -> Iterator[DashboardAlert]:
+    payments = Payment.objects.filter(
+        roles.get_center_filter(user, roles.VIEW_DISPUTE, "reservation__room__center")
+    )
+    for dispute in alerts.get_open_disputes(payments)[:MAX_ALERTS]:
+        deadline = (
+            f", answer by {dates.format_day(dispute.respond_by)}" if dispute.respond_by else ""
+        )
+        yield DashboardAlert(
+            f"Dispute about {money.format_amount(dispute.amount)}{deadline}",
+            f"Reservation {dispute.payment.reservation_id}: {dispute.reason or dispute.status}",
+            reverse("admin:payments_dispute_change", args=[dispute.pk]),
+        )
+
+
+def _describe_emails(emails: list[OutboxMessage]) -> Iterator[DashboardAlert]:
+    if len(emails) > MAX_EMAIL_ALERTS:
+        is_capped = len(emails) > MAX_COUNTED_EMAILS
+        count = f"More than {MAX_COUNTED_EMAILS}" if is_capped else str(len(emails))
+        error = next((email.last_error for email in emails if email.last_error), "")
+        yield DashboardAlert(
+            f"{count} e-mails were not sent",
+            error or "They are waiting. Is send_outbox running?",
+            reverse("admin:accounts_outboxmessage_changelist"),
+        )
+        return
+    for email in emails:
+        yield DashboardAlert(
+            f"E-mail not sent: {email.kind}",
+            ". ".join(filter(None, (email.about, email.last_error))) or "It is waiting.",
+            reverse("admin:accounts_outboxmessage_change", args=[email.pk]),
+        )

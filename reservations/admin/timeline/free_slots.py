@@ -1,0 +1,97 @@
+"""The free time of a room on a timeline, in which staff can start a new reservation."""
+
+import datetime as dt
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.urls import reverse
+
+from centers.models import Center, MeetingRoom
+from centers.span import Span, find_gaps
+from reservations.admin.timeline import geometry
+from reservations.admin.timeline.geometry import SlotRules, TimelineAxis
+from roombook import dates
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineViewer:
+    """What the user may do at the center, apart from seeing its timeline."""
+
+    can_add: bool = False
+    can_override_hours: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class TimelineFreeSlot:
+    """A link to a new reservation at a free time."""
+
+    href: str
+    style: str
+    label: str
+    is_closed: bool
+    start: dt.datetime
+
+
+def find_free_slots(
+    axis: TimelineAxis,
+    room: MeetingRoom,
+    center: Center,
+    open_spans: list[Span],
+    taken: list[Span],
+    viewer: TimelineViewer,
+    now: dt.datetime,
+) -> Iterator[TimelineFreeSlot]:
+    """The free slots of a room; outside opening hours only if the viewer can override them."""
+    if not viewer.can_add or not _is_bookable(axis, room, center, now):
+        return
+    if axis.span.start < now:
+        taken = [*taken, Span(axis.span.start, now)]
+    closed_spans = find_gaps(axis.span, open_spans)
+    if center.is_after_hours_support_enabled:
+        open_spans, closed_spans = [axis.span], []
+    page = reverse("admin:reservations_reservation_add")
+    for is_closed, unavailable in ((False, closed_spans), (True, open_spans)):
+        if is_closed and not viewer.can_override_hours:
+            continue
+        free = find_gaps(axis.span, [*taken, *unavailable])
+        for slot in geometry.find_slots(axis, free, _get_rules(room)):
+            box = axis.get_box(slot.piece)
+            if box is None:
+                continue
+            start, end = (
+                at.astimezone(axis.zone).replace(tzinfo=None)
+                for at in (slot.proposed.start, slot.proposed.end)
+            )
+            time = geometry.format_span(slot.proposed, axis)
+            label = f"New draft: {room.name}, {dates.format_day(axis.day)}, {time}"
+            yield TimelineFreeSlot(
+                href=f"{page}?room={room.pk}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
+                style=f"left:{box.left:.4f}%;width:{box.width:.4f}%",
+                label=f"{label} (outside opening hours)" if is_closed else label,
+                is_closed=is_closed,
+                start=slot.piece.start,
+            )
+
+
+def _get_rules(room: MeetingRoom) -> SlotRules:
+    minimum = room.minimum_minutes
+    return SlotRules(
+        grid=room.grid_minutes or settings.BOOKING_GRID_MINUTES,
+        minimum=settings.BOOKING_MINIMUM_MINUTES if minimum is None else minimum,
+    )
+
+
+def _is_bookable(axis: TimelineAxis, room: MeetingRoom, center: Center, now: dt.datetime) -> bool:
+    """Whether any time of the day may be available; the evaluator decides about each."""
+    days = room.booking_window_days
+    if days is None:
+        days = settings.BOOKING_WINDOW_DAYS
+    today = now.astimezone(axis.zone).date()
+    return (
+        center.is_active
+        and room.is_active
+        and not room.is_blocked
+        and room.rate_id is not None
+        and today <= axis.day <= today + dt.timedelta(days=days)
+    )
