@@ -1,18 +1,18 @@
-# Needs python3 (3.11 or newer), pip and make; everything else goes into .venv.
+# Needs python3 (3.11 or newer), pip and make. Everything else is installed into .venv.
 # Another Python: make run PYTHON=python3.12
 
 PYTHON ?= python3
 PORT ?= 8000
-# Further words for pytest: make test ARGS="-k checkout -x"
+# More arguments for pytest: make test ARGS="-k checkout -x"
 ARGS ?=
-# Words for the benchmark: make bench BENCH="--only search --rounds 3"
+# Arguments of the benchmark: make bench BENCH="--only search --rounds 3"
 BENCH ?=
 export PORT
 
 PY := .venv/bin/python
-# Settings for tools that only look at the code; nobody's .env takes part.
+# Settings for tools that only read the code, without the developer's .env.
 TOOLS := ENV_FILE=/dev/null DEBUG=true
-# What a real server has, with a key made up on the spot.
+# The settings of a real server, with a random key.
 PRODUCTION = ENV_FILE=/dev/null DEBUG=false ALLOWED_HOSTS=rooms.example.com PAYMENT_GATEWAY=sandbox \
 	DEFAULT_FROM_EMAIL=rooms@example.com \
 	SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')"
@@ -24,7 +24,7 @@ help:  ## List the targets
 
 env: .venv/.stamp  ## Build the environment in .venv, or bring it up to date
 
-# The stamp is as new as the lock that was installed.
+# The stamp has the time of the last installation.
 .venv/.stamp: requirements.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
 		echo "roombook needs Python 3.11 or newer; '$(PYTHON)' is $$($(PYTHON) -V 2>&1)." \
@@ -40,7 +40,7 @@ env: .venv/.stamp  ## Build the environment in .venv, or bring it up to date
 	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	@touch $@
 
-# Only if there is none: a settings file is never overwritten.
+# Created only if it does not exist: a settings file is never overwritten.
 .env: | .venv/.stamp
 	@umask 077; $(PY) -c 'import secrets; print("DEBUG=true", \
 		"SECRET_KEY=" + secrets.token_urlsafe(50), sep="\n")' > $@
@@ -58,12 +58,12 @@ test: .venv/.stamp  ## Run all tests, on PostgreSQL and SQLite if this machine h
 	done; \
 	test -z "$$failed" || { echo "Tests failed on:$$failed" >&2; exit 1; }
 
-coverage: .venv/.stamp  ## Run all tests as `make test` does, and report which lines none of them reaches
+coverage: .venv/.stamp  ## Run all tests as `make test` does, and report lines that they do not cover
 	@rm -f .coverage; $(MAKE) --no-print-directory test ARGS="--cov --cov-append --cov-report= $(ARGS)"; \
 	status=$$?; $(PY) -m coverage report; exit $$status
 
-# One after the other and with the machine to themselves: they measure. About ten minutes.
-faults: .venv/.stamp  ## Break things on purpose for longer than `make test` does, and print figures (ARGS=)
+# Not in parallel, because they measure. About ten minutes.
+faults: .venv/.stamp  ## Run the long form of the fault tests, and print figures (ARGS=)
 	@failed=; \
 	for db in $$($(PY) -m tests.pg_plugin); do \
 		echo "== faults on $$db =="; \
@@ -78,7 +78,7 @@ screenshots: .venv/.stamp  ## Take pictures of every page of the back office, in
 bench: .venv/.stamp  ## Measure speed beside hand-written SQL at 100,000 centers (BENCH=)
 	@$(PY) -m tests.bench $(BENCH)
 
-lint: .venv/.stamp  ## Check style, formatting and who may import whom
+lint: .venv/.stamp  ## Check style, formatting and the layers of imports
 	@$(PY) -m ruff check .
 	@$(PY) -m ruff format --check .
 	@.venv/bin/lint-imports
@@ -86,13 +86,13 @@ lint: .venv/.stamp  ## Check style, formatting and who may import whom
 types: .venv/.stamp  ## Check types
 	@$(TOOLS) $(PY) -m mypy .
 
-settings: .venv/.stamp  ## Check for missing migrations, and the settings of a real server
+settings: .venv/.stamp  ## Check for missing migrations, and the settings of a server
 	@$(TOOLS) $(PY) manage.py makemigrations --check --dry-run
 	@$(PRODUCTION) $(PY) manage.py check --deploy --fail-level WARNING
 
-check: lint types settings test  ## All of the above: what must hold before a change goes in
+check: lint types settings test  ## All of the above, required before a merge
 
-fmt: .venv/.stamp  ## Format the code and mend what can be mended
+fmt: .venv/.stamp  ## Format the code and fix what can be fixed automatically
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
@@ -102,6 +102,6 @@ lock: .venv/.stamp  ## Compile requirements.txt from pyproject.toml
 	PYTHONPATH="$$uv" $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
 		--group dev --custom-compile-command "make lock" pyproject.toml -o requirements.txt
 
-clean:  ## Remove the environment and what tools left; data (.bench too) and .env stay
+clean:  ## Remove the environment and files of tools, but no data (.bench) and no .env
 	rm -rf .venv .venv-boot .coverage* .hypothesis .*_cache staticfiles
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -40,6 +40,9 @@ BRAND_PATTERNS = [
 
 MAX_YEARS_UNTIL_EXPIRY = 50
 
+# The fields of a card in a request, by our names.
+CardFields = Mapping[str, Any]
+
 
 class Secret(str):
     """Text whose repr is masked, so that tracebacks, logs and error reports do not show it."""
@@ -81,7 +84,7 @@ def detect_brand(number: str) -> CardBrand | None:
     return None
 
 
-def parse_card(payment_info: Mapping[str, Any], *, now: datetime) -> Card:
+def parse_card(payment_info: CardFields, *, now: datetime) -> Card:
     """The card of a request. Raises InvalidRequest, which names every invalid field.
 
     The messages never echo the submitted value, which may be a card number.
@@ -106,9 +109,7 @@ def parse_card(payment_info: Mapping[str, Any], *, now: datetime) -> Card:
     return card
 
 
-def _parse_number(
-    info: Mapping[str, Any], problems: dict[str, str]
-) -> tuple[str, CardBrand | None]:
+def _parse_number(info: CardFields, problems: dict[str, str]) -> tuple[str, CardBrand | None]:
     number = re.sub(r"[ -]", "", info.get("credit_card_number") or "")
     brand = None
     if not number:
@@ -123,7 +124,7 @@ def _parse_number(
 
 
 def _parse_security_code(
-    info: Mapping[str, Any], brand: CardBrand | None, problems: dict[str, str]
+    info: CardFields, brand: CardBrand | None, problems: dict[str, str]
 ) -> str:
     code: str = (info.get("security_code") or "").strip()
     if not code:
@@ -139,9 +140,7 @@ def _parse_security_code(
     return code
 
 
-def _parse_expiry(
-    info: Mapping[str, Any], now: datetime, problems: dict[str, str]
-) -> tuple[int, int]:
+def _parse_expiry(info: CardFields, now: datetime, problems: dict[str, str]) -> tuple[int, int]:
     expires: datetime | None = info.get("expiration_date")
     if expires is None:
         problems["expiration_date"] = "The date of expiry is needed."
@@ -155,7 +154,7 @@ def _parse_expiry(
     return expires.year, expires.month
 
 
-def _parse_holder(info: Mapping[str, Any], problems: dict[str, str]) -> dict[str, str]:
+def _parse_holder(info: CardFields, problems: dict[str, str]) -> dict[str, str]:
     holder = {
         name: (info.get(name) or "").strip() for name in ("first_name", "last_name", "company_name")
     }
@@ -167,7 +166,7 @@ def _parse_holder(info: Mapping[str, Any], problems: dict[str, str]) -> dict[str
     return holder
 
 
-def _parse_billing_address(info: Mapping[str, Any], problems: dict[str, str]) -> dict[str, Any]:
+def _parse_billing_address(info: CardFields, problems: dict[str, str]) -> dict[str, Any]:
     address = dict(info.get("billing_address") or {})
     for name, value in address.items():
         if isinstance(value, str) and contains_card_number(value):

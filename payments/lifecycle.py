@@ -6,16 +6,14 @@ transaction, `authorize_payment` outside any, `apply_gateway_result` in its seco
 `capture_payment` outside again. Every step may be repeated.
 """
 
-from collections.abc import Mapping
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import Any
 
 from django.db.models import QuerySet
 
 from accounts.models import User
 from payments import gateways
-from payments.cards import Card, parse_card
+from payments.cards import Card, CardFields, parse_card
 from payments.gateways.base import Gateway, GatewayPayment
 from payments.models import InvalidPaymentTransition, Payment, PaymentState, SavedCard
 from payments.saved_cards import get_usable_saved_card
@@ -30,7 +28,7 @@ def get_payment_source(
     user: User,
     *,
     use_saved: bool,
-    payment_info: Mapping[str, Any] | None,
+    payment_info: CardFields | None,
     now: datetime,
 ) -> Card | SavedCard:
     """The card to charge: either the saved one or the one in the request, never both.

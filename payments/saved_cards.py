@@ -5,15 +5,14 @@ first; only then does its row replace the old one, and the old card is deleted a
 """
 
 import logging
-from collections.abc import Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from accounts.actions import lock_user
 from accounts.limits import CARD_DECLINED
 from accounts.models import User
 from payments import gateways
-from payments.cards import Card, parse_card
+from payments.cards import Card, CardFields, parse_card
 from payments.models import SavedCard
 from roombook.address import ADDRESS_FIELDS
 from roombook.db.compiled_queries import compiled_query, int_param
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-def update_saved_card(user: User, payment_info: Mapping[str, Any], *, now: datetime) -> SavedCard:
+def update_saved_card(user: User, payment_info: CardFields, *, now: datetime) -> SavedCard:
     """Validate a card and save it in place of the account's current one.
 
     Raises InvalidRequest, CardDeclined, TooManyRequests or ServiceUnavailable.

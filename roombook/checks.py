@@ -2,7 +2,6 @@
 
 import re
 from email.utils import parseaddr
-from typing import Any
 from urllib.parse import urlsplit
 
 from babel import Locale, UnknownLocaleError
@@ -19,7 +18,7 @@ GATEWAY_CALLS_IN_A_LEASE = 2
 
 
 @register("roombook")
-def check_secret_key(**_: Any) -> list[CheckMessage]:
+def check_secret_key(**_: object) -> list[CheckMessage]:
     """Nobody can forge sessions on a real server."""
     key = settings.SECRET_KEY
     is_long = len(key) >= MIN_SECRET_KEY_LENGTH and len(set(key)) >= MIN_DISTINCT_CHARACTERS
@@ -35,7 +34,7 @@ def check_secret_key(**_: Any) -> list[CheckMessage]:
 
 
 @register("roombook")
-def check_gateway_is_chosen(**_: Any) -> list[CheckMessage]:
+def check_gateway_is_chosen(**_: object) -> list[CheckMessage]:
     """No server uses the sandbox, which charges nobody, by accident."""
     if settings.DEBUG or settings.PAYMENT_GATEWAY_IS_CHOSEN:
         return []
@@ -50,7 +49,7 @@ def check_gateway_is_chosen(**_: Any) -> list[CheckMessage]:
 
 
 @register("roombook")
-def check_currency_and_locale(**_: Any) -> list[CheckMessage]:
+def check_currency_and_locale(**_: object) -> list[CheckMessage]:
     """Prices can be formatted."""
     problems: list[CheckMessage] = []
     if settings.CURRENCY not in list_currencies():
@@ -75,7 +74,7 @@ def check_currency_and_locale(**_: Any) -> list[CheckMessage]:
 
 
 @register("roombook")
-def check_minimum_app_version(**_: Any) -> list[CheckMessage]:
+def check_minimum_app_version(**_: object) -> list[CheckMessage]:
     """The version of an app can be compared with the oldest one that is supported."""
     if re.fullmatch(r"(\d+(\.\d+)*)?", settings.MINIMUM_APP_VERSION, re.ASCII):
         return []
@@ -89,7 +88,7 @@ def check_minimum_app_version(**_: Any) -> list[CheckMessage]:
 
 
 @register("roombook")
-def check_hosts_and_urls(**_: Any) -> list[CheckMessage]:
+def check_hosts_and_urls(**_: object) -> list[CheckMessage]:
     """Clients can reach the service, and no client chooses the URLs that others receive."""
     problems: list[CheckMessage] = []
     if not settings.DEBUG and not settings.ALLOWED_HOSTS:
@@ -123,7 +122,7 @@ def check_hosts_and_urls(**_: Any) -> list[CheckMessage]:
 
 
 @register("roombook")
-def check_durations(**_: Any) -> list[CheckMessage]:
+def check_durations(**_: object) -> list[CheckMessage]:
     """Durations that depend on each other fit together."""
     problems: list[CheckMessage] = []
     if settings.PAYMENT_LEASE_SECONDS <= GATEWAY_CALLS_IN_A_LEASE * settings.GATEWAY_TIMEOUT:
@@ -146,7 +145,7 @@ def check_durations(**_: Any) -> list[CheckMessage]:
 
 
 @register("roombook")
-def check_email_addresses(**_: Any) -> list[CheckMessage]:
+def check_email_addresses(**_: object) -> list[CheckMessage]:
     """E-mails can be sent and answered."""
     problems: list[CheckMessage] = []
     sender = parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
@@ -182,7 +181,7 @@ AUTHORIZATION_VALID_HOURS = 114
 
 
 @register("roombook")
-def check_stripe_keys(**_: Any) -> list[CheckMessage]:
+def check_stripe_keys(**_: object) -> list[CheckMessage]:
     """With Stripe as the gateway, its keys are set and of the right kind."""
     if settings.PAYMENT_GATEWAY != "stripe":
         return []

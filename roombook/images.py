@@ -9,7 +9,6 @@ from collections.abc import Iterable
 from functools import partial
 from io import BytesIO
 from pathlib import PurePath
-from typing import Any
 from uuid import uuid4
 
 from django.core.exceptions import ValidationError
@@ -125,7 +124,7 @@ def get_stored_files(row: models.Model, fields: Iterable[str]) -> list[FieldFile
 def delete_files_with_row(model: type[models.Model], *fields: str) -> None:
     """From now on, delete the files of a row when it is deleted. Called by `AppConfig.ready`."""
 
-    def delete_files(instance: models.Model, **_: Any) -> None:
+    def delete_files(instance: models.Model, **_: object) -> None:
         delete_after_commit(*(getattr(instance, field) for field in fields))
 
     post_delete.connect(delete_files, model, weak=False, dispatch_uid=f"{model.__name__}_files")

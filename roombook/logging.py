@@ -25,7 +25,7 @@ class RequestIdFilter(logging.Filter):
 class PlainLogFormatter(logging.Formatter):
     """One readable line per record, for a developer's terminal."""
 
-    def __init__(self, **_: Any) -> None:
+    def __init__(self, **_: object) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
@@ -35,7 +35,7 @@ class PlainLogFormatter(logging.Formatter):
 class JsonLogFormatter(JsonFormatter):
     """One JSON object per record, for log collectors."""
 
-    def __init__(self, **_: Any) -> None:
+    def __init__(self, **_: object) -> None:
         super().__init__(
             "%(asctime)s %(levelname)s %(name)s %(request_id)s %(message)s",
             rename_fields={"asctime": "time", "levelname": "level", "name": "logger"},

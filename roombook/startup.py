@@ -32,7 +32,7 @@ def require_valid_settings() -> None:
 
 
 def run_command(command: Callable[[], None]) -> None:
-    """Run a command. If the database cannot be reached at all, the process ends with one line."""
+    """Run a command. A wrong setting or an unreachable database ends the process with one line."""
     connected = []
 
     def mark_connected(**_: object) -> None:
@@ -41,6 +41,8 @@ def run_command(command: Callable[[], None]) -> None:
     connection_created.connect(mark_connected)
     try:
         command()
+    except ImproperlyConfigured as error:
+        sys.exit(f"Error: {error}")
     except OperationalError as error:
         if connected:
             raise

@@ -20,8 +20,8 @@ MAX_LINES = 400
 KNOWN_CYCLES: list[set[str]] = [
     {"accounts.emails", "accounts.models", "accounts.outbox"},
     {
-        *("centers.models", "centers.models.center", "centers.models.room", "centers.querysets"),
-        *("centers.records", "centers.search.filters"),
+        *("centers.models", "centers.models.center", "centers.models.room"),
+        *("centers.models.schedule", "centers.querysets"),
     },
     {"reservations.booking.history", "reservations.models", "reservations.models.reservation"},
     {

@@ -47,6 +47,11 @@ def run(*command, **variables):
             "HOLD_HOURS_STAFF: '-1' is not a whole number of at least 0.",
         ),
         (
+            ("manage.py", "serve"),
+            *("WEB_CONCURRENCY", "0"),
+            "WEB_CONCURRENCY: '0' is not a whole number of at least 1.",
+        ),
+        (
             ("manage.py", "expire_reservations"),
             *("SECRET_KEY_FILE", "/nowhere"),
             "SECRET_KEY_FILE: this file cannot be read.",

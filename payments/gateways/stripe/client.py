@@ -21,6 +21,7 @@ from payments.gateways.base import (
     GatewayUnavailable,
     require_no_open_transaction,
 )
+from roombook.checks import LIVE_KEY_PATTERN
 from roombook.errors import CardDeclined
 
 # If STRIPE_LOG is set, the SDK prints every request to stderr, card numbers included.
@@ -41,8 +42,6 @@ logger = logging.getLogger(__name__)
 CONNECT_SECONDS = 3
 # The SDK's own retries of one request. They share the total time.
 MAX_NETWORK_RETRIES = 1
-
-LIVE_KEY_PATTERN = re.compile(r"(sk|rk)_live_\w+", re.ASCII)
 
 
 class StripeRequestRefused(GatewayRefused):
@@ -96,7 +95,7 @@ def get_session() -> Session:
 
 def is_live_key(key: str) -> bool:
     """Whether the key moves real money."""
-    return bool(LIVE_KEY_PATTERN.fullmatch(key))
+    return bool(re.fullmatch(LIVE_KEY_PATTERN, key, re.ASCII))
 
 
 def create_client(*, is_live: bool) -> stripe.StripeClient:

@@ -10,6 +10,8 @@ from django.contrib.auth import get_user_model
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
+from roombook import env
+
 HOST = "127.0.0.1"
 DEMO_ACCOUNT = "demo@roombook.example"
 
@@ -43,6 +45,9 @@ class Command(BaseCommand):
 
     def handle(self, **_: Any) -> None:
         port = parse_free_port(os.environ.get("PORT") or "8000")
+        for name in ("WEB_CONCURRENCY", "WEB_THREADS"):
+            # gunicorn itself would report a wrong value with a traceback.
+            env.read_int(name, 1, least=1)
         call_command("migrate", verbosity=0)
         if settings.DEBUG:
             call_command("seed_demo", if_empty=True)
