@@ -96,7 +96,8 @@ class ConfirmForm(ConfirmImportForm):
         upload = self.uploads.filter(pk=upload_id).first() if is_id(upload_id) else None
         if upload is None:
             raise forms.ValidationError("This file is not here any more: upload it again.")
-        return data | {"original_file_name": upload.file_name}
+        # There is one format and one resource, whatever the hidden fields say.
+        return data | {"original_file_name": upload.file_name, "format": "0", "resource": "0"}
 
 
 class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):

@@ -193,6 +193,12 @@ def test_file_of_another_list_cannot_be_confirmed(rooms_page):
     assert "upload it again" in rates.confirm(page)
 
 
+def test_confirmation_ignores_forged_format_and_resource(rooms_page):
+    rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "9"}))
+
+    assert "1 changed" in rooms_page.confirm(format="x", resource="9")
+
+
 def test_role_removed_since_preview_is_forbidden(rooms_page):
     rooms_page.upload(build_csv({"id": rooms_page.room.pk, "capacity": "9"}))
     Upload.objects.get().user.center_roles.all().delete()
