@@ -1,4 +1,4 @@
-"""Every address of the service: the contract's operations in its order, then the rest."""
+"""All URLs of the service: the operations of the contract in its order, then the others."""
 
 from django.conf import settings
 from django.conf.urls.static import static
@@ -33,7 +33,7 @@ from roombook.health import healthz, readyz
 
 
 def operation_path(route: str, view: type[Operation]) -> URLPattern:
-    """The path with and without the suffix of a format; another suffix is another path."""
+    """The path of an operation, with and without the suffix of a format."""
     return re_path(rf"^{route}(?:\.(?P<format>json|csv))?\Z", view.as_view())
 
 
@@ -53,7 +53,7 @@ contract_paths = [
     operation_path("api/reservations/checkout", Checkout),
 ]
 
-# Beyond the contract, by the same conventions (B17).
+# Beyond the contract, with the same conventions (B17).
 extension_paths = [
     operation_path("api/reservations/create", CreateReservation),
     operation_path("api/reservations/cancel", CancelReservation),
@@ -72,7 +72,7 @@ urlpatterns = [
     path("readyz", readyz),
     path("webhooks/stripe", webhooks.receive_stripe_event),
     path("admin/", admin.site.urls),
-    *static(settings.MEDIA_URL, document_root=settings.MEDIA_ROOT),  # With DEBUG on only.
+    *static(settings.MEDIA_URL, document_root=settings.MEDIA_ROOT),  # only with DEBUG on
 ]
 
 handler400 = "roombook.api.exceptions.handler400"

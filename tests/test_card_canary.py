@@ -1,4 +1,4 @@
-"""Numbers and codes of cards go to the gateway and nowhere else (B8.2)."""
+"""Card numbers and security codes go to the gateway and nowhere else (B8.2)."""
 
 import io
 import logging
@@ -21,13 +21,13 @@ from tests.http import post, post_csv
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 GOOD, AMEX, MASTERCARD = "4242424242424242", "378282246310005", "5555555555554444"
-DECLINED, POOR, MISTYPED = "4000000000000002", "4000000000009995", "4242424242424241"
-NUMBERS = [GOOD, AMEX, MASTERCARD, DECLINED, POOR, MISTYPED]
+DECLINED, INSUFFICIENT_FUNDS, MISTYPED = "4000000000000002", "4000000000009995", "4242424242424241"
+NUMBERS = [GOOD, AMEX, MASTERCARD, DECLINED, INSUFFICIENT_FUNDS, MISTYPED]
 CODE, AMEX_CODE = "739", "7391"
 CODES = [CODE, AMEX_CODE]
 
-# Whole, and in groups as people type them.
-SPELLINGS = [
+# Without separators, and in groups as people type them.
+NOTATIONS = [
     lambda number: number,
     lambda number: f"{number[:4]} {number[4:8]} {number[8:12]} {number[12:]}",
     lambda number: f"{number[:4]}-{number[4:8]}-{number[8:12]}-{number[12:]}",
@@ -48,7 +48,7 @@ def card(number, **fields):
 
 
 class Canary:
-    """Everything that could keep or tell a number: the database, the logs, the answers."""
+    """Searches everything that could leak a card: the database, the logs, the responses."""
 
     def __init__(self):
         self.answers = []
@@ -66,14 +66,14 @@ class Canary:
         self.answers.append(response)
         return response
 
-    def keep(self, response):
+    def record(self, response):
         self.answers.append(response)
         return response
 
-    def findings(self):
+    def find_leaks(self):
         texts = [
             *((f"log {name}", handler.stream.getvalue()) for name, handler in self.logs.items()),
-            *((f"answer to {r.request['PATH_INFO']}", told(r)) for r in self.answers),
+            *((f"answer to {r.request['PATH_INFO']}", render_response(r)) for r in self.answers),
             *rows(),
         ]
         assert all(handler.stream.getvalue() for handler in self.logs.values())
@@ -81,17 +81,17 @@ class Canary:
             f"{secret} in {where}"
             for where, text in texts
             for secret in (*NUMBERS, *CODES)
-            if holds(text, secret)
+            if contains(text, secret)
         ]
 
 
-def told(response):
+def render_response(response):
     headers = " ".join(f"{name}: {value}" for name, value in response.items())
     return headers + "\n" + response.content.decode()
 
 
 def rows():
-    """Every value of every table that is text, or may hold some."""
+    """Every value of every table that may contain text."""
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
             cursor.execute(f"SELECT * FROM {connection.ops.quote_name(table)}")
@@ -102,11 +102,11 @@ def rows():
                         yield f"{table}.{name}", str(value)
 
 
-def holds(text, secret):
+def contains(text, secret):
     if secret in CODES:
-        # Short: only where it stands alone, not within a price, a time or a hash.
+        # Codes are short: find them only as separate words, not in a price, a time or a hash.
         return re.search(rf"(?<![\w.-]){secret}(?![\w.-])", text) is not None
-    # The digits in their order, with whatever people put between them.
+    # The digits in their order, with common separators between them.
     return re.search(r"[\s.,_-]{0,3}".join(secret), text) is not None
 
 
@@ -137,14 +137,14 @@ def token(ada):
 
 
 def test_canary_finds_a_leaked_card():
-    """It would see what it looks for."""
+    """The negative control: the canary finds a card that was leaked on purpose."""
     for number in NUMBERS:
-        for spelling in SPELLINGS:
-            assert holds(f"x{spelling(number)}y", number)
-    assert holds('{"SecurityCode": "739"}', CODE)
-    assert not holds("739.5 ms, $1739, a739f", CODE)
-    ada = UserFactory(last_name=SPELLINGS[1](GOOD), company_name=AMEX_CODE)
-    found = [name for name, text in rows() if holds(text, GOOD) or holds(text, AMEX_CODE)]
+        for spelling in NOTATIONS:
+            assert contains(f"x{spelling(number)}y", number)
+    assert contains('{"SecurityCode": "739"}', CODE)
+    assert not contains("739.5 ms, $1739, a739f", CODE)
+    ada = UserFactory(last_name=NOTATIONS[1](GOOD), company_name=AMEX_CODE)
+    found = [name for name, text in rows() if contains(text, GOOD) or contains(text, AMEX_CODE)]
     assert found == ["accounts_user.last_name", "accounts_user.company_name"]
     ada.delete()
 
@@ -159,15 +159,15 @@ def test_card_number_and_code_are_stored_and_shown_nowhere(canary, ada, token, m
         assert response.status_code == expected, response.content
         return reservation
 
-    # Paid, declined, rehearsed, saved, cancelled.
+    # Paid, declined, in test mode, saved, cancelled.
     checkout(GOOD, 3, expected=200, SavePaymentInfo=True)
-    checkout(SPELLINGS[2](AMEX), 4, expected=400)  # grouped, so that its code is too long
+    checkout(NOTATIONS[2](AMEX), 4, expected=400)  # grouped, so that its code is too long
     checkout(AMEX, 4, expected=200, SavePaymentInfo=True)
     checkout(DECLINED, 5, expected=402)
-    checkout(SPELLINGS[1](POOR), 5, expected=402, SavePaymentInfo=True)
+    checkout(NOTATIONS[1](INSUFFICIENT_FUNDS), 5, expected=402, SavePaymentInfo=True)
     checkout(GOOD, 8, expected=200, TestMode=True)
     checkout(DECLINED, 8, expected=402, TestMode=True)
-    paid = checkout(SPELLINGS[2](MASTERCARD), 9, expected=200)
+    paid = checkout(NOTATIONS[2](MASTERCARD), 9, expected=200)
     canary.post("/api/reservations/cancel", {"Token": token, "ReservationId": paid.pk})
 
     # Saved cards.
@@ -175,8 +175,8 @@ def test_card_number_and_code_are_stored_and_shown_nowhere(canary, ada, token, m
         body = {"Token": token, "PaymentInfo": card(number)}
         assert canary.post("/api/account/update-payment-info", body).status_code == status
 
-    # A number where none belongs.
-    for spelling in SPELLINGS:
+    # A number in other fields.
+    for spelling in NOTATIONS:
         number = spelling(GOOD)
         for name in ("FirstName", "LastName", "CompanyName"):
             body = {"Token": token, "PaymentInfo": card(GOOD, **{name: number})}
@@ -205,12 +205,12 @@ def test_card_number_and_code_are_stored_and_shown_nowhere(canary, ada, token, m
         canary.post("/api/account/reservation", {"Token": token, "Id": paid.pk, "X": number})
         canary.post(f"/api/{number}", {})
         canary.post("/api/sign-out", {"Token": number, "AppVersion": number})
-        # Of the wrong type, in the wrong format, not readable at all.
+        # The wrong type, the wrong format, and malformed requests.
         body = {"Token": token, "ReservationId": number, "PaymentInfo": number}
         canary.post("/api/reservations/checkout", body)
-        canary.keep(post_csv(canary.client, "/api/reservations/checkout.csv", body))
+        canary.record(post_csv(canary.client, "/api/reservations/checkout.csv", body))
         for content_type in ("application/json", "text/csv", "text/plain"):
-            canary.keep(
+            canary.record(
                 canary.client.post(
                     "/api/reservations/checkout",
                     data=f'{{"PaymentInfo": {{"CreditCardNumber": "{number}", "SecurityCode": 739',
@@ -218,7 +218,7 @@ def test_card_number_and_code_are_stored_and_shown_nowhere(canary, ada, token, m
                 )
             )
 
-    # A gateway that does not answer, and crashes with the card at hand.
+    # A gateway that does not answer, and crashes that have the card in a variable.
     SandboxFault.objects.create(operation="*", kind="timeout_before", times=1)
     checkout(GOOD, 11, expected=200)
     authorize = lifecycle.authorize_payment
@@ -235,9 +235,9 @@ def test_card_number_and_code_are_stored_and_shown_nowhere(canary, ada, token, m
         raise KeyError(kwargs["payment_info"]["credit_card_number"])
 
     monkeypatch.setattr(lifecycle, "get_payment_source", crash_early)
-    checkout(SPELLINGS[1](GOOD), 15, expected=500)
+    checkout(NOTATIONS[1](GOOD), 15, expected=500)
 
-    assert canary.findings() == []
+    assert canary.find_leaks() == []
 
 
 @pytest.mark.parametrize("debug", [True, False])
@@ -258,14 +258,14 @@ def test_back_office_pages_show_no_card_number(canary, ada, token, settings, deb
     pages = 0
     for model in admin.site._registry:
         name = f"admin:{model._meta.app_label}_{model._meta.model_name}"
-        canary.keep(canary.client.get(reverse(f"{name}_changelist")))
+        canary.record(canary.client.get(reverse(f"{name}_changelist")))
         for row in model._default_manager.all()[:3]:
             try:
                 url = reverse(f"{name}_change", args=[row.pk])
             except NoReverseMatch:
                 continue
-            response = canary.keep(canary.client.get(url))
+            response = canary.record(canary.client.get(url))
             assert response.status_code in {200, 302}, url
             pages += 1
     assert pages > 10
-    assert canary.findings() == []
+    assert canary.find_leaks() == []

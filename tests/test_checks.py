@@ -1,9 +1,9 @@
-"""Wrong settings stop the start, each with its id."""
+"""System checks of the settings, each with its id."""
 
 import pytest
 from django.core.checks import run_checks
 
-GOOD = {
+VALID = {
     "DEBUG": False,
     "SECRET_KEY": "sK7vQ2xW9mB4nL6pR8tY1uE3iO5aD0fG-hJzXcVbNqMwZ_kTrPs",
     "ALLOWED_HOSTS": ["rooms.example.com"],
@@ -13,17 +13,17 @@ GOOD = {
 
 
 @pytest.fixture(autouse=True)
-def _good(settings):
-    for name, value in GOOD.items():
+def _valid_settings(settings):
+    for name, value in VALID.items():
         setattr(settings, name, value)
 
 
-def ids():
+def get_problem_ids():
     return {problem.id for problem in run_checks(tags=["roombook"])}
 
 
 def test_valid_settings_have_no_problems():
-    assert ids() == set()
+    assert get_problem_ids() == set()
 
 
 @pytest.mark.parametrize(
@@ -73,20 +73,20 @@ def test_invalid_setting_is_an_error(settings, name, value, id_):
 def test_other_valid_settings_pass(settings, name, value):
     setattr(settings, name, value)
 
-    assert ids() == set()
+    assert get_problem_ids() == set()
 
 
 def test_sender_at_localhost_is_a_warning(settings):
     settings.DEFAULT_FROM_EMAIL = "roombook <roombook@localhost>"
 
-    assert ids() == {"roombook.W001"}
+    assert get_problem_ids() == {"roombook.W001"}
 
 
 def test_any_host_is_allowed_with_a_public_url(settings):
     settings.ALLOWED_HOSTS = ["*"]
     settings.PUBLIC_URL = "https://rooms.example.com"
 
-    assert ids() == set()
+    assert get_problem_ids() == set()
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_development_needs_no_production_settings(settings, name, value):
     settings.DEBUG = True
     setattr(settings, name, value)
 
-    assert ids() == set()
+    assert get_problem_ids() == set()
 
 
 STRIPE = {
@@ -116,13 +116,13 @@ def _stripe(settings):
 
 @pytest.mark.usefixtures("_stripe")
 def test_valid_stripe_keys_pass(settings):
-    assert ids() == set()
+    assert get_problem_ids() == set()
 
-    # Test keys alone, and a restricted one.
+    # Only test keys, and a restricted one.
     settings.STRIPE_SECRET_KEY = "rk_test_4eC39HqLyjWD"
     settings.STRIPE_TEST_SECRET_KEY = ""
     settings.STRIPE_API_BASE = "http://127.0.0.1:12111"
-    assert ids() == set()
+    assert get_problem_ids() == set()
 
 
 @pytest.mark.usefixtures("_stripe")
@@ -153,10 +153,10 @@ def test_invalid_stripe_key_is_an_error_that_hides_the_key(settings, name, value
 def test_pending_hours_beyond_the_authorization_are_a_warning(settings):
     settings.PENDING_HOURS = 114
 
-    assert ids() == {"roombook.W002"}
+    assert get_problem_ids() == {"roombook.W002"}
 
 
 def test_stripe_keys_are_not_needed_for_other_gateways(settings):
     settings.PENDING_HOURS = 500
 
-    assert ids() == set()
+    assert get_problem_ids() == set()

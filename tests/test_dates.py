@@ -1,4 +1,4 @@
-"""One spelling of days and times on pages for staff, in Python and in Django's templates."""
+"""Date and time formats of the back office, in Python and in templates."""
 
 import datetime as dt
 from zoneinfo import ZoneInfo

@@ -1,4 +1,4 @@
-"""Variables are read strictly; a wrong value is named."""
+"""Environment variables are parsed strictly, and wrong values are named."""
 
 import os
 
@@ -9,15 +9,15 @@ from roombook import env
 
 
 @pytest.fixture
-def given(monkeypatch):
-    """Set the one variable of these tests."""
+def set_variable(monkeypatch):
+    """Set an environment variable."""
     return lambda value, name="TRIAL": monkeypatch.setenv(name, value)
 
 
 @pytest.mark.parametrize("empty", [None, "", "  "])
-def test_empty_variable_counts_as_not_set(given, empty):
+def test_empty_variable_counts_as_not_set(set_variable, empty):
     if empty is not None:
-        given(empty)
+        set_variable(empty)
 
     assert env.read_text("TRIAL", "default") == "default"
     assert env.read_bool("TRIAL", default=True) is True
@@ -32,40 +32,40 @@ def test_empty_variable_counts_as_not_set(given, empty):
 @pytest.mark.parametrize(
     ("value", "read"), [("true", True), ("YES", True), ("1", True), ("off", False), ("No", False)]
 )
-def test_read_bool_accepts_common_words(given, value, read):
-    given(value)
+def test_read_bool_accepts_common_words(set_variable, value, read):
+    set_variable(value)
 
     assert env.read_bool("TRIAL", default=not read) is read
 
 
-def test_read_text_int_choice_and_list(given):
-    given(" 12 ")
+def test_read_text_int_choice_and_list(set_variable):
+    set_variable(" 12 ")
     assert env.read_text("TRIAL") == "12"
     assert env.read_int("TRIAL", 0, least=12) == 12
     assert env.read_choice("TRIAL", "a", ["a", "12"]) == "12"
     assert env.is_set("TRIAL")
-    given("a, b,,c ")
+    set_variable("a, b,,c ")
     assert env.read_list("TRIAL") == ["a", "b", "c"]
 
 
 @pytest.mark.parametrize("value", ["ture", "2", "none"])
-def test_read_bool_rejects_other_words(given, value):
-    given(value)
+def test_read_bool_rejects_other_words(set_variable, value):
+    set_variable(value)
 
     with pytest.raises(ImproperlyConfigured, match=f"^TRIAL: '{value}' is neither true nor false"):
         env.read_bool("TRIAL", default=False)
 
 
 @pytest.mark.parametrize("value", ["-1", "0", "1.5", "1_0", "ten", "٣", "0x10"])
-def test_read_int_rejects_other_numbers(given, value):
-    given(value)
+def test_read_int_rejects_other_numbers(set_variable, value):
+    set_variable(value)
 
     with pytest.raises(ImproperlyConfigured, match=r"^TRIAL: .* is not a whole number of at least"):
         env.read_int("TRIAL", 5, least=1)
 
 
-def test_read_choice_rejects_other_words(given):
-    given("cash")
+def test_read_choice_rejects_other_words(set_variable):
+    set_variable("cash")
 
     with pytest.raises(ImproperlyConfigured, match=r"^TRIAL: 'cash' is not one of: card, bank"):
         env.read_choice("TRIAL", "card", ["card", "bank"])
@@ -81,8 +81,8 @@ def test_read_choice_rejects_other_words(given):
         "//s3cret",
     ],
 )
-def test_invalid_database_url_is_named_without_its_password(given, url):
-    given(url)
+def test_invalid_database_url_is_named_without_its_password(set_variable, url):
+    set_variable(url)
 
     with pytest.raises(ImproperlyConfigured) as raised:
         env.read_database_url("TRIAL", "sqlite:///x")
@@ -91,21 +91,21 @@ def test_invalid_database_url_is_named_without_its_password(given, url):
     assert raised.value.__suppress_context__
 
 
-def test_value_can_be_read_from_a_file(given, tmp_path):
+def test_value_can_be_read_from_a_file(set_variable, tmp_path):
     (tmp_path / "secret").write_text("from a file\n")
-    given(str(tmp_path / "secret"), "TRIAL_IN_FILE_FILE")
+    set_variable(str(tmp_path / "secret"), "TRIAL_IN_FILE_FILE")
 
     assert env.read_text("TRIAL_IN_FILE") == "from a file"
 
 
-def test_missing_value_file_is_named(given):
-    given("/nowhere/at/all", "TRIAL_FILE")
+def test_missing_value_file_is_named(set_variable):
+    set_variable("/nowhere/at/all", "TRIAL_FILE")
 
     with pytest.raises(ImproperlyConfigured, match=r"^TRIAL_FILE: this file cannot be read"):
         env.read_text("TRIAL")
 
 
-def test_environment_wins_over_the_env_file(given, monkeypatch, tmp_path):
+def test_environment_wins_over_the_env_file(set_variable, monkeypatch, tmp_path):
     monkeypatch.setattr(os, "environ", dict(os.environ))
     monkeypatch.setattr(env.environ.Env, "ENVIRON", os.environ)
     os.environ["TRIAL"] = "environment"

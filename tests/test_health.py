@@ -1,4 +1,4 @@
-"""The health checks that load balancers ask."""
+"""The health checks for load balancers."""
 
 import pytest
 from django.db import DatabaseError, connection

@@ -1,4 +1,4 @@
-"""Logs: one road out, nothing secret on it."""
+"""Log formats, request ids and the masking of card numbers."""
 
 import io
 import json
@@ -37,7 +37,7 @@ CARD = "4242424242424242"
         (f"/api/%20{CARD}%20", "/api/%20[card 4242]%20"),
         (f"100%{CARD}", "100%[card 4242]"),
         ("\uff14\uff12" * 8, "[card \uff14\uff12\uff14\uff12]"),
-        # The first twelve digits have a card's checksum too: both are masked as one.
+        # The first twelve digits have a valid checksum too: both are masked as one.
         ("0018 4242 4242 4242 4242", "[card 4242]"),
         (f"'{CARD}'", "'[card 4242]'"),
         (f"x{CARD}y", "x[card 4242]y"),
@@ -82,7 +82,7 @@ def test_masking_a_long_run_of_digits_is_fast():
 
 @pytest.fixture(params=[JsonLogFormatter, PlainLogFormatter])
 def logger(request):
-    """A logger with a handler as the settings describe it; `written()` tells what came out."""
+    """A logger with a handler as in the settings; `written()` returns its output."""
     stream = io.StringIO()
     handler = logging.StreamHandler(stream)
     handler.addFilter(RequestIdFilter())

@@ -1,4 +1,4 @@
-"""What happens around every request."""
+"""Request ids, the request log, security headers and client addresses."""
 
 import json
 import logging

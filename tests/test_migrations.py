@@ -1,4 +1,4 @@
-"""Migrations say what the models say, on either database."""
+"""The migrations match the models, on either database."""
 
 import pytest
 from django.core.management import call_command

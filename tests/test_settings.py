@@ -1,4 +1,4 @@
-"""Settings as a fresh process reads them from its environment."""
+"""Settings as a new process reads them from its environment."""
 
 import ast
 import json
@@ -174,7 +174,7 @@ def test_wsgi_starts_with_valid_settings():
 
 
 def variables_read():
-    """Every variable that settings.py asks for."""
+    """Every variable that settings.py reads."""
     tree = ast.parse((ROOT / "roombook/settings.py").read_text())
     calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call)]
     return {
@@ -187,7 +187,7 @@ def variables_read():
 
 def test_env_example_lists_exactly_the_variables():
     listed = re.findall(r"^#?([A-Z_]+)=", (ROOT / "deploy/env.example").read_text(), re.M)
-    # These are gunicorn's: deploy/gunicorn.conf.py reads them.
+    # deploy/gunicorn.conf.py reads these.
     servers = {"BIND", "PORT", "WEB_CONCURRENCY", "WEB_THREADS", "GUNICORN_LOG_LEVEL"}
 
     assert len(listed) == len(set(listed))
@@ -195,7 +195,7 @@ def test_env_example_lists_exactly_the_variables():
 
 
 def test_env_example_shows_the_defaults():
-    """A line that is commented out stands for what happens without it."""
+    """A line that is commented out shows the default."""
     example = (ROOT / "deploy/env.example").read_text()
     given = {"ENV_FILE": os.devnull, "SECRET_KEY": "k"}
     defaults = dict(re.findall(r"^#([A-Z_]+)=(.*)$", example, re.M)) | given
@@ -203,6 +203,6 @@ def test_env_example_shows_the_defaults():
     without, with_them = run(SHOW, **given), run(SHOW, **defaults)
 
     assert with_them.returncode == 0, with_them.stderr
-    # A gateway that is named counts as chosen, also when it is the default one.
+    # A gateway that is set counts as chosen, even if it is the default.
     chosen = {"PAYMENT_GATEWAY_IS_CHOSEN": True}
     assert json.loads(with_them.stdout) == json.loads(without.stdout) | chosen

@@ -1,4 +1,4 @@
-"""The table of addresses is the contract's, in its order."""
+"""The URLs of the operations are those of the contract, in its order."""
 
 import pytest
 from django.urls import Resolver404, resolve

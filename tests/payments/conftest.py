@@ -1,4 +1,4 @@
-"""Gateways to test with: the sandbox, and Stripe by its SDK against a stand-in on this machine."""
+"""The gateways under test: the sandbox, and Stripe's SDK with a fake Stripe server."""
 
 from collections.abc import Iterator
 from decimal import Decimal
@@ -14,10 +14,10 @@ from tests.stripe_server import StripeServer
 
 @pytest.fixture
 def stripe_server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[StripeServer]:
-    """PAYMENT_GATEWAY=stripe with a test key, and somebody who answers."""
-    # A proxy of this machine's is none for this machine.
+    """A fake Stripe server, and PAYMENT_GATEWAY=stripe with a test key."""
+    # Requests to this machine must not use a proxy.
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    # How long the SDK waits before it repeats a request.
+    # The seconds before the SDK retries a request.
     monkeypatch.setattr(stripe.HTTPClient, "INITIAL_DELAY", 0.01)
     settings.PAYMENT_GATEWAY = "stripe"
     settings.STRIPE_SECRET_KEY = "sk_test_roombook"
@@ -28,13 +28,13 @@ def stripe_server(settings: Any, monkeypatch: pytest.MonkeyPatch) -> Iterator[St
         yield server
 
 
-class SandboxBooks:
-    """What a test looks up and breaks on the other side of the port."""
+class SandboxProbe:
+    """Reads the data of the gateway, and switches on its faults."""
 
-    def captures(self, key: UUID) -> int:
+    def count_captures(self, key: UUID) -> int:
         return sum(SandboxPayment.objects.filter(key=key).values_list("captures", flat=True))
 
-    def given_back(self, key: UUID) -> Decimal:
+    def refunded_amount(self, key: UUID) -> Decimal:
         return SandboxPayment.objects.get(key=key).refunded
 
     def fail(self, operation: str, kind: str) -> None:
@@ -54,15 +54,15 @@ PATHS = {
 KINDS = {"reset": "reset_after"}
 
 
-class StripeBooks:
+class StripeProbe:
     def __init__(self, server: StripeServer) -> None:
         self.server = server
 
-    def captures(self, key: UUID) -> int:
-        mine = [c for c in self.server.charges if c["metadata"].get("roombook_key") == str(key)]
-        return sum(charge["captured"] for charge in mine)
+    def count_captures(self, key: UUID) -> int:
+        charges = [c for c in self.server.charges if c["metadata"].get("roombook_key") == str(key)]
+        return sum(charge["captured"] for charge in charges)
 
-    def given_back(self, key: UUID) -> Decimal:
+    def refunded_amount(self, key: UUID) -> Decimal:
         charge = self.server.test.objects[self.server.intent(key)["latest_charge"]]
         return Decimal(charge["amount_refunded"]) / 100
 
@@ -72,8 +72,8 @@ class StripeBooks:
 
 
 @pytest.fixture(params=["sandbox", "stripe"])
-def books(request: pytest.FixtureRequest, db: None) -> Any:
-    """The other side of each gateway; the tests that ask for it run for all of them."""
+def probe(request: pytest.FixtureRequest, db: None) -> Any:
+    """The probe of each gateway. Tests with this fixture run for all gateways."""
     if request.param == "sandbox":
-        return SandboxBooks()
-    return StripeBooks(request.getfixturevalue("stripe_server"))
+        return SandboxProbe()
+    return StripeProbe(request.getfixturevalue("stripe_server"))

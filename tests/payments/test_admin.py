@@ -1,4 +1,4 @@
-"""Money in the back office: to look at, but for refunds that the gateway refused."""
+"""Payments, refunds and saved cards in the back office: read-only, except for refused refunds."""
 
 from decimal import Decimal
 
@@ -17,13 +17,13 @@ from tests.payments.test_payments import NOW, ada, captured, reservation, start 
 pytestmark = pytest.mark.django_db
 
 
-def told():
-    """What the history of refunds says."""
+def get_logged_note():
+    """The note in the audit log of refunds."""
     return LogEntry.objects.get(content_type__model="refund").additional_data["note"]
 
 
 @pytest.fixture(autouse=True)
-def _root(client):
+def _administrator(client):
     client.force_login(AdministratorFactory())
 
 
@@ -75,7 +75,7 @@ REFUNDS = "admin:payments_refund_changelist"
 
 @pytest.fixture
 def refused(captured):  # noqa: F811
-    """Twenty of fifty that the gateway did not want to pay back."""
+    """A refund of 20 out of 50 that the gateway refused."""
     refund = refunds.create_refund(captured, amount=Decimal("20.00"), reason="Rain", now=NOW)
     SandboxPayment.objects.update(refunded=Decimal("50.00"))
     with pytest.raises(GatewayRefused):
@@ -84,26 +84,26 @@ def refused(captured):  # noqa: F811
     return refund
 
 
-def act(client, action, refund, **fields):
+def run_action(client, action, refund, **fields):
     fields |= {"action": action, "_selected_action": [refund.pk]}
     return client.post(reverse(REFUNDS), fields, follow=True).content.decode()
 
 
-def states():
+def get_states():
     return list(Refund.objects.order_by("pk").values_list("state", flat=True))
 
 
 def test_refused_refund_can_be_retried_once(client, refused):
-    assert "20.00 of payment" in (page := act(client, "retry", refused))
+    assert "20.00 of payment" in (page := run_action(client, "retry", refused))
     assert "refunded." in page
-    assert "already retried" in act(client, "retry", refused)
-    assert "already retried" in act(
+    assert "already retried" in run_action(client, "retry", refused)
+    assert "already retried" in run_action(
         client, "mark_refunded_manually", refused, confirmed="yes", reason="Cash"
     )
 
-    assert states() == ["refused", "done"]
+    assert get_states() == ["refused", "done"]
     assert SandboxPayment.objects.get().refunded == 20
-    assert "Retried as refund" in told()
+    assert "Retried as refund" in get_logged_note()
 
 
 def test_retry_refunds_only_the_remaining_amount(client, refused, captured):  # noqa: F811
@@ -111,7 +111,7 @@ def test_retry_refunds_only_the_remaining_amount(client, refused, captured):  # 
         refunds.create_refund(captured, amount=Decimal("45.00"), reason="", now=NOW), now=NOW
     )
 
-    assert "5.00 of payment" in act(client, "retry", refused)
+    assert "5.00 of payment" in run_action(client, "retry", refused)
 
     captured.refresh_from_db()
     assert captured.state == "refunded"
@@ -121,41 +121,43 @@ def test_retry_refunds_only_the_remaining_amount(client, refused, captured):  # 
 def test_retry_refused_again_shows_an_error(client, refused):
     SandboxPayment.objects.update(refunded=Decimal("50.00"))
 
-    assert "the gateway refused again" in act(client, "retry", refused)
-    assert states() == ["refused", "refused"]
+    assert "the gateway refused again" in run_action(client, "retry", refused)
+    assert get_states() == ["refused", "refused"]
 
 
 def test_retry_without_gateway_answer_stays_started(client, refused):
     SandboxFault.objects.create(operation="refund", kind="timeout_after", times=1)
 
-    assert "does not respond" in act(client, "retry", refused)
-    assert states() == ["refused", "started"]
+    assert "does not respond" in run_action(client, "retry", refused)
+    assert get_states() == ["refused", "started"]
 
 
 def test_refused_refund_can_be_marked_as_refunded_manually(client, refused, captured):  # noqa: F811
-    assert "How the money was returned" in act(client, "mark_refunded_manually", refused)
-    # Words are asked for.
-    assert "This field is required" in act(
+    assert "How the money was returned" in run_action(client, "mark_refunded_manually", refused)
+    # The reason is required.
+    assert "This field is required" in run_action(
         client, "mark_refunded_manually", refused, confirmed="yes", reason=" "
     )
-    assert states() == ["refused"]
+    assert get_states() == ["refused"]
 
-    act(client, "mark_refunded_manually", refused, confirmed="yes", reason="Bank transfer 17")
+    run_action(
+        client, "mark_refunded_manually", refused, confirmed="yes", reason="Bank transfer 17"
+    )
 
     refund = Refund.objects.get()
     assert (refund.state, refund.reason) == ("outside", "Bank transfer 17 (Rain)")
     assert refund.done_at is not None
     assert refunds.get_refundable_amount(captured) == 30
     assert SandboxPayment.objects.get().refunded == 0
-    assert told() == "Refunded manually: Bank transfer 17"
-    assert "not refused" in act(client, "retry", refused)
+    assert get_logged_note() == "Refunded manually: Bank transfer 17"
+    assert "not refused" in run_action(client, "retry", refused)
 
 
 def test_payment_becomes_refunded_when_the_rest_is_refunded_manually(client, refused, captured):  # noqa: F811
     rest = refunds.create_refund(captured, amount=Decimal("30.00"), reason="", now=NOW)
     refunds.execute_refund(rest, now=NOW)
 
-    act(client, "mark_refunded_manually", refused, confirmed="yes", reason="Cash")
+    run_action(client, "mark_refunded_manually", refused, confirmed="yes", reason="Cash")
 
     captured.refresh_from_db()
     assert captured.state == "refunded"
@@ -164,18 +166,18 @@ def test_payment_becomes_refunded_when_the_rest_is_refunded_manually(client, ref
 def test_amount_refunded_elsewhere_cannot_be_refunded_manually(client, refused, captured):  # noqa: F811
     refunds.create_refund(captured, amount=Decimal("45.00"), reason="", now=NOW)
 
-    assert "Other refunds have already returned" in act(
+    assert "Other refunds have already returned" in run_action(
         client, "mark_refunded_manually", refused, confirmed="yes", reason="Cash"
     )
-    assert states() == ["refused", "started"]
+    assert get_states() == ["refused", "started"]
 
 
 @pytest.mark.parametrize("action", ["retry", "mark_refunded_manually"])
 def test_refund_actions_need_the_change_permission(client, refused, action):
-    clerk = UserFactory(is_staff=True)
-    clerk.user_permissions.add(Permission.objects.get(codename="view_refund"))
-    client.force_login(clerk)
+    viewer = UserFactory(is_staff=True)
+    viewer.user_permissions.add(Permission.objects.get(codename="view_refund"))
+    client.force_login(viewer)
 
-    act(client, action, refused, confirmed="yes", reason="Cash")
+    run_action(client, action, refused, confirmed="yes", reason="Cash")
 
-    assert states() == ["refused"]
+    assert get_states() == ["refused"]

@@ -1,4 +1,4 @@
-"""What makes a card acceptable (B8.1)."""
+"""Card validation (B8.1)."""
 
 import pickle
 import traceback

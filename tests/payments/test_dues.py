@@ -1,4 +1,4 @@
-"""What a reservation's status asks of its payment, whenever it is looked at."""
+"""Captures that are still due long after the booking."""
 
 import pytest
 

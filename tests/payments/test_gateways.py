@@ -1,4 +1,4 @@
-"""What gateways/base.py promises, kept by every gateway."""
+"""The Gateway protocol of gateways/base.py, for every gateway."""
 
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -21,7 +21,7 @@ DECLINED = "4000000000000002"
 
 
 @pytest.fixture
-def gateway(books):
+def gateway(probe):
     return gateways.get_current_gateway()
 
 
@@ -54,32 +54,32 @@ def test_get_gateway_returns_the_gateway_which_is_not_live(gateway):
     assert not gateway.is_live
 
 
-def test_authorize_capture_and_refund_report_amounts(gateway, books):
+def test_authorize_capture_and_refund_report_amounts(gateway, probe):
     key, refund = uuid4(), uuid4()
 
-    held = authorize(gateway, key)
-    assert (held.state, held.amount, held.captured) == ("authorized", TEN, 0)
-    assert (held.brand, held.last4, held.message) == ("Visa", "4242", "")
-    assert held.reference
-    assert books.captures(key) == 0
+    authorized = authorize(gateway, key)
+    assert (authorized.state, authorized.amount, authorized.captured) == ("authorized", TEN, 0)
+    assert (authorized.brand, authorized.last4, authorized.message) == ("Visa", "4242", "")
+    assert authorized.reference
+    assert probe.count_captures(key) == 0
 
-    taken = gateway.capture(key)
-    assert (taken.state, taken.captured, taken.refunded) == ("captured", TEN, 0)
-    assert books.captures(key) == 1
+    captured = gateway.capture(key)
+    assert (captured.state, captured.captured, captured.refunded) == ("captured", TEN, 0)
+    assert probe.count_captures(key) == 1
 
     part = gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00"))
     assert (part.state, part.refunded, part.refunds) == ("captured", 4, {refund: Decimal("4.00")})
     rest = gateway.refund(key=key, refund_key=uuid4(), amount=Decimal("6.00"))
     assert (rest.state, rest.refunded) == ("refunded", TEN)
     assert gateway.find_payment(key) == rest
-    assert books.given_back(key) == TEN
+    assert probe.refunded_amount(key) == TEN
 
 
-def test_repeated_calls_with_one_key_act_once(gateway, books):
+def test_repeated_calls_with_one_key_act_once(gateway, probe):
     key, refund = uuid4(), uuid4()
 
     assert authorize(gateway, key) == authorize(gateway, key)
-    # Also with another card: the first answer counts.
+    # With another card too: the first answer counts.
     again = authorize(gateway, key, card("5555555555554444"))
     assert (again.state, again.brand, again.last4) == ("authorized", "Visa", "4242")
     assert gateway.capture(key) == gateway.capture(key)
@@ -87,8 +87,8 @@ def test_repeated_calls_with_one_key_act_once(gateway, books):
     once = gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00"))
     assert gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00")) == once
 
-    assert books.captures(key) == 1
-    assert books.given_back(key) == Decimal("4.00")
+    assert probe.count_captures(key) == 1
+    assert probe.refunded_amount(key) == Decimal("4.00")
 
 
 def test_declined_key_stays_declined_for_another_card(gateway):
@@ -99,7 +99,7 @@ def test_declined_key_stays_declined_for_another_card(gateway):
     assert gateway.find_payment(key).message == declines.DECLINED
 
 
-def test_key_used_with_another_amount_is_refused(gateway, books):
+def test_key_used_with_another_amount_is_refused(gateway, probe):
     key, refund = uuid4(), uuid4()
     authorize(gateway, key)
     with pytest.raises(GatewayRefused):
@@ -109,10 +109,10 @@ def test_key_used_with_another_amount_is_refused(gateway, books):
     gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00"))
     with pytest.raises(GatewayRefused):
         gateway.refund(key=key, refund_key=refund, amount=Decimal("5.00"))
-    assert books.given_back(key) == Decimal("4.00")
+    assert probe.refunded_amount(key) == Decimal("4.00")
 
 
-def test_voided_payment_cannot_be_captured_or_authorized(gateway, books):
+def test_voided_payment_cannot_be_captured_or_authorized(gateway, probe):
     key = uuid4()
     authorize(gateway, key)
 
@@ -121,10 +121,10 @@ def test_voided_payment_cannot_be_captured_or_authorized(gateway, books):
     assert gateway.capture(key).state == "voided"
     assert authorize(gateway, key).state == "voided"
     assert gateway.find_payment(key).captured == 0
-    assert books.captures(key) == 0
+    assert probe.count_captures(key) == 0
 
 
-def test_voided_unknown_key_can_never_be_authorized(gateway, books):
+def test_voided_unknown_key_can_never_be_authorized(gateway, probe):
     key = uuid4()
     assert gateway.find_payment(key) is None
 
@@ -134,24 +134,24 @@ def test_voided_unknown_key_can_never_be_authorized(gateway, books):
     late = authorize(gateway, key)
     assert (late.state, late.amount) == ("voided", 0)
     assert gateway.capture(key).captured == 0
-    assert books.captures(key) == 0
+    assert probe.count_captures(key) == 0
     with pytest.raises(GatewayRefused):
         gateway.refund(key=key, refund_key=uuid4(), amount=TEN)
 
 
 def test_void_of_captured_or_declined_payment_changes_nothing(gateway):
-    taken, refused = uuid4(), uuid4()
-    authorize(gateway, taken)
-    gateway.capture(taken)
-    authorize(gateway, refused, card(DECLINED))
+    captured, declined = uuid4(), uuid4()
+    authorize(gateway, captured)
+    gateway.capture(captured)
+    authorize(gateway, declined, card(DECLINED))
 
-    assert gateway.void(taken).state == "captured"
-    assert gateway.void(refused).state == "declined"
-    assert gateway.capture(refused).state in {"declined", "voided"}
+    assert gateway.void(captured).state == "captured"
+    assert gateway.void(declined).state == "declined"
+    assert gateway.capture(declined).state in {"declined", "voided"}
 
 
 @pytest.mark.parametrize("amount", ["10.01", "0", "-1"])
-def test_refund_beyond_the_captured_amount_is_refused(gateway, books, amount):
+def test_refund_beyond_the_captured_amount_is_refused(gateway, probe, amount):
     key = uuid4()
     authorize(gateway, key)
     with pytest.raises(GatewayRefused):
@@ -163,7 +163,7 @@ def test_refund_beyond_the_captured_amount_is_refused(gateway, books, amount):
     gateway.refund(key=key, refund_key=uuid4(), amount=TEN)
     with pytest.raises(GatewayRefused):
         gateway.refund(key=key, refund_key=uuid4(), amount=Decimal("0.01"))
-    assert books.given_back(key) == TEN
+    assert probe.refunded_amount(key) == TEN
 
 
 def test_capture_and_refund_of_unknown_key_are_refused(gateway):
@@ -173,7 +173,7 @@ def test_capture_and_refund_of_unknown_key_are_refused(gateway):
         gateway.refund(key=uuid4(), refund_key=uuid4(), amount=TEN)
 
 
-# --- Cards ---------------------------------------------------------------------------------------
+# --- Cards --------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -199,7 +199,7 @@ def test_valid_cards_are_checked_stored_and_authorized(gateway, number, brand):
 
 
 @pytest.mark.parametrize(
-    ("number", "words"),
+    ("number", "message"),
     [
         ("4000000000000002", declines.DECLINED),
         ("4000000000009995", declines.INSUFFICIENT_FUNDS),
@@ -207,22 +207,22 @@ def test_valid_cards_are_checked_stored_and_authorized(gateway, number, brand):
         ("4000000000000127", declines.WRONG_SECURITY_CODE),
         ("4000000000000119", declines.PROCESSING_ERROR),
         ("4000000000006975", declines.OVER_LIMIT),
-        # Whoever holds one of these must not learn what is known of it.
+        # The person who holds one of these must not learn the reason.
         ("4000000000009987", declines.DECLINED),
         ("4000000000009979", declines.DECLINED),
         ("4100000000000019", declines.DECLINED),
     ],
 )
-def test_declined_cards_have_their_message(gateway, number, words):
+def test_declined_cards_have_their_message(gateway, number, message):
     key = uuid4()
     outcome = authorize(gateway, key, card(number))
-    assert (outcome.state, outcome.message) == ("declined", words)
+    assert (outcome.state, outcome.message) == ("declined", message)
     assert outcome.last4 == number[-4:]
     assert gateway.find_payment(key) == outcome
 
-    with pytest.raises(CardDeclined, match=words):
+    with pytest.raises(CardDeclined, match=message):
         gateway.check_card(card(number))
-    with pytest.raises(CardDeclined, match=words):
+    with pytest.raises(CardDeclined, match=message):
         gateway.store_card(card(number), customer="1")
 
 
@@ -236,69 +236,69 @@ def test_real_card_is_declined_in_test_mode_with_an_explanation(gateway):
 
 
 @pytest.mark.parametrize(
-    ("number", "words"),
+    ("number", "message"),
     [
         ("4000000000000341", declines.DECLINED),
         ("4000002500003155", declines.REQUIRES_ACTION),
         ("4000002760003184", declines.REQUIRES_ACTION),
     ],
 )
-def test_cards_that_can_be_stored_but_not_charged_are_declined(gateway, books, number, words):
+def test_cards_that_can_be_stored_but_not_charged_are_declined(gateway, probe, number, message):
     reference = gateway.store_card(card(number), customer="1")
 
     for source in (card(number), reference):
         key = uuid4()
         outcome = authorize(gateway, key, source)
-        assert (outcome.state, outcome.message) == ("declined", words)
+        assert (outcome.state, outcome.message) == ("declined", message)
         again = gateway.find_payment(key)
-        assert (again.state, again.message) == ("declined", words)
+        assert (again.state, again.message) == ("declined", message)
         assert gateway.void(key).state == "declined"
-        with pytest.raises(CardDeclined, match=words):
+        with pytest.raises(CardDeclined, match=message):
             gateway.check_card(source)
-        assert books.captures(key) == 0
+        assert probe.count_captures(key) == 0
 
 
 def test_deleted_card_is_declined(gateway):
     reference = gateway.store_card(card(), customer="1")
     gateway.delete_card(reference)
     gateway.delete_card(reference)
-    gateway.delete_card("never there")
+    gateway.delete_card("unknown")
 
-    for gone in (reference, "never there"):
+    for gone in (reference, "unknown"):
         outcome = authorize(gateway, uuid4(), gone)
         assert (outcome.state, outcome.message) == ("declined", declines.UNKNOWN_CARD)
         with pytest.raises(CardDeclined, match="no longer known"):
             gateway.check_card(gone)
 
 
-def test_card_check_leaves_no_intent_and_no_customer(gateway, books):
+def test_card_check_leaves_no_intent_and_no_customer(gateway, probe):
     gateway.check_card(card())
 
     if gateway.name == "stripe":
-        assert [each["status"] for each in books.server.intents] == ["canceled"]
-        assert not books.server.test.get_all("customer")
+        assert [each["status"] for each in probe.server.intents] == ["canceled"]
+        assert not probe.server.test.get_all("customer")
 
 
 def test_card_without_security_code_is_authorized(gateway):
     assert authorize(gateway, uuid4(), replace(card(), security_code="")).state == "authorized"
 
 
-# --- Faults --------------------------------------------------------------------------------------
+# --- Faults -------------------------------------------------------------------------------------
 
 
 @pytest.fixture
-def _hasty(settings):
+def _short_timeout(settings):
     settings.GATEWAY_TIMEOUT = 0.5
 
 
 FAULTS = ["timeout_before", "timeout_after", "error", "reset"]
 
 
-@pytest.mark.usefixtures("_hasty")
+@pytest.mark.usefixtures("_short_timeout")
 @pytest.mark.parametrize("kind", FAULTS)
-def test_fault_of_authorize_is_resolved_by_find_payment_and_void(gateway, books, kind):
+def test_fault_of_authorize_is_resolved_by_find_payment_and_void(gateway, probe, kind):
     key = uuid4()
-    books.fail("authorize", kind)
+    probe.fail("authorize", kind)
     with pytest.raises(GatewayUnavailable) as error:
         authorize(gateway, key)
     assert isinstance(error.value, ServiceUnavailable)
@@ -312,10 +312,10 @@ def test_fault_of_authorize_is_resolved_by_find_payment_and_void(gateway, books,
     assert authorize(gateway, key).state == "voided"
 
 
-@pytest.mark.usefixtures("_hasty")
+@pytest.mark.usefixtures("_short_timeout")
 @pytest.mark.parametrize("kind", FAULTS)
 @pytest.mark.parametrize("operation", ["capture", "void", "refund"])
-def test_fault_of_capture_void_or_refund_is_resolved_by_a_retry(gateway, books, operation, kind):
+def test_fault_of_capture_void_or_refund_is_resolved_by_a_retry(gateway, probe, operation, kind):
     key, refund = uuid4(), uuid4()
     authorize(gateway, key)
     if operation == "refund":
@@ -325,26 +325,26 @@ def test_fault_of_capture_void_or_refund_is_resolved_by_a_retry(gateway, books, 
         "void": lambda: gateway.void(key),
         "refund": lambda: gateway.refund(key=key, refund_key=refund, amount=TEN),
     }
-    books.fail(operation, kind)
+    probe.fail(operation, kind)
     with pytest.raises(GatewayUnavailable):
         calls[operation]()
 
     if (gateway.name, operation, kind) == ("stripe", "refund", "error"):
-        # Stripe repeats a crash for as long as it remembers the key: a day.
+        # Stripe repeats a server error for as long as it stores the key: a day.
         with pytest.raises(GatewayUnavailable):
             calls[operation]()
-        books.server.test.idempotent_requests.clear()
+        probe.server.test.idempotent_requests.clear()
     states = {"capture": "captured", "void": "voided", "refund": "refunded"}
     assert calls[operation]().state == states[operation]
-    assert books.captures(key) == (0 if operation == "void" else 1)
+    assert probe.count_captures(key) == (0 if operation == "void" else 1)
     if operation == "refund":
-        assert books.given_back(key) == TEN
+        assert probe.refunded_amount(key) == TEN
 
 
-@pytest.mark.usefixtures("_hasty")
+@pytest.mark.usefixtures("_short_timeout")
 @pytest.mark.parametrize("kind", ["timeout_before", "error"])
 @pytest.mark.parametrize("operation", ["store", "check", "forget", "lookup"])
-def test_fault_of_other_operations_raises_and_a_retry_succeeds(gateway, books, operation, kind):
+def test_fault_of_other_operations_raises_and_a_retry_succeeds(gateway, probe, operation, kind):
     key = uuid4()
     authorize(gateway, key)
     reference = gateway.store_card(card(), customer="1")
@@ -354,7 +354,7 @@ def test_fault_of_other_operations_raises_and_a_retry_succeeds(gateway, books, o
         "forget": lambda: gateway.delete_card(reference),
         "lookup": lambda: gateway.find_payment(key),
     }
-    books.fail(operation, kind)
+    probe.fail(operation, kind)
     with pytest.raises(GatewayUnavailable):
         calls[operation]()
     calls[operation]()
@@ -376,50 +376,54 @@ def test_gateway_call_inside_a_transaction_raises(gateway):
             call()
 
 
-# --- Many at once --------------------------------------------------------------------------------
+# --- Parallel calls -------------------------------------------------------------------------------
 
 
-# Errors by which a rival may lose.
-LOSERS = (GatewayRefused, GatewayUnavailable)
+# Errors that one of several parallel calls may get.
+EXPECTED_ERRORS = (GatewayRefused, GatewayUnavailable)
 
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-class TestManyAtOnce:
-    def test_parallel_calls_with_one_key_capture_once(self, gateway, books):
+class TestParallelCalls:
+    def test_parallel_calls_with_one_key_capture_once(self, gateway, probe):
         key = uuid4()
-        run_concurrently([lambda: authorize(gateway, key).state] * 8, losers=LOSERS)
+        run_concurrently([lambda: authorize(gateway, key).state] * 8, losers=EXPECTED_ERRORS)
         state = gateway.find_payment(key).state
-        # Rivals with the same key exist in no checkout; if they did, money is reserved once or not.
+        # No checkout sends one key in parallel. If it did, the payment is authorized once or not.
         assert state in {"authorized", "voided"}
         if state == "authorized":
-            states = run_concurrently([lambda: gateway.capture(key).state] * 8, losers=LOSERS)
+            states = run_concurrently(
+                [lambda: gateway.capture(key).state] * 8, losers=EXPECTED_ERRORS
+            )
             assert set(states) == {"captured"}
-            assert books.captures(key) == 1
+            assert probe.count_captures(key) == 1
 
     @pytest.mark.parametrize("key", [UUID(int=n) for n in range(1, 6)], ids=int)
-    def test_void_of_a_key_wins_over_a_parallel_authorize(self, gateway, books, key):
+    def test_void_of_a_key_wins_over_a_parallel_authorize(self, gateway, probe, key):
         run_concurrently(
-            [lambda: authorize(gateway, key).state, lambda: gateway.void(key).state], losers=LOSERS
+            [lambda: authorize(gateway, key).state, lambda: gateway.void(key).state],
+            losers=EXPECTED_ERRORS,
         )
 
-        # Whoever came first: nothing is held any more, and nothing can be.
+        # Whichever came first: nothing is authorized, and nothing can be.
         assert gateway.find_payment(key).state == "voided"
         assert gateway.capture(key).state == "voided"
-        assert books.captures(key) == 0
+        assert probe.count_captures(key) == 0
 
     @pytest.mark.parametrize("key", [UUID(int=n) for n in range(1, 6)], ids=int)
-    def test_only_one_of_parallel_void_and_capture_succeeds(self, gateway, books, key):
+    def test_only_one_of_parallel_void_and_capture_succeeds(self, gateway, probe, key):
         authorize(gateway, key)
 
         states = run_concurrently(
-            [lambda: gateway.capture(key).state, lambda: gateway.void(key).state], losers=LOSERS
+            [lambda: gateway.capture(key).state, lambda: gateway.void(key).state],
+            losers=EXPECTED_ERRORS,
         )
 
         assert len(set(states)) == 1
-        assert books.captures(key) == (1 if states[0] == "captured" else 0)
+        assert probe.count_captures(key) == (1 if states[0] == "captured" else 0)
 
-    def test_parallel_refunds_with_one_key_refund_once(self, gateway, books):
+    def test_parallel_refunds_with_one_key_refund_once(self, gateway, probe):
         key, refund_key = uuid4(), uuid4()
         authorize(gateway, key)
         gateway.capture(key)
@@ -427,6 +431,6 @@ class TestManyAtOnce:
         def refund():
             return gateway.refund(key=key, refund_key=refund_key, amount=Decimal("3.00")).refunded
 
-        answers = set(run_concurrently([refund] * 8, losers=LOSERS))
+        answers = set(run_concurrently([refund] * 8, losers=EXPECTED_ERRORS))
         assert answers <= {Decimal("3.00"), "GatewayUnavailable"}
-        assert books.given_back(key) == Decimal("3.00")
+        assert probe.refunded_amount(key) == Decimal("3.00")

@@ -1,4 +1,4 @@
-"""Our own books of money: attempts to pay, and what was given back."""
+"""Payments, refunds and saved cards in our database, with the sandbox as the gateway."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -79,7 +79,7 @@ def captured(start, ada):
     return lifecycle.capture_payment(authorized(start(), ada), now=NOW + 2 * MINUTE)
 
 
-# --- Paying --------------------------------------------------------------------------------------
+# --- Payments -------------------------------------------------------------------------------------
 
 
 def test_payment_is_started_authorized_and_captured(start, ada):
@@ -172,7 +172,7 @@ def test_fetch_gateway_status_voids_an_unknown_key(start, ada):
         ).state
         == "voided"
     )
-    # The slow worker comes back: too late.
+    # The delayed worker is too late.
     assert lifecycle.authorize_payment(payment, card(ada), description="").state == "voided"
 
 
@@ -200,7 +200,7 @@ def test_database_constraints_refuse_invalid_payments(start, name, fields):
         Payment.objects.filter(pk=payment.pk).update(**fields)
 
 
-# --- Giving back ---------------------------------------------------------------------------------
+# --- Refunds --------------------------------------------------------------------------------
 
 
 def test_repeated_execute_refund_refunds_once(captured):
@@ -274,7 +274,7 @@ def test_refund_is_never_done_before_it_was_created(captured):
     assert captured.state == "refunded"
 
 
-# --- What to pay with ----------------------------------------------------------------------------
+# --- The card that pays ---------------------------------------------------------------------------
 
 
 def test_payment_source_is_the_saved_or_the_submitted_card(ada):

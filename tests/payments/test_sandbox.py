@@ -1,4 +1,4 @@
-"""What is the sandbox's own; what it shares with other gateways is in test_gateways.py."""
+"""The sandbox. test_gateways.py tests what all gateways have in common."""
 
 import time
 from collections import Counter
@@ -130,7 +130,7 @@ def test_timeout_hides_whether_the_operation_was_done(gateway, kind, was_done):
     assert isinstance(error.value, ServiceUnavailable)
 
     assert (gateway.find_payment(key) is not None) is was_done
-    # Once only; repeating settles it.
+    # It affects one call; a retry succeeds.
     assert authorize(gateway, key).state == "authorized"
 
 
@@ -160,7 +160,7 @@ def test_fault_affects_only_its_operation(gateway):
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-class TestManyAtOnce:
+class TestParallelCalls:
     def test_parallel_refunds_never_exceed_the_captured_amount(self, gateway):
         key = uuid4()
         authorize(gateway, key)

@@ -1,4 +1,4 @@
-"""What is Stripe's own; what it shares with other gateways is in test_gateways.py."""
+"""The Stripe gateway. test_gateways.py tests what all gateways have in common."""
 
 import logging
 import time
@@ -39,13 +39,13 @@ def gateway(stripe_server):
 
 
 @pytest.fixture
-def _hasty(settings):
+def _short_timeout(settings):
     settings.GATEWAY_TIMEOUT = 0.5
 
 
 @pytest.fixture
 def live(stripe_server, settings):
-    """The same account, with real money."""
+    """The account in live mode."""
     settings.STRIPE_SECRET_KEY = "sk_live_roombook"
     settings.STRIPE_TEST_SECRET_KEY = "sk_test_roombook"
     return gateways.get_current_gateway()
@@ -66,18 +66,18 @@ def test_intent_is_stored_before_it_is_confirmed(gateway, stripe_server):
     )
     assert made.params["metadata"] == {"roombook_key": str(key)}
     assert made.params["allowed_payment_method_types"] == {"0": "card"}
-    # Each step has a key of its own, the same whenever it is repeated.
+    # Each step has its own idempotency key, the same for every retry.
     assert made.idempotency_key == f"roombook-{key.hex}-create"
     assert confirmed.idempotency_key == f"roombook-{key.hex}-confirm"
 
 
-class Killed(BaseException):
-    """As kill -9: nobody catches it."""
+class WorkerKilled(BaseException):
+    """The worker is killed: no code catches this."""
 
 
 @pytest.fixture
 def kill(monkeypatch):
-    """Kill the worker before or after the request whose path ends so."""
+    """Kill the worker before or after the request whose path ends with `ending`."""
 
     def kill(ending, when):
         true = client.TimeLimitedHttpClient.request
@@ -87,11 +87,11 @@ def kill(monkeypatch):
             hit = url.endswith(ending) and not done
             if hit and when == "before":
                 done.append(1)
-                raise Killed
+                raise WorkerKilled
             answer = true(self, method, url, headers, post_data)
             if hit:
                 done.append(1)
-                raise Killed
+                raise WorkerKilled
             return answer
 
         monkeypatch.setattr(client.TimeLimitedHttpClient, "request", request)
@@ -104,7 +104,7 @@ def kill(monkeypatch):
 def test_crash_before_confirm_charges_nobody(gateway, stripe_server, kill, ending, when):
     key = uuid4()
     kill(ending, when)
-    with pytest.raises(Killed):
+    with pytest.raises(WorkerKilled):
         authorize(gateway, key)
 
     assert gateway.find_payment(key) is None
@@ -117,7 +117,7 @@ def test_crash_before_confirm_charges_nobody(gateway, stripe_server, kill, endin
 def test_crash_around_confirm_is_resolved_by_the_intent(gateway, kill, when, found):
     key = uuid4()
     kill("/confirm", when)
-    with pytest.raises(Killed):
+    with pytest.raises(WorkerKilled):
         authorize(gateway, key)
 
     looked = gateway.find_payment(key)
@@ -127,7 +127,7 @@ def test_crash_around_confirm_is_resolved_by_the_intent(gateway, kill, when, fou
 
 
 def test_delayed_worker_finds_the_key_voided_in_our_database(gateway, stripe_server, monkeypatch):
-    """It sleeps before its intent is written down; meanwhile somebody settles the key."""
+    """It pauses before its intent is stored; in the meantime the key is voided."""
     true = StripeGateway._create_intent
 
     def late(self, api, key, *rest):
@@ -141,7 +141,7 @@ def test_delayed_worker_finds_the_key_voided_in_our_database(gateway, stripe_ser
 
 
 def test_delayed_worker_finds_the_intent_canceled_at_stripe(gateway, stripe_server, monkeypatch):
-    """It sleeps after that."""
+    """It pauses after its intent is stored."""
     true = stripe_module.confirm_intent
 
     def late(api, intent, key, *rest):
@@ -312,7 +312,7 @@ def test_test_card_is_declined_in_live_mode(live):
 
 
 def test_payment_of_test_mode_is_completed_in_test_mode(gateway, settings, stripe_server):
-    """A deployment goes live while a payment by its test key is still open."""
+    """A deployment goes live while a payment with its test key is open."""
     key = uuid4()
     authorize(gateway, key)
     settings.STRIPE_SECRET_KEY = "sk_live_roombook"
@@ -407,7 +407,7 @@ def test_operation_takes_no_longer_than_gateway_timeout(gateway, stripe_server, 
     start = time.monotonic()
     with pytest.raises(GatewayUnavailable):
         authorize(gateway, uuid4())
-    # Each request alone would have been in time; together they are not.
+    # Each request alone is within the limit; together they exceed it.
     assert time.monotonic() - start < 1.5
 
 
@@ -443,7 +443,7 @@ def test_account_without_card_number_permission_voids_and_logs(gateway, stripe_s
 
 
 def test_impossible_capture_is_refused(gateway, stripe_server):
-    """As when the bank has given the money back and Stripe has not noticed yet."""
+    """The bank has released the authorization, but Stripe still shows it as open."""
     key = uuid4()
     authorize(gateway, key)
     stripe_server.expired = True
@@ -467,8 +467,8 @@ def test_decline_codes_have_messages():
 # --- Cards go nowhere else -----------------------------------------------------------------------
 
 
-def told_by(error):
-    """All that an error report could hold: texts, causes, contexts and every frame's variables."""
+def dump_error(error):
+    """Everything that an error report could contain: messages, causes, contexts and variables."""
     seen, todo, texts = set(), [error], []
     while todo:
         each = todo.pop()
@@ -494,7 +494,7 @@ def told_by(error):
         ("timeout_before", "confirm$"),
     ],
 )
-@pytest.mark.usefixtures("_hasty")
+@pytest.mark.usefixtures("_short_timeout")
 def test_errors_and_logs_hold_no_card(gateway, stripe_server, caplog, capfd, kind, path):
     caplog.set_level(logging.DEBUG)
     stripe_server.fail(kind, path, times=None, seconds=0.7)
@@ -503,7 +503,7 @@ def test_errors_and_logs_hold_no_card(gateway, stripe_server, caplog, capfd, kin
         authorize(gateway, uuid4(), card_with_code())
 
     out, err = capfd.readouterr()
-    everything = told_by(error.value) + caplog.text + out + err
+    everything = dump_error(error.value) + caplog.text + out + err
     assert "Stripe did not answer" in caplog.text
     assert NUMBER not in everything
     assert f"'{CODE}'" not in everything

@@ -1,4 +1,4 @@
-"""Bookings paid by Stripe: over the API, by the real SDK, against a stand-in for Stripe."""
+"""Bookings paid with Stripe: through the API and the real SDK, with a fake Stripe server."""
 
 import io
 from contextlib import suppress
@@ -43,11 +43,11 @@ def token(ada):
 
 @pytest.fixture
 def pay(client, token):
-    """A checkout over the API by a card of that number, or as told."""
+    """A checkout through the API with a card of that number, or with other fields."""
 
-    def pay(reservation, number="4242424242424242", **how):
+    def pay(reservation, number="4242424242424242", **options):
         means = {"PaymentInfo": CARD | {"CreditCardNumber": number}} if number else {}
-        body = {"Token": token, "ReservationId": reservation.pk, **means, **how}
+        body = {"Token": token, "ReservationId": reservation.pk, **means, **options}
         return post(client, "/api/reservations/checkout", body)
 
     return pay
@@ -57,13 +57,13 @@ def state():
     return Payment.objects.get().state
 
 
-def assert_books_agree(stripe_server):
-    """Ours with each other, and with Stripe's."""
+def assert_consistent(stripe_server):
+    """Our data is consistent, with itself and with Stripe's."""
     assert [str(each) for each in integrity.find_problems(now=LATER)] == []
     taken = sum(charge["amount_captured"] for charge in stripe_server.charges)
     ours = sum(p.amount for p in Payment.objects.filter(state__in=["captured", "refunded"]))
     assert taken == ours * 100
-    # Money stays reserved for nobody.
+    # No authorization is left over.
     reserved = {i["id"] for i in stripe_server.intents if i["status"] == "requires_capture"}
     assert reserved == {p.reference for p in Payment.objects.authorized()}
 
@@ -81,7 +81,7 @@ def test_checkout_charges_once(pay, ada, stripe_server):
     assert payment.reference == StripePayment.objects.get().intent
     (charge,) = stripe_server.charges
     assert (charge["amount"], charge["currency"], charge["captured"]) == (7500, "usd", True)
-    assert_books_agree(stripe_server)
+    assert_consistent(stripe_server)
 
 
 def test_declined_checkout_can_be_paid_with_another_card(pay, ada, stripe_server):
@@ -93,7 +93,7 @@ def test_declined_checkout_can_be_paid_with_another_card(pay, ada, stripe_server
     assert response.json()["Error"]["Message"] == declines.INSUFFICIENT_FUNDS
     assert pay(reservation).json()["Status"] == "Confirmed"
     assert stripe_server.count_captures() == 1
-    assert_books_agree(stripe_server)
+    assert_consistent(stripe_server)
 
 
 def test_card_that_requires_action_is_declined_and_leaves_no_open_intent(pay, ada, stripe_server):
@@ -102,7 +102,7 @@ def test_card_that_requires_action_is_declined_and_leaves_no_open_intent(pay, ad
     assert response.status_code == 402
     assert response.json()["Error"]["Message"] == declines.REQUIRES_ACTION
     assert [intent["status"] for intent in stripe_server.intents] == ["canceled"]
-    assert_books_agree(stripe_server)
+    assert_consistent(stripe_server)
 
 
 def test_pending_booking_is_captured_on_approval(pay, ada, stripe_server):
@@ -111,11 +111,11 @@ def test_pending_booking_is_captured_on_approval(pay, ada, stripe_server):
     assert pay(reservation).json()["Status"] == "Pending"
     assert (state(), stripe_server.count_captures()) == ("authorized", 0)
     assert Payment.objects.get().authorized_until is not None
-    assert_books_agree(stripe_server)
+    assert_consistent(stripe_server)
 
     approval.approve(reservation.pk, now=LATER)
     assert (state(), stripe_server.count_captures()) == ("captured", 1)
-    assert_books_agree(stripe_server)
+    assert_consistent(stripe_server)
 
 
 def test_declined_request_voids_the_authorization(pay, ada, stripe_server):
@@ -126,7 +126,7 @@ def test_declined_request_voids_the_authorization(pay, ada, stripe_server):
 
     assert state() == "voided"
     assert stripe_server.intents[0]["cancellation_reason"] == "requested_by_customer"
-    assert_books_agree(stripe_server)
+    assert_consistent(stripe_server)
 
 
 def test_approval_after_the_authorization_expired_does_not_book(pay, ada, stripe_server):
@@ -152,7 +152,7 @@ def test_cancellation_refunds_once(pay, ada, client, token, stripe_server):
     assert [answer["Refund"] for answer in answers] == [75.0, 75.0]
     assert (state(), len(stripe_server.refunds)) == ("refunded", 1)
     assert stripe_server.refunds[0]["amount"] == 7500
-    assert_books_agree(stripe_server)
+    assert_consistent(stripe_server)
 
 
 def test_saved_card_pays_later_bookings(pay, ada, client, token, stripe_server):
@@ -169,7 +169,7 @@ def test_saved_card_pays_later_bookings(pay, ada, client, token, stripe_server):
 
     post(client, "/api/account/remove-payment-info", {"Token": token})
     assert [m["customer"] for m in stripe_server.test.get_all("payment_method")] == [None] * 2
-    assert_books_agree(stripe_server)
+    assert_consistent(stripe_server)
 
 
 def test_test_mode_charges_and_stores_nothing(pay, ada, stripe_server):
@@ -220,8 +220,8 @@ def test_checkout_stores_and_logs_no_card(pay, ada, stripe_server, caplog, capfd
 CALLS = ["/v1/payment_methods", "/v1/payment_intents", "/confirm", "/capture"]
 
 
-class Killed(BaseException):
-    """As kill -9: nobody catches it."""
+class WorkerKilled(BaseException):
+    """The worker is killed: no code catches this."""
 
 
 def reconcile():
@@ -229,15 +229,15 @@ def reconcile():
         call_command("reconcile_payments", stdout=io.StringIO())
 
 
-def assert_settled(reservation, pay, stripe_server):
-    """Charged at most once, booked exactly if charged, and bookable if not."""
+def assert_resolved(reservation, pay, stripe_server):
+    """Charged at most once; booked if charged, and bookable if not."""
     reservation.refresh_from_db()
     assert reservation.status in {Status.NEW, Status.CONFIRMED}
-    assert_books_agree(stripe_server)
+    assert_consistent(stripe_server)
     assert stripe_server.count_captures() == (reservation.status == Status.CONFIRMED)
     assert pay(reservation).json()["Status"] == "Confirmed"
     assert stripe_server.count_captures() == 1
-    assert_books_agree(stripe_server)
+    assert_consistent(stripe_server)
 
 
 @pytest.mark.parametrize("how", ["retry", "reconcile"])
@@ -252,27 +252,27 @@ def test_crash_at_any_call_is_resolved(
 
         def request(self, method, url, headers, post_data=None):
             if url.endswith(ending) and when == "before":
-                raise Killed
+                raise WorkerKilled
             answer = true(self, method, url, headers, post_data)
             if url.endswith(ending):
-                raise Killed
+                raise WorkerKilled
             return answer
 
         patch.setattr(stripe_client.TimeLimitedHttpClient, "request", request)
-        with pytest.raises(Killed):
+        with pytest.raises(WorkerKilled):
             pay(reservation)
-    # While the lease runs, nobody interferes.
+    # During the lease, no other request interferes.
     if ending != "/capture":
         assert pay(reservation).json()["Status"] == "Processing"
 
     clock.move_to(LATER)
-    # As the client's retry does it, or as the clock does; a capture that is owed is the clock's.
+    # Either the client's retry resolves it, or reconcile_payments, which also does due captures.
     if how == "retry" and ending != "/capture":
         pay(reservation)
     else:
         reconcile()
     assert Payment.objects.order_by("pk").first().state != PaymentState.STARTED
-    assert_settled(reservation, pay, stripe_server)
+    assert_resolved(reservation, pay, stripe_server)
 
 
 KINDS = ["timeout_before", "timeout_after", "error", "reset_after"]
@@ -294,7 +294,7 @@ def test_fault_of_any_call_is_resolved(pay, ada, stripe_server, clock, settings,
 
     clock.move_to(LATER)
     reconcile()
-    assert_settled(reservation, pay, stripe_server)
+    assert_resolved(reservation, pay, stripe_server)
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -311,11 +311,11 @@ def test_cancellation_with_unanswered_refund_refunds_once(
     assert post(client, "/api/reservations/cancel", body).json()["Refund"] == 75.0
     stripe_server.faults.clear()
     settings.GATEWAY_TIMEOUT = 10
-    # A day later Stripe has forgotten every idempotency key.
+    # A day later, all idempotency keys have expired at Stripe.
     stripe_server.test.idempotent_requests.clear()
     clock.move_to(NOW + timedelta(days=1, minutes=1))
     reconcile()
     reconcile()
 
     assert (state(), len(stripe_server.refunds)) == ("refunded", 1)
-    assert_books_agree(stripe_server)
+    assert_consistent(stripe_server)

@@ -1,4 +1,4 @@
-"""What Stripe tells of its own accord: signed, repeated, out of order, and about anything."""
+"""Stripe's webhook events: signed, repeated, out of order, and about other things."""
 
 import json
 import logging
@@ -52,8 +52,8 @@ def payment(reservation):
 
 
 @pytest.fixture
-def request_(stripe_server):
-    """A Pending one: reserved, not captured."""
+def pending_booking(stripe_server):
+    """A Pending reservation: authorized, not captured."""
     ada = UserFactory()
     room = make_room(is_live_inventory=False)
     return checkout.check_out(
@@ -62,10 +62,10 @@ def request_(stripe_server):
 
 
 @pytest.fixture
-def tell(client):
-    """Send a message as Stripe does; signed by it unless told otherwise."""
+def send(client):
+    """Send an event as Stripe does, with a valid signature by default."""
 
-    def tell(event, *, secret=SECRET, at=None, payload=None, signature=None):
+    def send(event, *, secret=SECRET, at=None, payload=None, signature=None):
         body = json.dumps(event)
         signature = signature or stripe.WebhookSignature.generate_signature_header(
             body, secret, int(at or time.time())
@@ -77,40 +77,40 @@ def tell(client):
             headers={"Stripe-Signature": signature},
         )
 
-    return tell
+    return send
 
 
-def findings():
+def find_problems():
     return [str(each) for each in integrity.find_problems(now=NOW)]
 
 
-# --- Who may tell --------------------------------------------------------------------------------
+# --- Who may send --------------------------------------------------------------------------------
 
 
-def test_signed_event_is_processed_once(tell, payment, stripe_server):
+def test_signed_event_is_processed_once(send, payment, stripe_server):
     event = stripe_server.event("charge.refunded", stripe_server.charges[0])
 
     for _ in range(3):
-        response = tell(event)
+        response = send(event)
         assert (response.status_code, response.content) == (200, b"Noted.\n")
-    heard = GatewayEvent.objects.get()
-    assert (heard.reference, heard.type) == (event["id"], "charge.refunded")
+    event_row = GatewayEvent.objects.get()
+    assert (event_row.reference, event_row.type) == (event["id"], "charge.refunded")
 
 
-def test_event_with_invalid_signature_is_refused(tell, client, payment, stripe_server):
+def test_event_with_invalid_signature_is_refused(send, client, payment, stripe_server):
     stripe_server.refund_in_dashboard(payment.reference, 7500)
     event = stripe_server.event("charge.refunded", stripe_server.charges[0])
     good = stripe.WebhookSignature.generate_signature_header(json.dumps(event), SECRET)
     tampered = json.dumps(event).replace("7500", "7501")
 
     refused = [
-        tell(event, secret="whsec_other"),
-        tell(event, payload=tampered, signature=good),
-        # A recorded message, played back later.
-        tell(event, at=time.time() - 301),
-        tell(event, signature="t=1,v1=00"),
-        tell(event, signature="nonsense"),
-        tell(event, signature=good.replace("v1=", "v0=")),
+        send(event, secret="whsec_other"),
+        send(event, payload=tampered, signature=good),
+        # A replay of a recorded event.
+        send(event, at=time.time() - 301),
+        send(event, signature="t=1,v1=00"),
+        send(event, signature="nonsense"),
+        send(event, signature=good.replace("v1=", "v0=")),
         client.post(PATH, data=json.dumps(event), content_type="application/json"),
         client.post(
             PATH, data=b"\xff", content_type="application/json", headers={"Stripe-Signature": good}
@@ -123,8 +123,8 @@ def test_event_with_invalid_signature_is_refused(tell, client, payment, stripe_s
 
 
 @pytest.mark.parametrize("event", [[], 1, "x", None, {}, {"id": "evt_1"}, {"data": {"object": []}}])
-def test_signed_event_of_another_shape_is_refused(tell, stripe_server, event):
-    assert tell(event).status_code == 400
+def test_signed_event_of_another_shape_is_refused(send, stripe_server, event):
+    assert send(event).status_code == 400
 
 
 def test_webhook_accepts_only_posts_and_needs_no_csrf_token(stripe_server):
@@ -140,8 +140,8 @@ def test_webhook_without_secret_is_not_found(client, settings):
 
 
 @pytest.mark.parametrize("type_", ["customer.created", "payment_intent.created", "invoice.paid"])
-def test_event_of_another_type_is_ignored(tell, payment, stripe_server, type_):
-    assert tell(stripe_server.event(type_, stripe_server.intents[0])).status_code == 200
+def test_event_of_another_type_is_ignored(send, payment, stripe_server, type_):
+    assert send(stripe_server.event(type_, stripe_server.intents[0])).status_code == 200
     assert not GatewayEvent.objects.exists()
 
 
@@ -153,25 +153,25 @@ def test_deploy_guide_lists_the_event_types():
 
 
 @pytest.mark.parametrize("type_", sorted(EVENT_HANDLERS))
-def test_event_of_a_foreign_intent_is_accepted(tell, stripe_server, type_):
+def test_event_of_a_foreign_intent_is_accepted(send, stripe_server, type_):
     other = {"id": "pi_other", "object": "payment_intent", "metadata": {}, "livemode": False}
     if not type_.startswith("payment_intent"):
         other |= {"object": "charge", "payment_intent": None}
 
-    assert tell(stripe_server.event(type_, other)).status_code == 200
+    assert send(stripe_server.event(type_, other)).status_code == 200
 
 
-def test_unknown_intent_with_our_metadata_is_logged(tell, payment, stripe_server, caplog):
-    """As after a restored backup: the money is at Stripe, and in no book of ours."""
+def test_unknown_intent_with_our_metadata_is_logged(send, payment, stripe_server, caplog):
+    """After a restored backup, Stripe has a payment that we do not have."""
     StripePayment.objects.all().delete()
 
     event = stripe_server.event("payment_intent.succeeded", stripe_server.intents[0])
-    assert tell(event).status_code == 200
+    assert send(event).status_code == 200
 
     assert f"{payment.reference} is not in our database" in caplog.text
 
 
-def test_event_without_database_is_to_be_repeated(tell, payment, stripe_server, monkeypatch):
+def test_event_without_database_is_to_be_repeated(send, payment, stripe_server, monkeypatch):
     event = stripe_server.event("charge.refunded", stripe_server.charges[0])
 
     def away(*_):
@@ -179,28 +179,28 @@ def test_event_without_database_is_to_be_repeated(tell, payment, stripe_server, 
 
     with monkeypatch.context() as patch:
         patch.setattr(gateway_events, "is_processed", away)
-        assert tell(event).status_code == 503
-    assert tell(event).status_code == 200
+        assert send(event).status_code == 503
+    assert send(event).status_code == 200
 
 
-def test_event_without_answer_of_stripe_is_to_be_repeated(tell, payment, stripe_server):
+def test_event_without_answer_of_stripe_is_to_be_repeated(send, payment, stripe_server):
     stripe_server.refund_in_dashboard(payment.reference, 7500)
     event = stripe_server.event("charge.refunded", stripe_server.charges[0])
     stripe_server.fail("rate_limit", "GET /v1/refunds")
 
-    assert tell(event).status_code == 503
+    assert send(event).status_code == 503
     assert not GatewayEvent.objects.exists()
-    assert tell(event).status_code == 200
+    assert send(event).status_code == 200
     assert Refund.objects.count() == 1
 
 
-def test_old_events_are_deleted(tell, payment, stripe_server):
+def test_old_events_are_deleted(send, payment, stripe_server):
     GatewayEvent.objects.create(reference="evt_old", type="x", received_at=NOW - timedelta(days=31))
     recent = GatewayEvent.objects.create(
         reference="evt_new", type="x", received_at=NOW - timedelta(days=29)
     )
 
-    tell(stripe_server.event("charge.refunded", stripe_server.charges[0]))
+    send(stripe_server.event("charge.refunded", stripe_server.charges[0]))
 
     assert set(GatewayEvent.objects.values_list("type", flat=True)) == {"x", "charge.refunded"}
     assert recent.reference in set(GatewayEvent.objects.values_list("reference", flat=True))
@@ -210,14 +210,14 @@ def test_old_events_are_deleted(tell, payment, stripe_server):
 
 
 @pytest.mark.parametrize("type_", ["charge.refunded", "refund.created", "charge.refund.updated"])
-def test_refund_made_in_the_dashboard_is_recorded(tell, payment, stripe_server, type_):
+def test_refund_made_in_the_dashboard_is_recorded(send, payment, stripe_server, type_):
     made = stripe_server.refund_in_dashboard(payment.reference, 2500)
     about = stripe_server.charges[0] if type_ == "charge.refunded" else made
 
-    assert tell(stripe_server.event(type_, about)).status_code == 200
-    # Stripe tells it in several ways, and each of them twice.
+    assert send(stripe_server.event(type_, about)).status_code == 200
+    # Stripe sends several events about it, each of them twice.
     for again in (type_, "refund.updated"):
-        tell(stripe_server.event(again, about))
+        send(stripe_server.event(again, about))
 
     refund = Refund.objects.get()
     assert (refund.amount, refund.state) == (Decimal("25.00"), "done")
@@ -227,32 +227,32 @@ def test_refund_made_in_the_dashboard_is_recorded(tell, payment, stripe_server, 
         "captured",
         Decimal("50.00"),
     )
-    assert findings() == []
+    assert find_problems() == []
 
 
-def test_full_refund_in_the_dashboard_marks_the_payment_refunded(tell, payment, stripe_server):
+def test_full_refund_in_the_dashboard_marks_the_payment_refunded(send, payment, stripe_server):
     for amount in (2500, 5000):
         stripe_server.refund_in_dashboard(payment.reference, amount)
-    tell(stripe_server.event("charge.refunded", stripe_server.charges[0]))
+    send(stripe_server.event("charge.refunded", stripe_server.charges[0]))
 
     payment.refresh_from_db()
     assert payment.state == "refunded"
     assert Refund.objects.count() == 2
-    # Staff gave all of it back as a goodwill, and the booking stands.
-    assert findings() == []
+    # Staff refunded everything as a goodwill gesture, and the booking stands.
+    assert find_problems() == []
 
 
-def test_event_about_our_own_refund_changes_nothing(tell, reservation, payment, stripe_server):
+def test_event_about_our_own_refund_changes_nothing(send, reservation, payment, stripe_server):
     cancel(reservation.pk, user=reservation.user, now=NOW)
 
-    tell(stripe_server.event("charge.refunded", stripe_server.charges[0]))
-    tell(stripe_server.event("refund.created", stripe_server.refunds[0]))
+    send(stripe_server.event("charge.refunded", stripe_server.charges[0]))
+    send(stripe_server.event("refund.created", stripe_server.refunds[0]))
 
     refund = Refund.objects.get()
     assert (refund.amount, refund.state, refund.reason) == (75, "done", "Cancelled")
 
 
-def test_event_completes_our_unanswered_refund(tell, reservation, payment, stripe_server):
+def test_event_completes_our_unanswered_refund(send, reservation, payment, stripe_server):
     stripe_server.fail("error", "POST /v1/refunds")
     cancel(reservation.pk, user=reservation.user, now=NOW)
     assert Refund.objects.get().state == "started"
@@ -261,19 +261,19 @@ def test_event_completes_our_unanswered_refund(tell, reservation, payment, strip
         key=payment.key, refund_key=Refund.objects.get().key, amount=Decimal("75.00")
     )
 
-    tell(stripe_server.event("charge.refunded", stripe_server.charges[0]))
+    send(stripe_server.event("charge.refunded", stripe_server.charges[0]))
 
     assert Refund.objects.get().state == "done"
     payment.refresh_from_db()
     assert payment.state == "refunded"
-    assert findings() == []
+    assert find_problems() == []
 
 
 def test_cancellation_after_a_dashboard_refund_refunds_the_rest(
-    tell, reservation, payment, stripe_server
+    send, reservation, payment, stripe_server
 ):
     made = stripe_server.refund_in_dashboard(payment.reference, 2500)
-    tell(stripe_server.event("refund.created", made))
+    send(stripe_server.event("refund.created", made))
 
     assert cancel(reservation.pk, user=reservation.user, now=NOW).refund == 50
     assert [refund["amount"] for refund in stripe_server.refunds] == [2500, 5000]
@@ -282,12 +282,12 @@ def test_cancellation_after_a_dashboard_refund_refunds_the_rest(
 
 
 def test_refund_returned_by_the_bank_is_refused_and_logged(
-    tell, reservation, payment, stripe_server, caplog
+    send, reservation, payment, stripe_server, caplog
 ):
     cancel(reservation.pk, user=reservation.user, now=NOW)
     stripe_server.fail_refund(stripe_server.refunds[0])
 
-    tell(stripe_server.event("refund.failed", stripe_server.refunds[0]))
+    send(stripe_server.event("refund.failed", stripe_server.refunds[0]))
 
     payment.refresh_from_db()
     assert (payment.state, payment.settled_at) == ("captured", None)
@@ -299,23 +299,23 @@ def test_refund_returned_by_the_bank_is_refused_and_logged(
 
 
 def test_manual_refund_is_kept_when_the_failure_is_reported_again(
-    tell, reservation, payment, stripe_server
+    send, reservation, payment, stripe_server
 ):
     cancel(reservation.pk, user=reservation.user, now=NOW)
     stripe_server.fail_refund(stripe_server.refunds[0])
-    tell(stripe_server.event("refund.failed", stripe_server.refunds[0]))
+    send(stripe_server.event("refund.failed", stripe_server.refunds[0]))
 
     refunds.mark_refunded_manually(Refund.objects.get(), reason="Bank transfer", now=NOW)
-    tell(stripe_server.event("refund.updated", stripe_server.refunds[0]))
+    send(stripe_server.event("refund.updated", stripe_server.refunds[0]))
 
     assert Refund.objects.get().state == "outside"
     payment.refresh_from_db()
     assert payment.state == "refunded"
-    assert findings() == []
+    assert find_problems() == []
 
 
 def test_refund_completed_by_an_event_is_never_done_before_it_was_created(
-    tell, reservation, payment, stripe_server
+    send, reservation, payment, stripe_server
 ):
     stripe_server.fail("reset_after", "POST /v1/refunds")
     stripe_server.fail("conflict", "POST /v1/refunds")
@@ -323,7 +323,7 @@ def test_refund_completed_by_an_event_is_never_done_before_it_was_created(
     later = NOW + timedelta(seconds=3)
     assert Refund.objects.update(state="started", done_at=None, created_at=later) == 1
 
-    assert tell(stripe_server.event("charge.refunded", stripe_server.charges[0])).status_code == 200
+    assert send(stripe_server.event("charge.refunded", stripe_server.charges[0])).status_code == 200
 
     refund = Refund.objects.get()
     assert (refund.state, refund.done_at) == ("done", later)
@@ -333,8 +333,8 @@ def test_refund_completed_by_an_event_is_never_done_before_it_was_created(
 
 
 @pytest.fixture
-def in_doubt(stripe_server):
-    """Reserved at Stripe, and we never heard of it."""
+def unresolved(stripe_server):
+    """Authorized at Stripe, but we never received the answer."""
     ada = UserFactory()
     stripe_server.fail("reset_after", "confirm$")
     stripe_server.fail("conflict", "confirm$")
@@ -345,70 +345,70 @@ def in_doubt(stripe_server):
     return reservation
 
 
-def test_late_result_ends_the_lease(tell, stripe_server, in_doubt):
+def test_late_result_ends_the_lease(send, stripe_server, unresolved):
     assert not Payment.objects.stale(NOW).exists()
 
     event = stripe_server.event(
         "payment_intent.amount_capturable_updated", stripe_server.intents[0]
     )
-    assert tell(event).status_code == 200
+    assert send(event).status_code == 200
 
     (payment,) = Payment.objects.stale(datetime.now(UTC))
     checkout.resolve_payment(payment, now=NOW)
-    in_doubt.refresh_from_db()
-    assert in_doubt.status == Status.CONFIRMED
+    unresolved.refresh_from_db()
+    assert unresolved.status == Status.CONFIRMED
     assert stripe_server.count_captures() == 1
 
 
-def test_refund_event_of_an_unresolved_payment_is_to_be_repeated(tell, stripe_server, in_doubt):
+def test_refund_event_of_an_unresolved_payment_is_to_be_repeated(send, stripe_server, unresolved):
     stripe_server.capture_in_dashboard(stripe_server.intents[0]["id"])
     stripe_server.refund_in_dashboard(stripe_server.intents[0]["id"], 7500)
     event = stripe_server.event("charge.refunded", stripe_server.charges[0])
 
-    assert tell(event).status_code == 503
+    assert send(event).status_code == 503
 
     checkout.resolve_payment(Payment.objects.get(), now=NOW)
-    assert tell(event).status_code == 200
+    assert send(event).status_code == 200
     assert Refund.objects.get().amount == 75
     assert Payment.objects.get().state == "refunded"
 
 
-def test_expired_authorization_is_recorded(tell, request_, stripe_server, caplog):
+def test_expired_authorization_is_recorded(send, pending_booking, stripe_server, caplog):
     intent = stripe_server.intents[0]
     stripe_server.expire_authorization(intent["id"])
 
-    tell(stripe_server.event("payment_intent.canceled", intent))
+    send(stripe_server.event("payment_intent.canceled", intent))
 
     payment = Payment.objects.get()
     assert (payment.state, payment.card_last4) == ("voided", "4242")
     assert "is voided: changed at the gateway, not by us" in caplog.text
 
 
-def test_capture_in_the_dashboard_is_recorded(tell, request_, stripe_server):
+def test_capture_in_the_dashboard_is_recorded(send, pending_booking, stripe_server):
     intent = stripe_server.intents[0]
     stripe_server.capture_in_dashboard(intent["id"])
 
-    tell(stripe_server.event("payment_intent.succeeded", intent))
+    send(stripe_server.event("payment_intent.succeeded", intent))
 
     assert Payment.objects.get().state == "captured"
     assert stripe_server.count_captures() == 1
 
 
-def test_event_without_a_change_logs_nothing(tell, payment, stripe_server, caplog):
+def test_event_without_a_change_logs_nothing(send, payment, stripe_server, caplog):
     caplog.set_level(logging.WARNING)
     for type_ in ("payment_intent.amount_capturable_updated", "payment_intent.succeeded"):
-        assert tell(stripe_server.event(type_, stripe_server.intents[0])).status_code == 200
+        assert send(stripe_server.event(type_, stripe_server.intents[0])).status_code == 200
 
     payment.refresh_from_db()
     assert payment.state == "captured"
     assert caplog.text == ""
 
 
-def test_contradicting_event_is_logged(tell, payment, stripe_server, caplog):
+def test_contradicting_event_is_logged(send, payment, stripe_server, caplog):
     Payment.objects.update(state="declined")
 
     assert (
-        tell(stripe_server.event("payment_intent.succeeded", stripe_server.intents[0])).status_code
+        send(stripe_server.event("payment_intent.succeeded", stripe_server.intents[0])).status_code
         == 200
     )
 
@@ -419,7 +419,7 @@ def test_contradicting_event_is_logged(tell, payment, stripe_server, caplog):
 # --- Reserved money that runs out ----------------------------------------------------------------
 
 
-def test_expiring_authorization_is_reported_a_day_before(request_):
+def test_expiring_authorization_is_reported_a_day_before(pending_booking):
     payment = Payment.objects.get()
     until = payment.authorized_until
     assert until - NOW == timedelta(days=7)
@@ -436,11 +436,11 @@ def test_captured_payment_is_not_reported_as_expiring(payment):
 # --- Disputes ------------------------------------------------------------------------------------
 
 
-def test_new_dispute_is_recorded_and_logged(tell, payment, stripe_server, caplog, client):
+def test_new_dispute_is_recorded_and_logged(send, payment, stripe_server, caplog, client):
     made = stripe_server.dispute(payment.reference, 7500)
 
     for _ in range(2):
-        assert tell(stripe_server.event("charge.dispute.created", made)).status_code == 200
+        assert send(stripe_server.event("charge.dispute.created", made)).status_code == 200
 
     dispute = Dispute.objects.get()
     assert (dispute.payment, dispute.reference) == (payment, made["id"])
@@ -448,7 +448,7 @@ def test_new_dispute_is_recorded_and_logged(tell, payment, stripe_server, caplog
     assert (dispute.status, dispute.closed_at) == ("needs_response", None)
     assert dispute.respond_by - dispute.opened_at == timedelta(days=7)
     assert caplog.text.count("disputes 75") == 1
-    assert findings() == []
+    assert find_problems() == []
 
     client.force_login(AdministratorFactory())
     for page in (
@@ -460,25 +460,25 @@ def test_new_dispute_is_recorded_and_logged(tell, payment, stripe_server, caplog
 
 
 @pytest.mark.parametrize("status", ["won", "lost"])
-def test_closed_dispute_is_recorded(tell, payment, stripe_server, status):
+def test_closed_dispute_is_recorded(send, payment, stripe_server, status):
     made = stripe_server.dispute(payment.reference, 7500)
-    tell(stripe_server.event("charge.dispute.created", made))
+    send(stripe_server.event("charge.dispute.created", made))
     early = dict(made)
     made["status"] = status
 
-    tell(stripe_server.event("charge.dispute.closed", made))
-    # One from before that comes late.
-    tell(stripe_server.event("charge.dispute.updated", early))
+    send(stripe_server.event("charge.dispute.closed", made))
+    # A late event with an earlier state.
+    send(stripe_server.event("charge.dispute.updated", early))
 
     dispute = Dispute.objects.get()
     assert (dispute.status, dispute.closed_at) == (status, NOW)
 
 
-def test_dispute_events_may_arrive_out_of_order(tell, payment, stripe_server):
+def test_dispute_events_may_arrive_out_of_order(send, payment, stripe_server):
     made = stripe_server.dispute(payment.reference, 7500)
     made["status"] = "lost"
 
-    tell(stripe_server.event("charge.dispute.closed", made))
+    send(stripe_server.event("charge.dispute.closed", made))
 
     assert Dispute.objects.get().closed_at == NOW
 
@@ -489,15 +489,15 @@ def test_refresh_of_a_payment_unknown_to_the_gateway_changes_nothing(payment):
     assert gateway_events.refresh(payment, now=NOW).state == "captured"
 
 
-def test_unreadable_dispute_is_logged_and_not_repeated(tell, payment, stripe_server, caplog):
+def test_unreadable_dispute_is_logged_and_not_repeated(send, payment, stripe_server, caplog):
     made = stripe_server.dispute(payment.reference, 7500)
     event = stripe_server.event("charge.dispute.created", dict(made, id="dp_unknown"))
 
-    response = tell(event)
+    response = send(event)
 
     assert (response.status_code, response.content) == (200, b"Ignored.\n")
     assert "charge.dispute.created" in caplog.text
     assert "cannot be processed" in caplog.text
     assert not Dispute.objects.exists()
-    # Resent by hand it is read again.
+    # If staff resend it, it is processed again.
     assert not GatewayEvent.objects.exists()

@@ -76,7 +76,7 @@ ACCOUNT_METADATA = "roombook_account"
 CARD_CHECK_UNITS = 100_000
 
 # The answer for a key that was voided before anybody used it.
-FENCED = GatewayPayment(state="voided", reference="", amount=Decimal(0))
+VOIDED_UNUSED = GatewayPayment(state="voided", reference="", amount=Decimal(0))
 
 
 class StripeGateway:
@@ -179,7 +179,7 @@ class StripeGateway:
             if isinstance(source, str) and not is_stored(api, source):
                 raise CardDeclined(declines.UNKNOWN_CARD) from None
             raise
-        # An authorization in test mode holds no money and would expire by itself.
+        # An authorization in test mode holds no money and would expire anyway.
         with suppress(StripeRequestRefused, GatewayUnavailable):
             cancel_intent(api, intent.id, VOIDED_REASON)
         if intent.status != "requires_capture":
@@ -203,7 +203,7 @@ class StripeGateway:
             if error.code in {"amount_too_small", "amount_too_large"}:
                 return make_declined_payment(source, amount, declines.AMOUNT_OUT_OF_BOUNDS)
             logger.error("Stripe refused to authorize a payment: %s", error)
-        # Nothing was authorized. Voiding the key settles the outcome now.
+        # Nothing was authorized. Voiding the key makes that final.
         return self.void(key)
 
     def _authorize(
@@ -228,7 +228,7 @@ class StripeGateway:
         elif row.intent:
             intent = retrieve_intent(api, row.intent)
         if not row.intent:
-            return FENCED
+            return VOIDED_UNUSED
         if (intent.amount, intent.currency.upper()) != (units, currency.upper()):
             raise GatewayRefused(f"The key {key} was used for another amount.")
         if not is_unused(intent):
@@ -284,7 +284,7 @@ class StripeGateway:
         if row is None:
             return None
         if not row.intent:
-            return FENCED
+            return VOIDED_UNUSED
         api = create_client(is_live=row.is_live)
         intent = retrieve_intent(api, row.intent)
         # An intent that was created but never confirmed is no payment.
@@ -294,7 +294,7 @@ class StripeGateway:
         require_no_open_transaction()
         row, _ = StripePayment.objects.get_or_create(key=key, defaults={"is_live": self.is_live})
         if not row.intent:
-            return FENCED
+            return VOIDED_UNUSED
         api = create_client(is_live=row.is_live)
         intent = retrieve_intent(api, row.intent)
         if intent.status == "requires_capture" or is_unused(intent):
@@ -308,7 +308,7 @@ class StripeGateway:
     def capture(self, key: UUID) -> GatewayPayment:
         row = get_payment_row(key)
         if not row.intent:
-            return FENCED
+            return VOIDED_UNUSED
         api = create_client(is_live=row.is_live)
         try:
             intent = call_stripe(

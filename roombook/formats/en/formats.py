@@ -1,4 +1,4 @@
-"""roombook/dates.py for Django's own pages and templates."""
+"""The formats of roombook/dates.py for Django's own pages and templates."""
 
 DATE_FORMAT = "D Y-m-d"
 TIME_FORMAT = "H:i"
