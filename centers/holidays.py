@@ -1,6 +1,6 @@
-"""The days of a year on which centers are closed: read from lines or a calendar, and written once.
+"""Holidays: reading the closed days of a year from text or a calendar, and creating closures.
 
-A day is a whole day on the clock of each center, however long the clock makes it.
+A holiday lasts for whole days in the local time of each center, whatever the clock changes.
 """
 
 import datetime as dt
@@ -19,13 +19,15 @@ MAX_HOLIDAYS = 400
 MAX_CALENDAR_BYTES = 1024 * 1024
 MAX_DAYS_OF_HOLIDAY = 366
 MAX_REASON_LENGTH = 255
+MAX_REPORTED_PROBLEMS = 20
+ALLOWED_YEARS = range(2000, 2201)
 LINE_PATTERN = re.compile(
     r"(?P<first>\d{4}-\d{2}-\d{2})(?:\s*(?:\.\.|to)\s*(?P<last>\d{4}-\d{2}-\d{2}))?[,;\s]*(?P<reason>.*)"
 )
 
 
 class InvalidHolidays(ValueError):
-    """The list has something that is no holiday: `problems` say what, line by line."""
+    """The input cannot be read. `problems` says why, line by line."""
 
     def __init__(self, *problems: str) -> None:
         super().__init__(*problems)
@@ -34,65 +36,63 @@ class InvalidHolidays(ValueError):
 
 @dataclass(frozen=True, slots=True, order=True)
 class Holiday:
-    """Whole days from the first to the last one, which are the same most of the time."""
+    """Whole days from the first to the last one. Most holidays have one day."""
 
     first: dt.date
     last: dt.date
     reason: str
 
     def __str__(self) -> str:
-        """As a line that can be read again."""
+        """The holiday as a line that `parse_lines` reads."""
         days = f"{self.first}" if self.first == self.last else f"{self.first} to {self.last}"
         return f"{days} {self.reason}".rstrip()
 
-    def span(self, zone: dt.tzinfo) -> Span:
-        return Span(
-            get_local_midnight(self.first, zone),
-            get_local_midnight(self.last + dt.timedelta(days=1), zone),
-        )
+    def get_span(self, tz: dt.tzinfo) -> Span:
+        day_after = self.last + dt.timedelta(days=1)
+        return Span(get_local_midnight(self.first, tz), get_local_midnight(day_after, tz))
 
 
 class HolidayState(StrEnum):
-    """What becomes of a holiday at a center."""
+    """Whether a closure will be created for a holiday at a center."""
 
     NEW = "new"
-    CLOSED = "closed already"
+    CLOSED = "already closed"
     PAST = "past"
 
 
 @dataclass(frozen=True, slots=True)
 class HolidayPlan:
-    """What a list of holidays would do at one center."""
+    """What creating closures for some holidays would do at one center."""
 
     center: Center
     states: tuple[tuple[Holiday, HolidayState], ...]
 
-    def of(self, state: HolidayState) -> list[Holiday]:
-        return [holiday for holiday, each in self.states if each is state]
+    def get_new(self) -> list[Holiday]:
+        return [holiday for holiday, state in self.states if state is HolidayState.NEW]
 
 
-# Reading
+# --- Reading -------------------------------------------------------------------------------------
 
 
 def parse_lines(text: str) -> list[Holiday]:
-    """`2027-12-24 to 2027-12-26 Christmas`, one a line."""
-    found, problems = [], []
+    """Read one holiday per line: `2027-12-24 to 2027-12-26 Christmas`."""
+    holidays, problems = [], []
     for number, line in enumerate(text.splitlines(), start=1):
         if not line.strip():
             continue
         try:
-            found.append(_parse_line(line.strip()))
+            holidays.append(_parse_line(line.strip()))
         except ValueError as error:
             problems.append(f"Line {number}: {error}")
     if problems:
-        raise InvalidHolidays(*problems[:20])
-    return sort_holidays(found)
+        raise InvalidHolidays(*problems[:MAX_REPORTED_PROBLEMS])
+    return sort_holidays(holidays)
 
 
 def _parse_line(line: str) -> Holiday:
     match = LINE_PATTERN.fullmatch(line)
     if match is None:
-        raise ValueError("A line is a day as 2027-12-25, and a reason.")
+        raise ValueError("Enter a day such as 2027-12-25, then the reason.")
     try:
         first = dt.date.fromisoformat(match["first"])
         last = dt.date.fromisoformat(match["last"] or match["first"])
@@ -103,20 +103,20 @@ def _parse_line(line: str) -> Holiday:
 
 def _validate_holiday(holiday: Holiday) -> Holiday:
     if holiday.last < holiday.first:
-        raise ValueError("It ends before it begins.")
+        raise ValueError("The last day is before the first day.")
     if (holiday.last - holiday.first).days >= MAX_DAYS_OF_HOLIDAY:
-        raise ValueError("A holiday is a year at most.")
-    if not 2000 <= holiday.first.year <= holiday.last.year <= 2200:
-        raise ValueError("The year is between 2000 and 2200.")
+        raise ValueError("A holiday can last for one year at most.")
+    if not (holiday.first.year in ALLOWED_YEARS and holiday.last.year in ALLOWED_YEARS):
+        raise ValueError("The year must be between 2000 and 2200.")
     if len(holiday.reason) > MAX_REASON_LENGTH:
-        raise ValueError(f"A reason has {MAX_REASON_LENGTH} letters at most.")
+        raise ValueError(f"The reason can have {MAX_REASON_LENGTH} characters at most.")
     if "\0" in holiday.reason:
-        raise ValueError("The reason has a letter that cannot be kept.")
+        raise ValueError("The reason contains a character that cannot be stored.")
     return holiday
 
 
 def parse_calendar(content: bytes, year: int) -> list[Holiday]:
-    """The events of an iCalendar file that fall into a year; those that come each year, too."""
+    """Read the events of a year from an iCalendar file, including events that recur every year."""
     if len(content) > MAX_CALENDAR_BYTES:
         raise InvalidHolidays("The calendar is larger than 1 MB.")
     try:
@@ -124,12 +124,12 @@ def parse_calendar(content: bytes, year: int) -> list[Holiday]:
         if calendar.name != "VCALENDAR":
             raise ValueError
         events = calendar.walk("VEVENT")
-        found = [each for event in events for each in _parse_event(event, year)]
-    except Exception as error:  # whatever icalendar stumbles over, it is the file's fault
-        raise InvalidHolidays("This is not a calendar that we can read (.ics).") from error
-    if not found:
-        raise InvalidHolidays(f"The calendar has no event in {year}.")
-    return sort_holidays(found)
+        holidays = [holiday for event in events for holiday in _parse_event(event, year)]
+    except Exception as error:  # icalendar raises errors of many types for a bad file
+        raise InvalidHolidays("This file is not a valid calendar (.ics).") from error
+    if not holidays:
+        raise InvalidHolidays(f"The calendar has no events in {year}.")
+    return sort_holidays(holidays)
 
 
 def _parse_event(event: dict, year: int) -> Iterator[Holiday]:
@@ -143,46 +143,40 @@ def _parse_event(event: dict, year: int) -> Iterator[Holiday]:
     elif isinstance(end, dt.datetime):
         last = (end - dt.timedelta(microseconds=1)).date()
     else:
-        last = end - dt.timedelta(days=1)  # a calendar's last day is the one after
+        last = end - dt.timedelta(days=1)  # the end of an all-day event is exclusive
     last = max(first, last)
     rule = event.get("RRULE")
-    plainly = rule is not None and set(rule) <= {"FREQ", "INTERVAL", "WKST"}
-    if rule and plainly and rule.get("FREQ") == ["YEARLY"] and first.year <= year:
+    is_simple = rule is not None and set(rule) <= {"FREQ", "INTERVAL", "WKST"}
+    if rule and is_simple and rule.get("FREQ") == ["YEARLY"] and first.year <= year:
         interval = (rule.get("INTERVAL") or [1])[0]
         if (year - first.year) % interval == 0:
             moved = replace_year(first, year)
             if moved is None:
                 return
             first, last = moved, moved + (last - first)
-    if first.year == year or last.year == year:
-        reason = " ".join(str(event.get("SUMMARY", "")).split())[:MAX_REASON_LENGTH].replace(
-            "\0", ""
-        )
-        yield _validate_holiday(Holiday(first, last, reason))
+    if year in {first.year, last.year}:
+        reason = " ".join(str(event.get("SUMMARY", "")).split())[:MAX_REASON_LENGTH]
+        yield _validate_holiday(Holiday(first, last, reason.replace("\0", "")))
 
 
 def load_holidays_of_year(center: Center, year: int) -> list[Holiday]:
-    """The whole days on which the center was closed in a year."""
-    zone = center.zone
-    begin, end = (
-        get_local_midnight(dt.date(year, 1, 1), zone),
-        get_local_midnight(dt.date(year + 1, 1, 1), zone),
-    )
-    rows = Closure.objects.filter(
-        center=center, room__isnull=True, starts_at__gte=begin, starts_at__lt=end
-    ).order_by("starts_at")[:MAX_HOLIDAYS]
-    found = []
-    for row in rows:
-        first = row.starts_at.astimezone(zone).date()
-        last = (row.ends_at.astimezone(zone) - dt.timedelta(microseconds=1)).date()
-        holiday = Holiday(first, last, row.reason)
-        if holiday.span(zone) == row.span:
-            found.append(holiday)
-    return sort_holidays(found)
+    """The whole days of a year on which the center was closed."""
+    tz = center.zone
+    start = get_local_midnight(dt.date(year, 1, 1), tz)
+    end = get_local_midnight(dt.date(year + 1, 1, 1), tz)
+    closures = center.closures.of_whole_center().filter(starts_at__gte=start, starts_at__lt=end)
+    holidays = []
+    for closure in closures.order_by("starts_at")[:MAX_HOLIDAYS]:
+        first = closure.starts_at.astimezone(tz).date()
+        last = (closure.ends_at.astimezone(tz) - dt.timedelta(microseconds=1)).date()
+        holiday = Holiday(first, last, closure.reason)
+        if holiday.get_span(tz) == closure.span:
+            holidays.append(holiday)
+    return sort_holidays(holidays)
 
 
 def move_to_year(holidays: Iterable[Holiday], year: int) -> list[Holiday]:
-    """The same days of another year; a 29 February that it does not have is left out."""
+    """The same days in another year. A 29 February that it does not have is left out."""
     moved = []
     for holiday in holidays:
         first = replace_year(holiday.first, year)
@@ -200,32 +194,30 @@ def replace_year(day: dt.date, year: int) -> dt.date | None:
 
 
 def sort_holidays(holidays: Iterable[Holiday]) -> list[Holiday]:
-    """By day, each once."""
+    """The holidays by date, without duplicates."""
     ordered = sorted(set(holidays))
     if len(ordered) > MAX_HOLIDAYS:
         raise InvalidHolidays(f"These are more than {MAX_HOLIDAYS} days.")
     return ordered
 
 
-# Writing
+# --- Closures ------------------------------------------------------------------------------------
 
 
 def plan_holidays(
     centers: Iterable[Center], holidays: Iterable[Holiday], *, now: dt.datetime
 ) -> list[HolidayPlan]:
-    """What would become of each holiday at each center, in two queries."""
+    """What would be created for each holiday at each center. Sends two queries."""
     centers, holidays = list(centers), list(holidays)
     if not holidays:
         return [HolidayPlan(center, ()) for center in centers]
-    closed: dict[int, list[Span]] = {center.pk: [] for center in centers}
     day = dt.timedelta(days=1)
-    # A day begins at another moment at each center, but nowhere more than a day away from UTC.
-    begin = dt.datetime.combine(holidays[0].first, dt.time(), dt.UTC) - day
+    # Midnight differs between centers, but by less than a day from UTC.
+    start = dt.datetime.combine(holidays[0].first, dt.time(), dt.UTC) - day
     end = dt.datetime.combine(max(each.last for each in holidays), dt.time(), dt.UTC) + 2 * day
-    rows = Closure.objects.filter(
-        center__in=centers, room__isnull=True, starts_at__lt=end, ends_at__gt=begin
-    )
-    for pk, starts_at, ends_at in rows.values_list("center", "starts_at", "ends_at"):
+    closures = Closure.objects.of_whole_center().filter(center__in=centers).overlapping(start, end)
+    closed: dict[int, list[Span]] = {center.pk: [] for center in centers}
+    for pk, starts_at, ends_at in closures.values_list("center", "starts_at", "ends_at"):
         closed[pk].append(Span(starts_at, ends_at))
     return [
         HolidayPlan(center, tuple(_plan_states(center, holidays, closed[center.pk], now)))
@@ -238,7 +230,7 @@ def _plan_states(
 ) -> Iterator[tuple[Holiday, HolidayState]]:
     closed = list(closed)
     for holiday in holidays:
-        span = holiday.span(center.zone)
+        span = holiday.get_span(center.zone)
         if any(each.contains(span) for each in closed):
             yield holiday, HolidayState.CLOSED
         elif span.end <= now:
@@ -252,17 +244,17 @@ def _plan_states(
 def create_closures(
     centers: Iterable[int], holidays: Iterable[Holiday], *, now: dt.datetime
 ) -> list[Closure]:
-    """Close the centers on these days, where they are not closed already; twice adds nothing."""
-    # Locked, so that the second of two at once sees what the first one wrote.
+    """Close the centers on the holidays, unless they are already closed. Safe to repeat."""
+    # Locked, so that of two calls at the same time the second one sees what the first one created.
     rows = Center.objects.select_for_update(no_key=True).filter(pk__in=centers).order_by("pk")
     closures = []
     for plan in plan_holidays(rows, holidays, now=now):
-        for holiday in plan.of(HolidayState.NEW):
-            span = holiday.span(plan.center.zone)
+        for holiday in plan.get_new():
+            span = holiday.get_span(plan.center.zone)
             closure = Closure(
                 center=plan.center, starts_at=span.start, ends_at=span.end, reason=holiday.reason
             )
-            # One by one, so that each one's history tells.
+            # Saved one by one, so that each gets an entry in the audit log.
             closure.save()
             closures.append(closure)
     return closures

@@ -1,9 +1,9 @@
-"""Opening hours and the clock of a place: wall-clock times, whatever the clock does to them."""
+"""Opening hours and local times. Opening hours are wall-clock times, whatever the clock changes."""
 
 from collections.abc import Iterable, Iterator
 from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
-from itertools import groupby
+from itertools import groupby, pairwise
 from typing import Protocol
 
 from babel.dates import format_time, get_day_names
@@ -16,11 +16,11 @@ SCHEMA_ORG_DAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
 
 
 class NonexistentLocalTime(ValueError):
-    """A local time that never comes: the clock goes forward over it."""
+    """The clock skips this local time when it goes forward."""
 
 
 class OpeningInterval(Protocol):
-    """One stretch of opening on a weekday; closing at 00:00 is midnight at the day's end."""
+    """One interval of opening hours on a weekday. Closing at 00:00 is midnight at the day's end."""
 
     @property
     def weekday(self) -> int: ...
@@ -30,18 +30,21 @@ class OpeningInterval(Protocol):
     def closes(self) -> time: ...
 
 
-def localize(moment: datetime, tz: tzinfo) -> datetime:
-    """The moment on the clock of the place; a time without an offset is the place's local time.
+def localize(at: datetime, tz: tzinfo) -> datetime:
+    """The time in the time zone. A time without an offset is a local time.
 
-    A local time that the clock shows twice is the first of the two; one that it skips raises
-    SkippedLocalTime. Both ends of the calendar raise ValueError.
+    Of a local time that occurs twice, the first is meant.
+
+    Raises:
+        NonexistentLocalTime: the clock skips the local time.
+        ValueError: the time is out of the calendar's range.
     """
     try:
-        if moment.tzinfo is not None:
-            return moment.astimezone(tz)
-        local = moment.replace(tzinfo=tz, fold=0)
-        if local.astimezone(UTC).astimezone(tz).replace(tzinfo=None) != moment.replace(fold=0):
-            raise NonexistentLocalTime(f"The clock skips {moment:%Y-%m-%d %H:%M} at this place.")
+        if at.tzinfo is not None:
+            return at.astimezone(tz)
+        local = at.replace(tzinfo=tz, fold=0)
+        if local.astimezone(UTC).astimezone(tz).replace(tzinfo=None) != at.replace(fold=0):
+            raise NonexistentLocalTime(f"The clock skips {at:%Y-%m-%d %H:%M} at this place.")
     except OverflowError as error:
         raise ValueError("This time is out of range.") from error
     return local
@@ -56,20 +59,28 @@ def is_open(span: Span, opening_hours: Iterable[OpeningInterval], tz: tzinfo) ->
 def get_open_spans(
     day: date, opening_hours: Iterable[OpeningInterval], tz: tzinfo
 ) -> Iterator[Span]:
-    """When the place is open on a day; stretches that touch are one."""
-    stretches = sorted(
+    """The opening hours on a day. Intervals that touch are joined."""
+    intervals = sorted(
         (_to_utc(day, hours.opens, tz), _closing_to_utc(day, hours.closes, tz))
         for hours in opening_hours
         if hours.weekday == day.weekday()
     )
     joined: list[tuple[datetime, datetime]] = []
-    for opens, closes in stretches:
+    for opens, closes in intervals:
         if joined and opens <= joined[-1][1]:
             joined[-1] = (joined[-1][0], max(joined[-1][1], closes))
         else:
             joined.append((opens, closes))
-    # A stretch that the clock skips over whole is no time at all.
+    # An interval that the clock skips completely is empty.
     return (Span(opens, closes) for opens, closes in joined if opens < closes)
+
+
+def has_overlap(intervals: Iterable[tuple[time, time]]) -> bool:
+    """Whether intervals (opening, closing) of one day overlap. They may touch."""
+    return any(
+        closes == MIDNIGHT or opens < closes
+        for (_, closes), (opens, _) in pairwise(sorted(intervals))
+    )
 
 
 def _to_utc(day: date, at: time, tz: tzinfo, fold: int = 0) -> datetime:
@@ -79,14 +90,17 @@ def _to_utc(day: date, at: time, tz: tzinfo, fold: int = 0) -> datetime:
 def _closing_to_utc(day: date, closes: time, tz: tzinfo) -> datetime:
     if closes == MIDNIGHT:
         return _to_utc(day + timedelta(days=1), MIDNIGHT, tz)
-    # A closing time that the clock shows twice is the second: the place keeps its last hour.
+    # A closing time that occurs twice is the second one: the center stays open for its last hour.
     return _to_utc(day, closes, tz, fold=1)
 
 
-def summarize_week(opening_hours: Iterable[OpeningInterval]) -> list[tuple[str, str]]:
-    """The week in few words: one (value, display value) a run of days with equal hours.
+# --- The week in words ---------------------------------------------------------------------------
 
-    The value is schema.org's openingHours (`Mo-Fr 08:30-17:00`, midnight as 24:00), the display
+
+def summarize_week(opening_hours: Iterable[OpeningInterval]) -> list[tuple[str, str]]:
+    """The week in short: one (value, display value) for each run of days with equal hours (B11.4).
+
+    The value is schema.org's openingHours (`Mo-Fr 08:30-17:00`, midnight as 24:00); the display
     value is for people (`Mon-Fri 8:30 AM - 5:00 PM`). Closed days are left out.
     """
     return list(
@@ -94,12 +108,12 @@ def summarize_week(opening_hours: Iterable[OpeningInterval]) -> list[tuple[str, 
     )
 
 
-def summarize_intervals(stretches: Iterable[tuple[int, time, time]]) -> tuple[tuple[str, str], ...]:
-    """`runs`, of stretches told as weekday, opening and closing."""
-    return _summarize_cached(frozenset(stretches), settings.LOCALE)
+def summarize_intervals(intervals: Iterable[tuple[int, time, time]]) -> tuple[tuple[str, str], ...]:
+    """`summarize_week` of tuples (weekday, opening, closing)."""
+    return _summarize_cached(frozenset(intervals), settings.LOCALE)
 
 
-# Few weeks are told over and over.
+# Many centers have the same week.
 @lru_cache(maxsize=1024)
 def _summarize_cached(
     week: frozenset[tuple[int, time, time]], locale: str
@@ -109,10 +123,10 @@ def _summarize_cached(
         by_day.setdefault(weekday, []).append((opens, closes))
     days = [(day, tuple(sorted(by_day.get(day, ())))) for day in range(7)]
     result = []
-    for stretches, run in groupby(days, key=lambda item: item[1]):
-        if stretches:
-            numbers = [day for day, _ in run]
-            result.append(_describe_days(numbers[0], numbers[-1], stretches, locale))
+    for intervals, run in groupby(days, key=lambda item: item[1]):
+        if intervals:
+            weekdays = [day for day, _ in run]
+            result.append(_describe_days(weekdays[0], weekdays[-1], intervals, locale))
     return tuple(result)
 
 
@@ -122,7 +136,7 @@ def format_week(opening_hours: Iterable[OpeningInterval]) -> str:
 
 
 def _describe_days(
-    first: int, last: int, stretches: tuple[tuple[time, time], ...], locale: str
+    first: int, last: int, intervals: tuple[tuple[time, time], ...], locale: str
 ) -> tuple[str, str]:
     names = get_day_names("abbreviated", locale=locale)
     value_days, display_days = SCHEMA_ORG_DAYS[first], names[first]
@@ -131,9 +145,9 @@ def _describe_days(
         display_days += f"-{names[last]}"
     values = ",".join(
         f"{opens:%H:%M}-{'24:00' if closes == MIDNIGHT else f'{closes:%H:%M}'}"
-        for opens, closes in stretches
+        for opens, closes in intervals
     )
-    displays = ", ".join(_format_interval(opens, closes, locale) for opens, closes in stretches)
+    displays = ", ".join(_format_interval(opens, closes, locale) for opens, closes in intervals)
     return f"{value_days} {values}", f"{display_days} {displays}"
 
 
@@ -145,5 +159,24 @@ def _format_interval(opens: time, closes: time, locale: str) -> str:
 
 
 def _format_time(at: time, locale: str) -> str:
-    # CLDR parts hour and AM/PM by a narrow no-break space, which few phones' fonts have.
+    # CLDR separates the hour from AM/PM by a narrow no-break space, which many phone fonts lack.
     return str(format_time(at, "short", locale=locale)).replace("\u202f", " ")
+
+
+# --- Time slots ----------------------------------------------------------------------------------
+
+
+def round_up_to_slot(at: datetime, tz: tzinfo, slot_minutes: int) -> datetime:
+    """The first start of a time slot at this time or later. Slots count from local midnight."""
+    local = at.astimezone(tz)
+    since_midnight = timedelta(
+        hours=local.hour,
+        minutes=local.minute,
+        seconds=local.second,
+        microseconds=local.microsecond,
+    )
+    return at + -since_midnight % timedelta(minutes=slot_minutes)
+
+
+def is_on_slot(at: datetime, tz: tzinfo, slot_minutes: int) -> bool:
+    return round_up_to_slot(at, tz, slot_minutes) == at

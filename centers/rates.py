@@ -1,9 +1,9 @@
-"""From a rate and a time to money: the cheapest cover of each local day, and why it was that (B12).
+"""The price of a room for a time, from its rate (B12.2): the cheapest tiers of each local day.
 
-Pure: works on unsaved rows and on anything else with the same attributes.
+This module is pure: it works on unsaved rows and on any object with the attributes of a rate.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta, tzinfo
 from decimal import Decimal
@@ -21,7 +21,7 @@ HALF_DAY_HOURS = 4
 
 
 class Tier(StrEnum):
-    """What a price is for; the values are what people read after the slash."""
+    """What a price is for. The values are what people read after the slash."""
 
     HOURLY = "hour"
     HALF_DAY = "half day"
@@ -29,11 +29,18 @@ class Tier(StrEnum):
     FLAT = "flat"
 
 
-TIER_ORDER = {tier: place for place, tier in enumerate(Tier)}
+TIER_ORDER = {tier: position for position, tier in enumerate(Tier)}
+
+# The columns that give a rate its price, by `is_flat_rate`. A rate whose columns are all empty
+# cannot be booked.
+PRICE_FIELDS = {
+    False: {"hourly": Tier.HOURLY, "half_day": Tier.HALF_DAY, "full_day": Tier.FULL_DAY},
+    True: {"flat_rate": Tier.FLAT},
+}
 
 
 class RateLike(Protocol):
-    """The tiers of a rate; None is a tier that is not offered, 0 is free."""
+    """The tiers of a rate. None is a tier that is not offered; 0 is free."""
 
     @property
     def is_flat_rate(self) -> bool: ...
@@ -53,7 +60,7 @@ class RateLike(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TierPrice:
-    """One tier's price."""
+    """The price of one tier."""
 
     amount: Decimal
     tier: Tier
@@ -66,7 +73,7 @@ class TierPrice:
 
 @dataclass(frozen=True, slots=True)
 class TierCombination:
-    """Full days, half days and hours that together cover some time, and their exact price."""
+    """Full days, half days and hours that together cover a time, and their exact price."""
 
     full_days: int
     half_days: int
@@ -95,21 +102,21 @@ class TierCombination:
 
 @dataclass(frozen=True, slots=True)
 class DayPrice:
-    """One local day of a booking: its hours as billed, the cover taken and the dearer ones."""
+    """One local day of a booking: its billed hours, its cheapest combination, and the others."""
 
     day: date
     billable_hours: Decimal
-    cover: TierCombination
+    cheapest: TierCombination
     others: tuple[TierCombination, ...]
 
     @property
-    def reason(self) -> str:
-        """Why this cover: `half day + 1 hour at $115.00; 5 hours would be $125.00`."""
-        told = f"{self.cover} at {format_amount(self.cover.total)}"
+    def explanation(self) -> str:
+        """Why it costs that: `half day + 1 hour at $115.00; 5 hours would be $125.00`."""
+        text = f"{self.cheapest} at {format_amount(self.cheapest.total)}"
         others = ", ".join(
             f"{other} would be {format_amount(other.total)}" for other in self.others
         )
-        return f"{told}; {others}" if others else told
+        return f"{text}; {others}" if others else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,62 +135,62 @@ class RoomPrice:
 
     @property
     def explanation(self) -> str:
-        """Quantity and tiers: `5 hours: half day + 1 hour`, `3 hours`,
+        """Hours and tiers: `5 hours: half day + 1 hour`, `3 hours`,
         `26 hours over 2 days: day + 2 hours`."""
-        quantity = format_hours(self.elapsed_hours)
+        text = format_hours(self.elapsed_hours)
         if self.is_flat:
-            return f"{quantity}: flat rate"
+            return f"{text}: flat rate"
         if self.billable_hours != self.elapsed_hours:
-            quantity += f" (billed as {format_quantity(self.billable_hours)})"
+            text += f" (billed as {format_quantity(self.billable_hours)})"
         if len(self.days) > 1:
-            quantity += f" over {len(self.days)} days"
-        cover = sum_combinations(day.cover for day in self.days)
-        if cover.hours == self.billable_hours:
-            return quantity
-        return f"{quantity}: {cover}"
+            text += f" over {len(self.days)} days"
+        combination = sum_combinations(day.cheapest for day in self.days)
+        if combination.hours == self.billable_hours:
+            return text
+        return f"{text}: {combination}"
+
+
+# --- The prices of a rate ------------------------------------------------------------------------
+
+
+def get_tier_prices(rate: RateLike) -> list[TierPrice]:
+    """The prices that the rate has, shortest tier first."""
+    amounts: dict[str, Decimal | None] = {
+        name: getattr(rate, name) for name in PRICE_FIELDS[rate.is_flat_rate]
+    }
+    return [
+        TierPrice(amount, PRICE_FIELDS[rate.is_flat_rate][name])
+        for name, amount in amounts.items()
+        if amount is not None
+    ]
 
 
 def is_usable(rate: RateLike | None) -> bool:
-    """Whether the rate has a price at all: a room without one cannot be booked."""
+    """Whether the rate has a price. A room without one cannot be booked."""
     return get_entry_price(rate) is not None
 
 
 def get_entry_price(rate: RateLike | None) -> TierPrice | None:
-    """The price that stands for a rate: hourly, else half day, day, flat; None without any."""
-    if rate is None:
-        return None
-    if rate.is_flat_rate:
-        return None if rate.flat_rate is None else TierPrice(rate.flat_rate, Tier.FLAT)
-    return next(iter(get_tier_prices(rate)), None)
-
-
-def get_tier_prices(rate: RateLike) -> Iterator[TierPrice]:
-    """The timed tiers that a rate offers, the shortest first."""
-    by_tier = {
-        Tier.HOURLY: rate.hourly,
-        Tier.HALF_DAY: rate.half_day,
-        Tier.FULL_DAY: rate.full_day,
-    }
-    return (TierPrice(amount, tier) for tier, amount in by_tier.items() if amount is not None)
+    """The price that represents the rate: hourly, else half day, full day, flat."""
+    return None if rate is None else next(iter(get_tier_prices(rate)), None)
 
 
 def format_entry_price(rate: RateLike | None) -> str:
-    """The entry price for people, or nothing: `$25.00/hour`."""
+    """The entry price for people (`$25.00/hour`), or an empty text."""
     price = get_entry_price(rate)
     return "" if price is None else str(price)
 
 
 def get_lowest_entry_price(rates: Iterable[RateLike | None]) -> TierPrice | None:
-    """The lowest entry price of many rates.
-
-    An hour's price cannot be compared with a day's: the prices of the first kind that any of the
-    rates has (hourly, else half day, day, flat) are compared among themselves.
-    """
     return pick_lowest_price(map(get_entry_price, rates))
 
 
 def pick_lowest_price(prices: Iterable[TierPrice | None]) -> TierPrice | None:
-    """The lowest of some entry prices, of the first kind that is among them."""
+    """The lowest of some entry prices.
+
+    The price of an hour cannot be compared with that of a day. So only prices of the shortest tier
+    among them are compared.
+    """
     return min(
         filter(None, prices),
         key=lambda price: (TIER_ORDER[price.tier], price.amount),
@@ -192,34 +199,37 @@ def pick_lowest_price(prices: Iterable[TierPrice | None]) -> TierPrice | None:
 
 
 def describe_rate(rate: RateLike) -> str:
-    """The whole rate for people: `$25.00/hour, $90.00/half day, $160.00/day; set-up $20.00`."""
-    flat = get_entry_price(rate) if rate.is_flat_rate else None
-    prices = [flat] if flat else [] if rate.is_flat_rate else list(get_tier_prices(rate))
-    told = ", ".join(map(str, prices))
+    """All prices for people: `$25.00/hour, $90.00/half day, $160.00/day; set-up $20.00`."""
+    text = ", ".join(map(str, get_tier_prices(rate)))
     if rate.setup_fee:
-        told = "; ".join(filter(None, (told, f"set-up {format_amount(rate.setup_fee)}")))
-    return told
+        text = "; ".join(filter(None, (text, f"set-up {format_amount(rate.setup_fee)}")))
+    return text
+
+
+# --- The price of a booking ----------------------------------------------------------------------
 
 
 def price_room(rate: RateLike | None, span: Span, tz: tzinfo) -> RoomPrice:
-    """Price a room for a span: a flat rate once, else each local day by itself, the days added."""
+    """Price a room for a span: a flat rate once; otherwise each local day, and their sum.
+
+    Raises RateNotConfigured if the rate has no price.
+    """
     if rate is None or not is_usable(rate):
         raise RateNotConfigured
-    pieces = [
-        (day, get_billable_hours(piece.duration, in_blocks=rate.bill_in_blocks))
-        for day, piece in span.split_by_local_day(tz)
+    hours_by_day = [
+        (day, get_billable_hours(part.duration, in_blocks=rate.bill_in_blocks))
+        for day, part in span.split_by_local_day(tz)
     ]
     elapsed = Decimal(span.duration // timedelta(seconds=1)) / 3600
-    billable = sum((hours for _, hours in pieces), ZERO)
+    billable = sum((hours for _, hours in hours_by_day), ZERO)
     if rate.is_flat_rate:
-        assert rate.flat_rate is not None  # is_usable said so
+        assert rate.flat_rate is not None  # is_usable checked it
         text = format_entry_price(rate)
         return RoomPrice(round_amount(rate.flat_rate), elapsed, billable, (), text)
-    days = tuple(price_day(day, hours, rate) for day, hours in pieces)
-    cover = sum_combinations(day.cover for day in days)
-    return RoomPrice(
-        round_amount(cover.total), elapsed, billable, days, _describe_tiers(rate, cover)
-    )
+    days = tuple(price_day(day, hours, rate) for day, hours in hours_by_day)
+    combination = sum_combinations(day.cheapest for day in days)
+    rate_text = _describe_tiers(rate, combination)
+    return RoomPrice(round_amount(combination.total), elapsed, billable, days, rate_text)
 
 
 def price_day(day: date, hours: Decimal, rate: RateLike) -> DayPrice:
@@ -229,10 +239,11 @@ def price_day(day: date, hours: Decimal, rate: RateLike) -> DayPrice:
 
 
 def list_combinations(hours: Decimal, rate: RateLike) -> list[TierCombination]:
-    """The covers worth telling of one day's hours, cheapest first; at one price the longest tier.
+    """The combinations that can be the cheapest for the hours of one day, cheapest first.
 
-    Between all hours and as many half days as fit, each further half day saves or costs the same:
-    one of the two ends is the cheapest, so the mixes between them need no asking.
+    Of two at the same price, the one with the longer tier comes first. Between no half day and as
+    many as fit, each further half day changes the price by the same amount. So one of these two
+    ends is the cheapest, and what lies between them need not be compared.
     """
     found = []
     if rate.full_day is not None:
@@ -249,22 +260,25 @@ def list_combinations(hours: Decimal, rate: RateLike) -> list[TierCombination]:
         found.append(TierCombination(0, 0, hours, hours * rate.hourly))
     if not found:
         raise RateNotConfigured
-    return sorted(found, key=lambda cover: cover.total)
+    return sorted(found, key=lambda combination: combination.total)
 
 
 def get_billable_hours(duration: timedelta, *, in_blocks: bool) -> Decimal:
-    """The hours that are billed for a time: by the started quarter, in blocks by the hour."""
+    """The hours that are billed: each started quarter hour, or in blocks each started hour."""
     step = HOUR if in_blocks else QUARTER_HOUR
     steps = -(-duration // step)
     return Decimal(steps) if in_blocks else Decimal(steps) / 4
 
 
-def sum_combinations(covers_of_days: Iterable[TierCombination]) -> TierCombination:
-    return sum(covers_of_days, TierCombination(0, 0, ZERO, ZERO))
+def sum_combinations(combinations: Iterable[TierCombination]) -> TierCombination:
+    return sum(combinations, TierCombination(0, 0, ZERO, ZERO))
+
+
+# --- Text ----------------------------------------------------------------------------------------
 
 
 def format_quantity(number: Decimal) -> str:
-    """A quantity without idle zeros: `5`, `4.5`, `0.25`."""
+    """A number without trailing zeros: `5`, `4.5`, `0.25`."""
     text = f"{number:.2f}".rstrip("0").rstrip(".")
     return text or "0"
 
@@ -273,11 +287,12 @@ def format_hours(hours: Decimal) -> str:
     return f"{format_quantity(hours)} {'hour' if hours == 1 else 'hours'}"
 
 
-def _describe_tiers(rate: RateLike, cover: TierCombination) -> str:
-    used = {
-        Tier.FULL_DAY: cover.full_days,
-        Tier.HALF_DAY: cover.half_days,
-        Tier.HOURLY: cover.hours,
+def _describe_tiers(rate: RateLike, combination: TierCombination) -> str:
+    """The prices that the combination uses: `$90.00/half day + $25.00/hour`."""
+    counts = {
+        Tier.FULL_DAY: combination.full_days,
+        Tier.HALF_DAY: combination.half_days,
+        Tier.HOURLY: combination.hours,
     }
     prices = {price.tier: price for price in get_tier_prices(rate)}
-    return " + ".join(str(prices[tier]) for tier, count in used.items() if count)
+    return " + ".join(str(prices[tier]) for tier, count in counts.items() if count)

@@ -1,4 +1,4 @@
-"""A span of time: half-open, so that a booking that ends at 10:00 does not touch the next one."""
+"""Half-open time spans: a booking that ends at 10:00 does not overlap one that starts at 10:00."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 
 @dataclass(frozen=True, slots=True, order=True)
 class Span:
-    """From start up to, and without, end; both are kept in UTC."""
+    """The time from `start` up to, but not including, `end`. Both are stored in UTC."""
 
     start: datetime
     end: datetime
@@ -15,7 +15,7 @@ class Span:
     def __post_init__(self) -> None:
         if self.start.tzinfo is None or self.end.tzinfo is None:
             raise ValueError("A span needs times with a time zone.")
-        # Frozen: the one place that sets its own fields.
+        # The class is frozen, so its own fields cannot be assigned directly.
         object.__setattr__(self, "start", self.start.astimezone(UTC))
         object.__setattr__(self, "end", self.end.astimezone(UTC))
         if self.start >= self.end:
@@ -23,15 +23,15 @@ class Span:
 
     @property
     def duration(self) -> timedelta:
-        """Elapsed time, also across a change of the clock."""
+        """The elapsed time, also across a clock change."""
         return self.end - self.start
 
     def overlaps(self, other: "Span") -> bool:
-        """Whether the two share a moment; touching is not overlapping."""
+        """Whether the spans have some time in common. Spans that only touch do not."""
         return self.start < other.end and other.start < self.end
 
     def contains(self, other: "Span") -> bool:
-        """Whether the other lies within this one; the ends may coincide."""
+        """Whether the other span lies within this one. Their ends may be equal."""
         return self.start <= other.start and other.end <= self.end
 
     def expand(self, margin: timedelta) -> "Span":
@@ -39,16 +39,16 @@ class Span:
         return Span(self.start - margin, self.end + margin)
 
     def split_by_local_day(self, tz: tzinfo) -> Iterator[tuple[date, "Span"]]:
-        """Each calendar day of the place that the span touches, with its part of the span.
+        """Each local day that the span overlaps, with its part of the span.
 
-        A day is as long as the place's clock makes it: 23 or 25 hours when the clock changes.
+        A local day has 23 or 25 hours when the clock changes.
         """
         day = self.start.astimezone(tz).date()
         start = self.start
         while start < self.end:
             day_after = day + timedelta(days=1)
             end = min(self.end, get_local_midnight(day_after, tz))
-            # A place may skip a whole day (Samoa, 30 December 2011): nothing lies in it.
+            # Skip a day that the time zone does not have (Samoa, 30 December 2011).
             if start < end:
                 yield day, Span(start, end)
                 start = end
@@ -56,7 +56,7 @@ class Span:
 
 
 def get_local_midnight(day: date, tz: tzinfo) -> datetime:
-    """The moment at which the day begins at the place, in UTC."""
+    """The time in UTC at which the local day begins."""
     return datetime.combine(day, time(), tzinfo=tz).astimezone(UTC)
 
 

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from centers import actions
 from centers.geo import Coordinates
-from centers.models import Center
+from centers.models import Center, Favorite
 from centers.search import locations
+from centers.search.queries import AreaType
 from centers.serializers import CenterInfo, CenterSearchResult, SearchFilterCriteria, build_filters
 from roombook.api.operations import Operation
 from roombook.api.serializers import (
@@ -59,7 +59,7 @@ class CityCenters(Operation):
     csv_rows_field = "Centers"
 
     class Input(ContractSerializer):
-        AreaType = ChoiceField(locations.AreaType)
+        AreaType = ChoiceField(AreaType)
         Area = TextField()
         CityName = TextField()
         Filters = SearchFilterCriteria()
@@ -70,14 +70,14 @@ class CityCenters(Operation):
         self,
         user: Any,
         *,
-        area_type: str = locations.AreaType.STATE,
+        area_type: str = AreaType.STATE,
         area: str = "",
         city_name: str = "",
         filters: dict[str, Any] | None = None,
     ) -> locations.SearchResult:
         return locations.list_city_centers(
             user,
-            area_type=locations.AreaType(area_type),
+            area_type=AreaType(area_type),
             area=area,
             city_name=city_name,
             filters=build_filters(filters or {}),
@@ -98,7 +98,7 @@ class UpdateFavorite(Operation):
         center = Center.objects.filter(pk=center_id, is_active=True).first()
         if center is None:
             raise NotFound
-        actions.set_favorite(user, center, is_favorite=is_favorite)
+        Favorite.objects.set_favorite(user, center, is_favorite=is_favorite)
         return {"updated_center": Center.objects.with_details().for_user(user).get(pk=center.pk)}
 
 

@@ -1,33 +1,24 @@
-"""What centers are sorted by, and small rows by themselves."""
-
-from typing import Any
+"""Lists of small rows: opening hours, pictures, landmarks, favorites, neighborhoods and types."""
 
 from django.contrib import admin
-from django.http import HttpRequest
 
 from accounts.admin.center_scope import CenterScopedMixin, SharedRowsMixin
 from centers import models
-from centers.admin.common import CENTER_ORDERING, render_thumbnail, search_rows_and_centers
+from centers.admin.common import CENTER_ORDERING, CenterSearchMixin, render_thumbnail
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import ModelAdmin
 
 
-class CenterRelatedAdmin(CenterScopedMixin, ModelAdmin):
-    """Rows of centers that are mostly edited on the page of their center."""
+class CenterRelatedAdmin(CenterSearchMixin, CenterScopedMixin, ModelAdmin):
+    """Rows of centers, which are mostly edited on the page of their center."""
 
     form = ChangedFieldsForm
     list_select_related = ("center",)
     sortable_by = ()
-    search_help_text = "Name, address, neighborhood of the center."
+    search_help_text = "Name, address or neighborhood of the center"
     search_fields = ("center__name",)
+    search_column = "center__name"
     autocomplete_fields = ("center",)
-    # A column that words of a search may be found in, beside those of the center.
-    name_field = "center__name"
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: Any, search_term: str
-    ) -> tuple[Any, bool]:
-        return search_rows_and_centers(queryset, search_term, column=self.name_field), False
 
 
 @admin.register(models.OpeningHours)
@@ -54,13 +45,13 @@ class ResourceTypeAdmin(SharedRowsMixin, ModelAdmin):
 
 @admin.register(models.CenterImage)
 class CenterImageAdmin(CenterRelatedAdmin):
-    list_display = ("shown", "center", "position")
+    list_display = ("preview", "center", "position")
     ordering = ("center_id", "position", "pk")
-    fields = ("center", "image", "shown", "position")
-    readonly_fields = ("shown",)
+    fields = ("center", "image", "preview", "position")
+    readonly_fields = ("preview",)
 
-    @admin.display(description="preview")
-    def shown(self, image: models.CenterImage) -> str:
+    @admin.display
+    def preview(self, image: models.CenterImage) -> str:
         return render_thumbnail(image.thumbnail)
 
 
@@ -68,7 +59,7 @@ class CenterImageAdmin(CenterRelatedAdmin):
 class LandmarkAdmin(CenterRelatedAdmin):
     list_display = ("name", "type", "center")
     ordering = CENTER_ORDERING
-    name_field = "name"
+    search_column = "name"
 
 
 @admin.register(models.Favorite)
@@ -76,6 +67,6 @@ class FavoriteAdmin(CenterScopedMixin, ModelAdmin):
     list_display = ("user", "center")
     list_select_related = ("user", "center")
     search_fields = ("user__email",)
-    search_help_text = "E-mail address of the customer."
+    search_help_text = "E-mail address of the customer"
     ordering = ("-pk",)
     autocomplete_fields = ("user", "center")

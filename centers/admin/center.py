@@ -1,4 +1,4 @@
-"""The page of a center: all that is set up for it, in tabs."""
+"""The page of a center, with a tab for each kind of its rows, and the list of centers."""
 
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -12,7 +12,7 @@ from django.urls import URLPattern, path, reverse
 
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import hours, models
-from centers.admin import forms
+from centers.admin.center_forms import CenterEditForm, CoordinatesForm
 from centers.admin.common import TimelineLinkMixin, get_center_zone
 from centers.admin.inlines import (
     CenterImageInline,
@@ -23,9 +23,9 @@ from centers.admin.inlines import (
     RateInline,
     ServiceInline,
 )
+from centers.models.schedule import closure_saved
 from centers.resources.centers import CenterResource
 from centers.search.locations import split_words
-from centers.signals import closure_saved
 from roombook.backoffice.model_admin import (
     CenterTimeZoneMixin,
     ModelAdmin,
@@ -45,19 +45,17 @@ class CenterAdmin(
     CenterTimeZoneMixin,
     ModelAdmin,
 ):
-    """A center with all that belongs to it; rooms, services, closures come after its first save."""
-
     resource_class = CenterResource
-    form = forms.CenterForm
+    form = CenterEditForm
     center_path = ""
     timeline_label = "Timeline"
     list_display = ("name", "city", "state", "country", "room_count", "is_active", "rank")
     list_filter = (
         *("is_active", "is_after_hours_support_enabled", "is_new_location", "is_new_low_price"),
     )
-    # Not empty, so that the search box is there; what it finds is for get_search_results to say.
+    # Shows the search box. get_search_results decides what is found.
     search_fields = ("search_text",)
-    search_help_text = "Name, address, country, neighborhood or landmark, as customers search."
+    search_help_text = "Name, address, country, neighborhood or landmark, as customers search"
     ordering = ("rank", "name_folded", "pk")
     sortable_by = ()
     autocomplete_fields = ("neighborhood",)
@@ -94,8 +92,6 @@ class CenterAdmin(
         css = {"all": ["centers/centers.css"]}
         js = ["centers/week.js", "centers/place.js"]
 
-    # The list
-
     def get_search_results(
         self, request: HttpRequest, queryset: Any, search_term: str
     ) -> tuple[Any, bool]:
@@ -111,7 +107,7 @@ class CenterAdmin(
     def room_count(self, center: Any) -> int:
         return center.active_rooms
 
-    # Time zone by the place, told while one types
+    # The time zone of the coordinates that are being entered
 
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.time_zone_view)
@@ -120,21 +116,19 @@ class CenterAdmin(
     def time_zone_view(self, request: HttpRequest) -> HttpResponse:
         if not self.has_view_or_change_permission(request):
             raise PermissionDenied
-        asked = forms.CoordinatesForm(request.GET)
-        if not asked.is_valid():
-            words = " ".join(str(word) for each in asked.errors.values() for word in each)
-            return JsonResponse({"timeZone": "", "message": words})
-        zone = asked.get_time_zone()
-        return JsonResponse(
-            {"timeZone": zone, "message": "" if zone else "No time zone is known there."}
-        )
+        form = CoordinatesForm(request.GET)
+        if not form.is_valid():
+            message = " ".join(str(error) for errors in form.errors.values() for error in errors)
+            return JsonResponse({"timeZone": "", "message": message})
+        time_zone = form.find_time_zone()
+        message = "" if time_zone else "The time zone of these coordinates is unknown."
+        return JsonResponse({"timeZone": time_zone, "message": message})
 
     def get_form(self, request: HttpRequest, *args: Any, **kwargs: Any) -> type[ModelForm]:
         form = super().get_form(request, *args, **kwargs)
         if "latitude" in form.base_fields:
-            form.base_fields["latitude"].widget.attrs["data-time-zone-address"] = reverse(
-                "admin:centers_time_zone"
-            )
+            url = reverse("admin:centers_time_zone")
+            form.base_fields["latitude"].widget.attrs["data-time-zone-url"] = url
         if "parking_information" in form.base_fields:
             form.base_fields["parking_information"].widget.attrs["rows"] = 3
         return form
@@ -142,8 +136,9 @@ class CenterAdmin(
     # The page
 
     def get_inlines(self, request: HttpRequest, obj: Model | None) -> list[type]:
-        after_first_save = {MeetingRoomInline, ServiceInline, ClosureInline}
-        return [each for each in self.inlines if obj or each not in after_first_save]
+        """Rooms, services and closures are added after the first save."""
+        hidden = set() if obj else {MeetingRoomInline, ServiceInline, ClosureInline}
+        return [inline for inline in self.inlines if inline not in hidden]
 
     def get_timeline_url(self, obj: Any) -> str:
         return f"{reverse('admin:reservations_timeline')}?center={obj.pk}"
@@ -166,10 +161,10 @@ class CenterAdmin(
             for closure in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
                 closure_saved.send(models.Closure, closure=closure, request=request)
 
-    @admin.display(description="opening hours as shown")
+    @admin.display(description="opening hours")
     def opening_hours_summary(self, center: models.Center) -> str:
         return (hours.format_week(center.opening_hours.all()) if center.pk else "") or "-"
 
-    @admin.display(description="text that searches read")
+    @admin.display(description="search text")
     def searchable_text(self, center: models.Center) -> str:
         return center.search_text or "-"

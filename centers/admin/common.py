@@ -1,10 +1,10 @@
-"""What the pages of centers have in common."""
+"""What the admin pages of centers and of their rooms, rates and services have in common."""
 
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib.admin.widgets import RelatedFieldWidgetWrapper
-from django.db.models import ForeignKey, Q, QuerySet
+from django.db.models import ForeignKey, Model, Q, QuerySet
 from django.db.models.fields.files import FieldFile
 from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse
@@ -18,67 +18,77 @@ from roombook.backoffice.model_admin import CappedPaginator
 from roombook.backoffice.typing_bases import InlineAdminBase, ModelAdminBase
 from roombook.ids import parse_id
 
-# Who may see these may see the timeline.
+# The timeline is linked only for staff who may view reservations.
 VIEW_RESERVATIONS_PERMISSION = "reservations.view_reservation"
 
-# Rows of one center stand together, and an index has them in this order.
+# Groups the rows of each center, in the order of an index.
 CENTER_ORDERING = ("center_id", "name", "pk")
+
+MAX_SEARCH_WORDS = 8
 
 
 def render_thumbnail(file: FieldFile) -> str:
-    """A stored picture in small."""
     return format_html('<img src="{}" alt="" height="80">', file.url) if file else "-"
 
 
 def get_object_id(request: HttpRequest) -> int | None:
-    """The row that a change page is about, by its address; None while adding one."""
+    """The id of the row that a change page shows; None on an add page."""
     match = request.resolver_match
     return parse_id(match.kwargs.get("object_id") if match else None)
 
 
 def get_center_zone(pk: str | None) -> ZoneInfo | None:
-    """The time zone of a center by its id as a page has it."""
+    """The time zone of a center, by the id in a request."""
     center = models.Center.objects.filter(pk=parse_id(pk) or 0).first()
     return center.zone if center else None
 
 
-def search_rows_and_centers(
-    rows: QuerySet[Any], text: str, *, column: str = "name"
-) -> QuerySet[Any]:
-    """The rows that are called so, or belong to a center that customers would find so.
+def search_rows_and_centers(rows: QuerySet[Any], text: str, *, column: str) -> QuerySet[Any]:
+    """The rows whose column, or whose center, contains the words.
 
-    Of several words, the first or the last ones may be the row's and the rest the center's ("aspen
-    denver"). Each way is asked by itself, since an index can answer that, and for as many rows as
-    a list shows at most.
+    The first or the last words may belong to the row, and the others to its center ("aspen
+    denver"). Each possible split is a query of its own, because only then an index can be used.
+    Each finds as many rows as a list shows at most.
     """
-    words = text.split()[:8]
+    words = text.split()[:MAX_SEARCH_WORDS]
     if not words:
         return rows
 
-    def called(part: list[str]) -> Q:
+    def in_column(part: list[str]) -> Q:
         return Q(*(Q(**{f"{column}__icontains": word}) for word in part))
 
-    def at(part: list[str]) -> Q:
-        return Q(center__in=models.Center.objects.containing_words(split_words(" ".join(part))))
+    def in_center(part: list[str]) -> Q:
+        centers = models.Center.objects.containing_words(split_words(" ".join(part)))
+        return Q(center__in=centers)
 
-    ways = [called(words), at(words)]
+    conditions = [in_column(words), in_center(words)]
     for cut in range(1, len(words)):
-        ways += [
-            called(words[:cut]) & at(words[cut:]),
-            called(words[cut:]) & at(words[:cut]),
+        conditions += [
+            in_column(words[:cut]) & in_center(words[cut:]),
+            in_column(words[cut:]) & in_center(words[:cut]),
         ]
     found: set[int] = set()
-    for way in ways:
-        found.update(
-            rows.filter(way).order_by().values_list("pk", flat=True)[: CappedPaginator.MOST]
-        )
+    for condition in conditions:
+        ids = rows.filter(condition).order_by().values_list("pk", flat=True)
+        found.update(ids[: CappedPaginator.MOST])
     return rows.filter(pk__in=found)
 
 
-class CenterChoicesMixin(InlineAdminBase):
-    """Inlines of a center whose choices (rates, rooms) are the center's own: few enough to list.
+class CenterSearchMixin(ModelAdminBase):
+    """A ModelAdmin whose rows are found by a column of theirs, and by their center."""
 
-    Types are few as well. Either are read once for all rows.
+    search_column = "name"
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet[Any], search_term: str
+    ) -> tuple[QuerySet[Any], bool]:
+        return search_rows_and_centers(queryset, search_term, column=self.search_column), False
+
+
+class CenterChoicesMixin(InlineAdminBase):
+    """Inlines of a center that choose among the center's own rates or rooms, or among types.
+
+    These are few enough for a select box. They are read once for all rows of the inline.
     """
 
     center_choices: tuple[str, ...] = ()
@@ -88,25 +98,25 @@ class CenterChoicesMixin(InlineAdminBase):
         self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
     ) -> ModelChoiceField | None:
         if db_field.name in (*self.center_choices, *self.choices):
-            listed = db_field.related_model._default_manager.order_by("name")
+            rows = db_field.related_model._default_manager.order_by("name")
             if db_field.name in self.center_choices:
                 center = get_object_id(request)
-                listed = listed.filter(center=center) if center is not None else listed.none()
-            kwargs = {"queryset": listed, "form_class": CachedChoiceField, **kwargs}
+                rows = rows.filter(center=center) if center is not None else rows.none()
+            kwargs = {"queryset": rows, "form_class": CachedChoiceField, **kwargs}
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
         if field is not None and isinstance(field.widget, RelatedFieldWidgetWrapper):
-            # What can be chosen has a tab or a list of its own.
+            # No links to add or change: the choices have their own tab or list.
             field.widget = field.widget.widget
         return field
 
 
 class TimelineLinkMixin(ModelAdminBase):
-    """A ModelAdmin of what the timeline shows: its page leads there whoever may see bookings."""
+    """A ModelAdmin whose page links to the timeline."""
 
-    change_form_template = "centers/on_timeline.html"
+    change_form_template = "centers/timeline_link.html"
     timeline_label: str
 
     def get_timeline_url(self, obj: Any) -> str:
@@ -118,7 +128,7 @@ class TimelineLinkMixin(ModelAdminBase):
     def render_change_form(
         self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        obj = kwargs.get("obj")
+        obj: Model | None = kwargs.get("obj")
         if obj is not None and roles.has_permission(
             request.user, VIEW_RESERVATIONS_PERMISSION, self.get_center_id(obj)
         ):
@@ -128,9 +138,9 @@ class TimelineLinkMixin(ModelAdminBase):
 
 
 class CenterRatesMixin(ModelAdminBase):
-    """A ModelAdmin of rows that take one of their center's rates, chosen after the first save."""
+    """A ModelAdmin of rows that have a rate of their center. It is chosen after the first save."""
 
-    # How rates are led to such a row.
+    # The relation from the center to these rows.
     rate_relation: str
 
     def formfield_for_foreignkey(

@@ -1,4 +1,4 @@
-"""What belongs to a center, on its page: a tab each."""
+"""The tabs on the page of a center: its hours, rates, rooms, services, closures and pictures."""
 
 from typing import Any
 
@@ -9,9 +9,10 @@ from django.utils import timezone
 
 from accounts.admin.center_scope import CenterScopedInlineMixin
 from centers import models
-from centers.admin import forms
 from centers.admin.common import CenterChoicesMixin, render_thumbnail
+from centers.admin.opening_hours_forms import OpeningHoursForm, OpeningHoursFormSet
 from centers.admin.rate_examples import summarize_examples
+from centers.admin.rate_forms import RateForm
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import TabularInline
 
@@ -28,8 +29,8 @@ class CenterTabInline(CenterChoicesMixin, CenterScopedInlineMixin, TabularInline
 
 class OpeningHoursInline(CenterScopedInlineMixin, TabularInline):
     model = models.OpeningHours
-    form = forms.OpeningHoursForm
-    formset = forms.OpeningHoursFormSet
+    form = OpeningHoursForm
+    formset = OpeningHoursFormSet
     template = "centers/week.html"
     tab = True
     extra = 0
@@ -37,18 +38,17 @@ class OpeningHoursInline(CenterScopedInlineMixin, TabularInline):
 
 class RateInline(CenterTabInline):
     model = models.Rate
-    form = forms.RateForm
+    form = RateForm
     fields = (
         *("name", "is_flat_rate", "flat_rate", "hourly", "half_day", "full_day"),
-        *("setup_fee", "is_zero_price_allowed", "bookings_cost"),
+        *("setup_fee", "is_zero_price_allowed", "example_prices"),
     )
-    readonly_fields = ("bookings_cost",)
+    readonly_fields = ("example_prices",)
     ordering = ("name", "pk")
     show_change_link = True
 
     @admin.display(description="4 h, 8 h, 2 days")
-    def bookings_cost(self, rate: models.Rate) -> str:
-        """What bookings cost; the page of the rate says why."""
+    def example_prices(self, rate: models.Rate) -> str:
         return summarize_examples(rate) or "-"
 
 
@@ -76,7 +76,7 @@ class ServiceInline(CenterTabInline):
 
 
 class ClosureInline(CenterTabInline):
-    """Closures to come; the list of closures has the past ones too."""
+    """Current and future closures. The list of closures has past ones too."""
 
     model = models.Closure
     template = "centers/closures_tab.html"
@@ -91,12 +91,12 @@ class ClosureInline(CenterTabInline):
 
 class CenterImageInline(CenterTabInline):
     model = models.CenterImage
-    fields = ("shown", "image", "position")
-    readonly_fields = ("shown",)
+    fields = ("preview", "image", "position")
+    readonly_fields = ("preview",)
     hide_title = True
 
-    @admin.display(description="preview")
-    def shown(self, image: models.CenterImage) -> str:
+    @admin.display
+    def preview(self, image: models.CenterImage) -> str:
         return render_thumbnail(image.thumbnail)
 
 

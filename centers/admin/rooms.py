@@ -1,4 +1,4 @@
-"""Rooms and services."""
+"""Rooms and services. Both are also edited in their lists."""
 
 from typing import Any
 
@@ -12,29 +12,42 @@ from centers import models
 from centers.admin.common import (
     CENTER_ORDERING,
     CenterRatesMixin,
+    CenterSearchMixin,
     TimelineLinkMixin,
     render_thumbnail,
-    search_rows_and_centers,
 )
 from centers.resources.inventory import RoomResource, ServiceResource
+from centers.rooms import get_default_booking_rules
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import ModelAdmin, SaveChangedFieldsMixin
 from roombook.imports.admin import ImportExportAdminMixin
 
 
-@admin.register(models.MeetingRoom)
-class MeetingRoomAdmin(
+class PricedRowAdmin(
     ImportExportAdminMixin,
+    CenterSearchMixin,
     CenterScopedMixin,
-    TimelineLinkMixin,
     SaveChangedFieldsMixin,
     CenterRatesMixin,
     ModelAdmin,
 ):
-    """Rooms, also edited in their list."""
+    """Rows of a center that have one of its rates."""
 
-    resource_class = RoomResource
     form = ChangedFieldsForm
+    list_select_related = ("center", "resource_type", "rate")
+    search_fields = ("name",)
+    ordering = CENTER_ORDERING
+    sortable_by = ()
+    # Rows with inputs are slow to render.
+    list_per_page = 25
+
+    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
+        return super().get_changelist_form(request, form=ChangedFieldsForm, **kwargs)
+
+
+@admin.register(models.MeetingRoom)
+class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
+    resource_class = RoomResource
     rate_relation = "rooms"
     timeline_label = "Week"
     list_display = (
@@ -47,15 +60,9 @@ class MeetingRoomAdmin(
         ("rate", admin.EmptyFieldListFilter),
         "resource_type",
     )
-    list_select_related = ("center", "resource_type", "rate")
-    search_fields = ("name",)
-    search_help_text = "Name of the room, or name, address, neighborhood of its center, or both."
-    ordering = CENTER_ORDERING
-    sortable_by = ()
-    # Rows of boxes take their time to draw.
-    list_per_page = 25
+    search_help_text = "Name of the room; name, address or neighborhood of its center"
     autocomplete_fields = ("center", "resource_type")
-    readonly_fields = ("shown",)
+    readonly_fields = ("preview",)
     actions = ("take_out_of_service", "put_back_into_service")
     fieldsets = (
         (
@@ -67,8 +74,8 @@ class MeetingRoomAdmin(
                 )
             },
         ),
-        ("State", {"fields": (("is_active", "is_blocked", "is_live_inventory"),)}),
-        ("Picture", {"fields": ("picture", "shown")}),
+        ("Status", {"fields": (("is_active", "is_blocked", "is_live_inventory"),)}),
+        ("Picture", {"fields": ("picture", "preview")}),
         (
             "Booking rules",
             {
@@ -81,13 +88,11 @@ class MeetingRoomAdmin(
         ),
     )
 
-    def get_search_results(
-        self, request: HttpRequest, queryset: Any, search_term: str
-    ) -> tuple[Any, bool]:
-        return search_rows_and_centers(queryset, search_term), False
-
-    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
-        return super().get_changelist_form(request, form=ChangedFieldsForm, **kwargs)
+    def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        field = super().formfield_for_dbfield(db_field, request, **kwargs)
+        if field is not None and (text := get_default_rule_texts().get(db_field.name)):
+            field.help_text = text
+        return field
 
     def get_timeline_url(self, obj: models.MeetingRoom) -> str:
         return f"{reverse('admin:reservations_room_week')}?room={obj.pk}"
@@ -99,36 +104,45 @@ class MeetingRoomAdmin(
     def price(self, room: models.MeetingRoom) -> str | None:
         return room.lowest_rate or None
 
-    @admin.display(description="preview")
-    def shown(self, room: models.MeetingRoom) -> str:
+    @admin.display
+    def preview(self, room: models.MeetingRoom) -> str:
         return render_thumbnail(room.picture_thumbnail)
 
     @admin.action(description="Take out of service", permissions=["change"])
     def take_out_of_service(self, request: HttpRequest, rooms: QuerySet) -> None:
-        self._block(request, rooms, is_blocked=True)
+        self._set_blocked(request, rooms, is_blocked=True)
 
     @admin.action(description="Put back into service", permissions=["change"])
     def put_back_into_service(self, request: HttpRequest, rooms: QuerySet) -> None:
-        self._block(request, rooms, is_blocked=False)
+        self._set_blocked(request, rooms, is_blocked=False)
 
-    def _block(self, request: HttpRequest, rooms: QuerySet, *, is_blocked: bool) -> None:
-        # One by one, so that each one's history tells.
+    def _set_blocked(self, request: HttpRequest, rooms: QuerySet, *, is_blocked: bool) -> None:
+        # Saved one by one, so that each gets an entry in the audit log.
         for room in rooms.exclude(is_blocked=is_blocked):
             if not self.has_change_permission(request, room):
                 continue
             room.is_blocked = is_blocked
             room.save(update_fields=["is_blocked"])
-            done = "Taken out of service." if is_blocked else "Put back into service."
-            self.log_change(request, room, done)
+            note = "Taken out of service." if is_blocked else "Put back into service."
+            self.log_change(request, room, note)
         self.message_user(request, "Done.")
 
 
+def get_default_rule_texts() -> dict[str, str]:
+    """Help texts of the booking rules, with the values that apply if the room has none."""
+    default = get_default_booking_rules()
+    longest_days = default.maximum_minutes // (24 * 60)
+    return {
+        "grid_minutes": f"In minutes. Default: {default.slot_minutes} minutes.",
+        "minimum_minutes": f"In minutes. Default: {default.minimum_minutes} minutes.",
+        "maximum_minutes": f"In minutes. Default: {longest_days} days.",
+        "booking_window_days": f"In days. Default: {default.window_days} days.",
+    }
+
+
 @admin.register(models.Service)
-class ServiceAdmin(
-    ImportExportAdminMixin, CenterScopedMixin, SaveChangedFieldsMixin, CenterRatesMixin, ModelAdmin
-):
+class ServiceAdmin(PricedRowAdmin):
     resource_class = ServiceResource
-    form = ChangedFieldsForm
     rate_relation = "services"
     list_display = ("name", "center", "resource_type", "price", "bill_at_center", "is_active")
     list_editable = ("bill_at_center", "is_active")
@@ -136,14 +150,8 @@ class ServiceAdmin(
         *("is_active", "bill_at_center", "needs_duration", "needs_quantity"),
         "resource_type",
     )
-    list_select_related = ("center", "resource_type", "rate")
-    search_fields = ("name",)
-    search_help_text = "Name of the service, or name, address, neighborhood of its center, or both."
-    ordering = CENTER_ORDERING
-    sortable_by = ()
-    # Rows of boxes take their time to draw.
-    list_per_page = 25
-    autocomplete_fields = ("center", "resource_type")
+    search_help_text = "Name of the service; name, address or neighborhood of its center"
+    autocomplete_fields = ("center",)
     fieldsets = (
         (
             None,
@@ -155,18 +163,10 @@ class ServiceAdmin(
             },
         ),
         (
-            "How it is billed",
+            "Billing",
             {"fields": (("needs_duration", "needs_quantity"), ("minimum_booking", "position"))},
         ),
     )
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: Any, search_term: str
-    ) -> tuple[Any, bool]:
-        return search_rows_and_centers(queryset, search_term), False
-
-    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
-        return super().get_changelist_form(request, form=ChangedFieldsForm, **kwargs)
 
     @admin.display(description="price", empty_value="no price")
     def price(self, service: models.Service) -> str | None:

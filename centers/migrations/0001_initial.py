@@ -79,7 +79,7 @@ class Migration(migrations.Migration):
                     "is_active",
                     models.BooleanField(
                         default=True,
-                        help_text="Shown to customers. An inactive center cannot be booked.",
+                        help_text="Customers see the center. An inactive center cannot be booked.",
                     ),
                 ),
                 (
@@ -103,7 +103,7 @@ class Migration(migrations.Migration):
                 (
                     "rank",
                     models.PositiveIntegerField(
-                        default=100, help_text="Lower comes first where nothing else decides."
+                        default=100, help_text="Centers with a lower rank are listed first."
                     ),
                 ),
                 (
@@ -156,7 +156,9 @@ class Migration(migrations.Migration):
                 ),
                 (
                     "position",
-                    models.PositiveIntegerField(default=0, help_text="Lower comes first."),
+                    models.PositiveIntegerField(
+                        default=0, help_text="Pictures with a lower position are shown first."
+                    ),
                 ),
                 (
                     "center",
@@ -209,7 +211,7 @@ class Migration(migrations.Migration):
                     "original_name",
                     models.CharField(
                         blank=True,
-                        help_text="The name that maps use, if we call it otherwise.",
+                        help_text="The name on maps, if it differs.",
                         max_length=255,
                     ),
                 ),
@@ -230,7 +232,7 @@ class Migration(migrations.Migration):
                         django.db.models.functions.text.Lower("city"),
                         django.db.models.functions.text.Lower("state"),
                         name="neighborhood_unique_in_city",
-                        violation_error_message="This city already has a neighborhood of that name.",
+                        violation_error_message="This city already has a neighborhood with this name.",
                     )
                 ],
             },
@@ -294,7 +296,7 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("name", models.CharField(help_text="For staff.", max_length=255)),
+                ("name", models.CharField(help_text="Only staff see the name.", max_length=255)),
                 ("is_flat_rate", models.BooleanField(default=False, verbose_name="flat rate")),
                 (
                     "flat_rate",
@@ -351,15 +353,15 @@ class Migration(migrations.Migration):
                     "bill_in_blocks",
                     models.BooleanField(
                         default=False,
-                        help_text="By the started hour, not the quarter.",
-                        verbose_name="bill whole hours",
+                        help_text="Otherwise bookings are rounded up to the next quarter of an hour.",
+                        verbose_name="round up to full hours",
                     ),
                 ),
                 (
                     "description",
                     models.CharField(
                         blank=True,
-                        help_text="For customers. Empty: written from the prices.",
+                        help_text="Shown to customers. Leave empty to list the prices.",
                         max_length=255,
                     ),
                 ),
@@ -385,17 +387,20 @@ class Migration(migrations.Migration):
                 ("name", models.CharField(max_length=255)),
                 (
                     "is_service",
-                    models.BooleanField(default=False, help_text="A service, not a kind of room."),
+                    models.BooleanField(default=False, help_text="A type of service, not of room."),
                 ),
                 (
                     "position",
                     models.PositiveIntegerField(
-                        default=0, help_text="Lower comes first among the filters."
+                        default=0,
+                        help_text="Types with a lower position are listed first in filters.",
                     ),
                 ),
                 (
                     "internal",
-                    models.BooleanField(default=False, help_text="Never offered as a filter."),
+                    models.BooleanField(
+                        default=False, help_text="Customers cannot filter by this type."
+                    ),
                 ),
             ],
             options={
@@ -403,7 +408,7 @@ class Migration(migrations.Migration):
                     models.UniqueConstraint(
                         django.db.models.functions.text.Lower("name"),
                         name="resource_type_name_unique",
-                        violation_error_message="There already is a type of that name.",
+                        violation_error_message="There is already a type with this name.",
                     )
                 ],
             },
@@ -428,27 +433,29 @@ class Migration(migrations.Migration):
                     "is_live_inventory",
                     models.BooleanField(
                         default=True,
-                        help_text="Booked at once. Otherwise the center has to agree to each booking.",
-                        verbose_name="live inventory",
+                        help_text="Bookings are confirmed at once. Otherwise staff must approve each booking.",
+                        verbose_name="instant booking",
                     ),
                 ),
                 (
                     "is_active",
                     models.BooleanField(
-                        default=True, help_text="Shown to customers.", verbose_name="active"
+                        default=True, help_text="Customers see the room.", verbose_name="active"
                     ),
                 ),
                 (
                     "is_blocked",
                     models.BooleanField(
                         default=False,
-                        help_text="Shown, but cannot be booked for now.",
+                        help_text="The room is shown but cannot be booked.",
                         verbose_name="out of service",
                     ),
                 ),
                 (
                     "provider",
-                    models.CharField(blank=True, help_text="Who runs the room.", max_length=255),
+                    models.CharField(
+                        blank=True, help_text="The company that runs the room.", max_length=255
+                    ),
                 ),
                 (
                     "picture",
@@ -469,23 +476,23 @@ class Migration(migrations.Migration):
                 (
                     "turnaround_minutes",
                     models.PositiveIntegerField(
-                        default=0, help_text="Kept free between two bookings."
+                        default=0, help_text="Minutes that stay free between two bookings."
                     ),
                 ),
                 (
                     "grid_minutes",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Minutes. Empty: as usual.",
+                        help_text="Minutes. Leave empty for the default.",
                         null=True,
-                        verbose_name="bookings start and end at",
+                        verbose_name="time slot",
                     ),
                 ),
                 (
                     "minimum_minutes",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Minutes. Empty: as usual.",
+                        help_text="Minutes. Leave empty for the default.",
                         null=True,
                         verbose_name="shortest booking",
                     ),
@@ -494,7 +501,7 @@ class Migration(migrations.Migration):
                     "maximum_minutes",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Minutes. Empty: as usual.",
+                        help_text="Minutes. Leave empty for the default.",
                         null=True,
                         verbose_name="longest booking",
                     ),
@@ -503,9 +510,9 @@ class Migration(migrations.Migration):
                     "booking_window_days",
                     models.PositiveIntegerField(
                         blank=True,
-                        help_text="Days. Empty: as usual.",
+                        help_text="Days. Leave empty for the default.",
                         null=True,
-                        verbose_name="booked ahead at most",
+                        verbose_name="booking window",
                     ),
                 ),
                 (
@@ -520,7 +527,7 @@ class Migration(migrations.Migration):
                     "rate",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Without one the room is not shown and cannot be booked.",
+                        help_text="A room without a rate is not shown and cannot be booked.",
                         null=True,
                         on_delete=django.db.models.deletion.PROTECT,
                         related_name="rooms",
@@ -553,26 +560,33 @@ class Migration(migrations.Migration):
                 (
                     "bill_at_center",
                     models.BooleanField(
-                        default=False, help_text="Paid at the center, not with the booking."
+                        default=False,
+                        help_text="Customers pay at the center, not with the booking.",
                     ),
                 ),
                 (
                     "minimum_booking",
                     models.PositiveIntegerField(
-                        default=0, help_text="Hours or pieces that are billed at least."
+                        default=0, help_text="The minimum number of hours or pieces that is billed."
                     ),
                 ),
                 (
                     "needs_duration",
-                    models.BooleanField(default=False, help_text="Billed by the hour."),
+                    models.BooleanField(
+                        default=False, help_text="Customers choose a number of hours."
+                    ),
                 ),
                 (
                     "needs_quantity",
-                    models.BooleanField(default=False, help_text="Billed by the piece."),
+                    models.BooleanField(
+                        default=False, help_text="Customers choose a number of pieces."
+                    ),
                 ),
                 (
                     "position",
-                    models.PositiveIntegerField(default=0, help_text="Lower comes first."),
+                    models.PositiveIntegerField(
+                        default=0, help_text="Services with a lower position are listed first."
+                    ),
                 ),
                 ("is_active", models.BooleanField(default=True, verbose_name="active")),
                 (
@@ -651,8 +665,8 @@ class Migration(migrations.Migration):
                         auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
                     ),
                 ),
-                ("starts_at", models.DateTimeField(help_text="On the center's clock.")),
-                ("ends_at", models.DateTimeField(help_text="On the center's clock.")),
+                ("starts_at", models.DateTimeField(help_text="In the center's local time.")),
+                ("ends_at", models.DateTimeField(help_text="In the center's local time.")),
                 ("reason", models.CharField(blank=True, max_length=255)),
                 (
                     "center",
@@ -666,7 +680,7 @@ class Migration(migrations.Migration):
                     "room",
                     models.ForeignKey(
                         blank=True,
-                        help_text="Empty: the whole center.",
+                        help_text="Leave empty to close the whole center.",
                         null=True,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="closures",
@@ -761,7 +775,7 @@ class Migration(migrations.Migration):
                     ("flat_rate__isnull", True), ("flat_rate__gte", 0), _connector="OR"
                 ),
                 name="rate_flat_rate_is_not_negative",
-                violation_error_message="A price is not negative.",
+                violation_error_message="A price must not be negative.",
             ),
         ),
         migrations.AddConstraint(
@@ -769,7 +783,7 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(("hourly__isnull", True), ("hourly__gte", 0), _connector="OR"),
                 name="rate_hourly_is_not_negative",
-                violation_error_message="A price is not negative.",
+                violation_error_message="A price must not be negative.",
             ),
         ),
         migrations.AddConstraint(
@@ -779,7 +793,7 @@ class Migration(migrations.Migration):
                     ("half_day__isnull", True), ("half_day__gte", 0), _connector="OR"
                 ),
                 name="rate_half_day_is_not_negative",
-                violation_error_message="A price is not negative.",
+                violation_error_message="A price must not be negative.",
             ),
         ),
         migrations.AddConstraint(
@@ -789,7 +803,7 @@ class Migration(migrations.Migration):
                     ("full_day__isnull", True), ("full_day__gte", 0), _connector="OR"
                 ),
                 name="rate_full_day_is_not_negative",
-                violation_error_message="A price is not negative.",
+                violation_error_message="A price must not be negative.",
             ),
         ),
         migrations.AddConstraint(
@@ -799,7 +813,7 @@ class Migration(migrations.Migration):
                     ("setup_fee__isnull", True), ("setup_fee__gte", 0), _connector="OR"
                 ),
                 name="rate_setup_fee_is_not_negative",
-                violation_error_message="A price is not negative.",
+                violation_error_message="A price must not be negative.",
             ),
         ),
         migrations.AddConstraint(
@@ -822,7 +836,7 @@ class Migration(migrations.Migration):
                 models.F("center"),
                 django.db.models.functions.text.Lower("name"),
                 name="room_name_unique_in_center",
-                violation_error_message="This center already has a room of that name.",
+                violation_error_message="This center already has a room with this name.",
             ),
         ),
         migrations.AddConstraint(
@@ -834,7 +848,7 @@ class Migration(migrations.Migration):
                     _connector="OR",
                 ),
                 name="room_grid_within_a_day",
-                violation_error_message="The grid is 1 to 1440 minutes.",
+                violation_error_message="A time slot is 1 to 1440 minutes.",
             ),
         ),
         migrations.AddConstraint(
@@ -847,7 +861,7 @@ class Migration(migrations.Migration):
                     _connector="OR",
                 ),
                 name="room_shortest_not_above_longest",
-                violation_error_message="The shortest booking is longer than the longest.",
+                violation_error_message="The shortest booking must not be longer than the longest.",
             ),
         ),
         migrations.AddConstraint(
@@ -856,7 +870,7 @@ class Migration(migrations.Migration):
                 models.F("center"),
                 django.db.models.functions.text.Lower("name"),
                 name="service_name_unique_in_center",
-                violation_error_message="This center already has a service of that name.",
+                violation_error_message="This center already has a service with this name.",
             ),
         ),
     ]

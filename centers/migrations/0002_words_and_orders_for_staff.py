@@ -43,7 +43,7 @@ class Migration(migrations.Migration):
             constraint=models.UniqueConstraint(
                 fields=("user", "center"),
                 name="favorite_once_an_account",
-                violation_error_message="This center is among the account's favorites already.",
+                violation_error_message="This center is already a favorite of the account.",
             ),
         ),
         migrations.AlterConstraint(
@@ -52,7 +52,7 @@ class Migration(migrations.Migration):
             constraint=models.CheckConstraint(
                 condition=models.Q(("capacity__gte", 1)),
                 name="room_seats_somebody",
-                violation_error_message="A room is for one person at least.",
+                violation_error_message="A room has at least one seat.",
             ),
         ),
         migrations.AlterConstraint(
@@ -80,7 +80,7 @@ class Migration(migrations.Migration):
                 models.F("center"),
                 django.db.models.functions.text.Lower("name"),
                 name="rate_name_unique_in_center",
-                violation_error_message="This center already has a rate of that name.",
+                violation_error_message="This center already has a rate with this name.",
             ),
         ),
     ]

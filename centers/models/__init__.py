@@ -1,6 +1,7 @@
 from centers.models.catalog import Neighborhood, ResourceType
-from centers.models.center import Center, CenterImage, Closure, Favorite, Landmark, OpeningHours
+from centers.models.center import Center, CenterImage, Favorite, Landmark
 from centers.models.room import MeetingRoom, Rate, Service
+from centers.models.schedule import Closure, OpeningHours
 
 __all__ = [
     "Center",

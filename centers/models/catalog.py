@@ -1,4 +1,4 @@
-"""What centers are sorted by: parts of cities, and kinds of rooms and services."""
+"""Neighborhoods, and types of rooms and services. Both are shared by all centers."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ class Neighborhood(models.Model):
     """A part of a city that customers know by name."""
 
     original_name = models.CharField(
-        max_length=255, blank=True, help_text="The name that maps use, if we call it otherwise."
+        max_length=255, blank=True, help_text="The name on maps, if it differs."
     )
     name = models.CharField(max_length=255)
     city = models.CharField(max_length=255, blank=True)
@@ -26,7 +26,7 @@ class Neighborhood(models.Model):
                 Lower("city"),
                 Lower("state"),
                 name="neighborhood_unique_in_city",
-                violation_error_message="This city already has a neighborhood of that name.",
+                violation_error_message="This city already has a neighborhood with this name.",
             ),
         ]
 
@@ -40,21 +40,21 @@ class Neighborhood(models.Model):
 
 
 class ResourceType(models.Model):
-    """What can be booked: a kind of room, or a kind of service such as a projector."""
+    """A type of room, or a type of service such as a projector."""
 
     name = models.CharField(max_length=255)
-    is_service = models.BooleanField(default=False, help_text="A service, not a kind of room.")
+    is_service = models.BooleanField(default=False, help_text="A type of service, not of room.")
     position = models.PositiveIntegerField(
-        default=0, help_text="Lower comes first among the filters."
+        default=0, help_text="Types with a lower position are listed first in filters."
     )
-    internal = models.BooleanField(default=False, help_text="Never offered as a filter.")
+    internal = models.BooleanField(default=False, help_text="Customers cannot filter by this type.")
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
                 Lower("name"),
                 name="resource_type_name_unique",
-                violation_error_message="There already is a type of that name.",
+                violation_error_message="There is already a type with this name.",
             ),
         ]
 

@@ -1,4 +1,4 @@
-"""Centers: where they are, when they are open, what they show of themselves."""
+"""Centers, with what customers see of them: pictures, landmarks, and whose favorites they are."""
 
 from datetime import time
 from typing import TYPE_CHECKING, Any
@@ -7,16 +7,14 @@ from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import Q
 from django.utils.functional import cached_property
 
-from centers import hours
 from centers.geo import Coordinates
 from centers.indexes import PostgresGinIndex
 from centers.models.catalog import Neighborhood
-from centers.querysets import CenterQuerySet
+from centers.querysets import CenterQuerySet, FavoriteQuerySet
 from centers.record_properties import CenterFacts
-from centers.span import Span
 from roombook import images, places
 from roombook.address import ADDRESS_FIELDS, Address
 
@@ -25,14 +23,14 @@ if TYPE_CHECKING:
 
 
 class Center(CenterFacts, Address):
-    """A place with meeting rooms: where it is, when it is open, what it tells its customers."""
+    """A place with meeting rooms."""
 
     name = models.CharField(max_length=255)
     neighborhood = models.ForeignKey(
         Neighborhood, models.PROTECT, null=True, blank=True, related_name="centers"
     )
     is_active = models.BooleanField(
-        default=True, help_text="Shown to customers. An inactive center cannot be booked."
+        default=True, help_text="Customers see the center. An inactive center cannot be booked."
     )
     is_after_hours_support_enabled = models.BooleanField(
         "after-hours support", default=False, help_text="Can be booked outside its opening hours."
@@ -42,7 +40,7 @@ class Center(CenterFacts, Address):
     is_new_location = models.BooleanField("new location", default=False)
     is_new_low_price = models.BooleanField("new low price", default=False)
     rank = models.PositiveIntegerField(
-        default=100, help_text="Lower comes first where nothing else decides."
+        default=100, help_text="Centers with a lower rank are listed first."
     )
     tax_rate = models.DecimalField(
         "tax (percent)",
@@ -52,7 +50,8 @@ class Center(CenterFacts, Address):
         validators=[MinValueValidator(0), MaxValueValidator(100)],
     )
 
-    # Derived from the columns above, the neighborhood and the landmarks whenever these change.
+    # What searches read. Derived from the columns above, the neighborhood and the landmarks, and
+    # updated when any of these changes (centers/search/index.py).
     x = models.FloatField(null=True, editable=False)
     y = models.FloatField(null=True, editable=False)
     z = models.FloatField(null=True, editable=False)
@@ -75,7 +74,7 @@ class Center(CenterFacts, Address):
         constraints = [
             models.CheckConstraint(
                 condition=Q(latitude__isnull=True, longitude__isnull=True)
-                # Told in full: SQL takes a comparison with nothing for "perhaps", and lets it pass.
+                # NOT NULL is spelled out, because a check that evaluates to NULL passes.
                 | Q(
                     latitude__isnull=False,
                     longitude__isnull=False,
@@ -101,9 +100,9 @@ class Center(CenterFacts, Address):
             models.Index(fields=["city_folded"], name="center_city"),
             models.Index(fields=["postal_code_folded"], name="center_postal_code"),
             models.Index(fields=["name_folded"], name="center_name"),
-            # The order in which staff list centers, and customers where nothing else decides.
+            # The order of lists for staff, and of searches without a location.
             models.Index(fields=["rank", "name_folded", "id"], name="center_rank"),
-            # Which clocks there are: asked for by whoever counts days.
+            # Reports read the distinct time zones.
             models.Index(fields=["time_zone_id"], name="center_time_zone"),
             PostgresGinIndex(
                 fields=["search_text"], opclasses=["gin_trgm_ops"], name="center_search_text"
@@ -113,24 +112,22 @@ class Center(CenterFacts, Address):
     def __str__(self) -> str:
         return self.name
 
-    # Mutators
-
     def clean(self) -> None:
         self.normalize()
         problems = {}
         if self.country and not places.get_country_code(self.country):
-            problems["country"] = "This is not the name or code of a country."
+            problems["country"] = "Enter the name or code of a country."
         if (self.latitude is None) != (self.longitude is None):
             problems["longitude"] = "Latitude and longitude come together."
         if not self.time_zone_id:
-            problems["time_zone_id"] = "A center needs a time zone, or a place on the map."
+            problems["time_zone_id"] = "Enter a time zone, or latitude and longitude."
         elif not places.is_time_zone(self.time_zone_id):
-            problems["time_zone_id"] = 'This is not a time zone, such as "America/Denver".'
+            problems["time_zone_id"] = 'Enter a time zone such as "America/Denver".'
         if problems:
             raise ValidationError(problems)
 
     def normalize(self) -> None:
-        """Write country and state as codes where we know them; find the time zone by the place."""
+        """Replace names of country and state by codes; derive a missing time zone."""
         self.country = places.get_country_code(self.country) or self.country
         self.state = places.format_state(self.country, self.state)
         if not self.time_zone_id and self.latitude is not None and self.longitude is not None:
@@ -147,7 +144,7 @@ class Center(CenterFacts, Address):
         super().save(*args, **kwargs)
 
     def update_search_columns(self) -> None:
-        """Set the columns that searches read. Reads the neighborhood and the landmarks."""
+        """Derive SEARCH_COLUMNS. Reads the neighborhood and the landmarks."""
         vector = self.coordinates.vector if self.coordinates else (None, None, None)
         self.x, self.y, self.z = vector
         state_code, state_name = places.get_state_code_and_name(self.country, self.state)
@@ -165,14 +162,11 @@ class Center(CenterFacts, Address):
             texts += [self.neighborhood.name, self.neighborhood.original_name]
         if self.pk is not None:
             texts += [landmark.name for landmark in self.landmarks.all()]
-        # A word of a query has no line break in it: it never matches across two texts.
+        # The words of a query contain no line break, so none matches across two texts.
         self.search_text = "\n".join(dict.fromkeys(filter(None, map(places.fold_text, texts))))
-
-    # Properties
 
     @property
     def coordinates(self) -> Coordinates | None:
-        """Where the center is on the globe, if we know."""
         if self.latitude is None or self.longitude is None:
             return None
         return Coordinates(self.latitude, self.longitude)
@@ -207,91 +201,8 @@ class Center(CenterFacts, Address):
         return self.images.all()
 
 
-class OpeningHours(models.Model):
-    """One stretch of opening on a weekday, in the center's wall-clock time."""
-
-    class Weekday(models.IntegerChoices):
-        MONDAY = 0
-        TUESDAY = 1
-        WEDNESDAY = 2
-        THURSDAY = 3
-        FRIDAY = 4
-        SATURDAY = 5
-        SUNDAY = 6
-
-    center = models.ForeignKey(Center, models.CASCADE, related_name="opening_hours")
-    weekday = models.PositiveSmallIntegerField(choices=Weekday)
-    opens = models.TimeField()
-    closes = models.TimeField(help_text="00:00 is midnight at the end of the day.")
-
-    class Meta:
-        ordering = ["weekday", "opens"]
-        verbose_name_plural = "opening hours"
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(weekday__range=(0, 6)),
-                name="opening_hours_on_a_weekday",
-                violation_error_message="A weekday is 0 (Monday) to 6 (Sunday).",
-            ),
-            models.CheckConstraint(
-                condition=Q(closes__gt=F("opens")) | Q(closes=hours.MIDNIGHT),
-                name="opening_hours_open_before_they_close",
-                violation_error_message="Closing comes after opening; 00:00 is midnight.",
-            ),
-            models.UniqueConstraint(
-                fields=["center", "weekday", "opens"],
-                name="opening_hours_once_a_start",
-                violation_error_message="The center opens at this time of this day already.",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.get_weekday_display()} {self.opens:%H:%M}-{self.closes:%H:%M}"
-
-
-class Closure(models.Model):
-    """Time when a center, or one of its rooms, cannot be had: a holiday, maintenance."""
-
-    center = models.ForeignKey(Center, models.CASCADE, related_name="closures")
-    room = models.ForeignKey(
-        "centers.MeetingRoom",
-        models.CASCADE,
-        null=True,
-        blank=True,
-        related_name="closures",
-        help_text="Empty: the whole center.",
-    )
-    starts_at = models.DateTimeField(help_text="On the center's clock.")
-    ends_at = models.DateTimeField(help_text="On the center's clock.")
-    reason = models.CharField(max_length=255, blank=True)
-
-    class Meta:
-        constraints = [
-            models.CheckConstraint(
-                condition=Q(starts_at__lt=F("ends_at")),
-                name="closure_starts_before_it_ends",
-                violation_error_message="A closure starts before it ends.",
-            ),
-        ]
-        indexes = [
-            models.Index(fields=["center", "ends_at"], name="closure_of_center"),
-            models.Index(fields=["starts_at", "id"], name="closure_by_start"),
-        ]
-
-    def __str__(self) -> str:
-        return self.reason or f"Closure {self.pk}"
-
-    def clean(self) -> None:
-        if self.room and self.center_id and self.room.center_id != self.center_id:
-            raise ValidationError({"room": "This room belongs to another center."})
-
-    @property
-    def span(self) -> Span:
-        return Span(self.starts_at, self.ends_at)
-
-
 class CenterImage(models.Model):
-    """A picture of a center; the first one stands for it."""
+    """A picture of a center. The first one represents the center in lists."""
 
     center = models.ForeignKey(Center, models.CASCADE, related_name="images")
     image = models.ImageField(
@@ -300,7 +211,9 @@ class CenterImage(models.Model):
     thumbnail = models.ImageField(
         upload_to=images.RandomName("centers/thumbnails"), blank=True, editable=False
     )
-    position = models.PositiveIntegerField(default=0, help_text="Lower comes first.")
+    position = models.PositiveIntegerField(
+        default=0, help_text="Pictures with a lower position are shown first."
+    )
 
     class Meta:
         ordering = ["position", "pk"]
@@ -317,7 +230,7 @@ class CenterImage(models.Model):
 
 
 class Landmark(models.Model):
-    """Something near a center that people find it by."""
+    """A place near a center by which people find the center."""
 
     center = models.ForeignKey(Center, models.CASCADE, related_name="landmarks")
     name = models.CharField(max_length=255)
@@ -332,17 +245,19 @@ class Landmark(models.Model):
 
 
 class Favorite(models.Model):
-    """A center that an account wants to find again."""
+    """A center that an account has marked as a favorite."""
 
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="favorites")
     center = models.ForeignKey(Center, models.CASCADE, related_name="favorites")
+
+    objects = FavoriteQuerySet.as_manager()
 
     class Meta:
         constraints = [
             models.UniqueConstraint(
                 fields=["user", "center"],
                 name="favorite_once_an_account",
-                violation_error_message="This center is among the account's favorites already.",
+                violation_error_message="This center is already a favorite of the account.",
             ),
         ]
 

@@ -1,4 +1,4 @@
-"""What centers offer and for what price: rooms, services, rates."""
+"""What centers sell: rooms and services, and the rates that they cost."""
 
 from typing import Any
 
@@ -19,10 +19,10 @@ from roombook.money import MoneyField
 
 
 class Rate(models.Model):
-    """What rooms or services of a center cost; an empty tier is not offered, 0 is free."""
+    """The prices of rooms or services. An empty price is not offered; 0 is free."""
 
     center = models.ForeignKey(Center, models.CASCADE, related_name="rates")
-    name = models.CharField(max_length=255, help_text="For staff.")
+    name = models.CharField(max_length=255, help_text="Only staff see the name.")
     is_flat_rate = models.BooleanField("flat rate", default=False)
     flat_rate = MoneyField("flat price", null=True, blank=True)
     hourly = MoneyField("per hour", null=True, blank=True)
@@ -30,10 +30,12 @@ class Rate(models.Model):
     full_day = MoneyField("per day", null=True, blank=True)
     setup_fee = MoneyField("set-up fee", null=True, blank=True)
     bill_in_blocks = models.BooleanField(
-        "bill whole hours", default=False, help_text="By the started hour, not the quarter."
+        "round up to full hours",
+        default=False,
+        help_text="Otherwise bookings are rounded up to the next quarter of an hour.",
     )
     description = models.CharField(
-        max_length=255, blank=True, help_text="For customers. Empty: written from the prices."
+        max_length=255, blank=True, help_text="Shown to customers. Leave empty to list the prices."
     )
 
     class Meta:
@@ -42,7 +44,7 @@ class Rate(models.Model):
                 models.CheckConstraint(
                     condition=Q(**{f"{name}__isnull": True}) | Q(**{f"{name}__gte": 0}),
                     name=f"rate_{name}_is_not_negative",
-                    violation_error_message="A price is not negative.",
+                    violation_error_message="A price must not be negative.",
                 )
                 for name in ("flat_rate", "hourly", "half_day", "full_day", "setup_fee")
             ),
@@ -50,7 +52,7 @@ class Rate(models.Model):
                 "center",
                 Lower("name"),
                 name="rate_name_unique_in_center",
-                violation_error_message="This center already has a rate of that name.",
+                violation_error_message="This center already has a rate with this name.",
             ),
         ]
 
@@ -59,7 +61,7 @@ class Rate(models.Model):
 
     def clean(self) -> None:
         if self.is_flat_rate and self.flat_rate is None:
-            raise ValidationError({"flat_rate": "A flat rate needs its price."})
+            raise ValidationError({"flat_rate": "Enter the price of the flat rate."})
 
     @property
     def description_for_customers(self) -> str:
@@ -85,18 +87,20 @@ class MeetingRoom(models.Model):
         null=True,
         blank=True,
         related_name="rooms",
-        help_text="Without one the room is not shown and cannot be booked.",
+        help_text="A room without a rate is not shown and cannot be booked.",
     )
     is_live_inventory = models.BooleanField(
-        "live inventory",
+        "instant booking",
         default=True,
-        help_text="Booked at once. Otherwise the center has to agree to each booking.",
+        help_text="Bookings are confirmed at once. Otherwise staff must approve each booking.",
     )
-    is_active = models.BooleanField("active", default=True, help_text="Shown to customers.")
+    is_active = models.BooleanField("active", default=True, help_text="Customers see the room.")
     is_blocked = models.BooleanField(
-        "out of service", default=False, help_text="Shown, but cannot be booked for now."
+        "out of service", default=False, help_text="The room is shown but cannot be booked."
     )
-    provider = models.CharField(max_length=255, blank=True, help_text="Who runs the room.")
+    provider = models.CharField(
+        max_length=255, blank=True, help_text="The company that runs the room."
+    )
     picture = models.ImageField(
         upload_to=images.RandomName("rooms"), blank=True, validators=[images.validate_image]
     )
@@ -104,19 +108,19 @@ class MeetingRoom(models.Model):
         upload_to=images.RandomName("rooms/thumbnails"), blank=True, editable=False
     )
     turnaround_minutes = models.PositiveIntegerField(
-        default=0, help_text="Kept free between two bookings."
+        default=0, help_text="Minutes that stay free between two bookings."
     )
     grid_minutes = models.PositiveIntegerField(
-        "bookings start and end at", null=True, blank=True, help_text="Minutes. Empty: as usual."
+        "time slot", null=True, blank=True, help_text="Minutes. Leave empty for the default."
     )
     minimum_minutes = models.PositiveIntegerField(
-        "shortest booking", null=True, blank=True, help_text="Minutes. Empty: as usual."
+        "shortest booking", null=True, blank=True, help_text="Minutes. Leave empty for the default."
     )
     maximum_minutes = models.PositiveIntegerField(
-        "longest booking", null=True, blank=True, help_text="Minutes. Empty: as usual."
+        "longest booking", null=True, blank=True, help_text="Minutes. Leave empty for the default."
     )
     booking_window_days = models.PositiveIntegerField(
-        "booked ahead at most", null=True, blank=True, help_text="Days. Empty: as usual."
+        "booking window", null=True, blank=True, help_text="Days. Leave empty for the default."
     )
 
     objects = MeetingRoomQuerySet.as_manager()
@@ -126,29 +130,29 @@ class MeetingRoom(models.Model):
             models.CheckConstraint(
                 condition=Q(capacity__gte=1),
                 name="room_seats_somebody",
-                violation_error_message="A room is for one person at least.",
+                violation_error_message="A room has at least one seat.",
             ),
             models.UniqueConstraint(
                 "center",
                 Lower("name"),
                 name="room_name_unique_in_center",
-                violation_error_message="This center already has a room of that name.",
+                violation_error_message="This center already has a room with this name.",
             ),
             models.CheckConstraint(
                 condition=Q(grid_minutes__isnull=True) | Q(grid_minutes__range=(1, 1440)),
                 name="room_grid_within_a_day",
-                violation_error_message="The grid is 1 to 1440 minutes.",
+                violation_error_message="A time slot is 1 to 1440 minutes.",
             ),
             models.CheckConstraint(
                 condition=Q(minimum_minutes__isnull=True)
                 | Q(maximum_minutes__isnull=True)
                 | Q(minimum_minutes__lte=F("maximum_minutes")),
                 name="room_shortest_not_above_longest",
-                violation_error_message="The shortest booking is longer than the longest.",
+                violation_error_message="The shortest booking must not be longer than the longest.",
             ),
         ]
         indexes = [
-            # Staff find rooms by a part of their name.
+            # Staff search rooms by parts of their name.
             PostgresGinIndex(OpClass(Upper("name"), name="gin_trgm_ops"), name="room_name_parts"),
         ]
 
@@ -164,7 +168,7 @@ class MeetingRoom(models.Model):
 
     @property
     def full_name(self) -> str:
-        """With its center, whose row is at hand: many centers have a room of the same name."""
+        """The name with the center's, because many centers have a room with the same name."""
         return f"{self.name}, {self.center.name}"
 
     def clean(self) -> None:
@@ -186,7 +190,7 @@ class MeetingRoom(models.Model):
 
 
 class Service(models.Model):
-    """An extra that a center offers with its rooms: a projector, coffee."""
+    """Something that a center offers with its rooms: a projector, coffee."""
 
     center = models.ForeignKey(Center, models.CASCADE, related_name="services")
     resource_type = models.ForeignKey(
@@ -200,14 +204,20 @@ class Service(models.Model):
     description = models.TextField(blank=True)
     rate = models.ForeignKey(Rate, models.PROTECT, null=True, blank=True, related_name="services")
     bill_at_center = models.BooleanField(
-        default=False, help_text="Paid at the center, not with the booking."
+        default=False, help_text="Customers pay at the center, not with the booking."
     )
     minimum_booking = models.PositiveIntegerField(
-        default=0, help_text="Hours or pieces that are billed at least."
+        default=0, help_text="The minimum number of hours or pieces that is billed."
     )
-    needs_duration = models.BooleanField(default=False, help_text="Billed by the hour.")
-    needs_quantity = models.BooleanField(default=False, help_text="Billed by the piece.")
-    position = models.PositiveIntegerField(default=0, help_text="Lower comes first.")
+    needs_duration = models.BooleanField(
+        default=False, help_text="Customers choose a number of hours."
+    )
+    needs_quantity = models.BooleanField(
+        default=False, help_text="Customers choose a number of pieces."
+    )
+    position = models.PositiveIntegerField(
+        default=0, help_text="Services with a lower position are listed first."
+    )
     is_active = models.BooleanField("active", default=True)
 
     class Meta:
@@ -217,7 +227,7 @@ class Service(models.Model):
                 "center",
                 Lower("name"),
                 name="service_name_unique_in_center",
-                violation_error_message="This center already has a service of that name.",
+                violation_error_message="This center already has a service with this name.",
             ),
         ]
 
@@ -233,7 +243,7 @@ class Service(models.Model):
         if problems:
             raise ValidationError(problems)
 
-    # Parts of the contract's ServiceInfo that are the customer's to say, not the center's.
+    # The contract's ServiceInfo has these fields for customers to fill in.
     duration_hours = None
     quantity = None
 

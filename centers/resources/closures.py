@@ -10,8 +10,8 @@ from import_export.fields import Field
 
 from centers.hours import localize
 from centers.models import Center, Closure, MeetingRoom
+from centers.models.schedule import closure_saved
 from centers.resources.common import CenterChildResource, NameAtCenterWidget
-from centers.signals import closure_saved
 from roombook.backoffice.spreadsheets import CellValue
 from roombook.imports.checking import Cells, batches
 from roombook.imports.results import ImportRowResult

@@ -1,25 +1,65 @@
-"""What a customer wants of a center and of its room, and what it is where a search is written."""
+"""The filters of a search (B9.4). Room filters are declared once, for SQL and for memory."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+import operator
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, NamedTuple, TypeAlias
 
+from django.db.models import Count, Exists, OuterRef, Q
+
+from centers.models import MeetingRoom, Service
 from centers.records import RoomRecord
 from roombook.db.compiled_queries import int_list_param, int_param
 from roombook.errors import InvalidRequest
 
-NO_IDS: frozenset[int] = frozenset()
+# The filters that narrow a search, by name, each with its value or with the parameter of a compiled
+# query. `service_count` comes with `service_ids`.
+FilterParams: TypeAlias = Mapping[str, Any]
+
+
+class RoomFilter(NamedTuple):
+    """One filter on an attribute of a room: as a lookup in SQL, and as a test in memory."""
+
+    attribute: str
+    lookup: str
+    is_met: Callable[[Any, Any], bool]
+
+
+def _is_among(value: int, allowed: frozenset[int]) -> bool:
+    return value in allowed
+
+
+ROOM_FILTERS = {
+    "capacity_low": RoomFilter("capacity", "gte", operator.ge),
+    "capacity_high": RoomFilter("capacity", "lte", operator.le),
+    "resource_type_ids": RoomFilter("resource_type_id", "any_of", _is_among),
+    "only_realtime": RoomFilter("is_live_inventory", "exact", operator.eq),
+}
+CENTER_LOOKUPS = {
+    "neighborhood_ids": "neighborhood__any_of",
+    "only_after_hours": "is_after_hours_support_enabled",
+}
+COMPILED_PARAMS: FilterParams = {
+    "capacity_low": int_param("capacity_low"),
+    "capacity_high": int_param("capacity_high"),
+    "resource_type_ids": int_list_param("resource_type_ids"),
+    "service_ids": int_list_param("service_ids"),
+    "service_count": int_param("service_count"),
+    "neighborhood_ids": int_list_param("neighborhood_ids"),
+    "only_after_hours": True,
+    "only_realtime": True,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchFilters:
-    """What a customer wants of a center and its room; the default wants nothing."""
+    """What a customer wants of a center and its rooms. By default, nothing is filtered."""
 
     capacity_low: int | None = None
     capacity_high: int | None = None
-    resource_type_ids: frozenset[int] = NO_IDS
-    service_ids: frozenset[int] = NO_IDS
-    neighborhood_ids: frozenset[int] = NO_IDS
+    resource_type_ids: frozenset[int] = frozenset()
+    service_ids: frozenset[int] = frozenset()
+    neighborhood_ids: frozenset[int] = frozenset()
     only_after_hours: bool = False
     only_realtime: bool = False
 
@@ -28,54 +68,61 @@ class SearchFilters:
         if low is not None and high is not None and low > high:
             raise InvalidRequest({"filters.capacity_low": "This is above CapacityHigh."})
 
-    @property
-    def active_names(self) -> tuple[str, ...]:
-        """Which filters there are; a capacity of 0 is one, an empty list or false is none."""
-        wishes = ((name, getattr(self, name)) for name in FILTER_PARAMS)
-        return tuple(
-            name for name, wish in wishes if not (wish is None or wish is False or wish == NO_IDS)
-        )
+    def get_params(self) -> dict[str, Any]:
+        """The filters that narrow the search: a capacity of 0 does, an empty list does not."""
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        params = {
+            name: value
+            for name, value in values.items()
+            if not (value is None or value is False or value == frozenset())
+        }
+        if self.service_ids:
+            params["service_count"] = len(self.service_ids)
+        return params
 
-    @property
-    def service_count(self) -> int:
-        return len(self.service_ids)
-
-    @property
-    def params(self) -> dict[str, Any]:
-        """What takes the places that FiltersToCome leaves."""
-        wishes = {name: getattr(self, name) for name in FILTER_PARAMS}
-        return {**wishes, "service_count": self.service_count}
-
-    def matches_room(self, room: RoomRecord) -> bool:
-        """Whether one room meets all the room filters (MeetingRoom.objects.wanted, in memory)."""
-        low, high = self.capacity_low, self.capacity_high
-        return (
-            (low is None or room.capacity >= low)
-            and (high is None or room.capacity <= high)
-            and (not self.resource_type_ids or room.resource_type_id in self.resource_type_ids)
-            and (not self.only_realtime or room.is_live_inventory)
-        )
+    def select_rooms(self, rooms: Iterable[RoomRecord]) -> list[RoomRecord]:
+        """The rooms that meet every room filter."""
+        params = self.get_params()
+        wanted = [(each, params[name]) for name, each in ROOM_FILTERS.items() if name in params]
+        return [
+            room
+            for room in rooms
+            if all(each.is_met(getattr(room, each.attribute), value) for each, value in wanted)
+        ]
 
 
 NO_FILTERS = SearchFilters()
-FILTER_PARAMS: dict[str, Any] = {
-    "capacity_low": int_param("capacity_low"),
-    "capacity_high": int_param("capacity_high"),
-    "resource_type_ids": int_list_param("resource_type_ids"),
-    "service_ids": int_list_param("service_ids"),
-    "neighborhood_ids": int_list_param("neighborhood_ids"),
-    "only_after_hours": True,
-    "only_realtime": True,
-}
 
 
-class FilterParams:
-    """Filters of which it is known which there are, but not yet their values."""
+# --- Conditions for the database -----------------------------------------------------------------
 
-    capacity_low = capacity_high = None
-    resource_type_ids = service_ids = neighborhood_ids = ()
-    only_after_hours = only_realtime = False
-    service_count = int_param("service_count")
 
-    def __init__(self, names: Sequence[str]) -> None:
-        vars(self).update({name: FILTER_PARAMS[name] for name in names})
+def has_bookable_room(params: FilterParams) -> Exists:
+    """Whether a center has an active, priced room that meets every room filter."""
+    conditions = {
+        f"{each.attribute}__{each.lookup}": params[name]
+        for name, each in ROOM_FILTERS.items()
+        if name in params
+    }
+    return Exists(MeetingRoom.objects.on_offer().filter(center=OuterRef("pk"), **conditions))
+
+
+def meets_center_filters(params: FilterParams) -> Q:
+    """Whether a center meets the filters on its own columns."""
+    return Q(**{lookup: params[name] for name, lookup in CENTER_LOOKUPS.items() if name in params})
+
+
+def offers_what_is_wanted(params: FilterParams) -> Q:
+    """Whether a center has one room that meets all room filters, and offers every service."""
+    has_room = has_bookable_room(params)
+    if "service_ids" not in params:
+        return Q(has_room)
+    services = Service.objects.filter(
+        is_active=True,
+        center=OuterRef("pk"),
+        resource_type__any_of=params["service_ids"],
+        resource_type__is_service=True,
+    )
+    by_center = services.order_by().values("center")
+    counted = by_center.annotate(type_count=Count("resource_type", distinct=True))
+    return Q(has_room, Exists(counted.filter(type_count=params["service_count"])))

@@ -1,7 +1,7 @@
-"""What searches read of a center, kept right when its neighborhood or landmarks change.
+"""Keeps the search columns of centers up to date when a neighborhood or a landmark changes.
 
-A center sees to its own columns itself (Center.save). Signals, because the back office also deletes
-many rows at once, which calls no method of theirs.
+A center updates its own columns when it is saved. Here, signals are used because the back office
+deletes several rows with one statement, which calls no method of the rows.
 """
 
 from collections.abc import Iterable
@@ -15,13 +15,20 @@ from roombook.db.transactions import in_transaction
 
 @in_transaction
 def refresh_search_columns(centers: Iterable[int]) -> int:
-    """Derive the search columns of these centers anew; returns how many were written."""
-    # Locked, so that of two changes at once the second one sees what the first one did.
+    """Update the search columns of these centers. Returns the number of centers."""
+    # Locked, so that of two changes at the same time the second one sees the first.
     rows = list(Center.objects.select_for_update().filter(pk__in=centers).order_by("pk"))
     for center in rows:
         center.update_search_columns()
+        # Center.save would normalize and derive again.
         super(Center, center).save(update_fields=Center.SEARCH_COLUMNS)
     return len(rows)
+
+
+def connect_signals() -> None:
+    post_save.connect(_on_neighborhood_saved, Neighborhood, dispatch_uid="neighborhood_changed")
+    post_save.connect(_on_landmark_changed, Landmark, dispatch_uid="landmark_changed")
+    post_delete.connect(_on_landmark_changed, Landmark, dispatch_uid="landmark_deleted")
 
 
 def _on_neighborhood_saved(instance: Neighborhood, *, created: bool, raw: bool, **_: Any) -> None:
@@ -32,10 +39,3 @@ def _on_neighborhood_saved(instance: Neighborhood, *, created: bool, raw: bool, 
 def _on_landmark_changed(instance: Landmark, *, raw: bool = False, **_: Any) -> None:
     if not raw:
         refresh_search_columns([instance.center_id])
-
-
-def connect_signals() -> None:
-    """Once, when the app is ready."""
-    post_save.connect(_on_neighborhood_saved, Neighborhood, dispatch_uid="neighborhood_changed")
-    post_save.connect(_on_landmark_changed, Landmark, dispatch_uid="landmark_changed")
-    post_delete.connect(_on_landmark_changed, Landmark, dispatch_uid="landmark_deleted")

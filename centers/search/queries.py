@@ -1,54 +1,117 @@
-"""What matches a search, as questions that are written once for searches of one kind."""
+"""The statements of a search. They are compiled once for each shape of a search."""
 
+from dataclasses import dataclass
+from enum import StrEnum
 from typing import Any, NamedTuple
 
-from django.db.models import FloatField, QuerySet, Value
+from django.db.models import FloatField, Q, QuerySet, Value
 
 from centers import geo
-from centers.models import Center
-from centers.querysets import CenterQuerySet, SearchCircle, offers_condition
+from centers.models import Center, Favorite
+from centers.querysets import CenterQuerySet, SearchCircle
 from centers.records import CENTER_COLUMNS
-from centers.search.filters import FilterParams
+from centers.search.filters import (
+    COMPILED_PARAMS,
+    FilterParams,
+    has_bookable_room,
+    meets_center_filters,
+    offers_what_is_wanted,
+)
 from roombook.db.compiled_queries import (
+    CompiledQueryFunction,
     compiled_query,
     float_param,
+    int_list_param,
     int_param,
     text_list_param,
     text_param,
 )
 
 
+class AreaType(StrEnum):
+    """The contract's AreaTypes."""
+
+    STATE = "State"
+    COUNTRY = "Country"
+    CITY = "City"
+    NEIGHBORHOOD = "Neighborhood"
+    POSTAL_CODE = "PostalCode"
+
+
 class QueryShape(NamedTuple):
-    """What the words of a search's statements depend on; all the rest is bound to them."""
+    """What the SQL of a search depends on. All other values are bound as parameters."""
 
     limit: int
-    words: int = 0
+    word_count: int = 0
     has_location: bool = False
-    longitude_ranges: int = 0  # of longitudes, around the circle; none without one
+    longitude_ranges: int = 0  # 0: the search is not limited to a circle
+    area_type: AreaType | None = None
+    has_city: bool = False
     filters: tuple[str, ...] = ()
+
+    @property
+    def filter_params(self) -> FilterParams:
+        return {name: COMPILED_PARAMS[name] for name in self.filters}
+
+
+@dataclass(frozen=True, slots=True)
+class SearchQuery:
+    """One search: the shape of its statements, and the values of their parameters."""
+
+    shape: QueryShape
+    params: dict[str, Any]
+    # Whether so few centers are likely to match that they are read before neighborhoods are.
+    is_selective: bool
+
+    def execute(self, query: CompiledQueryFunction[Any], **params: Any) -> list[Any]:
+        return query(self.shape, **self.params, **params)
+
+    def load_first_page(self) -> list[Any]:
+        """The rows of the first page, in their order."""
+        if self.shape.has_location:
+            return self._load_page(load_nearest, load_page)
+        named = []
+        if self.shape.word_count:
+            named = self._load_page(load_first_matching_names, load_page_matching_names)
+            if len(named) == self.shape.limit:
+                return named
+        return [*named, *self.execute(load_page)][: self.shape.limit]
+
+    def _load_page(
+        self, first: CompiledQueryFunction[Any], whole: CompiledQueryFunction[Any]
+    ) -> list[Any]:
+        """The page from the first matches, if they fill it or are all; else from the whole query.
+
+        Nearly every center has a room that meets the filters. To check that for every match before
+        sorting costs several times as much as to check the first few after sorting.
+        """
+        rows = self.execute(first)
+        page = [row for *row, is_offering in rows if is_offering][: self.shape.limit]
+        if len(page) == self.shape.limit or len(rows) < _get_lookahead(self.shape):
+            return page
+        return self.execute(whole)
 
 
 VECTOR_PARAMS = geo.UnitVector(float_param("x"), float_param("y"), float_param("z"))
 
 
 def get_circle_params(circle: SearchCircle) -> dict[str, float]:
-    """What a circle binds."""
-    bounds = {"south": circle.south, "north": circle.north, "chord": circle.squared_chord}
+    params = {"south": circle.south, "north": circle.north, "chord": circle.squared_chord}
     for index, (west, east) in enumerate(circle.longitudes):
-        bounds |= {f"west{index}": west, f"east{index}": east}
-    return bounds
+        params |= {f"west{index}": west, f"east{index}": east}
+    return params
 
 
-def filter_matching(how: QueryShape) -> CenterQuerySet:
-    """Active centers that match place and words, before the filters, with or without a room."""
-    found = Center.objects.active().containing_words(
-        [text_param(f"word{n}") for n in range(how.words)]
-    )
-    if how.longitude_ranges:
+def filter_matching(shape: QueryShape) -> CenterQuerySet:
+    """Active centers that match location, words, area and city, whatever the filters are."""
+    words = [text_param(f"word{index}") for index in range(shape.word_count)]
+    centers = Center.objects.active().containing_words(words)
+    if shape.longitude_ranges:
         ranges = [
-            (float_param(f"west{n}"), float_param(f"east{n}")) for n in range(how.longitude_ranges)
+            (float_param(f"west{index}"), float_param(f"east{index}"))
+            for index in range(shape.longitude_ranges)
         ]
-        found = found.within(
+        centers = centers.within(
             SearchCircle(
                 float_param("south"),
                 float_param("north"),
@@ -57,71 +120,94 @@ def filter_matching(how: QueryShape) -> CenterQuerySet:
                 float_param("chord"),
             )
         )
-    return found
+    if shape.area_type:
+        centers = centers.filter(_is_in_area(shape.area_type))
+    if shape.has_city:
+        centers = centers.filter(city_folded=text_param("city"))
+    return centers
 
 
-def select_rows(centers: CenterQuerySet, user: Any, *more: str) -> QuerySet[Any, Any]:
-    """Centers as rows: the columns that answers show, the squared chord if any, and `more`."""
+def _is_in_area(area_type: AreaType) -> Q:
+    area = text_param("area")
+    match area_type:
+        case AreaType.STATE:
+            return Q(state_folded=area) | Q(state_name_folded=area)
+        case AreaType.COUNTRY:
+            return Q(country=area)
+        case AreaType.CITY:
+            return Q(city_folded=area)
+        case AreaType.NEIGHBORHOOD:
+            return Q(neighborhood__any_of=int_list_param("area_ids"))
+        case AreaType.POSTAL_CODE:
+            return Q(postal_code_folded=area)
+
+
+def filter_listed(shape: QueryShape) -> CenterQuerySet:
+    """The matching centers that customers find without filters: those with a bookable room."""
+    return filter_matching(shape).filter(has_bookable_room({})).order_by()
+
+
+# --- The first page ------------------------------------------------------------------------------
+
+# The plan depends on the values: a plan kept for any circle would read all rooms, however small the
+# circle. So these statements are compiled once, but planned each time.
+
+
+@compiled_query(keep_plan=False)
+def load_page(shape: QueryShape) -> QuerySet[Any, Any]:
+    return _select_page(_sort_matching(shape), shape)
+
+
+@compiled_query(keep_plan=False)
+def load_page_matching_names(shape: QueryShape) -> QuerySet[Any, Any]:
+    """Without a location, centers whose city, postal code or name was asked for come first."""
+    return _select_page(_sort_matching_names(shape), shape)
+
+
+@compiled_query(keep_plan=False)
+def load_nearest(shape: QueryShape) -> QuerySet[Any, Any]:
+    return _select_first(_sort_matching(shape), shape)
+
+
+@compiled_query(keep_plan=False)
+def load_first_matching_names(shape: QueryShape) -> QuerySet[Any, Any]:
+    return _select_first(_sort_matching_names(shape), shape)
+
+
+def _select_page(centers: CenterQuerySet, shape: QueryShape) -> QuerySet[Any, Any]:
+    params = shape.filter_params
+    centers = centers.filter(meets_center_filters(params)).filter(offers_what_is_wanted(params))
+    return _select_columns(centers)[: shape.limit]
+
+
+def _select_first(centers: CenterQuerySet, shape: QueryShape) -> QuerySet[Any, Any]:
+    params = shape.filter_params
+    centers = centers.filter(meets_center_filters(params))
+    centers = centers.annotate(is_offering=offers_what_is_wanted(params))
+    return _select_columns(centers, "is_offering")[: _get_lookahead(shape)]
+
+
+def _get_lookahead(shape: QueryShape) -> int:
+    return 2 * shape.limit
+
+
+def _sort_matching(shape: QueryShape) -> CenterQuerySet:
+    centers = filter_matching(shape)
+    if shape.has_location:
+        return centers.by_distance(VECTOR_PARAMS)
+    if shape.word_count:
+        centers = centers.not_matching_names(text_list_param("names"))
+    return centers.by_rank()
+
+
+def _sort_matching_names(shape: QueryShape) -> CenterQuerySet:
+    return filter_matching(shape).matching_names(text_list_param("names")).by_rank_unindexed()
+
+
+def _select_columns(centers: CenterQuerySet, *more: str) -> QuerySet[Any, Any]:
+    """Rows of CENTER_COLUMNS, the squared chord to the location (if any), and `more`."""
+    is_favorite = Favorite.objects.exists_for(int_param("user"))
+    annotations: dict[str, Any] = {"is_favorite": is_favorite}
     if "squared_chord" not in centers.query.annotations:
-        unmeasured: Any = Value(None, output_field=FloatField())
-        centers = centers.annotate(squared_chord=unmeasured)  # type: ignore[no-redef]
-    return centers.for_user(user).values_list(*CENTER_COLUMNS, "squared_chord", *more)
-
-
-# --- The page -------------------------------------------------------------------------------------
-
-# None keeps its plan: one for any circle would read all rooms for the few of a small circle.
-
-
-@compiled_query(keep_plan=False)
-def load_page(how: QueryShape) -> QuerySet[Any, Any]:
-    return select_rows(_order_all(how).meeting(FilterParams(how.filters)), int_param("user"))[
-        : how.limit
-    ]
-
-
-@compiled_query(keep_plan=False)
-def load_page_matching_names(how: QueryShape) -> QuerySet[Any, Any]:
-    """Those that come first where there is no place: their city, code or name is what is asked."""
-    return select_rows(
-        _order_matching_names(how).meeting(FilterParams(how.filters)), int_param("user")
-    )[: how.limit]
-
-
-# Nearly every center offers what is wanted. To ask all that match before they are put in order
-# costs several times as much as to ask the first few afterwards, and to look further if need be.
-
-
-@compiled_query(keep_plan=False)
-def load_nearest(how: QueryShape) -> QuerySet[Any, Any]:
-    return _select_first(_order_all(how), how)
-
-
-@compiled_query(keep_plan=False)
-def load_first_matching_names(how: QueryShape) -> QuerySet[Any, Any]:
-    return _select_first(_order_matching_names(how), how)
-
-
-def get_lookahead(how: QueryShape) -> int:
-    return 2 * how.limit
-
-
-def _select_first(centers: CenterQuerySet, how: QueryShape) -> QuerySet[Any, Any]:
-    filters = FilterParams(how.filters)
-    asked = centers.meeting_center_filters(filters).annotate(is_offering=offers_condition(filters))
-    return select_rows(asked, int_param("user"), "is_offering")[: get_lookahead(how)]
-
-
-def _order_all(how: QueryShape) -> CenterQuerySet:
-    if how.has_location:
-        return filter_matching(how).by_distance(VECTOR_PARAMS)
-    others = (
-        filter_matching(how).not_matching_names(text_list_param("names"))
-        if how.words
-        else filter_matching(how)
-    )
-    return others.by_rank()
-
-
-def _order_matching_names(how: QueryShape) -> CenterQuerySet:
-    return filter_matching(how).matching_names(text_list_param("names")).by_rank_unindexed()
+        annotations["squared_chord"] = Value(None, output_field=FloatField())
+    return centers.annotate(**annotations).values_list(*CENTER_COLUMNS, "squared_chord", *more)

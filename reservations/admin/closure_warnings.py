@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.html import format_html, format_html_join
 
 from centers.models import Closure
-from centers.signals import closure_saved
+from centers.models.schedule import closure_saved
 from reservations.admin.formatting import format_datetime, get_reservation_url
 from reservations.models import Reservation
 

@@ -7,8 +7,7 @@ from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, Permission
 
 from accounts.models import CenterRole, User
-from centers.actions import set_favorite
-from centers.models import Center
+from centers.models import Center, Favorite
 from payments.saved_cards import update_saved_card
 from reservations.demo.data_files import read_json
 
@@ -49,7 +48,7 @@ def create_other_accounts() -> None:
 def add_favorites() -> None:
     user = User.objects.get(email=DEMO)
     for name in DATA["favorites"]:
-        set_favorite(user, Center.objects.get(name=name), is_favorite=True)
+        Favorite.objects.set_favorite(user, Center.objects.get(name=name), is_favorite=True)
 
 
 def save_card(*, now: dt.datetime) -> None:

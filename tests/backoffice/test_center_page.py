@@ -192,8 +192,8 @@ def test_one_stretch_may_take_the_place_of_another(office):
         ([(0, "08:00", "00:00"), (0, "22:00", "23:00")], "overlap on Monday"),
         ([(0, "08:00", "12:00"), (0, "08:00", "12:00")], "overlap on Monday"),
         ([(0, "12:00", "08:00")], "Closing comes after opening"),
-        ([(0, "", "08:00")], "When does it open?"),
-        ([(0, "08:00", "")], "When does it close?"),
+        ([(0, "", "08:00")], "Enter an opening time."),
+        ([(0, "08:00", "")], "Enter a closing time."),
         ([(0, "early", "08:00")], "Enter a valid time."),
         ([(9, "08:00", "09:00")], "not one of the available choices"),
         ([("x", "08:00", "09:00")], "not one of the available choices"),
@@ -256,7 +256,7 @@ def test_what_is_checked_is_the_row_as_it_is_by_now(office):
     mine = form_of(office.get(address))
     models.MeetingRoom.objects.filter(pk=room.pk).update(maximum_minutes=60)
     refused = office.post(address, {**mine, "minimum_minutes": "120"})
-    assert "The shortest booking is longer than the longest." in refused.content.decode()
+    assert "The shortest booking must not be longer than the longest." in refused.content.decode()
 
 
 # --- Lists ----------------------------------------------------------------------------------------
@@ -275,8 +275,8 @@ def test_prices_are_typed_into_the_list_of_rates(office):
 @pytest.mark.parametrize(
     ("typed", "words"),
     [
-        ("0", "This makes it free: open the rate"),
-        ("-3", "A price is not negative."),
+        ("0", "This makes bookings free. Open the rate"),
+        ("-3", "A price must not be negative."),
         ("cheap", "Enter a number."),
     ],
 )
@@ -459,7 +459,7 @@ def test_searches_stop_at_as_many_rows_as_a_list_shows(office, monkeypatch):
     ("model", "fields", "words"),
     [
         ("center", {"tax_rate": "101"}, "less than or equal to 100"),
-        ("rate", {"name": "STANDARD"}, "This center already has a rate of that name."),
+        ("rate", {"name": "STANDARD"}, "This center already has a rate with this name."),
         ("meetingroom", {"capacity": "0"}, "greater than or equal to 1"),
     ],
 )
@@ -514,7 +514,7 @@ def test_holidays_are_shown_before_they_are_written_and_never_written_twice(offi
     center = CenterFactory()
     lines = "2027-12-25 Christmas Day\n\n2027-07-04, Independence Day\n2026-01-01 Long ago"
     shown = ask(office, center, "preview", lines=lines)
-    assert [(day["holiday"].reason, day["words"]) for day in shown.context["days"]] == [
+    assert [(day["holiday"].reason, day["status"]) for day in shown.context["days"]] == [
         ("Long ago", "past"),
         ("Independence Day", "new"),
         ("Christmas Day", "new"),
@@ -528,7 +528,7 @@ def test_holidays_are_shown_before_they_are_written_and_never_written_twice(offi
         ("12-25 00:00", "Christmas Day"),
     ]
     again = ask(office, center, "preview", lines=lines)
-    assert {day["words"] for day in again.context["days"]} == {"past", "closed already"}
+    assert {day["status"] for day in again.context["days"]} == {"past", "already closed"}
 
 
 @pytest.mark.usefixtures("_in_november")
@@ -551,7 +551,7 @@ def test_several_centers_tell_how_many_are_closed_already(office):
     one, other = CenterFactory(), CenterFactory()
     ask(office, one, "write", lines="2027-12-25 Christmas Day")
     shown = ask(office, [one, other], "preview", lines="2027-12-25 Christmas Day")
-    assert shown.context["days"][0]["words"] == "new at 1 center, closed already at 1 center"
+    assert shown.context["days"][0]["status"] == "new at 1 center, already closed at 1 center"
     ask(office, [one, other], "write", lines="2027-12-25 Christmas Day")
     assert models.Closure.objects.count() == 2
 
@@ -644,27 +644,35 @@ def test_a_leap_day_is_left_out_where_there_is_none():
 @pytest.mark.parametrize(
     ("do", "fields", "words"),
     [
-        ("preview", {"lines": ""}, "There is no day yet."),
-        ("preview", {"lines": "Christmas"}, "Line 1: A line is a day as 2027-12-25"),
+        ("preview", {"lines": ""}, "Enter at least one day."),
+        ("preview", {"lines": "Christmas"}, "Line 1: Enter a day such as 2027-12-25"),
         (
             "preview",
             {"lines": "2027-01-01 New Year\n2027-02-30 No day"},
             "Line 2: There is no such",
         ),
-        ("preview", {"lines": "2027-12-26 to 2027-12-25 Back"}, "It ends before it begins."),
-        ("preview", {"lines": "2027-01-01 to 2029-01-01 Long"}, "A holiday is a year at most."),
-        ("preview", {"lines": "1900-01-01 Old"}, "The year is between 2000 and 2200."),
-        ("preview", {"lines": f"2027-01-01 {'x' * 300}"}, "255 letters at most"),
+        (
+            "preview",
+            {"lines": "2027-12-26 to 2027-12-25 Back"},
+            "The last day is before the first day.",
+        ),
+        (
+            "preview",
+            {"lines": "2027-01-01 to 2029-01-01 Long"},
+            "A holiday can last for one year at most.",
+        ),
+        ("preview", {"lines": "1900-01-01 Old"}, "The year must be between 2000 and 2200."),
+        ("preview", {"lines": f"2027-01-01 {'x' * 300}"}, "255 characters at most"),
         ("preview", {"lines": "x" * 60_001}, "60000 characters"),
         ("preview", {"lines": "2027-01-01 \0"}, "Null characters are not allowed."),
         ("write", {"lines": "2027-13-01"}, "There is no such day."),
         ("calendar", {}, "Choose a file."),
-        ("calendar", {"calendar": b"\xff\xfe\x00"}, "not a calendar that we can read"),
-        ("calendar", {"calendar": b"BEGIN:VCALENDAR"}, "not a calendar that we can read"),
-        ("calendar", {"calendar": b"BEGIN:VEVENT\r\nEND:VEVENT\r\n"}, "not a calendar"),
+        ("calendar", {"calendar": b"\xff\xfe\x00"}, "not a valid calendar"),
+        ("calendar", {"calendar": b"BEGIN:VCALENDAR"}, "not a valid calendar"),
+        ("calendar", {"calendar": b"BEGIN:VEVENT\r\nEND:VEVENT\r\n"}, "not a valid calendar"),
         ("calendar", {"calendar": b"x" * (1024 * 1024 + 1)}, "larger than 1 MB"),
         ("calendar", {"calendar": CALENDAR, "year": "2025"}, ""),
-        ("calendar", {"calendar": CALENDAR.replace("2020", "2090"), "year": "2080"}, "no event"),
+        ("calendar", {"calendar": CALENDAR.replace("2020", "2090"), "year": "2080"}, "no events"),
         ("copy", {}, "no closed days in the year before"),
         ("preview", {"year": "soon", "lines": "2027-01-01"}, "Enter a whole number."),
         ("preview", {"year": "99999", "lines": "2027-01-01"}, "less than or equal to 2200"),

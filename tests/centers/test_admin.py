@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from centers import models
-from centers.signals import closure_saved
+from centers.models.schedule import closure_saved
 from tests.centers.test_models import picture
 from tests.factories_centers import (
     CenterFactory,

@@ -1,4 +1,6 @@
-from math import asin, cos, pi, radians, sin, sqrt
+"""Distances and bounding boxes, compared with the haversine formula."""
+
+from math import asin, atan2, cos, degrees, pi, radians, sin, sqrt
 
 import pytest
 from hypothesis import given
@@ -9,7 +11,7 @@ from centers.geo import Coordinates
 
 DENVER, BOSTON = Coordinates(39.7392, -104.9903), Coordinates(42.3601, -71.0589)
 
-places = st.builds(Coordinates, st.floats(-90, 90), st.floats(-180, 180))
+locations = st.builds(Coordinates, st.floats(-90, 90), st.floats(-180, 180))
 
 
 def haversine(one: Coordinates, other: Coordinates) -> float:
@@ -21,47 +23,48 @@ def haversine(one: Coordinates, other: Coordinates) -> float:
     return 2 * geo.EARTH_RADIUS_MILES * asin(sqrt(min(1.0, h)))
 
 
-def test_known_distances():
-    assert geo.calculate_distance_miles(DENVER, BOSTON) == pytest.approx(1767, abs=3)
-    assert geo.calculate_distance_miles(DENVER, DENVER) == 0
-    assert geo.calculate_distance_miles(
-        Coordinates(0, 179.9), Coordinates(0, -179.9)
-    ) == pytest.approx(13.8, abs=0.1)
-    assert geo.calculate_distance_miles(Coordinates(90, 0), Coordinates(-90, 0)) == pytest.approx(
+def chord_distance(one: Coordinates, other: Coordinates) -> float:
+    squared_chord = sum((a - b) ** 2 for a, b in zip(one.vector, other.vector, strict=True))
+    return geo.miles_from_squared_chord(squared_chord)
+
+
+def test_distance_between_known_locations_is_right():
+    assert chord_distance(DENVER, BOSTON) == pytest.approx(1767, abs=3)
+    assert chord_distance(DENVER, DENVER) == 0
+    assert chord_distance(Coordinates(0, 179.9), Coordinates(0, -179.9)) == pytest.approx(
+        13.8, abs=0.1
+    )
+    assert chord_distance(Coordinates(90, 0), Coordinates(-90, 0)) == pytest.approx(
         pi * geo.EARTH_RADIUS_MILES
     )
 
 
-@given(places, places)
-def test_the_chord_is_the_great_circle(one, other):
-    # Opposite ends of the earth are where both formulas lose digits.
-    assert geo.calculate_distance_miles(one, other) == pytest.approx(
-        haversine(one, other), abs=0.01
-    )
+@given(locations, locations)
+def test_distance_by_chord_equals_the_great_circle(one, other):
+    # Both formulas lose precision for opposite points of the earth.
+    assert chord_distance(one, other) == pytest.approx(haversine(one, other), abs=0.01)
 
 
 @given(st.floats(0, 12000))
-def test_miles_to_chord_and_back(miles):
+def test_miles_converted_to_a_chord_and_back_are_the_same(miles):
     assert geo.miles_from_squared_chord(geo.squared_chord_from_miles(miles)) == pytest.approx(
         miles, abs=0.001
     )
 
 
-@given(places, places, st.floats(1, 500))
-def test_the_box_holds_the_circle(center, other, miles):
+@given(locations, locations, st.floats(1, 500))
+def test_bounding_box_contains_every_location_within_the_radius(center, other, miles):
     if haversine(center, other) <= miles:
         assert geo.get_bounding_box(center, miles).contains(other)
 
 
-@given(places, st.floats(0, 1), st.floats(0, 2 * pi), st.floats(1, 500))
-def test_the_box_holds_places_within_the_circle(center, share, bearing, miles):
-    other = travelled(center, share * miles, bearing)
+@given(locations, st.floats(0, 1), st.floats(0, 2 * pi), st.floats(1, 500))
+def test_bounding_box_contains_locations_reached_from_its_middle(center, share, bearing, miles):
+    other = travel(center, share * miles, bearing)
     assert geo.get_bounding_box(center, miles).contains(other)
 
 
-def travelled(start: Coordinates, miles: float, bearing: float) -> Coordinates:
-    from math import atan2, degrees
-
+def travel(start: Coordinates, miles: float, bearing: float) -> Coordinates:
     angle, latitude = miles / geo.EARTH_RADIUS_MILES, radians(start.latitude)
     sine = sin(latitude) * cos(angle) + cos(latitude) * sin(angle) * cos(bearing)
     there = asin(max(-1.0, min(1.0, sine)))
@@ -70,7 +73,7 @@ def travelled(start: Coordinates, miles: float, bearing: float) -> Coordinates:
     return Coordinates(degrees(there), longitude)
 
 
-def test_the_box_goes_around_the_date_line_and_the_pole():
+def test_bounding_box_wraps_around_the_date_line_and_the_pole():
     assert len(geo.get_bounding_box(Coordinates(0, 179.9), 25).longitudes) == 2
     assert len(geo.get_bounding_box(Coordinates(0, -179.9), 25).longitudes) == 2
     assert geo.get_bounding_box(Coordinates(89.9, 0), 25).longitudes == ((-180.0, 180.0),)

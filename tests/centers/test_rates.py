@@ -130,7 +130,7 @@ def test_of_two_covers_at_one_price_the_longer_tier_is_taken():
 
 def test_the_reason_tells_the_dearer_covers():
     (day,) = priced(FULL, 5).days
-    assert day.reason == (
+    assert day.explanation == (
         "half day + 1 hour at $115.00; 5 hours would be $125.00, day would be $160.00,"
         " 2 half days would be $180.00"
     )
@@ -240,8 +240,8 @@ def test_the_total_is_the_sum_of_its_days(some_rate, first_minute, minutes):
     start = datetime(2027, 1, 1, tzinfo=UTC) + timedelta(minutes=first_minute)
     span = Span(start, start + timedelta(minutes=minutes))
     room = rates.price_room(some_rate, span, DENVER)
-    assert room.total == rates.round_amount(sum(day.cover.total for day in room.days))
+    assert room.total == rates.round_amount(sum(day.cheapest.total for day in room.days))
     assert room.billable_hours == sum(day.billable_hours for day in room.days)
     assert room.billable_hours >= room.elapsed_hours
     for day in room.days:
-        assert day.cover.total == min(c.total for c in (day.cover, *day.others))
+        assert day.cheapest.total == min(c.total for c in (day.cheapest, *day.others))

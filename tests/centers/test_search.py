@@ -1,15 +1,17 @@
-"""The fast roads of a search say what its plain questions say."""
+"""Searches find the same centers and filter options as a plain loop over all centers does."""
 
 import itertools
 
 import pytest
 
+from centers import rates
 from centers.geo import Coordinates
 from centers.models import Center
-from centers.querysets import SearchCircle
 from centers.search import filter_options, locations
 from centers.search.filters import NO_FILTERS, SearchFilters
+from centers.search.queries import AreaType
 from tests import factories_centers as make
+from tests.centers.test_geo import haversine
 from tests.factories_people import UserFactory
 
 pytestmark = pytest.mark.django_db
@@ -23,15 +25,15 @@ def user():
 
 
 @pytest.fixture
-def kinds():
+def room_types():
     return [make.ResourceTypeFactory(name=name) for name in ("Boardroom", "Desk")]
 
 
 @pytest.fixture
-def centers(kinds):
-    """Twelve, ever farther away: some without a room to book, with one desk, called otherwise."""
+def coffee(room_types):
+    """Twelve centers at growing distances. Some have no room to book, another city or no coffee."""
     coffee = make.ServiceTypeFactory(name="Coffee")
-    parts = [make.NeighborhoodFactory(name=name) for name in ("Heights", "Lowlands")]
+    neighborhoods = [make.NeighborhoodFactory(name=name) for name in ("Heights", "Lowlands")]
     for number in range(12):
         center = make.CenterFactory(
             name=f"Center {number}",
@@ -39,16 +41,16 @@ def centers(kinds):
             street1="Denver road",
             latitude=DENVER.latitude + number * 0.2,
             longitude=DENVER.longitude,
-            neighborhood=(*parts, None)[number % 3],
+            neighborhood=(*neighborhoods, None)[number % 3],
             rank=12 - number,
             is_active=number != 4,
             is_after_hours_support_enabled=number % 2 == 0,
         )
-        # The first of each neighborhood is one that nobody finds.
+        # The first center of each neighborhood has no active room.
         make.MeetingRoomFactory(
             center=center,
             is_active=number > 1,
-            resource_type=kinds[number % 4 == 0],
+            resource_type=room_types[number % 4 == 0],
             capacity=4 + number,
         )
         if number % 2:
@@ -56,83 +58,142 @@ def centers(kinds):
     return coffee
 
 
-def wishes(kinds, coffee):
+def list_filters(room_types, coffee):
     return [
         NO_FILTERS,
         SearchFilters(capacity_low=8),
-        SearchFilters(resource_type_ids=frozenset([kinds[1].pk])),
+        SearchFilters(resource_type_ids=frozenset([room_types[1].pk])),
         SearchFilters(service_ids=frozenset([coffee.pk]), capacity_high=10, only_after_hours=False),
         SearchFilters(only_after_hours=True, only_realtime=True),
     ]
 
 
-def asked(kinds, coffee):
-    """Every kind of search: where, how far, which words, which filters."""
-    places = [(None, None), (DENVER, 10), (DENVER, 500)]
-    for (place, miles), query, filters in itertools.product(
-        places, ("", "boulder", "e"), wishes(kinds, coffee)
-    ):
-        yield {"coordinates": place, "radius_in_miles": miles, "query": query, "filters": filters}
+# --- The reference -------------------------------------------------------------------------------
 
 
-def search_plainly(*, coordinates, radius_in_miles, query, filters):
-    """The centers, the kinds and the neighborhoods, by questions as simple as they can be."""
-    found = Center.objects.listed().containing_words(query.split())
-    if coordinates:
-        found = found.within(SearchCircle.around(coordinates, radius_in_miles)).by_distance(
-            coordinates.vector
-        )
-    else:
-        found = found.by_rank()
-    wanted = list(found.meeting(filters))
-    if not coordinates:
-        wanted.sort(key=lambda center: center.city_folded != query)
-    return [center.pk for center in wanted], narrowing_by(found)
+def get_rooms(center):
+    return [room for room in center.rooms.all() if room.is_active and rates.is_usable(room.rate)]
 
 
-def narrowing_by(centers):
-    kinds = {room.resource_type.name for center in centers for room in center.rooms_on_offer}
-    services = {each.resource_type.name for center in centers for each in center.services_on_offer}
-    parts = {center.neighborhood.name for center in centers if center.neighborhood}
-    return [sorted(kinds), sorted(services), sorted(parts)]
+def list_centers():
+    """The centers with a room to book, by rank."""
+    centers = Center.objects.select_related("neighborhood").prefetch_related(
+        "rooms__rate", "rooms__resource_type", "services__resource_type"
+    )
+    return [center for center in centers.by_rank() if center.is_active and get_rooms(center)]
 
 
-def options_told(found):
-    offered = found.filter_options
-    told = [offered.room_types, offered.services, offered.neighborhoods]
-    return [[each.name for each in names] for names in told]
+def meets_filters(center, filters):
+    low, high = filters.capacity_low, filters.capacity_high
+    has_room = any(
+        (low is None or room.capacity >= low)
+        and (high is None or room.capacity <= high)
+        and (not filters.resource_type_ids or room.resource_type_id in filters.resource_type_ids)
+        and (room.is_live_inventory or not filters.only_realtime)
+        for room in get_rooms(center)
+    )
+    services = {service.resource_type_id for service in center.services.all()}
+    return (
+        has_room
+        and filters.service_ids <= services
+        and (center.is_after_hours_support_enabled or not filters.only_after_hours)
+    )
+
+
+def collect_options(centers):
+    room_types = {room.resource_type.name for center in centers for room in get_rooms(center)}
+    services = {each.resource_type.name for center in centers for each in center.services.all()}
+    neighborhoods = {center.neighborhood.name for center in centers if center.neighborhood}
+    return [sorted(room_types), sorted(services), sorted(neighborhoods)]
+
+
+def get_distance(center):
+    return haversine(DENVER, Coordinates(center.latitude, center.longitude))
+
+
+def pretend_many_matches(monkeypatch):
+    """Make the filter options be collected as if more than MAX_CENTERS_BY_ID centers matched."""
+    sample = [()] * (filter_options.MAX_CENTERS_BY_ID + 1)
+    monkeypatch.setattr(filter_options, "load_sample", lambda *_, **__: sample)
+
+
+# --- The searches --------------------------------------------------------------------------------
+
+
+def get_option_names(result):
+    options = result.filter_options
+    lists = [options.room_types, options.services, options.neighborhoods]
+    return [[each.name for each in each_list] for each_list in lists]
 
 
 @pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("limit", [1, 50])
-def test_every_search_says_what_the_plain_questions_say(
-    user, kinds, centers, settings, monkeypatch, limit, many
+def test_search_locations_finds_what_a_plain_loop_finds(
+    user, room_types, coffee, settings, monkeypatch, limit, many
 ):
     settings.SEARCH_MAX_RESULTS = limit
     if many:
-        monkeypatch.setattr(
-            filter_options,
-            "load_sample",
-            lambda *_, **__: [()] * (filter_options.MAX_CENTERS_BY_ID + 1),
+        pretend_many_matches(monkeypatch)
+    circles = [(None, None), (DENVER, 10), (DENVER, 500)]
+    searches = itertools.product(circles, ("", "boulder", "e"), list_filters(room_types, coffee))
+    for (coordinates, miles), query, filters in searches:
+        result = locations.search_locations(
+            user, coordinates=coordinates, radius_in_miles=miles, query=query, filters=filters
         )
-    for fields in asked(kinds, centers):
-        found = locations.search_locations(user, **fields)
-        expected, narrowing = search_plainly(**fields)
-        assert [center.id for center in found.centers] == expected[:limit], fields
-        assert options_told(found) == narrowing, fields
+        matches = [
+            center
+            for center in list_centers()
+            if query in center.search_text and (miles is None or get_distance(center) <= miles)
+        ]
+        if coordinates:
+            matches.sort(key=get_distance)
+        else:
+            matches.sort(key=lambda center: center.city_folded != query)
+        expected = [center.pk for center in matches if meets_filters(center, filters)]
+        case = (coordinates, miles, query, filters)
+        assert [center.id for center in result.centers] == expected[:limit], case
+        assert get_option_names(result) == collect_options(matches), case
 
 
+@pytest.mark.parametrize("many", [False, True])
 @pytest.mark.parametrize("limit", [1, 50])
-def test_an_area_says_what_the_plain_questions_say(
-    user, kinds, centers, settings, monkeypatch, limit
+@pytest.mark.parametrize(
+    "area",
+    [
+        {"city_name": "Denver"},
+        {"city_name": "boulder"},
+        {"city_name": "Denver", "area": "Lowlands", "area_type": AreaType.NEIGHBORHOOD},
+        {"area": "LOWLANDS", "area_type": AreaType.NEIGHBORHOOD},
+        {"area": "colorado", "area_type": AreaType.STATE},
+        {"area": "usa", "area_type": AreaType.COUNTRY},
+        {"area": "Boulder", "area_type": AreaType.CITY},
+    ],
+)
+def test_list_city_centers_finds_what_a_plain_loop_finds(
+    user, room_types, coffee, settings, monkeypatch, limit, many, area
 ):
     settings.SEARCH_MAX_RESULTS = limit
-    monkeypatch.setattr(
-        filter_options, "select_sample", lambda _: [()] * (filter_options.MAX_CENTERS_BY_ID + 1)
-    )
-    for city, filters in itertools.product(("Denver", "Boulder"), wishes(kinds, centers)):
-        found = locations.list_city_centers(user, city_name=city, filters=filters)
-        listed = Center.objects.listed().in_city(city)
-        expected = [center.pk for center in listed.meeting(filters).by_rank()]
-        assert [center.id for center in found.centers] == expected[:limit]
-        assert options_told(found) == narrowing_by(listed)
+    if many:
+        pretend_many_matches(monkeypatch)
+    city = area.get("city_name") or (area["area"] if area["area_type"] == AreaType.CITY else "")
+    neighborhood = area.get("area", "") if area.get("area_type") == AreaType.NEIGHBORHOOD else ""
+    for filters in list_filters(room_types, coffee):
+        result = locations.list_city_centers(user, filters=filters, **area)
+        matches = [
+            center
+            for center in list_centers()
+            if city.lower() in {"", center.city_folded}
+            and neighborhood.lower() in {"", str(center.neighborhood).lower()[: len(neighborhood)]}
+        ]
+        expected = [center.pk for center in matches if meets_filters(center, filters)]
+        assert [center.id for center in result.centers] == expected[:limit], filters
+        assert get_option_names(result) == collect_options(matches), filters
+
+
+@pytest.mark.parametrize(
+    ("area_type", "area"), [(AreaType.COUNTRY, "Atlantis"), (AreaType.NEIGHBORHOOD, "Nowhere")]
+)
+def test_list_city_centers_of_an_unknown_area_finds_nothing(user, coffee, area_type, area):
+    result = locations.list_city_centers(user, area_type=area_type, area=area)
+    assert list(result.centers) == []
+    assert get_option_names(result) == [[], [], []]

@@ -7,8 +7,10 @@ from hypothesis import HealthCheck, given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
+from centers import geo
 from centers.models import Center
 from centers.querysets import SearchCircle
+from tests.centers.test_geo import haversine
 from tests.factories_centers import (
     CenterFactory,
     CenterImageFactory,
@@ -783,11 +785,9 @@ def test_needs_a_token(client):
     st.integers(1, 500),
 )
 def test_near_is_what_the_distance_says(transactional_places, spots, around, radius):
-    from centers import geo
-
     here = geo.Coordinates(*around)
     near = transactional_places(spots, here, radius)
-    miles = [geo.calculate_distance_miles(here, geo.Coordinates(*spot)) for spot in spots]
+    miles = [haversine(here, geo.Coordinates(*spot)) for spot in spots]
     wanted = sorted(
         (distance, index) for index, distance in enumerate(miles) if distance < radius - 0.001
     )

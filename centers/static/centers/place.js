@@ -1,53 +1,53 @@
-/* The time zone of a center, found by its place while one types. A time zone that somebody typed
-   stays; it is only told if the place has another. */
+/* Fills in the time zone of a center while its coordinates are entered. A time zone that the user
+   entered is kept; a message says if the coordinates are in another one. */
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
-  const latitude = document.querySelector("#id_latitude[data-time-zone-address]");
+  const latitude = document.querySelector("#id_latitude[data-time-zone-url]");
   const longitude = document.querySelector("#id_longitude");
   const zone = document.querySelector("#id_time_zone_id");
   if (!latitude || !longitude || !zone) return;
 
-  const words = document.createElement("p");
-  words.className = "backoffice-quiet place-words";
-  words.setAttribute("role", "status");
-  zone.after(words);
+  const message = document.createElement("p");
+  message.className = "backoffice-quiet";
+  message.setAttribute("role", "status");
+  zone.after(message);
 
-  let typed = false;
+  let isEntered = false;
   let timer = null;
   let latest = 0;
   zone.addEventListener("input", () => {
-    typed = zone.value !== "";
+    isEntered = zone.value !== "";
   });
 
-  const ask = async () => {
-    const mine = ++latest;
-    const place = new URLSearchParams({ latitude: latitude.value, longitude: longitude.value });
-    const answer = await fetch(`${latitude.dataset.timeZoneAddress}?${place}`).catch(() => null);
-    if (!answer?.ok || mine !== latest) return;
-    const { timeZone, message } = await answer.json();
-    words.textContent = message;
+  const load = async () => {
+    const current = ++latest;
+    const query = new URLSearchParams({ latitude: latitude.value, longitude: longitude.value });
+    const response = await fetch(`${latitude.dataset.timeZoneUrl}?${query}`).catch(() => null);
+    if (!response?.ok || current !== latest) return;
+    const { timeZone, message: text } = await response.json();
+    message.textContent = text;
     if (!timeZone || timeZone === zone.value) return;
-    if (typed) {
-      words.textContent = `The place is in ${timeZone}.`;
+    if (isEntered) {
+      message.textContent = `The coordinates are in the time zone ${timeZone}.`;
     } else {
       zone.value = timeZone;
-      words.textContent = "Found by the place.";
+      message.textContent = "Set from the coordinates.";
     }
   };
 
-  const soon = () => {
+  const schedule = () => {
     clearTimeout(timer);
-    if (latitude.value && longitude.value) timer = setTimeout(ask, 300);
+    if (latitude.value && longitude.value) timer = setTimeout(load, 300);
   };
-  for (const input of [latitude, longitude]) input.addEventListener("input", soon);
+  for (const input of [latitude, longitude]) input.addEventListener("input", schedule);
 
-  // Maps give both in one: 39.7433, -104.9903.
+  // Online maps copy both coordinates as one text: 39.7433, -104.9903.
   latitude.addEventListener("paste", (event) => {
-    const both = event.clipboardData.getData("text").match(/^\s*(-?[\d.]+)[,;\s]+(-?[\d.]+)\s*$/);
-    if (!both) return;
+    const pair = event.clipboardData.getData("text").match(/^\s*(-?[\d.]+)[,;\s]+(-?[\d.]+)\s*$/);
+    if (!pair) return;
     event.preventDefault();
-    [latitude.value, longitude.value] = both.slice(1);
-    soon();
+    [latitude.value, longitude.value] = pair.slice(1);
+    schedule();
   });
 });

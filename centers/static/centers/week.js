@@ -1,4 +1,4 @@
-/* The week of a center: stretches of opening are added, removed and copied to other days. */
+/* Edits the opening hours of a week: adds and removes intervals, and copies a day to other days. */
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -7,15 +7,18 @@ document.addEventListener("DOMContentLoaded", () => {
     const template = week.querySelector("template");
     const total = document.querySelector(`#id_${prefix}-TOTAL_FORMS`);
 
-    const dayOf = (number) => week.querySelector(`[data-weekday="${number}"]`);
-    const shown = (day) => [...day.querySelectorAll(".week-span:not([hidden])")];
-    const times = (span) => ["opens", "closes"].map((name) => span.querySelector(`[name$="-${name}"]:not([name^="initial-"])`));
+    const getDay = (number) => week.querySelector(`[data-weekday="${number}"]`);
+    const getIntervals = (day) => [...day.querySelectorAll(".week-span:not([hidden])")];
+    const getTimes = (interval) =>
+      ["opens", "closes"].map((name) =>
+        interval.querySelector(`[name$="-${name}"]:not([name^="initial-"])`),
+      );
 
-    const told = (day) => {
-      day.querySelector(".week-closed").hidden = shown(day).length > 0;
-      for (const span of shown(day)) {
-        const [, closes] = times(span);
-        span.querySelector(".week-midnight").hidden = !closes.value.startsWith("00:00");
+    const updateLabels = (day) => {
+      day.querySelector(".week-closed").hidden = getIntervals(day).length > 0;
+      for (const interval of getIntervals(day)) {
+        const [, closes] = getTimes(interval);
+        interval.querySelector(".week-midnight").hidden = !closes.value.startsWith("00:00");
       }
     };
 
@@ -30,17 +33,31 @@ document.addEventListener("DOMContentLoaded", () => {
         }
       }
       copy.querySelector('[name$="-weekday"]').value = day.dataset.weekday;
-      const [first, last] = times(copy);
+      const [first, last] = getTimes(copy);
       first.value = opens;
       last.value = closes;
       day.querySelector(".week-closed").before(copy);
       return first;
     };
 
-    // The server takes a stretch without times for one that is gone.
-    const remove = (span) => {
-      for (const input of times(span)) input.value = "";
-      span.hidden = true;
+    // The server deletes an interval without times.
+    const remove = (interval) => {
+      for (const input of getTimes(interval)) input.value = "";
+      interval.hidden = true;
+    };
+
+    const copyTo = (source, target) => {
+      const values = getIntervals(source).map((each) => getTimes(each).map((input) => input.value));
+      const intervals = getIntervals(target);
+      values.forEach(([opens, closes], index) => {
+        const interval = intervals[index];
+        if (!interval) return add(target, opens, closes);
+        const [first, last] = getTimes(interval);
+        first.value = opens;
+        last.value = closes;
+      });
+      intervals.slice(values.length).forEach(remove);
+      updateLabels(target);
     };
 
     week.addEventListener("click", (event) => {
@@ -53,25 +70,12 @@ document.addEventListener("DOMContentLoaded", () => {
         remove(button.closest(".week-span"));
         day.querySelector("[data-week-add]")?.focus();
       } else if (button.dataset.weekCopy) {
-        const stretches = shown(day).map((span) => times(span).map((input) => input.value));
-        for (const number of button.dataset.weekCopy.split(",")) {
-          const other = dayOf(number);
-          const spans = shown(other);
-          stretches.forEach(([opens, closes], index) => {
-            const span = spans[index];
-            if (!span) return add(other, opens, closes);
-            const [first, last] = times(span);
-            first.value = opens;
-            last.value = closes;
-          });
-          spans.slice(stretches.length).forEach(remove);
-          told(other);
-        }
+        for (const number of button.dataset.weekCopy.split(",")) copyTo(day, getDay(number));
       }
-      told(day);
+      updateLabels(day);
       week.dispatchEvent(new Event("change", { bubbles: true }));
     });
-    week.addEventListener("input", (event) => told(event.target.closest("[data-weekday]")));
-    for (const day of week.querySelectorAll("[data-weekday]")) told(day);
+    week.addEventListener("input", (event) => updateLabels(event.target.closest("[data-weekday]")));
+    for (const day of week.querySelectorAll("[data-weekday]")) updateLabels(day);
   }
 });

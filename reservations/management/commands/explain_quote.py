@@ -96,7 +96,9 @@ class Command(BaseCommand):
         if priced.is_flat:
             self._say("A flat rate: the same for any time.")
         for day in priced.days:
-            self._say(f"  {day.day}, {rates.format_hours(day.billable_hours)} billed: {day.reason}")
+            self._say(
+                f"  {day.day}, {rates.format_hours(day.billable_hours)} billed: {day.explanation}"
+            )
 
     def _explain_discounts(self, reservation: Reservation) -> None:
         for use in reservation.allowance_uses.select_related("allowance").order_by("pk"):
