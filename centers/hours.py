@@ -33,7 +33,7 @@ class OpeningInterval(Protocol):
 def localize(at: datetime, tz: tzinfo) -> datetime:
     """The time in the time zone. A time without an offset is a local time.
 
-    Of a local time that occurs twice, the first is meant.
+    A local time that occurs twice is the first of the two.
 
     Raises:
         NonexistentLocalTime: the clock skips the local time.

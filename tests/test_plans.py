@@ -1,4 +1,4 @@
-"""How the databases go about the hot questions: by index. The shape of the plans, never a time."""
+"""Query plans of frequent queries use indexes. Tests compare plans, never times."""
 
 import datetime as dt
 import re
@@ -36,8 +36,8 @@ LARGE = re.compile(
 )
 
 
-def plans(work):
-    """The plan of each statement that the work sends, marks of transactions left out."""
+def get_plans(work):
+    """The plan of each SELECT, UPDATE and DELETE that the work sends."""
     found = []
 
     def explain(execute, sql, params, many, context):
@@ -57,14 +57,14 @@ def plans(work):
 
 @pytest.fixture
 def as_written(monkeypatch):
-    """Statements by their words, not by the name under which PostgreSQL keeps them."""
+    """Statements are sent as SQL, not by the name of a prepared statement."""
     if IS_POSTGRES:
         monkeypatch.setattr(connection, "prepared", None)
 
 
 @pytest.fixture
 def no_scans(as_written):
-    """A scan of a whole table is the last resort: where one is left, an index is missing."""
+    """PostgreSQL scans a whole table only if no index can be used."""
     if IS_POSTGRES:
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")
@@ -99,7 +99,7 @@ def many_centers(as_written):
 
 
 def many_bookings():
-    """Cancelled ones of two years, requests among them, each with a payment that was declined.
+    """Two years of cancelled bookings and pending requests, each with a declined payment.
 
     With a handful of rows one index is as good as another.
     """
@@ -139,13 +139,13 @@ def many_bookings():
 
 
 def scans(plan):
-    """The large tables that a plan reads whole."""
+    """The large tables that the plan scans."""
     pattern = r"Seq Scan on (\w+)" if IS_POSTGRES else r"SCAN (\w+)(?! USING)"
     return [table for table in re.findall(pattern, plan) if LARGE.match(table)]
 
 
 @pytest.mark.parametrize(
-    ("asked", "index"),
+    ("search_fields", "index"),
     [
         ({}, "center_rank"),
         ({"coordinates": DENVER, "radius_in_miles": 1}, "center_place"),
@@ -161,9 +161,9 @@ def scans(plan):
         ({"filters": SearchFilters(capacity_low=4, only_realtime=True)}, "center_rank"),
     ],
 )
-def test_centers_are_found_by_index(many_centers, asked, index):
-    told = plans(lambda: search.search_locations(UserFactory(), **asked))
-    first = [plan for sql, plan in told if "squared_chord" in sql]
+def test_location_search_uses_an_index(many_centers, search_fields, index):
+    found = get_plans(lambda: search.search_locations(UserFactory(), **search_fields))
+    first = [plan for sql, plan in found if "squared_chord" in sql]
 
     assert first
     for plan in first:
@@ -172,9 +172,9 @@ def test_centers_are_found_by_index(many_centers, asked, index):
 
 
 @pytest.mark.postgres
-def test_words_are_found_by_index(many_centers, no_scans):
-    told = plans(lambda: search.search_locations(UserFactory(), query="center 1234"))
-    first = [plan for sql, plan in told if "squared_chord" in sql]
+def test_word_search_uses_an_index(many_centers, no_scans):
+    found = get_plans(lambda: search.search_locations(UserFactory(), query="center 1234"))
+    first = [plan for sql, plan in found if "squared_chord" in sql]
     matching = Center.objects.containing_words(["1234"]).explain()
 
     assert len(first) == 2  # those that are called so, and the others
@@ -183,14 +183,14 @@ def test_words_are_found_by_index(many_centers, no_scans):
 
 
 @pytest.mark.parametrize(
-    ("asked", "index"),
+    ("search_fields", "index"),
     [
         ({"coordinates": DENVER, "radius_in_miles": 500}, "center_place"),
         pytest.param({"query": "1234"}, "center_search_text", marks=pytest.mark.postgres),
     ],
 )
-def test_options_of_many_are_found_by_index(
-    many_centers, no_scans, settings, monkeypatch, asked, index
+def test_filter_options_of_many_centers_use_an_index(
+    many_centers, no_scans, settings, monkeypatch, search_fields, index
 ):
     settings.SEARCH_MAX_RESULTS = 1
     monkeypatch.setattr(
@@ -198,11 +198,11 @@ def test_options_of_many_are_found_by_index(
         "load_sample",
         lambda *_, **__: [()] * (filter_options.MAX_CENTERS_BY_ID + 1),
     )
-    told = plans(lambda: search.search_locations(UserFactory(), **asked))
-    one_each = [plan for sql, plan in told if "MIN(" in sql]
+    found = get_plans(lambda: search.search_locations(UserFactory(), **search_fields))
+    one_each = [plan for sql, plan in found if "MIN(" in sql]
 
     assert [index in plan for plan in one_each] == [True], one_each
-    for sql, plan in told:
+    for sql, plan in found:
         assert not {"centers_center", "centers_meetingroom"} & {*scans(plan)}, f"{sql}\n{plan}"
 
 
@@ -213,13 +213,13 @@ def test_options_of_many_are_found_by_index(
         *("Create reservation", "Checkout", "List reservations"),
     ],
 )
-def test_no_hot_operation_reads_a_large_table_whole(client, no_scans, operation):
+def test_frequent_operations_never_scan_a_large_table(client, no_scans, operation):
     with time_machine.travel(NOW, tick=False):
         world = World(client)
-        told = plans(lambda: world.call(operation))
+        found = get_plans(lambda: world.call(operation))
 
-    assert told
-    for sql, plan in told:
+    assert found
+    for sql, plan in found:
         assert not scans(plan), f"{sql}\n{plan}"
 
 
@@ -246,24 +246,24 @@ PAGES = (
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_no_page_of_the_back_office_reads_a_large_table_whole(client, no_scans, page):
+def test_back_office_pages_never_scan_a_large_table(client, no_scans, page):
     with time_machine.travel(NOW, tick=False):
         World(client)
         client.force_login(AdministratorFactory())
-        told = plans(lambda: client.get(f"/admin/{page}"))
+        found = get_plans(lambda: client.get(f"/admin/{page}"))
 
-    assert told
-    for sql, plan in told:
+    assert found
+    for sql, plan in found:
         assert not scans(plan), f"{sql}\n{plan}"
 
 
 @pytest.mark.postgres
-def test_the_front_page_finds_the_few_by_their_index(client, no_scans):
+def test_dashboard_uses_partial_indexes(client, no_scans):
     with time_machine.travel(NOW, tick=False):
         World(client)
         many_bookings()
-        told = plans(lambda: build_dashboard(AdministratorFactory(), now=NOW))
-    plan = "\n".join(plan for _, plan in told)
+        found = get_plans(lambda: build_dashboard(AdministratorFactory(), now=NOW))
+    plan = "\n".join(plan for _, plan in found)
 
     for index in (
         *("center_time_zone", "payment_void", "reservation_by_start", "reservation_by_status"),

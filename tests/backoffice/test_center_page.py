@@ -1,4 +1,4 @@
-"""Setting up a center: its page, its hours, the holidays of a year, lists of rooms and rates."""
+"""The back office pages that set up centers: hours, holidays, rooms and rates."""
 
 import datetime as dt
 from datetime import UTC, date, datetime, time
@@ -41,15 +41,15 @@ def url(model, page, *args):
 
 
 def edit(office, center, changes):
-    """Open the page of a center, type these, save."""
+    """Open the page of a center, make the changes and save it."""
     address = url("center", "change", center.pk)
     return office.post(address, {**form_of(office.get(address)), **changes})
 
 
-# --- The way to the timeline ----------------------------------------------------------------------
+# --- The link to the timeline --------------------------------------------------------------------
 
 
-def test_a_center_leads_to_its_timeline_and_a_room_to_its_week(client, staff):
+def test_center_and_room_pages_link_to_the_timeline(client, staff):
     center = make_center_with_room()
     room = center.rooms.get()
     day = f"{reverse('admin:reservations_timeline')}?center={center.pk}"
@@ -61,7 +61,7 @@ def test_a_center_leads_to_its_timeline_and_a_room_to_its_week(client, staff):
     assert client.get(day).status_code == client.get(week).status_code == 200
 
 
-def test_who_sees_no_bookings_is_not_led_to_them(client):
+def test_timeline_link_is_hidden_without_permission(client):
     center = make_center_with_room()
     builder = UserFactory(is_staff=True)
     builder.user_permissions.add(Permission.objects.get(codename="view_center"))
@@ -70,20 +70,20 @@ def test_who_sees_no_bookings_is_not_led_to_them(client):
     answer = client.get(url("center", "change", center.pk))
 
     assert answer.status_code == 200
-    assert "timeline_address" not in answer.context
+    assert "timeline_url" not in answer.context
 
 
-# --- The place ------------------------------------------------------------------------------------
+# --- Coordinates ---------------------------------------------------------------------------------
 
 
-def zone_told(office, **place):
+def find_zone(office, **place):
     return office.get(reverse("admin:centers_time_zone"), place).json()
 
 
-def test_the_time_zone_is_told_while_one_types(office):
-    denver = zone_told(office, latitude="39.74", longitude="-104.99")
+def test_time_zone_view_returns_the_zone_of_coordinates(office):
+    denver = find_zone(office, latitude="39.74", longitude="-104.99")
     assert denver == {"timeZone": "America/Denver", "message": ""}
-    kathmandu = zone_told(office, latitude="27.7", longitude="85.3")
+    kathmandu = find_zone(office, latitude="27.7", longitude="85.3")
     assert kathmandu["timeZone"] == "Asia/Kathmandu"
 
 
@@ -99,13 +99,13 @@ def test_the_time_zone_is_told_while_one_types(office):
         {"latitude": "\0", "longitude": "1"},
     ],
 )
-def test_a_wrong_place_is_told_in_words(office, place):
-    answer = zone_told(office, **place)
+def test_time_zone_view_rejects_invalid_coordinates(office, place):
+    answer = find_zone(office, **place)
     assert answer["timeZone"] == ""
     assert answer["message"]
 
 
-def test_only_who_may_see_centers_may_ask_for_a_time_zone(client, staff):
+def test_time_zone_view_requires_permission(client, staff):
     address = reverse("admin:centers_time_zone")
     assert client.get(address).status_code == 302
     nobody = staff("Viewer")
@@ -114,14 +114,14 @@ def test_only_who_may_see_centers_may_ask_for_a_time_zone(client, staff):
     assert client.get(address).status_code == 403
 
 
-def test_a_center_that_moves_gets_the_time_zone_of_its_new_place(office):
+def test_moved_center_gets_the_time_zone_of_its_coordinates(office):
     center = CenterFactory()
     assert errors_of(edit(office, center, {"latitude": "35.68", "longitude": "139.76"})) == {}
     center.refresh_from_db()
     assert center.time_zone_id == "Asia/Tokyo"
 
 
-def test_a_time_zone_that_was_typed_stays(office):
+def test_entered_time_zone_is_kept(office):
     center = CenterFactory()
     typed = {"latitude": "35.68", "longitude": "139.76", "time_zone_id": "Asia/Seoul"}
     assert errors_of(edit(office, center, typed)) == {}
@@ -133,14 +133,14 @@ def test_a_time_zone_that_was_typed_stays(office):
 # --- Hours ----------------------------------------------------------------------------------------
 
 
-def hours(*stretches, stored=()):
-    """The week as the page sends it: stored rows first, then new ones."""
+def hours(*intervals, stored=()):
+    """The form fields of a week: stored rows first, then new ones."""
     data = {
-        "opening_hours-TOTAL_FORMS": len(stored) + len(stretches),
+        "opening_hours-TOTAL_FORMS": len(stored) + len(intervals),
         "opening_hours-INITIAL_FORMS": len(stored),
     }
     for index, (row, (weekday, opens, closes)) in enumerate(
-        [*stored, *((None, stretch) for stretch in stretches)]
+        [*stored, *((None, interval) for interval in intervals)]
     ):
         data[f"opening_hours-{index}-id"] = row.pk if row else ""
         data[f"opening_hours-{index}-weekday"] = weekday
@@ -154,7 +154,7 @@ def week(center):
     return [(row.weekday, f"{row.opens:%H:%M}", f"{row.closes:%H:%M}") for row in rows]
 
 
-def test_the_week_has_seven_days_and_closed_ones_are_told(office):
+def test_week_shows_seven_days_and_marks_closed_ones(office):
     center = CenterFactory()
     OpeningHoursFactory(center=center, weekday=2)
     page = office.get(url("center", "change", center.pk)).content.decode()
@@ -162,22 +162,22 @@ def test_the_week_has_seven_days_and_closed_ones_are_told(office):
     assert page.count('<p class="week-closed backoffice-quiet">Closed</p>') == 6
 
 
-def test_several_stretches_a_day_and_midnight_at_its_end(office):
+def test_day_can_have_several_intervals_and_end_at_midnight(office):
     center = CenterFactory()
     typed = hours((0, "08:00", "12:00"), (0, "13:00", "00:00"), (6, "00:00", "00:00"))
     assert errors_of(edit(office, center, typed)) == {}
     assert week(center) == [(0, "08:00", "12:00"), (0, "13:00", "00:00"), (6, "00:00", "00:00")]
 
 
-def test_a_stretch_without_times_is_gone(office):
+def test_interval_without_times_is_deleted(office):
     center = CenterFactory()
     row = OpeningHoursFactory(center=center)
     assert errors_of(edit(office, center, hours((3, "", ""), stored=[(row, (0, "", ""))]))) == {}
     assert week(center) == []
 
 
-def test_one_stretch_may_take_the_place_of_another(office):
-    """As copying a day does, where the other day had the later one of two already."""
+def test_interval_can_replace_another_one(office):
+    """Copying a day does this if the other day already has the second interval."""
     center = CenterFactory()
     row = OpeningHoursFactory(center=center, weekday=1, opens=time(13), closes=time(17))
     typed = hours((1, "13:00", "17:00"), stored=[(row, (1, "08:00", "12:00"))])
@@ -186,7 +186,7 @@ def test_one_stretch_may_take_the_place_of_another(office):
 
 
 @pytest.mark.parametrize(
-    ("stretches", "words"),
+    ("intervals", "message"),
     [
         ([(0, "08:00", "12:00"), (0, "11:00", "13:00")], "overlap on Monday"),
         ([(0, "08:00", "00:00"), (0, "22:00", "23:00")], "overlap on Monday"),
@@ -200,15 +200,15 @@ def test_one_stretch_may_take_the_place_of_another(office):
         ([("", "08:00", "09:00")], "This field is required."),
     ],
 )
-def test_what_is_wrong_with_the_hours_is_told(office, stretches, words):
+def test_invalid_opening_hours_show_a_message(office, intervals, message):
     center = CenterFactory()
-    answer = edit(office, center, hours(*stretches))
+    answer = edit(office, center, hours(*intervals))
     assert answer.status_code == 200
-    assert words in answer.content.decode()
+    assert message in answer.content.decode()
     assert week(center) == []
 
 
-def test_two_who_edit_the_hours_at_once_do_not_undo_each_other(office):
+def test_concurrent_edits_of_opening_hours_are_kept(office):
     center = CenterFactory()
     monday = OpeningHoursFactory(center=center, weekday=0)
     tuesday = OpeningHoursFactory(center=center, weekday=1)
@@ -221,10 +221,10 @@ def test_two_who_edit_the_hours_at_once_do_not_undo_each_other(office):
     assert models.OpeningHours.objects.filter(pk=tuesday.pk).exists()
 
 
-# --- What others edit meanwhile -------------------------------------------------------------------
+# --- Concurrent edits ----------------------------------------------------------------------------
 
 
-def test_two_who_edit_a_center_at_once_do_not_undo_each_other(office):
+def test_concurrent_edits_of_a_center_are_kept(office):
     center = CenterFactory(promo_text="Old", rank=5)
     rate = RateFactory(center=center, hourly=Decimal(25))
     address = url("center", "change", center.pk)
@@ -238,7 +238,7 @@ def test_two_who_edit_a_center_at_once_do_not_undo_each_other(office):
     assert (rate.hourly, rate.full_day) == (30, 150)
 
 
-def test_two_who_edit_a_list_of_rates_at_once_do_not_undo_each_other(office):
+def test_concurrent_edits_of_the_rate_list_are_kept(office):
     rate = RateFactory(hourly=Decimal(25), half_day=Decimal(90))
     address = url("rate", "changelist")
     mine = form_of(office.get(address))
@@ -249,8 +249,8 @@ def test_two_who_edit_a_list_of_rates_at_once_do_not_undo_each_other(office):
     assert (rate.hourly, rate.half_day) == (30, 95)
 
 
-def test_what_is_checked_is_the_row_as_it_is_by_now(office):
-    """The longest booking was shortened meanwhile: the shortest that is typed is above it."""
+def test_form_validates_the_current_row(office):
+    """The maximum was lowered after the page was opened. The entered minimum is above it."""
     room = MeetingRoomFactory(minimum_minutes=30, maximum_minutes=300)
     address = url("meetingroom", "change", room.pk)
     mine = form_of(office.get(address))
@@ -262,7 +262,7 @@ def test_what_is_checked_is_the_row_as_it_is_by_now(office):
 # --- Lists ----------------------------------------------------------------------------------------
 
 
-def test_prices_are_typed_into_the_list_of_rates(office):
+def test_rate_list_saves_prices(office):
     rate, other = RateFactory(hourly=Decimal(25)), RateFactory(hourly=Decimal(40))
     address = url("rate", "changelist")
     data = {**form_of(office.get(address)), "form-0-hourly": "27.50", "_save": "Save"}
@@ -273,23 +273,23 @@ def test_prices_are_typed_into_the_list_of_rates(office):
 
 
 @pytest.mark.parametrize(
-    ("typed", "words"),
+    ("typed", "message"),
     [
         ("0", "This makes bookings free. Open the rate"),
         ("-3", "A price must not be negative."),
         ("cheap", "Enter a number."),
     ],
 )
-def test_wrong_prices_in_the_list_are_told(office, typed, words):
+def test_rate_list_rejects_invalid_prices(office, typed, message):
     rate = RateFactory(hourly=Decimal(25))
     address = url("rate", "changelist")
     data = {**form_of(office.get(address)), "form-0-hourly": typed, "_save": "Save"}
-    assert words in office.post(address, data).content.decode()
+    assert message in office.post(address, data).content.decode()
     rate.refresh_from_db()
     assert rate.hourly == 25
 
 
-def test_rooms_are_edited_in_their_list(office):
+def test_room_list_saves_changes(office):
     room = MeetingRoomFactory(capacity=8)
     address = url("meetingroom", "changelist")
     data = {**form_of(office.get(address)), "form-0-capacity": "10", "_save": "Save"}
@@ -300,7 +300,7 @@ def test_rooms_are_edited_in_their_list(office):
     assert office.post(address, data).status_code == 200
 
 
-def test_a_list_is_not_edited_for_centers_where_one_only_looks(client, staff):
+def test_list_rejects_changes_at_centers_with_view_permission_only(client, staff):
     mine, other = RateFactory(), RateFactory()
     manager = staff("Manager", mine.center)
     CenterRole.objects.create(
@@ -321,7 +321,7 @@ def found(office, model, text):
     return {row.name for row in page.context["cl"].result_list}
 
 
-def test_rooms_are_found_by_their_name_their_center_or_both(office):
+def test_room_search_finds_name_center_or_both(office):
     denver = CenterFactory(name="Glenarm", city="Denver")
     boston = CenterFactory(name="Back Bay", city="Boston", state="MA")
     for center in (denver, boston):
@@ -337,13 +337,13 @@ def test_rooms_are_found_by_their_name_their_center_or_both(office):
 
 @pytest.mark.parametrize("text", ["'", "%", "\\", "\x00", "ß" * 300, " ".join("abcdefghij"), "🙂"])
 @pytest.mark.parametrize("model", ["center", "meetingroom", "closure", "landmark"])
-def test_no_search_text_breaks_a_list(office, model, text):
+def test_unusual_search_text_does_not_break_a_list(office, model, text):
     center = make_center_with_room()
     LandmarkFactory(center=center)
     assert office.get(url(model, "changelist"), {"q": text}).status_code == 200
 
 
-def test_rooms_are_counted_for_the_page_that_is_shown(office):
+def test_center_list_counts_active_rooms(office):
     make_center_with_room(name="One")
     CenterFactory(name="None")
     three = CenterFactory(name="Three")
@@ -355,7 +355,7 @@ def test_rooms_are_counted_for_the_page_that_is_shown(office):
 
 
 def fill(first, last):
-    """So many centers with a room, a rate, hours and a closure each."""
+    """Create centers with a room, a rate and a closure each."""
     kind = ResourceTypeFactory()
     numbers = range(first, last)
     centers = [
@@ -381,7 +381,7 @@ def fill(first, last):
     )
 
 
-def test_lists_ask_as_often_for_2000_rows_as_for_20(office):
+def test_lists_of_2000_rows_send_no_more_queries_than_of_20(office):
     addresses = [
         f"{url(model, 'changelist')}{query}"
         for model in ("center", "meetingroom", "rate", "closure")
@@ -394,7 +394,7 @@ def test_lists_ask_as_often_for_2000_rows_as_for_20(office):
     assert max(few.values()) <= 16
 
 
-def test_the_page_of_a_center_asks_as_often_for_300_of_each_as_for_30(office):
+def test_center_page_with_300_rows_sends_no_more_queries_than_with_30(office):
     center = make_center_with_room()
     rate, kind = center.rates.get(), ResourceTypeFactory()
 
@@ -428,13 +428,13 @@ def test_the_page_of_a_center_asks_as_often_for_300_of_each_as_for_30(office):
 
 
 @pytest.mark.parametrize("page", ["²", "x", "0", "-1", "999", "1" * 50, "\0"])
-def test_no_page_number_of_a_tab_breaks_the_page(office, page):
+def test_invalid_page_number_of_a_tab_does_not_break_the_page(office, page):
     center = make_center_with_room()
     address = url("center", "change", center.pk)
     assert office.get(address, {"rooms-page": page}).status_code == 200
 
 
-def test_rows_on_a_later_page_of_a_tab_are_edited(office):
+def test_rows_on_a_later_page_of_a_tab_can_be_edited(office):
     center = CenterFactory()
     for number in range(30):
         MeetingRoomFactory(center=center, name=f"Room {number:02}")
@@ -445,25 +445,25 @@ def test_rows_on_a_later_page_of_a_tab_are_edited(office):
     assert center.rooms.get(name="Room 25").capacity == 3
 
 
-def test_searches_stop_at_as_many_rows_as_a_list_shows(office, monkeypatch):
+def test_search_is_capped_like_the_list(office, monkeypatch):
     monkeypatch.setattr(CappedPaginator, "MOST", 3)
     center = CenterFactory()
     MeetingRoomFactory.create_batch(5, center=center)
     assert len(found(office, "meetingroom", "denver")) == 3
 
 
-# --- Words for what the database refuses ----------------------------------------------------------
+# --- Messages for constraints --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("model", "fields", "words"),
+    ("model", "fields", "message"),
     [
         ("center", {"tax_rate": "101"}, "less than or equal to 100"),
         ("rate", {"name": "STANDARD"}, "This center already has a rate with this name."),
         ("meetingroom", {"capacity": "0"}, "greater than or equal to 1"),
     ],
 )
-def test_staff_read_words_for_what_is_refused(office, model, fields, words):
+def test_violated_constraint_shows_a_message(office, model, fields, message):
     center = CenterFactory()
     RateFactory(center=center, name="Standard")
     row = {
@@ -473,10 +473,10 @@ def test_staff_read_words_for_what_is_refused(office, model, fields, words):
     }[model]
     address = url(model, "change", row.pk)
     refused = office.post(address, {**form_of(office.get(address)), **fields})
-    assert words in refused.content.decode()
+    assert message in refused.content.decode()
 
 
-def test_every_constraint_of_centers_has_words():
+def test_every_constraint_of_centers_has_a_message():
     default = "Constraint “%(name)s” is violated."
     wordless = [
         constraint.name
@@ -510,16 +510,16 @@ def closed_days(center):
 
 
 @pytest.mark.usefixtures("_in_november")
-def test_holidays_are_shown_before_they_are_written_and_never_written_twice(office):
+def test_holidays_are_previewed_then_added_once(office):
     center = CenterFactory()
     lines = "2027-12-25 Christmas Day\n\n2027-07-04, Independence Day\n2026-01-01 Long ago"
-    shown = ask(office, center, "preview", lines=lines)
-    assert [(day["holiday"].reason, day["status"]) for day in shown.context["days"]] == [
+    preview = ask(office, center, "preview", lines=lines)
+    assert [(day["holiday"].reason, day["status"]) for day in preview.context["days"]] == [
         ("Long ago", "past"),
         ("Independence Day", "new"),
         ("Christmas Day", "new"),
     ]
-    assert "Add 2 closures" in shown.content.decode()
+    assert "Add 2 closures" in preview.content.decode()
     assert not center.closures.exists()
     for _ in range(2):
         assert ask(office, center, "write", lines=lines).status_code == 302
@@ -532,7 +532,7 @@ def test_holidays_are_shown_before_they_are_written_and_never_written_twice(offi
 
 
 @pytest.mark.usefixtures("_in_november")
-def test_a_day_is_whole_on_the_clock_of_each_center(office):
+def test_holiday_is_a_whole_local_day_of_each_center(office):
     denver, tokyo = CenterFactory(), CenterFactory(time_zone_id="Asia/Tokyo")
     # 23 hours in Denver: the clock goes forward.
     ask(office, [denver, tokyo], "write", lines="2027-03-14 Pi day")
@@ -547,17 +547,17 @@ def test_a_day_is_whole_on_the_clock_of_each_center(office):
 
 
 @pytest.mark.usefixtures("_in_november")
-def test_several_centers_tell_how_many_are_closed_already(office):
+def test_preview_counts_the_centers_that_are_already_closed(office):
     one, other = CenterFactory(), CenterFactory()
     ask(office, one, "write", lines="2027-12-25 Christmas Day")
-    shown = ask(office, [one, other], "preview", lines="2027-12-25 Christmas Day")
-    assert shown.context["days"][0]["status"] == "new at 1 center, already closed at 1 center"
+    preview = ask(office, [one, other], "preview", lines="2027-12-25 Christmas Day")
+    assert preview.context["days"][0]["status"] == "new at 1 center, already closed at 1 center"
     ask(office, [one, other], "write", lines="2027-12-25 Christmas Day")
     assert models.Closure.objects.count() == 2
 
 
 @pytest.mark.usefixtures("_in_november")
-def test_the_closure_of_one_room_does_not_close_the_center(office):
+def test_closure_of_a_room_does_not_close_the_center(office):
     room = MeetingRoomFactory()
     ClosureFactory(
         center=room.center,
@@ -602,21 +602,21 @@ def calendar(text=CALENDAR, name="holidays.ics"):
 
 
 @pytest.mark.usefixtures("_in_november")
-def test_a_calendar_is_turned_into_lines(office):
+def test_calendar_is_read_into_lines(office):
     center = CenterFactory()
-    shown = ask(office, center, "calendar", calendar=calendar(), lines="2027-05-01 Ours")
-    assert shown.context["form"]["lines"].value().splitlines() == [
+    preview = ask(office, center, "calendar", calendar=calendar(), lines="2027-05-01 Ours")
+    assert preview.context["form"]["lines"].value().splitlines() == [
         "2027-01-01 New Year's Day",
         "2027-05-01 Ours",
         "2027-12-24 to 2027-12-26 Christmas, three days",
     ]
-    ask(office, center, "write", lines=shown.context["form"]["lines"].value())
+    ask(office, center, "write", lines=preview.context["form"]["lines"].value())
     christmas = center.closures.get(reason__startswith="Christmas")
     assert christmas.ends_at - christmas.starts_at == dt.timedelta(days=3)
 
 
 @pytest.mark.usefixtures("_in_november")
-def test_the_year_before_is_copied(office):
+def test_year_before_is_copied(office):
     center = CenterFactory()
     ask(office, center, "write", lines="2026-12-25 Christmas Day\n2026-12-31 Old year")
     # Half a day is no holiday.
@@ -625,14 +625,14 @@ def test_the_year_before_is_copied(office):
         starts_at=datetime(2026, 12, 1, 7, tzinfo=UTC),
         ends_at=datetime(2026, 12, 1, 12, tzinfo=UTC),
     )
-    shown = ask(office, center, "copy")
-    assert [str(day["holiday"]) for day in shown.context["days"]] == [
+    preview = ask(office, center, "copy")
+    assert [str(day["holiday"]) for day in preview.context["days"]] == [
         "2027-12-25 Christmas Day",
         "2027-12-31 Old year",
     ]
 
 
-def test_a_leap_day_is_left_out_where_there_is_none():
+def test_leap_day_is_left_out_of_other_years():
     leap = Holiday(date(2028, 2, 29), date(2028, 2, 29), "Leap day")
     assert holidays.move_to_year([leap], 2029) == []
     assert holidays.move_to_year([leap], 2032) == [
@@ -642,7 +642,7 @@ def test_a_leap_day_is_left_out_where_there_is_none():
 
 @pytest.mark.usefixtures("_in_november")
 @pytest.mark.parametrize(
-    ("do", "fields", "words"),
+    ("do", "fields", "message"),
     [
         ("preview", {"lines": ""}, "Enter at least one day."),
         ("preview", {"lines": "Christmas"}, "Line 1: Enter a day such as 2027-12-25"),
@@ -683,17 +683,17 @@ def test_a_leap_day_is_left_out_where_there_is_none():
         ("preview", {"centers": [], "lines": "2027-01-01"}, "This field is required."),
     ],
 )
-def test_what_is_wrong_with_holidays_is_told(office, do, fields, words):
+def test_invalid_holidays_show_a_message(office, do, fields, message):
     center = CenterFactory()
     if "calendar" in fields:
         fields = {**fields, "calendar": calendar(fields["calendar"])}
     answer = ask(office, center, do, **fields)
     assert answer.status_code == 200
-    assert words in answer.content.decode()
+    assert message in answer.content.decode()
     assert not models.Closure.objects.exists()
 
 
-def test_holidays_are_added_only_where_one_may(client, staff):
+def test_holidays_require_permission_at_the_center(client, staff):
     mine, other = CenterFactory(), CenterFactory()
     client.force_login(staff("Manager", mine))
     assert client.get(f"{HOLIDAYS}?center={mine.pk}").status_code == 200

@@ -1,4 +1,4 @@
-"""The back office's pages of centers, by the browser's own road."""
+"""Admin pages of centers, used as a browser uses them."""
 
 from datetime import UTC, datetime, time
 from decimal import Decimal
@@ -46,7 +46,7 @@ def office(client):
 
 
 @pytest.fixture
-def furnished():
+def center_with_rows():
     center = make_center_with_room(name="Glenarm", neighborhood=NeighborhoodFactory(name="LoDo"))
     ServiceFactory(center=center)
     CenterImageFactory(center=center)
@@ -66,7 +66,7 @@ def url(model, page, *args):
 
 
 class Page(HTMLParser):
-    """The fields of a page's form, as a browser would send them back."""
+    """The fields of a page's form, as a browser sends them."""
 
     def __init__(self, html):
         super().__init__()
@@ -97,7 +97,7 @@ class Page(HTMLParser):
 
 
 def form_of(response):
-    """What the browser would send back, were the page saved as it is."""
+    """What a browser sends if the page is saved without changes."""
     fields = Page(response.content.decode()).fields
     return {
         name: value
@@ -120,8 +120,8 @@ def errors_of(response):
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-@pytest.mark.usefixtures("furnished")
-def test_every_model_can_be_listed_searched_added_and_changed(office, model):
+@pytest.mark.usefixtures("center_with_rows")
+def test_every_admin_page_lists_searches_adds_and_changes_rows(office, model):
     assert model in admin.site._registry
     assert office.get(url(model, "changelist")).status_code == 200
     assert office.get(url(model, "changelist"), {"q": "Glenarm"}).status_code == 200
@@ -136,7 +136,7 @@ def test_every_model_can_be_listed_searched_added_and_changed(office, model):
 
 
 @pytest.mark.parametrize("model", MODELS, ids=lambda model: model.__name__)
-def test_the_number_of_queries_of_a_list_does_not_grow(office, model):
+def test_list_with_more_rows_sends_no_more_queries(office, model):
     counts = []
     for _ in range(2):
         for index in range(3):
@@ -157,8 +157,8 @@ def test_the_number_of_queries_of_a_list_does_not_grow(office, model):
     assert counts[0] == counts[1]
 
 
-@pytest.mark.usefixtures("furnished")
-def test_centers_are_searched_as_customers_search_them(office):
+@pytest.mark.usefixtures("center_with_rows")
+def test_center_list_searches_like_customers_do(office):
     CenterFactory(name="Elsewhere", city="Boston")
     page = office.get(url(models.Center, "changelist"), {"q": "LODO, colorado"})
     assert [center.name for center in page.context["cl"].result_list] == ["Glenarm"]
@@ -172,7 +172,7 @@ def test_centers_are_searched_as_customers_search_them(office):
 # --- A center -------------------------------------------------------------------------------------
 
 
-def test_a_center_is_added_with_its_hours_and_rates(office):
+def test_center_is_added_with_hours_and_rates(office):
     page = office.get(url(models.Center, "add"))
     titles = [inline.opts.model.__name__ for inline in page.context["inline_admin_formsets"]]
     assert titles == ["OpeningHours", "Rate", "CenterImage", "Landmark"]
@@ -199,7 +199,7 @@ def test_a_center_is_added_with_its_hours_and_rates(office):
     assert center.rates.get().hourly == 25
 
 
-def test_what_is_wrong_with_a_center_is_told(office):
+def test_invalid_new_center_is_rejected_by_field(office):
     data = form_of(office.get(url(models.Center, "add"))) | {
         "name": "Glenarm",
         "country": "Atlantis",
@@ -208,8 +208,8 @@ def test_what_is_wrong_with_a_center_is_told(office):
     assert set(errors) == {"country", "time_zone_id"}
 
 
-def test_opening_hours_of_one_day_do_not_overlap(office, furnished):
-    address = url(models.Center, "change", furnished.pk)
+def test_overlapping_opening_hours_are_rejected(office, center_with_rows):
+    address = url(models.Center, "change", center_with_rows.pk)
     data = form_of(office.get(address))
     number = int(data["opening_hours-TOTAL_FORMS"])
     data |= {
@@ -223,24 +223,24 @@ def test_opening_hours_of_one_day_do_not_overlap(office, furnished):
     assert errors_of(office.post(address, data)) == {}
 
 
-def test_rates_and_rooms_on_offer_in_a_center_are_its_own(office, furnished):
+def test_choices_of_rates_and_rooms_are_limited_to_the_center(office, center_with_rows):
     other = make_center_with_room(name="Other")
-    page = office.get(url(models.Center, "change", furnished.pk))
+    page = office.get(url(models.Center, "change", center_with_rows.pk))
     choices = {
         name: list(inline.formset.forms[0].fields[name].queryset)
         for inline in page.context["inline_admin_formsets"]
         for name in ("rate", "room")
         if inline.formset.forms and name in inline.formset.forms[0].fields
     }
-    assert set(choices["rate"]) == set(furnished.rates.all())
-    assert choices["room"] == [furnished.rooms.get()]
+    assert set(choices["rate"]) == set(center_with_rows.rates.all())
+    assert choices["room"] == [center_with_rows.rooms.get()]
     room = other.rooms.get()
     page = office.get(url(models.MeetingRoom, "change", room.pk))
     assert list(page.context["adminform"].form.fields["rate"].queryset) == [room.rate]
 
 
-def test_closures_are_on_the_clock_of_the_center(office, furnished):
-    address = url(models.Center, "change", furnished.pk)
+def test_closures_on_the_center_page_are_in_local_time(office, center_with_rows):
+    address = url(models.Center, "change", center_with_rows.pk)
     page = office.get(address)
     data = form_of(page)
     assert data["closures-0-starts_at_0"] == "2027-07-04"
@@ -248,10 +248,10 @@ def test_closures_are_on_the_clock_of_the_center(office, furnished):
     assert b'value="2027-07-04"' in page.content
     data |= {"closures-0-starts_at_1": "09:30"}
     assert errors_of(office.post(address, data)) == {}
-    assert furnished.closures.get().starts_at == datetime(2027, 7, 4, 15, 30, tzinfo=UTC)
+    assert center_with_rows.closures.get().starts_at == datetime(2027, 7, 4, 15, 30, tzinfo=UTC)
 
 
-def test_a_closure_of_its_own_page_is_on_the_clock_of_its_center(office):
+def test_closure_page_is_in_local_time_of_the_center(office):
     tokyo = make_center_with_room(time_zone_id="Asia/Tokyo")
     data = {
         "center": tokyo.pk,
@@ -273,7 +273,7 @@ def test_a_closure_of_its_own_page_is_on_the_clock_of_its_center(office):
 # --- Rates ----------------------------------------------------------------------------------------
 
 
-def test_a_price_of_zero_is_asked_for_twice(office):
+def test_price_of_zero_must_be_confirmed(office):
     center = CenterFactory()
     data = {"center": center.pk, "name": "Gift", "hourly": "0", "half_day": "0.00"}
     errors = errors_of(office.post(url(models.Rate, "add"), data))
@@ -289,7 +289,7 @@ def test_a_price_of_zero_is_asked_for_twice(office):
     assert errors_of(office.post(url(models.Rate, "change", rate.pk), data)) == {}
 
 
-def test_an_empty_price_is_not_asked_about(office):
+def test_empty_price_needs_no_confirmation(office):
     data = {"center": CenterFactory().pk, "name": "Standard", "hourly": "25", "setup_fee": "0"}
     assert errors_of(office.post(url(models.Rate, "add"), data)) == {}
 
@@ -302,7 +302,7 @@ def test_an_empty_price_is_not_asked_about(office):
         ({"hourly": "1.005"}, "hourly"),
     ],
 )
-def test_what_is_wrong_with_a_rate_is_told(office, fields, wrong):
+def test_invalid_rate_is_rejected_by_field(office, fields, wrong):
     data = {"center": CenterFactory().pk, "name": "Standard"} | fields
     assert wrong in errors_of(office.post(url(models.Rate, "add"), data))
 
@@ -310,7 +310,7 @@ def test_what_is_wrong_with_a_rate_is_told(office, fields, wrong):
 # --- Rooms and pictures ---------------------------------------------------------------------------
 
 
-def test_rooms_are_taken_out_of_service_and_put_back(office):
+def test_room_actions_take_out_of_service_and_put_back(office):
     room, other = MeetingRoomFactory(), MeetingRoomFactory()
     for action, is_blocked in (("take_out_of_service", True), ("put_back_into_service", False)):
         data = {"action": action, "_selected_action": [room.pk]}
@@ -321,13 +321,13 @@ def test_rooms_are_taken_out_of_service_and_put_back(office):
         assert b"service" in office.get(url(models.MeetingRoom, "history", room.pk)).content
 
 
-def test_a_room_without_a_price_says_so(office):
+def test_room_without_a_price_is_marked_in_the_list(office):
     MeetingRoomFactory(rate=None)
     FlatRateFactory()
     assert b"no price: not shown" in office.get(url(models.MeetingRoom, "changelist")).content
 
 
-def test_a_picture_is_uploaded_and_a_disguised_file_refused(office):
+def test_picture_upload_rejects_a_file_that_is_no_picture(office):
     kind = ResourceTypeFactory()
     data = {
         "center": CenterFactory().pk,
@@ -347,28 +347,28 @@ def test_a_picture_is_uploaded_and_a_disguised_file_refused(office):
     assert room.picture_thumbnail.url.encode() in page.content
 
 
-def test_a_rate_in_use_cannot_be_deleted(office):
+def test_rate_in_use_cannot_be_deleted(office):
     room = MeetingRoomFactory()
     office.post(url(models.Rate, "delete", room.rate.pk), {"post": "yes"})
     assert models.Rate.objects.filter(pk=room.rate.pk).exists()
 
 
-def test_of_very_many_rows_in_the_way_of_a_deletion_the_first_are_told(office, monkeypatch):
+def test_deletion_blocked_by_many_rows_lists_only_the_first(office, monkeypatch):
     kind = ResourceTypeFactory()
     rooms = [MeetingRoomFactory(resource_type=kind) for _ in range(3)]
     page = admin.site._registry[models.ResourceType]
     monkeypatch.setattr(type(page), "max_protected_rows", 2)
 
-    asked = office.get(url(models.ResourceType, "delete", kind.pk)).content.decode()
+    page_html = office.get(url(models.ResourceType, "delete", kind.pk)).content.decode()
     office.post(url(models.ResourceType, "delete", kind.pk), {"post": "yes"})
 
-    assert [str(room) in asked for room in rooms] == [True, True, False]
-    assert "and more" in asked
+    assert [str(room) in page_html for room in rooms] == [True, True, False]
+    assert "and more" in page_html
     assert models.ResourceType.objects.filter(pk=kind.pk).exists()
 
 
-def test_no_page_lists_everything_in_a_box(office):
-    """Choices that grow with the business are found by typing."""
+def test_select_boxes_do_not_list_all_centers(office):
+    """Choices that grow with the business use autocomplete."""
     for _ in range(5):
         make_center_with_room(neighborhood=NeighborhoodFactory())
         RateFactory()
@@ -379,24 +379,24 @@ def test_no_page_lists_everything_in_a_box(office):
             assert option not in page.content.decode(), model
 
 
-def test_a_closure_saved_on_the_page_of_its_center_is_made_known(office, furnished):
-    told = []
+def test_closure_saved_on_the_center_page_sends_the_signal(office, center_with_rows):
+    reasons = []
 
-    def hear(sender, *, closure, **_):
-        told.append(closure.reason)
+    def record(sender, *, closure, **_):
+        reasons.append(closure.reason)
 
-    closure_saved.connect(hear)
+    closure_saved.connect(record)
     try:
-        page = office.get(url(models.Center, "change", furnished.pk))
+        page = office.get(url(models.Center, "change", center_with_rows.pk))
         day = {"starts_at_0": "2027-08-01", "ends_at_0": "2027-08-02", "reason": "Paint"}
         times = {"starts_at_1": "08:00", "ends_at_1": "08:00", "room": ""}
         new = {f"closures-1-{name}": value for name, value in {**day, **times}.items()}
         saved = office.post(
-            url(models.Center, "change", furnished.pk),
+            url(models.Center, "change", center_with_rows.pk),
             {**form_of(page), **new, "closures-TOTAL_FORMS": "2", "closures-0-reason": "Leak"},
         )
     finally:
-        closure_saved.disconnect(hear)
+        closure_saved.disconnect(record)
 
     assert errors_of(saved) == {}
-    assert sorted(told) == ["Leak", "Paint"]
+    assert sorted(reasons) == ["Leak", "Paint"]

@@ -34,38 +34,38 @@ def span(start, end):
     return Span(local(start), local(end))
 
 
-# --- The clock of the place -------------------------------------------------------------------
+# --- Local times -------------------------------------------------------------------
 
 
-def test_a_time_without_an_offset_is_local():
+def test_localize_without_offset_is_local_time():
     moment = hours.localize(datetime(2027, 3, 1, 9), DENVER)  # noqa: DTZ001
     assert moment.isoformat() == "2027-03-01T09:00:00-07:00"
 
 
-def test_a_time_with_an_offset_is_that_moment():
+def test_localize_with_offset_converts_the_time():
     moment = hours.localize(datetime(2027, 3, 1, 16, tzinfo=UTC), DENVER)
     assert moment.isoformat() == "2027-03-01T09:00:00-07:00"
 
 
-def test_a_local_time_that_the_clock_skips_is_refused():
+def test_localize_skipped_time_raises_an_error():
     with pytest.raises(hours.NonexistentLocalTime):
         hours.localize(datetime(2027, 3, 14, 2, 30), DENVER)  # noqa: DTZ001
 
 
 @pytest.mark.parametrize("fold", [0, 1])
-def test_a_local_time_shown_twice_is_the_first(fold):
+def test_localize_ambiguous_time_is_the_first(fold):
     moment = hours.localize(datetime(2027, 11, 7, 1, 30, fold=fold), DENVER)  # noqa: DTZ001
     assert moment.isoformat() == "2027-11-07T01:30:00-06:00"
 
 
 @pytest.mark.parametrize("moment", [datetime.min, datetime.max])  # noqa: DTZ901
-def test_the_ends_of_the_calendar_are_refused(moment):
+def test_localize_at_the_ends_of_the_calendar_raises_an_error(moment):
     with pytest.raises(ValueError):
         hours.localize(moment, ZoneInfo("Asia/Tokyo" if moment.year == 1 else "America/Denver"))
 
 
 @given(st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)))  # noqa: DTZ001
-def test_every_local_time_is_skipped_or_shown_as_asked(moment):
+def test_localize_keeps_every_existing_local_time(moment):
     try:
         placed = hours.localize(moment, DENVER)
     except hours.NonexistentLocalTime:
@@ -87,34 +87,34 @@ def test_every_local_time_is_skipped_or_shown_as_asked(moment):
         ("2027-03-01 16:00", "2027-03-02 09:00", False),  # over night
     ],
 )
-def test_open_within_the_hours_of_one_local_day(start, end, is_open):
+def test_is_open_within_the_hours_of_one_local_day(start, end, is_open):
     assert hours.is_open(span(start, end), WORKDAYS, DENVER) is is_open
 
 
-def test_a_lunch_break_is_closed():
+def test_is_open_during_a_break_is_false():
     split = week(0, closes="12:00") + week(0, opens="13:00")
     assert hours.is_open(span("2027-03-01 09:00", "2027-03-01 12:00"), split, DENVER)
     assert not hours.is_open(span("2027-03-01 11:00", "2027-03-01 14:00"), split, DENVER)
 
 
-def test_stretches_that_touch_are_one():
+def test_is_open_across_touching_intervals_is_true():
     joined = week(0, opens="12:00") + week(0, closes="12:00")
     assert hours.is_open(span("2027-03-01 09:00", "2027-03-01 17:00"), joined, DENVER)
 
 
-def test_midnight_closes_the_day():
+def test_closing_at_midnight_ends_with_the_day():
     late = week(*range(7), opens="18:00", closes="00:00")
     assert hours.is_open(span("2027-03-01 22:00", "2027-03-02 00:00"), late, DENVER)
     assert not hours.is_open(span("2027-03-01 22:00", "2027-03-02 00:15"), late, DENVER)
 
 
-def test_open_all_day_is_open_within_a_day_only():
+def test_open_all_day_does_not_extend_into_the_next_day():
     always = week(*range(7), opens="00:00", closes="00:00")
     assert hours.is_open(span("2027-03-01 00:00", "2027-03-02 00:00"), always, DENVER)
     assert not hours.is_open(span("2027-03-01 23:00", "2027-03-02 01:00"), always, DENVER)
 
 
-def test_opening_hours_are_wall_clock_also_on_the_day_of_a_clock_change():
+def test_opening_hours_follow_the_wall_clock_on_a_clock_change():
     sunday = week(6, opens="01:00", closes="03:30")
     spring = Span(local("2027-03-14 01:30"), local("2027-03-14 03:30"))
     assert spring.duration == timedelta(hours=1)
@@ -123,25 +123,25 @@ def test_opening_hours_are_wall_clock_also_on_the_day_of_a_clock_change():
     assert hours.is_open(autumn, sunday, DENVER)
 
 
-def test_never_open_without_hours():
+def test_is_open_without_hours_is_false():
     assert not hours.is_open(span("2027-03-01 09:00", "2027-03-01 10:00"), [], DENVER)
 
 
-def test_a_stretch_that_the_clock_skips_is_no_time():
+def test_interval_that_the_clock_skips_is_empty():
     skipped = week(6, opens="02:00", closes="03:00")
     assert list(hours.get_open_spans(local("2027-03-14 12:00").date(), skipped, DENVER)) == []
 
 
 @given(st.integers(0, 60 * 24 * 366), st.integers(15, 60 * 36))
-def test_open_is_as_a_minute_by_minute_look_says(first, length):
+def test_is_open_equals_a_check_of_each_minute(first, length):
     start = datetime(2027, 1, 1, 7, tzinfo=UTC) + timedelta(minutes=first)
-    asked = Span(start, start + timedelta(minutes=length))
+    span = Span(start, start + timedelta(minutes=length))
     minutes = [(start + timedelta(minutes=m)).astimezone(DENVER) for m in range(length)]
     inside = all(
         minute.weekday() < 5 and time(8, 30) <= minute.time() < time(17) for minute in minutes
     )
     one_day = len({minute.date() for minute in minutes}) == 1
-    assert hours.is_open(asked, WORKDAYS, DENVER) is (inside and one_day)
+    assert hours.is_open(span, WORKDAYS, DENVER) is (inside and one_day)
 
 
 # --- In few words -----------------------------------------------------------------------------
@@ -165,11 +165,11 @@ def test_open_is_as_a_minute_by_minute_look_says(first, length):
         ),
     ],
 )
-def test_a_run_of_equal_days(opening, value, display):
+def test_summary_joins_days_with_equal_hours(opening, value, display):
     assert hours.summarize_week(opening) == [(value, display)]
 
 
-def test_one_entry_a_run_of_days_with_equal_hours():
+def test_summary_has_one_entry_per_run_of_equal_days():
     opening = WORKDAYS[:2] + WORKDAYS[3:] + week(5, 6, opens="10:00", closes="14:00")
     assert [value for value, _ in hours.summarize_week(opening)] == [
         "Mo-Tu 08:30-17:00",
@@ -181,11 +181,11 @@ def test_one_entry_a_run_of_days_with_equal_hours():
     )
 
 
-def test_never_open_is_no_run():
+def test_summary_without_hours_is_empty():
     assert hours.summarize_week([]) == []
     assert hours.format_week([]) == ""
 
 
-def test_hours_are_written_for_the_locale(settings):
+def test_summary_follows_the_locale(settings):
     settings.LOCALE = "de_DE"
     assert hours.summarize_week(WORKDAYS)[0][1] == "Mo.-Fr. 08:30 - 17:00"

@@ -43,25 +43,25 @@ pytestmark = pytest.mark.django_db
         (("", "", ""), ""),
     ],
 )
-def test_the_last_line_of_a_letter_leaves_missing_parts_out(parts, line):
+def test_city_state_postal_code_leaves_out_missing_parts(parts, line):
     city, state, postal_code = parts
     center = Center(city=city, state=state, postal_code=postal_code)
     assert center.city_state_postal_code == line
 
 
-def test_country_and_state_are_written_as_codes():
+def test_country_and_state_are_stored_as_codes():
     center = CenterFactory(country="United States", state="Colorado")
     assert (center.country, center.state) == ("US", "CO")
     assert CenterFactory(country="us", state="co").state == "CO"
 
 
-def test_the_time_zone_is_found_by_the_place():
+def test_missing_time_zone_is_derived_from_the_coordinates():
     center = CenterFactory(time_zone_id="", latitude=35.68, longitude=139.69)
     assert center.time_zone_id == "Asia/Tokyo"
     assert center.zone.key == "Asia/Tokyo"
 
 
-def test_a_center_needs_a_time_zone():
+def test_center_without_time_zone_and_coordinates_is_rejected():
     with pytest.raises(IntegrityError), transaction.atomic():
         CenterFactory(time_zone_id="", latitude=None, longitude=None)
 
@@ -77,14 +77,14 @@ def test_a_center_needs_a_time_zone():
         ({"tax_rate": 101}, "tax_rate"),
     ],
 )
-def test_what_is_wrong_with_a_center_is_told_by_field(fields, wrong):
+def test_invalid_center_is_rejected_by_field(fields, wrong):
     center = CenterFactory.build(**fields)
     with pytest.raises(ValidationError) as refusal:
         center.full_clean()
     assert wrong in refusal.value.message_dict
 
 
-def test_the_columns_of_a_search_are_kept_with_update_fields():
+def test_search_columns_are_saved_with_update_fields():
     center = CenterFactory()
     center.latitude, center.city = 40.0, "Fort Collins"
     center.save(update_fields=["latitude", "city"])
@@ -96,7 +96,7 @@ def test_the_columns_of_a_search_are_kept_with_update_fields():
     assert "fort collins" in center.search_text
 
 
-def test_landmarks_that_go_with_their_center_disturb_nothing():
+def test_center_with_landmarks_can_be_deleted():
     landmark = LandmarkFactory()
     landmark.center.delete()
     assert not Landmark.objects.exists()
@@ -131,12 +131,12 @@ NONSENSE = {
 
 
 @pytest.mark.parametrize("make", NONSENSE.values(), ids=NONSENSE.keys())
-def test_the_database_refuses_nonsense(make):
+def test_database_rejects_invalid_rows(make):
     with pytest.raises(IntegrityError), transaction.atomic():
         make()
 
 
-def test_a_center_may_open_till_midnight_and_all_day():
+def test_opening_hours_until_midnight_and_all_day_are_valid():
     OpeningHoursFactory(opens=time(18), closes=time(0))
     OpeningHoursFactory(opens=time(0), closes=time(0))
 
@@ -167,7 +167,7 @@ def test_a_center_may_open_till_midnight_and_all_day():
         "room of another center",
     ],
 )
-def test_what_belongs_elsewhere_is_refused(make, wrong):
+def test_row_of_another_center_is_rejected(make, wrong):
     with pytest.raises(ValidationError) as refusal:
         make().full_clean()
     assert wrong in refusal.value.message_dict
@@ -176,7 +176,7 @@ def test_what_belongs_elsewhere_is_refused(make, wrong):
 # --- Querysets ------------------------------------------------------------------------------------
 
 
-def test_a_room_is_got_by_its_id_and_center():
+def test_get_room_requires_its_center():
     from roombook.errors import NotFound
 
     room = MeetingRoomFactory()
@@ -187,7 +187,7 @@ def test_a_room_is_got_by_its_id_and_center():
             get_room(pk, center_id=center_id)
 
 
-def test_what_responses_show_is_the_same_without_the_prefetch():
+def test_center_shows_the_same_without_prefetching():
     center = make_center_with_room()
     ServiceFactory(center=center)
     (with_details,) = Center.objects.with_details()
@@ -199,7 +199,7 @@ def test_what_responses_show_is_the_same_without_the_prefetch():
 
 
 @pytest.mark.postgres
-def test_words_are_found_by_the_index(django_assert_num_queries):
+def test_word_search_uses_the_trigram_index(django_assert_num_queries):
     with connection.cursor() as cursor:
         cursor.execute("SELECT indexdef FROM pg_indexes WHERE indexname = 'center_search_text'")
         (definition,) = cursor.fetchone()
@@ -221,7 +221,7 @@ def picture(size=(3000, 1500), format="JPEG", mode="RGB", **options) -> ContentF
     return ContentFile(written.getvalue(), name=f"../../my holiday.{format.lower()}")
 
 
-def test_a_picture_is_written_anew_with_a_thumbnail_under_a_name_of_chance():
+def test_picture_is_reencoded_with_a_thumbnail_and_a_random_name():
     exif = Image.Exif()
     exif[0x0112] = 6  # turned
     exif[0x010E] = "secret"
@@ -236,7 +236,7 @@ def test_a_picture_is_written_anew_with_a_thumbnail_under_a_name_of_chance():
     assert "holiday" not in stored.image.name
 
 
-def test_a_see_through_picture_stays_so():
+def test_transparent_picture_stays_transparent():
     image = CenterImageFactory(image=picture((10, 10), "PNG", "RGBA"))
     assert image.image.name.endswith(".png")
 
@@ -254,14 +254,14 @@ def test_a_see_through_picture_stays_so():
     ],
     ids=["disguised", "empty", "cut off", "other format", "large", "bomb", "heavy"],
 )
-def test_what_is_no_picture_is_refused(upload, code):
+def test_invalid_picture_is_rejected(upload, code):
     image = CenterImage(center=CenterFactory(), image=upload)
     with pytest.raises(ValidationError) as refusal:
         image.full_clean()
     assert [error.code for error in refusal.value.error_dict["image"]] == [code]
 
 
-def test_files_go_with_their_row(django_capture_on_commit_callbacks):
+def test_deleting_a_row_deletes_its_files(django_capture_on_commit_callbacks):
     image = CenterImageFactory()
     names = [image.image.name, image.thumbnail.name]
     assert all(map(default_storage.exists, names))
@@ -270,7 +270,7 @@ def test_files_go_with_their_row(django_capture_on_commit_callbacks):
     assert not any(map(default_storage.exists, names))
 
 
-def test_files_go_when_they_are_replaced_or_cleared(django_capture_on_commit_callbacks):
+def test_replacing_or_clearing_a_picture_deletes_its_files(django_capture_on_commit_callbacks):
     room = MeetingRoomFactory(picture=picture())
     old = [room.picture.name, room.picture_thumbnail.name]
     with django_capture_on_commit_callbacks(execute=True):
@@ -287,7 +287,7 @@ def test_files_go_when_they_are_replaced_or_cleared(django_capture_on_commit_cal
     assert not any(map(default_storage.exists, new))
 
 
-def test_saving_a_row_again_leaves_its_picture_alone():
+def test_saving_a_row_again_keeps_its_picture():
     image = CenterImageFactory()
     name = image.image.name
     image.save()

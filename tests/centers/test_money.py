@@ -24,16 +24,16 @@ def test_rounding_follows_the_currency():
     ("amount", "text"),
     [("175", "$175.00"), ("-20", "-$20.00"), ("1234567.891", "$1,234,567.89"), ("0", "$0.00")],
 )
-def test_money_is_written_as_people_write_it(amount, text):
+def test_amount_is_formatted_for_people(amount, text):
     assert money.format_amount(Decimal(amount)) == text
 
 
-def test_money_is_written_for_the_currency(settings):
+def test_amount_is_formatted_for_the_currency(settings):
     settings.CURRENCY = "JPY"
     assert money.format_amount(Decimal("175.4")) == "¥175"
 
 
 @given(st.decimals(-(10**9), 10**9, places=4))
-def test_rounding_moves_an_amount_by_half_a_cent_at_most(amount):
+def test_rounding_changes_an_amount_by_half_a_cent_at_most(amount):
     assert abs(money.round_amount(amount) - amount) <= Decimal("0.005")
     assert money.round_amount(money.round_amount(amount)) == money.round_amount(amount)

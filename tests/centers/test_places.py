@@ -22,12 +22,12 @@ from roombook import places
         ("Côte d’Ivoire", "cote d'ivoire"),
     ],
 )
-def test_any_case_and_any_accent_are_the_same(text, same):
+def test_fold_text_ignores_case_and_accents(text, same):
     assert places.fold_text(text) == places.fold_text(same)
 
 
 @given(st.text())
-def test_folding_twice_is_folding_once(text):
+def test_fold_text_is_idempotent(text):
     assert places.fold_text(places.fold_text(text)) == places.fold_text(text)
 
 
@@ -50,11 +50,11 @@ def test_folding_twice_is_folding_once(text):
         ("", ""),
     ],
 )
-def test_a_country_is_known_by_code_and_name(name, code):
+def test_country_code_is_found_by_code_and_name(name, code):
     assert places.get_country_code(name) == code
 
 
-def test_every_country_is_known_by_all_its_names():
+def test_country_code_is_found_by_every_name():
     for code in ("US", "GB", "DE", "CD", "CG", "KR", "KP"):
         for name in (code, *places.get_country_names(code)[:3]):
             assert places.get_country_code(name) == code
@@ -72,7 +72,7 @@ def test_every_country_is_known_by_all_its_names():
         ("", "CO", ("CO", "CO")),
     ],
 )
-def test_a_state_is_known_by_code_and_name(country, state, pair):
+def test_state_is_found_by_code_and_name(country, state, pair):
     assert places.get_state_code_and_name(country, state) == pair
 
 
@@ -87,7 +87,7 @@ def test_a_state_is_known_by_code_and_name(country, state, pair):
         ("US", "", ""),
     ],
 )
-def test_a_state_is_written_as_letters_have_it(country, state, written):
+def test_state_is_formatted_as_its_country_writes_it(country, state, written):
     assert places.format_state(country, state) == written
 
 
@@ -99,11 +99,11 @@ def test_a_state_is_written_as_letters_have_it(country, state, written):
         (-33.87, 151.21, "Australia/Sydney"),
     ],
 )
-def test_the_time_zone_of_a_place(latitude, longitude, zone):
+def test_time_zone_is_found_by_coordinates(latitude, longitude, zone):
     assert places.find_time_zone(latitude, longitude) == zone
 
 
-def test_time_zones_are_those_that_the_server_knows():
+def test_time_zone_names_are_those_of_the_server():
     assert places.is_time_zone("America/Denver")
     assert not places.is_time_zone("America/Atlantis")
     assert not places.is_time_zone("")

@@ -62,23 +62,23 @@ FULL = rate(25, 90, 160)
         (rate(half_day=90, full_day=200), 5, "180.00", "5 hours: 2 half days"),
     ],
 )
-def test_the_cheapest_cover_of_a_day(some_rate, hours, total, explanation):
+def test_day_is_priced_by_its_cheapest_combination(some_rate, hours, total, explanation):
     room = priced(some_rate, hours)
     assert (str(room.total), room.explanation) == (total, explanation)
 
 
-def test_hours_count_by_the_started_quarter():
+def test_hours_are_rounded_up_to_quarters():
     assert priced(rate(20), 1.1).total == Decimal("25.00")
     assert priced(rate(20), 1.1).explanation == "1.1 hours (billed as 1.25)"
 
 
-def test_hours_count_by_the_started_hour_where_billed_in_blocks():
+def test_hours_in_blocks_are_rounded_up_to_full_hours():
     room = priced(rate(20, bill_in_blocks=True), 1.25)
     assert (room.total, room.billable_hours) == (Decimal("40.00"), 2)
     assert room.explanation == "1.25 hours (billed as 2)"
 
 
-def test_each_local_day_is_priced_by_itself():
+def test_each_local_day_is_priced_separately():
     """22:00 to 02:00 is two times two hours, not one half day."""
     room = priced(FULL, 4, MONDAY.replace(hour=22))
     assert [(day.day, day.billable_hours) for day in room.days] == [
@@ -93,7 +93,7 @@ def test_each_local_day_is_priced_by_itself():
     )
 
 
-def test_days_of_23_and_25_hours_are_priced_by_elapsed_time():
+def test_days_with_a_clock_change_are_priced_by_elapsed_time():
     spring, autumn = datetime(2027, 3, 14, tzinfo=DENVER), datetime(2027, 11, 7, tzinfo=DENVER)
     for midnight, hours in ((spring, 23), (autumn, 25)):
         start, end = midnight.astimezone(UTC), (midnight + timedelta(days=1)).astimezone(UTC)
@@ -102,7 +102,7 @@ def test_days_of_23_and_25_hours_are_priced_by_elapsed_time():
         assert (room.billable_hours, room.total) == (hours, hours * 10)
 
 
-def test_a_flat_rate_is_charged_once_however_long():
+def test_flat_rate_is_charged_once():
     flat = Rate(is_flat_rate=True, flat_rate=Decimal(50), hourly=Decimal(1))
     room = priced(flat, 30)
     assert (room.total, room.billable_hours, room.is_flat) == (Decimal("50.00"), 30, True)
@@ -110,25 +110,25 @@ def test_a_flat_rate_is_charged_once_however_long():
 
 
 @pytest.mark.parametrize("unusable", [None, rate(), Rate(is_flat_rate=True, hourly=Decimal(5))])
-def test_a_room_without_a_price_is_never_free_by_omission(unusable):
+def test_rate_without_a_price_cannot_be_priced(unusable):
     assert not rates.is_usable(unusable)
     assert rates.format_entry_price(unusable) == ""
     with pytest.raises(RateNotConfigured):
         priced(unusable, 1)
 
 
-def test_a_tier_of_zero_is_free():
+def test_price_of_zero_is_free():
     assert priced(rate(0), 5).total == 0
     assert priced(rate(25, 0), 5).explanation == "5 hours: 2 half days"
     assert rates.is_usable(rate(0))
 
 
-def test_of_two_covers_at_one_price_the_longer_tier_is_taken():
+def test_equal_combinations_prefer_the_longer_tier():
     assert str(rates.list_combinations(Decimal(4), rate(25, 100, 100))[0]) == "day"
     assert str(rates.list_combinations(Decimal(4), rate(25, 100))[0]) == "half day"
 
 
-def test_the_reason_tells_the_dearer_covers():
+def test_explanation_lists_the_more_expensive_combinations():
     (day,) = priced(FULL, 5).days
     assert day.explanation == (
         "half day + 1 hour at $115.00; 5 hours would be $125.00, day would be $160.00,"
@@ -136,7 +136,7 @@ def test_the_reason_tells_the_dearer_covers():
     )
 
 
-def test_the_rate_told_is_the_tiers_used():
+def test_rate_text_lists_the_tiers_used():
     assert priced(FULL, 5).rate_text == "$90.00/half day + $25.00/hour"
     assert priced(FULL, 2).rate_text == "$25.00/hour"
     assert priced(FULL, 9).rate_text == "$160.00/day"
@@ -151,11 +151,11 @@ def test_the_rate_told_is_the_tiers_used():
         (Rate(is_flat_rate=True, flat_rate=Decimal(50)), "$50.00 flat"),
     ],
 )
-def test_the_entry_price_is_hourly_else_half_day_else_day_else_flat(some_rate, text):
+def test_entry_price_is_that_of_the_shortest_tier(some_rate, text):
     assert rates.format_entry_price(some_rate) == text
 
 
-def test_the_lowest_rate_is_compared_within_the_first_kind_that_any_room_has():
+def test_lowest_entry_price_compares_only_the_shortest_tier():
     flat = Rate(is_flat_rate=True, flat_rate=Decimal(1))
     lowest = rates.get_lowest_entry_price([rate(30), None, rate(half_day=5), rate(25, 90), flat])
     assert lowest == rates.TierPrice(Decimal(25), Tier.HOURLY)
@@ -163,7 +163,7 @@ def test_the_lowest_rate_is_compared_within_the_first_kind_that_any_room_has():
     assert rates.get_lowest_entry_price([None, rate()]) is None
 
 
-def test_a_rate_is_described_by_its_prices():
+def test_describe_rate_lists_all_prices():
     assert rates.describe_rate(rate(25, 90, 160, setup_fee=Decimal(20))) == (
         "$25.00/hour, $90.00/half day, $160.00/day; set-up $20.00"
     )
@@ -172,7 +172,7 @@ def test_a_rate_is_described_by_its_prices():
     assert rates.describe_rate(Rate(is_flat_rate=True)) == ""
 
 
-def test_money_is_written_for_the_locale_and_currency(settings):
+def test_prices_follow_locale_and_currency(settings):
     settings.LOCALE, settings.CURRENCY = "de_DE", "EUR"
     assert rates.format_entry_price(FULL) == "25,00\xa0€/hour"
     settings.LOCALE, settings.CURRENCY = "ja_JP", "JPY"
@@ -209,7 +209,7 @@ def brute_force(hours: Decimal, some_rate: Rate) -> Decimal:
 
 
 @given(some_rates, quarters)
-def test_no_cover_is_cheaper(some_rate, duration):
+def test_no_combination_is_cheaper_than_the_first(some_rate, duration):
     assume(rates.is_usable(some_rate))
     hours = rates.get_billable_hours(duration, in_blocks=some_rate.bill_in_blocks)
     cover = rates.list_combinations(hours, some_rate)[0]
@@ -235,7 +235,7 @@ def test_more_time_within_a_day_never_costs_less(some_rate, one, other):
 
 
 @given(some_rates, st.integers(0, 60 * 24 * 400), st.integers(1, 60 * 24 * 31))
-def test_the_total_is_the_sum_of_its_days(some_rate, first_minute, minutes):
+def test_total_is_the_sum_of_the_days(some_rate, first_minute, minutes):
     assume(rates.is_usable(some_rate))
     start = datetime(2027, 1, 1, tzinfo=UTC) + timedelta(minutes=first_minute)
     span = Span(start, start + timedelta(minutes=minutes))

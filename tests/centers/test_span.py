@@ -19,24 +19,24 @@ def at(hour, day=1, zone=UTC):
     return datetime(2027, 3, day, hour, tzinfo=zone)
 
 
-def test_is_kept_in_utc():
+def test_span_is_stored_in_utc():
     span = Span(at(9, zone=DENVER), at(10, zone=DENVER))
     assert (span.start, span.end) == (at(16), at(17))
     assert span.start.tzinfo is UTC
 
 
 @pytest.mark.parametrize("end", [at(9), at(8)])
-def test_starts_before_it_ends(end):
+def test_span_that_does_not_start_before_its_end_is_rejected(end):
     with pytest.raises(ValueError):
         Span(at(9), end)
 
 
-def test_needs_a_time_zone():
+def test_span_without_time_zone_is_rejected():
     with pytest.raises(ValueError):
         Span(datetime(2027, 3, 1, 9), at(10))  # noqa: DTZ001 (the mistake itself)
 
 
-def test_touching_is_not_overlapping():
+def test_spans_that_touch_do_not_overlap():
     nine_to_ten, ten_to_eleven, half_past = Span(at(9), at(10)), Span(at(10), at(11)), at(9)
     assert not nine_to_ten.overlaps(ten_to_eleven)
     assert not ten_to_eleven.overlaps(nine_to_ten)
@@ -46,12 +46,12 @@ def test_touching_is_not_overlapping():
     assert nine_to_ten.expand(timedelta(minutes=1)).overlaps(ten_to_eleven)
 
 
-def test_duration_is_elapsed_time_across_a_clock_change():
+def test_duration_across_a_clock_change_is_elapsed_time():
     span = Span(at(0, 14, DENVER), at(0, 15, DENVER))
     assert span.duration == timedelta(hours=23)
 
 
-def test_local_days_follow_the_clock_of_the_place():
+def test_local_days_follow_the_time_zone():
     span = Span(at(22, 1, DENVER), at(2, 3, DENVER))
     assert [(day.day, piece.duration) for day, piece in span.split_by_local_day(DENVER)] == [
         (1, timedelta(hours=2)),
@@ -60,12 +60,12 @@ def test_local_days_follow_the_clock_of_the_place():
     ]
 
 
-def test_a_span_that_ends_at_midnight_touches_one_day():
+def test_span_that_ends_at_midnight_has_one_day():
     span = Span(at(22, 1, DENVER), at(0, 2, DENVER))
     assert [day.day for day, _ in span.split_by_local_day(DENVER)] == [1]
 
 
-def test_a_day_that_a_place_skips_has_no_part():
+def test_day_that_a_time_zone_skips_is_left_out():
     apia = ZoneInfo("Pacific/Apia")
     span = Span(datetime(2011, 12, 29, 12, tzinfo=apia), datetime(2011, 12, 31, 12, tzinfo=apia))
     days = [day for day, _ in span.split_by_local_day(apia)]
@@ -79,7 +79,7 @@ moments = st.datetimes(datetime(2020, 1, 1), datetime(2035, 1, 1)).map(  # noqa:
 
 
 @given(moments, st.timedeltas(timedelta(minutes=1), timedelta(days=31)), st.sampled_from(ZONES))
-def test_local_days_are_a_partition_of_the_span(start, length, zone):
+def test_local_days_partition_the_span(start, length, zone):
     span = Span(start, start + length)
     pieces = list(span.split_by_local_day(zone))
     assert pieces[0][1].start == span.start

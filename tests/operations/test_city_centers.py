@@ -59,7 +59,7 @@ def world():
     )
 
 
-def test_tells_the_centers_and_the_filters_on_offer(ask):
+def test_city_centers_returns_centers_and_filter_options(ask):
     center = CenterFactory(name="Glenarm", latitude=None, longitude=None)
     kind = ResourceTypeFactory(name="Boardroom", position=1)
     rate = RateFactory(center=center, half_day=None, full_day=None, bill_in_blocks=True)
@@ -128,7 +128,7 @@ def test_tells_the_centers_and_the_filters_on_offer(ask):
     }
 
 
-def test_csv_and_jsonp(client, token):
+def test_city_centers_supports_csv_and_jsonp(client, token):
     center = make_center_with_room(name="Denver")
     row = {"Token": token, "AreaType": "City", "Area": "denver"}
     header, line = table(post_csv(client, f"{PATH}.csv", row))
@@ -170,11 +170,11 @@ def test_csv_and_jsonp(client, token):
     ],
 )
 @pytest.mark.usefixtures("world")
-def test_an_area_is_known_by_name_or_code(names, fields, found):
+def test_area_is_found_by_name_or_code(names, fields, found):
     assert names(**fields) == found
 
 
-def test_order_by_rank_name_id_and_at_most_so_many(names, settings):
+def test_city_centers_are_sorted_by_rank_name_id_and_limited(names, settings):
     for name, rank in (("C", 2), ("B", 1), ("A", 2)):
         make_center_with_room(name=name, rank=rank)
     assert names(Area="CO") == ["B", "A", "C"]
@@ -182,7 +182,7 @@ def test_order_by_rank_name_id_and_at_most_so_many(names, settings):
     assert names(Area="CO") == ["B", "A"]
 
 
-def test_filters_narrow_and_the_options_stay(ask):
+def test_filters_narrow_centers_but_not_options(ask):
     center = make_center_with_room(name="Small")
     MeetingRoomFactory(center=CenterFactory(name="Large"), capacity=40)
     body = ask(Area="CO", Filters={"CapacityLow": 20}).json()
@@ -214,14 +214,14 @@ def test_filters_narrow_and_the_options_stay(ask):
         ),
     ],
 )
-def test_refuses_bad_fields_by_name(ask, fields, details):
+def test_invalid_fields_are_rejected_by_name(ask, fields, details):
     response = ask(**fields)
     assert response.status_code == 400
     assert response.json()["Error"]["Summary"] == "InvalidRequest"
     assert response.json()["Error"]["Details"] == details
 
 
-def test_the_number_of_queries_does_not_grow_with_the_number_of_centers(ask):
+def test_more_centers_send_no_more_queries(ask):
     counts = []
     for more in (1, 19):
         for _ in range(more):
@@ -234,5 +234,5 @@ def test_the_number_of_queries_does_not_grow_with_the_number_of_centers(ask):
     assert counts[0][1] == counts[1][1]
 
 
-def test_needs_a_token(client):
+def test_request_without_token_is_rejected(client):
     assert post(client, PATH, {"Area": "CO"}).status_code == 401

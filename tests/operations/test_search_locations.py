@@ -53,7 +53,7 @@ def search(client, token):
 
 @pytest.fixture
 def names(search):
-    """The names of the centers that a search finds, in their order."""
+    """The names of the centers that a search finds, in order."""
 
     def names(**fields):
         response = search(**fields)
@@ -65,7 +65,7 @@ def names(search):
 
 @pytest.fixture
 def refused(search):
-    """What a search refuses, field by field."""
+    """The error details of an invalid search."""
 
     def refused(**fields):
         response = search(**fields)
@@ -79,7 +79,7 @@ def refused(search):
 # --- The answer -----------------------------------------------------------------------------------
 
 
-def test_tells_all_of_a_center(search, ada):
+def test_search_returns_every_field_of_a_center(search, ada):
     center = CenterFactory(
         name="Glenarm",
         street2="Floor 2",
@@ -236,18 +236,18 @@ def test_tells_all_of_a_center(search, ada):
     assert list(response.json()) == ["Success", "Centers", "FilterOptions"]
 
 
-def test_a_room_shows_its_picture(search):
+def test_search_returns_the_picture_of_a_room(search):
     center = CenterFactory()
     image = CenterImageFactory.build(center=center).image
     room = MeetingRoomFactory(center=center, picture=image)
-    (shown,) = search().json()["Centers"][0]["MeetingRooms"]
-    assert shown["Picture"] == {
+    (info,) = search().json()["Centers"][0]["MeetingRooms"]
+    assert info["Picture"] == {
         "ThumbnailUrl": f"http://testserver{room.picture_thumbnail.url}",
         "FullUrl": f"http://testserver{room.picture.url}",
     }
 
 
-def test_csv_has_one_row_a_center(client, token):
+def test_search_as_csv_has_one_row_per_center(client, token):
     for name, street2 in (("A", ""), ("B", "=1+1")):
         center = CenterFactory(name=name, street2=street2)
         MeetingRoomFactory(center=center, name="Room", resource_type=room_type())
@@ -314,7 +314,7 @@ def expected_cells(center, *, type_cells):
     return {"Success": "true", **prefixed, **type_cells}
 
 
-def test_nothing_found_is_an_empty_list(client, search, token):
+def test_search_without_matches_returns_an_empty_list(client, search, token):
     body = {
         "Success": True,
         "Centers": [],
@@ -326,7 +326,7 @@ def test_nothing_found_is_an_empty_list(client, search, token):
     assert table(post(client, f"{PATH}.csv", fields)) == [["Success"], ["true"]]
 
 
-def test_csv_in_takes_filters_and_numbers_as_text(client, token):
+def test_search_request_as_csv_reads_filters_and_numbers_as_text(client, token):
     center = make_center_with_room()
     row = {
         "Token": token,
@@ -345,7 +345,7 @@ def test_csv_in_takes_filters_and_numbers_as_text(client, token):
 # --- Which centers are found at all ---------------------------------------------------------------
 
 
-def test_without_anything_asked_all_centers_are_found(names):
+def test_empty_search_finds_all_centers(names):
     make_center_with_room(name="Here")
     make_center_with_room(name="There", latitude=None, longitude=None)
     assert names() == ["Here", "There"]
@@ -353,7 +353,7 @@ def test_without_anything_asked_all_centers_are_found(names):
     assert names(Query=" , ") == ["Here", "There"]
 
 
-def test_a_center_without_an_active_priced_room_is_not_found(names):
+def test_center_without_an_active_priced_room_is_not_found(names):
     make_center_with_room(name="Inactive", is_active=False)
     CenterFactory(name="Empty")
     MeetingRoomFactory(center__name="Inactive room", is_active=False)
@@ -387,7 +387,7 @@ def two_cities():
 
 
 @pytest.mark.usefixtures("two_cities")
-def test_a_place_without_a_query_finds_within_25_miles(names):
+def test_location_without_query_searches_25_miles(names):
     assert names(**BOSTON) == ["Boston center"]
     assert names(Latitude=42.70, Longitude=-71.0589) == ["Boston center"]  # 23.5 miles
     assert names(Latitude=42.73, Longitude=-71.0589) == []  # 25.6 miles
@@ -395,7 +395,7 @@ def test_a_place_without_a_query_finds_within_25_miles(names):
 
 
 @pytest.mark.usefixtures("two_cities")
-def test_with_a_query_and_no_radius_the_place_only_measures_and_orders(names, search):
+def test_location_with_query_and_no_radius_only_sorts(names, search):
     assert names(**BOSTON, Query="Denver") == ["Denver center"]
     assert names(**BOSTON, Query="center") == ["Boston center", "Denver center"]
     assert names(**DENVER, Query="center") == ["Denver center", "Boston center"]
@@ -406,17 +406,17 @@ def test_with_a_query_and_no_radius_the_place_only_measures_and_orders(names, se
 
 
 @pytest.mark.usefixtures("two_cities")
-def test_place_query_and_radius_combine(names):
+def test_location_query_and_radius_combine(names):
     assert names(**BOSTON, Query="Denver", RadiusInMiles=500) == []
     assert names(**BOSTON, Query="center", RadiusInMiles=1) == ["Boston center"]
 
 
 @pytest.mark.usefixtures("two_cities")
-def test_no_distance_without_a_place(search):
+def test_search_without_location_has_no_distances(search):
     assert all("DistanceFromQuery" not in each for each in search().json()["Centers"])
 
 
-def test_a_center_without_a_place_comes_last_and_has_no_distance(search):
+def test_center_without_coordinates_comes_last(search):
     make_center_with_room(name="Lost", latitude=None, longitude=None)
     make_center_with_room(name="Near")
     first, last = search(**DENVER, Query="denver").json()["Centers"]
@@ -424,7 +424,7 @@ def test_a_center_without_a_place_comes_last_and_has_no_distance(search):
     assert "DistanceFromQuery" not in last
 
 
-def test_the_date_line_is_no_border(names):
+def test_search_crosses_the_date_line(names):
     make_center_with_room(
         name="West", latitude=-16.8, longitude=179.95, time_zone_id="Pacific/Fiji"
     )
@@ -435,7 +435,7 @@ def test_the_date_line_is_no_border(names):
     assert names(Latitude=-16.8, Longitude=-180) == ["West", "East"]
 
 
-def test_a_pole_is_near_from_everywhere(names):
+def test_search_around_a_pole_finds_all_longitudes(names):
     make_center_with_room(name="Pole", latitude=89.9, longitude=10, time_zone_id="UTC")
     assert names(Latitude=89.9, Longitude=-170) == ["Pole"]
     assert names(Latitude=90, Longitude=0) == ["Pole"]
@@ -470,11 +470,11 @@ def test_a_pole_is_near_from_everywhere(names):
         ({"Filters": {"OnlyRealtime": 1}}, "Filters.OnlyRealtime: Must be true or false."),
     ],
 )
-def test_refuses_bad_fields_by_name(refused, fields, details):
+def test_invalid_fields_are_rejected_by_name(refused, fields, details):
     assert refused(**fields) == details
 
 
-def test_the_widest_fields_are_taken(names):
+def test_fields_at_their_bounds_are_accepted(names):
     make_center_with_room(name="Center")
     assert names(**DENVER, RadiusInMiles=500, Query="c e n t e r c e") == ["Center"]
     assert names(Query="x" * 200) == []
@@ -528,23 +528,23 @@ def munich():
     ],
 )
 @pytest.mark.usefixtures("munich")
-def test_every_word_is_found_in_some_text_of_the_center(names, query):
+def test_query_finds_every_text_of_a_center(names, query):
     assert names(Query=query) == ["Café Müller"]
 
 
 @pytest.mark.parametrize("query", ["Hamburg", "München Hamburg", "%", "_", "cafemuller", "\\", "'"])
 @pytest.mark.usefixtures("munich")
-def test_a_word_that_occurs_nowhere_finds_nothing(names, query):
+def test_query_with_an_unknown_word_finds_nothing(names, query):
     assert names(Query=query) == []
 
 
-def test_country_and_state_are_known_by_all_their_names(names):
+def test_query_finds_country_and_state_by_all_names(names):
     make_center_with_room(name="Center")
     for query in ("USA", "united states", "america", "Colorado", "co", "Denver, Colorado, USA"):
         assert names(Query=query) == ["Center"], query
 
 
-def test_what_is_searched_follows_neighborhood_and_landmarks(names, munich):
+def test_search_text_follows_neighborhood_and_landmarks(names, munich):
     munich.neighborhood.name = "Lehel"
     munich.neighborhood.save()
     landmark = munich.landmarks.get()
@@ -565,14 +565,14 @@ def test_what_is_searched_follows_neighborhood_and_landmarks(names, munich):
 # --- Order ----------------------------------------------------------------------------------------
 
 
-def test_the_staffs_rank_then_name_then_id_decide(names):
+def test_order_without_location_is_rank_name_id(names):
     make_center_with_room(name="B", rank=1)
     make_center_with_room(name="A", rank=2)
     make_center_with_room(name="C", rank=1)
     assert names() == ["B", "C", "A"]
 
 
-def test_exact_city_postal_code_or_name_come_first(names):
+def test_exact_city_postal_code_or_name_comes_first(names):
     make_center_with_room(name="Denver Road", city="Boulder", rank=1)
     make_center_with_room(name="Uptown", rank=2)
     assert names(Query="denver") == ["Uptown", "Denver Road"]
@@ -583,20 +583,20 @@ def test_exact_city_postal_code_or_name_come_first(names):
     assert names(Query="80202")[-1] == "80202 Club"
 
 
-def test_a_city_of_two_words_is_exact_among_other_words(names):
+def test_city_of_two_words_is_exact_among_other_words(names):
     make_center_with_room(name="New York Style", rank=1)
     make_center_with_room(name="Loft", city="New York", rank=2)
     assert names(Query="new york co") == ["Loft", "New York Style"]
 
 
-def test_nearest_first_where_a_place_is_given(names):
+def test_order_with_location_is_nearest_first(names):
     make_center_with_room(name="Far", latitude=39.9, rank=1)
     make_center_with_room(name="Near", latitude=39.75, rank=2)
     assert names(**DENVER) == ["Near", "Far"]
     assert names(**DENVER, Query="denver") == ["Near", "Far"]
 
 
-def test_at_most_so_many_as_the_setting_says(names, settings):
+def test_search_returns_at_most_the_configured_number(names, settings):
     settings.SEARCH_MAX_RESULTS = 2
     for name in "CBA":
         make_center_with_room(name=name)
@@ -611,7 +611,7 @@ def filtered(names):
     return lambda **filters: names(Filters=filters)
 
 
-def test_room_filters_are_met_by_one_and_the_same_room(filtered):
+def test_room_filters_must_be_met_by_the_same_room(filtered):
     small, large = ResourceTypeFactory(), ResourceTypeFactory()
     center = CenterFactory(name="Center")
     MeetingRoomFactory(center=center, capacity=4, resource_type=small, is_live_inventory=True)
@@ -624,7 +624,7 @@ def test_room_filters_are_met_by_one_and_the_same_room(filtered):
     assert filtered(ResourceTypeIds=[small.pk, large.pk]) == ["Center"]
 
 
-def test_a_center_lists_only_the_rooms_that_meet_the_filters(search):
+def test_center_lists_only_rooms_that_meet_the_filters(search):
     center = CenterFactory()
     MeetingRoomFactory(center=center, name="Small", capacity=4)
     MeetingRoomFactory(center=center, name="Large", capacity=20, is_live_inventory=False)
@@ -638,7 +638,7 @@ def test_a_center_lists_only_the_rooms_that_meet_the_filters(search):
     assert [room["Name"] for room in found["MeetingRooms"]] == ["Large", "Small"]
 
 
-def test_services_are_all_offered_by_the_center(filtered):
+def test_service_filter_requires_all_services(filtered):
     coffee, screen = ServiceTypeFactory(), ServiceTypeFactory()
     center = make_center_with_room(name="Both")
     ServiceFactory(center=center, resource_type=coffee)
@@ -654,7 +654,7 @@ def test_services_are_all_offered_by_the_center(filtered):
     assert filtered(ServiceIds=[coffee.pk, 2_000_000_000]) == []
 
 
-def test_neighborhoods_any_of_them(filtered):
+def test_neighborhood_filter_accepts_any_of_them(filtered):
     one, other = NeighborhoodFactory(), NeighborhoodFactory()
     make_center_with_room(name="One", neighborhood=one)
     make_center_with_room(name="Other", neighborhood=other)
@@ -664,14 +664,14 @@ def test_neighborhoods_any_of_them(filtered):
     assert filtered(NeighborhoodIds=[2_000_000_000]) == []
 
 
-def test_only_after_hours(filtered):
+def test_after_hours_filter_finds_only_such_centers(filtered):
     make_center_with_room(name="Day")
     make_center_with_room(name="Night", is_after_hours_support_enabled=True)
     assert filtered(OnlyAfterHours=True) == ["Night"]
     assert filtered(OnlyAfterHours=False) == ["Day", "Night"]
 
 
-def test_an_empty_list_is_no_filter_and_unknown_fields_are_ignored(filtered):
+def test_empty_filters_and_unknown_fields_are_ignored(filtered):
     make_center_with_room(name="Center")
     empty = {"ResourceTypeIds": [], "ServiceIds": [], "NeighborhoodIds": []}
     assert filtered(**empty, CapacityLow=None) == ["Center"]
@@ -680,7 +680,7 @@ def test_an_empty_list_is_no_filter_and_unknown_fields_are_ignored(filtered):
     ]
 
 
-def test_filter_options_are_those_before_the_filters(search):
+def test_filter_options_ignore_the_filters(search):
     boardroom = ResourceTypeFactory(name="Boardroom", position=2)
     desk, attic = (ResourceTypeFactory(name=name, position=1) for name in ("Desk", "Attic"))
     internal = ResourceTypeFactory(name="Storage", internal=True)
@@ -709,7 +709,7 @@ def test_filter_options_are_those_before_the_filters(search):
     }
 
 
-def test_filter_options_look_beyond_the_most_results(search, settings):
+def test_filter_options_include_centers_beyond_the_limit(search, settings):
     settings.SEARCH_MAX_RESULTS = 1
     make_center_with_room()
     make_center_with_room()
@@ -729,7 +729,7 @@ def test_favorites_are_those_of_the_account(search, ada):
     assert flags == [(True, False), (False, True)]
 
 
-def test_live_inventory_of_a_center_is_that_of_any_room(search):
+def test_center_is_live_inventory_if_any_room_is(search):
     center = make_center_with_room(name="A")
     center.rooms.update(is_live_inventory=False)
     mixed = make_center_with_room(name="B")
@@ -737,7 +737,7 @@ def test_live_inventory_of_a_center_is_that_of_any_room(search):
     assert [c["IsLiveInventory"] for c in search().json()["Centers"]] == [False, True]
 
 
-def test_the_lowest_rate_of_a_center_is_the_lowest_entry_price_of_its_rooms(search):
+def test_lowest_rate_is_the_lowest_entry_price_of_the_rooms(search):
     center = CenterFactory()
     for prices in ({"hourly": 30}, {"hourly": 20}, {"hourly": None, "half_day": 5}):
         MeetingRoomFactory(center=center, rate=RateFactory(center=center, **prices))
@@ -758,7 +758,7 @@ def furnished_center(index):
     CenterImageFactory(center=center)
 
 
-def test_the_number_of_queries_does_not_grow_with_the_number_of_centers(search):
+def test_more_centers_send_no_more_queries(search):
     counts = []
     for centers in (range(1), range(1, 20)):
         for index in centers:
@@ -771,7 +771,7 @@ def test_the_number_of_queries_does_not_grow_with_the_number_of_centers(search):
     assert counts == [(1, 11), (20, 11)]
 
 
-def test_needs_a_token(client):
+def test_request_without_token_is_rejected(client):
     assert post(client, PATH, {}).status_code == 401
 
 
@@ -784,7 +784,9 @@ def test_needs_a_token(client):
     st.tuples(st.floats(-90, 90), st.floats(-180, 180)),
     st.integers(1, 500),
 )
-def test_near_is_what_the_distance_says(transactional_places, spots, around, radius):
+def test_circle_finds_exactly_the_centers_within_the_radius(
+    transactional_places, spots, around, radius
+):
     here = geo.Coordinates(*around)
     near = transactional_places(spots, here, radius)
     miles = [haversine(here, geo.Coordinates(*spot)) for spot in spots]
@@ -793,13 +795,13 @@ def test_near_is_what_the_distance_says(transactional_places, spots, around, rad
     )
     possible = {index for index, distance in enumerate(miles) if distance <= radius + 0.001}
     assert {index for _, index in wanted} <= set(near) <= possible
-    told = [miles[index] for index in near]
-    assert told == pytest.approx(sorted(told), abs=0.01)
+    distances = [miles[index] for index in near]
+    assert distances == pytest.approx(sorted(distances), abs=0.01)
 
 
 @pytest.fixture
 def transactional_places():
-    """Put centers on the map, ask which are near, and take them away again."""
+    """Replace all centers by these, and return which of them are in the circle."""
 
     def ask(spots, here, radius):
         rows = []
@@ -817,14 +819,14 @@ def transactional_places():
     return ask
 
 
-def test_no_room_seats_nobody(names):
+def test_capacity_high_of_zero_finds_nothing(names):
     make_center_with_room()
     assert names(Filters={"CapacityHigh": 0}) == []
     assert names(**DENVER, RadiusInMiles=500, Filters={"CapacityHigh": 0}) == []
 
 
-def test_a_large_circle_is_asked_from_its_middle(names, settings):
-    """The nearest fill the page, whether the smaller circles hold enough or not."""
+def test_large_circle_returns_the_nearest_centers(names, settings):
+    """The nearest centers fill the page."""
     for miles in (0, 10, 60, 130, 300, 450):
         make_center_with_room(
             name=f"At {miles}", latitude=39.7392 - miles / 69.1, longitude=-104.9903
@@ -836,7 +838,7 @@ def test_a_large_circle_is_asked_from_its_middle(names, settings):
         assert names(**DENVER, RadiusInMiles=100) == expected[:3][:limit]
 
 
-def test_options_are_the_same_whether_the_page_is_full_or_not(search, settings):
+def test_filter_options_are_the_same_for_a_full_page(search, settings):
     for _ in range(3):
         center = make_center_with_room(neighborhood=NeighborhoodFactory())
         ServiceFactory(center=center)

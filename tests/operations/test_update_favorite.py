@@ -23,7 +23,7 @@ def call(client, ada):
     return lambda **fields: post(client, PATH, {"Token": token, **fields})
 
 
-def test_puts_the_center_among_the_favorites(call, ada):
+def test_update_favorite_adds_the_center(call, ada):
     center = make_center_with_room(name="Glenarm", street2="Floor 2", promo_text="First hour free")
 
     response = call(CenterId=center.pk, IsFavorite=True)
@@ -62,7 +62,7 @@ def test_puts_the_center_among_the_favorites(call, ada):
     assert list(ada.favorites.values_list("center", flat=True)) == [center.pk]
 
 
-def test_takes_it_off_again(call, ada):
+def test_update_favorite_removes_the_center(call, ada):
     center = CenterFactory()
     FavoriteFactory(user=ada, center=center)
     somebody_elses = FavoriteFactory(user=UserFactory(), center=center)
@@ -75,7 +75,7 @@ def test_takes_it_off_again(call, ada):
 
 
 @pytest.mark.parametrize("is_favorite", [True, False])
-def test_twice_is_harmless(call, is_favorite):
+def test_update_favorite_twice_changes_nothing(call, is_favorite):
     center = CenterFactory()
     for _ in range(2):
         response = call(CenterId=center.pk, IsFavorite=is_favorite)
@@ -83,7 +83,7 @@ def test_twice_is_harmless(call, is_favorite):
     assert Favorite.objects.count() == int(is_favorite)
 
 
-def test_takes_and_gives_csv_and_jsonp(client, ada):
+def test_update_favorite_supports_csv_and_jsonp(client, ada):
     center, token = make_center_with_room(name="Glenarm"), issue_token(ada)
     row = {"Token": token, "CenterId": center.pk, "IsFavorite": "TRUE"}
 
@@ -110,20 +110,20 @@ def test_takes_and_gives_csv_and_jsonp(client, ada):
         ({"CenterId": 2**31, "IsFavorite": True}, f"CenterId: Must be at most {2**31 - 1}."),
     ],
 )
-def test_refuses_bad_fields_by_name(call, fields, details):
+def test_invalid_fields_are_rejected_by_name(call, fields, details):
     response = call(**fields)
     assert response.status_code == 400
     assert response.json()["Error"]["Summary"] == "InvalidRequest"
     assert response.json()["Error"]["Details"] == details
 
 
-def test_an_unknown_or_inactive_center_is_not_found(call):
+def test_unknown_or_inactive_center_is_not_found(call):
     inactive = CenterFactory(is_active=False)
     bodies = [call(CenterId=pk, IsFavorite=True) for pk in (inactive.pk, inactive.pk + 1)]
     assert [response.status_code for response in bodies] == [404, 404]
     assert bodies[0].json() == bodies[1].json()
 
 
-def test_needs_a_token(client):
+def test_request_without_token_is_rejected(client):
     response = post(client, PATH, {"CenterId": 1, "IsFavorite": True})
     assert response.status_code == 401
