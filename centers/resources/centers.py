@@ -4,7 +4,7 @@ import datetime as dt
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise, product
+from itertools import product
 from typing import Any, ClassVar
 
 from auditlog.context import disable_auditlog
@@ -12,7 +12,7 @@ from django.db.models import prefetch_related_objects
 from import_export.fields import Field
 
 from accounts.resources import CenterScopedResource
-from centers.hours import MIDNIGHT
+from centers.hours import MIDNIGHT, has_overlap
 from centers.models import Center, Neighborhood, OpeningHours
 from centers.resources.common import NameWidget
 from roombook import places
@@ -56,9 +56,8 @@ class OpeningHoursWidget(TextWidget):
         if value.lower() in ("", "closed"):
             return ()
         intervals = sorted(self._parse(part.strip()) for part in re.split("[,;]", value))
-        for (_, closes), (opens, _) in pairwise(intervals):
-            if closes == MIDNIGHT or opens < closes:
-                raise ValueError("Opening hours of one day overlap.")
+        if has_overlap(intervals):
+            raise ValueError("Opening hours of one day overlap.")
         return tuple(intervals)
 
     def _parse(self, text: str) -> tuple[dt.time, dt.time]:

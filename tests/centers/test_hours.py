@@ -189,3 +189,35 @@ def test_summary_without_hours_is_empty():
 def test_summary_follows_the_locale(settings):
     settings.LOCALE = "de_DE"
     assert hours.summarize_week(WORKDAYS)[0][1] == "Mo.-Fr. 08:30 - 17:00"
+
+
+# --- Time slots ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("at", "slot_minutes", "start"),
+    [
+        ("2027-03-01 09:00", 15, "2027-03-01 09:00"),
+        ("2027-03-01 09:01", 15, "2027-03-01 09:15"),
+        ("2027-03-01 09:01", 60, "2027-03-01 10:00"),
+        ("2027-03-01 23:50", 45, "2027-03-02 00:00"),
+        # On the day of a clock change, slots still count by the wall clock.
+        ("2027-03-14 03:20", 60, "2027-03-14 04:00"),
+    ],
+)
+def test_round_up_to_slot_counts_from_local_midnight(at, slot_minutes, start):
+    assert hours.round_up_to_slot(local(at), DENVER, slot_minutes) == local(start)
+    assert hours.is_on_slot(local(at), DENVER, slot_minutes) is (at == start)
+
+
+@pytest.mark.parametrize(
+    ("intervals", "has_overlap"),
+    [
+        ([], False),
+        ([(time(8), time(12)), (time(12), time(17))], False),
+        ([(time(12), time(17)), (time(8), time(13))], True),
+        ([(time(8), time(0)), (time(22), time(23))], True),
+    ],
+)
+def test_has_overlap_of_intervals_of_a_day(intervals, has_overlap):
+    assert hours.has_overlap(intervals) is has_overlap

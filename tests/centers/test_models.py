@@ -9,7 +9,6 @@ from django.db import IntegrityError, connection, transaction
 from PIL import Image
 
 from centers.models import Center, CenterImage, Landmark
-from centers.rooms import get_room
 from roombook import images
 from tests.factories_centers import (
     CenterFactory,
@@ -174,17 +173,6 @@ def test_row_of_another_center_is_rejected(make, wrong):
 
 
 # --- Querysets ------------------------------------------------------------------------------------
-
-
-def test_get_room_requires_its_center():
-    from roombook.errors import NotFound
-
-    room = MeetingRoomFactory()
-    assert get_room(room.pk) == room
-    assert get_room(room.pk, center_id=room.center_id) == room
-    for pk, center_id in ((room.pk, room.center_id + 1), (room.pk + 1, None)):
-        with pytest.raises(NotFound):
-            get_room(pk, center_id=center_id)
 
 
 def test_center_shows_the_same_without_prefetching():
