@@ -3,7 +3,6 @@
 import datetime as dt
 from collections.abc import Callable
 from contextlib import suppress
-from decimal import Decimal
 from typing import Any
 
 from django.db.models import QuerySet
@@ -38,16 +37,10 @@ def create_missing(*, now: dt.datetime, write_line: Callable[[str], object]) -> 
 
     Calls the gateway: no transaction may be open.
     """
-    is_any_new = False
     for number, booking in enumerate(BOOKINGS, start=1):
-        reservation = _create(booking, now)
-        if reservation is not None:
-            is_any_new = True
-            write_line(
-                f"[{number}/{len(BOOKINGS)}] reservation {reservation.pk}, {booking['center']}"
-            )
-    if not is_any_new:
-        return
+        if reservation := _create(booking, now):
+            count = f"[{number}/{len(BOOKINGS)}]"
+            write_line(f"{count} reservation {reservation.pk}, {booking['center']}")
     for _ in approval.close_overdue(now=now):
         pass
     for booking in BOOKINGS:
@@ -73,7 +66,7 @@ def _find(booking: DemoBooking) -> QuerySet[Reservation]:
 
 def _create(booking: DemoBooking, now: dt.datetime) -> Reservation | None:
     user = User.objects.get(email=booking["customer"])
-    created_at = now - dt.timedelta(days=booking["created_days_ago"])
+    created_at = now - dt.timedelta(days=float(booking["created_days_ago"]))
     reservation = _create_draft(booking, user, created_at)
     if reservation is None:
         return None
@@ -81,10 +74,14 @@ def _create(booking: DemoBooking, now: dt.datetime) -> Reservation | None:
         drafts.apply_promo_code(reservation.pk, code, user=user, now=created_at)
     if booking["outcome"] == "draft":
         return reservation
+    if user.saved_payment_info is None:
+        payment_method = PaymentMethod(payment_info=accounts.get_card(user, created_at))
+    else:
+        payment_method = PaymentMethod(use_saved=True)
     check_out(
         reservation.pk,
         user=user,
-        payment_method=_get_payment_method(user, created_at),
+        payment_method=payment_method,
         partner_code=booking.get("partner_code", ""),
         now=created_at,
     )
@@ -114,7 +111,7 @@ def _create_draft(booking: DemoBooking, user: User, created_at: dt.datetime) -> 
         room_id=room.pk,
         start=start,
         end=end,
-        service_options=[_get_option(room, **each) for each in booking.get("services", ())],
+        service_options=[_get_option(room, each) for each in booking.get("services", ())],
         attendees=booking.get("guests", []),
         now=created_at,
     )
@@ -141,19 +138,6 @@ def _find_available_day(
     raise AssertionError(f"{room} is never available")
 
 
-def _get_option(
-    room: MeetingRoom, *, name: str, quantity: int | None = None, hours: str | None = None
-) -> dict[str, object]:
-    service = Service.objects.get(center=room.center, name=name)
-    option = {
-        "service_id": service.pk,
-        "quantity": quantity,
-        "duration_hours": hours and Decimal(hours),
-    }
-    return {key: value for key, value in option.items() if value is not None}
-
-
-def _get_payment_method(user: User, now: dt.datetime) -> PaymentMethod:
-    if user.saved_payment_info is not None:
-        return PaymentMethod(use_saved=True)
-    return PaymentMethod(payment_info=accounts.get_card(user, now))
+def _get_option(room: MeetingRoom, service: dict[str, Any]) -> dict[str, Any]:
+    found = Service.objects.get(center=room.center, name=service["name"])
+    return {"service_id": found.pk} | {key: service[key] for key in service if key != "name"}

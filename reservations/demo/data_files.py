@@ -5,6 +5,7 @@ import datetime as dt
 import json
 import re
 from collections.abc import Iterable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ RELATIVE = re.compile(r"(today|now)([+-]\d+)d")
 
 
 def read_json(name: str) -> Any:
-    return json.loads((FOLDER / name).read_text("utf-8"))
+    return json.loads((FOLDER / name).read_text("utf-8"), parse_float=Decimal)
 
 
 def read_csv(name: str, *, now: dt.datetime) -> list[dict[str, str]]:
