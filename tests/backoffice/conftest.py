@@ -1,4 +1,4 @@
-"""Staff with roles, for tests of the back office."""
+"""Users with roles, for tests of the back office."""
 
 from collections.abc import Callable, Iterator
 
@@ -15,27 +15,27 @@ from tests.factories_reservations import NOW
 
 @pytest.fixture
 def clock() -> Iterator[time_machine.Traveller]:
-    """Stands still at the NOW of the factories; a test may move it."""
+    """Stops the clock at the NOW of the factories; a test may move it."""
     with time_machine.travel(NOW, tick=False) as traveller:
         yield traveller
 
 
 @pytest.fixture
 def office(client: Client) -> Client:
-    """An administrator's browser."""
+    """A client that is signed in as an administrator."""
     client.force_login(AdministratorFactory(first_name="Root", last_name="Boss"))
     return client
 
 
 @pytest.fixture
 def groups(db: None) -> dict[str, Group]:
-    """The roles that the migration makes, by name."""
+    """The roles that the migration creates, by name."""
     return {group.name: group for group in Group.objects.all()}
 
 
 @pytest.fixture
 def staff(groups: dict[str, Group]) -> Callable[..., User]:
-    """Make a member of staff: `staff("Desk", center)` at one center, `staff("Desk")` at all."""
+    """Create a staff user: `staff("Desk", center)` at one center, `staff("Desk")` at all."""
 
     def make(role: str, *centers: Center, email: str = "") -> User:
         number = User.objects.count()

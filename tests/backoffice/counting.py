@@ -1,4 +1,4 @@
-"""How many queries a page of the back office takes."""
+"""Counts the queries of a back office page."""
 
 from django.db import connection
 from django.test import Client
@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 
 def queries_of(client: Client, address: str) -> int:
-    """The number of queries of one page, once what is asked once a process has been asked."""
+    """The number of queries of a page, after a first request has filled the caches."""
     client.get(address)
     with CaptureQueriesContext(connection) as queries:
         answer = client.get(address)

@@ -1,4 +1,4 @@
-"""Many rows at once, for tests of how a page bears them."""
+"""Creates many rows at once, for tests of query counts."""
 
 import datetime as dt
 from decimal import Decimal
@@ -13,7 +13,7 @@ MINUTE = dt.timedelta(minutes=1)
 
 
 def many(room, user, count, *, start, status=Status.COMPLETED, **fields):
-    """So many meetings of a minute, one after the other: bare rows, past all rules."""
+    """Consecutive meetings of a minute, inserted without any rules."""
     rows = []
     for number in range(count):
         begins = start + number * MINUTE
@@ -41,7 +41,7 @@ def many(room, user, count, *, start, status=Status.COMPLETED, **fields):
 
 
 def questions(ask):
-    """How many queries something takes."""
+    """The number of queries of a function call."""
     with CaptureQueriesContext(connection) as queries:
         ask()
     return len(queries)

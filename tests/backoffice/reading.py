@@ -1,4 +1,4 @@
-"""What staff read of a page."""
+"""Reads text and messages from responses."""
 
 import re
 from html import unescape

@@ -1,4 +1,4 @@
-"""What allowances, promo codes and partners came to, on their pages."""
+"""The pages of allowances, promo codes and partners, with their balances and revenue."""
 
 import datetime as dt
 from datetime import UTC, date, datetime
@@ -31,7 +31,7 @@ def url(model, page, *args):
 
 
 def form_of(page):
-    """What the browser would send: of a box for several rows with none chosen, nothing."""
+    """The form data that a browser sends; an empty multiple select is not sent."""
     fields = fields_of(page)
     return {
         name: value
@@ -70,7 +70,7 @@ def told(allowance):
     ]
 
 
-def test_monthly_hours_lapse_with_their_month(reservation):
+def test_monthly_balances_monthly_allowance_expires_unused_hours(reservation):
     monthly = Allowance.objects.create(
         user=reservation.user, description="Plan", kind=Allowance.Kind.MONTHLY, hours=10
     )
@@ -87,7 +87,7 @@ def test_monthly_hours_lapse_with_their_month(reservation):
     assert allowance_balances.get_hours_left([monthly], TODAY) == {monthly.pk: 10}
 
 
-def test_one_off_hours_are_carried_on(reservation):
+def test_monthly_balances_one_off_allowance_carries_hours_over(reservation):
     gift = Allowance.objects.create(user=reservation.user, description="Gift", hours=10)
     enter(gift, -4, at=datetime(2027, 1, 5, tzinfo=UTC), reservation=reservation)
     enter(gift, -3, at=datetime(2027, 2, 5, tzinfo=UTC), reservation=reservation)
@@ -99,12 +99,12 @@ def test_one_off_hours_are_carried_on(reservation):
     assert allowance_balances.get_hours_left([gift], TODAY) == {gift.pk: 3}
 
 
-def test_an_unused_allowance_tells_this_month():
+def test_monthly_balances_unused_allowance_shows_current_month():
     fresh = Allowance.objects.create(user=UserFactory(), description="Fresh", hours=3)
     assert told(fresh) == [("2027-03", 3, 0, 3, 0)]
 
 
-def test_the_page_of_an_allowance_shows_months_and_ledger(client, reservation):
+def test_allowance_page_shows_months_and_ledger(client, reservation):
     gift = Allowance.objects.create(user=reservation.user, description="Gift", hours=10)
     enter(gift, -4, at=datetime(2027, 1, 5, tzinfo=UTC), reservation=reservation)
     with time_machine.travel(NOW, tick=False):
@@ -117,7 +117,7 @@ def test_the_page_of_an_allowance_shows_months_and_ledger(client, reservation):
     assert ">6</td>" in listed
 
 
-def test_an_allowance_is_not_cut_below_what_is_used(office, reservation):
+def test_allowance_page_hours_below_used_are_refused(office, reservation):
     gift = Allowance.objects.create(user=reservation.user, description="Gift", hours=10)
     enter(gift, -4, reservation=reservation)
     address = url("allowance", "change", gift.pk)
@@ -127,7 +127,7 @@ def test_an_allowance_is_not_cut_below_what_is_used(office, reservation):
 
 
 @pytest.mark.parametrize("pk", ["3000000000", "9" * 39, "9" * 5000, "-1", "²", "x"])
-def test_a_box_of_rows_refuses_ids_that_no_row_can_have(office, pk):
+def test_multi_select_invalid_ids_are_refused(office, pk):
     gift = Allowance.objects.create(user=UserFactory(), description="Gift", hours=10)
     promo = PromoCode.objects.create(code="SPRING", percent=10)
     for model, row in (("allowance", gift), ("promocode", promo)):
@@ -137,7 +137,7 @@ def test_a_box_of_rows_refuses_ids_that_no_row_can_have(office, pk):
             wrong = errors_of(office.post(address, {**data, box: [pk]}))
             assert set(wrong) == {box}
             assert "is no choice" in str(wrong)
-    # A box for one row is safe by Django's own means.
+    # Django validates ids of single selects itself.
     new = {**form_of(office.get(url("allowance", "add"))), "description": "Gift", "hours": "1"}
     assert "user" in errors_of(office.post(url("allowance", "add"), {**new, "user": pk}))
 
@@ -145,7 +145,7 @@ def test_a_box_of_rows_refuses_ids_that_no_row_can_have(office, pk):
 # --- Promo codes and partners ---------------------------------------------------------------------
 
 
-def test_revenue_is_of_those_that_came_about(office):
+def test_attributed_revenue_counts_bookings_only(office):
     promo = PromoCode.objects.create(code="SPRING", percent=10, max_uses=5, uses=2, budget=100)
     PromoCode.objects.filter(pk=promo.pk).update(spent=Decimal("12.50"))
     partner = Partner.objects.create(code="ACME", name="Acme")
@@ -163,7 +163,7 @@ def test_revenue_is_of_those_that_came_about(office):
     assert "$12.50 of $100.00, $87.50 left" in page
 
 
-def test_other_currencies_are_not_added_up(office):
+def test_attributed_revenue_other_currency_is_not_counted(office):
     partner = Partner.objects.create(code="ACME", name="Acme")
     rows = many(make_room(), UserFactory(), 2, start=THEN, partner=partner)
     rows[0].currency = "EUR"
@@ -176,7 +176,7 @@ def test_other_currencies_are_not_added_up(office):
     )
 
 
-def test_figures_are_of_the_centers_that_one_sees(client, staff):
+def test_attributed_revenue_is_limited_to_visible_centers(client, staff):
     partner = Partner.objects.create(code="ACME", name="Acme")
     mine, other = make_room(), make_room()
     many(mine, UserFactory(), 1, start=THEN, partner=partner)
@@ -202,7 +202,7 @@ def test_figures_are_of_the_centers_that_one_sees(client, staff):
         ({"code": ""}, "code"),
     ],
 )
-def test_what_is_wrong_with_a_promo_code_is_told(office, fields, wrong):
+def test_promo_code_page_invalid_data_shows_error(office, fields, wrong):
     PromoCode.objects.create(code="OTHER", percent=10)
     promo = PromoCode.objects.create(code="SPRING", percent=10)
     PromoCode.objects.filter(pk=promo.pk).update(uses=3, spent=Decimal(30))
@@ -211,7 +211,7 @@ def test_what_is_wrong_with_a_promo_code_is_told(office, fields, wrong):
     assert wrong in errors_of(refused)
 
 
-def test_uses_that_come_meanwhile_are_kept(office):
+def test_promo_code_page_concurrent_uses_are_kept(office):
     promo = PromoCode.objects.create(code="SPRING", percent=10, max_uses=9)
     address = url("promocode", "change", promo.pk)
     mine = form_of(office.get(address))
@@ -222,7 +222,7 @@ def test_uses_that_come_meanwhile_are_kept(office):
     assert set(errors_of(office.post(address, {**mine, "max_uses": "3"}))) == {"max_uses"}
 
 
-def test_lists_ask_as_often_for_2000_rows_as_for_20(office):
+def test_discount_lists_query_count_is_constant(office):
     user = UserFactory()
 
     def fill(first, last):
@@ -241,7 +241,7 @@ def test_lists_ask_as_often_for_2000_rows_as_for_20(office):
     assert max(few.values()) <= 14
 
 
-def test_the_ledger_asks_as_often_for_2000_entries_as_for_30(office):
+def test_allowance_ledger_query_count_is_constant(office):
     gift = Allowance.objects.create(user=UserFactory(), description="Gift", hours=10)
     rows = many(make_room(), gift.user, 30, start=THEN)
 

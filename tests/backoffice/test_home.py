@@ -1,4 +1,4 @@
-"""The front page of the back office: today at the centers one sees, and nothing of others."""
+"""The dashboard: today at the permitted centers, and nothing of other centers."""
 
 import datetime as dt
 import re
@@ -28,7 +28,7 @@ from tests.factories_reservations import (
 pytestmark = pytest.mark.django_db
 
 DAY = 24 * HOUR
-# A Monday, 9 in the morning in Denver; the fifteenth.
+# Monday the 15th, 09:00 in Denver.
 NOW = dt.datetime(2027, 3, 15, 15, tzinfo=dt.UTC)
 
 
@@ -80,9 +80,9 @@ def seen(user):
 # --- Arrivals -----------------------------------------------------------------------------------
 
 
-def test_arrivals_are_those_of_today_and_tomorrow_by_the_centers_clock():
+def test_arrivals_are_grouped_by_local_day():
     denver, auckland = make_room(), make_room(time_zone_id="Pacific/Auckland")
-    # In Auckland it is the sixteenth, four in the morning.
+    # In Auckland it is the 16th, 04:00.
     today = [
         meeting(denver, dt.datetime(2027, 3, 15, 16, tzinfo=dt.UTC)),
         meeting(auckland, dt.datetime(2027, 3, 15, 20, tzinfo=dt.UTC)),
@@ -105,21 +105,21 @@ def test_arrivals_are_those_of_today_and_tomorrow_by_the_centers_clock():
 
 
 @pytest.mark.parametrize("status", sorted({*Status} - {Status.CONFIRMED, Status.COMPLETED}))
-def test_only_bookings_arrive(status):
+def test_arrivals_include_bookings_only(status):
     meeting(make_room(), NOW + HOUR, status=status)
 
     expected = 1 if status == Status.NO_SHOW else 0
     assert len(seen(AdministratorFactory()).days[0].arrivals) == expected
 
 
-def test_one_zone_is_not_told_with_every_time():
+def test_arrivals_single_time_zone_is_not_shown():
     meeting(make_room(), NOW + HOUR)
 
     assert seen(AdministratorFactory()).days[0].arrivals[0].zone == ""
 
 
-def test_a_customer_is_told_by_name_and_never_by_mail_address(client, staff):
-    """A Viewer knows the name; where there is none, a number."""
+def test_arrivals_show_customer_name_but_no_email(client, staff):
+    """A Viewer sees the name, or an id if there is no name."""
     room = make_room()
     for names in (
         {"first_name": "Ida", "last_name": "Lund"},
@@ -141,7 +141,7 @@ def test_a_customer_is_told_by_name_and_never_by_mail_address(client, staff):
 # --- Requests -----------------------------------------------------------------------------------
 
 
-def test_requests_are_told_the_longest_waiting_first():
+def test_pending_requests_oldest_is_first():
     room = make_room()
     rows = [
         meeting(
@@ -164,8 +164,8 @@ def test_requests_are_told_the_longest_waiting_first():
 @pytest.mark.parametrize(
     ("step", "status"), [("approve", Status.CONFIRMED), ("decline", Status.DECLINED)]
 )
-def test_a_request_is_answered_from_the_page(client, staff, step, status):
-    """One click leads to what it would do, the next one does it."""
+def test_pending_request_can_be_answered_from_dashboard(client, staff, step, status):
+    """The link leads to a preview, whose button answers the request."""
     request = make_pending_booking(now=NOW, start=NOW + 2 * DAY)
     client.force_login(staff("Desk", request.room.center))
     address = reverse("admin:reservations_reservation_action", args=[request.pk, step])
@@ -181,7 +181,7 @@ def test_a_request_is_answered_from_the_page(client, staff, step, status):
     assert "No pending requests." in client.get("/admin/").content.decode()
 
 
-def test_who_may_not_answer_has_no_buttons(client, staff):
+def test_pending_requests_without_permission_have_no_buttons(client, staff):
     request = make_pending_booking(now=NOW, start=NOW + 2 * DAY)
     client.force_login(staff("Viewer", request.room.center))
 
@@ -192,7 +192,7 @@ def test_who_may_not_answer_has_no_buttons(client, staff):
     assert ">Answer</span>" not in page
 
 
-def test_more_requests_than_there_is_room_for_are_a_link_away(client):
+def test_pending_requests_above_limit_show_link(client):
     many(make_room(), UserFactory(), 20, start=NOW + DAY, status=Status.PENDING)
     client.force_login(AdministratorFactory())
 
@@ -209,14 +209,14 @@ def concerns(user=None):
     return [(each.title, each.detail) for each in seen(user or AdministratorFactory()).alerts]
 
 
-def test_nothing_needs_a_person_where_all_is_well():
+def test_alerts_without_problems_are_empty():
     make_booking(now=NOW, start=NOW + DAY)
     OutboxMessage.objects.all().delete()
 
     assert concerns() == []
 
 
-def test_money_that_needs_a_person_is_told_once():
+def test_alerts_list_each_payment_once():
     room = make_room()
     lapsing = meeting(room, NOW + DAY, status=Status.PENDING)
     paid(lapsing, PaymentState.AUTHORIZED, authorized_until=NOW + 5 * HOUR)
@@ -257,7 +257,7 @@ def refuse(payment):
     )
 
 
-def test_a_refund_that_was_seen_to_is_no_longer_told():
+def test_alerts_resolved_refund_is_not_listed():
     payment = paid(meeting(make_room(), NOW + DAY))
     refused = refuse(payment)
     Refund.objects.create(
@@ -272,7 +272,7 @@ def test_a_refund_that_was_seen_to_is_no_longer_told():
     assert concerns() == []
 
 
-def test_disputes_that_are_open():
+def test_alerts_list_open_disputes():
     payment = paid(meeting(make_room(), NOW + DAY))
     for reference, closed in (("d1", None), ("d2", NOW)):
         Dispute.objects.create(
@@ -313,7 +313,7 @@ def unsent(count, **fields):
         )
 
 
-def test_mails_that_were_not_sent():
+def test_alerts_list_unsent_emails():
     unsent(1)
     unsent(
         1, state=OutboxState.WAITING, next_attempt_at=NOW, created_at=NOW - 2 * HOUR, last_error=""
@@ -327,7 +327,7 @@ def test_mails_that_were_not_sent():
     ]
 
 
-def test_only_what_was_looked_at_is_said_to_be_well(client, staff):
+def test_no_alerts_message_names_permitted_checks_only(client, staff):
     unsent(1)
     client.force_login(staff("Desk", make_room().center))
 
@@ -339,7 +339,7 @@ def test_only_what_was_looked_at_is_said_to_be_well(client, staff):
     assert "No problems with payments or e-mails." in client.get("/admin/").text
 
 
-def test_many_mails_are_one_line():
+def test_alerts_many_unsent_emails_are_one_alert():
     unsent(4)
 
     assert concerns() == [("4 e-mails were not sent", "no such user")]
@@ -348,7 +348,7 @@ def test_many_mails_are_one_line():
 # --- Figures ------------------------------------------------------------------------------------
 
 
-def test_the_month_is_held_against_as_many_days_of_the_last():
+def test_month_comparison_uses_same_number_of_days():
     room = make_room()
     meeting(room, NOW - 3 * DAY, status=Status.COMPLETED)
     meeting(room, NOW + 3 * HOUR)
@@ -364,7 +364,7 @@ def test_the_month_is_held_against_as_many_days_of_the_last():
     assert (month.change, month.is_up, month.note) == ("+50%", True, "")
 
 
-def test_a_longer_month_is_held_against_all_of_a_shorter_one():
+def test_month_comparison_shorter_previous_month_has_note():
     make_room()
     late = NOW + 15 * DAY  # 30 March
 
@@ -375,7 +375,7 @@ def test_a_longer_month_is_held_against_all_of_a_shorter_one():
     assert month.change == ""
 
 
-def test_the_utilization_of_the_week():
+def test_week_utilization_is_shown_by_weekday():
     room = make_room()
     meeting(room, NOW + 2 * HOUR, hours=5)
 
@@ -386,7 +386,7 @@ def test_the_utilization_of_the_week():
     assert [bar.text for bar in page.figures.week.bars] == ["50%", *["0%"] * 6]
 
 
-def test_too_many_rooms_for_the_page_are_told(monkeypatch):
+def test_week_utilization_too_many_rooms_shows_note(monkeypatch):
     make_room()
     monkeypatch.setattr("reservations.admin.reports.utilization.MAX_ROOMS", 0)
 
@@ -396,7 +396,7 @@ def test_too_many_rooms_for_the_page_are_told(monkeypatch):
     assert page.figures.note.startswith("There are too many rooms")
 
 
-def test_of_too_many_centers_the_reports_have_the_figures(monkeypatch, client):
+def test_figures_too_many_centers_show_note(monkeypatch, client):
     make_room()
     monkeypatch.setattr("reservations.admin.dashboard.figures.MAX_CENTERS", 0)
     client.force_login(AdministratorFactory())
@@ -425,7 +425,7 @@ def two_centers():
 
 
 @pytest.mark.parametrize("role", ["Viewer", "Desk", "Manager"])
-def test_nothing_of_other_centers_is_told(role, staff, client):
+def test_dashboard_hides_other_centers(role, staff, client):
     here, there = two_centers()
     user = staff(role, here.center)
     client.force_login(user)
@@ -448,7 +448,7 @@ def test_nothing_of_other_centers_is_told(role, staff, client):
     ("role", "sees_figures"),
     [("Viewer", False), ("Desk", False), ("Manager", True), ("Accountant", True)],
 )
-def test_figures_are_for_those_who_may_see_reports(role, sees_figures, staff):
+def test_figures_require_reports_permission(role, sees_figures, staff):
     here, _ = two_centers()
     page = seen(staff(role, here.center) if role != "Accountant" else staff(role))
 
@@ -456,7 +456,7 @@ def test_figures_are_for_those_who_may_see_reports(role, sees_figures, staff):
     assert (page.figures is not None and page.figures.week is not None) == sees_figures
 
 
-def test_a_manager_sees_the_figures_of_their_center_only(staff):
+def test_figures_are_limited_to_permitted_centers(staff):
     here, there = make_room(), make_room()
     meeting(here, NOW + HOUR)
     meeting(there, NOW + HOUR, total_cost=Decimal("1000.00"))
@@ -465,7 +465,7 @@ def test_a_manager_sees_the_figures_of_their_center_only(staff):
     assert seen(staff("Manager")).figures.month.current == "$1,075.00"
 
 
-def test_staff_without_a_role_see_an_empty_page(client):
+def test_dashboard_without_role_is_empty(client):
     two_centers()
     client.force_login(UserFactory(is_staff=True))
 
@@ -477,7 +477,7 @@ def test_staff_without_a_role_see_an_empty_page(client):
     assert page.days == []
 
 
-def test_the_page_asks_as_often_for_2000_as_for_20(client, staff):
+def test_dashboard_query_count_is_constant(client, staff):
     room, user = make_room(), UserFactory()
     for status in (Status.PENDING, Status.COMPLETED):
         many(room, user, 10, start=NOW, status=status)

@@ -1,4 +1,4 @@
-"""Managers book rooms outside of opening hours (docs/back-office.md, New reservation)."""
+"""Managers book rooms outside opening hours (docs/back-office.md, New reservation)."""
 
 import datetime as dt
 
@@ -41,12 +41,12 @@ def in_the_evening(room, by, **asked):
     return make_draft(room=room, created_by=by, **asked)
 
 
-def test_without_a_reason_the_center_is_closed(room, manager):
+def test_draft_outside_hours_without_reason_is_refused(room, manager):
     with pytest.raises(SlotUnavailable, match="closed"):
         in_the_evening(room, manager, hours_override_reason="  ")
 
 
-def test_a_manager_books_outside_the_hours_and_the_reason_is_kept(room, manager):
+def test_draft_outside_hours_by_manager_keeps_reason(room, manager):
     made = in_the_evening(room, manager)
     made.refresh_from_db()
     assert made.hours_override_reason == REASON
@@ -56,7 +56,7 @@ def test_a_manager_books_outside_the_hours_and_the_reason_is_kept(room, manager)
     assert entry.actor == manager
 
 
-def test_it_can_be_paid_for(room, manager):
+def test_checkout_of_overridden_draft_succeeds(room, manager):
     made = in_the_evening(room, manager)
     paid = checkout.check_out(
         made.pk, user=made.user, payment_method=make_payment_method(), now=NOW
@@ -64,7 +64,7 @@ def test_it_can_be_paid_for(room, manager):
     assert paid.status == Status.CONFIRMED
 
 
-def test_it_can_be_requested_and_approved(manager, room):
+def test_approval_of_overridden_request_succeeds(manager, room):
     type(room).objects.filter(pk=room.pk).update(is_live_inventory=False)
     made = in_the_evening(room, manager)
     asked = checkout.check_out(
@@ -74,61 +74,61 @@ def test_it_can_be_requested_and_approved(manager, room):
     assert approval.approve(made.pk, by=manager, now=NOW).status == Status.CONFIRMED
 
 
-def test_over_midnight_too(room, manager):
+def test_draft_outside_hours_over_midnight_is_allowed(room, manager):
     assert in_the_evening(room, manager, start=EVENING + 3 * HOUR, hours=4).pk
 
 
 @pytest.mark.parametrize("role", ["Viewer", "Desk", "Accountant"])
-def test_nobody_else_may(staff, room, role):
+def test_draft_outside_hours_without_permission_is_refused(staff, room, role):
     with pytest.raises(InvalidRequest) as refused:
         in_the_evening(room, staff(role, room.center))
     assert list(refused.value.fields) == ["hours_override_reason"]
     assert not Reservation.objects.exists()
 
 
-def test_a_manager_of_another_center_may_not(staff, room):
+def test_draft_outside_hours_by_manager_of_other_center_is_refused(staff, room):
     with pytest.raises(InvalidRequest):
         in_the_evening(room, staff("Manager", make_room().center))
 
 
-def test_a_customer_may_not(room):
+def test_draft_outside_hours_by_customer_is_refused(room):
     with pytest.raises(InvalidRequest):
         in_the_evening(room, None)
 
 
-def test_never_an_overlap(room, manager):
+def test_hours_override_does_not_allow_overlap(room, manager):
     in_the_evening(room, manager)
     with pytest.raises(SlotUnavailable, match="taken"):
         in_the_evening(room, manager, start=EVENING + HOUR)
 
 
-def test_never_a_closure(room, manager):
+def test_hours_override_does_not_allow_closure(room, manager):
     Closure.objects.create(center=room.center, starts_at=EVENING, ends_at=EVENING + HOUR)
     with pytest.raises(SlotUnavailable, match="closed at that time"):
         in_the_evening(room, manager)
 
 
-def test_never_a_blocked_room(room, manager):
+def test_hours_override_does_not_allow_blocked_room(room, manager):
     type(room).objects.filter(pk=room.pk).update(is_blocked=True)
     with pytest.raises(SlotUnavailable, match="cannot be booked"):
         in_the_evening(room, manager)
 
 
-def test_a_closure_that_came_later_stops_the_checkout(room, manager):
+def test_checkout_of_overridden_draft_in_later_closure_is_refused(room, manager):
     made = in_the_evening(room, manager)
     Closure.objects.create(center=room.center, starts_at=EVENING, ends_at=EVENING + HOUR)
     with pytest.raises(SlotUnavailable):
         checkout.check_out(made.pk, user=made.user, payment_method=make_payment_method(), now=NOW)
 
 
-def test_where_the_center_is_open_no_reason_is_kept(room, staff):
-    """Nothing was overridden, so that nobody has to be allowed to."""
+def test_hours_override_within_hours_keeps_no_reason(room, staff):
+    """Nothing is overridden, so no permission is needed."""
     made = in_the_evening(room, staff("Desk", room.center), start=START)
     assert made.hours_override_reason == ""
     assert not history.get_changes(made).exists()
 
 
-def test_moved_to_another_room_at_the_same_time_it_is_still_allowed(room, manager):
+def test_overridden_reservation_moved_to_other_room_keeps_override(room, manager):
     made = in_the_evening(room, manager)
     other = type(room).objects.create(
         center=room.center,
@@ -145,7 +145,7 @@ def test_moved_to_another_room_at_the_same_time_it_is_still_allowed(room, manage
     assert made.hours_override_reason == REASON
 
 
-def test_moved_to_another_time_it_is_not(room, manager):
+def test_overridden_reservation_moved_to_other_time_is_refused(room, manager):
     made = in_the_evening(room, manager)
     with pytest.raises(SlotUnavailable):
         rescheduling.reschedule(
@@ -158,7 +158,7 @@ def test_moved_to_another_time_it_is_not(room, manager):
         )
 
 
-def test_moved_into_the_hours_it_needs_no_reason_any_more(room, manager):
+def test_overridden_reservation_moved_into_hours_drops_reason(room, manager):
     made = in_the_evening(room, manager)
     rescheduling.reschedule(
         made.pk, room_id=room.pk, start=START, end=START + 3 * HOUR, by=manager, now=NOW
@@ -176,7 +176,7 @@ def seen(room, user=None, **asked):
     return staff_drafts.preview_draft(user, room, now=NOW, **asked)
 
 
-def test_the_preview_writes_nothing_and_says_what_the_draft_then_costs(room):
+def test_draft_preview_writes_nothing_and_matches_price(room):
     user = UserFactory()
     before = seen(room, user)
     assert not Reservation.objects.exists()
@@ -188,13 +188,13 @@ def test_the_preview_writes_nothing_and_says_what_the_draft_then_costs(room):
     ]
 
 
-def test_the_preview_tells_the_same_reasons_as_the_evaluator(room):
+def test_draft_preview_has_reasons_of_evaluator(room):
     make_draft(room=room)
     answer = seen(room, UserFactory(), start=START - 24 * HOUR + dt.timedelta(minutes=5))
     assert {reason.code for reason in answer.reasons} == {"off-grid", "closed", "held"}
 
 
-def test_the_preview_honours_an_override(room):
+def test_draft_preview_respects_hours_override(room):
     evening = {"start": EVENING, "end": EVENING + HOUR}
     assert [each.code for each in seen(room, **evening).reasons] == ["closed"]
     allowed = seen(room, outside_hours=True, **evening)
@@ -202,7 +202,7 @@ def test_the_preview_honours_an_override(room):
     assert allowed.is_outside_hours
 
 
-def test_a_customers_own_draft_is_not_in_the_way_of_their_next(room):
+def test_draft_preview_ignores_own_draft(room):
     made = make_draft(room=room)
     assert seen(room, made.user).is_available
     assert not seen(room).is_available
@@ -226,7 +226,7 @@ def for_new(room, by, customer=ADA, **asked):
     )
 
 
-def test_a_new_customer_gets_an_account_without_a_password(room, manager, mailoutbox):
+def test_new_customer_has_no_password(room, manager, mailoutbox):
     made = for_new(room, manager)
     assert made.user.email == "new@example.com"
     assert not made.user.has_usable_password()
@@ -235,7 +235,7 @@ def test_a_new_customer_gets_an_account_without_a_password(room, manager, mailou
     assert mailoutbox == []
 
 
-def test_an_address_that_has_an_account_is_refused_in_any_case(room, manager):
+def test_new_customer_existing_email_is_refused(room, manager):
     UserFactory(email="new@example.com")
     with pytest.raises(InvalidRequest) as refused:
         for_new(room, manager)
@@ -252,20 +252,20 @@ def test_an_address_that_has_an_account_is_refused_in_any_case(room, manager):
         ({"company_name": "x" * 256}, "customer.company_name"),
     ],
 )
-def test_what_is_wrong_with_a_new_customer_is_told(room, manager, wrong, field):
+def test_new_customer_invalid_data_is_refused(room, manager, wrong, field):
     with pytest.raises(InvalidRequest) as refused:
         for_new(room, manager, ADA | wrong)
     assert list(refused.value.fields) == [field]
 
 
-def test_where_the_draft_is_refused_no_account_is_left(room, manager):
+def test_new_customer_refused_draft_creates_no_account(room, manager):
     make_draft(room=room)
     with pytest.raises(SlotUnavailable):
         for_new(room, manager)
     assert not type(manager).objects.filter(email="new@example.com").exists()
 
 
-def test_a_second_draft_of_the_same_customer_takes_over_the_hold(room, manager):
+def test_second_draft_of_customer_takes_over_hold(room, manager):
     user = UserFactory()
     first = drafts.create_draft(
         user, room_id=room.pk, start=START, end=START + HOUR, created_by=manager, now=NOW

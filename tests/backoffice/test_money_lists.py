@@ -1,4 +1,4 @@
-"""The lists of payments, refunds and disputes, also where there are many of them."""
+"""The lists of payments, refunds and disputes, also with many rows."""
 
 import datetime as dt
 from decimal import Decimal
@@ -81,7 +81,7 @@ def hers(grace):
 @pytest.mark.parametrize(
     "words", ["grace@navy.example", "Hopper", "gra", "navy", "pi_123", "RESERVATION", "KEY"]
 )
-def test_money_is_found_by_what_staff_hold_in_their_hands(office, hers, words):
+def test_payment_search_finds_by_reservation_and_customer(office, hers, words):
     payment, refund, dispute = hers
     other = paid(ReservationFactory())
     given_back(other), disputed(other, 2)
@@ -93,7 +93,7 @@ def test_money_is_found_by_what_staff_hold_in_their_hands(office, hers, words):
     assert listed(office, "dispute", q=words) == [dispute.pk]
 
 
-def test_a_refund_and_a_dispute_are_found_by_their_own_key_and_reference(office, hers):
+def test_refund_and_dispute_search_finds_by_reference(office, hers):
     _, refund, dispute = hers
 
     assert listed(office, "refund", q=str(refund.key)) == [refund.pk]
@@ -102,18 +102,18 @@ def test_a_refund_and_a_dispute_are_found_by_their_own_key_and_reference(office,
 
 @pytest.mark.parametrize("words", ["²", "%", "9" * 40, "'; --", "a@b@c", "nobody"])
 @pytest.mark.parametrize("name", ["payment", "refund", "dispute", "savedcard"])
-def test_nonsense_finds_nothing(office, hers, name, words):
+def test_payment_search_invalid_term_finds_nothing(office, hers, name, words):
     assert listed(office, name, q=words) == []
 
 
-def test_cards_are_found_by_their_account(office, grace):
+def test_card_search_finds_by_customer(office, grace):
     card = SavedCardFactory(user=grace)
     SavedCardFactory()
 
     assert listed(office, "savedcard", q="grace hop") == [card.pk]
 
 
-def test_lists_are_cut_to_times_states_gateways_and_centers(office):
+def test_payment_lists_can_be_filtered(office):
     room = make_room()
     ours = paid(ReservationFactory(room=room))
     last_month = paid(ReservationFactory(), state="voided", at=NOW - 5 * DAY)
@@ -129,7 +129,7 @@ def test_lists_are_cut_to_times_states_gateways_and_centers(office):
     assert listed(office, "payment", **center) == [ours.pk]
 
 
-def test_disputes_to_be_answered_come_first(office):
+def test_dispute_list_open_disputes_are_first(office):
     payment = paid(ReservationFactory())
     old = disputed(payment, 1, closed_at=NOW - 2 * DAY)
     recent = disputed(payment, 2, closed_at=NOW - DAY)
@@ -146,7 +146,7 @@ def test_disputes_to_be_answered_come_first(office):
         *(("dispute", ""), ("dispute", "?q=ada"), ("dispute", "?closed_at__isempty=1")),
     ],
 )
-def test_the_lists_ask_as_often_for_2000_as_for_20(office, name, query):
+def test_payment_lists_query_count_is_constant(office, name, query):
     reservation = make_booking()
 
     def add(count):
@@ -177,7 +177,7 @@ def test_the_lists_ask_as_often_for_2000_as_for_20(office, name, query):
 
 
 @pytest.mark.parametrize(("name", "most"), [("payment", 5000), ("refund", 2000), ("dispute", 5000)])
-def test_nothing_is_counted_to_its_end_or_read_for_a_filter(
+def test_list_neither_counts_all_rows_nor_reads_filter_choices(
     office, hers, name, most, django_assert_max_num_queries
 ):
     with django_assert_max_num_queries(14) as asked:
@@ -192,13 +192,13 @@ def test_nothing_is_counted_to_its_end_or_read_for_a_filter(
     ("name", "columns"),
     [("payment", {"created_at"}), ("refund", {"created_at"}), ("dispute", set())],
 )
-def test_nobody_is_invited_to_sort_by_what_has_no_index(office, name, columns):
+def test_list_sorts_by_indexed_columns_only(office, name, columns):
     assert set(office.get(page(name)).context["cl"].sortable_by) == columns
 
 
 @pytest.mark.postgres
-def test_each_list_goes_by_an_index(hers):
-    """On tables too small for it to pay, so that reading and sorting all is made dear."""
+def test_payment_lists_use_an_index(hers):
+    """The tables are small, so sequential scans and sorts are made expensive."""
     ways = {
         "payment_by_time": Payment.objects.order_by("-created_at", "-pk")[:50],
         "payment_by_reference": Payment.objects.filter(reference="pi_123"),

@@ -1,4 +1,4 @@
-"""A new reservation by staff, by the browser's own road (docs/back-office.md, New reservation)."""
+"""A new reservation by staff, through HTTP requests (docs/back-office.md, New reservation)."""
 
 import re
 from html import unescape
@@ -61,10 +61,10 @@ def words(answer):
     return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", answer.text)))
 
 
-# Making one
+# Creating a draft
 
 
-def test_a_draft_is_made_on_the_centers_clock_and_held(office, room, user):
+def test_new_reservation_creates_held_draft_in_local_time(office, room, user):
     answer = office.post(ADD, typed(room, user), follow=True)
     made = Reservation.objects.get()
     assert (made.user, made.room, made.start, made.end) == (user, room, START, START + 3 * HOUR)
@@ -74,7 +74,7 @@ def test_a_draft_is_made_on_the_centers_clock_and_held(office, room, user):
     assert f"{made} is held until Tue 2027-03-02 09:00." in words(answer)
 
 
-def test_services_and_people_come_along(office, room, user):
+def test_new_reservation_saves_services_and_guests(office, room, user):
     coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
     beamer = ServiceFactory(center=room.center, name="Beamer", needs_duration=True)
     ServiceFactory(center=room.center, name="Flip chart")
@@ -105,14 +105,14 @@ def test_services_and_people_come_along(office, room, user):
     ]
 
 
-def test_sent_twice_only_one_of_them_holds(office, room, user):
+def test_new_reservation_submitted_twice_holds_once(office, room, user):
     for _ in range(2):
         assert office.post(ADD, typed(room, user)).status_code == 302
     held = Reservation.objects.values_list("holds_slot", flat=True)
     assert sorted(held) == [False, True]
 
 
-def test_an_address_fills_a_draft_in(office, room, user):
+def test_new_reservation_query_prefills_form(office, room, user):
     query = {"user": user.pk, "room": room.pk, "start": "2027-03-03T09:00"}
     text = office.get(ADD, query).text
     assert '<option value="ada@example.com" selected>Ada Lovelace, ada@example.com' in text
@@ -130,20 +130,20 @@ def test_an_address_fills_a_draft_in(office, room, user):
         {"number_of_attendees": "many"},
     ],
 )
-def test_what_an_address_cannot_fill_in_is_left_out(office, room, query):
+def test_new_reservation_invalid_query_is_ignored(office, room, query):
     assert office.get(ADD, query).status_code == 200
     assert office.get(ADD, {"center": room.center_id, **query}).status_code == 200
 
 
-def test_where_there_are_several_centers_it_asks_for_one(office, room):
+def test_new_reservation_asks_for_center(office, room):
     make_room()
     answer = office.get(ADD)
     assert "At which center?" in answer.text
-    # None is listed: they are found by typing.
+    # Centers are not listed: they are found by typing.
     assert room.center.name not in answer.text
 
 
-def test_who_has_one_center_is_not_asked(client, staff, room):
+def test_new_reservation_single_center_is_preselected(client, staff, room):
     make_room()
     client.force_login(staff("Desk", room.center))
     assert "Boardroom" in client.get(ADD).text
@@ -152,13 +152,13 @@ def test_who_has_one_center_is_not_asked(client, staff, room):
 # The customer
 
 
-def test_a_customer_is_found_by_their_whole_address_in_any_case(client, staff, room, user):
+def test_customer_email_is_case_insensitive(client, staff, room, user):
     client.force_login(staff("Desk", room.center))
     client.post(ADD, typed(room, email=" ADA@example.com"))
     assert Reservation.objects.get().user == user
 
 
-def test_a_customer_of_another_center_is_not_chosen_by_number(client, staff, room, user):
+def test_customer_of_other_center_by_id_is_refused(client, staff, room, user):
     make_draft(user, make_room())
     client.force_login(staff("Desk", room.center))
     answer = client.post(ADD, typed(room, user))
@@ -171,7 +171,7 @@ def offered(client, term):
     return client.get(CUSTOMERS, {"term": term}).json()["results"]
 
 
-def test_the_box_finds_by_name_company_and_address(office, user):
+def test_customer_suggestions_match_name_company_and_email(office, user):
     names = {"first_name": "Augusta", "last_name": "Byron", "company_name": "Analytical Engines"}
     User.objects.filter(pk=user.pk).update(**names)
     told = [{"id": "ada@example.com", "text": "Augusta Byron, ada@example.com, Analytical Engines"}]
@@ -181,13 +181,13 @@ def test_the_box_finds_by_name_company_and_address(office, user):
         assert offered(office, words) == []
 
 
-def test_the_box_bears_a_name_that_very_many_have(office, monkeypatch):
+def test_customer_suggestions_with_common_name(office, monkeypatch):
     monkeypatch.setattr("accounts.user_search.MAX_LOOKED_UP_USERS", 3)
     UserFactory.create_batch(5, last_name="Smith")
     assert len(offered(office, "smith")) == 5
 
 
-def test_of_strangers_it_finds_only_the_whole_address(client, staff, room, user):
+def test_customer_suggestions_unknown_customer_needs_whole_email(client, staff, room, user):
     make_draft(user, make_room())
     client.force_login(staff("Desk", room.center))
     assert offered(client, "lovel") == offered(client, "ada@example") == []
@@ -197,12 +197,12 @@ def test_of_strangers_it_finds_only_the_whole_address(client, staff, room, user)
 
 
 @pytest.mark.parametrize("role", ["Viewer", "Accountant"])
-def test_who_may_not_book_finds_nobody(client, staff, room, role):
+def test_customer_suggestions_without_permission_are_refused(client, staff, room, role):
     client.force_login(staff(role, room.center))
     assert client.get(CUSTOMERS, {"term": "ada"}).status_code == 403
 
 
-def test_a_customer_of_theirs_is(client, staff, room, user):
+def test_known_customer_by_id_is_accepted(client, staff, room, user):
     make_draft(user, room, start=START + 24 * HOUR)
     client.force_login(staff("Desk", room.center))
     client.post(ADD, typed(room, user))
@@ -212,7 +212,7 @@ def test_a_customer_of_theirs_is(client, staff, room, user):
 NEW = {"email": "New@Example.com", "first_name": "Grace", "last_name": "Hopper"}
 
 
-def test_a_new_customer_is_made_with_the_draft(client, staff, room):
+def test_new_customer_is_created_with_draft(client, staff, room):
     client.force_login(staff("Desk", room.center))
     client.post(ADD, typed(room, **NEW, company_name="Navy"))
     made = Reservation.objects.get().user
@@ -223,16 +223,16 @@ def test_a_new_customer_is_made_with_the_draft(client, staff, room):
     assert not OutboxMessage.objects.exists()
 
 
-def test_where_the_draft_is_refused_no_account_is_made(office, room):
+def test_new_customer_is_not_created_if_draft_is_refused(office, room):
     ReservationFactory(room=room)
     answer = office.post(ADD, typed(room, **NEW))
     assert "The room is not available at that time." in words(answer)
     assert not User.objects.filter(email="new@example.com").exists()
-    # What was typed is still there.
+    # The form keeps its data.
     assert 'value="Grace"' in answer.text
 
 
-def test_the_chosen_customer_stays_chosen(office, room, user):
+def test_customer_stays_selected_after_error(office, room, user):
     ReservationFactory(room=room)
     answer = office.post(ADD, typed(room, user=user.email))
     assert '<option value="ada@example.com" selected>' in answer.text
@@ -253,7 +253,7 @@ def test_the_chosen_customer_stays_chosen(office, room, user):
         ({**NEW, "first_name": "\0"}, "Null characters are not allowed."),
     ],
 )
-def test_what_is_wrong_with_the_customer_is_told(office, room, user, changed, told):
+def test_customer_invalid_data_shows_error(office, room, user, changed, told):
     UserFactory(email="gone@example.com", is_active=False)
     answer = office.post(ADD, typed(room, **changed))
     assert answer.status_code == 200
@@ -261,12 +261,12 @@ def test_what_is_wrong_with_the_customer_is_told(office, room, user, changed, to
     assert not Reservation.objects.exists()
 
 
-def test_a_customer_is_chosen_or_typed_not_both(office, room, user):
+def test_customer_selected_and_entered_is_refused(office, room, user):
     answer = office.post(ADD, typed(room, user, **NEW))
     assert "Choose a customer or enter a new one, not both." in words(answer)
 
 
-# What cannot be
+# Invalid data
 
 
 @pytest.mark.parametrize(
@@ -279,7 +279,7 @@ def test_a_customer_is_chosen_or_typed_not_both(office, room, user):
         {"attendees": "4242 4242 4242 4242"},
     ],
 )
-def test_nonsense_is_refused_on_the_page(office, room, user, changed):
+def test_new_reservation_invalid_data_is_refused(office, room, user, changed):
     for address in (ADD, PREVIEW):
         assert office.post(address, typed(room, user, **changed)).status_code == 200
     assert not Reservation.objects.exists()
@@ -293,21 +293,21 @@ def test_nonsense_is_refused_on_the_page(office, room, user, changed):
         ({"chosen": "on"}, "This service needs a quantity of 1 or more."),
     ],
 )
-def test_what_is_wrong_with_a_service_is_told_beside_it(office, room, user, changed, told):
+def test_service_invalid_amount_shows_error(office, room, user, changed, told):
     coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
     fields = {f"service-{coffee.pk}-{name}": value for name, value in changed.items()}
     assert told in words(office.post(ADD, typed(room, user, **fields)))
     assert not Reservation.objects.exists()
 
 
-def test_a_room_of_another_center_is_refused(office, room, user):
+def test_room_of_other_center_is_refused(office, room, user):
     other = make_room()
     answer = office.post(ADD, typed(room, user, room=other.pk))
     assert "This center has no such room." in words(answer)
     assert not Reservation.objects.exists()
 
 
-def test_an_overlap_is_refused_with_all_its_reasons_once(office, room, user):
+def test_overlap_lists_all_reasons_once(office, room, user):
     rival = ReservationFactory(room=room)
     Closure.objects.create(center=room.center, starts_at=START, ends_at=START + HOUR)
     text = words(office.post(ADD, typed(room, user, end="2027-03-03 12:05")))
@@ -318,13 +318,13 @@ def test_an_overlap_is_refused_with_all_its_reasons_once(office, room, user):
     assert Reservation.objects.count() == 1
 
 
-def test_a_time_that_the_clock_skips_is_told_at_its_box(office, room, user):
+def test_nonexistent_local_time_shows_field_error(office, room, user):
     answer = office.post(ADD, typed(room, user, start="2027-03-14 02:30", end="2027-03-14 09:00"))
     assert "The clock skips this time at the center." in words(answer)
 
 
 @pytest.mark.parametrize("role", ["Viewer", "Accountant"])
-def test_who_may_not_add_is_refused(client, staff, room, user, role):
+def test_new_reservation_without_permission_is_refused(client, staff, room, user, role):
     client.force_login(staff(role, room.center))
     assert client.get(ADD).status_code == 403
     for address in (ADD, PREVIEW):
@@ -332,7 +332,7 @@ def test_who_may_not_add_is_refused(client, staff, room, user, role):
     assert not Reservation.objects.exists()
 
 
-def test_other_centers_are_not_found(client, staff, room, user):
+def test_new_reservation_at_other_center_is_not_found(client, staff, room, user):
     other = make_room()
     client.force_login(staff("Desk", other.center))
     for address in (ADD, PREVIEW):
@@ -340,26 +340,26 @@ def test_other_centers_are_not_found(client, staff, room, user):
         assert client.post(address, typed(room, user, center="")).status_code == 404
     assert client.get(ADD, {"center": room.center_id}).status_code == 404
     assert client.get(ADD, {"room": room.pk}).status_code == 404
-    # Nor is a room of theirs smuggled in by the center that may be chosen.
+    # A room of another center is refused, too.
     answer = client.post(ADD, typed(room, user, center=other.center_id, email=user.email))
     assert answer.status_code == 200
     assert not Reservation.objects.exists()
 
 
-def test_nobody_comes_in_from_the_street(client, room, user):
+def test_new_reservation_anonymous_is_redirected(client, room, user):
     for address in (ADD, PREVIEW):
         assert client.post(address, typed(room, user)).status_code == 302
     assert not Reservation.objects.exists()
 
 
-def test_the_preview_takes_posts_only(office, room):
+def test_preview_get_is_not_found(office, room):
     assert office.get(PREVIEW, typed(room)).status_code == 404
 
 
 # Outside opening hours
 
 
-def test_the_page_tells_how_long_the_room_is_held(office, room, settings):
+def test_new_reservation_page_shows_hold_duration(office, room, settings):
     settings.HOLD_HOURS_STAFF = 30
     page = office.get(f"{ADD}?room={room.pk}")
     assert "The room is held for 30 hours; the customer pays in their app." in words(page)
@@ -368,7 +368,7 @@ def test_the_page_tells_how_long_the_room_is_held(office, room, settings):
 EVENING = {"start": "2027-03-03 19:00", "end": "2027-03-03 21:00"}
 
 
-def test_a_manager_gives_a_reason_and_it_stays(client, staff, room, user):
+def test_hours_override_by_manager_keeps_reason(client, staff, room, user):
     client.force_login(staff("Manager", room.center))
     fields = typed(room, **EVENING, email=user.email)
     preview = words(client.post(PREVIEW, fields))
@@ -385,7 +385,7 @@ def test_a_manager_gives_a_reason_and_it_stays(client, staff, room, user):
     assert "The mayor comes" in client.get(page).text
 
 
-def test_desk_has_no_box_for_it_and_a_forced_reason_counts_for_nothing(client, staff, room, user):
+def test_hours_override_by_desk_is_ignored(client, staff, room, user):
     client.force_login(staff("Desk", room.center))
     assert "hours_override_reason" not in client.get(ADD).text
     fields = typed(room, **EVENING, email=user.email, hours_override_reason="Please")
@@ -395,7 +395,7 @@ def test_desk_has_no_box_for_it_and_a_forced_reason_counts_for_nothing(client, s
     assert not Reservation.objects.exists()
 
 
-def test_a_reason_overrides_no_other_booking(client, staff, room, user):
+def test_hours_override_does_not_override_bookings(client, staff, room, user):
     ReservationFactory(room=room, start=START + 10 * HOUR, end=START + 12 * HOUR)
     client.force_login(staff("Manager", room.center))
     fields = typed(room, **EVENING, email=user.email, hours_override_reason="The mayor comes")
@@ -403,10 +403,10 @@ def test_a_reason_overrides_no_other_booking(client, staff, room, user):
     assert Reservation.objects.count() == 1
 
 
-# While one types
+# Live preview
 
 
-def test_without_a_customer_the_list_price_is_shown(office, room):
+def test_preview_without_customer_shows_list_price(office, room):
     text = words(office.post(PREVIEW, typed(room)))
     assert "✓ Available" in text
     assert "List price" in text
@@ -415,7 +415,7 @@ def test_without_a_customer_the_list_price_is_shown(office, room):
     assert "Choose a customer to subtract their included hours." in text
 
 
-def test_with_a_customer_their_included_hours_come_off_and_nothing_is_written(office, room, user):
+def test_preview_with_customer_subtracts_included_hours(office, room, user):
     AllowanceFactory(user=user, hours=2)
     text = words(office.post(PREVIEW, typed(room, user)))
     assert "Price for Ada Lovelace" in text
@@ -425,7 +425,7 @@ def test_with_a_customer_their_included_hours_come_off_and_nothing_is_written(of
     assert Reservation.objects.get().total_cost == 25
 
 
-def test_services_are_in_the_price(office, room):
+def test_preview_includes_services(office, room):
     coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
     fields = {f"service-{coffee.pk}-chosen": "on", f"service-{coffee.pk}-quantity": "2"}
     text = words(office.post(PREVIEW, typed(room, **fields)))
@@ -433,35 +433,35 @@ def test_services_are_in_the_price(office, room):
     assert "Total $105.00" in text
 
 
-def test_a_room_without_a_price_says_so(office, room):
+def test_preview_room_without_rate_shows_message(office, room):
     type(room).objects.filter(pk=room.pk).update(rate=None)
     assert "no price yet" in words(office.post(PREVIEW, typed(room)))
 
 
-def test_before_room_and_time_are_told_there_is_nothing_to_say(office, room):
+def test_preview_without_room_asks_for_it(office, room):
     assert "Choose a room and its times." in words(office.post(PREVIEW, typed(room, room="")))
 
 
-def test_an_end_before_its_start_is_told(office, room):
+def test_preview_end_before_start_shows_error(office, room):
     text = words(office.post(PREVIEW, typed(room, end="2027-03-03 08:00")))
     assert "The end must be after the start." in text
 
 
-def test_without_script_it_is_checked_by_a_button(office, room, user):
+def test_check_button_shows_preview_without_script(office, room, user):
     answer = office.post(ADD, typed(room, user, check="1"))
     assert "✓ Available" in words(answer)
     assert not Reservation.objects.exists()
 
 
-def test_too_many_people_are_told_in_the_preview(office, room, user):
+def test_preview_above_capacity_shows_error(office, room, user):
     text = words(office.post(PREVIEW, typed(room, user, number_of_attendees="9")))
     assert "The room holds 8 people." in text
 
 
-# How much is asked
+# Performance
 
 
-def test_the_page_takes_as_many_queries_for_many_rooms_and_bookings(office, room):
+def test_new_reservation_query_count_is_constant(office, room):
     address = f"{ADD}?room={room.pk}&start=2027-03-03T09:00"
     few = queries_of(office, address)
     for number in range(20):

@@ -1,4 +1,4 @@
-"""Cancellations, no-shows, and what was given away."""
+"""The reports on cancellations and no-shows, and on discounts."""
 
 import datetime as dt
 from decimal import Decimal
@@ -48,7 +48,7 @@ def became(period=MARCH, **also):
     return outcomes.count_outcomes(ReportSelection(period, **also))
 
 
-def test_each_booking_is_counted_by_what_became_of_it():
+def test_outcomes_count_each_status():
     for status in (*Status, Status.CANCELLED):
         late = {"cancelled_at": START - 25 * HOUR} if status == Status.CANCELLED else {}
         row(status, **late)
@@ -70,7 +70,7 @@ def test_each_booking_is_counted_by_what_became_of_it():
     assert found.no_show_share == 0.5
 
 
-def test_drafts_that_were_dropped_are_no_bookings():
+def test_outcomes_dropped_drafts_are_not_counted():
     row(Status.CANCELLED, booked_at=None)
     row(Status.EXPIRED, booked_at=None)
 
@@ -79,7 +79,7 @@ def test_drafts_that_were_dropped_are_no_bookings():
     assert outcomes.NOTHING.no_show_share is None
 
 
-def test_outcomes_add_up_by_center_and_by_month():
+def test_outcomes_by_center_and_month_add_up():
     rooms = [make_room(), make_room(time_zone_id="Asia/Tokyo")]
     for number, status in enumerate([*Status] * 3):
         row(status, room=rooms[number % 2], start=START + number * 3 * DAY)
@@ -94,7 +94,7 @@ def test_outcomes_add_up_by_center_and_by_month():
     assert became(centers=frozenset()).total == outcomes.NOTHING
 
 
-def test_outcomes_are_asked_as_often_for_2000_as_for_20():
+def test_outcomes_query_count_is_constant():
     room, user = make_room(), UserFactory()
     many(room, user, 20, start=START)
     few = questions(became)
@@ -103,7 +103,7 @@ def test_outcomes_are_asked_as_often_for_2000_as_for_20():
     assert questions(became) == few == 4
 
 
-def test_too_many_centers_and_months_are_refused(monkeypatch):
+def test_outcomes_too_many_groups_are_refused(monkeypatch):
     row(Status.COMPLETED)
     monkeypatch.setattr(selection, "MAX_GROUPS", 0)
     with pytest.raises(ReportTooLarge):
@@ -117,7 +117,7 @@ def given(period=MARCH, **also):
     return discounts.measure_discounts(ReportSelection(period, **also))
 
 
-def test_what_was_taken_off_the_bills():
+def test_discounts_match_the_bill():
     """Three hours at 25: two by allowance, half of the rest by a code, 5 by staff."""
     room, user = make_room(), UserFactory()
     AllowanceFactory(user=user, hours=2, description="Founder hours")
@@ -145,7 +145,7 @@ def test_what_was_taken_off_the_bills():
     assert found.allowances == [discounts.AllowanceSums("Founder hours", 1, 1, 2, Decimal("50.00"))]
 
 
-def test_what_was_cancelled_took_nothing_off():
+def test_discounts_cancelled_reservation_is_not_counted():
     user = UserFactory()
     AllowanceFactory(user=user)
     reservation = make_draft(user)
@@ -158,7 +158,7 @@ def test_what_was_cancelled_took_nothing_off():
     assert given().allowances == []
 
 
-def test_discounts_add_up_by_center_month_code_and_allowance():
+def test_discounts_by_center_month_code_and_allowance_add_up():
     codes = [PromoCodeFactory(percent=Decimal("33.33")), PromoCodeFactory(percent=Decimal(7))]
     rooms = [make_room(), make_room(time_zone_id="America/New_York")]
     for number in range(8):
@@ -184,7 +184,7 @@ def test_discounts_add_up_by_center_month_code_and_allowance():
     assert sum(each.discount for each in found.allowances) == found.breakdown.total.allowances > 0
 
 
-def test_discounts_are_asked_as_often_for_2000_as_for_20():
+def test_discounts_query_count_is_constant():
     room, user, code = make_room(), UserFactory(), PromoCodeFactory()
     allowance = AllowanceFactory(user=user)
 

@@ -1,4 +1,4 @@
-"""Days as centers count them: what the database finds is what each center's clock says."""
+"""Local days in queries: the database finds reservations by the local time of their center."""
 
 import datetime as dt
 
@@ -24,7 +24,7 @@ def begins(period, row):
 
 @pytest.mark.parametrize("period", [MARCH, A_DAY])
 @pytest.mark.parametrize("zones", [FAR_APART, FAR_APART[1:2], FAR_APART[:2]])
-def test_meetings_are_found_in_the_period_of_their_own_clock(period, zones):
+def test_local_span_filter_finds_reservations_by_local_day(period, zones):
     user = UserFactory()
     for zone in zones:
         room = make_room(time_zone_id=zone)
@@ -40,5 +40,5 @@ def test_meetings_are_found_in_the_period_of_their_own_clock(period, zones):
     assert 0 < len(found) < rows.count()
 
 
-def test_no_centers_have_no_meetings():
+def test_local_span_filter_without_zones_finds_nothing():
     assert not Reservation.objects.filter(filter_by_local_span([], MARCH.span)).exists()

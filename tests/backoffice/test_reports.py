@@ -1,4 +1,4 @@
-"""The pages of the reports, and the files that they give."""
+"""The pages of the reports, and their exported files."""
 
 import csv
 import datetime as dt
@@ -73,14 +73,14 @@ def boss(client):
 # --- Pages --------------------------------------------------------------------------------------
 
 
-def test_the_first_report_comes_with_what_was_asked_for(boss):
+def test_reports_redirect_keeps_query(boss):
     assert boss.get(PAGES)["Location"] == f"{PAGES}revenue/"
     asked = f"{PAGES}?since=2027-01-01&center=1&center=2"
     assert boss.get(asked)["Location"] == f"{PAGES}revenue/?since=2027-01-01&center=1&center=2"
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_every_report_has_a_page_and_files_also_where_there_is_nothing(boss, name):
+def test_report_has_page_and_files_with_and_without_data(boss, name):
     empty = boss.get(address(name))
     sold(make_room(), partner=PartnerFactory(), promo_code=PromoCodeFactory())
     full = boss.get(address(name))
@@ -93,7 +93,7 @@ def test_every_report_has_a_page_and_files_also_where_there_is_nothing(boss, nam
         assert len(found) == 1 + len(table.rows) + (table.total is not None)
 
 
-def test_the_month_that_it_is_unless_something_else_is_asked(boss):
+def test_report_default_period_is_current_month(boss):
     room = make_room()
     sold(room)
     sold(room, "1.00", start=NOW - 31 * 24 * HOUR)
@@ -109,7 +109,7 @@ def test_the_month_that_it_is_unless_something_else_is_asked(boss):
     assert until.context["report"].figures[0].value == "$1.00"
 
 
-def test_the_address_keeps_what_was_chosen(boss):
+def test_report_links_keep_the_selection(boss):
     room = make_room()
     sold(room)
     asked = {"since": "2027-03-01", "until": "2027-03-31", "center": room.center_id}
@@ -123,7 +123,7 @@ def test_the_address_keeps_what_was_chosen(boss):
     assert f"?center={room.center_id}&amp;since=2027-02-01&amp;until=2027-02-28" in page
 
 
-def test_centers_and_room_types_are_chosen(boss):
+def test_report_is_limited_to_selected_centers_and_room_types(boss):
     here, there = make_room(), make_room()
     sold(here, "1.00")
     sold(there, "2.00")
@@ -154,7 +154,7 @@ NONSENSE = [
 
 @pytest.mark.parametrize("name", REPORTS)
 @pytest.mark.parametrize("parameter", ["since", "until", "center", "type", "format", "table"])
-def test_nonsense_in_the_address_is_told_and_never_a_crash(boss, name, parameter):
+def test_report_invalid_query_shows_error(boss, name, parameter):
     for text in NONSENSE:
         answer = boss.get(address(name, **{parameter: text}))
 
@@ -178,7 +178,7 @@ def test_nonsense_in_the_address_is_told_and_never_a_crash(boss, name, parameter
         ({"format": "csv", "table": "nothing"}, "The format is csv"),
     ],
 )
-def test_what_is_wrong_is_said(boss, asked, words):
+def test_report_invalid_filter_shows_message(boss, asked, words):
     answer = boss.get(address(**asked))
 
     assert answer.status_code == 400
@@ -186,7 +186,7 @@ def test_what_is_wrong_is_said(boss, asked, words):
     assert answer.context["report"] is None
 
 
-def test_too_much_is_said_on_the_page(boss, monkeypatch):
+def test_report_too_large_shows_message(boss, monkeypatch):
     sold(make_room())
     monkeypatch.setattr(selection, "MAX_GROUPS", 0)
     monkeypatch.setattr(utilization, "MAX_ROOMS", 0)
@@ -198,7 +198,7 @@ def test_too_much_is_said_on_the_page(boss, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["revenue", "cancellations", "discounts"])
-def test_of_very_many_centers_the_sums_are_told_and_no_line_each(boss, name, monkeypatch):
+def test_report_many_centers_has_no_center_rows(boss, name, monkeypatch):
     for _ in range(2):
         sold(make_room(), promo_code=PromoCodeFactory())
     each = boss.get(address(name)).context["report"]
@@ -217,7 +217,7 @@ def test_of_very_many_centers_the_sums_are_told_and_no_line_each(boss, name, mon
     assert "or at most 100 days" in long.content.decode()
 
 
-def test_what_takes_too_long_is_said_on_the_page(boss, monkeypatch):
+def test_report_statement_timeout_shows_message(boss, monkeypatch):
     def tired(_):
         raise OperationalError("canceling statement due to statement timeout")
 
@@ -229,7 +229,7 @@ def test_what_takes_too_long_is_said_on_the_page(boss, monkeypatch):
     assert "This takes too long" in answer.content.decode()
 
 
-def test_a_long_table_is_cut_on_the_page_and_whole_in_the_files(boss):
+def test_report_long_table_is_complete_in_files_only(boss):
     center = make_room().center
     for _ in range(55):
         sold(make_room())
@@ -242,14 +242,14 @@ def test_a_long_table_is_cut_on_the_page_and_whole_in_the_files(boss):
 
 
 @pytest.mark.parametrize("name", ["nothing", "revenues"])
-def test_a_report_that_there_is_not(boss, name):
+def test_unknown_report_is_not_found(boss, name):
     assert boss.get(address(name)).status_code == 404
 
 
 # --- Files --------------------------------------------------------------------------------------
 
 
-def test_csv_has_plain_numbers_and_no_formula(boss):
+def test_csv_export_has_plain_numbers_and_no_formula(boss):
     named(make_room(), "Quiet")
     sold(named(make_room(), '=HYPERLINK("http://example.com")'), "1234.50")
 
@@ -263,14 +263,14 @@ def test_csv_has_plain_numbers_and_no_formula(boss):
     assert total[:3] == ["Total", "1", "1234.50"]
 
 
-def test_csv_tells_shares_months_and_nothing(boss):
+def test_csv_export_formats_shares_and_months(boss):
     room = make_room()
     sold(room, start=NOW - HOUR, end=NOW)
 
     header, row, _ = rows_of(boss.get(address("utilization", format="csv", table="center")))
     months = rows_of(boss.get(address("cancellations", format="csv", table="month")))
 
-    # 31 days of 10 hours; its meeting lies within them.
+    # 31 days of 10 hours; the meeting is within opening hours.
     assert dict(zip(header, row, strict=True)) == {
         "Center": "Glenarm",
         "Rooms": "1",
@@ -284,7 +284,7 @@ def test_csv_tells_shares_months_and_nothing(boss):
     assert boss.get(address("cancellations", since="2027-05-01")).status_code == 200
 
 
-def test_a_workbook_has_a_sheet_a_table_with_numbers_and_no_formula(boss):
+def test_xlsx_export_has_a_sheet_for_each_table(boss):
     sold(named(make_room(), "=1+1"), "1234.50")
     sold(named(make_room(), "+49 Street"), "1.00")
 
@@ -308,7 +308,7 @@ def test_a_workbook_has_a_sheet_a_table_with_numbers_and_no_formula(boss):
 
 @pytest.mark.parametrize("role", ["Viewer", "Desk"])
 @pytest.mark.parametrize("asked", [{}, {"format": "xlsx"}, {"format": "csv", "table": "center"}])
-def test_who_may_not_see_reports_is_refused(client, staff, role, asked):
+def test_report_without_permission_is_refused(client, staff, role, asked):
     room = make_room()
     for user in (staff(role, room.center), staff(role)):
         client.force_login(user)
@@ -316,14 +316,14 @@ def test_who_may_not_see_reports_is_refused(client, staff, role, asked):
             assert client.get(address(name, **asked)).status_code == 403
 
 
-def test_strangers_are_sent_to_sign_in(client):
+def test_report_signed_in_customer_is_redirected(client):
     client.force_login(UserFactory())
 
     assert client.get(address()).status_code == 302
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_a_manager_gets_the_figures_of_their_center_only(client, staff, name):
+def test_report_manager_sees_own_center_only(client, staff, name):
     here, there = make_room(), named(make_room(), "Elsewhere")
     for room in (here, there):
         sold(room, promo_code=PromoCodeFactory())
@@ -343,7 +343,7 @@ def test_a_manager_gets_the_figures_of_their_center_only(client, staff, name):
     assert "whose reports you may see" in refused.content.decode()
 
 
-def test_an_accountant_sees_all_centers(client, staff):
+def test_report_accountant_sees_all_centers(client, staff):
     sold(make_room(), "1.00")
     sold(make_room(), "2.00")
     client.force_login(staff("Accountant"))
@@ -355,7 +355,7 @@ def test_an_accountant_sees_all_centers(client, staff):
 
 
 @pytest.mark.parametrize("name", REPORTS)
-def test_a_report_asks_as_often_for_2000_as_for_20(boss, name):
+def test_report_query_count_is_constant(boss, name):
     room, user = make_room(), UserFactory()
     fields = {"partner": PartnerFactory(), "promo_code": PromoCodeFactory()}
     many(room, user, 20, start=NOW, **fields)

@@ -1,4 +1,4 @@
-"""The list of reservations, and what is done to several at once, by the browser's own road."""
+"""The list of reservations and its bulk actions, through HTTP requests."""
 
 import datetime as dt
 import re
@@ -43,7 +43,7 @@ def act(office, name, *reservations, **more):
     return office.post(LIST, data)
 
 
-def test_actions_of_the_list_show_what_each_comes_to(office):
+def test_bulk_action_shows_preview_of_each_reservation(office):
     pending, confirmed = make_pending_booking(), make_booking()
 
     page = act(office, "approve", pending, confirmed)
@@ -54,7 +54,7 @@ def test_actions_of_the_list_show_what_each_comes_to(office):
     assert get_current_status(pending) == Status.PENDING
 
 
-def test_confirmed_actions_of_the_list_act_on_what_they_can(office):
+def test_bulk_action_confirmed_skips_impossible_reservations(office):
     pending, confirmed = make_pending_booking(), make_booking()
 
     done = act(office, "approve", pending, confirmed, confirmed="yes")
@@ -67,13 +67,13 @@ def test_confirmed_actions_of_the_list_act_on_what_they_can(office):
 @pytest.mark.parametrize(
     ("name", "status"), [("decline", Status.DECLINED), ("cancel", Status.CANCELLED)]
 )
-def test_each_action_of_the_list(office, name, status):
+def test_bulk_action_executes_each_action(office, name, status):
     reservation = make_pending_booking()
     act(office, name, reservation, confirmed="yes")
     assert get_current_status(reservation) == status
 
 
-def test_no_shows_of_the_list(office, clock):
+def test_bulk_no_show_marks_reservations(office, clock):
     reservation = make_booking()
     clock.move_to(START + HOUR)
     office.force_login(AdministratorFactory())
@@ -83,7 +83,7 @@ def test_no_shows_of_the_list(office, clock):
 
 @pytest.mark.parametrize("ticked", ["abc", "²", "-1", "1.5", "9" * 40, ""])
 @pytest.mark.parametrize("name", ["reservations_reservation", "payments_refund", "accounts_user"])
-def test_what_is_ticked_is_a_number(office, name, ticked):
+def test_bulk_action_invalid_ids_are_refused(office, name, ticked):
     address = reverse(f"admin:{name}_changelist")
     actions = admin.site._registry[
         next(m for m in admin.site._registry if m._meta.label_lower == name.replace("_", "."))
@@ -99,7 +99,7 @@ def expected_amounts_on(page):
     return dict(re.findall(r'name="(expected_amount_\d+)" value="([^"]*)"', page.content.decode()))
 
 
-def test_cancelling_several_gives_back_what_was_shown(office):
+def test_bulk_cancel_refunds_previewed_amounts(office):
     first, second = make_booking(), make_booking()
     shown = expected_amounts_on(act(office, "cancel", first, second))
     assert shown == {f"expected_amount_{each.pk}": "75.00" for each in (first, second)}
@@ -109,7 +109,7 @@ def test_cancelling_several_gives_back_what_was_shown(office):
     assert get_current_status(first) == get_current_status(second) == Status.CANCELLED
 
 
-def test_of_several_that_are_cancelled_none_gives_back_another_sum_than_was_shown(office, clock):
+def test_bulk_cancel_changed_refund_is_refused(office, clock):
     late, early = make_booking(), make_booking(start=START + 7 * DAY)
     shown = expected_amounts_on(act(office, "cancel", late, early))
     clock.move_to(START - HOUR)
@@ -127,7 +127,7 @@ def test_of_several_that_are_cancelled_none_gives_back_another_sum_than_was_show
 
 
 @pytest.mark.parametrize("sum_", ["", "x", "NaN", "sNaN", "Infinity", "1e999999"])
-def test_nonsense_is_no_sum_that_was_shown(office, sum_):
+def test_bulk_cancel_invalid_expected_amount_is_refused(office, sum_):
     reservation = make_booking()
     act(
         office,
@@ -139,7 +139,7 @@ def test_nonsense_is_no_sum_that_was_shown(office, sum_):
     assert get_current_status(reservation) == Status.CONFIRMED
 
 
-def test_all_of_the_list_are_taken_up_to_a_hundred(office):
+def test_bulk_action_select_across_is_limited_to_100(office):
     rows = many(make_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
     with CaptureQueriesContext(connection) as queries:
         refused = act(office, "cancel", rows[0], select_across="1")
@@ -149,21 +149,21 @@ def test_all_of_the_list_are_taken_up_to_a_hundred(office):
     assert act(office, "cancel", rows[0], select_across="1").context["possible"] == 100
 
 
-def test_no_more_than_a_hundred_are_ticked(office):
+def test_bulk_action_above_100_rows_is_refused(office):
     rows = many(make_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
     done = act(office, "cancel", *rows, confirmed="yes")
     assert "Nothing was done." in messages_of(done)[0][1]
     assert not Reservation.objects.filter(status=Status.CANCELLED).exists()
 
 
-def test_only_what_was_shown_is_done_not_all_of_the_list(office):
+def test_bulk_action_confirmed_affects_previewed_rows_only(office):
     shown, other = make_booking(), make_booking()
     act(office, "cancel", shown, select_across="1", confirmed="yes")
     assert get_current_status(shown) == Status.CANCELLED
     assert get_current_status(other) == Status.CONFIRMED
 
 
-def test_only_what_was_shown_is_deleted_not_all_of_the_list(office):
+def test_bulk_delete_confirmed_affects_listed_rows_only(office):
     shown, other = PartnerFactory(), PartnerFactory()
     address = reverse("admin:reservations_partner_changelist")
     data = {"action": "delete_selected", "_selected_action": [shown.pk], "select_across": "1"}
@@ -182,7 +182,7 @@ def test_only_what_was_shown_is_deleted_not_all_of_the_list(office):
         ("reservations.partner", "delete_selected"),
     ],
 )
-def test_every_list_bounds_what_one_action_takes(office, monkeypatch, model, action):
+def test_every_list_limits_action_rows(office, monkeypatch, model, action):
     monkeypatch.setattr(ModelAdmin, "max_action_rows", -1)
     address = reverse(f"admin:{model.replace('.', '_')}_changelist")
     for is_all in ("0", "1"):
@@ -197,7 +197,7 @@ def listed(office, **query):
     return [row.pk for row in office.get(LIST, query).context["cl"].result_list]
 
 
-def test_the_list_can_be_cut_to_days(office):
+def test_reservation_list_filters_by_day(office):
     midnight = NOW.replace(hour=0)
     rows = {
         ReservationFactory(start=midnight + offset).pk: name
@@ -217,7 +217,7 @@ def test_the_list_can_be_cut_to_days(office):
     assert len(listed(office)) == 5
 
 
-def test_days_are_the_centers_where_there_is_one(office):
+def test_reservation_list_day_filter_uses_center_time_zone(office):
     room = make_room()
     midnight = NOW.replace(hour=7)  # in Denver
     today = ReservationFactory(room=room, start=midnight)
@@ -228,7 +228,7 @@ def test_days_are_the_centers_where_there_is_one(office):
 
 
 @pytest.mark.parametrize("center", ["abc", "²", "9" * 30])
-def test_a_filter_of_nonsense_is_no_crash(office, center):
+def test_reservation_list_invalid_filter_is_ignored(office, center):
     response = office.get(LIST, {"when": "today", "room__center__id__exact": center})
     assert response.status_code in {200, 302}
 
@@ -240,7 +240,7 @@ def test_a_filter_of_nonsense_is_no_crash(office, center):
         *("Hopper", "hop", "Grace", "Grace Hop", "hopper grace", "Navy Y", " navy  yard "),
     ],
 )
-def test_customers_are_found_by_how_they_begin(office, words):
+def test_reservation_search_finds_customers_by_prefix(office, words):
     grace = UserFactory(
         email="grace.hopper@navy.example",
         first_name="Grace",
@@ -253,7 +253,7 @@ def test_customers_are_found_by_how_they_begin(office, words):
     assert listed(office, q=words) == [hers.pk]
 
 
-def test_a_reservation_is_found_by_its_number(office):
+def test_reservation_search_finds_by_number(office):
     one, two = ReservationFactory(), ReservationFactory()
 
     assert listed(office, q=str(one.pk)) == [one.pk]
@@ -262,7 +262,7 @@ def test_a_reservation_is_found_by_its_number(office):
     assert listed(office, q="%") == []
 
 
-def test_viewers_find_nobody_by_their_address(client, staff):
+def test_reservation_search_viewer_cannot_search_by_email(client, staff):
     row = ReservationFactory(user=UserFactory(email="grace@navy.example", last_name="Hopper"))
     client.force_login(staff("Viewer", row.room.center))
 
@@ -271,7 +271,7 @@ def test_viewers_find_nobody_by_their_address(client, staff):
     assert listed(client, q="hopp") == [row.pk]
 
 
-def test_the_list_can_be_cut_to_a_status_a_code_a_partner(office):
+def test_reservation_list_filters_by_status_code_and_partner(office):
     code, partner = PromoCodeFactory(), PartnerFactory()
     row = ReservationFactory(status=Status.CANCELLED, promo_code=code, partner=partner)
     ReservationFactory()
@@ -282,7 +282,7 @@ def test_the_list_can_be_cut_to_a_status_a_code_a_partner(office):
 
 
 @pytest.mark.parametrize("query", ["", "?when=week", "?q=ada", "?status__exact=Completed"])
-def test_the_list_asks_as_often_for_2000_as_for_20(office, query):
+def test_reservation_list_query_count_is_constant(office, query):
     room, ada = make_room(), UserFactory()
     many(room, ada, 20, start=NOW)
     few = queries_of(office, LIST + query)
@@ -291,7 +291,9 @@ def test_the_list_asks_as_often_for_2000_as_for_20(office, query):
     assert queries_of(office, LIST + query) == few
 
 
-def test_nothing_is_counted_to_its_end_or_read_for_a_filter(office, django_assert_max_num_queries):
+def test_list_neither_counts_all_rows_nor_reads_filter_choices(
+    office, django_assert_max_num_queries
+):
     many(make_room(), UserFactory(), 60, start=NOW)
 
     with django_assert_max_num_queries(14) as asked:
@@ -303,7 +305,7 @@ def test_nothing_is_counted_to_its_end_or_read_for_a_filter(office, django_asser
 
 
 @pytest.mark.parametrize("page", [1, 2, 3])
-def test_a_page_is_the_same_whether_all_ids_are_known_or_not(office, monkeypatch, page):
+def test_reservation_list_page_does_not_depend_on_count_limit(office, monkeypatch, page):
     many(make_room(), UserFactory(), 120, start=NOW)
     by_ids = listed(office, p=page)
     monkeypatch.setattr(CappedPaginator, "MOST", 120)
@@ -312,13 +314,13 @@ def test_a_page_is_the_same_whether_all_ids_are_known_or_not(office, monkeypatch
     assert listed(office, p=page) == by_ids
 
 
-def test_nobody_is_invited_to_sort_by_what_has_no_index(office):
+def test_list_sorts_by_indexed_columns_only(office):
     assert office.get(LIST).context["cl"].sortable_by == ("when",)
 
 
 @pytest.mark.postgres
-def test_each_way_into_the_list_goes_by_an_index(office):
-    """On a table too small for it to pay, so that sequential reading is made dear."""
+def test_reservation_list_queries_use_an_index(office):
+    """The table is small, so sequential scans are made expensive."""
     from django.db import connection
 
     from accounts.user_search import _with_lowercase_names

@@ -1,4 +1,4 @@
-"""The page of a reservation and its steps, by the browser's own road."""
+"""The page of a reservation and its actions, through HTTP requests."""
 
 import datetime as dt
 import re
@@ -42,20 +42,20 @@ LIST = reverse("admin:reservations_reservation_changelist")
 DAY = dt.timedelta(days=1)
 
 
-def page_of(reservation):
+def reservation_url(reservation):
     return reverse("admin:reservations_reservation_change", args=[reservation.pk])
 
 
-def step_of(reservation, name):
+def action_url(reservation, name):
     return reverse("admin:reservations_reservation_action", args=[reservation.pk, name])
 
 
 def confirm(office, reservation, name, **typed):
-    return office.post(step_of(reservation, name), {"confirmed": "yes", **typed})
+    return office.post(action_url(reservation, name), {"confirmed": "yes", **typed})
 
 
 def offered(office, reservation):
-    return [action.name for action in office.get(page_of(reservation)).context["actions"]]
+    return [action.name for action in office.get(reservation_url(reservation)).context["actions"]]
 
 
 def to(room, start=START, hours=3, **more):
@@ -79,7 +79,7 @@ def at_rate(room, hourly):
 # --- The page -----------------------------------------------------------------------------------
 
 
-def test_the_page_tells_what_was_booked_paid_mailed_and_done(office):
+def test_reservation_page_shows_booking_payment_emails_and_history(office):
     ada = UserFactory()
     AllowanceFactory(user=ada, hours=1, description="Plan B")
     PromoCodeFactory(code="TEN")
@@ -90,7 +90,7 @@ def test_the_page_tells_what_was_booked_paid_mailed_and_done(office):
         reservation.pk, amount=Decimal(-5), reason="Projector broke", by=ada, now=NOW
     )
 
-    page = words(office.get(page_of(reservation)))
+    page = words(office.get(reservation_url(reservation)))
 
     for told in (
         *("Confirmed", "Wed 2027-03-03 09:00 - 12:00 MST"),
@@ -103,70 +103,73 @@ def test_the_page_tells_what_was_booked_paid_mailed_and_done(office):
         assert told in page, told
 
 
-def test_its_time_leads_to_the_day_of_its_center(office):
-    # The evening before, by the clock in Denver.
+def test_reservation_page_links_to_timeline(office):
+    # The evening before in Denver.
     late = START.replace(hour=3)
     reservation = ReservationFactory(room=make_room(), start=late, end=late + HOUR)
     day = f"{reverse('admin:reservations_timeline')}?center={reservation.room.center_id}"
 
-    page = unescape(office.get(page_of(reservation)).text)
+    page = unescape(office.get(reservation_url(reservation)).text)
 
     assert f'href="{day}&date=2027-03-02" title="Timeline of this day"' in page
 
 
-def test_a_payment_of_no_real_money_is_told(office):
+def test_reservation_page_test_payment_is_marked(office):
     reservation = make_booking()
-    assert "Test: no money was moved." in words(office.get(page_of(reservation)))
+    assert "Test: no money was moved." in words(office.get(reservation_url(reservation)))
 
     reservation.payments.update(is_live=True)
-    assert "Test payment" not in words(office.get(page_of(reservation)))
-    assert "Test payment" not in words(office.get(page_of(make_draft())))
+    assert "Test payment" not in words(office.get(reservation_url(reservation)))
+    assert "Test payment" not in words(office.get(reservation_url(make_draft())))
 
 
-def test_nothing_is_typed_on_the_page(office):
+def test_reservation_page_post_is_refused(office):
     reservation = make_draft()
-    _, main = office.get(page_of(reservation)).content.decode().split('class="reservation"')
+    _, main = office.get(reservation_url(reservation)).content.decode().split('class="reservation"')
 
     assert not re.search(r"<(input|select|textarea|form)", main.rsplit("</section>", 1)[0])
-    assert office.post(page_of(reservation), {"status": "Confirmed"}).status_code == 405
+    assert office.post(reservation_url(reservation), {"status": "Confirmed"}).status_code == 405
     assert get_current_status(reservation) == Status.NEW
 
 
 @pytest.mark.parametrize("pk", ["²", "abc", "9" * 30, "0"])
-def test_an_address_of_no_reservation_leads_home(office, pk):
+def test_unknown_reservation_redirects_to_dashboard(office, pk):
     assert office.get(f"/admin/reservations/reservation/{pk}/change/").status_code == 302
     assert office.get(f"/admin/reservations/reservation/{pk}/step/move/").status_code == 404
 
 
-def test_a_step_that_there_is_not_is_not_found(office):
-    answer = office.get(step_of(make_draft(), "teleport"))
+def test_unknown_action_is_not_found(office):
+    answer = office.get(action_url(make_draft(), "teleport"))
     assert answer.status_code == 404
     assert '<a href="/admin/">To the front page</a>' in answer.text
 
 
-def test_the_page_asks_as_often_however_much_there_is(office):
+def test_reservation_page_query_count_is_constant(office):
     quiet, busy = make_booking(), make_booking()
     for number in range(30):
         price_adjustments.adjust_price(
             busy.pk, amount=Decimal(-1), reason=f"No. {number}", by=busy.user, now=NOW
         )
 
-    few, more = queries_of(office, page_of(quiet)), queries_of(office, page_of(busy))
+    few, more = (
+        queries_of(office, reservation_url(quiet)),
+        queries_of(office, reservation_url(busy)),
+    )
 
-    # One more: refunds are there to be asked for the admin's address of each, and that is all.
+    # One more, which loads the refunds.
     assert more <= few + 1
 
 
-def test_the_approved_by_whom(office):
+def test_history_names_who_approved(office):
     reservation = make_pending_booking()
     approval.approve(reservation.pk, by=reservation.user, now=NOW)
-    assert "the customer" in words(office.get(page_of(reservation)))
+    assert "the customer" in words(office.get(reservation_url(reservation)))
 
 
 # --- What is offered ----------------------------------------------------------------------------
 
 
-def test_a_page_offers_what_can_be_done_and_no_more(office, clock):
+def test_reservation_page_offers_available_actions(office, clock):
     assert offered(office, make_draft()) == ["move", "adjust", "hold", "cancel"]
     assert offered(office, make_pending_booking()) == [
         "approve",
@@ -186,13 +189,13 @@ def test_a_page_offers_what_can_be_done_and_no_more(office, clock):
 
 @pytest.mark.parametrize("name", list(ACTIONS))
 @pytest.mark.parametrize("status", [Status.CANCELLED, Status.PROCESSING, Status.EXPIRED])
-def test_what_is_not_offered_is_refused_when_forced(office, status, name):
+def test_unavailable_action_is_refused(office, status, name):
     row = ReservationFactory(status=status)
     before = Reservation.objects.filter(pk=row.pk).values().get()
 
     response = confirm(office, row, name, amount="-5", reason="x", expected_amount="1")
 
-    assert response.url == page_of(row)
+    assert response.url == reservation_url(row)
     [(level, text)] = messages_of(response)
     assert level == "error"
     assert "Nothing was changed." in text
@@ -203,10 +206,10 @@ def test_what_is_not_offered_is_refused_when_forced(office, status, name):
 # --- Each step ----------------------------------------------------------------------------------
 
 
-def test_approving_shows_what_is_charged_and_does_nothing_until_confirmed(office):
+def test_approve_previews_charge_before_confirmation(office):
     reservation = make_pending_booking()
 
-    preview = words(office.get(step_of(reservation, "approve")))
+    preview = words(office.get(action_url(reservation, "approve")))
 
     assert "$75.00 from Visa ending 4242" in preview
     assert get_current_status(reservation) == Status.PENDING
@@ -216,12 +219,12 @@ def test_approving_shows_what_is_charged_and_does_nothing_until_confirmed(office
     assert history.get_changes(reservation)[0].actor.get_full_name() == "Root Boss"
 
 
-def test_approving_tells_why_it_cannot_be(office):
+def test_approve_impossible_shows_reason(office):
     reservation = make_pending_booking()
     reservation.room.is_blocked = True
     reservation.room.save()
 
-    page = office.get(step_of(reservation, "approve"))
+    page = office.get(action_url(reservation, "approve"))
 
     assert "blocked by staff" in words(page)
     assert 'name="confirmed"' not in page.content.decode()
@@ -229,27 +232,27 @@ def test_approving_tells_why_it_cannot_be(office):
     assert get_current_status(reservation) == Status.PENDING
 
 
-def test_declining_shows_what_is_let_go(office):
+def test_decline_previews_released_amount(office):
     reservation = make_pending_booking()
 
-    assert "$75.00 on Visa ending 4242" in words(office.get(step_of(reservation, "decline")))
+    assert "$75.00 on Visa ending 4242" in words(office.get(action_url(reservation, "decline")))
     confirm(office, reservation, "decline")
     assert get_current_status(reservation) == Status.DECLINED
 
 
-def test_cancelling_shows_fee_and_refund(office, clock):
+def test_cancel_previews_fee_and_refund(office, clock):
     reservation = make_booking()
 
-    early = words(office.get(step_of(reservation, "cancel")))
+    early = words(office.get(action_url(reservation, "cancel")))
     clock.move_to(START - HOUR)
     office.force_login(AdministratorFactory())
-    late = words(office.get(step_of(reservation, "cancel")))
+    late = words(office.get(action_url(reservation, "cancel")))
 
     assert "Refund $75.00" in early
     assert "Fee $0.00" in early
     assert "Refund $0.00" in late
     assert "Fee $75.00" in late
-    # What was seen in time is not done too late.
+    # A preview from before the deadline is refused after it.
     stale = confirm(office, reservation, "cancel", expected_amount="75.00")
     assert "The refund has changed" in messages_of(stale)[0][1]
     assert get_current_status(reservation) == Status.CONFIRMED
@@ -258,7 +261,7 @@ def test_cancelling_shows_fee_and_refund(office, clock):
     assert not Refund.objects.exists()
 
 
-def test_nobody_came(office, clock):
+def test_no_show_marks_reservation(office, clock):
     reservation = make_booking()
     clock.move_to(START + HOUR)
     office.force_login(AdministratorFactory())
@@ -268,11 +271,11 @@ def test_nobody_came(office, clock):
     assert get_current_status(reservation) == Status.NO_SHOW
 
 
-def test_a_move_is_shown_line_by_line_and_then_done(office):
+def test_reschedule_previews_bill_and_executes(office):
     reservation = make_booking()
     cheap = at_rate(reservation.room, 15)
 
-    shown = office.post(step_of(reservation, "move"), to(cheap, START + DAY))
+    shown = office.post(action_url(reservation, "move"), to(cheap, START + DAY))
 
     text = words(shown)
     assert "$75.00" in text
@@ -290,12 +293,12 @@ def test_a_move_is_shown_line_by_line_and_then_done(office):
     )
 
 
-def test_a_dearer_move_is_not_offered_but_may_be_waived(office):
+def test_reschedule_more_expensive_needs_waiver(office):
     reservation = make_booking()
     dear = at_rate(reservation.room, 40)
 
-    refused = office.post(step_of(reservation, "move"), to(dear))
-    waived = office.post(step_of(reservation, "move"), to(dear, waiver="Leak"))
+    refused = office.post(action_url(reservation, "move"), to(dear))
+    waived = office.post(action_url(reservation, "move"), to(dear, waiver="Leak"))
 
     assert "$45.00 more" in words(refused)
     assert 'name="confirmed"' not in refused.content.decode()
@@ -305,7 +308,7 @@ def test_a_dearer_move_is_not_offered_but_may_be_waived(office):
     assert "$45.00 more" in messages_of(forced)[0][1]
 
 
-def test_only_who_adjusts_prices_may_waive(client, staff):
+def test_waiver_requires_price_adjustment_permission(client, staff):
     reservation = make_booking()
     dear = at_rate(reservation.room, 40)
     client.force_login(staff("Desk", reservation.room.center))
@@ -315,11 +318,11 @@ def test_only_who_adjusts_prices_may_waive(client, staff):
     reservation.refresh_from_db()
     assert reservation.total_cost == 75
     assert reservation.room != dear
-    assert "waiver" not in client.get(step_of(reservation, "move")).context["form"].fields
+    assert "waiver" not in client.get(action_url(reservation, "move")).context["form"].fields
 
 
 @pytest.mark.parametrize("manages", ["old", "new"])
-def test_a_waiver_needs_the_permission_at_both_centers(client, staff, groups, manages):
+def test_waiver_requires_permission_at_both_centers(client, staff, groups, manages):
     reservation, dear = make_booking(), at_rate(make_room(name="Theirs"), 40)
     dear.center.name = "Far away"
     dear.center.save()
@@ -329,9 +332,9 @@ def test_a_waiver_needs_the_permission_at_both_centers(client, staff, groups, ma
     client.force_login(someone)
     typed = to(dear, waiver="Leak")
 
-    noted = client.post(step_of(reservation, "move"), to(dear))
+    noted = client.post(action_url(reservation, "move"), to(dear))
     pages = [
-        client.post(step_of(reservation, "move"), typed),
+        client.post(action_url(reservation, "move"), typed),
         confirm(client, reservation, "move", **typed, expected_amount="75.00"),
     ]
 
@@ -351,11 +354,11 @@ def test_a_waiver_needs_the_permission_at_both_centers(client, staff, groups, ma
     assert (reservation.room, reservation.total_cost) == (dear, 75)
 
 
-def test_a_move_is_shown_while_one_types(office):
+def test_reschedule_live_preview_is_a_fragment(office):
     reservation = make_booking()
 
     fragment = office.post(
-        step_of(reservation, "move"),
+        action_url(reservation, "move"),
         to(at_rate(reservation.room, 15)),
         headers={"X-Requested-With": "fetch"},
     )
@@ -366,7 +369,7 @@ def test_a_move_is_shown_while_one_types(office):
     assert 'name="csrfmiddlewaretoken"' in html
 
 
-def test_rooms_to_move_to_are_told_with_their_centers(office, django_assert_max_num_queries):
+def test_reschedule_room_suggestions_name_centers(office, django_assert_max_num_queries):
     reservation = make_booking()
     for _ in range(5):
         MeetingRoomFactory(name="Boardroom")
@@ -384,7 +387,7 @@ def test_rooms_to_move_to_are_told_with_their_centers(office, django_assert_max_
 
     assert len(told) == 6
     assert "Boardroom, Glenarm" in told
-    assert "Boardroom, Glenarm" in words(office.get(step_of(reservation, "move")))
+    assert "Boardroom, Glenarm" in words(office.get(action_url(reservation, "move")))
 
 
 @pytest.mark.parametrize(
@@ -396,22 +399,22 @@ def test_rooms_to_move_to_are_told_with_their_centers(office, django_assert_max_
         {"room": "1", "start_0": "9999-12-31", "start_1": "09:00"},
     ],
 )
-def test_a_move_of_nonsense_is_refused_in_words(office, typed):
+def test_reschedule_invalid_data_shows_errors(office, typed):
     reservation = make_booking()
 
     for data in (typed, {**typed, "confirmed": "yes", "expected_amount": "NaN?"}):
-        page = office.post(step_of(reservation, "move"), data)
+        page = office.post(action_url(reservation, "move"), data)
         assert page.status_code == 200
         assert page.context["form"].errors
     reservation.refresh_from_db()
     assert reservation.start == START
 
 
-def test_the_price_of_a_draft_is_adjusted(office):
+def test_adjust_price_of_draft(office):
     reservation = make_draft()
     typed = {"amount": "-5.00", "reason": "Kind"}
 
-    shown = office.post(step_of(reservation, "adjust"), typed)
+    shown = office.post(action_url(reservation, "adjust"), typed)
 
     assert "$70.00" in words(shown)
     assert not PriceAdjustment.objects.exists()
@@ -423,10 +426,10 @@ def test_the_price_of_a_draft_is_adjusted(office):
 
 @pytest.mark.parametrize("make", [make_draft, make_booking])
 @pytest.mark.parametrize("amount", ["-50", "-1000"])
-def test_an_adjustment_that_is_confirmed_twice_is_done_once(office, make, amount):
+def test_adjust_price_confirmed_twice_applies_once(office, make, amount):
     reservation = make()
     typed = {"amount": amount, "reason": "Kind"}
-    shown = office.post(step_of(reservation, "adjust"), typed)
+    shown = office.post(action_url(reservation, "adjust"), typed)
     sums = dict(
         re.findall(
             r'name="(expected_old_total|expected_amount)" value="([^"]+)"', shown.content.decode()
@@ -448,7 +451,7 @@ def test_an_adjustment_that_is_confirmed_twice_is_done_once(office, make, amount
 
 @pytest.mark.parametrize("name", ["expected_old_total", "expected_amount"])
 @pytest.mark.parametrize("text", ["", "x", "NaN", "sNaN", "-Infinity", "1e999"])
-def test_a_sum_of_nonsense_is_none_that_was_shown(office, name, text):
+def test_adjust_price_invalid_expected_amount_is_refused(office, name, text):
     reservation = make_draft()
 
     done = confirm(office, reservation, "adjust", amount="-5", reason="Kind", **{name: text})
@@ -457,11 +460,11 @@ def test_a_sum_of_nonsense_is_none_that_was_shown(office, name, text):
     assert not PriceAdjustment.objects.exists()
 
 
-def test_there_is_nothing_to_take_off_what_is_free(office):
+def test_adjust_price_of_free_reservation_is_refused(office):
     reservation = make_draft()
     confirm(office, reservation, "adjust", amount="-1000", reason="Kind")
 
-    shown = office.post(step_of(reservation, "adjust"), {"amount": "-50", "reason": "Kind"})
+    shown = office.post(action_url(reservation, "adjust"), {"amount": "-50", "reason": "Kind"})
     forced = confirm(office, reservation, "adjust", amount="-50", reason="Kind")
 
     assert "nothing left to take off" in words(shown)
@@ -480,18 +483,18 @@ def test_there_is_nothing_to_take_off_what_is_free(office):
         ("lots", "Enter a number"),
     ],
 )
-def test_a_senseless_change_of_price_is_refused_in_words(office, amount, told):
+def test_adjust_price_invalid_amount_shows_error(office, amount, told):
     response = confirm(office, make_draft(), "adjust", amount=amount, reason="x")
 
     assert told in words(response)
     assert not PriceAdjustment.objects.exists()
 
 
-def test_a_hold_is_extended(office):
+def test_extend_hold_sets_new_end(office):
     reservation = make_draft()
     typed = {"until_0": "2027-03-01", "until_1": "12:00"}
 
-    shown = words(office.post(step_of(reservation, "hold"), typed))
+    shown = words(office.post(action_url(reservation, "hold"), typed))
     confirm(office, reservation, "hold", **typed)
 
     assert "Then held until Mon 2027-03-01 12:00" in shown
@@ -499,20 +502,20 @@ def test_a_hold_is_extended(office):
     assert reservation.hold_until == NOW + 3 * HOUR
 
 
-def test_a_hold_has_its_bounds(office):
+def test_extend_hold_beyond_limit_is_refused(office):
     reservation = make_draft()
     typed = {"until_0": "2027-03-03", "until_1": "08:00"}
 
-    assert "at most 24 hours" in words(office.post(step_of(reservation, "hold"), typed))
+    assert "at most 24 hours" in words(office.post(action_url(reservation, "hold"), typed))
     assert messages_of(confirm(office, reservation, "hold", **typed))[0][0] == "error"
 
 
-def test_the_last_mail_is_sent_again(office):
+def test_resend_queues_last_email(office):
     reservation = make_booking()
-    assert "already waiting to be sent" in words(office.get(step_of(reservation, "resend")))
+    assert "already waiting to be sent" in words(office.get(action_url(reservation, "resend")))
     OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
 
-    shown = words(office.get(step_of(reservation, "resend")))
+    shown = words(office.get(action_url(reservation, "resend")))
     confirm(office, reservation, "resend")
 
     assert reservation.user.email in shown
@@ -521,7 +524,7 @@ def test_the_last_mail_is_sent_again(office):
 
 
 @pytest.mark.parametrize("sum_", ["", "x", "NaN", "sNaN", "Infinity", "1e999999"])
-def test_nothing_is_cancelled_for_a_sum_of_nonsense(office, sum_):
+def test_cancel_invalid_expected_amount_is_refused(office, sum_):
     reservation = make_booking()
     confirm(office, reservation, "cancel", expected_amount=sum_)
     assert get_current_status(reservation) == Status.CONFIRMED
@@ -530,22 +533,22 @@ def test_nothing_is_cancelled_for_a_sum_of_nonsense(office, sum_):
 # --- Who ----------------------------------------------------------------------------------------
 
 
-def test_a_viewer_sees_and_does_nothing(client, staff):
+def test_viewer_has_no_actions(client, staff):
     reservation = make_pending_booking()
     client.force_login(staff("Viewer", reservation.room.center))
 
-    page = client.get(page_of(reservation))
+    page = client.get(reservation_url(reservation))
 
     assert page.context["actions"] == []
     assert reservation.user.email not in words(page)
     assert "Visa" not in words(page)
     for name in ACTIONS:
-        assert client.get(step_of(reservation, name)).status_code == 403
+        assert client.get(action_url(reservation, name)).status_code == 403
         assert confirm(client, reservation, name).status_code == 403
     assert get_current_status(reservation) == Status.PENDING
 
 
-def test_desk_does_what_a_desk_does(client, staff):
+def test_desk_cannot_adjust_prices(client, staff):
     reservation = make_pending_booking()
     client.force_login(staff("Desk", reservation.room.center))
 
@@ -556,18 +559,18 @@ def test_desk_does_what_a_desk_does(client, staff):
     assert confirm(client, reservation, "adjust", amount="-5", reason="x").status_code == 403
 
 
-def test_another_center_is_not_there(client, staff):
+def test_reservation_of_other_center_is_not_found(client, staff):
     reservation, mine = make_pending_booking(), make_room()
     client.force_login(staff("Manager", mine.center))
 
-    assert client.get(page_of(reservation)).status_code == 302
-    assert client.get(step_of(reservation, "approve")).status_code == 404
+    assert client.get(reservation_url(reservation)).status_code == 302
+    assert client.get(action_url(reservation, "approve")).status_code == 404
     ticked = {"action": "approve", "_selected_action": [reservation.pk], "confirmed": "yes"}
     client.post(LIST, ticked)
     assert get_current_status(reservation) == Status.PENDING
 
 
-def test_nothing_is_moved_to_a_center_of_others(client, staff):
+def test_reschedule_to_unpermitted_center_is_refused(client, staff):
     reservation, theirs = make_booking(), make_room()
     client.force_login(staff("Manager", reservation.room.center))
 

@@ -1,4 +1,4 @@
-"""What is earned, so that an accountant finds it again: it adds up, whichever way it is asked."""
+"""The revenue report: its amounts, and that they add up by month, center and source."""
 
 import datetime as dt
 from decimal import Decimal
@@ -34,7 +34,7 @@ YEAR = ReportPeriod(dt.date(2027, 1, 1), dt.date(2027, 12, 31))
 
 
 def earned(total="108.81", tax="8.81", *, status=Status.COMPLETED, **fields):
-    """A reservation with its bill: 100 and tax on it."""
+    """A reservation with a bill of 100 plus tax."""
     row = ReservationFactory(status=status, total_cost=Decimal(total), booked_at=NOW, **fields)
     for position, (kind, part) in enumerate(
         [(LineItemType.ROOM, Decimal(total) - Decimal(tax)), (LineItemType.TAX, Decimal(tax))]
@@ -81,7 +81,7 @@ def takings(**amounts):
     )
 
 
-def test_a_booking_earns_its_bill():
+def test_revenue_of_booking_is_its_bill():
     earned()
 
     found = of().total
@@ -91,7 +91,7 @@ def test_a_booking_earns_its_bill():
 
 
 @pytest.mark.parametrize("status", [Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW])
-def test_who_does_not_come_has_paid_all_the_same(status):
+def test_revenue_statuses_count_as_revenue(status):
     earned(status=status)
 
     assert of().total.revenue == Decimal("108.81")
@@ -101,14 +101,14 @@ def test_who_does_not_come_has_paid_all_the_same(status):
     "status",
     [*(Status.PROCESSING, Status.PENDING, Status.DECLINED), Status.EXPIRED, Status.CANCELLED],
 )
-def test_what_is_no_booking_earns_nothing(status):
+def test_revenue_other_statuses_are_not_counted(status):
     paid(earned(status=status), state=PaymentState.AUTHORIZED)
 
     assert of().total == NOTHING
 
 
-def test_the_month_is_that_of_the_meeting_by_the_centers_clock():
-    """31 March, 23:30 in Denver, is April in UTC; in Auckland it is April at noon before."""
+def test_revenue_month_is_local_month_of_start():
+    """31 March 23:30 in Denver is 1 April in UTC and in Auckland."""
     late = dt.datetime(2027, 4, 1, 5, 30, tzinfo=dt.UTC)
     earned("10.00", "0.00", room=make_room(), start=late)
     earned("1.00", "0.00", room=make_room(time_zone_id="Pacific/Auckland"), start=late)
@@ -120,11 +120,11 @@ def test_the_month_is_that_of_the_meeting_by_the_centers_clock():
     assert of(MARCH).total.billed == Decimal("10.00")
 
 
-def test_months_without_a_booking_are_told_with_nothing():
+def test_revenue_lists_months_without_bookings():
     assert list(of(YEAR).by_month.values()) == [NOTHING] * 12
 
 
-def test_a_refund_takes_off_its_share_of_the_tax():
+def test_refund_reduces_tax_proportionally():
     row = earned()
     given_back(paid(row), "54.41")
 
@@ -143,14 +143,14 @@ def test_a_refund_takes_off_its_share_of_the_tax():
         (RefundState.REFUSED, "0.00"),
     ],
 )
-def test_a_refund_counts_unless_the_gateway_refused_it(state, refunded):
+def test_refund_refused_by_gateway_is_not_counted(state, refunded):
     given_back(paid(earned()), "20.00", state)
 
     assert of().total.refunded == Decimal(refunded)
 
 
-def test_what_goes_back_as_the_price_went_down_is_no_loss():
-    """Paid 150, moved to where it costs 108.81, and got the difference back; later 10 more."""
+def test_refund_of_price_reduction_is_not_counted():
+    """150 was paid, 41.19 was refunded for a cheaper room, and 10 more later."""
     payment = paid(earned(reduced_by=Decimal("41.19")), Decimal("150.00"))
     given_back(payment, "41.19")
     assert of().total == takings(bookings=1, billed="108.81", tax="8.81")
@@ -159,14 +159,14 @@ def test_what_goes_back_as_the_price_went_down_is_no_loss():
     assert of().total.refunded == Decimal("10.00")
 
 
-def test_a_fee_is_no_more_than_the_price_that_the_booking_came_down_to():
+def test_fee_is_limited_to_reduced_price():
     row = earned(status=Status.CANCELLED, reduced_by=Decimal("41.19"), refund_promised=Decimal(0))
     given_back(paid(row, Decimal("150.00")), "41.19", RefundState.REFUSED)
 
     assert of().total == takings(fees="108.81", tax="8.81")
 
 
-def test_the_fee_of_a_cancelled_booking_is_what_is_kept():
+def test_fee_is_captured_amount_less_refunds():
     paid(earned(status=Status.CANCELLED))
     half = earned(status=Status.CANCELLED)
     given_back(paid(half), "54.41")
@@ -179,20 +179,20 @@ def test_the_fee_of_a_cancelled_booking_is_what_is_kept():
     assert found == takings(fees="163.21", tax="13.21")
 
 
-def test_what_was_promised_back_is_not_earned_though_the_gateway_refused():
+def test_fee_excludes_promised_refund():
     row = earned(status=Status.CANCELLED, refund_promised=Decimal("108.81"))
     given_back(paid(row), "108.81", RefundState.REFUSED)
 
     assert of().total == NOTHING
 
 
-def test_money_of_another_currency_is_not_added():
+def test_revenue_other_currency_is_not_counted():
     earned(currency="EUR")
 
     assert of().total == NOTHING
 
 
-def test_a_booking_has_one_source_the_partner_before_the_promo_code():
+def test_revenue_source_is_partner_before_promo_code():
     acme, spring = PartnerFactory(name="Acme"), PromoCodeFactory(code="SPRING")
     earned("1.00", "0.00")
     earned("2.00", "0.00", promo_code=spring)
@@ -208,7 +208,7 @@ def test_a_booking_has_one_source_the_partner_before_the_promo_code():
     }
 
 
-def test_centers_and_room_types_are_chosen():
+def test_revenue_is_limited_to_selection():
     here, there = make_room(), make_room()
     earned("1.00", "0.00", room=here)
     earned("2.00", "0.00", room=there)
@@ -218,8 +218,8 @@ def test_centers_and_room_types_are_chosen():
     assert of(centers=frozenset()).total == NOTHING
 
 
-def test_it_adds_up_by_center_by_month_and_by_source():
-    """Also to the penny in odd amounts, of which there are many."""
+def test_revenue_by_center_month_and_source_adds_up():
+    """Also with many odd amounts, to the cent."""
     rooms = [
         make_room(),
         make_room(time_zone_id="Asia/Tokyo"),
@@ -255,8 +255,8 @@ def test_it_adds_up_by_center_by_month_and_by_source():
     )
 
 
-def test_it_agrees_with_what_customers_really_pay():
-    """Through the doors of the service: bookings, a request, a cancellation, a draft."""
+def test_revenue_matches_real_payments():
+    """With reservations made by the domain: bookings, a request, cancellations, a draft."""
     room, user = make_room(), UserFactory()
     room.center.tax_rate = Decimal("8.81")
     room.center.save()
@@ -278,7 +278,7 @@ def test_it_agrees_with_what_customers_really_pay():
     assert found.tax == sum(each.total for each in taxes) > 0
 
 
-def test_it_asks_as_often_for_2000_as_for_20():
+def test_revenue_query_count_is_constant():
     room, user = make_room(), UserFactory()
     by = {"partner": PartnerFactory()}
     many(room, user, 10, start=START, **by)
@@ -290,7 +290,7 @@ def test_it_asks_as_often_for_2000_as_for_20():
     assert of().total.billed == Decimal("20000.00")
 
 
-def test_too_many_pieces_are_refused_with_advice(monkeypatch):
+def test_revenue_too_many_groups_are_refused(monkeypatch):
     earned()
     monkeypatch.setattr(selection, "MAX_GROUPS", 0)
 

@@ -1,4 +1,4 @@
-"""The timeline: a center's day, a room's week."""
+"""The timeline: a day of a center, and a week of a room."""
 
 import datetime as dt
 import re
@@ -40,8 +40,8 @@ def day_of(room, date=WEDNESDAY, **query):
     return {"center": room.center_id, "date": date, **query}
 
 
-def bars(answer):
-    """Each booking of a board: its row, where it lies, what it says."""
+def bookings_of(answer):
+    """The bookings of a timeline, with the titles of their rows."""
     return [
         (row.title, item)
         for row in answer.context["timeline"].rows
@@ -50,7 +50,7 @@ def bars(answer):
     ]
 
 
-def offers(answer):
+def free_slots_of(answer):
     return [
         item
         for row in answer.context["timeline"].rows
@@ -63,16 +63,16 @@ def row_of(answer, title):
     return next(row for row in answer.context["timeline"].rows if row.title == title)
 
 
-# What is shown
+# Bookings
 
 
-def test_a_day_shows_each_booking_with_customer_time_and_status(office, room):
+def test_day_timeline_shows_bookings(office, room):
     booking = ReservationFactory(room=room)
     answer = office.get(DAY, day_of(room))
-    [(title, bar)] = bars(answer)
+    [(title, bar)] = bookings_of(answer)
     assert title == "Boardroom"
     assert (bar.name, bar.time, bar.status) == ("Ada Lovelace", "09:00-12:00", "Confirmed")
-    # Open 8 to 18, with an hour on either side: nine o'clock is two hours of twelve in.
+    # Open 8 to 18, shown 7 to 19: 09:00 is two of twelve hours from the left.
     assert bar.style == f"left:{100 * 2 / 12:.4f}%;width:25.0000%;--lane:0"
     label = f"Confirmed: Ada Lovelace, 09:00 - 12:00, Boardroom, reservation {booking.pk}"
     page = reverse("admin:reservations_reservation_change", args=[booking.pk])
@@ -94,22 +94,22 @@ def test_a_day_shows_each_booking_with_customer_time_and_status(office, room):
         (Status.EXPIRED, False),
     ],
 )
-def test_what_takes_no_time_is_not_shown(office, room, status, shown):
+def test_day_timeline_hides_statuses_without_time(office, room, status, shown):
     ReservationFactory(room=room, status=status)
     answer = office.get(DAY, day_of(room))
-    assert [bar.status for _, bar in bars(answer)] == ([status.value] if shown else [])
+    assert [bar.status for _, bar in bookings_of(answer)] == ([status.value] if shown else [])
 
 
-def test_a_draft_is_shown_until_its_hold_lapses(office, room, clock):
+def test_day_timeline_shows_draft_until_hold_expires(office, room, clock):
     made = make_draft(room=room)
     answer = office.get(DAY, day_of(room))
-    [(_, bar)] = bars(answer)
+    [(_, bar)] = bookings_of(answer)
     assert bar.label.startswith("Draft, held until Mon 2027-03-01 09:15: Ada Lovelace")
     clock.move_to(made.hold_until)
-    assert bars(office.get(DAY, day_of(room))) == []
+    assert bookings_of(office.get(DAY, day_of(room))) == []
 
 
-def test_of_customers_only_the_name_is_shown(client, staff, room):
+def test_timeline_shows_only_name_of_customers(client, staff, room):
     user = UserFactory(email="secret@example.com", company_name="Hidden", phone_number="+49 1")
     ReservationFactory(room=room, user=user)
     client.force_login(staff("Viewer", room.center))
@@ -119,20 +119,20 @@ def test_of_customers_only_the_name_is_shown(client, staff, room):
         assert not re.search("secret|Hidden|49 1", text)
 
 
-def test_a_booking_over_midnight_is_on_both_days(office, room):
+def test_booking_over_midnight_is_on_both_days(office, room):
     ReservationFactory(room=room, start=START + 13 * HOUR, end=START + 17 * HOUR)
     for date, before, after in ((WEDNESDAY, False, True), ("2027-03-04", True, False)):
-        [(_, bar)] = bars(office.get(DAY, day_of(room, date)))
+        [(_, bar)] = bookings_of(office.get(DAY, day_of(room, date)))
         assert (bar.starts_before, bar.ends_after) == (before, after)
 
 
-def test_a_booking_of_several_days_is_on_each_of_them(office, room):
+def test_booking_of_several_days_is_on_each_day(office, room):
     ReservationFactory(room=room, start=START, end=START + 20 * 24 * HOUR)
-    [(_, bar)] = bars(office.get(DAY, day_of(room, "2027-03-20")))
+    [(_, bar)] = bookings_of(office.get(DAY, day_of(room, "2027-03-20")))
     assert bar.style == "left:0.0000%;width:100.0000%;--lane:0"
 
 
-def test_closures_hours_and_turnaround_are_marked(office, room):
+def test_day_timeline_marks_closures_hours_and_turnaround(office, room):
     room.turnaround_minutes = 30
     room.save()
     ReservationFactory(room=room, turnaround_minutes=15)
@@ -148,11 +148,11 @@ def test_closures_hours_and_turnaround_are_marked(office, room):
         *("closed", "closed", "closure", "turnaround", "turnaround")
     ]
     assert marks[2].text == "Drill, 14:00 - 15:00"
-    # Half an hour: the larger of the two.
+    # Half an hour, the longer of the two turnarounds.
     assert marks[3].style == f"left:{100 * 1.5 / 12:.4f}%;width:{100 * 0.5 / 12:.4f}%"
 
 
-def test_a_room_that_is_not_active_is_shown_where_it_is_booked(office, room):
+def test_inactive_room_is_shown_if_booked(office, room):
     idle = MeetingRoomFactory(center=room.center, name="Idle", is_active=False)
     taken = MeetingRoomFactory(center=room.center, name="Taken", is_active=False)
     ReservationFactory(room=taken)
@@ -162,7 +162,7 @@ def test_a_room_that_is_not_active_is_shown_where_it_is_booked(office, room):
     assert row_of(answer, "Taken").note == "not active"
 
 
-def test_rooms_are_in_the_order_of_their_numbers(office, room):
+def test_rooms_are_sorted_naturally(office, room):
     for number in (10, 9, 2):
         MeetingRoomFactory(center=room.center, name=f"Room {number}")
     titles = [row.title for row in office.get(DAY, day_of(room)).context["timeline"].rows]
@@ -172,7 +172,7 @@ def test_rooms_are_in_the_order_of_their_numbers(office, room):
 # Clocks
 
 
-def test_the_day_on_which_the_clock_goes_back_has_25_hours(office, room):
+def test_day_with_clock_change_has_25_hours(office, room):
     answer = office.get(DAY, day_of(room, "2026-11-01", hours="all"))
     labels = [f"{tick.label} {tick.zone_name}".strip() for tick in answer.context["timeline"].ticks]
     assert len(labels) == 25
@@ -180,7 +180,7 @@ def test_the_day_on_which_the_clock_goes_back_has_25_hours(office, room):
     assert "The clock goes back by 60 minutes." in answer.text
 
 
-def test_a_week_gives_the_day_of_the_change_its_own_hours(office, room):
+def test_week_timeline_day_with_clock_change_has_own_ticks(office, room):
     answer = office.get(WEEK, {"room": room.pk, "date": "2027-03-14", "hours": "all"})
     rows = answer.context["timeline"].rows
     assert [row.title for row in rows[-2:]] == ["Sat 2027-03-13", "Sun 2027-03-14"]
@@ -188,23 +188,23 @@ def test_a_week_gives_the_day_of_the_change_its_own_hours(office, room):
 
 
 @pytest.mark.parametrize("zone", ["Pacific/Apia", "Asia/Kolkata", "Pacific/Honolulu"])
-def test_hours_are_the_centers_own(office, zone):
+def test_timeline_is_in_local_time(office, zone):
     room = make_room(time_zone_id=zone)
     tz = room.center.zone
     start = dt.datetime(2027, 3, 3, 9, tzinfo=tz)
     ReservationFactory(room=room, start=start, end=start + HOUR)
-    [(_, bar)] = bars(office.get(DAY, day_of(room)))
+    [(_, bar)] = bookings_of(office.get(DAY, day_of(room)))
     assert bar.time == "09:00-10:00"
 
 
-def test_today_is_the_centers_today(office):
-    # Monday, 4 in the afternoon in UTC: Tuesday in Apia.
+def test_timeline_today_is_local(office):
+    # Monday 16:00 in UTC is Tuesday in Apia.
     room = make_room(time_zone_id="Pacific/Apia")
     answer = office.get(DAY, {"center": room.center_id})
     assert "Tue 2027-03-02" in answer.text
 
 
-def test_a_day_that_the_place_left_out_is_said_to_be_so(office):
+def test_skipped_day_shows_message(office):
     room = make_room(time_zone_id="Pacific/Apia")
     answer = office.get(DAY, day_of(room, "2011-12-30"))
     assert "This day does not exist in the time zone of the center." in answer.text
@@ -215,10 +215,10 @@ def test_a_day_that_the_place_left_out_is_said_to_be_so(office):
 # Free time
 
 
-def test_free_time_leads_to_a_draft_with_room_and_time_filled_in(office, room):
+def test_free_slot_links_to_prefilled_reservation(office, room):
     ReservationFactory(room=room)
     answer = office.get(DAY, day_of(room))
-    first, second, *_ = [offer for offer in offers(answer) if not offer.is_closed]
+    first, second, *_ = [offer for offer in free_slots_of(answer) if not offer.is_closed]
     assert first.href == (f"{ADD}?room={room.pk}&start=2027-03-03T08:00&end=2027-03-03T09:00")
     assert first.label == "New draft: Boardroom, Wed 2027-03-03, 08:00 - 09:00"
     # After the booking.
@@ -228,42 +228,44 @@ def test_free_time_leads_to_a_draft_with_room_and_time_filled_in(office, room):
     assert 'value="2027-03-03"' in page.text
 
 
-def test_a_viewer_is_offered_nothing(client, staff, room):
+def test_free_slots_are_hidden_from_viewers(client, staff, room):
     client.force_login(staff("Viewer", room.center))
     answer = client.get(DAY, day_of(room))
-    assert offers(answer) == []
+    assert free_slots_of(answer) == []
     assert ADD + "?room" not in answer.text
 
 
-def test_closed_time_is_offered_to_who_may_override_it_only(client, staff, room):
+def test_free_slots_outside_hours_require_override_permission(client, staff, room):
     for role, is_offered in (("Desk", False), ("Manager", True)):
         client.force_login(staff(role, room.center))
-        closed = [offer for offer in offers(client.get(DAY, day_of(room))) if offer.is_closed]
+        closed = [
+            offer for offer in free_slots_of(client.get(DAY, day_of(room))) if offer.is_closed
+        ]
         assert bool(closed) is is_offered
 
 
-def test_neither_the_past_nor_closed_nor_broken_rooms_are_offered(office, room, clock):
-    assert offers(office.get(DAY, day_of(room, "2027-02-26"))) == []
-    assert offers(office.get(DAY, day_of(room, "2029-03-03"))) == []
+def test_free_slots_exclude_past_and_unbookable_rooms(office, room, clock):
+    assert free_slots_of(office.get(DAY, day_of(room, "2027-02-26"))) == []
+    assert free_slots_of(office.get(DAY, day_of(room, "2029-03-03"))) == []
     clock.move_to(NOW + 20 * MINUTE)
     today = office.get(DAY, day_of(room, "2027-03-01"))
-    first = next(each for each in offers(today) if not each.is_closed)
+    first = next(each for each in free_slots_of(today) if not each.is_closed)
     assert first.label.endswith("09:30 - 10:30")
     for change in ({"is_blocked": True}, {"is_blocked": False, "rate": None}):
         type(room).objects.filter(pk=room.pk).update(**change)
-        assert offers(office.get(DAY, day_of(room))) == []
+        assert free_slots_of(office.get(DAY, day_of(room))) == []
 
 
-# Where to look
+# Query parameters
 
 
-def test_without_a_choice_the_first_center_of_theirs_is_shown(client, staff, room):
+def test_timeline_without_center_shows_first_visible(client, staff, room):
     make_room()
     client.force_login(staff("Desk", room.center))
     assert client.get(DAY).context["center"] == room.center
 
 
-def test_the_way_to_other_days(office, room):
+def test_timeline_links_to_other_days(office, room):
     text = office.get(DAY, day_of(room)).text
     for date in ("2027-03-02", "2027-03-01", "2027-03-04"):
         assert f"{DAY}?center={room.center_id}&amp;date={date}" in text
@@ -273,7 +275,7 @@ def test_the_way_to_other_days(office, room):
 
 
 @pytest.mark.parametrize("date", ["yesterday", "2027-02-30", "0001-01-01", "9999-12-31", "\0"])
-def test_no_day_is_told_and_today_is_shown(office, room, date):
+def test_timeline_invalid_date_shows_today(office, room, date):
     for address, query in ((DAY, day_of(room, date)), (WEEK, {"room": room.pk, "date": date})):
         answer = office.get(address, query)
         assert answer.status_code == 200
@@ -281,12 +283,12 @@ def test_no_day_is_told_and_today_is_shown(office, room, date):
 
 
 @pytest.mark.parametrize("pk", ["x", "-1", "0", "99999999999999", "\0", "1.5", "²"])
-def test_no_such_place_is_not_found(office, room, pk):
+def test_timeline_unknown_place_is_not_found(office, room, pk):
     assert office.get(DAY, {"center": pk}).status_code == 404
     assert office.get(WEEK, {"room": pk}).status_code == 404
 
 
-def test_other_centers_are_not_found(client, staff, room):
+def test_timeline_of_other_center_is_not_found(client, staff, room):
     other = make_room()
     client.force_login(staff("Manager", room.center))
     assert client.get(DAY, day_of(room)).status_code == 200
@@ -295,7 +297,7 @@ def test_other_centers_are_not_found(client, staff, room):
     assert client.get(WEEK).status_code == 404
 
 
-def test_who_sees_no_reservations_sees_no_timeline(client, room):
+def test_timeline_without_permission_is_refused(client, room):
     client.force_login(UserFactory(is_staff=True))
     assert client.get(DAY).status_code == 403
     assert client.get(WEEK, {"room": room.pk}).status_code == 404
@@ -303,14 +305,14 @@ def test_who_sees_no_reservations_sees_no_timeline(client, room):
     assert client.get(DAY).status_code == 302
 
 
-def test_without_centers_there_is_nothing_to_show(office):
+def test_timeline_without_centers_shows_message(office):
     assert "There is no center to show." in office.get(DAY).text
 
 
-# How fast
+# Performance
 
 
-def test_a_day_takes_as_many_queries_for_many_rooms_and_bookings(office, room):
+def test_day_timeline_query_count_is_constant(office, room):
     ReservationFactory(room=room)
     few = queries_of(office, f"{DAY}?center={room.center_id}&date={WEDNESDAY}")
     rate = RateFactory(center=room.center)
@@ -324,19 +326,19 @@ def test_a_day_takes_as_many_queries_for_many_rooms_and_bookings(office, room):
     assert queries_of(office, address) == few
     began = time.perf_counter()
     answer = office.get(address)
-    # Tells a fault from a busy machine, no more.
+    # A generous limit: it only detects mistakes.
     assert time.perf_counter() - began < 5
-    assert len(bars(answer)) == 781
+    assert len(bookings_of(answer)) == 781
 
 
-def test_a_week_takes_as_many_queries_for_many_bookings(office, room):
+def test_week_timeline_query_count_is_constant(office, room):
     address = f"{WEEK}?room={room.pk}&date={WEDNESDAY}"
     few = queries_of(office, address)
     many(room, UserFactory(), 200, start=START, status=Status.COMPLETED)
     assert queries_of(office, address) == few
 
 
-def test_a_center_without_rooms_says_so(office):
+def test_center_without_rooms_shows_message(office):
     center = make_center_with_room()
     center.rooms.all().delete()
     assert "This center has no active rooms." in office.get(DAY, {"center": center.pk}).text

@@ -1,4 +1,4 @@
-"""Where things lie on a timeline, whatever the clock does."""
+"""The geometry of timelines, also when clocks change."""
 
 from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo, available_timezones
@@ -57,21 +57,21 @@ def at(day, text, zone=DENVER, fold=0):
 # Examples
 
 
-def test_a_plain_day_has_24_hours():
+def test_axis_of_normal_day_has_24_ticks():
     assert labels(PLAIN) == [f"{hour:02}:00" for hour in range(24)]
 
 
-def test_in_spring_an_hour_is_left_out():
+def test_axis_in_spring_skips_an_hour():
     assert labels(SPRING)[:4] == ["00:00", "01:00", "03:00", "04:00"]
     assert len(labels(SPRING)) == 23
 
 
-def test_in_autumn_an_hour_comes_twice_and_is_told_apart():
+def test_axis_in_autumn_names_repeated_hour():
     assert labels(AUTUMN)[:4] == ["00:00", "01:00 MDT", "01:00 MST", "02:00"]
     assert len(labels(AUTUMN)) == 25
 
 
-def test_half_an_hour_of_change():
+def test_axis_with_half_hour_change_has_longer_hour():
     # At 02:00 the clock goes back to 01:30: no full hour comes twice, and one is longer.
     lefts = {
         tick.label: tick.left
@@ -82,18 +82,18 @@ def test_half_an_hour_of_change():
     )
 
 
-def test_a_day_that_the_place_left_out_has_no_axis():
+def test_skipped_day_has_no_axis():
     assert build_axis(date(2011, 12, 30), ZoneInfo("Pacific/Apia")) is None
 
 
-def test_a_booking_over_midnight_is_open_at_the_end():
+def test_box_over_midnight_ends_after_axis():
     axis = build_axis(PLAIN, DENVER, (8, 24))
     box = axis.get_box(Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR))
     assert (round(box.left, 3), round(box.width, 3)) == (87.5, 12.5)
     assert (box.starts_before, box.ends_after) == (False, True)
 
 
-def test_times_are_told_with_their_day_where_it_is_another():
+def test_format_span_shows_other_days():
     axis = build_axis(PLAIN, DENVER)
     evening = Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR)
     assert geometry.format_span(evening, axis) == "22:00 - Thu 2027-03-04 02:00"
@@ -101,7 +101,7 @@ def test_times_are_told_with_their_day_where_it_is_another():
     assert geometry.format_span(until_midnight, axis) == "22:00 - 24:00"
 
 
-def test_the_doubled_hour_is_told_apart_in_words_too():
+def test_format_span_names_repeated_hour():
     axis = build_axis(AUTUMN, DENVER)
     span = Span(at(AUTUMN, "01:30"), at(AUTUMN, "01:30", fold=1))
     assert geometry.format_span(span, axis) == "01:30 MDT - 01:30 MST"
@@ -116,13 +116,13 @@ def test_the_doubled_hour_is_told_apart_in_words_too():
         ([("00:00", "05:00"), ("22:00", "23:00")], (0, 24)),
     ],
 )
-def test_the_hours_that_matter_are_shown(spans, hours):
+def test_visible_hours_include_all_spans(spans, hours):
     day = build_axis(PLAIN, DENVER).span
     given = [Span(at(PLAIN, start), at(PLAIN, end)) for start, end in spans]
     assert geometry.get_visible_hours(day, DENVER, given) == hours
 
 
-def test_free_time_is_offered_by_the_hour_on_the_rooms_grid():
+def test_slots_are_hourly_and_on_grid():
     axis = build_axis(PLAIN, DENVER)
     free = [Span(at(PLAIN, "09:10"), at(PLAIN, "11:30"))]
     proposed = [
@@ -132,13 +132,13 @@ def test_free_time_is_offered_by_the_hour_on_the_rooms_grid():
     assert proposed == ["09:15 - 10:15", "10:00 - 11:00", "11:00 - 11:30"]
 
 
-def test_too_short_a_gap_is_not_offered():
+def test_slots_exclude_short_gaps():
     axis = build_axis(PLAIN, DENVER)
     free = [Span(at(PLAIN, "09:00"), at(PLAIN, "09:20"))]
     assert not list(geometry.find_slots(axis, free, SlotRules(grid=15, minimum=30)))
 
 
-def test_nothing_is_offered_in_the_second_showing_of_an_hour():
+def test_slots_exclude_repeated_hour():
     axis = build_axis(AUTUMN, DENVER, (0, 4))
     offered = [
         geometry.format_clock_time(slot.proposed.start, DENVER)
@@ -151,7 +151,7 @@ def test_nothing_is_offered_in_the_second_showing_of_an_hour():
 
 
 @given(axes())
-def test_ticks_are_in_order_on_the_axis_and_no_two_are_alike(axis: TimelineAxis):
+def test_ticks_are_ordered_and_unique(axis: TimelineAxis):
     ticks = axis.get_ticks()
     assert all(0 <= tick.left < 100 for tick in ticks)
     assert sorted(ticks, key=lambda tick: tick.at) == ticks
@@ -160,7 +160,7 @@ def test_ticks_are_in_order_on_the_axis_and_no_two_are_alike(axis: TimelineAxis)
 
 
 @given(axis_and_spans())
-def test_boxes_lie_on_the_axis_and_are_as_wide_as_they_are_long(given_):
+def test_boxes_are_on_axis_and_proportional(given_):
     axis, spans = given_
     for span in spans:
         box = axis.get_box(span)
@@ -176,7 +176,7 @@ def test_boxes_lie_on_the_axis_and_are_as_wide_as_they_are_long(given_):
 
 
 @given(axis_and_spans())
-def test_gaps_and_what_is_taken_make_up_the_whole(given_):
+def test_gaps_and_taken_spans_cover_the_axis(given_):
     axis, spans = given_
     left = find_gaps(axis.span, spans)
     assert left == sorted(left)
@@ -188,7 +188,7 @@ def test_gaps_and_what_is_taken_make_up_the_whole(given_):
 
 
 @given(axis_and_spans())
-def test_no_two_bars_lie_upon_each_other(given_):
+def test_lanes_do_not_overlap(given_):
     _, spans = given_
     lanes = geometry.assign_lanes(spans)
     for one, (span, lane) in enumerate(zip(spans, lanes, strict=True)):
@@ -199,7 +199,7 @@ def test_no_two_bars_lie_upon_each_other(given_):
 
 
 @given(axis_and_spans())
-def test_the_hours_shown_show_all(given_):
+def test_visible_hours_contain_all_spans(given_):
     axis, spans = given_
     day = build_axis(axis.day, axis.zone)
     shown = build_axis(axis.day, axis.zone, geometry.get_visible_hours(day.span, axis.zone, spans))
@@ -210,7 +210,7 @@ def test_the_hours_shown_show_all(given_):
 
 
 @given(axis_and_spans(), st.sampled_from([5, 15, 30, 60]), st.sampled_from([0, 30, 90]))
-def test_what_is_offered_is_free_long_enough_and_on_the_grid(given_, grid, shortest):
+def test_slots_are_free_long_enough_and_on_grid(given_, grid, shortest):
     axis, spans = given_
     free = find_gaps(axis.span, spans)
     for slot in geometry.find_slots(axis, free, SlotRules(grid, shortest)):

@@ -1,4 +1,4 @@
-"""How much of what could be sold was sold, on the center's own clock."""
+"""The utilization report: open and sold time, in the local time of each center."""
 
 import datetime as dt
 from zoneinfo import ZoneInfo
@@ -57,7 +57,7 @@ def hours(use):
 # --- Pure ---------------------------------------------------------------------------------------
 
 
-def test_a_period_counts_its_days_and_months():
+def test_period_has_days_and_months():
     period = ReportPeriod(dt.date(2027, 11, 30), dt.date(2028, 2, 1))
 
     assert period.length == 64
@@ -69,7 +69,7 @@ def test_a_period_counts_its_days_and_months():
         ReportPeriod(dt.date(2027, 1, 2), dt.date(2027, 1, 1))
 
 
-def test_a_span_is_counted_to_the_hours_that_the_local_clock_shows():
+def test_split_by_weekday_hour_uses_local_hours():
     cells = split_by_weekday_hour(span("2027-03-01T09:30", "2027-03-01T12:15"), DENVER)
 
     assert cells == {(0, 9): HOUR / 2, (0, 10): HOUR, (0, 11): HOUR, (0, 12): HOUR / 4}
@@ -83,14 +83,14 @@ def test_a_span_is_counted_to_the_hours_that_the_local_clock_shows():
         ("2027-11-07T00:00", {(6, 0): HOUR, (6, 1): 2 * HOUR, (6, 2): HOUR}),
     ],
 )
-def test_an_hour_that_comes_twice_counts_twice_and_one_that_is_skipped_not_at_all(start, cells):
+def test_split_by_weekday_hour_follows_clock_changes(start, cells):
     begins = local(start)
 
     assert split_by_weekday_hour(Span(begins, begins + dt.timedelta(hours=4)), DENVER) == cells
 
 
 @pytest.mark.parametrize(("day", "seconds"), [("2027-04-04", 24.5), ("2027-10-03", 23.5)])
-def test_a_clock_that_changes_by_half_an_hour(day, seconds):
+def test_split_by_weekday_hour_with_half_hour_change(day, seconds):
     zone = ZoneInfo("Australia/Lord_Howe")
     date = dt.date.fromisoformat(day)
     whole = ReportPeriod(date, date).span("Australia/Lord_Howe")
@@ -98,7 +98,7 @@ def test_a_clock_that_changes_by_half_an_hour(day, seconds):
     assert split_by_weekday_hour(whole, zone).total() == seconds * HOUR
 
 
-def test_opening_hours_of_the_day_the_clock_goes_forward_are_shorter():
+def test_schedule_is_shorter_when_clock_goes_forward():
     period = ReportPeriod(dt.date(2027, 3, 7), dt.date(2027, 3, 14))
     schedule = schedule_of(period, (6, 0, 6))
 
@@ -107,7 +107,7 @@ def test_opening_hours_of_the_day_the_clock_goes_forward_are_shorter():
     assert lengths == [6, 5]
 
 
-def test_closures_are_taken_out_and_may_overlap():
+def test_schedule_subtracts_overlapping_closures():
     closed = (
         span("2027-03-01T07:00", "2027-03-01T09:00"),
         span("2027-03-01T08:30", "2027-03-01T10:00"),
@@ -122,7 +122,7 @@ def test_closures_are_taken_out_and_may_overlap():
     assert schedule_of(WEEK, (0, 8, 18), closures=(whole_month,)).spans == []
 
 
-def test_the_open_parts_of_a_span():
+def test_schedule_returns_open_parts_of_span():
     schedule = schedule_of(WEEK, (0, 8, 12), (0, 13, 18))
 
     def parts(start, end):
@@ -137,7 +137,7 @@ def test_the_open_parts_of_a_span():
     assert len(parts("2027-02-28T00:00", "2027-03-02T00:00")) == 2
 
 
-def test_where_it_is_never_open_there_is_no_share():
+def test_used_time_without_open_time_has_no_share():
     assert UsedTime(opened=0, outside=HOUR).share is None
     assert UsedTime(opened=4 * HOUR, sold=HOUR).share == 0.25
 
@@ -155,7 +155,7 @@ def of(period=WEEK, **also):
     return utilization.measure_utilization(ReportSelection(period, **also))
 
 
-def test_what_was_sold_of_what_there_was(room):
+def test_utilization_of_bookings_within_hours(room):
     sold(room, "2027-03-01T09:00", "2027-03-01T12:00")
     sold(room, "2027-03-02T09:00", "2027-03-02T10:30", Status.COMPLETED)
     sold(room, "2027-03-03T09:00", "2027-03-03T11:00", Status.NO_SHOW)
@@ -174,13 +174,13 @@ def test_what_was_sold_of_what_there_was(room):
     "status",
     [*(Status.PROCESSING, Status.PENDING, Status.DECLINED), Status.CANCELLED, Status.EXPIRED],
 )
-def test_what_is_no_booking_is_not_sold(room, status):
+def test_utilization_other_statuses_are_not_sold(room, status):
     sold(room, "2027-03-01T09:00", "2027-03-01T12:00", status)
 
     assert hours(of().total) == (70, 0, 0)
 
 
-def test_time_outside_of_the_opening_hours_stands_beside(room):
+def test_utilization_time_outside_hours_is_separate(room):
     sold(room, "2027-03-01T17:00", "2027-03-01T20:00")
 
     found = of()
@@ -189,7 +189,7 @@ def test_time_outside_of_the_opening_hours_stands_beside(room):
     assert sum(use.sold for use in found.by_weekday_hour.values()) == HOUR
 
 
-def test_closures_of_the_center_and_of_the_room_take_hours_away(room):
+def test_utilization_closures_reduce_open_time(room):
     make.MeetingRoomFactory(center=room.center)
     make.ClosureFactory(
         center=room.center,
@@ -210,13 +210,13 @@ def test_closures_of_the_center_and_of_the_room_take_hours_away(room):
     assert sum(use.opened for use in found.by_weekday_hour.values()) == 118 * HOUR
 
 
-def test_only_the_part_within_the_period_counts(room):
+def test_utilization_counts_part_within_period(room):
     sold(room, "2027-02-28T16:00", "2027-03-01T09:00")
 
     assert hours(of(ReportPeriod(MONDAY, MONDAY)).total) == (10, 1, 8)
 
 
-def test_days_are_those_of_the_center(db):
+def test_utilization_uses_local_days(db):
     """A Monday morning in Auckland is a Sunday evening in UTC."""
     zone = ZoneInfo("Pacific/Auckland")
     room = make_room(time_zone_id="Pacific/Auckland")
@@ -232,7 +232,7 @@ def test_days_are_those_of_the_center(db):
     assert found.by_weekday_hour[0, 8].sold == HOUR
 
 
-def test_a_room_that_is_no_longer_active_counts_only_where_it_was_booked(room):
+def test_utilization_inactive_room_counts_if_booked(room):
     idle = make.MeetingRoomFactory(center=room.center, is_active=False)
     used = make.MeetingRoomFactory(center=room.center, is_active=False)
     sold(used, "2027-03-01T09:00", "2027-03-01T12:00")
@@ -243,7 +243,7 @@ def test_a_room_that_is_no_longer_active_counts_only_where_it_was_booked(room):
     assert idle.pk not in found
 
 
-def test_centers_and_room_types_are_chosen(room):
+def test_utilization_is_limited_to_selection(room):
     other = make.MeetingRoomFactory(center=room.center)
     elsewhere = make_room()
     for each in (room, other, elsewhere):
@@ -257,7 +257,7 @@ def test_centers_and_room_types_are_chosen(room):
     assert of(centers=frozenset()).rooms == []
 
 
-def test_rooms_centers_and_cells_add_up(room):
+def test_utilization_rooms_centers_and_hours_add_up(room):
     second = make.MeetingRoomFactory(center=room.center)
     third = make_room()
     for number, each in enumerate((room, second, third), start=1):
@@ -272,7 +272,7 @@ def test_rooms_centers_and_cells_add_up(room):
     assert sum(each.used.sold for each in found.rooms) == found.total.sold > 0
 
 
-def test_it_asks_as_often_for_2000_as_for_20(room):
+def test_utilization_query_count_is_constant(room):
     user = UserFactory()
     many(room, user, 20, start=local("2027-03-01T08:00"))
     few = questions(of)
@@ -282,7 +282,7 @@ def test_it_asks_as_often_for_2000_as_for_20(room):
     assert of().total.bookings == 2000
 
 
-def test_too_many_rooms_or_bookings_are_refused_with_advice(room, monkeypatch):
+def test_utilization_too_many_rows_are_refused(room, monkeypatch):
     sold(room, "2027-03-01T09:00", "2027-03-01T12:00")
     monkeypatch.setattr(utilization, "MAX_BOOKINGS", 0)
     with pytest.raises(ReportTooLarge, match="Choose fewer days"):

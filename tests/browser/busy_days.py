@@ -1,6 +1,6 @@
-"""Some busy days at the demo's first center, so that its pages have something to show.
+"""Creates some busy days at the first demo center, for screenshots.
 
-Run as a program, on a database with demo data: `python -m tests.browser.busy_days`.
+Run it as a program, on a database with demo data: `python -m tests.browser.busy_days`.
 """
 
 import datetime as dt
@@ -30,7 +30,7 @@ MEETINGS = ((9, 1.5), (9, 3), (11, 2), (13, 2.5), (14, 1), (15.5, 1.5))
 def main() -> None:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "roombook.settings")
     django.setup()
-    # Models, which are ready only by now.
+    # Models can be imported only after django.setup().
     from django.utils import timezone
 
     from accounts.models import User
@@ -55,7 +55,7 @@ def main() -> None:
     rooms = list(MeetingRoom.objects.filter(center__name=ROLES_CENTER).select_related("center"))
     for offset in DAYS:
         if offset == 1:
-            # One room whose bookings the center has to agree to from now on.
+            # From now on one room needs approval.
             MeetingRoom.objects.filter(pk=rooms[-1].pk).update(is_live_inventory=False)
         for room in rooms:
             day = now.astimezone(room.center.zone).date() + dt.timedelta(offset)
@@ -77,7 +77,7 @@ def main() -> None:
                         check_out(
                             draft.pk, user=user, payment_method=make_payment_method(), now=made
                         )
-    # Who takes the pictures sees every page.
+    # The user of the screenshots sees every page.
     User.objects.filter(email=STAFF).update(is_superuser=True)
 
 

@@ -1,4 +1,4 @@
-"""The browser that tests and screenshots drive: this machine's own Chromium, without a window."""
+"""The browser of tests and screenshots: the Chromium of this machine, without a window."""
 
 import shutil
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ TABLET = {"width": 820, "height": 1180}
 FLAGS = [
     "--no-sandbox",  # tests may run as root
     "--disable-dev-shm-usage",
-    # The browser's own calls home.
+    # Requests of the browser itself.
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
@@ -34,7 +34,7 @@ def started() -> Iterator[Browser]:
 
 
 class Watch:
-    """What a page must never do: complain in the console, or ask another host for anything."""
+    """Records errors in the console, failed requests and requests to other hosts."""
 
     def __init__(self, page: Page, host: str) -> None:
         self.complaints: list[str] = []
@@ -44,7 +44,7 @@ class Watch:
         page.on("response", lambda answer: self._answered(answer.status, answer.url))
 
     def _said(self, kind: str, text: str) -> None:
-        # Which one it was, its answer tells.
+        # `_answered` reports failed requests with their URL.
         if kind in {"error", "warning"} and not text.startswith("Failed to load resource"):
             self.complaints.append(f"{kind}: {text}")
 

@@ -1,4 +1,4 @@
-"""A real browser against the running service with demo data."""
+"""Fixtures for tests with a browser and demo data."""
 
 from collections.abc import Callable, Iterator
 
@@ -11,7 +11,7 @@ from tests.browser import chromium
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests of pages are skipped by name where there is no browser."""
+    """Skip the tests if there is no browser."""
     if chromium.PROGRAM:
         return
     for item in items:
@@ -21,7 +21,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @pytest.fixture(scope="session")
 def browser() -> Iterator[Browser]:
-    # Playwright keeps an event loop in this thread, which Django takes for asynchronous code.
+    # Playwright runs an event loop in this thread, so Django would refuse to use the database.
     with pytest.MonkeyPatch.context() as patch, chromium.started() as browser:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         yield browser
@@ -34,7 +34,7 @@ def demo(transactional_db: None, tiny_pictures: None) -> None:
 
 @pytest.fixture
 def desk(demo: None, browser: Browser, live_server) -> Iterator[Callable[..., Page]]:
-    """Sign one of the demo's staff in: `desk("desk")`, "manager", "viewer" or "staff"."""
+    """Sign a demo staff user in: `desk("desk")`, "manager", "viewer" or "staff"."""
     opened = []
 
     def open_as(name: str, *, size: dict = chromium.DESKTOP) -> Page:

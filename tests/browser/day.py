@@ -1,4 +1,4 @@
-"""What a day at the demo's center begins with, made as customers make it."""
+"""Reservations at the demo center, made as customers make them."""
 
 import datetime as dt
 import json
@@ -23,7 +23,7 @@ def room(name: str) -> MeetingRoom:
 
 
 def open_day(room: MeetingRoom, *, hours: tuple[int, int] = (9, 17)) -> dt.date:
-    """A day, a week from now or later, on which the room is free for all of these hours."""
+    """A day in a week or later on which the room is available during these hours."""
     now = timezone.now()
     day = now.astimezone(room.center.zone).date() + dt.timedelta(days=7)
     while not availability.evaluate(room, _span(room, day, *hours), now=now).is_available:
@@ -32,7 +32,7 @@ def open_day(room: MeetingRoom, *, hours: tuple[int, int] = (9, 17)) -> dt.date:
 
 
 def request_for(room: MeetingRoom, day: dt.date, hour: int) -> Reservation:
-    """A paid request of the demo customer that waits for the center's answer."""
+    """A paid request of the demo customer, awaiting approval."""
     MeetingRoom.objects.filter(pk=room.pk).update(is_live_inventory=False)
     span = _span(room, day, hour, hour + 2)
     user, now = User.objects.get(email=DEMO), timezone.now()
@@ -49,7 +49,7 @@ def _span(room: MeetingRoom, day: dt.date, first: int, last: int):
 
 
 class Phone:
-    """The client app of the second customer, over HTTP."""
+    """The app of the second demo customer, over HTTP."""
 
     def __init__(self, host: str) -> None:
         self.host = host

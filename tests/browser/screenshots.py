@@ -1,7 +1,7 @@
-"""Pictures of every page of the back office with demo data: `make screenshots`.
+"""Takes screenshots of every back office page with demo data: `make screenshots`.
 
-They go to screenshots/, by size and theme; those that README shows are copied to docs/images by
-hand, once looked at.
+They are saved in screenshots/, by size and theme. Those in README are copied to docs/images
+manually, after a look at them.
 """
 
 import os
@@ -24,8 +24,7 @@ FOLDER = ROOT / "screenshots"
 EMAIL, PASSWORD = "staff@roombook.example", "quiet-harbour-42"
 START_SECONDS = 60
 
-# A page by its address under /admin/, and the links that are followed from there, each the first of
-# its kind.
+# Each page by its URL under /admin/ and selectors of links to follow from there.
 RESERVATIONS = "reservations/reservation/"
 CONFIRMED = f"{RESERVATIONS}?status__exact=Confirmed"
 ROW = "#result_list a[href*='/change/']"
@@ -39,7 +38,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "move": (CONFIRMED, ROW, "a[href$='/step/move/']"),
     "new-reservation": (
         f"{RESERVATIONS}timeline/",
-        "a.timeline-free-slot:not(.timeline-free-slot--closed)",
+        "a.timeline-free-slot",
     ),
     "revenue": (f"{RESERVATIONS}reports/revenue/",),
     "utilization": (f"{RESERVATIONS}reports/utilization/",),
@@ -97,7 +96,7 @@ def main() -> int:
 
 
 def start(folder: Path) -> Server:
-    """The service with demo data in a database of its own."""
+    """Start the service with demo data in a temporary database."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -134,7 +133,7 @@ def start(folder: Path) -> Server:
 
 
 def take(browser: Browser, host: str, look: str) -> list[str]:
-    """A picture of each page; answers with what the browser complained about."""
+    """Take a screenshot of each page, and return the errors that the browser reported."""
     size, theme = LOOKS[look]
     context = browser.new_context(viewport=size, color_scheme=theme)
     page = context.new_page()

@@ -1,14 +1,14 @@
-"""The door of the back office, in a browser."""
+"""Signing in to the back office, in a browser."""
 
 
-def test_staff_sign_in_and_see_the_day(desk):
+def test_staff_sign_in_shows_dashboard(desk):
     page = desk("desk")
 
     assert page.locator("#nav-sidebar").get_by_text("Reservations", exact=True).is_visible()
     assert page.locator("#nav-sidebar").get_by_text("Reports").count() == 0
 
 
-def test_a_wrong_password_is_told_on_the_page(desk, live_server):
+def test_wrong_password_shows_message(desk, live_server):
     page = desk("viewer")
     page.context.clear_cookies()
 

@@ -1,4 +1,4 @@
-"""The timeline and a new reservation in a browser: by keyboard, on a tablet, while one types."""
+"""The timeline and a new reservation in a browser: by keyboard and on a tablet."""
 
 from playwright.sync_api import expect
 
@@ -7,7 +7,7 @@ from tests.browser import chromium
 TIMELINE = "/admin/reservations/reservation/timeline/"
 
 
-def test_by_keyboard_from_free_time_to_a_held_room(desk, live_server):
+def test_keyboard_from_free_slot_to_held_room(desk, live_server):
     page = desk("desk")
     page.goto(f"{live_server.url}{TIMELINE}")
     # Two days on there is no past any more, and the week after has open days.
@@ -25,27 +25,27 @@ def test_by_keyboard_from_free_time_to_a_held_room(desk, live_server):
     page.keyboard.press("Enter")
     page.wait_for_url("**/reservation/add/**")
     preview = page.locator("#draft-preview")
-    expect(preview).to_contain_text("✓ Free")
+    expect(preview).to_contain_text("✓ Available")
     expect(preview).to_contain_text("List price")
     page.click(".draft-field--user .select2-selection")
     page.keyboard.type("demo@roombook.example")
     expect(page.locator(".select2-results__option")).to_contain_text("demo@roombook.example")
     page.keyboard.press("Enter")
     expect(preview).to_contain_text("Price for")
-    page.click("text=Hold the room")
+    page.click("text=Save draft and hold room")
     page.wait_for_url("**/change/")
     expect(page.locator("body")).to_contain_text("is held until")
 
 
-def test_on_a_tablet_the_names_of_rooms_stay_in_sight(desk, live_server):
+def test_tablet_timeline_keeps_room_names_visible(desk, live_server):
     page = desk("manager", size=chromium.TABLET)
     page.goto(f"{live_server.url}{TIMELINE}?hours=all")
-    board = page.locator(".timeline")
-    board.evaluate("board => { board.scrollLeft = board.scrollWidth }")
+    timeline = page.locator(".timeline")
+    timeline.evaluate("timeline => { timeline.scrollLeft = timeline.scrollWidth }")
     name = page.locator(".timeline-row .timeline-name").first
-    frame = board.bounding_box()
+    frame = timeline.bounding_box()
     assert abs(name.bounding_box()["x"] - frame["x"]) < 2
-    # Nothing but the board itself is wider than the screen.
+    # Nothing but the timeline itself is wider than the screen.
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
     sizes = page.locator(".timeline-free-slot").evaluate_all(
         "links => links.map(link => link.getBoundingClientRect().height)"

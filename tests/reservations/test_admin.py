@@ -1,4 +1,4 @@
-"""The back office's pages of reservations, by the browser's own road."""
+"""The back office pages of reservations, through HTTP requests."""
 
 import datetime as dt
 
@@ -51,7 +51,7 @@ def messages_of(response):
 
 
 @pytest.mark.parametrize("pk", ["²", "abc", "9" * 30, "0"])
-def test_an_address_of_no_reservation_leads_home(office, pk):
+def test_unknown_reservation_redirects_to_dashboard(office, pk):
     response = office.get(f"/admin/reservations/reservation/{pk}/change/")
 
     assert response.status_code == 302
@@ -64,7 +64,7 @@ def test_an_address_of_no_reservation_leads_home(office, pk):
         *(("reservations_allowance", "user"), ("reservations_promocode", "centers")),
     ],
 )
-def test_a_box_that_finds_by_typing_takes_no_words_for_an_id(office, page, name):
+def test_autocomplete_field_invalid_id_is_ignored(office, page, name):
     address = reverse(f"admin:{page}_add")
 
     assert office.get(address, {name: "abc"}).status_code == 200
@@ -74,7 +74,7 @@ def test_a_box_that_finds_by_typing_takes_no_words_for_an_id(office, page, name)
 # --- Clocks -------------------------------------------------------------------------------------
 
 
-def test_no_page_on_a_centers_clock_has_shortcuts_of_another_clock(office):
+def test_local_time_pages_have_no_browser_time_shortcuts(office):
     room = make_room()
     closure = Closure.objects.create(center=room.center, starts_at=START, ends_at=START + HOUR)
     pages = (
@@ -101,7 +101,7 @@ def close(office, center, room=None, reason="Leak", **times):
     return office.post(address, {**data, **day, **hours, **times}, follow=True)
 
 
-def test_a_closure_over_bookings_is_saved_and_staff_are_told_of_them(office):
+def test_closure_over_bookings_is_saved_with_warning(office):
     room = make_room()
     mine = make_booking(room=room)
     approval.decline(make_pending_booking(room=make_room(is_live_inventory=False)).pk, now=NOW)
@@ -118,7 +118,7 @@ def test_a_closure_over_bookings_is_saved_and_staff_are_told_of_them(office):
     assert warning[1].count("<a ") == 1
 
 
-def test_a_closure_of_another_room_touches_nobody(office):
+def test_closure_of_other_room_has_no_warning(office):
     room = make_room()
     make_booking(room=room)
     other = make_room()
@@ -126,7 +126,7 @@ def test_a_closure_of_another_room_touches_nobody(office):
     assert [level for level, _ in messages_of(close(office, other.center, other))] == ["success"]
 
 
-def test_of_many_bookings_in_a_closure_the_first_are_told(office):
+def test_closure_over_many_bookings_lists_the_first(office):
     room = make_room()
     for number in range(22):
         ReservationFactory(
