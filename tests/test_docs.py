@@ -1,4 +1,4 @@
-"""What the documents say is what the code has: operations, types, errors, settings, commands."""
+"""The documentation matches the code: operations, types, errors, settings, commands."""
 
 import re
 from pathlib import Path
@@ -28,7 +28,7 @@ PAGES = [
 
 
 def section(page, heading):
-    """What stands under a heading of the second level."""
+    """The text under a heading of the second level."""
     return re.split(rf"^## {heading}\n", page, flags=re.M)[1].split("\n## ")[0]
 
 
@@ -56,16 +56,16 @@ def test_readme_lists_exactly_the_operations():
     "text", [ERRORS, section(BEHAVIOUR, "B3 Errors")], ids=["errors", "behaviour"]
 )
 def test_every_error_is_listed_with_its_status(text):
-    told = {}
+    documented = {}
     for http, cell, *_ in rows(text):
         codes = re.findall(r"`([A-Z][A-Za-z]+)`", cell)
         statuses = [int(status) for status in re.findall(r"\d{3}", http)]
         if len(statuses) == len(codes):
-            told |= dict(zip(codes, statuses, strict=True))
+            documented |= dict(zip(codes, statuses, strict=True))
         elif statuses:
-            told |= {code: statuses[0] for code in codes if code in HTTP_STATUSES}
+            documented |= {code: statuses[0] for code in codes if code in HTTP_STATUSES}
 
-    assert told == HTTP_STATUSES
+    assert documented == HTTP_STATUSES
 
 
 def test_the_settings_page_lists_every_setting_with_its_default():
@@ -110,13 +110,13 @@ def test_each_page_of_docs_is_in_the_index_and_says_who_it_is_for(name):
 
 
 def test_contract_page_lists_every_operation_with_its_fields():
-    told = {
+    documented = {
         names_in(path).pop(): (fields_of(request), fields_of(answer))
         for _, path, request, answer in (row for row in rows(CONTRACT) if len(row) == 4)
         if path.startswith("`/api/")
     }
 
-    assert told == {
+    assert documented == {
         each.path: (list(each.request.items()), list(each.response.items())) for each in EVERY
     }
 
@@ -129,10 +129,10 @@ def fields_of(cell):
 def test_contract_page_lists_every_type_with_its_fields(name):
     text = re.split(rf"^\*\*{name}\*\*: ", CONTRACT, flags=re.M)[1]
     table = text.split("\n**")[0].split("\n### ")[0]
-    told = {field: names_in(kind).pop() for field, kind, _ in rows(table) if field != "Field"}
+    documented = {field: names_in(kind).pop() for field, kind, _ in rows(table) if field != "Field"}
     base = TYPES["CenterInfo"] if name == "CenterInfoFull" else {}
 
-    assert list((base | told).items()) == list(TYPES[name].items())
+    assert list((base | documented).items()) == list(TYPES[name].items())
 
 
 def test_contract_page_lists_all_values_of_enumerations():

@@ -76,12 +76,12 @@ def test_request_id_of_the_response_is_in_every_log_line(offered):
         lines.extend(how().format(record) for how in (PlainLogFormatter, JsonLogFormatter))
         return HttpResponse()
 
-    told = RequestIdMiddleware(view)(requests.get("/", headers={"X-Request-ID": offered}))[
+    returned = RequestIdMiddleware(view)(requests.get("/", headers={"X-Request-ID": offered}))[
         "X-Request-ID"
     ]
 
     assert len(lines) == 2
-    assert all(told in line for line in lines)
+    assert all(returned in line for line in lines)
 
 
 def test_request_id_is_set_only_during_the_request():
@@ -261,7 +261,7 @@ def test_client_address_of_a_unix_socket_is_empty():
     assert address(None, remote="") == ""
 
 
-# --- The short road of the API --------------------------------------------------------------------
+# --- Middleware that the API skips ----------------------------------------------------------------
 
 
 @pytest.mark.django_db

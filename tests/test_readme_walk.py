@@ -15,7 +15,7 @@ ROOT = Path(__file__).parent.parent
 STEP = "--- step"
 CURL = shutil.which("curl")
 
-# What is another one on another day and in another database.
+# Values that depend on the day and on the database.
 OTHER = re.compile(
     r"\d{4}-\d\d-\d\d|[+-]\d\d:\d\d$|\w{3}, \w{3} \d+, \d{4}|(?<=\(reservation )\d+|[0-9a-f]{64}$"
 )
@@ -54,33 +54,35 @@ def test_walkthrough_run_as_printed_books_rooms(
     confirmed = []
     for (command, kind, expected), answer in zip(get_steps(page), printed, strict=True):
         if kind == "json":
-            told = json.loads(re.sub(r",?\s*…(?:,(?=\s*[\"{]))?", elision, expected))
-            assert holds(json.loads(answer), told), (command, answer)
-            confirmed.append(told.get("Status"))
+            documented = json.loads(re.sub(r",?\s*…(?:,(?=\s*[\"{]))?", elision, expected))
+            assert contains(json.loads(answer), documented), (command, answer)
+            confirmed.append(documented.get("Status"))
         elif kind == "csv":
-            told, got = (list(csv.DictReader(io.StringIO(text))) for text in (expected, answer))
-            assert holds(got, told), (command, answer)
-            confirmed.append(told[0].get("Status"))
+            documented, got = (
+                list(csv.DictReader(io.StringIO(text))) for text in (expected, answer)
+            )
+            assert contains(got, documented), (command, answer)
+            confirmed.append(documented[0].get("Status"))
     assert confirmed.count("Confirmed") == bookings
 
 
 def elision(match):
-    """What takes the place of `…`: a comma only where something stands on both sides."""
+    """The replacement of `…`: a comma only between two values."""
     before = match.string[: match.start()].rstrip()[-1]
     return "," if match[0].endswith(",") and before not in "{[" else ""
 
 
-def holds(answer, told):
-    """Whether the answer has all that is told of it; it may have more."""
-    if isinstance(told, dict):
+def contains(answer, documented):
+    """Whether the answer has everything that is documented; it may have more."""
+    if isinstance(documented, dict):
         return all(
-            name in answer and (name.endswith("Id") or holds(answer[name], value))
-            for name, value in told.items()
+            name in answer and (name.endswith("Id") or contains(answer[name], value))
+            for name, value in documented.items()
         )
-    if isinstance(told, list):
+    if isinstance(documented, list):
         rest = iter(answer)
-        # In this order, others between them.
-        return all(any(holds(each, wanted) for each in rest) for wanted in told)
-    if isinstance(told, str):
-        return OTHER.sub("*", answer) == OTHER.sub("*", told)
-    return answer == told
+        # In this order, with others in between.
+        return all(any(contains(each, wanted) for each in rest) for wanted in documented)
+    if isinstance(documented, str):
+        return OTHER.sub("*", answer) == OTHER.sub("*", documented)
+    return answer == documented

@@ -8,10 +8,10 @@ from tests.contract import EXTENSIONS, OPERATIONS
 
 
 @pytest.mark.parametrize(
-    ("table", "told"), [(urls.contract_paths, OPERATIONS), (urls.extension_paths, EXTENSIONS)]
+    ("table", "operations"), [(urls.contract_paths, OPERATIONS), (urls.extension_paths, EXTENSIONS)]
 )
-def test_operations_have_their_paths_in_the_order_of_the_contract(table, told):
-    for address, operation in zip(table, told, strict=True):
+def test_operations_have_their_paths_in_the_order_of_the_contract(table, operations):
+    for address, operation in zip(table, operations, strict=True):
         assert resolve(operation.path).route == str(address.pattern)
         assert address.callback.cls.requires_token is operation.needs_token
         for suffix in ("json", "csv"):
