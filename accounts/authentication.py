@@ -9,7 +9,8 @@ from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
 
-from accounts.models import ApiToken, User, hash_token_secret
+from accounts.models import ApiToken, User
+from accounts.models.api_token import hash_token_secret
 from roombook.db.compiled_queries import compiled_query, datetime_param, text_param
 from roombook.errors import NotSignedIn
 
@@ -52,6 +53,6 @@ def get_unexpired_token() -> "QuerySet[ApiToken]":
     """The token and its account, in the one question that every signed-in request asks."""
     return (
         ApiToken.objects.filter(digest=text_param("digest"), user__is_active=True)
-        .alive(datetime_param("now"))
+        .unexpired(datetime_param("now"))
         .select_related("user")
     )

@@ -1,47 +1,55 @@
-"""Which customers a member of staff may know (B18).
+"""Which customers a member of staff may see and find (B18).
 
-Where a role is at some centers only, its customers are those who have, or had, a reservation
-there. To book for somebody who comes for the first time it takes their whole e-mail address.
+Staff with a role at some centers see the customers who have, or had, a reservation there. To book
+for somebody else, they must enter that person's complete e-mail address.
 """
 
-from typing import Any
-
+from django.contrib.auth.models import AnonymousUser
 from django.db.models import Q, QuerySet
 
 from accounts import roles, user_search
 from accounts.models import User, canonicalize_email
 
-VIEW, ADD = "accounts.view_user", "accounts.add_user"
-BOOK = "reservations.add_reservation"
 
+def get_customer_filter(
+    staff: User | AnonymousUser | None,
+    path: str = "pk",
+    *,
+    permission: str = roles.VIEW_USER,
+) -> Q:
+    """A filter for accounts that the user may see; ``path`` leads from a row to an account.
 
-def get_customer_filter(staff: Any, path: str = "pk", *, permission: str = VIEW) -> Q:
-    """The accounts that staff may look at; `path` leads from a row to an account.
-
-    With another permission: those of the customers of the centers where they have that one.
+    With another permission: the customers of the centers at which the user has that one.
     """
     centers = roles.get_permitted_centers(staff, permission)
     if centers is None:
         return Q()
-    # Through the relation, since accounts do not import what is built upon them.
+    # By the relation, because this app must not import reservations.
     reservations = User._meta.get_field("reservations").related_model
-    theirs = reservations._default_manager.filter(room__center__in=sorted(centers))
-    return Q(**{f"{path}__in": theirs.values("user")})
+    rows = reservations._default_manager.filter(room__center__in=sorted(centers))
+    return Q(**{f"{path}__in": rows.values("user")})
 
 
-def can_view_customer(staff: Any, customer: User) -> bool:
+def can_view_customer(staff: User | AnonymousUser, customer: User) -> bool:
     return User.objects.filter(get_customer_filter(staff), pk=customer.pk).exists()
 
 
-def find_bookable_customers(staff: Any, words: str) -> QuerySet[User]:
-    """Whom staff may choose to book for: their customers as they type, anyone by the address."""
+def find_bookable_customers(staff: User, words: str) -> QuerySet[User]:
+    """The accounts that the user may book for.
+
+    ``words`` are matched as a prefix among the user's own customers; a complete e-mail address
+    finds anybody.
+    """
     found = Q(pk__in=user_search.matching_prefix(words, among=get_customer_filter(staff)))
-    # PostgreSQL takes no NUL, and no address has one.
-    if "@" in words and "\x00" not in words and roles.has_permission(staff, BOOK):
+    # PostgreSQL accepts no NUL, and no address contains one.
+    if "@" in words and "\x00" not in words and roles.has_permission(staff, roles.ADD_RESERVATION):
         found |= Q(email=canonicalize_email(words))
     return User.objects.filter(found, is_active=True).order_by("email")
 
 
-def search_customers(rows: QuerySet[User], words: str, *, staff: Any) -> QuerySet[User]:
-    """Those of the rows that the words lead to, among those whom staff may know at all."""
-    return rows.filter(pk__in=user_search.matching_prefix(words, among=get_customer_filter(staff)))
+def search_customers(
+    rows: QuerySet[User], words: str, *, staff: User | AnonymousUser
+) -> QuerySet[User]:
+    """The rows that match the words, among the customers that the user may see."""
+    matching = user_search.matching_prefix(words, among=get_customer_filter(staff))
+    return rows.filter(pk__in=matching)

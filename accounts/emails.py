@@ -1,54 +1,60 @@
-"""The mails' common form, and what an account is told about itself."""
+"""Renders e-mails, and the e-mails about an account itself."""
 
 from datetime import UTC, datetime
 from email.utils import parseaddr
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from babel.dates import format_datetime
 from django.conf import settings
 from django.template.loader import render_to_string
 
-from accounts.outbox import OutboxMessage, suppress_mail_errors
-
-if TYPE_CHECKING:
-    from accounts.models import User
+from accounts.models.outbox_message import OutboxMessage
+from accounts.outbox import suppress_mail_errors
 
 
 def render_email(template: str, context: dict[str, Any]) -> dict[str, str]:
-    """A mail's text and HTML, out of one context: heading, paragraphs and what the template adds.
+    """Render an e-mail's text and HTML.
 
-    The text says everything by itself.
+    The context has ``heading``, ``paragraphs`` and what the template needs. The text alone must
+    tell everything.
     """
-    common = {"service": get_service_name(), "support_email": settings.SUPPORT_EMAIL, **context}
+    context = {"service": get_service_name(), "support_email": settings.SUPPORT_EMAIL, **context}
     return {
-        "text": render_to_string(f"mail/{template}.txt", common).strip() + "\n",
-        "html": render_to_string(f"mail/{template}.html", common),
+        "text": render_to_string(f"mail/{template}.txt", context).strip() + "\n",
+        "html": render_to_string(f"mail/{template}.html", context),
     }
 
 
 def get_service_name() -> str:
-    """What customers know us as: the name that mails come from."""
+    """The service's name for customers: the sender's name in e-mails."""
     name, address = parseaddr(settings.DEFAULT_FROM_EMAIL)
     return name or address
 
 
-def send_password_changed(user: "User", *, now: datetime, was_taken_away: bool = False) -> None:
-    """Tell the owner that their password is another one now, in case it was not them."""
+def send_password_changed(
+    user_id: int, email: str, *, now: datetime, is_removed: bool = False
+) -> None:
+    """Tell an account's owner that the password was changed or removed, in case somebody else did
+    it."""
     when = str(format_datetime(now.astimezone(UTC), "long", locale=settings.LOCALE))
-    what_happened = "removed" if was_taken_away else "changed"
-    help_is_at = settings.SUPPORT_EMAIL or "the people who run this service"
+    what_happened = "removed" if is_removed else "changed"
+    contact = settings.SUPPORT_EMAIL or "the people who run this service"
     paragraphs = [
-        f"The password of your {get_service_name()} account {user.email} was {what_happened} on"
+        f"The password of your {get_service_name()} account {email} was {what_happened} on"
+        # A narrow no-break space, which some mail programs cannot show.
         f" {when.replace(chr(0x202F), ' ')}. Other devices were signed out.",
         "If that was you, there is nothing to do.",
-        f"If it was not you, somebody else may be using your account. Tell {help_is_at} at once.",
+        f"If it was not you, somebody else may be using your account. Please tell {contact} at"
+        " once.",
     ]
-    with suppress_mail_errors(f"account {user.pk}"):
+    about = f"account {user_id}"
+    with suppress_mail_errors(about):
         heading = f"Your password was {what_happened}"
         OutboxMessage.enqueue(
-            user,
+            user_id=user_id,
+            to=email,
             kind="password changed",
-            about=f"account {user.pk}",
+            about=about,
             subject=heading,
             now=now,
             **render_email("base", {"heading": heading, "paragraphs": paragraphs}),

@@ -1,4 +1,4 @@
-"""Forms of the back office."""
+"""Forms of the back office for signing in, passwords and accounts."""
 
 from typing import Any
 
@@ -11,30 +11,30 @@ from unfold.forms import (
     UserCreationForm,
 )
 
-from accounts import actions
 from accounts.models import User
+from accounts.sign_in import SignInAttempts, verify_credentials
 from roombook.errors import InvalidCredentials, TooManyRequests
 from roombook.middleware import get_client_address
 
 
 class SignInForm(AuthenticationForm):
-    """The admin's door, with the same limits as the API's: there is no second place to guess at."""
+    """Signs staff in, with the same rate limits as the API."""
 
     def clean(self) -> dict[str, Any]:
         email = self.cleaned_data.get("username")
         password = self.cleaned_data.get("password")
         if email and password:
             try:
-                user, _ = actions.verify_credentials(
+                user, _ = verify_credentials(
                     email=email,
                     password=password,
                     network_address=get_client_address(self.request) if self.request else "",
-                    now=timezone.now(),  # noqa: TID251 (a form is a border)
+                    now=timezone.now(),  # noqa: TID251 (a form is a boundary)
                 )
             except InvalidCredentials:
                 raise self.get_invalid_login_error() from None
             except TooManyRequests as error:
-                raise ValidationError(error.message, code="too_many_tries") from None
+                raise ValidationError(error.message, code="too_many_attempts") from None
             self.confirm_login_allowed(user)
             user.backend = "accounts.roles.CenterRoleBackend"
             self.user_cache = user
@@ -42,25 +42,28 @@ class SignInForm(AuthenticationForm):
 
 
 class OwnPasswordChangeForm(AdminOwnPasswordChangeForm):
-    """Staff's own new password. A wrong old one counts as a failed sign-in: an unlocked desk is no
-    better place to guess it."""
+    """Changes the user's own password.
+
+    A wrong old password counts as a failed sign-in, so that guesses at an unattended desk are
+    limited too.
+    """
 
     def __init__(self, *args: Any, network_address: str, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.tries = actions.SignInAttempts(self.user.email, network_address)
+        self.attempts = SignInAttempts(self.user.email, network_address)
 
     def clean_old_password(self) -> str:
-        now = timezone.now()  # noqa: TID251 (a form is a border)
+        now = timezone.now()  # noqa: TID251 (a form is a boundary)
         try:
-            self.tries.check(now)
+            self.attempts.check(now)
             try:
-                old: str = super().clean_old_password()
+                old_password: str = super().clean_old_password()
             except ValidationError:
-                self.tries.count(now)
+                self.attempts.count(now)
                 raise
         except TooManyRequests as error:
-            raise ValidationError(error.message, code="too_many_tries") from None
-        return old
+            raise ValidationError(error.message, code="too_many_attempts") from None
+        return old_password
 
 
 class UserAddForm(UserCreationForm):

@@ -1,4 +1,4 @@
-"""Indexes that only PostgreSQL has, within one set of migrations for every database."""
+"""PostgreSQL indexes in migrations that also run on SQLite."""
 
 from typing import Any
 
@@ -8,18 +8,17 @@ from django.db.models.expressions import OrderBy
 from django.db.models.functions import Collate, Lower
 from django.db.models.indexes import IndexExpression
 
-# What django.contrib.postgres does for an index of expressions, without the rest of that app.
+# django.contrib.postgres does this when it is installed; nothing else of that app is needed.
 IndexExpression.register_wrappers(OrderBy, OpClass, Collate)
 
-# Migrations run what create_sql returns: elsewhere it must be something, and do nothing.
+# A migration executes what create_sql returns, so it cannot be empty.
 NO_OP_SQL = "SELECT 1"
 
 
 class PrefixIndex(Index):
-    """For `Lower(column) LIKE 'abc%'`: PostgreSQL needs an index of its own for that. Nothing
-    elsewhere (a small database is read through).
+    """An index for ``LOWER(column) LIKE 'abc%'`` on PostgreSQL; none on SQLite.
 
-    Named in migrations: stays in this module.
+    Migrations name this class: keep it in this module.
     """
 
     def __init__(self, *expressions: Any, column: str = "", **kwargs: Any) -> None:

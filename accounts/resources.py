@@ -9,8 +9,6 @@ from django.db import models
 from accounts import roles
 from roombook.imports.resources import SpreadsheetResource
 
-REPORTS_PERMISSION = "reservations.see_reports"
-
 # Ids of centers; None means every center.
 CenterIds = frozenset[int] | None
 NO_CENTERS: frozenset[int] = frozenset()
@@ -55,7 +53,7 @@ class CenterScopedResource(SpreadsheetResource):
 
     def _get_export_centers(self, change: CenterIds) -> CenterIds:
         viewed = self._get_centers("view")
-        reported = roles.get_permitted_centers(self.user, REPORTS_PERMISSION)
+        reported = roles.get_permitted_centers(self.user, roles.SEE_REPORTS)
         if change is None or (viewed is None and reported is None):
             return None
         both = viewed if reported is None else reported if viewed is None else viewed & reported

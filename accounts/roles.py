@@ -1,8 +1,8 @@
-"""Who of the staff may do what, and at which centers (B18).
+"""Which members of staff may do what, and at which centers (B18).
 
-A role is one of Django's groups: Viewer, Desk, Manager, Accountant, or one of a company's own. A
-member of the group has it at all centers; a CenterRole gives it at one. Permissions are named as
-Django does, "reservations.change_reservation". A superuser may do everything everywhere.
+A role is one of Django's groups: Viewer, Desk, Manager, Accountant, or one that a company adds. A
+member of the group has the role at all centers; a CenterRole gives it at one center. Permissions
+have Django's names. A superuser may do everything everywhere.
 """
 
 from collections import defaultdict
@@ -27,30 +27,34 @@ CHANGE_RESERVATION = "reservations.change_reservation"
 VIEW_RESERVATION = "reservations.view_reservation"
 VIEW_ATTENDEE = "reservations.view_attendee"
 SEE_REPORTS = "reservations.see_reports"
+ADD_CLOSURE = "centers.add_closure"
+CHANGE_REFUND = "payments.change_refund"
 
 
 def has_permission(
     user: User | AnonymousUser, permission: str, center_id: int | None = None
 ) -> bool:
-    """Whether they may do this at that center; without a center: at any at all."""
+    """Whether the user has the permission at that center or, without a center, at any center."""
     if center_id is None:
         return user.has_perm(permission)
     centers = get_permitted_centers(user, permission)
     return centers is None or center_id in centers
 
 
-def get_permitted_centers(user: User | AnonymousUser, permission: str) -> frozenset[int] | None:
-    """The ids of the centers where they may do this; None means at every one."""
+def has_permission_everywhere(user: User | AnonymousUser, permission: str) -> bool:
+    """Whether the user has the permission at every center, including future ones."""
+    return get_permitted_centers(user, permission) is None
+
+
+def get_permitted_centers(
+    user: User | AnonymousUser | None, permission: str
+) -> frozenset[int] | None:
+    """The ids of the centers at which the user has the permission; None means every center."""
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
     if user.is_superuser or permission in ModelBackend().get_all_permissions(user):
         return None
     return _load_centers_by_permission(user).get(permission, frozenset())
-
-
-def has_permission_everywhere(user: User | AnonymousUser, permission: str) -> bool:
-    """Whether they may do this at every center, the ones of tomorrow too."""
-    return get_permitted_centers(user, permission) is None
 
 
 def get_staff(request: HttpRequest) -> User:
@@ -69,14 +73,13 @@ def require_permission(request: HttpRequest, *permissions: str) -> User:
 def get_center_filter(
     user: User | AnonymousUser, permission: str | Iterable[str], path: str = "room__center"
 ) -> Q:
-    """The rows of their centers; `path` leads from a row to its center, "" where it is one.
+    """A filter for rows of centers at which the user has one of the permissions.
 
-    Of several permissions any one will do.
+    ``path`` leads from a row to its center; "" if the rows are centers.
     """
-    wanted = [permission] if isinstance(permission, str) else list(permission)
     ids: set[int] = set()
-    for each in wanted:
-        centers = get_permitted_centers(user, each)
+    for name in [permission] if isinstance(permission, str) else permission:
+        centers = get_permitted_centers(user, name)
         if centers is None:
             return Q()
         ids |= centers
@@ -84,10 +87,10 @@ def get_center_filter(
 
 
 class CenterRoleBackend(ModelBackend):
-    """Django's permissions, and those that somebody has at some center only.
+    """Grants the permissions that a user has at any center.
 
-    `has_perm` so says whether they may do a thing anywhere: enough to show a list, whose rows
-    `scope` chooses, never enough to act on a row, which `may` judges.
+    ``has_perm`` is therefore enough to show a list, whose rows ``get_center_filter`` selects, but
+    not to change a row: ``has_permission`` decides that.
     """
 
     def get_all_permissions(
@@ -103,10 +106,13 @@ class CenterRoleBackend(ModelBackend):
 
 
 def _load_centers_by_permission(user: User) -> CentersByPermission:
-    """Each permission that they have by roles at centers, with the centers; asked for once."""
-    known: CentersByPermission | None = getattr(user, "_granted_at_centers", None)
-    if known is not None:
-        return known
+    """Each permission that the user has by roles at centers, with the centers.
+
+    Cached on the user object, which lives as long as the request.
+    """
+    cached: CentersByPermission | None = getattr(user, "_centers_by_permission", None)
+    if cached is not None:
+        return cached
     centers_by_group: dict[int, set[int]] = defaultdict(set)
     for group, center in CenterRole.objects.filter(user=user).values_list("group", "center"):
         centers_by_group[group].add(center)
@@ -117,6 +123,6 @@ def _load_centers_by_permission(user: User) -> CentersByPermission:
         )
         for group, app, codename in rows:
             centers_by_permission[f"{app}.{codename}"] |= centers_by_group[group]
-    granted = {name: frozenset(centers) for name, centers in centers_by_permission.items()}
-    user._granted_at_centers = granted  # type: ignore[attr-defined]
-    return granted
+    result = {name: frozenset(centers) for name, centers in centers_by_permission.items()}
+    user._centers_by_permission = result  # type: ignore[attr-defined]
+    return result

@@ -1,6 +1,8 @@
-"""Finding accounts by what staff type of them, among a million."""
+"""Finds accounts by the beginning of an e-mail address, a name, a company or a phone number."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from functools import reduce
+from operator import or_
 from typing import Any
 
 from django.db.models import Q, QuerySet
@@ -8,40 +10,39 @@ from django.db.models.functions import Lower
 
 from accounts.models import User, canonicalize_email
 
-# Up to so many are looked up first; where more begin so, it is better to look for their rows.
-MAX_LOOKED_UP_USERS = 1_000
+# Up to this many accounts are loaded as ids; a query for rows of more is better left to the
+# database as a subquery.
+MAX_LOADED_IDS = 1_000
 ALL_USERS = Q()
 
 
 def matching_prefix(
     words: str, *, by_address: bool = True, among: Q = ALL_USERS
 ) -> Iterable[int] | QuerySet[Any, Any]:
-    """The accounts of that address, or whose address, names or company begin so: for `user__in`.
+    """The accounts that match, for ``user__in``.
 
-    Case does not matter; of two words the first is a first name and the other a last name, or the
-    other way round. Each way goes through an index (see the migrations). `by_address`: whether who
-    asks may know addresses and telephone numbers. `among`: those whom one looks for at all.
+    Case does not matter. Two words are a first and a last name, in either order. Each condition
+    uses an index. ``by_address``: also search e-mail addresses and phone numbers. ``among``: the
+    accounts to search.
     """
     words = canonicalize_email(" ".join(words.split()))
-    ways = (
-        list(_get_prefix_conditions(words, by_address=by_address))
-        if words and "\x00" not in words
-        else []
-    )
-    rows = _with_lowercase_names().filter(among)
+    if not words or "\x00" in words:
+        return []
+    conditions = list(_get_conditions(words, by_address=by_address))
+    rows = _annotate_lower_case().filter(among)
     found: set[int] = set()
-    # One question each: of conditions joined by OR the database may read the whole table.
-    for way in ways:
-        ids = list(rows.filter(way).values_list("pk", flat=True)[:MAX_LOOKED_UP_USERS])
-        if len(ids) == MAX_LOOKED_UP_USERS:
-            return rows.filter(_combine_with_or(ways)).values("pk")
+    # One query each: the database may read the whole table for conditions that are joined by OR.
+    for condition in conditions:
+        ids = list(rows.filter(condition).values_list("pk", flat=True)[:MAX_LOADED_IDS])
+        if len(ids) == MAX_LOADED_IDS:
+            return rows.filter(reduce(or_, conditions)).values("pk")
         found.update(ids)
         if ids and "@" in words:
-            break  # the very address: nobody else is meant
+            break  # the complete address
     return sorted(found)
 
 
-def _get_prefix_conditions(words: str, *, by_address: bool) -> Iterable[Q]:
+def _get_conditions(words: str, *, by_address: bool) -> Iterator[Q]:
     if "@" in words:
         if by_address:
             yield Q(email=words)
@@ -61,17 +62,6 @@ def _get_prefix_conditions(words: str, *, by_address: bool) -> Iterable[Q]:
         yield Q(phone_number_lower__startswith=words)
 
 
-def _combine_with_or(ways: Iterable[Q]) -> Q:
-    every = Q()
-    for way in ways:
-        every |= way
-    return every
-
-
-def _with_lowercase_names() -> QuerySet[User]:
-    return User.objects.alias(
-        first_name_lower=Lower("first_name"),
-        last_name_lower=Lower("last_name"),
-        company_name_lower=Lower("company_name"),
-        phone_number_lower=Lower("phone_number"),
-    )
+def _annotate_lower_case() -> QuerySet[User]:
+    columns = ("first_name", "last_name", "company_name", "phone_number")
+    return User.objects.alias(**{f"{name}_lower": Lower(name) for name in columns})

@@ -1,15 +1,15 @@
-"""What a password may be, beyond Django's own rules."""
+"""Validates passwords beyond Django's own rules."""
 
 from typing import Any
 
 from django.core.exceptions import ValidationError
 
-# Hashing costs more the more there is to hash, so the API refuses longer ones before it does.
+# Hashing takes longer the longer the password is, so the API refuses longer ones first.
 MAX_PASSWORD_LENGTH = 128
 
 
 class MaximumLengthValidator:
-    """No longer than the API lets in, whichever way a password is set."""
+    """Refuses passwords that are too long for the API's sign-in."""
 
     def validate(self, password: str, user: Any = None) -> None:
         if len(password) > MAX_PASSWORD_LENGTH:

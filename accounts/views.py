@@ -4,7 +4,7 @@ from typing import Any, cast
 
 from django.utils import timezone
 
-from accounts import actions
+from accounts import profile, sign_in
 from accounts.models import ApiToken, User
 from accounts.serializers import UserInfo
 from accounts.validators import MAX_PASSWORD_LENGTH
@@ -36,7 +36,7 @@ class SignIn(Operation):
         Token = TextField()
 
     def perform(self, user: None, *, email_address: str, password: str) -> dict[str, Any]:
-        user_info, token = actions.sign_in(
+        user_info, token = sign_in.sign_in(
             email=email_address,
             password=password,
             network_address=get_client_address(self.request),
@@ -58,7 +58,7 @@ class UpdateAccountInfo(Operation):
         UpdatedUserInfo = UserInfo()
 
     def perform(self, user: User, **new: str) -> dict[str, Any]:
-        return {"updated_user_info": actions.update_profile(user, **new)}
+        return {"updated_user_info": profile.update_profile(user, **new)}
 
 
 class RemoveThumbnail(Operation):
@@ -68,7 +68,7 @@ class RemoveThumbnail(Operation):
         UpdatedUserInfo = UserInfo()
 
     def perform(self, user: User) -> dict[str, Any]:
-        return {"updated_user_info": actions.remove_thumbnail(user)}
+        return {"updated_user_info": profile.remove_thumbnail(user)}
 
 
 class ChangePassword(Operation):
@@ -87,7 +87,7 @@ class ChangePassword(Operation):
         new_password: str,
         confirm_new_password: str,
     ) -> None:
-        actions.change_password(
+        sign_in.change_password(
             user,
             current_password=current_password,
             new_password=new_password,
@@ -102,4 +102,4 @@ class SignOut(Operation):
     """Sign this device out: its Token is worth nothing any more."""
 
     def perform(self, user: User) -> None:
-        actions.sign_out(cast("ApiToken", self.request.auth))
+        sign_in.sign_out(cast("ApiToken", self.request.auth))

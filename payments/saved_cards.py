@@ -8,7 +8,6 @@ import logging
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from accounts.actions import lock_user
 from accounts.limits import CARD_DECLINED
 from accounts.models import User
 from payments import gateways
@@ -110,7 +109,7 @@ def _replace_saved_card(
 @in_transaction
 def _delete_saved_card(user: User) -> SavedCard | None:
     """Delete the row of the account's saved card and return it as it was."""
-    lock_user(user)
+    User.objects.lock(user.pk)
     previous = SavedCard.objects.filter(user=user).first()
     if previous:
         SavedCard.objects.filter(pk=previous.pk).delete()

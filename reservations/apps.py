@@ -11,7 +11,7 @@ class ReservationsConfig(AppConfig):
 
     def ready(self) -> None:
         from reservations import resources
-        from reservations.models import Allowance, Partner, PromoCode
+        from reservations.models import Allowance, Partner, PromoCode, Reservation
         from roombook.backoffice import audit_log
         from roombook.imports.resources import register
 
@@ -23,6 +23,8 @@ class ReservationsConfig(AppConfig):
         audit_log.register(PromoCode, excluded_fields=("uses", "spent"), many_to_many_fields=bound)
         audit_log.register(Allowance, many_to_many_fields=bound, named_by_id=True)
         audit_log.register(Partner)
+        # reservations/booking/history.py records these.
+        audit_log.register(Reservation, by_signals=False)
 
 
 def create_triggers(using: str, **kwargs: Any) -> None:

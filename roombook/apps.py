@@ -6,6 +6,3 @@ class RoombookConfig(AppConfig):
 
     def ready(self) -> None:
         from roombook import checks  # noqa: F401 (registers the system checks)
-        from roombook.backoffice import audit_log
-
-        audit_log.connect_signals()

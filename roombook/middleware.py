@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Callable
 from typing import Any
 
-from auditlog.context import set_actor
 from django.conf import settings
 from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.contrib.messages.middleware import MessageMiddleware
@@ -91,23 +90,6 @@ def get_loggable_path(path: str) -> str:
     part of a card number that the mask does not recognize.
     """
     return escape_uri_path(mask_cards(path))[:MAX_LOGGED_PATH_LENGTH]
-
-
-class AuditActorMiddleware:
-    """Records the signed-in member of staff as the author of every change (B18).
-
-    Only in the back office: the operations of the API record their customer themselves.
-    """
-
-    def __init__(self, get_response: GetResponse) -> None:
-        self.get_response = get_response
-
-    def __call__(self, request: HttpRequest) -> HttpResponse:
-        if not is_back_office(request):
-            return self.get_response(request)
-        user = request.user if request.user.is_authenticated else None
-        with set_actor(user, remote_addr=get_client_address(request) or None):
-            return self.get_response(request)
 
 
 class KnownHostMiddleware:

@@ -43,6 +43,7 @@ TRUSTED_PROXIES = env.read_int("TRUSTED_PROXIES", 0)
 
 INSTALLED_APPS = [
     "roombook",
+    "roombook.backoffice",
     "roombook.imports",
     "accounts",
     "centers",
@@ -55,7 +56,6 @@ INSTALLED_APPS = [
     "unfold.contrib.import_export",
     "import_export",
     "roombook.backoffice.site.BackofficeAdminConfig",
-    "auditlog",
     "django.contrib.auth",
     "django.contrib.contenttypes",
     "django.contrib.sessions",
@@ -76,7 +76,7 @@ MIDDLEWARE = [
     "django.middleware.csrf.CsrfViewMiddleware",
     "roombook.middleware.PageAuthenticationMiddleware",
     "roombook.middleware.PageMessageMiddleware",
-    "roombook.middleware.AuditActorMiddleware",
+    "roombook.backoffice.middleware.AuditActorMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
 

@@ -5,7 +5,8 @@ from datetime import timedelta
 import factory
 from django.utils import timezone
 
-from accounts.models import ApiToken, User, hash_token_secret
+from accounts.models import ApiToken, User
+from accounts.models.api_token import hash_token_secret
 from payments.gateways.sandbox_models import SandboxCard
 from payments.models import SavedCard
 

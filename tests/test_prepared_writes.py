@@ -11,8 +11,7 @@ from django.db.models.signals import post_save, pre_save
 from django.db.transaction import TransactionManagementError
 from django.test.utils import CaptureQueriesContext
 
-from accounts.models import AttemptWindow
-from accounts.outbox import OutboxMessage, OutboxState
+from accounts.models import AttemptWindow, OutboxMessage, OutboxState
 from payments.gateways.sandbox_models import SandboxPayment
 from reservations.booking import history
 from roombook.db.compiled_queries import datetime_param, int_param, text_param
@@ -159,7 +158,7 @@ def test_the_history_keeps_what_it_was_told():
 
     entry = history.get_changes(reservation).get()
     assert entry.changes == {"status": ["New", "Pending"]}
-    assert (entry.object_id, entry.actor, entry.additional_data) == (reservation.pk, None, None)
+    assert (entry.object_id, entry.actor, entry.note) == (reservation.pk, None, "")
 
 
 @pytest.mark.postgres

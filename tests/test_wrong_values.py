@@ -10,7 +10,7 @@ from copy import deepcopy
 import pytest
 from django.contrib.auth import get_user_model
 
-from accounts.actions import sign_out_everywhere
+from accounts.sign_in import sign_out_everywhere
 from reservations.models import Reservation
 from roombook.api import csv_table
 from tests.contract import EXTENSIONS, OPERATIONS, TYPES, is_list, paths_of

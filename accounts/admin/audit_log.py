@@ -1,10 +1,8 @@
-"""The history of everything, for administrators and accountants: read, never written."""
+"""The audit log of all tracked models, read-only, for administrators and accountants."""
 
 import datetime as dt
 from typing import Any
 
-import auditlog.admin  # noqa: F401  (registers its own page, which ours replaces)
-from auditlog.models import LogEntry
 from django.contrib import admin
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -17,29 +15,25 @@ from unfold.contrib.filters.admin import RangeDateFilter
 from accounts.admin.center_scope import AllCentersOnlyMixin
 from accounts.models import User, canonicalize_email
 from roombook import dates
-from roombook.backoffice import audit_display
+from roombook.backoffice import audit_display, audit_log
 from roombook.backoffice.filters import AutocompleteFilter
 from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, ReadOnlyMixin
+from roombook.backoffice.models import AuditEntry
 from roombook.ids import parse_id
 
 MAX_SUMMARY_LENGTH = 160
 
-admin.site.unregister(LogEntry)
-
 
 class TrackedModelFilter(admin.SimpleListFilter):
-    """By what was changed. The kinds are few; which of them occur is not asked."""
+    """By the type of the row. Offers all tracked models, without a query for those that occur."""
 
     title = "what"
     parameter_name = "what"
 
     def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
-        kept = sorted(
-            audit_display.get_tracked_models(), key=lambda model: str(model._meta.verbose_name)
-        )
-        return [
-            (model._meta.label_lower, str(model._meta.verbose_name).capitalize()) for model in kept
-        ]
+        tracked = [model._meta for model in audit_log.get_tracked_models()]
+        choices = [(opts.label_lower, str(opts.verbose_name).capitalize()) for opts in tracked]
+        return sorted(choices, key=lambda choice: choice[1])
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         if self.value() not in dict(self.lookup_choices):
@@ -48,9 +42,9 @@ class TrackedModelFilter(admin.SimpleListFilter):
         return queryset.filter(content_type__app_label=app, content_type__model=model)
 
 
-@admin.register(LogEntry)
-class LogEntryAdmin(ReadOnlyMixin, AllCentersOnlyMixin, PageAnnotationsMixin, ModelAdmin):
-    list_display = ("when", "who", "did", "what", "told")
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyMixin, AllCentersOnlyMixin, PageAnnotationsMixin, ModelAdmin):
+    list_display = ("when", "who", "did", "what", "summary")
     list_display_links = ("when",)
     list_filter = (
         TrackedModelFilter,
@@ -61,10 +55,10 @@ class LogEntryAdmin(ReadOnlyMixin, AllCentersOnlyMixin, PageAnnotationsMixin, Mo
     list_filter_submit = True
     list_select_related = ("actor", "content_type")
     search_fields = ("=object_id",)
-    search_help_text = "The number of a row, or the whole e-mail address of who did it."
+    search_help_text = "The number of a row, or the complete e-mail address of who changed it."
     ordering = ("-timestamp", "-pk")
     sortable_by = ()
-    fields = ("when", "who", "did", "what", "in_full", "remote_addr")
+    fields = ("when", "who", "did", "what", "details", "network_address")
     readonly_fields = fields
 
     def get_search_results(
@@ -79,41 +73,42 @@ class LogEntryAdmin(ReadOnlyMixin, AllCentersOnlyMixin, PageAnnotationsMixin, Mo
         return queryset.filter(actor__in=list(actors.values_list("pk", flat=True))), False
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
-        for row, line in zip(rows, audit_display.render_entries(rows), strict=True):
-            row.line = line
+        for row, rendered in zip(rows, audit_display.render_entries(rows), strict=True):
+            row.rendered = rendered
 
-    def _line(self, entry: Any) -> audit_display.RenderedEntry:
-        if not hasattr(entry, "line"):
-            entry.line = audit_display.render_entries([entry])[0]
-        return entry.line
+    def _get_rendered(self, entry: Any) -> audit_display.RenderedEntry:
+        if not hasattr(entry, "rendered"):
+            entry.rendered = audit_display.render_entries([entry])[0]
+        return entry.rendered
 
     @admin.display(description="when (UTC)")
-    def when(self, entry: LogEntry) -> str:
+    def when(self, entry: AuditEntry) -> str:
         return f"{dates.format_datetime(entry.timestamp, dt.UTC)}:{entry.timestamp:%S}"
 
     @admin.display(description="who")
-    def who(self, entry: LogEntry) -> str:
-        return self._line(entry).who
+    def who(self, entry: AuditEntry) -> str:
+        return self._get_rendered(entry).actor
 
-    @admin.display(description="did")
-    def did(self, entry: LogEntry) -> str:
-        return self._line(entry).action
+    @admin.display(description="action")
+    def did(self, entry: AuditEntry) -> str:
+        return self._get_rendered(entry).action
 
     @admin.display(description="what")
-    def what(self, entry: LogEntry) -> str:
+    def what(self, entry: AuditEntry) -> str:
         kind = entry.content_type.name
-        name = format_html("{}: {}", kind.capitalize(), entry.object_repr)
+        name = format_html("{}: {}", kind.capitalize(), entry.object_name)
         try:
             page = f"admin:{entry.content_type.app_label}_{entry.content_type.model}_history"
-            return format_html('<a href="{}">{}</a>', reverse(page, args=[entry.object_pk]), name)
+            return format_html('<a href="{}">{}</a>', reverse(page, args=[entry.object_id]), name)
         except NoReverseMatch:
             return name
 
-    @admin.display(description="from what to what")
-    def told(self, entry: LogEntry) -> str:
-        words = self._line(entry).words
-        return words if len(words) <= MAX_SUMMARY_LENGTH else f"{words[:MAX_SUMMARY_LENGTH]}…"
+    @admin.display(description="changes")
+    def summary(self, entry: AuditEntry) -> str:
+        text = self._get_rendered(entry).summary
+        return text if len(text) <= MAX_SUMMARY_LENGTH else f"{text[:MAX_SUMMARY_LENGTH]}…"
 
-    @admin.display(description="from what to what")
-    def in_full(self, entry: LogEntry) -> str:
-        return mark_safe(render_to_string("office/history_line.html", {"line": self._line(entry)}))
+    @admin.display(description="changes")
+    def details(self, entry: AuditEntry) -> str:
+        context = {"entry": self._get_rendered(entry)}
+        return mark_safe(render_to_string("backoffice/audit_entry.html", context))

@@ -1,13 +1,17 @@
-"""Pages of the back office that show staff the rows of their centers only (B18).
+"""Mixins that show staff only the rows of their centers (B18).
 
-Every ModelAdmin has one of these among its bases: `AtCenters` where a row belongs to a center,
-`OfAllCenters` where it belongs to none in particular, `ForAdministrators` where it is power.
-Inlines of a center's page have `InlineAtCenter`. tests/backoffice/test_roles.py walks all of them.
+Every ModelAdmin has one of these among its bases, before ModelAdmin and before every mixin that
+saves rows without further checks: ``CenterScopedMixin`` if a row belongs to a center,
+``SharedRowsMixin`` if it belongs to no center in particular, ``SuperuserOnlyMixin`` if it grants
+privileges. Inlines of a center's page have ``CenterScopedInlineMixin``.
+tests/backoffice/test_roles.py checks every page.
 """
 
 from typing import Any
 
 from django.contrib import messages
+from django.contrib.admin import AdminSite
+from django.contrib.admin.exceptions import NotRegistered
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
@@ -23,35 +27,50 @@ from roombook.ids import parse_id
 DJANGO_ACTIONS = {"add", "change", "delete", "view"}
 
 
-def get_scoped_choices(site: Any, request: HttpRequest, db_field: RelatedField) -> QuerySet | None:
-    """The rows of their centers that a box may offer; None where rows belong to no center."""
-    page = site._registry.get(db_field.related_model)
-    if not isinstance(page, CenterScopedMixin):
+def get_scoped_choices(
+    site: AdminSite, request: HttpRequest, db_field: RelatedField
+) -> QuerySet | None:
+    """The rows that a select may offer; None if the rows do not belong to centers."""
+    model_admin = _get_center_scoped_admin(site, db_field.related_model)
+    if model_admin is None:
         return None
-    seen = (page.permission("view"), page.permission("change"))
+    visible = (
+        model_admin.get_permission_name("view"),
+        model_admin.get_permission_name("change"),
+    )
     rows = db_field.related_model._default_manager.all()
-    return rows.filter(roles.get_center_filter(request.user, seen, page.center_path))
+    return rows.filter(roles.get_center_filter(request.user, visible, model_admin.center_path))
+
+
+def _get_center_scoped_admin(site: AdminSite, model: type[Model]) -> "CenterScopedMixin | None":
+    try:
+        model_admin = site.get_model_admin(model)
+    except NotRegistered:
+        return None
+    return model_admin if isinstance(model_admin, CenterScopedMixin) else None
 
 
 class ScopedChoicesMixin(AnyAdminBase):
-    """Boxes of a form offer, and take, rows of their centers only."""
+    """Selects of a form offer, and accept, only rows of the user's centers."""
 
     def formfield_for_foreignkey(
         self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
     ) -> ModelChoiceField | None:
-        kwargs = self._scoped(db_field, request, kwargs)
+        kwargs = self._add_scoped_choices(db_field, request, kwargs)
         return super().formfield_for_foreignkey(db_field, request, **kwargs)
 
     def formfield_for_manytomany(
         self, db_field: Any, request: HttpRequest, **kwargs: Any
     ) -> ModelMultipleChoiceField | None:
-        kwargs = self._scoped(db_field, request, kwargs)
+        kwargs = self._add_scoped_choices(db_field, request, kwargs)
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
-    def _scoped(
+    def _add_scoped_choices(
         self, db_field: RelatedField, request: HttpRequest, kwargs: dict[str, Any]
     ) -> dict[str, Any]:
-        rows = None if "queryset" in kwargs else self.get_choices_for_field(db_field, request)
+        if "queryset" in kwargs:
+            return kwargs
+        rows = self.get_choices_for_field(db_field, request)
         return kwargs if rows is None else {**kwargs, "queryset": rows}
 
     def get_choices_for_field(
@@ -61,22 +80,21 @@ class ScopedChoicesMixin(AnyAdminBase):
 
 
 class RolePermissionsMixin(AnyAdminBase):
-    """Django's questions about a row, put to the roles as well.
+    """Checks the user's roles in addition to Django's permissions.
 
-    Who may add is each class's own word: Django asks pages and inlines for it differently.
+    Subclasses define ``has_add_permission``, whose signature differs between pages and inlines.
     """
 
-    def permission(self, action: str) -> str:
-        """What a permission of the page's model is called."""
+    def get_permission_name(self, action: str) -> str:
+        """The name of a permission of this page's model."""
         return f"{self.opts.app_label}.{get_permission_codename(action, self.opts)}"
 
     def _has_role_permission(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
-        """Whether their roles let them, beyond what Django asks."""
+        """Whether a role of the user allows the action on this row, or on any row."""
         raise NotImplementedError
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        may = super().has_view_permission(request, obj)
-        return may and (
+        return super().has_view_permission(request, obj) and (
             self._has_role_permission(request, "view", obj)
             or self._has_role_permission(request, "change", obj)
         )
@@ -93,53 +111,51 @@ class RolePermissionsMixin(AnyAdminBase):
 
 
 class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase):
-    """A ModelAdmin whose rows belong to centers: list, page, boxes and actions keep to theirs.
+    """A ModelAdmin whose rows belong to centers.
 
-    `center_path` leads from a row to its center ("room__center"); "" where the row is a center.
-    Stands before ModelAdmin among the bases, and before all that saves without asking further.
+    Its list, page, selects and actions show and change only rows of the user's centers.
+    ``center_path`` leads from a row to its center ("room__center"); "" if the row is a center.
     """
 
     center_path = "center"
-    # Actions may ask for more than Django's four; each then names its permission here.
+    # The full name of each permission that actions require besides Django's four.
     action_permissions: dict[str, str] = {}
 
-    def center_id(self, row: Model) -> int | None:
-        """The center that a row belongs to."""
+    def get_center_id(self, row: Model) -> int | None:
+        """The id of the center that a row belongs to."""
         *steps, last = (self.center_path or "pk").split("__")
         for step in steps:
             row = getattr(row, step)
         return getattr(row, last if last == "pk" else f"{last}_id")
 
     def get_queryset(self, request: HttpRequest) -> QuerySet:
-        seen = (self.permission("view"), self.permission("change"))
+        visible = (self.get_permission_name("view"), self.get_permission_name("change"))
         rows = super().get_queryset(request)
-        return rows.filter(roles.get_center_filter(request.user, seen, self.center_path))
-
-    # Permissions of a row
+        return rows.filter(roles.get_center_filter(request.user, visible, self.center_path))
 
     def _has_role_permission(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
-        center = None if obj is None or obj._state.adding else self.center_id(obj)
-        return roles.has_permission(request.user, self.permission(action), center)
+        center = None if obj is None or obj._state.adding else self.get_center_id(obj)
+        return roles.has_permission(request.user, self.get_permission_name(action), center)
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """A new center belongs to nobody yet: only who may add everywhere makes one."""
-        may = super().has_add_permission(request)
+        """A new center belongs to no role yet: creating one needs the permission everywhere."""
+        is_allowed = super().has_add_permission(request)
         if self.center_path:
-            return may
-        return may and roles.has_permission_everywhere(request.user, self.permission("add"))
-
-    # What a row may be made to belong to
+            return is_allowed
+        return is_allowed and roles.has_permission_everywhere(
+            request.user, self.get_permission_name("add")
+        )
 
     def get_choices_for_field(
         self, db_field: RelatedField, request: HttpRequest
     ) -> QuerySet | None:
-        """The box that puts a row at a center offers those where rows may be put."""
+        """Offer centers at which the user may add or change rows."""
         first, _, rest = self.center_path.partition("__")
         if db_field.name != first:
             return super().get_choices_for_field(db_field, request)
-        puts = (self.permission("add"), self.permission("change"))
+        writable = (self.get_permission_name("add"), self.get_permission_name("change"))
         rows = db_field.related_model._default_manager.all()
-        return rows.filter(roles.get_center_filter(request.user, puts, rest))
+        return rows.filter(roles.get_center_filter(request.user, writable, rest))
 
     def save_model(
         self,
@@ -148,93 +164,90 @@ class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase
         form: ModelForm,
         change: bool,  # noqa: FBT001 (Django's signature)
     ) -> None:
-        """Refuse a row that is, or was put by hand, where they may not have one.
+        """Refuse a row at a center where the user may not add or change rows.
 
-        Lists that are edited come here too, with rows that are only seen among theirs.
+        Editable lists call this too, for rows that the user may only view.
         """
-        action = "change" if change else "add"
+        permission = self.get_permission_name("change" if change else "add")
         if not (self.center_path or change):
-            may = roles.has_permission_everywhere(request.user, self.permission("add"))
+            is_allowed = roles.has_permission_everywhere(request.user, permission)
         else:
-            may = roles.has_permission(request.user, self.permission(action), self.center_id(obj))
-        if not may:
+            is_allowed = roles.has_permission(request.user, permission, self.get_center_id(obj))
+        if not is_allowed:
             raise PermissionDenied
         super().save_model(request, obj, form, change)
-
-    # Actions
 
     def response_action(  # type: ignore[override]  # the stubs are of a later Django
         self, request: HttpRequest, queryset: QuerySet
     ) -> HttpResponse | None:
-        """Hand an action only the rows at whose centers it is allowed: lists show more."""
+        """Run an action only on rows of centers where it is allowed; the list may show more."""
         action = self.get_actions(request).get(request.POST.get("action", ""))
         for name in getattr(action and action[0], "allowed_permissions", ()):
             permission = self.action_permissions.get(name)
             if permission is None and name in DJANGO_ACTIONS:
-                permission = self.permission(name)
+                permission = self.get_permission_name(name)
             if permission is None:
                 raise PermissionDenied
             allowed = roles.get_center_filter(request.user, permission, self.center_path)
-            ticked = [parse_id(each) for each in request.POST.getlist(ACTION_CHECKBOX_NAME)]
-            others = queryset.filter(pk__in=[each for each in ticked if each is not None])
-            if allowed and others.exclude(allowed).exists():
-                words = "Rows of centers where you may not do this were left out."
-                self.message_user(request, words, messages.WARNING)
+            selected = [parse_id(each) for each in request.POST.getlist(ACTION_CHECKBOX_NAME)]
+            rows = queryset.filter(pk__in=[pk for pk in selected if pk is not None])
+            if allowed and rows.exclude(allowed).exists():
+                text = "Rows of centers where you may not do this were skipped."
+                self.message_user(request, text, messages.WARNING)
             queryset = queryset.filter(allowed)
         return super().response_action(request, queryset)
 
 
 class SharedRowsMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase):
-    """A ModelAdmin whose rows belong to no center in particular: promo codes, types of rooms.
+    """A ModelAdmin whose rows belong to no center in particular, such as promo codes.
 
-    Seen where a role says so; changed only by who may do so at every center, since a change is
-    one for all of them.
+    They are visible to every role that may view them, and changed only by users who may do so at
+    every center, since a change affects all of them.
     """
 
     def _has_role_permission(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
-        return roles.has_permission_everywhere(request.user, self.permission(action))
+        return roles.has_permission_everywhere(request.user, self.get_permission_name(action))
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return super().has_add_permission(request) and self._has_role_permission(request, "add")
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # Django lets see who may change anywhere; here that is no right to change.
-        return request.user.has_perm(self.permission("view")) or self._has_role_permission(
+        # The permission to change at some centers is not enough to view: it allows no change here.
+        return request.user.has_perm(self.get_permission_name("view")) or self._has_role_permission(
             request, "change"
         )
 
 
 class AllCentersOnlyMixin(SharedRowsMixin):
-    """Rows that are not even seen by who has a role at some centers only: mails, the history."""
+    """Rows that are visible only with a role at all centers: e-mails, the audit log."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        may = super().has_view_permission(request, obj)
-        return may and (
+        return super().has_view_permission(request, obj) and (
             self._has_role_permission(request, "view")
             or self._has_role_permission(request, "change")
         )
 
 
 class SuperuserOnlyMixin(AnyAdminBase):
-    """What gives power to others: only a superuser may, whatever permissions somebody has."""
+    """Rows that grant privileges: only for superusers, whatever permissions somebody has."""
 
-    def _has_role_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def _is_superuser(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.is_active and request.user.is_superuser
 
-    has_module_permission = has_add_permission = _has_role_permission
-    has_view_permission = has_change_permission = has_delete_permission = _has_role_permission
+    has_module_permission = has_add_permission = _is_superuser
+    has_view_permission = has_change_permission = has_delete_permission = _is_superuser
 
 
 class CenterScopedInlineMixin(ScopedChoicesMixin, RolePermissionsMixin, InlineAdminBase):
-    """Rows on the page of something that belongs to a center: their permission is asked there."""
+    """Rows on the page of an object that belongs to a center, whose permissions they need."""
 
     def _has_role_permission(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
-        """`obj` is what the page shows."""
-        page = self.admin_site._registry.get(self.parent_model)
+        """``obj`` is the object of the page."""
+        model_admin = _get_center_scoped_admin(self.admin_site, self.parent_model)
         center = None
-        if isinstance(page, CenterScopedMixin) and obj is not None and not obj._state.adding:
-            center = page.center_id(obj)
-        return roles.has_permission(request.user, self.permission(action), center)
+        if model_admin is not None and obj is not None and not obj._state.adding:
+            center = model_admin.get_center_id(obj)
+        return roles.has_permission(request.user, self.get_permission_name(action), center)
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_add_permission(request, obj) and self._has_role_permission(

@@ -1,29 +1,29 @@
-"""The devices that an account is signed in on, as staff see them."""
+"""The devices that an account is signed in on, for staff."""
 
 import datetime as dt
 from dataclasses import dataclass
 
-from accounts.models import ApiToken, User, get_token_idle_lifetime
+from accounts.models import ApiToken, User
+from accounts.models.api_token import get_token_idle_lifetime
 
-# Somebody with more is no person.
 MAX_DEVICES = 50
 
 
 @dataclass(frozen=True, slots=True)
 class SignedInDevice:
-    since: dt.datetime
-    last_used: dt.datetime
-    until: dt.datetime
+    signed_in_at: dt.datetime
+    last_used_at: dt.datetime
+    expires_at: dt.datetime
 
 
 def list_devices(user: User, *, now: dt.datetime) -> list[SignedInDevice]:
-    """Those that were used last come first. When each was is known to the day."""
-    tokens = ApiToken.objects.alive(now).filter(user=user).order_by("-expires_at", "-pk")
+    """The devices, the last used first. ``last_used_at`` is exact to the day only."""
+    tokens = ApiToken.objects.unexpired(now).filter(user=user).order_by("-expires_at", "-pk")
     return [
         SignedInDevice(
-            since=token.created_at,
-            last_used=max(token.created_at, token.expires_at - get_token_idle_lifetime()),
-            until=token.expires_at,
+            signed_in_at=token.created_at,
+            last_used_at=max(token.created_at, token.expires_at - get_token_idle_lifetime()),
+            expires_at=token.expires_at,
         )
         for token in tokens[:MAX_DEVICES]
     ]

@@ -1,4 +1,4 @@
-"""Mails that wait, were sent, or were given up."""
+"""The outbox in the back office: e-mails that are waiting, were sent, or failed."""
 
 from typing import Any
 
@@ -9,21 +9,21 @@ from django.utils import timezone
 
 from accounts import user_search
 from accounts.admin.center_scope import AllCentersOnlyMixin
-from accounts.outbox import OutboxMessage
+from accounts.models import OutboxMessage
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 
 
 @admin.register(OutboxMessage)
 class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
-    """Mails: waiting, sent, and given up until a person has looked."""
-
     list_display = (
         *("id", "state", "kind", "about", "to", "created_at", "sent_at", "attempts"),
         *("next_attempt_at", "last_error"),
     )
     list_filter = ("state", "kind")
     search_fields = ("=about",)
-    search_help_text = "What a mail is about (reservation 12), or a customer's e-mail or name."
+    search_help_text = (
+        "What an e-mail is about (reservation 12), or a customer's e-mail address or name."
+    )
     ordering = ("-created_at", "-pk")
     actions = ("send_again",)
     fields = (
@@ -43,14 +43,15 @@ class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
         return queryset.filter(user__in=user_search.matching_prefix(words)), False
 
     def has_send_permission(self, request: HttpRequest) -> bool:
-        """Nobody changes a mail; who may change them may send them."""
+        """Nobody changes an e-mail; the permission to change e-mails is for sending them again."""
         return self._has_role_permission(request, "change")
 
     @admin.action(description="Send again", permissions=["send"])
     def send_again(self, request: HttpRequest, queryset: QuerySet[OutboxMessage]) -> None:
         now = timezone.now()
         count = sum(message.send_again(now=now) for message in queryset.order_by("pk"))
-        self.message_user(request, f"{count} mails will be sent in a minute.", messages.SUCCESS)
+        text = f"{count} e-mails will be sent within a minute."
+        self.message_user(request, text, messages.SUCCESS)
         if waiting := len(queryset) - count:
             text = f"{waiting} are waiting to be sent anyway."
             self.message_user(request, text, messages.WARNING)

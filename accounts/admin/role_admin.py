@@ -1,11 +1,11 @@
-"""Who of the staff may do what: handed out by administrators alone."""
+"""Roles in the back office; only superusers may grant them."""
 
 from typing import Any
 
 from django.contrib import admin
 from django.contrib.auth import admin as auth_admin
 from django.contrib.auth.models import Group
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
 
 from accounts import user_search
 from accounts.admin.center_scope import SuperuserOnlyMixin
@@ -17,12 +17,17 @@ admin.site.unregister(Group)
 
 @admin.register(Group)
 class GroupAdmin(SuperuserOnlyMixin, auth_admin.GroupAdmin, ModelAdmin):
-    """Roles. What each may do is one list; at which centers, the members or CenterRoles say."""
+    """Roles: what each may do. At which centers is up to its members and CenterRoles."""
 
-    list_display = ("name", "people")
+    list_display = ("name", "members")
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        return super().changelist_view(request, {"title": "Roles", **(extra_context or {})})
 
     @admin.display(description="has the role at")
-    def people(self, group: Group) -> str:
+    def members(self, group: Group) -> str:
         everywhere = group.user_set.count()
         at_centers = CenterRole.objects.filter(group=group).values("user").distinct().count()
         return f"all centers: {everywhere}, some centers: {at_centers}"
@@ -37,7 +42,7 @@ class CenterRoleInline(SuperuserOnlyMixin, TabularInline):
     ordering = ("group", "pk")
     classes = ("no-names",)
     extra = 0
-    # Somebody with more has the role everywhere, by the group.
+    # For more centers than fit on a page there is the role at all centers.
     per_page = 50
 
 
@@ -47,7 +52,7 @@ class CenterRoleAdmin(SuperuserOnlyMixin, ModelAdmin):
     list_filter = ("group",)
     list_select_related = ("user", "group", "center")
     search_fields = ("user__email",)
-    search_help_text = "How the e-mail address or a name of a member of staff begins."
+    search_help_text = "The beginning of the e-mail address or name of a member of staff."
     ordering = ("-pk",)
     sortable_by = ()
     autocomplete_fields = ("user", "center")

@@ -1,4 +1,7 @@
-"""The page of an account. reservations/admin/customers.py registers it, with their bookings."""
+"""The accounts of customers and staff.
+
+reservations/admin/customers.py registers this ModelAdmin, and adds what an account has booked.
+"""
 
 from typing import Any
 
@@ -14,27 +17,34 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from unfold.forms import AdminPasswordChangeForm
 
-from accounts import actions, customer_access, limits
-from accounts.admin import devices
+from accounts import customer_access, limits
 from accounts.admin.center_scope import SharedRowsMixin
+from accounts.admin.devices import list_devices
 from accounts.admin.role_admin import CenterRoleInline
 from accounts.forms import UserAddForm, UserEditForm
-from accounts.models import ApiToken, User
+from accounts.models import ApiToken, User, UserType
+from accounts.sign_in import sign_out_everywhere
 from roombook import images
 from roombook.backoffice import audit_log
-from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, SaveChangedFieldsMixin
+from roombook.backoffice.model_admin import (
+    ModelAdmin,
+    PageAnnotationsMixin,
+    SaveChangedFieldsMixin,
+    redirect_not_found,
+)
 
-# What only an administrator may hand out: who could tick these could do anything.
+# Only superusers may change these: they would allow anything.
 PRIVILEGE_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
 class UserAdmin(
     SharedRowsMixin, PageAnnotationsMixin, SaveChangedFieldsMixin, DjangoUserAdmin, ModelAdmin
 ):
-    """Customers and staff. Accounts are switched off, not deleted: bookings stay theirs.
+    """Accounts are deactivated, not deleted, because their bookings stay.
 
-    Seen by who may see customers, at some centers those of these; changed by who may change them
-    everywhere. Staff are changed by administrators only. Every look at one is written down.
+    Staff see the customers that they may view, with a role at some centers only the customers of
+    these. Changing an account needs the permission at all centers, and only superusers change
+    staff. Every view of an account is recorded.
     """
 
     form = UserEditForm
@@ -42,15 +52,15 @@ class UserAdmin(
     change_password_form = AdminPasswordChangeForm
     list_display = ("email", "name", "company_name", "kind", "is_active", "devices", "date_joined")
     list_filter = ("is_active", "is_staff")
-    # Not empty, so that the search box is there; what it finds is for get_search_results to say.
+    # Not empty, so that there is a search box; get_search_results does the search.
     search_fields = ("email",)
-    search_help_text = "How an e-mail address, a name, a company or a telephone number begins."
+    search_help_text = "The beginning of an e-mail address, name, company or phone number."
     sortable_by = ("email",)
     ordering = ("email",)
     readonly_fields = ("date_joined", "last_login", "card")
-    actions = ("sign_out_all_devices", "let_sign_in_again")
+    actions = ("sign_out_all_devices", "clear_failed_sign_ins")
     inlines = (CenterRoleInline,)
-    change_form_outer_after_template = "office/customer.html"
+    change_form_outer_after_template = "backoffice/customer.html"
     fieldsets = (
         (None, {"fields": ("email", "password", "is_active")}),
         (
@@ -82,11 +92,17 @@ class UserAdmin(
         ),
     )
 
-    # Who is seen, and found
+    # --- The list
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         rows: QuerySet[User] = super().get_queryset(request)
         return rows.filter(customer_access.get_customer_filter(request.user))
+
+    def changelist_view(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        title = {"title": "Customers and staff"}
+        return super().changelist_view(request, title | (extra_context or {}))
 
     def get_search_results(
         self, request: HttpRequest, queryset: Any, search_term: str
@@ -97,8 +113,8 @@ class UserAdmin(
         return found, False
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
-        alive = ApiToken.objects.alive(timezone.now()).filter(user__in=rows)
-        counts = dict(alive.values_list("user").annotate(Count("pk")).order_by())
+        tokens = ApiToken.objects.unexpired(timezone.now()).filter(user__in=rows)
+        counts = dict(tokens.values_list("user").annotate(Count("pk")).order_by())
         for user in rows:
             user.device_count = counts.get(user.pk, 0)
 
@@ -116,24 +132,24 @@ class UserAdmin(
 
     @admin.display(description="saved card")
     def card(self, user: User) -> str:
-        """Brand and last four digits, which is all that is kept of a card."""
+        """Brand and last four digits; nothing else of a card is stored."""
         return str(user.saved_payment_info or "none")
 
-    # The page of one
+    # --- The page of one account
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
-        sets: Any = super().get_fieldsets(request, obj)
+        fieldsets: Any = super().get_fieldsets(request, obj)
         if request.user.is_superuser:
-            return sets
-        # Of others' powers nobody else need know, nor of how a password is kept.
-        hidden = {"password"} if not self.has_change_permission(request, obj) else set()
-        seen = [(title, dict(options)) for title, options in sets if title != "Back office"]
-        for _, options in seen:
-            options["fields"] = [each for each in options["fields"] if each not in hidden]
-        return seen
+            return fieldsets
+        # Other staff see neither privileges nor, without permission to change it, the password.
+        hidden = set() if self.has_change_permission(request, obj) else {"password"}
+        visible = [(title, dict(options)) for title, options in fieldsets if title != "Back office"]
+        for _, options in visible:
+            options["fields"] = [field for field in options["fields"] if field not in hidden]
+        return visible
 
     def get_inlines(self, request: HttpRequest, obj: User | None) -> Any:
-        """Roles at centers, of staff; of customers once an administrator has made them staff."""
+        """Roles at centers, for staff only."""
         return self.inlines if obj and obj.is_staff else ()
 
     def change_view(
@@ -144,9 +160,9 @@ class UserAdmin(
         context: dict[str, Any] = {}
         if user is not None and self.has_view_permission(request, user):
             context = {
-                "devices": devices.list_devices(user, now=now),
-                "may_sign_out": self.has_change_permission(request, user),
-                **self.about(request, user),
+                "devices": list_devices(user, now=now),
+                "can_sign_out": self.has_change_permission(request, user),
+                **self.get_account_context(request, user),
             }
         response = super().change_view(
             request, object_id, form_url, context | (extra_context or {})
@@ -155,8 +171,8 @@ class UserAdmin(
             audit_log.record_view(user, by=request.user)
         return response
 
-    def about(self, request: HttpRequest, user: User) -> dict[str, Any]:
-        """What others know of the account, for its page."""
+    def get_account_context(self, request: HttpRequest, user: User) -> dict[str, Any]:
+        """What other apps show on the page of an account."""
         return {}
 
     def get_urls(self) -> list[URLPattern]:
@@ -167,10 +183,10 @@ class UserAdmin(
         ]
 
     def sign_out_view(self, request: HttpRequest, object_id: str) -> HttpResponse:
-        """Sign all devices of an account out, once it was said which these are."""
+        """Sign out all devices of an account, after a page that lists them."""
         user = self.get_object(request, unquote(object_id))
         if user is None:
-            return self._get_obj_does_not_exist_redirect(request, self.opts, object_id)
+            return redirect_not_found(request)
         if not self.has_change_permission(request, user):
             raise PermissionDenied
         if request.method == "POST":
@@ -181,11 +197,11 @@ class UserAdmin(
             "opts": self.opts,
             "title": f"Sign out all devices of {user}",
             "customer": user,
-            "devices": devices.list_devices(user, now=timezone.now()),
+            "devices": list_devices(user, now=timezone.now()),
         }
-        return TemplateResponse(request, "office/sign_out.html", context)
+        return TemplateResponse(request, "backoffice/sign_out.html", context)
 
-    # Actions
+    # --- Actions
 
     @admin.action(description="Sign out all devices", permissions=["change"])
     def sign_out_all_devices(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
@@ -196,38 +212,40 @@ class UserAdmin(
     def _sign_out(self, request: HttpRequest, users: list[User]) -> None:
         total = 0
         for user in users:
-            if count := actions.sign_out_everywhere(user):
+            if count := sign_out_everywhere(user):
                 self.log_change(request, user, f"Signed out {count} devices.")
                 total += count
         self.message_user(request, f"Signed out {total} devices.", messages.SUCCESS)
 
-    @admin.action(description="Forget failed sign-ins", permissions=["change"])
-    def let_sign_in_again(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+    @admin.action(description="Clear failed sign-ins", permissions=["change"])
+    def clear_failed_sign_ins(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
         for user in queryset:
             if self.has_change_permission(request, user):
                 limits.clear_failed_sign_ins(user.email)
-                self.log_change(request, user, "Failed sign-ins were forgotten.")
-        self.message_user(request, "They can try again at once.", messages.SUCCESS)
+                self.log_change(request, user, "Failed sign-ins were cleared.")
+        self.message_user(request, "They can sign in again at once.", messages.SUCCESS)
 
-    # Permissions
+    # --- Permissions
 
     def has_view_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        may = super().has_view_permission(request, obj)
-        return may and (obj is None or customer_access.can_view_customer(request.user, obj))
+        return super().has_view_permission(request, obj) and (
+            obj is None or customer_access.can_view_customer(request.user, obj)
+        )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Who may not change accounts makes one for a customer by booking for them."""
+        """Staff who may not change accounts add customers by booking for them."""
         return super().has_add_permission(request) and self._has_role_permission(request, "change")
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        # Who may reset another's password is that other: only an administrator may touch staff.
-        may = super().has_change_permission(request, obj)
-        return may and (request.user.is_superuser or obj is None or obj.type == "Account")
+        # Whoever can reset a password can sign in with it: only superusers may change staff.
+        return super().has_change_permission(request, obj) and (
+            request.user.is_superuser or obj is None or obj.type == UserType.ACCOUNT
+        )
 
     def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
         return False
 
-    # Saving
+    # --- Saving
 
     def save_model(
         self,
@@ -244,7 +262,7 @@ class UserAdmin(
         super().save_model(request, obj, form, change)
 
     def log_change(self, request: HttpRequest, obj: Any, message: Any) -> Any:
-        """A password that was set is told, and nothing of it."""
+        """Record that a password was set, without its hash."""
         if isinstance(message, list) and "password/" in request.path:
-            message = "The password was set anew."
+            message = "The password was changed."
         super().log_change(request, obj, message)

@@ -143,9 +143,6 @@ class CenterAdmin(
     def get_timeline_url(self, obj: Any) -> str:
         return f"{reverse('admin:reservations_timeline')}?center={obj.pk}"
 
-    def get_center_id(self, obj: Any) -> int:
-        return obj.pk
-
     def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
         return get_center_zone(object_id)
 

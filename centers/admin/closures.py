@@ -17,11 +17,7 @@ from centers.models.schedule import closure_saved
 from centers.resources.closures import ClosureResource
 from roombook import dates
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
-from roombook.backoffice.model_admin import (
-    CenterTimeZoneMixin,
-    ModelAdmin,
-    SaveChangedFieldsMixin,
-)
+from roombook.backoffice.model_admin import CenterTimeZoneMixin, ModelAdmin, SaveChangedFieldsMixin
 from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
 

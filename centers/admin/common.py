@@ -14,12 +14,11 @@ from accounts import roles
 from centers import models
 from centers.search.locations import split_words
 from roombook.backoffice.concurrent_edits import CachedChoiceField
-from roombook.backoffice.model_admin import CappedPaginator
+from roombook.backoffice.pagination import CappedPaginator
 from roombook.backoffice.typing_bases import InlineAdminBase, ModelAdminBase
 from roombook.ids import parse_id
 
 # The timeline is linked only for staff who may view reservations.
-VIEW_RESERVATIONS_PERMISSION = "reservations.view_reservation"
 
 # Groups the rows of each center, in the order of an index.
 CENTER_ORDERING = ("center_id", "name", "pk")
@@ -70,7 +69,7 @@ def search_rows_and_centers(rows: QuerySet[Any], text: str, *, column: str) -> Q
     found: set[int] = set()
     for condition in conditions:
         ids = rows.filter(condition).order_by().values_list("pk", flat=True)
-        found.update(ids[: CappedPaginator.MOST])
+        found.update(ids[: CappedPaginator.MAX_ROWS])
     return rows.filter(pk__in=found)
 
 
@@ -122,7 +121,8 @@ class TimelineLinkMixin(ModelAdminBase):
     def get_timeline_url(self, obj: Any) -> str:
         raise NotImplementedError
 
-    def get_center_id(self, obj: Any) -> int:
+    def get_center_id(self, row: Model) -> int | None:
+        """CenterScopedMixin has it."""
         raise NotImplementedError
 
     def render_change_form(
@@ -130,7 +130,7 @@ class TimelineLinkMixin(ModelAdminBase):
     ) -> HttpResponse:
         obj: Model | None = kwargs.get("obj")
         if obj is not None and roles.has_permission(
-            request.user, VIEW_RESERVATIONS_PERMISSION, self.get_center_id(obj)
+            request.user, roles.VIEW_RESERVATION, self.get_center_id(obj)
         ):
             context["timeline_label"] = self.timeline_label
             context["timeline_url"] = self.get_timeline_url(obj)

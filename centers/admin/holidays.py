@@ -21,11 +21,8 @@ from accounts import roles
 from centers import holidays, models
 from centers.holidays import HolidayPlan, HolidayState, InvalidHolidays
 from centers.models.schedule import closure_saved
-from roombook.backoffice.model_admin import (
-    AutocompleteMultipleField,
-    AutocompleteMultipleWidget,
-    ModelAdmin,
-)
+from roombook.backoffice.model_admin import ModelAdmin
+from roombook.backoffice.widgets import AutocompleteMultipleField, AutocompleteMultipleWidget
 from roombook.ids import parse_id
 
 MAX_CLOSURES = 2_000

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 from centers.hours import has_overlap
 from centers.models import OpeningHours
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
-from roombook.backoffice.model_admin import PaginatedInlineFormSet
+from roombook.backoffice.pagination import PaginatedInlineFormSet
 from roombook.ids import parse_id
 
 

@@ -97,9 +97,6 @@ class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
     def get_timeline_url(self, obj: models.MeetingRoom) -> str:
         return f"{reverse('admin:reservations_room_week')}?room={obj.pk}"
 
-    def get_center_id(self, obj: models.MeetingRoom) -> int:
-        return obj.center_id
-
     @admin.display(description="price", empty_value="no price: not shown")
     def price(self, room: models.MeetingRoom) -> str | None:
         return room.lowest_rate or None

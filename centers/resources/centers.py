@@ -7,7 +7,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, ClassVar
 
-from auditlog.context import disable_auditlog
 from django.db.models import prefetch_related_objects
 from import_export.fields import Field
 
@@ -16,6 +15,7 @@ from centers.hours import MIDNIGHT, has_overlap
 from centers.models import Center, Neighborhood, OpeningHours
 from centers.resources.common import NameWidget
 from roombook import places
+from roombook.backoffice import audit_log
 from roombook.backoffice.spreadsheets import normalize_cell
 from roombook.imports.checking import Cells, batches
 from roombook.imports.results import ImportRowResult
@@ -187,7 +187,7 @@ class CenterResource(CenterScopedResource):
                 for opens, closes in after or ()
             ]
         # They are part of the center's entry in the audit log.
-        with disable_auditlog():
+        with audit_log.pause_signals():
             for weekday, center_ids in deleted.items():
                 OpeningHours.objects.filter(weekday=weekday, center__in=center_ids).delete()
         OpeningHours.objects.bulk_create(created)

@@ -18,7 +18,8 @@ from payments.admin.search import CreatedFilter, PaymentSearchMixin
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import InvalidPaymentTransition, Refund
 from roombook.backoffice.filters import AutocompleteFilter
-from roombook.backoffice.model_admin import CappedPaginator, ModelAdmin, ReadOnlyMixin
+from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
+from roombook.backoffice.pagination import CappedPaginator
 
 
 class ManualRefundForm(forms.Form):
@@ -39,7 +40,7 @@ class RefundPaginator(CappedPaginator):
 class RefundAdmin(PaymentSearchMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
     center_path = "payment__reservation__room__center"
     # Rows are read-only for everybody; the change permission allows the two actions.
-    action_permissions = {"resolve": "payments.change_refund"}
+    action_permissions = {"resolve": roles.CHANGE_REFUND}
     list_display = ("number", "payment", "amount", "state", "reason", "created_at", "done_at")
     list_filter = (
         *(CreatedFilter, ("state", ChoicesDropdownFilter)),

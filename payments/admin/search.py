@@ -54,7 +54,7 @@ class PaymentSearchMixin(ModelAdminBase):
             return queryset.filter(**{f"{self.to_payment}pk__in": found}), False
         if queryset.model is Dispute and queryset.filter(reference=term).exists():
             return queryset.filter(reference=term), False
-        by_address = roles.has_permission(request.user, "accounts.view_user")
+        by_address = roles.has_permission(request.user, roles.VIEW_USER)
         customers = user_search.matching_prefix(term, by_address=by_address)
         return queryset.filter(**{f"{self.to_payment}reservation__user__in": customers}), False
 

@@ -42,7 +42,7 @@ class CustomerBookings:
 
 @admin.register(User)
 class CustomerAdmin(UserAdmin):
-    def about(self, request: HttpRequest, user: User) -> dict[str, Any]:
+    def get_account_context(self, request: HttpRequest, user: User) -> dict[str, Any]:
         if not roles.has_permission(request.user, VIEW):
             return {}
         theirs = Reservation.objects.for_user(user).filter(

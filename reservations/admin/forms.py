@@ -11,7 +11,7 @@ from django.db import models
 from django.db.models import QuerySet
 
 from centers.models import Center, MeetingRoom
-from roombook.backoffice.model_admin import AutocompleteWidget, NativeDateTimeInput
+from roombook.backoffice.widgets import AutocompleteWidget, NativeDateTimeInput
 
 # Dates closer to the ends of the calendar overflow when a day or an offset is added.
 YEARS = range(2000, 2101)

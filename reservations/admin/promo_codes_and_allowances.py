@@ -78,7 +78,9 @@ class DiscountAdmin(SharedRowsMixin, SaveChangedFieldsMixin, PageAnnotationsMixi
 
         A user with the permission at all centers sees all rows.
         """
-        at_centers = roles.get_center_filter(request.user, self.permission("view"), "centers")
+        at_centers = roles.get_center_filter(
+            request.user, self.get_permission_name("view"), "centers"
+        )
         if not at_centers:
             return rows
         visible = self.model._default_manager.filter(

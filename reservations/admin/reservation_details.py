@@ -11,12 +11,11 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-from auditlog.models import LogEntry
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 
 from accounts import roles
-from accounts.outbox import OutboxMessage
+from accounts.models import OutboxMessage
 from reservations.admin.actions import get_available_actions
 from reservations.admin.formatting import (
     format_datetime,
@@ -29,6 +28,7 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails
 from roombook import money
+from roombook.backoffice.models import AuditEntry
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -196,19 +196,19 @@ def _describe_history(reservation: Reservation) -> Iterator[ReservationHistoryEn
     for entry in history.get_changes(reservation)[:MAX_ROWS]:
         changes = [
             (LABELS.get(name, name), *(_format_value(reservation, name, value) for value in values))
-            for name, values in (entry.changes or {}).items()
+            for name, values in entry.changes.items()
         ]
         yield ReservationHistoryEntry(entry.timestamp, _get_author(entry, reservation), changes)
     created = [("Status", "", Status.NEW.label)]
     yield ReservationHistoryEntry(reservation.created_at, _get_creator(reservation), created)
 
 
-def _get_author(entry: LogEntry, reservation: Reservation) -> str:
-    if entry.actor_id is None:
+def _get_author(entry: AuditEntry, reservation: Reservation) -> str:
+    if entry.actor is None:
         return entry.actor_email or "automatically"
     if entry.actor_id == reservation.user_id:
         return "the customer"
-    return str(entry.actor.get_full_name() or entry.actor.email)
+    return entry.actor.get_full_name() or entry.actor.email
 
 
 def _format_value(reservation: Reservation, name: str, value: str | None) -> str:

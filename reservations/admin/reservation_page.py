@@ -20,6 +20,7 @@ from reservations.admin.actions.forms import ActionForm
 from reservations.admin.formatting import format_place_and_time, get_reservation_url
 from reservations.models import Reservation
 from reservations.models.status import Status
+from roombook.backoffice.model_admin import redirect_not_found
 from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.errors import DomainError
 from roombook.ids import parse_id
@@ -50,9 +51,7 @@ class ReservationPageMixin(ModelAdminBase):
         """Show the reservation. There is no form: each action has a page of its own."""
         reservation = self._get_reservation(request, object_id)
         if reservation is None:
-            return self._get_obj_does_not_exist_redirect(  # type: ignore[attr-defined]  # Django's own
-                request, self.opts, object_id
-            )
+            return redirect_not_found(request)
         if not self.has_view_permission(request, reservation):
             raise PermissionDenied
         if request.method not in {"GET", "HEAD"}:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from django.db.models import Exists, F, OuterRef, QuerySet
 
-from accounts.outbox import OutboxMessage, OutboxState
+from accounts.models import OutboxMessage, OutboxState
 from payments import lifecycle
 from payments.models import OPEN_PAYMENT_STATES, Dispute, Payment, PaymentState, Refund, RefundState
 from reservations.booking.checkout import CAPTURE_DUE_STATUSES, NOT_BOOKED_STATUSES

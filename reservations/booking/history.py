@@ -1,8 +1,8 @@
-"""The history of reservations: who changed what, when, from what to what.
+"""Records and reads the history of reservations in the audit log.
 
-One row a change, written by the function that changes it, in its transaction: one INSERT and no
-question. Nothing is registered with auditlog for reservations, since that would read each row again
-before each save. How a reservation came to be is told by its own `created_at` and `created_by`.
+The function that changes a reservation records the change in its transaction, with one INSERT.
+Signals would read each row again before each save. The creation is known from the reservation's
+``created_at`` and ``created_by``.
 """
 
 import datetime as dt
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from auditlog.models import LogEntry
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import QuerySet
 
 from roombook.backoffice.audit_log import build_entry
+from roombook.backoffice.models import AuditAction, AuditEntry
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -32,29 +32,25 @@ def record_changes(
 
     `by` is the customer or member of staff who did it, None where time or a command did.
     """
-    told = {name: [_word(old), _word(new)] for name, (old, new) in changes.items() if old != new}
-    if not told:
-        return
-    line = build_entry(
-        reservation,
-        LogEntry.Action.UPDATE,
-        changes=told,
-        by=by,
-        # Of customers no address is kept beside their account: they may wish it forgotten.
-        actor_email=by.email if by and by.is_staff else None,
-        timestamp=now,
-    )
-    line.save(force_insert=True)
+    different = {
+        name: [_serialize(old), _serialize(new)]
+        for name, (old, new) in changes.items()
+        if old != new
+    }
+    if different:
+        build_entry(reservation, AuditAction.UPDATE, different, by=by, timestamp=now).save(
+            force_insert=True
+        )
 
 
-def get_changes(reservation: "Reservation") -> QuerySet[LogEntry]:
+def get_changes(reservation: "Reservation") -> QuerySet[AuditEntry]:
     """Its changes, the latest first."""
     kind = ContentType.objects.get_for_model(type(reservation))
-    rows = LogEntry.objects.filter(content_type=kind, object_id=reservation.pk)
+    rows = AuditEntry.objects.filter(content_type=kind, object_id=reservation.pk)
     return rows.select_related("actor").order_by("-timestamp", "-pk")
 
 
-def _word(value: object) -> str | None:
+def _serialize(value: object) -> str | None:
     """A value as the history keeps it: money exactly, moments in UTC."""
     if value is None:
         return None

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from accounts.actions import create_customer
+from accounts.profile import create_customer
 from centers.models import MeetingRoom
 from centers.span import Span
 from reservations import availability

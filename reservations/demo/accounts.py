@@ -18,7 +18,7 @@ DEMO, GUEST, STAFF, *_ = EMAILS
 ROLES_CENTER: str = DATA["roles_center"]
 
 # The apps in which the staff account may do everything.
-MANAGED_APPS = ("accounts", "auditlog", "centers", "payments", "reservations")
+MANAGED_APPS = ("accounts", "backoffice", "centers", "payments", "reservations")
 
 
 def create_demo_account() -> bool:

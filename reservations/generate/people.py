@@ -9,7 +9,8 @@ from typing import Self
 
 from django.contrib.auth.hashers import make_password
 
-from accounts.models import ApiToken, User, hash_token_secret
+from accounts.models import ApiToken, User
+from accounts.models.api_token import hash_token_secret
 from payments.cards import CardBrand
 from payments.models import SandboxCard, SavedCard
 from reservations.generate.loading import Loader

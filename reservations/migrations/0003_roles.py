@@ -52,7 +52,7 @@ ACCOUNTANT = (
     | every(["view"], "reservations", ["attendee", "allowanceentry", *BENEFITS])
     | every(["view"], "payments", ["payment", "refund", "dispute"])
     | every(["view"], "accounts", ["user"])
-    | every(["view"], "auditlog", ["logentry"])
+    | every(["view"], "backoffice", ["auditentry"])
     | every(["change"], "payments", ["refund"])
     | {"reservations.see_reports"}
 )
@@ -61,7 +61,7 @@ ROLES = {"Viewer": VIEWER, "Desk": DESK, "Manager": MANAGER, "Accountant": ACCOU
 
 def make_groups(apps, schema_editor):
     # Django makes permissions after the last migration only.
-    for app in ("accounts", "centers", "payments", "reservations", "auditlog"):
+    for app in ("accounts", "centers", "payments", "reservations", "backoffice"):
         config = apps.get_app_config(app)
         before, config.models_module = getattr(config, "models_module", None), True
         create_permissions(config, apps=apps, verbosity=0)
@@ -79,7 +79,7 @@ def make_groups(apps, schema_editor):
 class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0002_center_roles"),
-        ("auditlog", "0017_add_actor_email"),
+        ("backoffice", "0001_initial"),
         ("auth", "0012_alter_user_first_name_max_length"),
         ("centers", "0001_initial"),
         ("payments", "0001_initial"),

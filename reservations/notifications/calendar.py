@@ -10,7 +10,7 @@ from django.conf import settings
 from icalendar import Event, Timezone, TimezoneDaylight, TimezoneStandard, vCalAddress
 
 from accounts.emails import get_service_name
-from accounts.outbox import collapse_whitespace, get_sender_address
+from accounts.models.outbox_message import collapse_whitespace, get_sender_address
 from centers.models import Center
 from reservations.models import Reservation
 

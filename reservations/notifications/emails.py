@@ -12,7 +12,9 @@ from babel.dates import get_timezone_name
 from django.conf import settings
 
 from accounts.emails import render_email
-from accounts.outbox import OutboxMessage, OutboxState, collapse_whitespace, suppress_mail_errors
+from accounts.models import OutboxMessage, OutboxState
+from accounts.models.outbox_message import collapse_whitespace
+from accounts.outbox import suppress_mail_errors
 from payments.models import Payment
 from reservations.booking import history
 from reservations.booking.locks import lock_reservation
@@ -327,7 +329,8 @@ def _write(
         "terms": terms,
     }
     OutboxMessage.enqueue(
-        reservation.user,
+        user_id=reservation.user.pk,
+        to=reservation.user.email,
         kind=kind,
         about=get_subject_key(reservation),
         subject=f"{subject}: {describe_booking(reservation)}",

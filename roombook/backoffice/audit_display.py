@@ -1,188 +1,170 @@
-"""The history in words that staff read: who, when, what, from what to what."""
+"""Renders audit log entries for staff: who, when, and each field's old and new value."""
 
 import datetime as dt
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from auditlog.models import LogEntry
-from auditlog.registry import auditlog
-from django.apps import apps
 from django.contrib.auth import get_user_model
 from django.core.exceptions import FieldDoesNotExist
-from django.db import models
+from django.db.models import DateTimeField, ForeignKey, Model
 from django.utils.dateparse import parse_datetime
-from django.utils.text import capfirst
+from django.utils.text import Truncator, capfirst
 
 from roombook import dates
-from roombook.backoffice.audit_log import HIDDEN_VALUE, NOTE_KEY
+from roombook.backoffice.audit_log import HIDDEN_VALUE
+from roombook.backoffice.models import AuditAction, AuditEntry
 
-ACTION_LABELS = {
-    LogEntry.Action.CREATE: "Made",
-    LogEntry.Action.UPDATE: "Changed",
-    LogEntry.Action.DELETE: "Deleted",
-    LogEntry.Action.ACCESS: "Looked at",
-}
 EMPTY_LABEL = "nothing"
-# So much of a value is told; texts for customers are long.
 MAX_VALUE_LENGTH = 300
-VALUE_LABELS = {"None": EMPTY_LABEL, "": EMPTY_LABEL, "True": "yes", "False": "no"}
+VALUE_LABELS = {
+    "None": EMPTY_LABEL,
+    "": EMPTY_LABEL,
+    "True": "yes",
+    "False": "no",
+    HIDDEN_VALUE: "not kept",
+}
+
+# Names of the rows that foreign keys point at.
+RowNames = dict[tuple[type[Model], str], str]
 
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """One field: `old` and `new`, one alone where a row was made or deleted; or what became more
-    and less of it."""
+    """One field of an entry.
 
-    what: str
-    old: str
-    new: str
+    A created row has only ``new``, a deleted row only ``old``, a relation to many rows only
+    ``added`` or ``removed``.
+    """
+
+    label: str
+    old: str = ""
+    new: str = ""
     added: str = ""
     removed: str = ""
 
     @property
-    def words(self) -> str:
+    def summary(self) -> str:
         if self.added or self.removed:
-            steps = [self.added and f"added {self.added}", self.removed and f"took {self.removed}"]
-            return f"{self.what}: {', '.join(filter(None, steps))}"
+            return f"{self.label}: " + (
+                f"added {self.added}" if self.added else f"removed {self.removed}"
+            )
         if self.old and self.new:
-            return f"{self.what}: {self.old} → {self.new}"
-        return f"{self.what}: {self.old or self.new}"
+            return f"{self.label}: {self.old} → {self.new}"
+        return f"{self.label}: {self.old or self.new}"
 
 
 @dataclass(frozen=True, slots=True)
 class RenderedEntry:
-    entry: LogEntry
-    at: dt.datetime
-    who: str
+    timestamp: dt.datetime
+    actor: str
     action: str
-    parts: tuple[FieldChange, ...]
+    changes: tuple[FieldChange, ...]
     note: str
 
     @property
-    def words(self) -> str:
-        return "; ".join(filter(None, [self.note, *(part.words for part in self.parts)]))
+    def summary(self) -> str:
+        return "; ".join(filter(None, [self.note, *(change.summary for change in self.changes)]))
 
 
-def render_entries(entries: Iterable[LogEntry]) -> list[RenderedEntry]:
-    """The entries in words; rows that they name are read once for all of them."""
-    rows = list(entries)
-    names = _load_row_names(rows)
+def render_entries(entries: Iterable[AuditEntry]) -> list[RenderedEntry]:
+    """Render entries; the rows that their foreign keys name are loaded once for all of them."""
+    entries = list(entries)
+    names = _load_row_names(entries)
     return [
         RenderedEntry(
-            entry=row,
-            at=row.timestamp,
-            who=get_author_name(row),
-            action=ACTION_LABELS.get(row.action, row.get_action_display()),
-            parts=tuple(_render_changes(row, names)),
-            note=_get_note(row),
+            timestamp=entry.timestamp,
+            actor=get_actor_name(entry),
+            action=entry.get_action_display(),
+            changes=tuple(_render_changes(entry, names)),
+            note=entry.note,
         )
-        for row in rows
+        for entry in entries
     ]
 
 
-def get_author_name(entry: LogEntry) -> str:
-    """Who did it; customers by their name only."""
-    actor: Any = entry.actor
-    if actor is None:
+def get_actor_name(entry: AuditEntry) -> str:
+    """The actor's name; staff whose account is gone by their e-mail address."""
+    if entry.actor is None:
         return entry.actor_email or "the service"
-    name = actor.get_full_name() or f"account {actor.pk}"
-    return name if actor.is_staff else f"{name} (customer)"
+    name = _get_row_name(entry.actor)
+    return name if entry.actor.is_staff else f"{name} (customer)"
 
 
-def _get_note(entry: LogEntry) -> str:
-    data = entry.additional_data if isinstance(entry.additional_data, dict) else {}
-    if data.get("import"):
-        return f"Imported from {data['import']}, row {data.get('row')}."
-    return str(data.get(NOTE_KEY) or "")
-
-
-def _render_changes(entry: LogEntry, names: "RowNames") -> Iterable[FieldChange]:
+def _render_changes(entry: AuditEntry, names: RowNames) -> Iterator[FieldChange]:
     model = entry.content_type.model_class()
-    # In the order of the form: a database keeps them in one of its own.
-    order = {field.name: place for place, field in enumerate(model._meta.fields)} if model else {}
-    found = sorted((entry.changes or {}).items(), key=lambda each: order.get(each[0], len(order)))
-    for name, values in found:
+    # In the order of the model's fields: PostgreSQL does not keep the order of keys.
+    positions = (
+        {field.name: place for place, field in enumerate(model._meta.get_fields())} if model else {}
+    )
+    for name, change in sorted(
+        entry.changes.items(), key=lambda item: positions.get(item[0], len(positions))
+    ):
         field = _get_field(model, name)
-        label = capfirst(str(getattr(field, "verbose_name", "") or name.replace("_", " ")))
-        if isinstance(values, dict):
-            objects = _truncate(", ".join(map(str, values.get("objects", ()))))
-            added = values.get("operation") == "add"
-            yield FieldChange(label, "", "", objects if added else "", "" if added else objects)
-        elif isinstance(values, Sequence) and len(values) == 2:
-            old, new = (_render_value(field, value, names) for value in values)
-            # What a row never had needs no words.
-            if entry.action == LogEntry.Action.CREATE:
-                old, new = "", new if new != EMPTY_LABEL else ""
-            elif entry.action == LogEntry.Action.DELETE:
-                old, new = old if old != EMPTY_LABEL else "", ""
-            if old or new:
-                yield FieldChange(label, old, new)
+        label = capfirst(str(getattr(field, "verbose_name", name.replace("_", " "))))
+        if isinstance(change, dict):
+            rows = {key: _truncate(", ".join(names)) for key, names in change.items()}
+            yield FieldChange(label, **rows)
+            continue
+        old, new = (_render_value(field, value, names) for value in change)
+        if entry.action == AuditAction.CREATE:
+            old = ""
+        elif entry.action == AuditAction.DELETE:
+            new = ""
+        if {old, new} - {"", EMPTY_LABEL}:
+            yield FieldChange(label, old, new)
 
 
-def _get_field(model: type[models.Model] | None, name: str) -> Any:
+def _get_field(model: type[Model] | None, name: str) -> Any:
     try:
-        return model and model._meta.get_field(name)
+        return model._meta.get_field(name) if model else None
     except FieldDoesNotExist:
         return None
 
 
-def _render_value(field: Any, value: Any, names: "RowNames") -> str:
+def _render_value(field: Any, value: str | None, names: RowNames) -> str:
     text = "" if value is None else str(value)
-    if text in VALUE_LABELS or text == HIDDEN_VALUE:
-        return VALUE_LABELS.get(text, "not kept")
-    if isinstance(field, models.ForeignKey):
+    if text in VALUE_LABELS:
+        return VALUE_LABELS[text]
+    if isinstance(field, ForeignKey):
         return names.get((field.related_model, text), f"no. {text}")
-    if isinstance(field, models.DateTimeField) and (moment := _render_datetime(text)):
-        return moment
-    if choices := getattr(field, "flatchoices", None):
-        return str({str(key): label for key, label in choices}.get(text, text))
+    if isinstance(field, DateTimeField):
+        return _render_datetime(text)
+    if field is not None and field.flatchoices:
+        return str({str(key): label for key, label in field.flatchoices}.get(text, text))
     return _truncate(text)
 
 
 def _render_datetime(text: str) -> str:
     try:
-        moment = parse_datetime(text)
+        at = parse_datetime(text)
     except ValueError:
-        return ""
-    return f"{dates.format_datetime(moment, dt.UTC)} UTC" if moment else ""
+        at = None
+    return f"{dates.format_datetime(at, dt.UTC)} UTC" if at else text
 
 
 def _truncate(text: str) -> str:
-    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[:MAX_VALUE_LENGTH]}…"
+    return Truncator(text).chars(MAX_VALUE_LENGTH + 1)
 
 
-# Rows that are named by their id
-
-RowNames = dict[tuple[Any, str], str]
-
-
-def _load_row_names(entries: list[LogEntry]) -> RowNames:
-    wanted: dict[Any, set[int]] = defaultdict(set)
+def _load_row_names(entries: list[AuditEntry]) -> RowNames:
+    ids: dict[type[Model], set[int]] = defaultdict(set)
     for entry in entries:
         model = entry.content_type.model_class()
-        for name, values in (entry.changes or {}).items():
+        for name, change in entry.changes.items():
             field = _get_field(model, name)
-            if isinstance(field, models.ForeignKey) and isinstance(values, Sequence):
-                wanted[field.related_model] |= {
-                    int(value) for value in values if str(value).isdecimal()
-                }
+            if isinstance(field, ForeignKey):
+                ids[field.related_model] |= {int(pk) for pk in change if str(pk).isdecimal()}
     return {
         (model, str(row.pk)): _get_row_name(row)
-        for model, ids in wanted.items()
-        for row in model._base_manager.filter(pk__in=ids)
+        for model, pks in ids.items()
+        for row in model._base_manager.filter(pk__in=pks)
     }
 
 
-def _get_row_name(row: Any) -> str:
-    """A row by its name; an account by its owner's, not by the address."""
+def _get_row_name(row: Model) -> str:
+    """A row's name; an account's full name instead of its e-mail address."""
     if isinstance(row, get_user_model()):
         return row.get_full_name() or f"account {row.pk}"
     return _truncate(str(row))
-
-
-def get_tracked_models() -> set[type[models.Model]]:
-    """The models whose history is kept; reservations write their own."""
-    kept = set(auditlog.get_models())
-    return kept | {apps.get_model("reservations", "Reservation")}

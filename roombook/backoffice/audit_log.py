@@ -1,27 +1,46 @@
-"""The history of what staff set up: who changed what, when, from what to what (B18).
+"""Records who changed what, when, and from what to what (B18).
 
-Each app says in its `ready` which of its models are kept. What an account is called and where its
-owner is reached is told as changed, never as what it was: the history outlives the wish to be
-forgotten. For the same reason such rows go by their number.
+Each app registers its models in ``ready``. From then on signals record every row that is created,
+saved or deleted through the ORM. Code that already knows what it changed records that itself:
+``record_change`` needs one INSERT and no SELECT. In the back office the actor is known without
+``by``, because the middleware wraps each request in ``acting_as``.
+
+Personal data (``hidden_fields``) is recorded as changed, never with its value, because entries
+outlive an account that is deleted. For the same reason such rows are named by their id.
 """
 
-from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+import datetime as dt
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from auditlog.receivers import log_update
-from auditlog.registry import auditlog
-from django.db.models import Model
-from django.db.models.signals import pre_save
+from django.contrib.contenttypes.models import ContentType
+from django.core.exceptions import ObjectDoesNotExist
+from django.db.models import Field, Model
+from django.db.models.signals import m2m_changed, post_delete, post_save, pre_save
 
-from roombook.db.prepared_writes import prepared_writes
+from roombook.backoffice.models import AuditAction, AuditEntry
 
-if TYPE_CHECKING:
-    from auditlog.models import LogEntry
+Changes = Mapping[str, tuple[object, object]]
 
 HIDDEN_VALUE = "(not kept)"
-NOTE_KEY = "note"
-# Rows of these go by their number.
-_models_without_names: set[type[Model]] = set()
+
+
+@dataclass(frozen=True, slots=True)
+class TrackedModel:
+    """Which fields of a registered model are recorded, and how."""
+
+    fields: tuple[Field, ...]
+    hidden_fields: frozenset[str]
+    is_named_by_id: bool
+
+
+_tracked: dict[type[Model], TrackedModel] = {}
+_actor: ContextVar[tuple[Any, str | None]] = ContextVar("audit_actor", default=(None, None))
+_is_paused: ContextVar[bool] = ContextVar("audit_is_paused", default=False)
 
 
 def register(
@@ -31,146 +50,221 @@ def register(
     hidden_fields: Iterable[str] = (),
     many_to_many_fields: Iterable[str] = (),
     named_by_id: bool = False,
+    by_signals: bool = True,
 ) -> None:
-    """Keep the history of a model, from its next change on.
+    """Record all changes of a model's rows.
 
-    `leave_out` are columns that the service itself moves, `hide` those of which only the fact that
-    they changed is kept, `many` are relations to many rows.
+    ``excluded_fields`` are columns that the service itself updates, such as counters. Without
+    ``by_signals`` the code that changes rows records every change itself.
     """
-    columns = [field.name for field in model._meta.concrete_fields if not field.primary_key]
-    auditlog.register(
-        model,
-        # Named one by one: auditlog would take relations from elsewhere for fields of the row.
-        include_fields=[name for name in columns if name not in set(excluded_fields)],
-        mask_fields=list(hidden_fields),
-        mask_callable="roombook.backoffice.audit_log.hide_value",
-        m2m_fields=set(many_to_many_fields),
+    columns = [field for field in model._meta.concrete_fields if not field.primary_key]
+    _tracked[model] = TrackedModel(
+        fields=tuple(field for field in columns if field.name not in set(excluded_fields)),
+        hidden_fields=frozenset(hidden_fields),
+        is_named_by_id=named_by_id,
     )
-    if named_by_id:
-        _models_without_names.add(model)
-
-
-def hide_value(value: str) -> str:
-    """What is kept of a value that is not: whether there was one."""
-    return HIDDEN_VALUE if value not in ("", "None") else value
-
-
-def compare_before_save(
-    sender: type[Model], instance: Model, update_fields: Iterable[str] | None = None, **kwargs: Any
-) -> None:
-    """Compare with the row as it was, unless all that is written is left out of the history.
-
-    auditlog would read the row again before each save: one question more for each checkout with a
-    promo code, and for each sign-in.
-    """
-    kept = auditlog.get_model_fields(sender)["include_fields"]
-    if update_fields is not None and not set(update_fields) & set(kept):
+    if not by_signals:
         return
-    log_update(sender, instance, update_fields=update_fields, **kwargs)
+    pre_save.connect(_record_update, sender=model)
+    post_save.connect(_record_creation, sender=model)
+    post_delete.connect(_record_deletion, sender=model)
+    for name in many_to_many_fields:
+        through = getattr(model, name).through
+        m2m_changed.connect(partial(_record_relation, name), sender=through, weak=False)
 
 
-auditlog._signals[pre_save] = compare_before_save
+def get_tracked_models() -> list[type[Model]]:
+    return list(_tracked)
 
 
-def get_object_name(row: Model) -> str:
-    """What the history calls a row."""
-    if type(row) in _models_without_names:
-        return f"{row._meta.verbose_name} {row.pk}"
-    return str(row)[:250]
+@contextmanager
+def acting_as(user: Any, *, network_address: str | None = None) -> Iterator[None]:
+    """Name the actor of every entry that is recorded within this context."""
+    token = _actor.set((user, network_address))
+    try:
+        yield
+    finally:
+        _actor.reset(token)
 
 
-def replace_object_name(sender: Any, instance: Any, **_: Any) -> None:
-    """auditlog writes down what a row is called; some must not be."""
-    model = instance.content_type.model_class()
-    if instance._state.adding and model in _models_without_names:
-        instance.object_repr = f"{model._meta.verbose_name} {instance.object_pk}"
+@contextmanager
+def pause_signals() -> Iterator[None]:
+    """Record nothing by signals, for code that records its changes itself."""
+    token = _is_paused.set(True)
+    try:
+        yield
+    finally:
+        _is_paused.reset(token)
 
 
-def connect_signals() -> None:
-    from auditlog.models import LogEntry
-
-    # Theirs, and written on the hot roads.
-    prepared_writes(LogEntry)
-    pre_save.connect(
-        replace_object_name, sender=LogEntry, dispatch_uid="roombook.backoffice.audit_log"
-    )
+# --- Recording explicitly -----------------------------------------------------------------------
 
 
-# What is no change of a column
+def record_change(row: Model, changes: Changes, *, by: Any = None, note: str = "") -> None:
+    """Record old and new values of fields, if any differ, or a note, with one INSERT."""
+    tracked = _tracked.get(type(row))
+    hidden = tracked.hidden_fields if tracked else frozenset()
+    different = _compare(changes, hidden)
+    if different or note:
+        build_entry(row, AuditAction.UPDATE, different, by=by, note=note).save(force_insert=True)
 
 
-def record_change(
-    row: Model, changes: Mapping[str, tuple[Any, Any]], *, by: Any = None, note: str = ""
-) -> None:
-    """Write down a change where whoever made it knows it: one INSERT, and no question.
-
-    In the back office the author is known without `by`.
-    """
-    from auditlog.models import LogEntry
-
-    told = _serialize_changes(type(row), changes)
-    if told or note:
-        _create_entry(row, LogEntry.Action.UPDATE, told, by, note)
-
-
-def record_view(row: Model, *, by: Any = None, note: str = "") -> None:
-    """Write down that somebody looked at personal data."""
-    from auditlog.models import LogEntry
-
-    _create_entry(row, LogEntry.Action.ACCESS, {}, by, note)
+def record_view(row: Model, *, by: Any) -> None:
+    """Record that somebody looked at personal data."""
+    build_entry(row, AuditAction.VIEW, by=by).save(force_insert=True)
 
 
 def record_views(rows: Iterable[Model], *, by: Any, note: str) -> None:
-    """The same of many rows of one model, by one INSERT."""
-    from auditlog.models import LogEntry
-
-    access = LogEntry.Action.ACCESS
-    LogEntry.objects.bulk_create(
-        build_entry(row, access, changes={}, by=by, note=note) for row in rows
-    )
+    """Record views of many rows of one model with one INSERT."""
+    entries = [build_entry(row, AuditAction.VIEW, by=by, note=note) for row in rows]
+    AuditEntry.objects.bulk_create(entries)
 
 
 def build_entry(
-    row: Model, action: int, *, changes: dict[str, Any], by: Any, note: str = "", **more: Any
-) -> "LogEntry":
-    """A line of the history that is not stored yet."""
-    from auditlog.models import LogEntry
-    from django.contrib.contenttypes.models import ContentType
-
-    return LogEntry(
+    row: Model,
+    action: AuditAction,
+    changes: Mapping[str, Any] | None = None,
+    *,
+    by: Any = None,
+    note: str = "",
+    **fields: Any,
+) -> AuditEntry:
+    """An entry that is not saved yet."""
+    actor, network_address = _actor.get()
+    actor = by or actor
+    return AuditEntry(
         content_type=ContentType.objects.get_for_model(row),
-        object_pk=str(row.pk),
         object_id=row.pk,
-        object_repr=get_object_name(row),
+        object_name=get_object_name(row),
         action=action,
-        changes=changes,
-        actor=by,
-        additional_data={NOTE_KEY: note} if note else None,
-        **more,
+        changes=dict(changes or {}),
+        note=note,
+        actor=actor,
+        # No customer's address is kept apart from the account.
+        actor_email=actor.email if actor and actor.is_staff else "",
+        **{"network_address": network_address, **fields},
     )
 
 
-def _create_entry(row: Model, action: int, changes: dict[str, Any], by: Any, note: str) -> None:
-    from auditlog.models import LogEntry
+def get_object_name(row: Model) -> str:
+    """The name of a row in the audit log."""
+    tracked = _tracked.get(type(row))
+    if not (tracked and tracked.is_named_by_id):
+        try:
+            return str(row)[:250]
+        except ObjectDoesNotExist:  # its name includes a row that was deleted with it
+            pass
+    return f"{row._meta.verbose_name} {row.pk}"
 
-    LogEntry.objects.log_create(
-        row,
-        force_log=True,
-        action=action,
-        changes=changes,
-        object_repr=get_object_name(row),
-        actor=by,
-        additional_data={NOTE_KEY: note} if note else None,
+
+# --- Signals ------------------------------------------------------------------------------------
+
+
+def _record_update(
+    sender: type[Model],
+    instance: Model,
+    raw: bool = False,  # noqa: FBT001, FBT002 (Django's signature)
+    update_fields: Iterable[str] | None = None,
+    **kwargs: Any,
+) -> None:
+    """Compare with the stored row, unless no tracked field is written."""
+    if raw or instance._state.adding or _is_paused.get():
+        return
+    tracked = _tracked[sender]
+    fields = [
+        field
+        for field in tracked.fields
+        if update_fields is None or {field.name, field.attname} & set(update_fields)
+    ]
+    if not fields:
+        return
+    names = [field.attname for field in fields]
+    stored = sender._base_manager.filter(pk=instance.pk).values(*names).first()
+    if stored:
+        changes = {
+            field.name: (stored[field.attname], getattr(instance, field.attname))
+            for field in fields
+        }
+        record_change(instance, changes)
+
+
+def _record_creation(
+    sender: type[Model],
+    instance: Model,
+    created: bool,  # noqa: FBT001 (Django's signature)
+    raw: bool = False,  # noqa: FBT001, FBT002 (Django's signature)
+    **kwargs: Any,
+) -> None:
+    if created and not raw:
+        values = _get_values(instance)
+        _record_row(
+            instance, AuditAction.CREATE, {name: (None, new) for name, new in values.items()}
+        )
+
+
+def _record_deletion(sender: type[Model], instance: Model, **kwargs: Any) -> None:
+    values = _get_values(instance)
+    _record_row(instance, AuditAction.DELETE, {name: (old, None) for name, old in values.items()})
+
+
+def _record_row(row: Model, action: AuditAction, changes: Changes) -> None:
+    different = _compare(changes, _tracked[type(row)].hidden_fields)
+    if different and not _is_paused.get():
+        build_entry(row, action, different).save(force_insert=True)
+
+
+def _get_values(row: Model) -> dict[str, object]:
+    """The tracked fields that do not have their default value."""
+    values = {field: getattr(row, field.attname) for field in _tracked[type(row)].fields}
+    return {
+        field.name: value
+        for field, value in values.items()
+        if _serialize(value) not in (None, "", _serialize(field.get_default()))
+    }
+
+
+def _record_relation(
+    field_name: str,
+    *,
+    instance: Model,
+    action: str,
+    reverse: bool,
+    model: type[Model],
+    pk_set: set[int] | None,
+    **kwargs: Any,
+) -> None:
+    """Record rows that are added to, or removed from, a many-to-many relation."""
+    if reverse or action not in {"post_add", "post_remove", "pre_clear"} or _is_paused.get():
+        return
+    rows = (
+        getattr(instance, field_name).all()
+        if action == "pre_clear"
+        else model._base_manager.filter(pk__in=pk_set or ())
     )
+    if names := [get_object_name(row) for row in rows]:
+        change = {"added" if action == "post_add" else "removed": names}
+        build_entry(instance, AuditAction.UPDATE, {field_name: change}).save(force_insert=True)
 
 
-def _serialize_changes(
-    model: type[Model], changes: Mapping[str, tuple[Any, Any]]
-) -> dict[str, list[str]]:
-    masked = auditlog.get_model_fields(model)["mask_fields"] if auditlog.contains(model) else []
-    told = {}
+# --- Values -------------------------------------------------------------------------------------
+
+
+def _compare(changes: Changes, hidden: frozenset[str]) -> dict[str, list[str | None]]:
+    """The changes whose values differ, as they are stored."""
+    different = {}
     for name, (old, new) in changes.items():
-        if old != new:
-            words = [str(old), str(new)]
-            told[name] = [hide_value(word) for word in words] if name in masked else words
-    return told
+        values = [_serialize(old), _serialize(new)]
+        if old != new and (values[0] or "") != (values[1] or ""):
+            different[name] = (
+                [value and HIDDEN_VALUE for value in values] if name in hidden else values
+            )
+    return different
+
+
+def _serialize(value: object) -> str | None:
+    """A value as text; datetimes in UTC."""
+    if value is None:
+        return None
+    if isinstance(value, dt.datetime):
+        return value.astimezone(dt.UTC).isoformat()
+    return str(value)

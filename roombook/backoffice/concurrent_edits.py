@@ -1,4 +1,4 @@
-"""Forms over rows that others may be editing at the same time."""
+"""Forms for rows that other people may be editing at the same time."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,10 +9,11 @@ from django.utils.functional import cached_property
 
 
 class ChangedFieldsForm(forms.ModelForm):
-    """A form that writes what was typed into it, and leaves alone what only stood there.
+    """Saves only the fields that were edited.
 
-    A page may stay open for hours. Each box brings along what it showed, so that the two can be
-    told apart; what was not typed into is taken as the row has it by now, for checking too.
+    A page may stay open for hours. Each input is submitted together with its initial value, so that
+    edits can be recognized. A field that was not edited gets the row's current value, for
+    validation too.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -25,47 +26,50 @@ class ChangedFieldsForm(forms.ModelForm):
     @cached_property
     def changed_data(self) -> list[str]:
         for name, field in self.fields.items():
-            shown = self[name].html_initial_name
+            initial_name = self[name].html_initial_name
             if field.show_hidden_initial and field.hidden_widget().value_omitted_from_data(
-                self.data, self.files, shown
+                self.data, self.files, initial_name
             ):
-                # Sent by something else than our page.
+                # The request does not come from our page.
                 field.show_hidden_initial = False
-        return [name for name, bound in self._bound_items() if bound._has_changed()]  # type: ignore[attr-defined]
+        return super().changed_data
 
-    def _post_clean(self) -> None:
+    def clean(self) -> dict[str, Any]:
+        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
         if not self.instance._state.adding:
             columns = {field.name: field for field in self.instance._meta.concrete_fields}
-            for name in self.cleaned_data.keys() & columns.keys() - set(self.changed_data):
-                kept = getattr(self.instance, columns[name].attname)
-                value = self.cleaned_data[name]
-                if getattr(value, "pk", value) != kept:
-                    self.cleaned_data[name] = getattr(self.instance, name)
-        super()._post_clean()  # type: ignore[misc]
+            for name in cleaned.keys() & columns.keys() - set(self.changed_data):
+                current = getattr(self.instance, columns[name].attname)
+                if getattr(cleaned[name], "pk", cleaned[name]) != current:
+                    cleaned[name] = getattr(self.instance, name)
+        return cleaned
 
     def save(self, commit: bool = True) -> Any:  # noqa: FBT001, FBT002 (Django's signature)
         if not commit or self.errors or self.instance._state.adding:
             return super().save(commit)
+        super().save(commit=False)
         columns = {field.name for field in self.instance._meta.concrete_fields}
         self.instance.save(update_fields=[name for name in self.changed_data if name in columns])
-        self._save_m2m()  # type: ignore[attr-defined]
+        self.save_m2m()
         return self.instance
 
 
 class CachedChoiceIterator(ModelChoiceIterator):
+    """Reads the choices of a ``CachedChoiceField`` once."""
+
     def __iter__(self) -> Iterator[Any]:
-        listed: list[Any] = self.field.listed  # type: ignore[attr-defined]
-        if not listed:
-            listed.extend(super().__iter__())
-        return iter(listed)
+        choices: list[Any] = self.field.cached_choices  # type: ignore[attr-defined]
+        if not choices:
+            choices.extend(super().__iter__())
+        return iter(choices)
 
 
 class CachedChoiceField(forms.ModelChoiceField):
-    """A box that each row of a page has: its choices are read once for all of them."""
+    """A select that every row of a page has; its choices are read once for all rows."""
 
     iterator = CachedChoiceIterator
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        # Shared with its copies, which each row's form has one of.
-        self.listed: list[Any] = []
+        # Each row's form has a copy of this field; the copies share this list.
+        self.cached_choices: list[Any] = []
         super().__init__(*args, **kwargs)

@@ -1,9 +1,9 @@
-"""Filters of the back office's lists that bear any size of table, and any nonsense."""
+"""List filters that work with tables of any size and ignore invalid values."""
 
 from unfold.contrib.filters.admin import AutocompleteSelectFilter
 from unfold.contrib.filters.forms import AutocompleteDropdownForm
 
-from roombook.backoffice.model_admin import AutocompleteWidget
+from roombook.backoffice.widgets import AutocompleteWidget
 
 
 class AutocompleteFilterForm(AutocompleteDropdownForm):
@@ -11,6 +11,6 @@ class AutocompleteFilterForm(AutocompleteDropdownForm):
 
 
 class AutocompleteFilter(AutocompleteSelectFilter):
-    """By a row that is found by typing: nothing is read to choose from."""
+    """Filters by one related row, which is selected by typing instead of from a long list."""
 
     form_class = AutocompleteFilterForm

@@ -1,4 +1,4 @@
-"""The back office as a site: its front page, its side bar, who may come in."""
+"""The back office as a site under /admin/; ``settings.UNFOLD`` defines its appearance."""
 
 from functools import partial
 from typing import Any
@@ -10,31 +10,32 @@ from django.http import HttpRequest, HttpResponse, HttpResponseNotFound
 from django.http.response import HttpResponseBase
 from django.templatetags.static import static
 from django.urls import reverse
+from django.utils.module_loading import import_string
+from unfold.settings import get_config
 from unfold.sites import UnfoldAdminSite
 
 
 class BackofficeAdminConfig(AdminConfig):
-    """Django's admin with our site as `admin.site`."""
+    """Django's admin with our site as ``admin.site``."""
 
     default_site = "roombook.backoffice.site.BackofficeSite"
 
 
 class AutocompleteView(AutocompleteJsonView):
-    """What a box that finds by typing offers: rows that many places have are told with theirs."""
+    """The options of an autocomplete widget."""
 
     def get_queryset(self) -> QuerySet:
+        """Load what the options' labels show, such as a room's center, in the same query."""
         related = getattr(self.model_admin, "list_select_related", None)
         rows: QuerySet = super().get_queryset()
         return rows.select_related(*related) if isinstance(related, tuple) else rows
 
     def serialize_result(self, obj: Model, to_field_name: str) -> dict[str, str]:
-        told = super().serialize_result(obj, to_field_name)
-        return {**told, "text": getattr(obj, "full_name", "") or told["text"]}
+        result = super().serialize_result(obj, to_field_name)
+        return {**result, "text": getattr(obj, "full_name", "") or result["text"]}
 
 
 class BackofficeSite(UnfoldAdminSite):
-    """The site under /admin/; settings.UNFOLD says how it looks."""
-
     index_title = "Today"
 
     def autocomplete_view(self, request: HttpRequest) -> HttpResponseBase:
@@ -43,21 +44,22 @@ class BackofficeSite(UnfoldAdminSite):
     def search(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The theme's own search stumbles over what is not a number; each list has its own."""
+        """Disabled: the theme's search over all models fails on invalid page numbers."""
         return HttpResponseNotFound()
 
     def password_change(
         self, request: HttpRequest, extra_context: dict[str, Any] | None = None
     ) -> HttpResponse:
-        """The theme's page, with the limit of failed sign-ins on what is typed as old password."""
+        """The theme's page, with a form that counts wrong old passwords as failed sign-ins."""
+        # These load the user model, which does not exist yet when this module is imported.
         from django.contrib.auth.views import PasswordChangeView
 
-        from accounts.forms import OwnPasswordChangeForm
         from roombook.middleware import get_client_address
 
+        form_class = import_string(get_config()["LOGIN"]["password_change_form"])
         request.current_app = self.name
         view = PasswordChangeView.as_view(
-            form_class=partial(OwnPasswordChangeForm, network_address=get_client_address(request)),
+            form_class=partial(form_class, network_address=get_client_address(request)),
             success_url=reverse(f"{self.name}:password_change_done"),
             extra_context={**self.each_context(request), **(extra_context or {})},
         )
@@ -65,7 +67,7 @@ class BackofficeSite(UnfoldAdminSite):
         return response
 
 
-# Files of ours on every page; settings.UNFOLD names these.
+# Our files on every page; settings.UNFOLD names these functions.
 
 
 def get_icon_url(request: HttpRequest) -> str:
@@ -73,7 +75,7 @@ def get_icon_url(request: HttpRequest) -> str:
 
 
 def get_stylesheet_url(request: HttpRequest) -> str:
-    return static("roombook/office.css")
+    return static("roombook/backoffice.css")
 
 
 def get_script_url(request: HttpRequest) -> str:

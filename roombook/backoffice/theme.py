@@ -10,7 +10,10 @@ UNFOLD = {
     ],
     "SHOW_VIEW_ON_SITE": False,
     "BORDER_RADIUS": "6px",
-    "LOGIN": {"form": "accounts.forms.SignInForm"},
+    "LOGIN": {
+        "form": "accounts.forms.SignInForm",
+        "password_change_form": "accounts.forms.OwnPasswordChangeForm",
+    },
     "STYLES": ["roombook.backoffice.site.get_stylesheet_url"],
     "SCRIPTS": ["roombook.backoffice.site.get_script_url"],
     "SIDEBAR": {"navigation": "roombook.backoffice.navigation.build_navigation"},

@@ -1,6 +1,7 @@
-"""What mixins of the back office are parts of: known to the type checker, nothing when it runs.
+"""Base classes of mixins, for the type checker only.
 
-A mixin with one of these for its base has Django's methods, and its `super()`.
+A mixin that inherits from one of these has Django's methods, and its ``super()``, when it is
+checked; at run time it inherits from ``object``.
 """
 
 from typing import TYPE_CHECKING, Any

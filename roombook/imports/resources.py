@@ -5,12 +5,12 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
-from auditlog.models import LogEntry
 from django.db import IntegrityError, OperationalError, connection, models
 from django.http import HttpRequest
 from import_export.fields import Field
 
 from roombook.backoffice import audit_log, spreadsheets
+from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.backoffice.spreadsheets import CellValue, ImportTable, InvalidFile
 from roombook.db.transactions import in_transaction
 from roombook.imports.checking import BATCH_SIZE, CheckingResource, batches
@@ -123,8 +123,7 @@ class SpreadsheetResource(CheckingResource):
             raise ImportRefused("Rows with errors cannot be imported.", result)
         author = {
             "by": self.user,
-            "actor_email": getattr(self.user, "email", None),
-            "remote_addr": get_client_address(request) or None if request else None,
+            "network_address": get_client_address(request) or None if request else None,
             "timestamp": now,
         }
         try:
@@ -170,10 +169,10 @@ class SpreadsheetResource(CheckingResource):
                 )
         for batch in batches([*new, *changed]):
             self.save_extra_attributes(batch)
-            LogEntry.objects.bulk_create(
+            AuditEntry.objects.bulk_create(
                 audit_log.build_entry(
                     row.instance,
-                    LogEntry.Action.CREATE if row.is_new() else LogEntry.Action.UPDATE,
+                    AuditAction.CREATE if row.is_new() else AuditAction.UPDATE,
                     changes=self._get_audit_changes(row),
                     note=f"Imported: {file_name}, row {row.number}.",
                     **author,

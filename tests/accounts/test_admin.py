@@ -156,7 +156,7 @@ def test_forgets_failed_sign_ins(client, root, ada):
     for _ in range(5):
         post(client, "/api/sign-in", wrong)
 
-    client.post(LIST, {"action": "let_sign_in_again", "_selected_action": [ada.pk]})
+    client.post(LIST, {"action": "clear_failed_sign_ins", "_selected_action": [ada.pk]})
 
     right = {"EmailAddress": "ada@example.com", "Password": PASSWORD}
     assert post(client, "/api/sign-in", right).status_code == 200

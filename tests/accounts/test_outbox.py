@@ -14,8 +14,8 @@ from django.db import IntegrityError, connection, transaction
 from django.urls import reverse
 
 from accounts import outbox
-from accounts.models import User
-from accounts.outbox import MAX_ATTEMPTS, RETRY_DELAYS, SENDING_LEASE, OutboxMessage, OutboxState
+from accounts.models import OutboxMessage, OutboxState, User
+from accounts.outbox import MAX_ATTEMPTS, RETRY_DELAYS, SENDING_LEASE
 from tests.factories_people import PASSWORD, AdministratorFactory, StaffFactory, UserFactory
 
 NOW = datetime(2027, 3, 1, 16, tzinfo=UTC)
@@ -51,7 +51,8 @@ def through(settings, backend):
 def write(user=None, **fields):
     fields = {"kind": "news", "subject": "News", "text": "Text\n", "now": NOW} | fields
     with transaction.atomic():
-        return OutboxMessage.enqueue(user or UserFactory(), **fields)
+        user = user or UserFactory()
+        return OutboxMessage.enqueue(user_id=user.pk, to=user.email, **fields)
 
 
 def send(now=NOW, **how):
@@ -73,8 +74,11 @@ def as_sent(message):
 
 @pytest.mark.django_db(transaction=True)
 def test_a_mail_without_a_transaction_is_a_defect():
+    user = UserFactory()
     with pytest.raises(RuntimeError, match="transaction"):
-        OutboxMessage.enqueue(UserFactory(), kind="x", subject="x", text="x", now=NOW)
+        OutboxMessage.enqueue(
+            user_id=user.pk, to=user.email, kind="x", subject="x", text="x", now=NOW
+        )
     with pytest.raises(RuntimeError, match="transaction"), outbox.suppress_mail_errors("x"):
         pass
 
@@ -96,7 +100,7 @@ def test_a_mail_that_cannot_be_written_harms_nothing_else(caplog):
         user.save()
 
     assert User.objects.get().first_name == "Grace"
-    assert "The mail about account 1 could not be written." in caplog.text
+    assert "The e-mail about account 1 could not be written." in caplog.text
 
 
 @pytest.mark.django_db
@@ -233,7 +237,7 @@ def test_pauses_grow_and_the_last_try_gives_up(settings, caplog):
     )
     assert row.last_error == "OSError: 450 not now"
     assert [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR] == [
-        f"{message} is given up after 7 tries: OSError: 450 not now"
+        f"{message} failed after 7 attempts: OSError: 450 not now"
     ]
     assert send(now + timedelta(days=30)) == []
 
@@ -267,7 +271,7 @@ def test_a_mail_whose_sender_died_is_sent_again_under_the_same_id(monkeypatch):
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(outbox, "_record_result", die)
+        patch.setattr(outbox, "_update", die)
         with pytest.raises(KeyboardInterrupt):
             send()
     assert send(NOW + SENDING_LEASE - timedelta(seconds=1)) == []
@@ -285,7 +289,7 @@ def test_a_mail_that_always_takes_its_sender_along_is_given_up():
 
     [tried] = send()
 
-    assert (tried.state, tried.last_error) == (OutboxState.FAILED, "The last try never ended.")
+    assert (tried.state, tried.last_error) == (OutboxState.FAILED, "The last attempt never ended.")
     assert mail.outbox == []
 
 
@@ -412,7 +416,7 @@ def test_staff_send_again_what_was_given_up_or_lost(admin_client):
     page = act(admin_client, given_up, sent, waiting)
 
     assert [str(each) for each in page.context["messages"]] == [
-        "2 mails will be sent in a minute.",
+        "2 e-mails will be sent within a minute.",
         "1 are waiting to be sent anyway.",
     ]
     given_up.refresh_from_db()

@@ -7,7 +7,8 @@ import time_machine
 from django.core.management import call_command
 
 from accounts import limits
-from accounts.models import ApiToken, AttemptWindow, hash_token_secret
+from accounts.models import ApiToken, AttemptWindow
+from accounts.models.api_token import hash_token_secret
 from tests.factories_people import UserFactory, issue_token
 from tests.http import post, post_csv
 
@@ -129,8 +130,8 @@ def test_prune_tokens_deletes_what_is_of_no_use_any_more(client, ada, clock, cap
 
     assert capsys.readouterr().out.splitlines() == [
         "1 expired tokens would be deleted.",
-        "Deleted 1 expired tokens and 1 old counts of tries.",
-        "Deleted 0 expired tokens and 0 old counts of tries.",
+        "Deleted 1 expired tokens and 1 expired attempt windows.",
+        "Deleted 0 expired tokens and 0 expired attempt windows.",
     ]
     assert ApiToken.objects.filter(digest=hash_token_secret(alive)).exists()
     assert not ApiToken.objects.filter(digest=hash_token_secret(dead)).exists()

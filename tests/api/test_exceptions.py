@@ -204,10 +204,10 @@ def test_elsewhere_django_shows_its_pages(client, name, status):
 
 def test_the_pages_of_errors_have_words_and_a_way_back(client):
     client.raise_request_exception = False
-    back = '<a href="/admin/">To the front page</a>'
+    back = '<a href="/admin/">Go to the dashboard</a>'
 
     for name, told in (
-        ("denied", "Your role does not reach here"),
+        ("denied", "Your role does not allow this"),
         ("crash", "Something went wrong on our side"),
     ):
         page = client.get(f"/page/{name}").text
@@ -215,7 +215,7 @@ def test_the_pages_of_errors_have_words_and_a_way_back(client):
         assert back in page, name
     # The back office is nobody else's way back.
     elsewhere = client.get("/page/http404").text
-    assert "There is no such page" in elsewhere
+    assert "This page does not exist" in elsewhere
     assert back not in elsewhere
 
 

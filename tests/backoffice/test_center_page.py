@@ -14,7 +14,7 @@ from django.urls import reverse
 from accounts.models import CenterRole
 from centers import holidays, models
 from centers.holidays import Holiday
-from roombook.backoffice.model_admin import CappedPaginator
+from roombook.backoffice.pagination import CappedPaginator
 from tests.backoffice.counting import queries_of
 from tests.centers.test_admin import errors_of, form_of
 from tests.factories_centers import (
@@ -446,7 +446,7 @@ def test_rows_on_a_later_page_of_a_tab_can_be_edited(office):
 
 
 def test_search_is_capped_like_the_list(office, monkeypatch):
-    monkeypatch.setattr(CappedPaginator, "MOST", 3)
+    monkeypatch.setattr(CappedPaginator, "MAX_ROWS", 3)
     center = CenterFactory()
     MeetingRoomFactory.create_batch(5, center=center)
     assert len(found(office, "meetingroom", "denver")) == 3

@@ -70,7 +70,7 @@ def test_viewers_find_nobody(staff, world):
 def test_the_crowd_elsewhere_does_not_hide_ones_own(desk, world):
     User.objects.bulk_create(
         User(email=f"love{n}@example.com", first_name="X", last_name="Lovelace")
-        for n in range(user_search.MAX_LOOKED_UP_USERS + 10)
+        for n in range(user_search.MAX_LOADED_IDS + 10)
     )
 
     assert world.ada in customer_access.find_bookable_customers(desk, "love")
@@ -138,12 +138,12 @@ def test_when_a_device_was_used_last_is_known_to_the_day(world):
     world.ada.tokens.all().delete()
     issue_token(world.ada, age=dt.timedelta(days=3))
     token = world.ada.tokens.get()
-    assert devices.list_devices(world.ada, now=NOW)[0].last_used == token.created_at
+    assert devices.list_devices(world.ada, now=NOW)[0].last_used_at == token.created_at
 
     token.renew(NOW)
 
     device = devices.list_devices(world.ada, now=NOW)[0]
-    assert (device.since, device.last_used) == (token.created_at, NOW)
+    assert (device.signed_in_at, device.last_used_at) == (token.created_at, NOW)
 
 
 @pytest.mark.parametrize("where", ["some", "all"])

@@ -7,7 +7,6 @@ from decimal import Decimal
 
 import openpyxl
 import pytest
-from auditlog.models import LogEntry
 from django.db import connection
 from django.http import StreamingHttpResponse
 from django.test.utils import CaptureQueriesContext
@@ -18,6 +17,7 @@ from hypothesis.extra.django import TestCase
 from centers.models import Center, MeetingRoom, Rate
 from reservations.resources import join_list, split_list
 from roombook.backoffice import spreadsheets
+from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.backoffice.spreadsheets import InvalidFile
 from roombook.imports.resources import RESOURCES
 from roombook.imports.widgets import DateTimeWidget, FloatWidget
@@ -293,10 +293,10 @@ def test_exported_addresses_are_in_the_audit_log(client):
     ann, customer = AdministratorFactory(), UserFactory(email="someone@example.com")
     AllowanceFactory.create_batch(2, user=customer)
     client.force_login(ann)
-    LogEntry.objects.all().delete()
+    AuditEntry.objects.all().delete()
 
     assert b"someone@example.com" in download(client, "/admin/reservations/allowance/export/")
 
-    entry = LogEntry.objects.get()
-    assert (entry.actor, entry.action) == (ann, LogEntry.Action.ACCESS)
-    assert (entry.object_id, "someone" in entry.object_repr) == (customer.pk, False)
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action) == (ann, AuditAction.VIEW)
+    assert (entry.object_id, "someone" in entry.object_name) == (customer.pk, False)

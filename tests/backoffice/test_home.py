@@ -8,7 +8,7 @@ import pytest
 import time_machine
 from django.urls import reverse
 
-from accounts.outbox import OutboxMessage, OutboxState
+from accounts.models import OutboxMessage, OutboxState
 from centers.models import Center
 from payments.models import Dispute, Payment, PaymentState, Refund, RefundState
 from reservations.admin.dashboard.dashboard import build_dashboard

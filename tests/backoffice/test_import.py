@@ -3,10 +3,10 @@
 import datetime as dt
 
 import pytest
-from auditlog.models import LogEntry
 
 from centers.models import MeetingRoom
 from roombook.backoffice import spreadsheets
+from roombook.backoffice.models import AuditEntry
 from roombook.imports.models import Upload
 from roombook.imports.resources import SpreadsheetResource
 from tests.factories_centers import CenterFactory, MeetingRoomFactory
@@ -114,8 +114,8 @@ def test_preview_confirmed_is_written(rooms_page):
     room.refresh_from_db()
     assert room.capacity == 9
     assert not Upload.objects.exists()
-    entry = LogEntry.objects.filter(actor__isnull=False).get(object_id=room.pk)
-    assert entry.additional_data == {"note": "Imported: rows.csv, row 2."}
+    entry = AuditEntry.objects.filter(actor__isnull=False).get(object_id=room.pk)
+    assert entry.note == "Imported: rows.csv, row 2."
 
 
 def test_preview_with_errors_cannot_be_confirmed(rooms_page):

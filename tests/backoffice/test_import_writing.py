@@ -4,11 +4,11 @@ import datetime as dt
 import threading
 
 import pytest
-from auditlog.models import LogEntry
 from django.db import connection, connections
 from django.test.utils import CaptureQueriesContext
 
 from centers.models import Center, MeetingRoom, OpeningHours
+from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.imports.resources import SpreadsheetResource
 from roombook.imports.results import ImportRefused
 from tests.factories_centers import (
@@ -134,17 +134,17 @@ def test_every_change_is_in_the_audit_log_with_its_author():
     ann = AdministratorFactory()
     stored = MeetingRoomFactory(capacity=8)
     row = {"id": stored.pk, "center_id": stored.center_id, "name": stored.name, "capacity": "9"}
-    LogEntry.objects.all().delete()
+    AuditEntry.objects.all().delete()
 
     load("rooms", build_csv(row), user=ann)
 
-    entry = LogEntry.objects.get()
-    assert (entry.actor, entry.action) == (ann, LogEntry.Action.UPDATE)
+    entry = AuditEntry.objects.get()
+    assert (entry.actor, entry.action) == (ann, AuditAction.UPDATE)
     assert (entry.object_id, entry.changes) == (stored.pk, {"capacity": ["8", "9"]})
-    assert entry.additional_data == {"note": "Imported: rows.csv, row 2."}
+    assert entry.note == "Imported: rows.csv, row 2."
 
     load("centers", build_csv(OMAHA), user=ann)
-    entry = LogEntry.objects.get(action=LogEntry.Action.CREATE)
+    entry = AuditEntry.objects.get(action=AuditAction.CREATE)
     assert entry.changes["name"] == ["None", "Old Market"]
     assert entry.changes["mon"] == ["None", "08:00-12:30, 14:00-24:00"]
 

@@ -6,8 +6,7 @@ from html import unescape
 import pytest
 from django.urls import reverse
 
-from accounts.models import User
-from accounts.outbox import OutboxMessage
+from accounts.models import OutboxMessage, User
 from centers.models import Closure
 from reservations.models import Reservation
 from tests.backoffice.counting import queries_of

@@ -11,7 +11,8 @@ from django.urls import reverse
 
 from reservations.models import Partner, Reservation
 from reservations.models.status import Status
-from roombook.backoffice.model_admin import CappedPaginator, ModelAdmin
+from roombook.backoffice.model_admin import ModelAdmin
+from roombook.backoffice.pagination import CappedPaginator
 from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
 from tests.backoffice.reading import messages_of, words
@@ -308,7 +309,7 @@ def test_list_neither_counts_all_rows_nor_reads_filter_choices(
 def test_reservation_list_page_does_not_depend_on_count_limit(office, monkeypatch, page):
     many(make_room(), UserFactory(), 120, start=NOW)
     by_ids = listed(office, p=page)
-    monkeypatch.setattr(CappedPaginator, "MOST", 120)
+    monkeypatch.setattr(CappedPaginator, "MAX_ROWS", 120)
 
     assert len(by_ids) == (20 if page == 3 else 50)
     assert listed(office, p=page) == by_ids

@@ -8,8 +8,7 @@ from html import unescape
 import pytest
 from django.urls import reverse
 
-from accounts.models import CenterRole
-from accounts.outbox import OutboxMessage
+from accounts.models import CenterRole, OutboxMessage
 from payments.models import Refund
 from reservations.admin.actions import ACTIONS
 from reservations.booking import approval, checkout, history, price_adjustments
@@ -141,7 +140,7 @@ def test_unknown_reservation_redirects_to_dashboard(office, pk):
 def test_unknown_action_is_not_found(office):
     answer = office.get(action_url(make_draft(), "teleport"))
     assert answer.status_code == 404
-    assert '<a href="/admin/">To the front page</a>' in answer.text
+    assert '<a href="/admin/">Go to the dashboard</a>' in answer.text
 
 
 def test_reservation_page_query_count_is_constant(office):

@@ -12,18 +12,17 @@ from decimal import Decimal
 
 import pytest
 import time_machine
-from auditlog.models import LogEntry
 from django.contrib import admin
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth.models import Group
 from django.urls import URLResolver, reverse
 
-from accounts.models import CenterRole, User
-from accounts.outbox import OutboxMessage
+from accounts.models import CenterRole, OutboxMessage, User
 from payments.models import Dispute, Payment, Refund
 from reservations.admin.actions import ACTIONS
 from reservations.models import Allowance, Partner, PromoCode
 from roombook.backoffice import audit_log
+from roombook.backoffice.models import AuditEntry
 from tests import factories_centers as make
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
 from tests.world import NOW, World
@@ -39,7 +38,7 @@ MODELS = {
     "accounts.CenterRole": POWER,
     "accounts.OutboxMessage": EVERYWHERE,
     "accounts.User": CENTER,
-    "auditlog.LogEntry": EVERYWHERE,
+    "backoffice.AuditEntry": EVERYWHERE,
     "auth.Group": POWER,
     "centers.Center": CENTER,
     "centers.CenterImage": CENTER,
@@ -289,8 +288,8 @@ def rows_of(world):
     for row in rows["centers.Landmark"]:
         audit_log.record_change(row, {"name": ("Once", row.name)})
     both(
-        "auditlog.LogEntry",
-        lambda _, name: LogEntry.objects.filter(object_repr=name).latest("pk"),
+        "backoffice.AuditEntry",
+        lambda _, name: AuditEntry.objects.filter(object_name=name).latest("pk"),
     )
     return rows
 

@@ -116,7 +116,7 @@ def test_outside_the_back_office_nothing_but_our_own_files_runs(client, address)
     assert policy["frame-ancestors"] == {"'none'"}
 
 
-@pytest.mark.parametrize("page", ["login", "index", "auditlog_logentry_changelist"])
+@pytest.mark.parametrize("page", ["login", "index", "backoffice_auditentry_changelist"])
 def test_in_the_back_office_no_script_stands_in_a_page_or_comes_from_elsewhere(client, page):
     if page != "login":
         client.force_login(AdministratorFactory())

@@ -223,7 +223,7 @@ class World:
             f"""DELETE FROM payments_sandboxpayment WHERE key IN
                 (SELECT key FROM payments_payment {of})""",
             f"DELETE FROM payments_payment {of}",
-            "DELETE FROM auditlog_logentry WHERE object_id > %s",
+            "DELETE FROM backoffice_auditentry WHERE object_id > %s",
             "DELETE FROM reservations_reservation WHERE id > %s",
         ):
             self.rows_of(sql, (self.last_reservation,))

@@ -63,7 +63,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "partners": ("reservations/partner/",),
     "mails": ("accounts/outboxmessage/",),
     "roles": ("accounts/centerrole/",),
-    "history": ("auditlog/logentry/",),
+    "history": ("backoffice/auditentry/",),
 }
 LOOKS = {
     "desktop": (chromium.DESKTOP, "light"),

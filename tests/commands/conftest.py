@@ -36,4 +36,4 @@ def demo(django_db_setup, django_db_blocker, tmp_path_factory):
         yield SimpleNamespace(media=media, output=out.getvalue())
         call_command("flush", interactive=False, verbosity=0)
         # Creating the roles again after the flush was logged.
-        apps.get_model("auditlog", "LogEntry").objects.all().delete()
+        apps.get_model("backoffice", "AuditEntry").objects.all().delete()

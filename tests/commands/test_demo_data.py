@@ -34,7 +34,7 @@ from roombook.places import find_time_zone
 from tests.factories_people import UserFactory
 from tests.http import post
 
-OUR_APPS = ("accounts", "auditlog", "centers", "payments", "reservations")
+OUR_APPS = ("accounts", "backoffice", "centers", "payments", "reservations")
 PASSWORD = "quiet-harbour-42"
 
 

@@ -5,10 +5,10 @@ import sys
 from types import SimpleNamespace
 
 import pytest
-from auditlog.models import LogEntry
 from django.core.management import CommandError, call_command, load_command_class
 
 from centers.models import Center, MeetingRoom
+from roombook.backoffice.models import AuditAction, AuditEntry
 from tests.factories_centers import CenterFactory, MeetingRoomFactory
 from tests.factories_people import AdministratorFactory, StaffFactory
 from tests.imports import build_csv
@@ -105,7 +105,7 @@ def test_import_as_staff_is_logged_and_limited_by_roles(run, file, capsys):
     ann, bob = AdministratorFactory(), StaffFactory()
     run("import_centers", file(ROW), "--as", ann.email.upper())
 
-    assert LogEntry.objects.filter(actor=ann, action=LogEntry.Action.CREATE).count() == 1
+    assert AuditEntry.objects.filter(actor=ann, action=AuditAction.CREATE).count() == 1
     assert "may not import centers" in refused(capsys, file(ROW), "--as", bob.email)
     assert "no member of staff" in refused(capsys, file(ROW), "--as", "nobody@example.com")
 

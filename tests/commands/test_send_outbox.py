@@ -13,7 +13,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.utils import timezone
 
-from accounts.outbox import MAX_ATTEMPTS, OutboxMessage, OutboxState
+from accounts.models import OutboxMessage, OutboxState
+from accounts.outbox import MAX_ATTEMPTS
 from tests.accounts import test_outbox
 from tests.accounts.test_outbox import Refusing, through
 
@@ -36,9 +37,9 @@ def test_it_says_what_it_did(capsys):
 
     assert (
         run(capsys)
-        == f"mail {message.pk} (news, reservation 17): sent\n1 sent, 1 waiting, 0 given up\n"
+        == f"e-mail {message.pk} (news, reservation 17): sent\n1 sent, 1 waiting, 0 failed\n"
     )
-    assert run(capsys) == "0 sent, 1 waiting, 0 given up\n"
+    assert run(capsys) == "0 sent, 1 waiting, 0 failed\n"
     assert later.state == OutboxState.WAITING
     assert len(mail.outbox) == 1
 
@@ -48,7 +49,7 @@ def test_it_tries_no_more_than_the_limit(capsys):
     for _ in range(3):
         write()
 
-    assert run(capsys, "--limit=2").endswith("2 sent, 1 waiting, 0 given up\n")
+    assert run(capsys, "--limit=2").endswith("2 sent, 1 waiting, 0 failed\n")
 
 
 @pytest.mark.django_db
@@ -59,7 +60,7 @@ def test_a_failure_that_will_be_tried_again_needs_nobody(capsys, settings):
     out = run(capsys)
 
     assert "UTC; OSError: 450 not now" in out
-    assert out.endswith("0 sent, 1 waiting, 0 given up\n")
+    assert out.endswith("0 sent, 1 waiting, 0 failed\n")
 
 
 @pytest.mark.django_db
@@ -72,9 +73,9 @@ def test_giving_up_needs_a_person(capsys, settings):
         run(capsys)
 
     assert error.value.returncode == 1
-    assert "0 sent, 0 waiting, 1 given up\n" in capsys.readouterr().out
+    assert "0 sent, 0 waiting, 1 failed\n" in capsys.readouterr().out
     # Told once; after that the list of mails tells it.
-    assert run(capsys) == "0 sent, 0 waiting, 0 given up\n"
+    assert run(capsys) == "0 sent, 0 waiting, 0 failed\n"
 
 
 @pytest.mark.django_db

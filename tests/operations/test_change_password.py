@@ -2,7 +2,8 @@
 
 import pytest
 
-from accounts.models import ApiToken, hash_token_secret
+from accounts.models import ApiToken
+from accounts.models.api_token import hash_token_secret
 from tests.factories_people import PASSWORD, UserFactory, issue_token
 from tests.http import jsonp, post, post_csv, table
 
@@ -150,14 +151,14 @@ def test_a_wrong_current_password_counts_as_a_failed_sign_in(client, change, ada
 
 
 def test_one_that_was_changed_elsewhere_meanwhile_is_not_changed_back(change, ada, monkeypatch):
-    from accounts import actions
+    from accounts import sign_in
 
     def changed_meanwhile(password, encoded):
         ada.set_password("an administrator's")
         ada.save()
         return True, False
 
-    monkeypatch.setattr(actions, "verify_password", changed_meanwhile)
+    monkeypatch.setattr(sign_in, "verify_password", changed_meanwhile)
 
     assert change().status_code == 400
     ada.refresh_from_db()

@@ -8,7 +8,7 @@ import pytest
 import time_machine
 from django.contrib.auth.hashers import MD5PasswordHasher, PBKDF2PasswordHasher, make_password
 
-from accounts import actions
+from accounts import sign_in as sign_in_module
 from accounts.models import ApiToken, AttemptWindow
 from tests.factories_people import (
     PASSWORD,
@@ -268,7 +268,7 @@ def test_a_password_that_changes_meanwhile_signs_nobody_in(client, ada, monkeypa
         ada.save(update_fields=["password"])
         return True, False
 
-    monkeypatch.setattr(actions, "verify_password", changed_meanwhile)
+    monkeypatch.setattr(sign_in_module, "verify_password", changed_meanwhile)
 
     assert sign_in(client).json() == REFUSED
     assert not ApiToken.objects.exists()

@@ -3,7 +3,6 @@
 from decimal import Decimal
 
 import pytest
-from auditlog.models import LogEntry
 from django.contrib.auth.models import Permission
 from django.urls import reverse
 
@@ -11,6 +10,7 @@ from payments import refunds
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from payments.models import Payment, Refund
+from roombook.backoffice.models import AuditEntry
 from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory
 from tests.payments.test_payments import NOW, ada, captured, reservation, start  # noqa: F401 (fixtures)  # noqa: F401 (fixtures)
 
@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 
 def get_logged_note():
     """The note in the audit log of refunds."""
-    return LogEntry.objects.get(content_type__model="refund").additional_data["note"]
+    return AuditEntry.objects.get(content_type__model="refund").note
 
 
 @pytest.fixture(autouse=True)

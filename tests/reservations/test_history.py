@@ -4,7 +4,6 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
-from auditlog.models import LogEntry
 from django.core.management import call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -20,6 +19,7 @@ from reservations.booking import (
     rescheduling,
 )
 from reservations.models.status import Status
+from roombook.backoffice.models import AuditEntry
 from roombook.errors import CardDeclined, ReservationNotOpen
 from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import (
@@ -183,12 +183,12 @@ def test_prices_holds_codes_and_hours_are_told():
 def test_what_is_refused_leaves_no_history():
     reservation = make_pending_booking()
     clerk = StaffFactory()
-    before = LogEntry.objects.count()
+    before = AuditEntry.objects.count()
 
     with pytest.raises(ReservationNotOpen):
         approval.mark_no_show(reservation.pk, by=clerk, now=NOW)
 
-    assert LogEntry.objects.count() == before
+    assert AuditEntry.objects.count() == before
 
 
 def test_a_change_costs_one_insert_and_no_question(monkeypatch):

@@ -11,7 +11,7 @@ from django.urls import reverse
 from icalendar import Calendar
 
 from accounts import emails as account_mail
-from accounts.outbox import OutboxMessage
+from accounts.models import OutboxMessage
 from reservations.booking import approval, cancellation, checkout
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -198,7 +198,7 @@ def test_what_a_dead_worker_left_is_mailed_by_whoever_settles_it(monkeypatch):
 @pytest.mark.parametrize(
     ("module", "name"),
     [
-        (emails, "rendered"),
+        (emails, "render_email"),
         (calendar, "render_invitation"),
         (emails, "format_reservation_time"),
         (OutboxMessage, "enqueue"),
@@ -212,7 +212,7 @@ def test_mail_trouble_never_harms_a_booking(module, name, monkeypatch, caplog):
 
     assert Reservation.objects.get().status == Status.CANCELLED
     assert not OutboxMessage.objects.exists()
-    assert f"The mail about reservation {reservation.pk} could not be written." in caplog.text
+    assert f"The e-mail about reservation {reservation.pk} could not be written." in caplog.text
 
 
 # --- What ----------------------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def everything():
     make_draft(created_by=StaffFactory(), now=NOW - 23 * HOUR)
     list(reminders.send_hold_reminders(now=NOW))
     with transaction.atomic():
-        account_mail.send_password_changed(confirmed.user, now=NOW)
+        account_mail.send_password_changed(confirmed.user.pk, confirmed.user.email, now=NOW)
     return OutboxMessage.objects.order_by("pk")
 
 

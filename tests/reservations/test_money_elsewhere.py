@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from accounts.outbox import OutboxMessage
+from accounts.models import OutboxMessage
 from payments import lifecycle, refunds
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway

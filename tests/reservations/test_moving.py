@@ -6,7 +6,7 @@ from decimal import Decimal
 import pytest
 from icalendar import Calendar
 
-from accounts.outbox import OutboxMessage
+from accounts.models import OutboxMessage
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import PaymentState, Refund, RefundState
 from reservations.booking import approval, cancellation, checkout, integrity, rescheduling

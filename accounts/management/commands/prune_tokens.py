@@ -9,11 +9,11 @@ from accounts.models import ApiToken
 
 
 class Command(BaseCommand):
-    help = "Delete Tokens that have expired and counts of tries whose window is past; run it daily."
+    help = "Delete expired tokens and expired attempt windows; run it daily."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
-            "--dry-run", action="store_true", help="Only say how many Tokens would go."
+            "--dry-run", action="store_true", help="Only say how many tokens would be deleted."
         )
 
     def handle(self, *args: Any, dry_run: bool, **options: Any) -> None:
@@ -24,4 +24,4 @@ class Command(BaseCommand):
             return
         tokens, _ = expired.delete()
         windows = limits.delete_expired_windows(now=now)
-        self.stdout.write(f"Deleted {tokens} expired tokens and {windows} old counts of tries.")
+        self.stdout.write(f"Deleted {tokens} expired tokens and {windows} expired attempt windows.")

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.conf import settings
 
-from accounts.outbox import OutboxState
+from accounts.models import OutboxState
 from reservations import availability
 from reservations.admin import formatting
 from reservations.admin.actions.base import (

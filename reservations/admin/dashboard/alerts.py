@@ -9,8 +9,7 @@ from django.urls import reverse
 
 from accounts import roles
 from accounts.customer_access import get_customer_filter
-from accounts.models import User
-from accounts.outbox import OutboxMessage
+from accounts.models import OutboxMessage, User
 from payments.models import Payment
 from reservations.admin.formatting import get_reservation_url
 from reservations.booking import alerts

@@ -20,14 +20,14 @@ from unfold.widgets import (
 )
 
 from accounts import roles
-from accounts.actions import EMAIL_TAKEN
 from accounts.customer_access import get_customer_filter
 from accounts.models import User, canonicalize_email
+from accounts.profile import EMAIL_TAKEN
 from centers.models import Center, MeetingRoom, Service
 from reservations.admin.forms import CenterSearchField, LocalTimeField, build_search_box
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from reservations.models import Reservation
-from roombook.backoffice.model_admin import INPUT_CLASSES
+from roombook.backoffice.widgets import INPUT_CLASSES
 from roombook.ids import parse_id
 
 MAX_NAME_LENGTH, MAX_EMAIL_LENGTH = 255, 254

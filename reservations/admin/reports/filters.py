@@ -17,7 +17,7 @@ from reservations.admin.reports.periods import (
     add_months,
 )
 from reservations.admin.reports.selection import ReportSelection
-from roombook.backoffice.model_admin import (
+from roombook.backoffice.widgets import (
     AutocompleteMultipleField,
     AutocompleteMultipleWidget,
     NativeDateInput,

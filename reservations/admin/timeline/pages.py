@@ -22,7 +22,7 @@ from reservations.admin.timeline.free_slots import TimelineViewer
 from reservations.admin.timeline.timeline_view import STATUS_SIGNS, Timeline
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from roombook import dates
-from roombook.backoffice.model_admin import INPUT_CLASSES, NativeDateInput
+from roombook.backoffice.widgets import INPUT_CLASSES, NativeDateInput
 from roombook.ids import parse_id
 
 # Any of these permissions is enough.

@@ -39,10 +39,10 @@ CALENDAR = (
 
 
 AUDIT = (
-    "INSERT INTO auditlog_logentry (content_type_id, object_pk, object_id, object_repr, action,"
-    " changes_text, changes, actor_id, actor_email, timestamp) VALUES"
+    "INSERT INTO backoffice_auditentry (content_type_id, object_id, object_name, action,"
+    " changes, note, actor_id, actor_email, timestamp) VALUES"
     " ((SELECT id FROM django_content_type WHERE app_label = 'reservations'"
-    " AND model = 'reservation'), %s, %s, %s, 1, '', %s, %s, %s, %s)"
+    " AND model = 'reservation'), %s, %s, 1, %s, '', %s, %s, %s)"
 )
 
 
@@ -245,4 +245,4 @@ def book(
 def audit(cur: Any, user: User, pk: int, change: list[str], now: datetime) -> None:
     changes = json.dumps({"status": change})
     repr_ = f"Reservation {pk}"
-    cur.execute(AUDIT, (str(pk), pk, repr_, changes, user.pk, user.email, now))
+    cur.execute(AUDIT, (pk, repr_, changes, user.pk, "", now))

@@ -1,0 +1,83 @@
+"""API tokens: the devices that an account is signed in on."""
+
+import hashlib
+import secrets
+from datetime import datetime, timedelta
+from typing import Self
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from accounts.models.user import User
+
+
+def hash_token_secret(secret: str) -> str:
+    """The digest that is stored. A fast hash is enough: 256 random bits cannot be guessed."""
+    return hashlib.sha256(secret.encode("ascii")).hexdigest()
+
+
+def get_token_idle_lifetime() -> timedelta:
+    return timedelta(days=settings.TOKEN_IDLE_DAYS)
+
+
+def get_token_max_lifetime() -> timedelta:
+    return timedelta(days=settings.TOKEN_MAX_DAYS)
+
+
+class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
+    def unexpired(self, now: datetime) -> Self:
+        return self.filter(expires_at__gt=now)
+
+    def expired(self, now: datetime) -> Self:
+        return self.filter(expires_at__lte=now)
+
+
+class ApiToken(models.Model):
+    """One device that an account is signed in on."""
+
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
+    digest = models.CharField(max_length=64, editable=False)
+    created_at = models.DateTimeField(editable=False)
+    expires_at = models.DateTimeField(editable=False, db_index=True)
+
+    objects = models.Manager.from_queryset(ApiTokenQuerySet)()
+
+    class Meta:
+        constraints = [
+            # Not `unique=True`, which would give PostgreSQL a second index for LIKE.
+            models.UniqueConstraint(fields=["digest"], name="api_token_digest_is_unique"),
+            models.CheckConstraint(
+                condition=Q(expires_at__gt=models.F("created_at")),
+                name="api_token_expires_after_it_was_made",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"token {self.pk}"
+
+    @classmethod
+    def issue(cls, user: User, *, now: datetime) -> str:
+        """Create a token and return its secret, which only the client keeps."""
+        # Hexadecimal, because CSV output changes texts that start with "-" (formula guard).
+        secret = secrets.token_hex(32)
+        cls.objects.create(
+            user=user,
+            digest=hash_token_secret(secret),
+            created_at=now,
+            expires_at=now + get_token_idle_lifetime(),
+        )
+        return secret
+
+    def renew(self, now: datetime) -> None:
+        """Extend the expiry after use, at most once a day, so that reads rarely write."""
+        expires_at = min(
+            now + get_token_idle_lifetime(), self.created_at + get_token_max_lifetime()
+        )
+        if expires_at - self.expires_at < timedelta(days=1):
+            return
+        # Conditional, so that only one of several concurrent requests writes.
+        ApiToken.objects.filter(pk=self.pk, expires_at=self.expires_at).update(
+            expires_at=expires_at
+        )
+        self.expires_at = expires_at

@@ -1,0 +1,203 @@
+"""The outbox: e-mails are written in the transaction of the change that they report, and sent
+later by accounts/outbox.py.
+
+So no e-mail reports something that did not happen, none is lost when a process dies, and a mail
+server that is down does not fail a booking.
+"""
+
+import re
+import uuid
+from datetime import datetime
+from email.utils import parseaddr
+from typing import Self
+
+from django.conf import settings
+from django.core.mail import EmailMultiAlternatives
+from django.db import models, transaction
+from django.db.models import Q
+
+from roombook.db.prepared_writes import prepared_writes
+
+MAX_SUBJECT_LENGTH = 200
+MAX_ERROR_LENGTH = 500
+
+
+class OutboxState(models.TextChoices):
+    WAITING = "waiting", "Waiting"
+    SENT = "sent", "Sent"
+    FAILED = "given up", "Failed"
+
+
+class OutboxQuerySet(models.QuerySet["OutboxMessage"]):
+    def waiting(self) -> Self:
+        return self.filter(state=OutboxState.WAITING)
+
+    def due(self, now: datetime) -> Self:
+        """Messages whose next attempt is due, the longest waiting first."""
+        return self.waiting().filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
+
+    def about(self, subject: str) -> Self:
+        """All messages about one thing, such as "reservation 17", the oldest first."""
+        return self.filter(about=subject).order_by("pk")
+
+
+@prepared_writes
+class OutboxMessage(models.Model):
+    """One e-mail, from being written until it is sent or has failed."""
+
+    key = models.UUIDField(
+        default=uuid.uuid4, editable=False, help_text="The Message-ID is made from it."
+    )
+    user = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, related_name="mails"
+    )
+    to = models.EmailField(max_length=254)
+    kind = models.CharField(max_length=40)
+    about = models.CharField(max_length=60, blank=True, help_text='Such as "reservation 17".')
+    subject = models.CharField(max_length=MAX_SUBJECT_LENGTH)
+    text = models.TextField()
+    html = models.TextField(blank=True)
+    calendar = models.TextField(blank=True, help_text="The meeting, for the customer's calendar.")
+    calendar_method = models.CharField(max_length=20, blank=True)
+    state = models.CharField(
+        max_length=10, choices=OutboxState.choices, default=OutboxState.WAITING
+    )
+    attempts = models.PositiveSmallIntegerField(default=0)
+    created_at = models.DateTimeField()
+    next_attempt_at = models.DateTimeField("next attempt", null=True, blank=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    last_error = models.CharField(max_length=MAX_ERROR_LENGTH, blank=True)
+
+    objects = models.Manager.from_queryset(OutboxQuerySet)()
+
+    class Meta:
+        verbose_name = "e-mail"
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=OutboxState.values), name="outbox_message_state_is_known"
+            ),
+            models.CheckConstraint(
+                condition=Q(state="waiting", next_attempt_at__isnull=False)
+                | (~Q(state="waiting") & Q(next_attempt_at__isnull=True)),
+                name="outbox_message_waits_for_its_next_try",
+            ),
+            models.CheckConstraint(
+                condition=Q(state="sent", sent_at__isnull=False)
+                | (~Q(state="sent") & Q(sent_at__isnull=True)),
+                name="outbox_message_sent_has_its_time",
+            ),
+            models.CheckConstraint(
+                condition=Q(calendar="", calendar_method="")
+                | (~Q(calendar="") & ~Q(calendar_method="")),
+                name="outbox_message_calendar_has_its_method",
+            ),
+        ]
+        indexes = [
+            # Few messages are waiting, however many were sent.
+            models.Index(
+                fields=["next_attempt_at"],
+                condition=Q(state="waiting"),
+                name="outbox_message_due",
+            ),
+            models.Index(fields=["about"], name="outbox_message_by_its_matter"),
+            # Few messages have failed; staff have to look at them.
+            models.Index(
+                fields=["created_at"],
+                condition=Q(state="given up"),
+                name="outbox_message_given_up",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"e-mail {self.pk} ({', '.join(part for part in (self.kind, self.about) if part)})"
+
+    @classmethod
+    def enqueue(
+        cls,
+        *,
+        user_id: int,
+        to: str,
+        kind: str,
+        subject: str,
+        text: str,
+        html: str = "",
+        about: str = "",
+        calendar: str = "",
+        calendar_method: str = "",
+        now: datetime,
+    ) -> "OutboxMessage":
+        """Write an e-mail to an account; it is sent after the open transaction is committed."""
+        require_transaction()
+        return cls.objects.create(
+            user_id=user_id,
+            to=to,
+            kind=kind,
+            about=about,
+            subject=collapse_whitespace(subject)[:MAX_SUBJECT_LENGTH],
+            text=text,
+            html=html,
+            calendar=calendar,
+            calendar_method=calendar_method,
+            created_at=now,
+            next_attempt_at=now,
+        )
+
+    def send_again(self, *, now: datetime) -> bool:
+        """Let the e-mail be sent once more; returns False if it is waiting to be sent anyway.
+
+        If it was sent already, a copy is made: the record of the first one stays, and the copy has
+        another Message-ID, because mail programs hide repetitions.
+        """
+        if self.state == OutboxState.SENT:
+            reset = {"state": OutboxState.WAITING, "attempts": 0, "sent_at": None, "last_error": ""}
+            fields = {
+                field.attname: getattr(self, field.attname)
+                for field in self._meta.concrete_fields
+                if field.name not in {"id", "key", *reset}
+            }
+            fields |= {**reset, "created_at": now, "next_attempt_at": now}
+            OutboxMessage.objects.create(**fields)
+            return True
+        failed = OutboxMessage.objects.filter(pk=self.pk, state=OutboxState.FAILED)
+        return bool(failed.update(state=OutboxState.WAITING, attempts=0, next_attempt_at=now))
+
+    @property
+    def as_email(self) -> EmailMultiAlternatives:
+        """The e-mail as it is sent: text, HTML, and the meeting for the calendar."""
+        email = EmailMultiAlternatives(
+            subject=self.subject,
+            body=self.text,
+            from_email=settings.DEFAULT_FROM_EMAIL,
+            to=[self.to],
+            reply_to=[settings.SUPPORT_EMAIL] if settings.SUPPORT_EMAIL else None,
+            headers={
+                "Message-ID": f"<{self.key}@{get_sender_address().rpartition('@')[2]}>",
+                # Asks for no automatic replies.
+                "Auto-Submitted": "auto-generated",
+            },
+        )
+        if self.html:
+            email.attach_alternative(self.html, "text/html")
+        if self.calendar:
+            # Calendar programs use the alternative; the file is for programs that do not.
+            method = self.calendar_method
+            email.attach_alternative(self.calendar, f"text/calendar; method={method}")
+            email.attach("invite.ics", self.calendar.encode(), "application/ics")
+        return email
+
+
+def collapse_whitespace(text: str) -> str:
+    """Replace each run of whitespace and control characters by one space, as headers require."""
+    return re.sub(r"[\s\x00-\x1f\x7f-\x9f]+", " ", text).strip()
+
+
+def get_sender_address() -> str:
+    """The address that e-mails are sent from, without the name."""
+    return parseaddr(settings.DEFAULT_FROM_EMAIL)[1]
+
+
+def require_transaction() -> None:
+    """Raise RuntimeError outside a transaction: the e-mail could be sent although the change that
+    it reports was rolled back, or be lost although it was committed."""
+    if not transaction.get_connection().in_atomic_block:
+        raise RuntimeError("An e-mail must be written in the transaction that it reports.")

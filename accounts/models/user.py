@@ -1,0 +1,144 @@
+"""Accounts of customers and staff."""
+
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
+from django.db import models, transaction
+from django.db.models import Q
+from django.db.models.functions import Lower
+from django.utils import timezone
+
+from accounts import emails
+from accounts.indexes import PrefixIndex
+from roombook import images
+
+
+class UserType(models.TextChoices):
+    """The contract's UserTypes."""
+
+    ACCOUNT = "Account"
+    STAFF = "Staff"
+    ADMINISTRATOR = "Administrator"
+
+
+def canonicalize_email(address: str) -> str:
+    """The form in which an address is stored and looked up: trimmed, in lower case."""
+    return address.strip().lower()
+
+
+class UserManager(BaseUserManager["User"]):
+    def create_user(self, email: str, password: str | None = None, **fields: Any) -> "User":
+        if not email or not email.strip():
+            raise ValueError("An account needs an e-mail address.")
+        user = self.model(email=canonicalize_email(email), **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def create_superuser(self, email: str, password: str | None = None, **fields: Any) -> "User":
+        fields |= {"is_staff": True, "is_superuser": True}
+        return self.create_user(email, password, **fields)
+
+    def lock(self, pk: int) -> "User":
+        """The account's current row, locked until the transaction ends."""
+        # NO KEY, so that other transactions can still insert rows that refer to the account.
+        return self.select_for_update(no_key=True).get(pk=pk)
+
+    def get_by_natural_key(self, email: str | None) -> "User":
+        return self.get(email=canonicalize_email(email or ""))
+
+
+class User(AbstractBaseUser, PermissionsMixin):
+    """A person with an account: a customer, a member of staff or an administrator."""
+
+    email = models.EmailField("e-mail address", max_length=254, unique=True)
+    first_name = models.CharField(max_length=255)
+    last_name = models.CharField(max_length=255)
+    company_name = models.CharField(max_length=255, blank=True)
+    phone_number = models.CharField(max_length=50, blank=True)
+    thumbnail = models.ImageField(
+        upload_to=images.RandomName("accounts"), validators=[images.validate_image], blank=True
+    )
+    is_staff = models.BooleanField(
+        "staff", default=False, help_text="May sign in to the back office."
+    )
+    is_active = models.BooleanField(
+        "active", default=True, help_text="Deactivate an account instead of deleting it."
+    )
+    date_joined = models.DateTimeField(auto_now_add=True)
+
+    USERNAME_FIELD = "email"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS = ["first_name", "last_name"]
+
+    objects = UserManager()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                Lower("email"),
+                name="user_email_is_unique_in_any_case",
+                violation_error_message="An account with this e-mail address already exists.",
+            ),
+        ]
+        indexes = [
+            # For accounts/user_search.py.
+            PrefixIndex(column="first_name", name="user_first_name_begins"),
+            PrefixIndex(column="last_name", name="user_last_name_begins"),
+            PrefixIndex(column="company_name", name="user_company_name_begins"),
+            PrefixIndex(column="phone_number", name="user_phone_number_begins"),
+            # For the filters of the back office, which select few accounts among a million.
+            models.Index(fields=["email"], condition=Q(is_staff=True), name="user_staff"),
+            models.Index(fields=["email"], condition=Q(is_active=False), name="user_switched_off"),
+        ]
+
+    def __str__(self) -> str:
+        return self.email
+
+    # The raw password between `set_password` and `save`; Django's own, private.
+    _password: str | None
+    _is_password_removed = False
+
+    def set_unusable_password(self) -> None:
+        super().set_unusable_password()
+        self._is_password_removed = True
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        """Save the account; a changed or removed password also signs out every device and is
+        e-mailed to the owner.
+
+        Django resets ``_password`` when it only upgrades the hash, which signs out nobody.
+        """
+        self.email = canonicalize_email(self.email)
+        is_password_changed = self._password is not None or self._is_password_removed
+        if self._state.adding or not is_password_changed:
+            super().save(*args, **kwargs)
+        else:
+            with transaction.atomic(using=kwargs.get("using")):
+                super().save(*args, **kwargs)
+                self.tokens.all().delete()
+                emails.send_password_changed(
+                    self.pk,
+                    self.email,
+                    # Django's own forms and commands call save without a time.
+                    now=timezone.now(),  # noqa: TID251
+                    is_removed=self._is_password_removed,
+                )
+        self._is_password_removed = False
+
+    def get_full_name(self) -> str:
+        return f"{self.first_name} {self.last_name}".strip()
+
+    def get_short_name(self) -> str:
+        return self.first_name
+
+    @property
+    def type(self) -> UserType:
+        if self.is_superuser:
+            return UserType.ADMINISTRATOR
+        return UserType.STAFF if self.is_staff else UserType.ACCOUNT
+
+    @property
+    def saved_payment_info(self) -> Any:
+        """The saved card (payments.SavedCard), or None. Costs a query the first time."""
+        return getattr(self, "saved_card", None)

@@ -1,0 +1,137 @@
+"""Signs accounts in and out, and changes passwords."""
+
+from datetime import datetime
+
+from django.contrib.auth.hashers import make_password, verify_password
+from django.contrib.auth.password_validation import validate_password
+from django.core.exceptions import ValidationError
+
+from accounts import emails, limits
+from accounts.models import ApiToken, User, canonicalize_email
+from roombook.db.transactions import in_transaction
+from roombook.errors import InvalidCredentials, InvalidRequest
+
+
+def sign_in(*, email: str, password: str, network_address: str, now: datetime) -> tuple[User, str]:
+    """Sign a device in; returns the account and the secret that the device sends as Token."""
+    user, is_hash_outdated = verify_credentials(
+        email=email, password=password, network_address=network_address, now=now
+    )
+    return _issue_token(user, make_password(password) if is_hash_outdated else None, now)
+
+
+def verify_credentials(
+    *, email: str, password: str, network_address: str, now: datetime
+) -> tuple[User, bool]:
+    """Return the account, and whether its password hash should be upgraded.
+
+    The back office's sign-in form calls this too, so that both share one rate limit.
+
+    Raises:
+        InvalidCredentials: for an unknown address, a wrong password and a disabled account alike,
+            after the same amount of work.
+        TooManyRequests: too many failed attempts.
+    """
+    attempts = SignInAttempts(email, network_address)
+    attempts.check(now)
+    user = User.objects.filter(email=canonicalize_email(email)).first()
+    if user is None:
+        # Hash all the same, so that a missing account is not answered faster.
+        make_password(password)
+        is_correct, is_hash_outdated = False, False
+    else:
+        is_correct, is_hash_outdated = verify_password(password, user.password)
+    if user is None or not is_correct or not user.is_active:
+        attempts.count(now)
+        raise InvalidCredentials
+    # Concurrent attempts may have filled the window: then the correct guess came too late as well.
+    attempts.check(now)
+    return user, is_hash_outdated
+
+
+class SignInAttempts:
+    """The two rate limits that failed sign-ins count towards."""
+
+    def __init__(self, email: str, network_address: str) -> None:
+        self.network_key = limits.get_network_key(network_address)
+        self.email_key = f"{limits.hash_email(email)} {self.network_key}"
+
+    def check(self, now: datetime) -> None:
+        limits.SIGN_IN_BY_EMAIL.check(self.email_key, now=now)
+        limits.SIGN_IN_BY_NETWORK.check(self.network_key, now=now)
+
+    def count(self, now: datetime) -> None:
+        limits.SIGN_IN_BY_EMAIL.count(self.email_key, now=now)
+        limits.SIGN_IN_BY_NETWORK.count(self.network_key, now=now)
+
+
+@in_transaction
+def _issue_token(user: User, new_hash: str | None, now: datetime) -> tuple[User, str]:
+    locked = User.objects.lock(user.pk)
+    # The password may have been changed since it was verified.
+    if locked.password != user.password or not locked.is_active:
+        raise InvalidCredentials
+    if new_hash:
+        locked.password = new_hash
+    locked.last_login = now
+    locked.save(update_fields=["password", "last_login"])
+    return locked, ApiToken.issue(locked, now=now)
+
+
+def sign_out(token: ApiToken) -> None:
+    """Sign out this one device."""
+    ApiToken.objects.filter(pk=token.pk).delete()
+
+
+def sign_out_everywhere(user: User) -> int:
+    """Sign out every device of an account; returns how many there were."""
+    count, _ = ApiToken.objects.filter(user=user).delete()
+    return count
+
+
+def change_password(
+    user: User,
+    *,
+    current_password: str,
+    new_password: str,
+    confirm_new_password: str,
+    token: ApiToken,
+    network_address: str,
+    now: datetime,
+) -> None:
+    """Change the password and sign out every other device.
+
+    A wrong current password counts as a failed sign-in, so that guesses on a stolen phone are
+    limited too.
+
+    Raises:
+        InvalidRequest: names the wrong field; nothing was changed.
+        TooManyRequests: too many failed attempts.
+    """
+    attempts = SignInAttempts(user.email, network_address)
+    attempts.check(now)
+    if not verify_password(current_password, user.password)[0]:
+        attempts.count(now)
+        raise InvalidRequest({"current_password": "This is not your current password."})
+    attempts.check(now)
+    if new_password != confirm_new_password:
+        raise InvalidRequest({"confirm_new_password": "The two new passwords differ."})
+    if new_password == current_password:
+        raise InvalidRequest({"new_password": "The new password must differ from the current one."})
+    try:
+        validate_password(new_password, user)
+    except ValidationError as error:
+        raise InvalidRequest({"new_password": " ".join(error.messages)}) from None
+    # Hashed before the row is locked, because hashing takes long.
+    _set_password_hash(user, make_password(new_password), token, now)
+
+
+@in_transaction
+def _set_password_hash(user: User, new_hash: str, kept_token: ApiToken, now: datetime) -> None:
+    locked = User.objects.lock(user.pk)
+    if locked.password != user.password:
+        raise InvalidRequest({"current_password": "The password was changed elsewhere meanwhile."})
+    locked.password = new_hash
+    locked.save(update_fields=["password"])
+    locked.tokens.exclude(pk=kept_token.pk).delete()
+    emails.send_password_changed(locked.pk, locked.email, now=now)

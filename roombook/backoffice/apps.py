@@ -1,0 +1,6 @@
+from django.apps import AppConfig
+
+
+class BackofficeConfig(AppConfig):
+    name = "roombook.backoffice"
+    verbose_name = "back office"

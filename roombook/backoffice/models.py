@@ -1,0 +1,52 @@
+"""The audit log's table."""
+
+from django.conf import settings
+from django.contrib.contenttypes.models import ContentType
+from django.db import models
+from django.utils import timezone
+
+from roombook.db.prepared_writes import prepared_writes
+
+
+class AuditAction(models.IntegerChoices):
+    CREATE = 0, "Created"
+    UPDATE = 1, "Changed"
+    DELETE = 2, "Deleted"
+    VIEW = 3, "Viewed"
+
+
+@prepared_writes
+class AuditEntry(models.Model):
+    """One change of a row, or one view of a customer's personal data (B18).
+
+    Entries outlive the rows and accounts that they name.
+    """
+
+    timestamp = models.DateTimeField(default=timezone.now)  # noqa: TID251 (a signal has no `now`)
+    action = models.PositiveSmallIntegerField(choices=AuditAction.choices)
+    content_type = models.ForeignKey(
+        ContentType, models.CASCADE, related_name="+", db_index=False, verbose_name="type"
+    )
+    object_id = models.BigIntegerField()
+    object_name = models.CharField(max_length=250)
+    changes = models.JSONField(
+        default=dict,
+        help_text='Field name to [old, new]; for relations to many rows to {"added": [names]}.',
+    )
+    note = models.TextField(blank=True)
+    actor = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+"
+    )
+    actor_email = models.EmailField(max_length=254, blank=True, help_text="Of staff only.")
+    network_address = models.GenericIPAddressField(null=True)
+
+    class Meta:
+        verbose_name = "audit log entry"
+        verbose_name_plural = "audit log"
+        indexes = [
+            models.Index(fields=["content_type", "object_id"], name="audit_entry_by_object"),
+            models.Index(fields=["timestamp"], name="audit_entry_by_time"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.get_action_display()}: {self.object_name}"

@@ -1,0 +1,67 @@
+"""Pages of lists and inlines, for tables of any size."""
+
+from typing import Any
+
+from django.core.paginator import Page, Paginator
+from django.db.models import QuerySet
+from django.http import HttpRequest
+from django.utils.functional import cached_property
+from unfold.forms import PaginationInlineFormSet
+from unfold.views import ChangeList
+
+from roombook.ids import parse_id
+
+
+class CappedPaginator(Paginator):
+    """Shows only the first rows: counting a million rows takes longer than reading a page.
+
+    To find rows beyond the cap, staff search or filter.
+    """
+
+    MAX_ROWS = 5_000
+
+    @cached_property
+    def _counted_ids(self) -> Any:
+        """The ids of the rows up to the cap, or the rows themselves if they are already loaded."""
+        rows = self.object_list
+        if not isinstance(rows, QuerySet):
+            return rows
+        return list(rows.order_by().values_list("pk", flat=True)[: self.MAX_ROWS])
+
+    @cached_property
+    def count(self) -> int:
+        return len(self._counted_ids)
+
+    def page(self, number: int | str) -> Page:
+        """Select by ids when all of them are known.
+
+        Sorting the rows of a few centers is faster than walking an index by time through a million
+        rows of all centers.
+        """
+        rows = self.object_list
+        if isinstance(rows, QuerySet) and not self.is_capped:
+            self.object_list = rows.filter(pk__in=self._counted_ids)
+        return super().page(number)
+
+    @property
+    def is_capped(self) -> bool:
+        return self.count >= self.MAX_ROWS
+
+
+class BackofficeChangeList(ChangeList):
+    """Shows the number of results only if the list is searched or filtered."""
+
+    def get_results(self, request: HttpRequest) -> None:
+        super().get_results(request)
+        if not (self.query or self.filter_params):
+            self.full_result_count = self.result_count
+
+
+class PaginatedInlineFormSet(PaginationInlineFormSet):
+    """The rows of an inline, in pages of ``per_page`` rows if that is set."""
+
+    def get_page_num(self) -> int:
+        # The theme's own method raises an error if the page is not a number.
+        key = self.get_pagination_key()
+        page = self.request and (self.request.GET.get(key) or self.request.POST.get(key))
+        return parse_id(page) or 1

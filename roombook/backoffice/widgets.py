@@ -1,0 +1,119 @@
+"""Widgets and fields of back-office forms: autocomplete, dates and times."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from django import forms
+from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
+from django.core.exceptions import ValidationError
+from django.db import models
+from django.http import HttpRequest
+from unfold.widgets import BASE_INPUT_CLASSES
+
+from roombook.backoffice.typing_bases import AnyAdminBase
+from roombook.ids import is_id
+
+INPUT_CLASSES = " ".join(BASE_INPUT_CLASSES)
+
+
+# --- Autocomplete -------------------------------------------------------------------------------
+
+
+class SelectedIdsMixin:
+    """Loads the selected rows only if the submitted values are valid ids.
+
+    Django would pass any text to the database, which raises an error.
+    """
+
+    def optgroups(self, name: str, value: Sequence[str], attr: Any = None) -> Any:
+        ids = [each for each in value if is_id(str(each))]
+        return super().optgroups(name, ids, attr)  # type: ignore[misc]
+
+
+class AutocompleteWidget(SelectedIdsMixin, AutocompleteSelect):
+    """Selects one row."""
+
+
+class AutocompleteMultipleWidget(SelectedIdsMixin, AutocompleteSelectMultiple):
+    """Selects several rows."""
+
+
+class AutocompleteMultipleField(forms.ModelMultipleChoiceField):
+    """Several rows by their ids.
+
+    Values that cannot be ids are a validation error; Django would pass them to the database, which
+    raises an error. (``ModelChoiceField`` handles this itself.)
+    """
+
+    def __init__(self, queryset: Any, *, max_rows: int | None = None, **kwargs: Any) -> None:
+        super().__init__(queryset, **kwargs)
+        self.max_rows = max_rows
+
+    def clean(self, value: Any) -> Any:
+        ids = [each for each in self.prepare_value(value or ()) if each != ""]
+        if self.max_rows is not None and len(ids) > self.max_rows:
+            raise ValidationError(f"Choose at most {self.max_rows}.")
+        for each in ids:
+            if not is_id(str(each)):
+                raise ValidationError(f"“{str(each)[:40]}” is not a valid choice.")
+        return super().clean(ids)
+
+
+class AutocompleteMixin(AnyAdminBase):
+    """Uses these widgets for ``autocomplete_fields``."""
+
+    def formfield_for_foreignkey(
+        self, db_field: models.ForeignKey, request: HttpRequest, **kwargs: Any
+    ) -> forms.ModelChoiceField | None:
+        if db_field.name in self.get_autocomplete_fields(request):
+            kwargs.setdefault("widget", AutocompleteWidget(db_field, self.admin_site))
+        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+
+    def formfield_for_manytomany(
+        self, db_field: models.ManyToManyField, request: HttpRequest, **kwargs: Any
+    ) -> forms.ModelMultipleChoiceField | None:
+        kwargs.setdefault("form_class", AutocompleteMultipleField)
+        if db_field.name in self.get_autocomplete_fields(request):
+            kwargs.setdefault("widget", AutocompleteMultipleWidget(db_field, self.admin_site))
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+
+# --- Dates and times ----------------------------------------------------------------------------
+
+
+class NativeDateInput(forms.DateInput):
+    """The browser's date input."""
+
+    input_type = "date"
+
+    def __init__(self, attrs: dict[str, Any] | None = None) -> None:
+        # Browsers accept years of five digits, which are always typing errors.
+        attrs = {"class": INPUT_CLASSES, "max": "9999-12-31", **(attrs or {})}
+        super().__init__(attrs, format="%Y-%m-%d")
+
+
+class NativeTimeInput(forms.TimeInput):
+    """The browser's time input."""
+
+    input_type = "time"
+
+    def __init__(self, attrs: dict[str, Any] | None = None) -> None:
+        super().__init__({"class": INPUT_CLASSES, **(attrs or {})}, format="%H:%M:%S")
+
+
+class NativeDateTimeInput(forms.SplitDateTimeWidget):
+    """The browser's date input and time input, side by side."""
+
+    template_name = "backoffice/date_time_input.html"
+
+    def __init__(self, attrs: dict[str, Any] | None = None) -> None:
+        forms.MultiWidget.__init__(self, [NativeDateInput(), NativeTimeInput()], attrs)
+
+
+# Django's own widgets have shortcuts for the browser's "today" and "now" and show the browser's
+# offset from UTC, which is wrong on pages that show a center's local time.
+DATE_AND_TIME_OVERRIDES: dict[type[models.Field], dict[str, Any]] = {
+    models.DateTimeField: {"widget": NativeDateTimeInput},
+    models.DateField: {"widget": NativeDateInput},
+    models.TimeField: {"widget": NativeTimeInput},
+}
