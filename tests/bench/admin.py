@@ -9,9 +9,9 @@ from typing import NamedTuple
 from urllib.parse import urlencode
 
 from reservations.admin.reports.pages import REPORTS
-from reservations.generate.people import PASSWORD, administrator_of
 from tests.bench.cases import World
 from tests.bench.cluster import SEED
+from tests.bench.generate.people import PASSWORD, get_administrator_email
 from tests.bench.servers import HOST, Server
 
 TIMES = 5
@@ -91,7 +91,7 @@ def manager_of_some(world: World) -> str:
            SELECT made.id, c.id, g.id
              FROM made, (SELECT id FROM centers_center ORDER BY id LIMIT %s) c, auth_group g
             WHERE g.name = 'Manager' RETURNING id""",
-        (email, administrator_of(SEED), SOME),
+        (email, get_administrator_email(SEED), SOME),
     )
     return email
 
@@ -148,7 +148,7 @@ def pages(server: Server, world: World) -> Iterator[Timed]:
     """The front page first, as somebody opens it who has just come in."""
     everywhere = ("", *LISTS, *places(world), *OF_ALL_CENTERS)
     for who, email, paths in (
-        ("all centers", administrator_of(SEED), everywhere),
+        ("all centers", get_administrator_email(SEED), everywhere),
         (f"{SOME} centers", manager_of_some(world), THEIRS),
     ):
         desk = Desk(server, email)

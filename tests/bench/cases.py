@@ -7,8 +7,8 @@ from random import Random
 from typing import Any
 
 from centers import geo
-from reservations.generate.people import token_of
 from tests.bench.cluster import SEED
+from tests.bench.generate.people import get_token
 from tests.bench.load import request
 
 # Distinct requests of an operation, asked over and over.
@@ -43,7 +43,7 @@ class World:
             return cursor.fetchall()
 
     def token(self, user: int) -> str:
-        return token_of(SEED, user - self.first_customer + 1)
+        return get_token(SEED, user - self.first_customer + 1)
 
     def anybody(self) -> str:
         return self.token(self.random.randint(self.first_customer, self.last_customer))

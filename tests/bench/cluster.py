@@ -75,12 +75,12 @@ class Cluster:
         if not self._is_loaded(name):
             self._order(f"DROP DATABASE IF EXISTS {name}")
             self._order(f"CREATE DATABASE {name}")
-            self._manage(name, "migrate", "--verbosity", 0)
+            self._run_python(name, "manage.py", "migrate", "--verbosity", 0)
             words = ("--centers", centers, "--reservations", reservations, "--seed", SEED)
-            self._manage(name, "generate_data", *words)
+            self._run_python(name, "-m", "tests.bench.generate", *words)
             self._order(f"COMMENT ON DATABASE {name} IS 'loaded'")
         else:
-            self._manage(name, "migrate", "--verbosity", 0)
+            self._run_python(name, "manage.py", "migrate", "--verbosity", 0)
         connection = self.connect(name)
         with connection.cursor() as cursor:
             # Tokens live for thirty days; the data, for as long as they are useful.
@@ -108,7 +108,7 @@ class Cluster:
             cursor.execute(sql)
         connection.close()
 
-    def _manage(self, name: str, *words: object) -> None:
+    def _run_python(self, name: str, *words: object) -> None:
         environment = {
             "PATH": os.environ["PATH"],
             "ENV_FILE": os.devnull,
@@ -117,9 +117,7 @@ class Cluster:
             "DATABASE_URL": self.url(name),
             "MEDIA_ROOT": str(self.folder.parent / "media"),
         }
-        subprocess.run(
-            [sys.executable, "manage.py", *map(str, words)], cwd=ROOT, env=environment, check=True
-        )
+        subprocess.run([sys.executable, *map(str, words)], cwd=ROOT, env=environment, check=True)
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""`generate_data` makes the same of a seed, keeps all books right, and leaves real data alone."""
+"""The data generator is reproducible and consistent, and leaves other data alone."""
 
 import datetime as dt
 import re
@@ -6,7 +6,6 @@ from collections import Counter
 
 import pytest
 import time_machine
-from django.core.management import CommandError
 from django.db import connection, transaction
 
 from accounts.models import User
@@ -14,16 +13,17 @@ from centers.models import Center, MeetingRoom
 from centers.search.index import refresh_search_columns
 from payments.models import Payment
 from reservations.booking import integrity
-from reservations.generate import bookings, maker
-from reservations.generate.people import token_of
 from reservations.models import LineItem, Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
 from reservations.pricing import bill
+from tests.bench.generate import bookings, command, generator
+from tests.bench.generate.people import get_token
 from tests.factories_centers import CenterFactory
 from tests.factories_people import UserFactory
 
 TODAY = dt.date(2026, 3, 2)
 SIZE = {"centers": 40, "reservations": 300, "seed": 7, "today": TODAY}
+ARGUMENTS = [f"--{name}={value}" for name, value in SIZE.items()]
 
 pytestmark = pytest.mark.django_db
 
@@ -33,40 +33,44 @@ def _development(settings):
     settings.DEBUG = True
 
 
-def all_rows():
+def generate(**size):
+    generator.generate(**SIZE | size, report=lambda line: None)
+
+
+def read_all_rows():
     return {
         model.__name__: list(model._default_manager.order_by("pk").values_list())
-        for model in maker.MODELS
+        for model in generator.MODELS
     }
 
 
-class MadeAnew(Exception):
-    """Takes what was made back."""
+class RollBack(Exception):
+    pass
 
 
-def made_by(run, **size):
+def generate_and_roll_back(**size):
     rows = {}
     try:
         with transaction.atomic():
-            run("generate_data", **SIZE | size)
-            rows = all_rows()
-            raise MadeAnew
-    except MadeAnew:
+            generate(**size)
+            rows = read_all_rows()
+            raise RollBack
+    except RollBack:
         return rows
 
 
-# --- What it makes -------------------------------------------------------------------------------
+# --- The data ------------------------------------------------------------------------------------
 
 
-def test_the_same_seed_and_day_make_the_same_data(run):
-    first = made_by(run)
+def test_same_seed_and_day_give_the_same_data():
+    first = generate_and_roll_back()
 
-    assert made_by(run) == first
-    assert made_by(run, seed=8)["Reservation"] != first["Reservation"]
+    assert generate_and_roll_back() == first
+    assert generate_and_roll_back(seed=8)["Reservation"] != first["Reservation"]
 
 
-def test_it_makes_as_much_as_was_asked_for_and_all_books_are_right(run):
-    run("generate_data", **SIZE)
+def test_generated_data_have_the_requested_size_and_pass_the_integrity_checks():
+    generate()
 
     assert Center.objects.count() == 40
     assert MeetingRoom.objects.count() == 200
@@ -79,8 +83,8 @@ def test_it_makes_as_much_as_was_asked_for_and_all_books_are_right(run):
     assert list(integrity.find_problems(now=now)) == []
 
 
-def test_prices_are_those_of_any_quote(run):
-    run("generate_data", **SIZE)
+def test_generated_prices_equal_quotes():
+    generate()
     plain = Reservation.objects.filter(promo_code=None, allowance_uses=None)
 
     for reservation in plain.select_related("room__center", "room__rate")[:100]:
@@ -93,64 +97,74 @@ def test_prices_are_those_of_any_quote(run):
         assert reservation.total_cost == quote.total
 
 
-def test_searches_read_what_saving_would_have_written(run):
-    run("generate_data", **SIZE)
+def test_generated_refunds_follow_the_cancellation_terms():
+    generate(reservations=1000)
+    cancelled = Reservation.objects.filter(status=Status.CANCELLED, total_cost__gt=0)
+
+    assert {*cancelled.values_list("refund_promised", flat=True)} > {0}
+    for reservation in cancelled:
+        is_free = reservation.cancelled_at <= reservation.free_cancellation_until
+        assert reservation.refund_promised == (reservation.total_cost if is_free else 0)
+
+
+def test_generated_search_columns_equal_those_that_saving_writes():
+    generate()
     columns = ["pk", *Center.SEARCH_COLUMNS]
     generated = list(Center.objects.order_by("pk").values_list(*columns))
 
     refresh_search_columns(Center.objects.values_list("pk", flat=True))
 
-    for made, saved in zip(
+    for before, after in zip(
         generated, Center.objects.order_by("pk").values_list(*columns), strict=True
     ):
-        *made, made_text = made
-        *saved, saved_text = saved
-        assert made == saved
+        *before_columns, before_text = before
+        *after_columns, after_text = after
+        assert before_columns == after_columns
         # Landmarks have no order.
-        assert sorted(made_text.split("\n")) == sorted(saved_text.split("\n"))
+        assert sorted(before_text.split("\n")) == sorted(after_text.split("\n"))
 
 
-def test_customers_are_signed_in_and_see_their_reservations(run, client):
-    run("generate_data", **SIZE)
+def test_generated_token_lists_the_reservations_of_its_customer(client):
+    generate()
     customer = User.objects.filter(is_staff=False).order_by("pk").first()
-    own = Reservation.objects.filter(user=customer)
+    reservations = Reservation.objects.filter(user=customer)
 
     with time_machine.travel(dt.datetime.combine(TODAY, dt.time(12), dt.UTC)):
         response = client.post(
             "/api/account/reservations",
-            {"Token": token_of(7, 1)},
+            {"Token": get_token(7, 1)},
             content_type="application/json",
         )
 
-    assert own
-    assert len(response.json()["Reservations"]) == own.count()
+    assert reservations
+    assert len(response.json()["Reservations"]) == reservations.count()
 
 
-def test_large_cities_have_more_centers_than_small_ones(run):
-    run("generate_data", **SIZE | {"centers": 500})
+def test_large_cities_have_more_centers_than_small_ones():
+    generate(centers=500)
 
     by_country = Counter(Center.objects.values_list("country", flat=True))
 
     assert by_country["CN"] > by_country["GB"] > by_country["IE"]
 
 
-def test_what_is_added_later_gets_the_next_number(run):
-    run("generate_data", **SIZE)
+def test_row_added_later_gets_the_next_id():
+    generate()
     last = Center.objects.order_by("pk").last()
 
     assert CenterFactory().pk == last.pk + 1
 
 
 @pytest.mark.postgres
-def test_indexes_and_constraints_are_as_before(run):
-    before = indexes_and_constraints()
+def test_indexes_and_constraints_are_restored():
+    before = read_indexes_and_constraints()
 
-    run("generate_data", **SIZE)
+    generate()
 
-    assert indexes_and_constraints() == before
+    assert read_indexes_and_constraints() == before
 
 
-def indexes_and_constraints():
+def read_indexes_and_constraints():
     with connection.cursor() as cursor:
         cursor.execute("SELECT indexdef FROM pg_indexes WHERE schemaname = 'public'")
         indexes = [definition for (definition,) in cursor]
@@ -159,51 +173,48 @@ def indexes_and_constraints():
             " FROM pg_constraint"
         )
         definitions = [*indexes, *(definition for (definition,) in cursor)]
-    # Told again, PostgreSQL writes its casts elsewhere.
+    # PostgreSQL writes the casts of a restored definition in other places.
     return sorted(re.sub(r"::[a-z ]+|[()\[\]]", "", each) for each in definitions)
 
 
-# --- Where it refuses ----------------------------------------------------------------------------
+# --- The command line ----------------------------------------------------------------------------
 
 
-def test_with_debug_off_it_wants_to_be_forced(run, settings):
+def test_command_without_debug_is_refused(settings):
     settings.DEBUG = False
 
-    with pytest.raises(CommandError, match=r"DEBUG is off, .* add --force"):
-        run("generate_data", **SIZE)
+    with pytest.raises(SystemExit, match="DEBUG is off"):
+        command.main(ARGUMENTS)
 
 
 @pytest.mark.parametrize("factory", [UserFactory, CenterFactory])
-def test_other_data_is_left_alone_unless_told(run, factory):
+def test_command_with_other_data_is_refused_without_the_option(factory):
     other = factory()
 
-    with pytest.raises(CommandError, match="add --into-non-empty"):
-        run("generate_data", **SIZE)
-    run("generate_data", **SIZE, into_non_empty=True)
+    with pytest.raises(SystemExit, match="use --into-non-empty"):
+        command.main(ARGUMENTS)
+    command.main([*ARGUMENTS, "--into-non-empty"])
 
     other.refresh_from_db()
     assert Reservation.objects.count() == 300
 
 
-def test_a_second_seed_goes_beside_the_first_but_no_seed_twice(run):
-    run("generate_data", **SIZE)
-    run("generate_data", **SIZE | {"seed": 8}, into_non_empty=True)
+def test_command_adds_another_seed_but_refuses_a_used_one():
+    command.main(ARGUMENTS)
+    command.main([*ARGUMENTS, "--seed=8", "--into-non-empty"])
 
-    with (
-        pytest.raises(CommandError, match="This seed was used here already"),
-        transaction.atomic(),
-    ):
-        run("generate_data", **SIZE, into_non_empty=True)
+    with pytest.raises(SystemExit, match="This seed was used before"), transaction.atomic():
+        command.main([*ARGUMENTS, "--into-non-empty"])
 
     assert Reservation.objects.count() == 600
 
 
-def test_it_makes_all_or_nothing(run, monkeypatch):
+def test_failure_at_the_end_leaves_the_database_empty(monkeypatch):
     def fail(self):
-        raise MadeAnew
+        raise RollBack
 
-    monkeypatch.setattr(bookings.Bookings, "finish", fail)
-    with pytest.raises(MadeAnew):
-        run("generate_data", **SIZE)
+    monkeypatch.setattr(bookings.ReservationGenerator, "finish", fail)
+    with pytest.raises(RollBack):
+        generate()
 
-    assert not any(rows for rows in all_rows().values())
+    assert not any(rows for rows in read_all_rows().values())

@@ -1,5 +1,5 @@
-"""Made-up data by the million, to measure with: `generate_data` makes it; nothing else reads it.
+"""Generates data for measurements: `python -m tests.bench.generate`, or as part of `make bench`.
 
-Unlike the demo's it passes by the domain's functions, for speed; it is held to the same books
-(verify_integrity) and to the same prices (reservations.pricing.quote).
+It writes rows directly instead of calling the domain's functions, which is faster. Its tests check
+them with verify_integrity, and their prices come from reservations.pricing.quote.
 """

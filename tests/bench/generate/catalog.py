@@ -1,13 +1,16 @@
-"""What generated centers draw from: types of rooms and services, rates, hours, holidays."""
+"""What generated centers offer: types of rooms and services, rates, opening hours, holidays."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import time
 from decimal import Decimal
 
+from centers.models import Center, Rate, ResourceType, Service
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tariff:
-    """A price list at level 1; a center multiplies it by its own level."""
+    """Prices at level 1. Each center multiplies them by its own price level."""
 
     hourly: str | None = None
     half_day: str | None = None
@@ -19,7 +22,7 @@ class Tariff:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Extra:
+class ServiceOffer:
     """A service that a center may offer."""
 
     name: str
@@ -37,7 +40,7 @@ ROOM_TYPES = (
     *("Event space", "Focus booth"),
 )
 SERVICE_TYPES = ("Coffee and tea", "Catering", "Audio and video", "Equipment", "Parking", "Staff")
-# Can be booked, but is nothing that anybody filters by.
+# These can be booked, but are no filter of a search.
 INTERNAL_SERVICE_TYPES = ("Cleaning",)
 
 ROOM_TARIFFS = {
@@ -56,15 +59,15 @@ ROOM_TARIFFS = {
     "Community table": Tariff(flat="0", description="Free for everybody"),
 }
 
-EXTRAS = {
-    "coffee": Extra(
+SERVICES = {
+    "coffee": ServiceOffer(
         name="Coffee and tea",
         type="Coffee and tea",
         description="A cup and as many refills as the meeting needs.",
         tariff=Tariff(flat="4.50"),
         needs_quantity=True,
     ),
-    "lunch": Extra(
+    "lunch": ServiceOffer(
         name="Lunch buffet",
         type="Catering",
         description="Warm and cold dishes, vegetarian and vegan ones among them.",
@@ -72,20 +75,20 @@ EXTRAS = {
         needs_quantity=True,
         minimum_booking=6,
     ),
-    "projector": Extra(
+    "projector": ServiceOffer(
         name="Projector and screen",
         type="Audio and video",
         description="Full HD with HDMI and USB-C.",
         tariff=Tariff(hourly="12"),
         needs_duration=True,
     ),
-    "video": Extra(
+    "video": ServiceOffer(
         name="Video conference",
         type="Audio and video",
         description="Camera, microphones and a large display, for the whole meeting.",
         tariff=Tariff(flat="40"),
     ),
-    "microphone": Extra(
+    "microphone": ServiceOffer(
         name="Wireless microphone",
         type="Audio and video",
         description="Hand-held or clip-on.",
@@ -93,13 +96,13 @@ EXTRAS = {
         needs_duration=True,
         needs_quantity=True,
     ),
-    "flip chart": Extra(
+    "flip chart": ServiceOffer(
         name="Flip chart",
         type="Equipment",
         description="With paper and pens.",
         tariff=Tariff(flat="0"),
     ),
-    "parking": Extra(
+    "parking": ServiceOffer(
         name="Parking space",
         type="Parking",
         description="Reserved for you, paid at the front desk.",
@@ -107,7 +110,7 @@ EXTRAS = {
         needs_quantity=True,
         bill_at_center=True,
     ),
-    "host": Extra(
+    "host": ServiceOffer(
         name="Host at the door",
         type="Staff",
         description="Receives your guests and shows them in.",
@@ -115,7 +118,7 @@ EXTRAS = {
         needs_duration=True,
         minimum_booking=2,
     ),
-    "cleaning": Extra(
+    "cleaning": ServiceOffer(
         name="Cleaning after the event",
         type="Cleaning",
         description="",
@@ -123,12 +126,12 @@ EXTRAS = {
     ),
 }
 
-# Wall-clock stretches by weekday, 0 is Monday; 00:00 at the end is midnight.
+# Opening intervals in local time by weekday (0 is Monday); a closing time of 00:00 is midnight.
 Week = dict[int, tuple[tuple[time, time], ...]]
 
 
-def _open(days: range, *stretches: tuple[int | float, int | float]) -> Week:
-    return {day: tuple((_at(a), _at(b)) for a, b in stretches) for day in days}
+def _open(days: range, *intervals: tuple[int | float, int | float]) -> Week:
+    return {day: tuple((_at(a), _at(b)) for a, b in intervals) for day in days}
 
 
 def _at(hour: float) -> time:
@@ -164,10 +167,60 @@ HOLIDAYS: dict[str, tuple[tuple[int, int, str], ...]] = {
 }
 
 
-def price(amount: str | None, level: Decimal) -> Decimal | None:
-    """A price at a center's level: full units, but small change stays for what is a few units."""
+def scale_price(amount: str | None, level: Decimal) -> Decimal | None:
+    """The price at a price level, rounded to full units, or to quarters if it is below 10."""
     if amount is None:
         return None
     exact = Decimal(amount) * level
     step = Decimal("0.25") if exact < 10 else Decimal(1)
     return (exact / step).quantize(Decimal(1)) * step
+
+
+def build_resource_types() -> Iterator[ResourceType]:
+    """Types of rooms and of services in their order, not saved."""
+    services = (*SERVICE_TYPES, *INTERNAL_SERVICE_TYPES)
+    for is_service, names in ((False, ROOM_TYPES), (True, services)):
+        for position, name in enumerate(names):
+            yield ResourceType(
+                name=name,
+                is_service=is_service,
+                position=position,
+                internal=name in INTERNAL_SERVICE_TYPES,
+            )
+
+
+def build_rate(center: Center, name: str, tariff: Tariff, level: Decimal) -> Rate:
+    """The rate at the price level of a center, not saved."""
+    return Rate(
+        center=center,
+        name=name,
+        is_flat_rate=tariff.flat is not None,
+        flat_rate=scale_price(tariff.flat, level),
+        hourly=scale_price(tariff.hourly, level),
+        half_day=scale_price(tariff.half_day, level),
+        full_day=scale_price(tariff.full_day, level),
+        setup_fee=scale_price(tariff.setup_fee, level),
+        bill_in_blocks=tariff.bill_in_blocks,
+        description=tariff.description,
+    )
+
+
+def build_service_rate(center: Center, offer: ServiceOffer, level: Decimal) -> Rate:
+    return build_rate(center, f"Service: {offer.name}", offer.tariff, level)
+
+
+def build_service(
+    center: Center, offer: ServiceOffer, rate: Rate, type_id: int, position: int
+) -> Service:
+    return Service(
+        center=center,
+        resource_type_id=type_id,
+        name=offer.name,
+        description=offer.description,
+        rate=rate,
+        bill_at_center=offer.bill_at_center,
+        minimum_booking=offer.minimum_booking,
+        needs_duration=offer.needs_duration,
+        needs_quantity=offer.needs_quantity,
+        position=position,
+    )

@@ -1,4 +1,4 @@
-"""Makes it all, in one transaction: people, centers, and the reservations of each center."""
+"""Generates accounts, centers and the reservations of each center, in one transaction."""
 
 import datetime as dt
 from collections import Counter
@@ -22,10 +22,6 @@ from centers.models import (
 )
 from payments.gateways.sandbox_models import SandboxCard, SandboxPayment, SandboxRefund
 from payments.models import Payment, Refund, SavedCard
-from reservations.generate.bookings import Bookings
-from reservations.generate.loading import Loader, loading
-from reservations.generate.people import People
-from reservations.generate.places import Sites
 from reservations.models import (
     Allowance,
     AllowanceEntry,
@@ -37,6 +33,10 @@ from reservations.models import (
     PromoRedemption,
     Reservation,
 )
+from tests.bench.generate.bookings import ReservationGenerator
+from tests.bench.generate.loading import Loader, open_loader
+from tests.bench.generate.people import People
+from tests.bench.generate.places import SiteGenerator
 
 MODELS: tuple[type[Model], ...] = (
     *(User, ApiToken, SavedCard, SandboxCard, Allowance),
@@ -45,59 +45,62 @@ MODELS: tuple[type[Model], ...] = (
     *(Reservation, LineItem, Attendee, ChosenService, AllowanceUse, AllowanceEntry),
     *(PromoRedemption, Payment, Refund, SandboxPayment, SandboxRefund),
 )
-# Reservations were made in so many days up to today, and more and more of them.
+# Reservations were created in this many days before today, most of them lately.
 DAYS_BACK = 240
-RESERVATIONS_A_CUSTOMER = 20
+RESERVATIONS_PER_CUSTOMER = 20
 
 
 def is_empty() -> bool:
     return not (User.objects.exists() or Center.objects.exists())
 
 
-def make(
-    *, centers: int, reservations: int, seed: int, today: dt.date, tell: Callable[[str], object]
+def generate(
+    *, centers: int, reservations: int, seed: int, today: dt.date, report: Callable[[str], object]
 ) -> int:
-    """Fill the database, and return how many rows that took."""
+    """Fills the database, and returns the number of rows."""
     now = dt.datetime.combine(today, dt.time(), dt.UTC)
-    with loading(MODELS, tell) as load:
-        customers = max(20, reservations // RESERVATIONS_A_CUSTOMER)
-        tell(f"{customers:,} customers")
-        people = People.make(load, seed=seed, count=customers, today=now)
-        sites = Sites(load, seed=seed, today=now)
-        bookings = Bookings(load, people, seed=seed, now=now)
+    with open_loader(MODELS, report) as load:
+        customers = max(20, reservations // RESERVATIONS_PER_CUSTOMER)
+        report(f"{customers:,} customers")
+        people = People.generate(load, seed=seed, count=customers, today=now)
+        sites = SiteGenerator(load, seed=seed, today=now)
+        generator = ReservationGenerator(load, people, seed=seed, now=now)
         random = Random(f"{seed} moments")
-        moments = _moments(load, random, reservations, now)
-        shares = _shares(random, centers, reservations)
-        made, owed = 0, 0
-        for number, site in enumerate(sites.make(centers), start=1):
-            owed += shares[number - 1]
-            # A center without a room that can be booked leaves its share to the next one.
+        creation_times = _iterate_creation_times(load, random, reservations, now)
+        shares = _distribute_reservations(random, centers, reservations)
+        generated, due = 0, 0
+        for number, site in enumerate(sites.generate(centers), start=1):
+            due += shares[number - 1]
+            # The share of a center without bookable rooms goes to the next center.
             if site.rooms:
-                bookings.make(site, (next(moments) for _ in range(owed)))
-                made, owed = made + owed, 0
+                generator.generate(site, (next(creation_times) for _ in range(due)))
+                generated, due = generated + due, 0
             if number % max(1, centers // 50) == 0:
-                tell(
-                    f"{number:,} of {centers:,} centers, {made:,} reservations, {load.rows:,} rows"
+                report(
+                    f"{number:,} of {centers:,} centers, {generated:,} reservations,"
+                    f" {load.rows:,} rows"
                 )
-        bookings.finish()
+        generator.finish()
     return load.rows
 
 
-def _moments(
+def _iterate_creation_times(
     load: Loader, random: Random, count: int, now: dt.datetime
 ) -> Iterator[tuple[int, dt.datetime]]:
-    """The id of each reservation and when it was made, in an order of chance: later ones have
-    higher ids, in whatever center they are."""
+    """Yields the id and the creation time of each reservation in random order.
+
+    Later reservations have higher ids.
+    """
     seconds = sorted(int(DAYS_BACK * 86400 * random.random() ** 1.5) for _ in range(count))
-    before = load.take_ids(Reservation, count)
+    before = load.reserve_ids(Reservation, count)
     order = list(range(count))
     random.shuffle(order)
     for each in order:
         yield before + count - each, now - dt.timedelta(seconds=seconds[each] + 60)
 
 
-def _shares(random: Random, centers: int, reservations: int) -> Sequence[int]:
-    """How many reservations each center has: a few are busy, many are not."""
+def _distribute_reservations(random: Random, centers: int, reservations: int) -> Sequence[int]:
+    """The number of reservations of each center: a few centers are busy, many are not."""
     weights = [random.lognormvariate(0, 0.8) for _ in range(centers)]
     drawn = Counter(random.choices(range(centers), weights, k=reservations))
     return [drawn[number] for number in range(centers)]

@@ -1,6 +1,6 @@
-"""Rows by the million: COPY on PostgreSQL, executemany on SQLite, all of them or none.
+"""Writes millions of rows in one transaction: COPY on PostgreSQL, executemany on SQLite.
 
-Nothing of a model's own `save` runs. What of a row is not given is the model's default.
+The `save` methods of models do not run. Columns that are not given get the default of their field.
 """
 
 import datetime as dt
@@ -17,19 +17,19 @@ from django.core.management.color import no_style
 from django.db import connection, transaction
 from django.db.models import Max, Model
 
-# Rows of one table that are sent together: some megabytes.
-BATCH = 20_000
+# Rows of one table that are sent together, which are some megabytes.
+BATCH_SIZE = 20_000
 
-Add = Callable[..., None]
+AddRow = Callable[..., None]
 
 
 class Loader:
-    """Takes rows of many tables and writes them table by table. Use `loading`."""
+    """Collects rows of many tables and writes them in batches. Use `open_loader`."""
 
     def __init__(self, cursor: Any) -> None:
         self.cursor = cursor
         self.rows = 0
-        self._waiting: dict[tuple[type[Model], tuple[str, ...]], list[Any]] = defaultdict(list)
+        self._pending: dict[tuple[type[Model], tuple[str, ...]], list[Any]] = defaultdict(list)
         self._ids: dict[type[Model], int] = {}
 
     def next_id(self, model: type[Model]) -> int:
@@ -38,15 +38,17 @@ class Loader:
         self._ids[model] += 1
         return self._ids[model]
 
-    def take_ids(self, model: type[Model], count: int) -> int:
-        """Reserve so many ids in a row, and return the one before the first."""
+    def reserve_ids(self, model: type[Model], count: int) -> int:
+        """Reserves `count` consecutive ids, and returns the id before the first of them."""
         before = self.next_id(model) - 1
         self._ids[model] = before + count
         return before
 
-    def table(self, model: type[Model], *names: str) -> Add:
-        """A function that adds a row by these fields' values; the id comes by itself if it is not
-        among them."""
+    def get_row_adder(self, model: type[Model], *names: str) -> AddRow:
+        """Returns a function that adds a row from the values of these fields.
+
+        The row gets an id if `id` is not among the fields.
+        """
         fields = {field.attname: field for field in model._meta.concrete_fields}
         numbered = "id" not in names
         if numbered:
@@ -54,22 +56,22 @@ class Loader:
         others = [field for name, field in fields.items() if name not in names]
         columns = [str(field.column) for field in (*(fields[name] for name in names), *others)]
         key = (model, tuple(columns))
-        waiting, line = self._waiting[key], self._line
-        tail = self._tail([field.get_default() for field in others])
+        pending, convert_row = self._pending[key], self._convert_row
+        defaults = self._convert_defaults([field.get_default() for field in others])
 
         def add(*values: Any) -> None:
             if numbered:
                 values = (self.next_id(model), *values)
-            waiting.append(line(values, tail))
-            if len(waiting) >= BATCH:
+            pending.append(convert_row(values, defaults))
+            if len(pending) >= BATCH_SIZE:
                 self._send(key)
 
         return add
 
-    def adder(self, model: type[Model]) -> Callable[[Any], None]:
-        """A function that adds an unsaved row as it stands; it gets an id unless it has one."""
+    def get_instance_adder(self, model: type[Model]) -> Callable[[Any], None]:
+        """Returns a function that adds an unsaved instance, which gets an id unless it has one."""
         fields = [field.attname for field in model._meta.concrete_fields]
-        add, values = self.table(model, *fields), attrgetter(*fields)
+        add, values = self.get_row_adder(model, *fields), attrgetter(*fields)
 
         def add_row(row: Any) -> None:
             if row.pk is None:
@@ -79,29 +81,29 @@ class Loader:
         return add_row
 
     def flush(self) -> None:
-        for key in self._waiting:
+        for key in self._pending:
             self._send(key)
 
     def _send(self, key: tuple[type[Model], tuple[str, ...]]) -> None:
-        rows = self._waiting[key]
+        rows = self._pending[key]
         if rows:
             quoted = ", ".join(map(connection.ops.quote_name, key[1]))
             self._write(f"{connection.ops.quote_name(key[0]._meta.db_table)} ({quoted})", rows)
             self.rows += len(rows)
             rows.clear()
 
-    def _tail(self, values: Sequence[Any]) -> Any:
+    def _convert_defaults(self, values: Sequence[Any]) -> Any:
         raise NotImplementedError
 
-    def _line(self, values: Sequence[Any], tail: Any) -> Any:
+    def _convert_row(self, values: Sequence[Any], defaults: Any) -> Any:
         raise NotImplementedError
 
     def _write(self, table: str, rows: list[Any]) -> None:
         raise NotImplementedError
 
 
-class _Words(dict[type, Callable[[Any], Any]]):
-    """How values of each type are written; of other types (enums, names of files), as text."""
+class _Converters(dict[type, Callable[[Any], Any]]):
+    """How values of each type are converted. Other types (enums, file names) become text."""
 
     def __missing__(self, kind: type) -> Callable[[Any], Any]:
         self[kind] = str
@@ -113,37 +115,41 @@ ESCAPES = str.maketrans({"\\": r"\\", "\t": r"\t", "\n": r"\n", "\r": r"\r"})
 SPECIAL = re.compile(r"[\\\t\n\r]")
 
 
-class Copy(Loader):
-    """COPY, in its text format."""
+class CopyLoader(Loader):
+    """Uses COPY in its text format."""
 
-    WORDS = _Words({bool: lambda value: "t" if value else "f"})
+    CONVERTERS = _Converters({bool: lambda value: "t" if value else "f"})
 
-    def _tail(self, values: Sequence[Any]) -> list[str]:
-        return [self._word(value) for value in values]
+    def _convert_defaults(self, values: Sequence[Any]) -> list[str]:
+        return [self._escape(value) for value in values]
 
-    def _line(self, values: Sequence[Any], tail: list[str]) -> str:
-        words = self.WORDS
-        plain = [
-            value if (kind := type(value)) is str else "" if value is None else words[kind](value)
+    def _convert_row(self, values: Sequence[Any], defaults: list[str]) -> str:
+        converters = self.CONVERTERS
+        texts = [
+            value
+            if (kind := type(value)) is str
+            else ""
+            if value is None
+            else converters[kind](value)
             for value in values
         ]
-        # Hardly any text needs to be escaped, and looking at all of it at once is quick.
-        if SPECIAL.search("".join(plain)):
-            plain = [word.translate(ESCAPES) for word in plain]
-        told = zip(values, plain, strict=True)
-        return "\t".join([NULL if value is None else word for value, word in told] + tail)
+        # Few texts need to be escaped, and one search over all of them is fast.
+        if SPECIAL.search("".join(texts)):
+            texts = [text.translate(ESCAPES) for text in texts]
+        pairs = zip(values, texts, strict=True)
+        return "\t".join([NULL if value is None else text for value, text in pairs] + defaults)
 
-    def _word(self, value: Any) -> str:
-        return NULL if value is None else self.WORDS[type(value)](value).translate(ESCAPES)
+    def _escape(self, value: Any) -> str:
+        return NULL if value is None else self.CONVERTERS[type(value)](value).translate(ESCAPES)
 
     def _write(self, table: str, rows: list[str]) -> None:
         self.cursor.copy_expert(f"COPY {table} FROM STDIN", StringIO("\n".join([*rows, ""])))
 
 
-class Insert(Loader):
-    """executemany, with values as Django has them on SQLite."""
+class InsertLoader(Loader):
+    """Uses executemany, with values as Django stores them in SQLite."""
 
-    WORDS = _Words(
+    CONVERTERS = _Converters(
         {
             **dict.fromkeys((type(None), bool, str, int, float), lambda value: value),
             dt.datetime: lambda value: str(value.astimezone(dt.UTC).replace(tzinfo=None)),
@@ -151,47 +157,49 @@ class Insert(Loader):
         }
     )
 
-    def _tail(self, values: Sequence[Any]) -> list[Any]:
-        return [self.WORDS[type(value)](value) for value in values]
+    def _convert_defaults(self, values: Sequence[Any]) -> list[Any]:
+        return [self.CONVERTERS[type(value)](value) for value in values]
 
-    def _line(self, values: Sequence[Any], tail: list[Any]) -> list[Any]:
-        words = self.WORDS
-        return [words[type(value)](value) for value in values] + tail
+    def _convert_row(self, values: Sequence[Any], defaults: list[Any]) -> list[Any]:
+        converters = self.CONVERTERS
+        return [converters[type(value)](value) for value in values] + defaults
 
     def _write(self, table: str, rows: list[list[Any]]) -> None:
-        places = ", ".join(["%s"] * len(rows[0]))
-        self.cursor.executemany(f"INSERT INTO {table} VALUES ({places})", rows)
+        placeholders = ", ".join(["%s"] * len(rows[0]))
+        self.cursor.executemany(f"INSERT INTO {table} VALUES ({placeholders})", rows)
 
 
 @contextmanager
-def loading(models: Sequence[type[Model]], tell: Callable[[str], object]) -> Iterator[Loader]:
-    """One transaction in which these models' tables are filled; other connections wait for it."""
+def open_loader(models: Sequence[type[Model]], report: Callable[[str], object]) -> Iterator[Loader]:
+    """Opens a transaction that fills the tables of these models, and locks them meanwhile."""
     with transaction.atomic(), connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SET LOCAL statement_timeout = 0")
             cursor.execute("SET LOCAL maintenance_work_mem = '256MB'")
-            put_back = _set_aside(cursor, [model._meta.db_table for model in models])
-            loader: Loader = Copy(cursor)
+            restore_statements = _drop_indexes_and_constraints(
+                cursor, [model._meta.db_table for model in models]
+            )
+            loader: Loader = CopyLoader(cursor)
         else:
-            put_back, loader = [], Insert(cursor)
+            restore_statements, loader = [], InsertLoader(cursor)
         yield loader
         loader.flush()
-        for number, sql in enumerate(put_back, start=1):
-            if number % 20 == 0 or number == len(put_back):
-                tell(f"  indexes and foreign keys: {number} of {len(put_back)}")
+        for number, sql in enumerate(restore_statements, start=1):
+            if number % 20 == 0 or number == len(restore_statements):
+                report(f"  indexes and foreign keys: {number} of {len(restore_statements)}")
             cursor.execute(sql)
         for sql in connection.ops.sequence_reset_sql(no_style(), list(models)):
             cursor.execute(sql)
     _gather_statistics(models)
 
 
-def _set_aside(cursor: Any, tables: list[str]) -> list[str]:
-    """Drop the tables' indexes, unique, exclusion and foreign key constraints, and return what
-    brings them back in PostgreSQL's own words.
+def _drop_indexes_and_constraints(cursor: Any, tables: list[str]) -> list[str]:
+    """Drops the indexes and the unique, exclusion and foreign key constraints of the tables.
 
-    Built once over all rows they cost a fraction of what they do row by row.
+    Returns the statements that restore them. To build an index once over all rows takes a fraction
+    of the time that updating it with each row takes.
     """
-    # What earlier statements of this transaction left to be checked at its end stands in the way.
+    # Constraints cannot be dropped while deferred checks of this transaction are pending.
     cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
     cursor.execute(
         """
@@ -220,10 +228,10 @@ def _set_aside(cursor: Any, tables: list[str]) -> list[str]:
 
 
 def _gather_statistics(models: Sequence[type[Model]]) -> None:
-    """Tell the planner what there is now."""
+    """Updates the statistics of the planner."""
     vacuum = "VACUUM " if connection.vendor == "postgresql" else ""
     with connection.cursor() as cursor:
-        if connection.in_atomic_block:  # a test's own
+        if connection.in_atomic_block:  # the transaction of a test
             vacuum = ""
         if vacuum:
             cursor.execute("SET statement_timeout = 0")

@@ -1,4 +1,4 @@
-"""Where people are: metropolitan areas of the world with their populations, roughly."""
+"""Metropolitan areas of the world with their approximate populations."""
 
 from typing import NamedTuple
 

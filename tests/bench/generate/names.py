@@ -1,11 +1,11 @@
-"""The words that made-up names are put together from."""
+"""The words of which generated names consist."""
 
 
-def _words(text: str) -> tuple[str, ...]:
+def _split(text: str) -> tuple[str, ...]:
     return tuple(text.split())
 
 
-FIRST_NAMES = _words(
+FIRST_NAMES = _split(
     """
     Aisha Alba Amir Anna Bao Bela Carla Chen Dara Diego Dina Elif Emil Erik Fatima Felix Freya
     Gita Goran Hana Hugo Ida Ines Ivan Jonas Jun Kaito Karim Kofi Lea Leo Lin Lucia Maja Marco
@@ -14,7 +14,7 @@ FIRST_NAMES = _words(
     """
 )
 
-LAST_NAMES = _words(
+LAST_NAMES = _split(
     """
     Abe Adeyemi Alonso Andersson Baker Bauer Becker Berg Bianchi Brandt Brown Carter Castillo
     Chavez Costa Dahl Diaz Dubois Egger Eriksen Evans Fischer Flores Fontana Garcia Green Gupta
@@ -26,7 +26,7 @@ LAST_NAMES = _words(
     """
 )
 
-COMPANIES = _words(
+COMPANIES = _split(
     """
     Acorn Alder Anchor Beacon Birch Cedar Cobalt Copper Delta Ember Falcon Granite Harbour
     Indigo Juniper Lantern Maple Meridian North Orchard Pioneer Quarry River Saffron Summit
@@ -34,13 +34,13 @@ COMPANIES = _words(
     """
 )
 
-TRADES = _words(
+TRADES = _split(
     """
     Analytics Architects Consulting Design Energy Films Health Labs Law Media Partners
     """
 )
 
-CENTER_FIRST = _words(
+CENTER_FIRST = _split(
     """
     Abbey Alpine Amber Arch Aurora Avenue Bay Bell Birch Bridge Canal Capitol Carlton Castle
     Central Chapel City Clock Corner Court Crescent Crown Dock East Elm Empire Exchange Fair
@@ -52,20 +52,20 @@ CENTER_FIRST = _words(
     """
 )
 
-CENTER_SECOND = _words(
+CENTER_SECOND = _split(
     """
     Atrium Campus Center Collective Commons Corner Court Forum Gallery Hall House Hub Lofts
     Offices Place Point Rooms Square Studios Terrace Tower Wharf Works Yard
     """
 )
 
-STREETS = _words(
+STREETS = _split(
     """
     Street Street Street Avenue Avenue Road Lane Boulevard Square Way
     """
 )
 
-ROOM_NAMES = _words(
+ROOM_NAMES = _split(
     """
     Adler Alder Amazon Amber Aspen Atlas Aurora Bamboo Beech Birch Bondi Borealis Boston Bowery
     Cactus Canyon Cedar Cherry Cloud Comet Coral Cosmos Cypress Dahlia Danube Delta Dune Ebony

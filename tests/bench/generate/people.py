@@ -1,4 +1,4 @@
-"""The made-up accounts: customers with a Token, some with a card and with included hours; staff."""
+"""The generated accounts: staff, and customers with a Token, some with a card or an allowance."""
 
 import datetime as dt
 import hashlib
@@ -13,13 +13,13 @@ from accounts.models import ApiToken, User
 from accounts.models.api_token import hash_token_secret
 from payments.cards import CardBrand
 from payments.models import SandboxCard, SavedCard
-from reservations.generate.loading import Loader
-from reservations.generate.names import COMPANIES, FIRST_NAMES, LAST_NAMES, TRADES
 from reservations.models import Allowance
 from reservations.pricing.allowances import AvailableAllowance
+from tests.bench.generate.loading import Loader
+from tests.bench.generate.names import COMPANIES, FIRST_NAMES, LAST_NAMES, TRADES
 
 PASSWORD = "quiet-harbour-42"
-STAFF = 9
+STAFF_COUNT = 9
 
 CARDS = (
     *((CardBrand.VISA, "4242"),) * 3,
@@ -28,59 +28,63 @@ CARDS = (
 )
 
 
-def host_of(seed: int) -> str:
+def get_email_domain(seed: int) -> str:
     return f"seed{seed}.example"
 
 
-def administrator_of(seed: int) -> str:
-    return f"admin@{host_of(seed)}"
+def get_administrator_email(seed: int) -> str:
+    return f"admin@{get_email_domain(seed)}"
 
 
-def token_of(seed: int, number: int) -> str:
-    """The Token of the first, second ... customer: known to whoever knows the seed."""
+def get_token(seed: int, number: int) -> str:
+    """The Token of the customer with this number (from 1). Anybody who knows the seed knows it."""
     return hashlib.sha256(f"roombook {seed} {number}".encode()).hexdigest()
 
 
 @dataclass(slots=True)
 class Customer:
-    """What bookings need to know of an account."""
+    """What reservations need of an account."""
 
     pk: int
     name: str
     email: str
     company: str
     card: tuple[CardBrand, str]
-    plan: Allowance | None
+    allowance: Allowance | None
     hours_used: Counter[dt.date]
 
-    def offers_on(self, day: dt.date) -> list[AvailableAllowance]:
-        """The included hours that a meeting on that day may use."""
-        if self.plan is None:
+    def get_available_hours(self, day: dt.date) -> list[AvailableAllowance]:
+        """The allowances that a meeting on that day can use."""
+        if self.allowance is None:
             return []
         month = day.replace(day=1)
         return [
-            AvailableAllowance(self.plan, month, max(0, self.plan.hours - self.hours_used[month]))
+            AvailableAllowance(
+                self.allowance, month, max(0, self.allowance.hours - self.hours_used[month])
+            )
         ]
 
 
 class People:
-    """All accounts; some customers book much more than others."""
+    """All accounts. Some customers book much more than others."""
 
     def __init__(self, customers: list[Customer], staff: list[int]) -> None:
         self.customers = customers
         self.staff = staff
 
     @classmethod
-    def make(cls, load: Loader, *, seed: int, count: int, today: dt.datetime) -> Self:
+    def generate(cls, load: Loader, *, seed: int, count: int, today: dt.datetime) -> Self:
         random = Random(f"{seed} people")
-        # One hash for all: hashing is slow on purpose.
+        # One hash for all, because hashing is slow on purpose.
         password = make_password(PASSWORD, salt=f"generated-{seed}")
-        add_user, add_token = load.adder(User), load.adder(ApiToken)
+        add_user, add_token = load.get_instance_adder(User), load.get_instance_adder(ApiToken)
         joined = today - dt.timedelta(days=500)
         staff = []
-        for number in range(STAFF + 1):
+        for number in range(STAFF_COUNT + 1):
             user = User(
-                email=f"staff{number}@{host_of(seed)}" if number else administrator_of(seed),
+                email=f"staff{number}@{get_email_domain(seed)}"
+                if number
+                else get_administrator_email(seed),
                 first_name=random.choice(FIRST_NAMES),
                 last_name=random.choice(LAST_NAMES),
                 is_staff=True,
@@ -90,7 +94,7 @@ class People:
             )
             add_user(user)
             staff.append(user.pk)
-        makers = _Belongings(load, random, today)
+        possessions = _PossessionFactory(load, random, today)
         customers = []
         for number in range(1, count + 1):
             first, last = random.choice(FIRST_NAMES), random.choice(LAST_NAMES)
@@ -98,7 +102,7 @@ class People:
             if random.random() < 0.7:
                 company = f"{random.choice(COMPANIES)} {random.choice(TRADES)}"
             user = User(
-                email=f"{first}.{last}.{number}@{host_of(seed)}".lower(),
+                email=f"{first}.{last}.{number}@{get_email_domain(seed)}".lower(),
                 first_name=first,
                 last_name=last,
                 company_name=company,
@@ -110,7 +114,7 @@ class People:
             add_token(
                 ApiToken(
                     user_id=user.pk,
-                    digest=hash_token_secret(token_of(seed, number)),
+                    digest=hash_token_secret(get_token(seed, number)),
                     created_at=today,
                     expires_at=today + dt.timedelta(days=30),
                 )
@@ -121,28 +125,30 @@ class People:
                     f"{first} {last}",
                     user.email,
                     company,
-                    makers.card_for(user) if random.random() < 0.4 else random.choice(CARDS),
-                    makers.plan_for(user) if random.random() < 0.1 else None,
+                    possessions.create_card(user)
+                    if random.random() < 0.4
+                    else random.choice(CARDS),
+                    possessions.create_allowance(user) if random.random() < 0.1 else None,
                     Counter(),
                 )
             )
         return cls(customers, staff)
 
-    def somebody(self, random: Random) -> Customer:
+    def choose_customer(self, random: Random) -> Customer:
         return self.customers[int(len(self.customers) * random.random() ** 2)]
 
 
-class _Belongings:
-    """Makes what some customers have."""
+class _PossessionFactory:
+    """Generates cards and allowances of customers."""
 
     def __init__(self, load: Loader, random: Random, today: dt.datetime) -> None:
         self.random = random
         self.today = today
-        self.add_plan = load.adder(Allowance)
-        self.add_saved_card = load.adder(SavedCard)
-        self.add_sandbox_card = load.adder(SandboxCard)
+        self.add_allowance = load.get_instance_adder(Allowance)
+        self.add_saved_card = load.get_instance_adder(SavedCard)
+        self.add_sandbox_card = load.get_instance_adder(SandboxCard)
 
-    def card_for(self, user: User) -> tuple[CardBrand, str]:
+    def create_card(self, user: User) -> tuple[CardBrand, str]:
         brand, last4 = self.random.choice(CARDS)
         reference = f"card_{self.random.getrandbits(96):024x}"
         self.add_sandbox_card(
@@ -178,12 +184,12 @@ class _Belongings:
         )
         return brand, last4
 
-    def plan_for(self, user: User) -> Allowance:
-        plan = Allowance(
+    def create_allowance(self, user: User) -> Allowance:
+        allowance = Allowance(
             user_id=user.pk,
             description="Monthly plan: meeting rooms",
             kind=Allowance.Kind.MONTHLY,
             hours=self.random.choice((2, 4, 8, 16)),
         )
-        self.add_plan(plan)
-        return plan
+        self.add_allowance(allowance)
+        return allowance
