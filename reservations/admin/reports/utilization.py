@@ -314,9 +314,11 @@ def _build_schedules(
         opening_hours[center].add(WeekdayOpening(weekday, opens, closes))
     span = selection.period.widest_span()
     closures: dict[tuple[int, int | None], list[Span]] = defaultdict(list)
-    for center, room, start, end in Closure.objects.filter(
-        center__in=centers, starts_at__lt=span.end, ends_at__gt=span.start
-    ).values_list("center_id", "room_id", "starts_at", "ends_at"):
+    for center, room, start, end in (
+        Closure.objects.filter(center__in=centers)
+        .overlapping(span.start, span.end)
+        .values_list("center_id", "room_id", "starts_at", "ends_at")
+    ):
         closures[center, room].append(Span(start, end))
 
     schedules: dict[Hashable, Schedule] = {}

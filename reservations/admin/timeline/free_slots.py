@@ -4,10 +4,10 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from django.conf import settings
 from django.urls import reverse
 
 from centers.models import Center, MeetingRoom
+from centers.rooms import get_booking_rules
 from centers.span import Span, find_gaps
 from reservations.admin.timeline import geometry
 from reservations.admin.timeline.geometry import SlotRules, TimelineAxis
@@ -75,23 +75,17 @@ def find_free_slots(
 
 
 def _get_rules(room: MeetingRoom) -> SlotRules:
-    minimum = room.minimum_minutes
-    return SlotRules(
-        grid=room.grid_minutes or settings.BOOKING_GRID_MINUTES,
-        minimum=settings.BOOKING_MINIMUM_MINUTES if minimum is None else minimum,
-    )
+    rules = get_booking_rules(room)
+    return SlotRules(grid=rules.slot_minutes, minimum=rules.minimum_minutes)
 
 
 def _is_bookable(axis: TimelineAxis, room: MeetingRoom, center: Center, now: dt.datetime) -> bool:
     """Whether any time of the day may be available; the evaluator decides about each."""
-    days = room.booking_window_days
-    if days is None:
-        days = settings.BOOKING_WINDOW_DAYS
     today = now.astimezone(axis.zone).date()
     return (
         center.is_active
         and room.is_active
         and not room.is_blocked
         and room.rate_id is not None
-        and today <= axis.day <= today + dt.timedelta(days=days)
+        and today <= axis.day <= get_booking_rules(room).get_last_day(now, axis.zone)
     )

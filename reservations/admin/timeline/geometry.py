@@ -10,6 +10,7 @@ from datetime import UTC, date, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from itertools import pairwise
 
+from centers.hours import round_up_to_slot
 from centers.span import Span, get_local_midnight
 from roombook import dates
 
@@ -166,7 +167,7 @@ def find_slots(
     """
     for span in free:
         for piece in axis.split_at_hours(span):
-            start = round_up_to_grid(piece.start, axis.zone, rules.grid)
+            start = round_up_to_slot(piece.start, axis.zone, rules.grid)
             minutes = max(rules.usual, rules.minimum)
             end = min(start + timedelta(minutes=minutes), span.end)
             end -= (end - start) % timedelta(minutes=rules.grid)
@@ -175,18 +176,6 @@ def find_slots(
             if any(at.astimezone(axis.zone).fold for at in (start, end)):
                 continue
             yield TimelineSlot(piece, Span(start, end))
-
-
-def round_up_to_grid(at: datetime, zone: tzinfo, grid_minutes: int) -> datetime:
-    """The first time, from this one on, that is a multiple of the grid after local midnight."""
-    local = at.astimezone(zone)
-    since_midnight = timedelta(
-        hours=local.hour,
-        minutes=local.minute,
-        seconds=local.second,
-        microseconds=local.microsecond,
-    )
-    return at + (-since_midnight) % timedelta(minutes=grid_minutes)
 
 
 # --- Formatting ----------------------------------------------------------------------------------

@@ -183,7 +183,7 @@ class _TimelineData:
     ) -> None:
         self.center, self.zone, self.rooms = center, center.zone, rooms
         self.viewer, self.now = viewer, now
-        closures = center.closures.filter(starts_at__lt=span.end, ends_at__gt=span.start)
+        closures = center.closures.overlapping(span.start, span.end)
         self.closures = list(closures.order_by("starts_at", "pk"))
         self.bookings: dict[int, list[Reservation]] = defaultdict(list)
         for booking in self._get_bookings(span):
