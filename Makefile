@@ -17,10 +17,10 @@ PRODUCTION = ENV_FILE=/dev/null DEBUG=false ALLOWED_HOSTS=rooms.example.com PAYM
 	DEFAULT_FROM_EMAIL=rooms@example.com \
 	SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')"
 
-.PHONY: help env run test coverage faults screenshots bench stats lint types settings check fmt lock clean
+.PHONY: help env run test coverage faults screenshots bench contract-docs stats lint types settings check fmt lock clean
 
 help:  ## List the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
 
 env: .venv/.stamp  ## Build or update the environment in .venv
 
@@ -80,6 +80,9 @@ bench: .venv/.stamp  ## Measure the speed next to hand-written SQL at 100,000 ce
 
 stats: .venv/.stamp  ## Count lines, import cycles, old words and other figures of the code
 	@$(PY) -m tests.stats
+
+contract-docs: .venv/.stamp  ## Update the tables of docs/contract.md from the serializers
+	@$(TOOLS) $(PY) manage.py shell --no-imports -c "from tests.contract import docs_page; docs_page.update_page()"
 
 lint: .venv/.stamp  ## Check style, formatting and the direction of imports
 	@$(PY) -m ruff check .

@@ -1,6 +1,6 @@
-"""The operations on one's own account."""
+"""The operations on the signed-in account."""
 
-from typing import Any, cast
+from typing import cast
 
 from django.utils import timezone
 
@@ -8,13 +8,16 @@ from accounts import profile, sign_in
 from accounts.models import ApiToken, User
 from accounts.serializers import UserInfo
 from accounts.validators import MAX_PASSWORD_LENGTH
+from roombook.api.fields import (
+    TextField,
+)
 from roombook.api.operations import Operation
-from roombook.api.serializers import ContractSerializer, TextField
+from roombook.api.serializers import ContractSerializer
 from roombook.middleware import get_client_address
 
 
 class PasswordField(TextField):
-    """A password, every character of it."""
+    """A password: kept exactly as sent, spaces included."""
 
     def __init__(self) -> None:
         super().__init__(
@@ -23,7 +26,7 @@ class PasswordField(TextField):
 
 
 class SignIn(Operation):
-    """Sign a device in and hand it the Token that all other requests carry."""
+    """Sign a device in and return the Token that all other requests carry."""
 
     requires_token = False
 
@@ -35,7 +38,7 @@ class SignIn(Operation):
         UserInfo = UserInfo()
         Token = TextField()
 
-    def perform(self, user: None, *, email_address: str, password: str) -> dict[str, Any]:
+    def perform(self, user: None, *, email_address: str, password: str) -> dict[str, object]:
         user_info, token = sign_in.sign_in(
             email=email_address,
             password=password,
@@ -57,22 +60,22 @@ class UpdateAccountInfo(Operation):
     class Output(ContractSerializer):
         UpdatedUserInfo = UserInfo()
 
-    def perform(self, user: User, **new: str) -> dict[str, Any]:
+    def perform(self, user: User, **new: str) -> dict[str, object]:
         return {"updated_user_info": profile.update_profile(user, **new)}
 
 
-class RemoveThumbnail(Operation):
-    """Take the picture off the account."""
+class RemoveAccountThumbnail(Operation):
+    """Remove the account's picture."""
 
     class Output(ContractSerializer):
         UpdatedUserInfo = UserInfo()
 
-    def perform(self, user: User) -> dict[str, Any]:
+    def perform(self, user: User) -> dict[str, object]:
         return {"updated_user_info": profile.remove_thumbnail(user)}
 
 
 class ChangePassword(Operation):
-    """Change the password; all other devices are signed out."""
+    """Change the password and sign all other devices out."""
 
     class Input(ContractSerializer):
         CurrentPassword = PasswordField()
@@ -99,7 +102,7 @@ class ChangePassword(Operation):
 
 
 class SignOut(Operation):
-    """Sign this device out: its Token is worth nothing any more."""
+    """Sign this device out: its Token becomes invalid."""
 
     def perform(self, user: User) -> None:
         sign_in.sign_out(cast("ApiToken", self.request.auth))

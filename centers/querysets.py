@@ -30,9 +30,6 @@ class MeetingRoomQuerySet(models.QuerySet["MeetingRoom"]):
         """Active rooms with a price. Whether their center is active is not checked."""
         return self.filter(_has_price(), is_active=True)
 
-    def with_rates(self) -> Self:  # LEGACY
-        return self.select_related("rate", "resource_type").order_by("name", "pk")
-
     def with_booking_details(self) -> Self:
         """With the rows that checking availability needs."""
         return self.select_related("center", "rate", "resource_type")
@@ -105,25 +102,6 @@ class CenterQuerySet(models.QuerySet["Center"]):
         By the index, PostgreSQL would read all centers to find a few.
         """
         return self.order_by(F("rank") + 0, "name_folded", "pk")
-
-    # LEGACY
-    def with_details(self) -> Self:
-        from centers.models import MeetingRoom, Service
-
-        services = Service.objects.filter(is_active=True).select_related("rate", "resource_type")
-        rooms = MeetingRoom.objects.on_offer().with_rates()
-        return self.prefetch_related(
-            models.Prefetch("rooms", rooms, to_attr="rooms_on_offer"),
-            models.Prefetch("services", services, to_attr="services_on_offer"),
-            "opening_hours",
-            "images",
-            "landmarks",
-        )
-
-    def for_user(self, user: Any) -> Self:
-        from centers.models import Favorite
-
-        return self.annotate(is_favorite=Favorite.objects.exists_for(getattr(user, "pk", user)))
 
 
 class ClosureQuerySet(models.QuerySet["Closure"]):

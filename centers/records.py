@@ -1,27 +1,44 @@
-"""What answers show of centers: plain rows, read in one question a table however many there are.
+"""Records of centers and rooms: what responses show of them, read without model instances.
 
-The rows have the attributes of the models that they are read from, so whatever tells of a Center
-can tell of a ShownCenter; model instances and their prefetches would cost several times as much.
+However many centers a response shows, each table is read by one query; model instances and
+prefetches would take several times as long. Serializers render records (centers/serializers.py).
 """
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
-from typing import Any, NamedTuple
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from zoneinfo import ZoneInfo
 
+from django.conf import settings
 from django.db.models import QuerySet
 
-from centers import rates
-from centers.models import CenterImage, Landmark, MeetingRoom, OpeningHours, Service
-from centers.record_properties import CenterFacts
-from roombook import images
+from centers import hours, rates
+from centers.models import (
+    Center,
+    CenterImage,
+    Favorite,
+    Landmark,
+    MeetingRoom,
+    OpeningHours,
+    Service,
+)
+from roombook import images, places
 from roombook.address import AddressProperties
-from roombook.db.compiled_queries import compiled_query, int_list_param
+from roombook.db.compiled_queries import compiled_query, int_list_param, int_param
+from roombook.errors import NotFound
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+Row: TypeAlias = Sequence[Any]
 
 
-class RateRecord(NamedTuple):
-    """The tiers of a rate, fit for `centers.rates`; equal tiers are equal."""
+@dataclass(frozen=True, eq=False)
+class RateRecord:
+    """A rate and its texts. Equal rates share one record, so its texts are formatted once."""
 
     is_flat_rate: bool
     flat_rate: Decimal | None
@@ -32,9 +49,24 @@ class RateRecord(NamedTuple):
     bill_in_blocks: bool
     description: str
 
-    @property
+    @cached_property
+    def entry_price(self) -> rates.TierPrice | None:
+        return rates.get_entry_price(self)
+
+    @cached_property
+    def entry_price_text(self) -> str:
+        return "" if self.entry_price is None else str(self.entry_price)
+
+    @cached_property
     def description_for_customers(self) -> str:
         return self.description or rates.describe_rate(self)
+
+
+class ImageRecord(NamedTuple):
+    """The URLs of an image and its thumbnail; empty if there is none."""
+
+    image: str
+    thumbnail: str
 
 
 class ServiceRecord(NamedTuple):
@@ -51,16 +83,16 @@ class ServiceRecord(NamedTuple):
     rate: RateRecord | None
 
     @property
+    def rate_description(self) -> str:
+        return self.rate.entry_price_text if self.rate else ""
+
+    @property
     def duration_hours(self) -> None:
-        """The customer's to say, not the center's."""
+        """Part of ServiceInfo, but only customers fill it in."""
 
     @property
     def quantity(self) -> None:
-        """The customer's to say, too."""
-
-    @property
-    def rate_description(self) -> str:
-        return rates.format_entry_price(self.rate)
+        """Part of ServiceInfo, but only customers fill it in."""
 
 
 class RoomRecord(NamedTuple):
@@ -71,21 +103,14 @@ class RoomRecord(NamedTuple):
     capacity: int
     is_live_inventory: bool
     provider: str
-    picture: str
-    picture_thumbnail: str
+    picture: ImageRecord
     rate: RateRecord | None
-    available_services: "list[ServiceRecord]"
+    # The same list for all rooms of a center.
+    available_services: list[ServiceRecord]
 
     @property
     def lowest_rate(self) -> str:
-        return rates.format_entry_price(self.rate)
-
-
-class ImageRecord(NamedTuple):
-    """The addresses of a picture; empty where there is none."""
-
-    image: str
-    thumbnail: str
+        return self.rate.entry_price_text if self.rate else ""
 
 
 class LandmarkRecord(NamedTuple):
@@ -94,8 +119,16 @@ class LandmarkRecord(NamedTuple):
     type: str
 
 
-class CenterRow(NamedTuple):
-    """The columns of a center that answers show."""
+class CenterHoursRecord(NamedTuple):
+    """A run of weekdays with equal opening hours."""
+
+    value: str
+    display_value: str
+
+
+@dataclass(slots=True, eq=False)
+class CenterColumns:
+    """The columns of a center that responses show, and whether it is a favorite of the account."""
 
     id: int
     name: str
@@ -118,74 +151,119 @@ class CenterRow(NamedTuple):
     is_favorite: bool
 
 
-CENTER_COLUMNS = CenterRow._fields
-RATE_COLUMNS = ("rate_id", *(f"rate__{name}" for name in RateRecord._fields))
-ROOM_COLUMNS = (*RoomRecord._fields[:-2], *RATE_COLUMNS)
-SERVICE_COLUMNS = (*ServiceRecord._fields[:-1], *RATE_COLUMNS)
-
-
 @dataclass(slots=True, eq=False)
-class CenterRecord(CenterFacts, AddressProperties):
-    """A center with all that answers show of it."""
+class CenterRecord(CenterColumns, AddressProperties):
+    """A center with everything that responses show of it."""
 
-    row: CenterRow
     distance_from_query: float | None = None
     rooms_on_offer: list[RoomRecord] = field(default_factory=list)
-    # Those of the rooms that an answer lists: a search keeps the ones that its filters want.
+    # The rooms that a response lists: a search keeps those that match its filters.
     meeting_rooms: list[RoomRecord] = field(default_factory=list)
     services_on_offer: list[ServiceRecord] = field(default_factory=list)
     opening_hours: list[tuple[int, dt.time, dt.time]] = field(default_factory=list)
     images: list[ImageRecord] = field(default_factory=list)
     landmarks: list[LandmarkRecord] = field(default_factory=list)
 
-    def __getattr__(self, name: str) -> Any:
-        # What is not a list of its own is a column.
-        return getattr(object.__getattribute__(self, "row"), name)
+    @property
+    def zone(self) -> ZoneInfo:
+        return places.get_time_zone(self.time_zone_id)
 
-    def stretches(self) -> list[tuple[int, dt.time, dt.time]]:
-        return self.opening_hours
+    @property
+    def image(self) -> ImageRecord | None:
+        return self.images[0] if self.images else None
 
-    def pictures(self) -> list[ImageRecord]:
-        return self.images
+    @property
+    def center_hours(self) -> list[CenterHoursRecord]:
+        return [CenterHoursRecord(*run) for run in hours.summarize_intervals(self.opening_hours)]
+
+    @property
+    def center_hours_concatenated(self) -> str:
+        return "; ".join(text for _, text in hours.summarize_intervals(self.opening_hours))
+
+    @property
+    def lowest_rate(self) -> str:
+        """The lowest entry price of the rooms; hourly prices go before daily ones."""
+        prices = (room.rate.entry_price for room in self.rooms_on_offer if room.rate)
+        lowest = rates.pick_lowest_price(prices)
+        return "" if lowest is None else str(lowest)
+
+    @property
+    def is_live_inventory(self) -> bool:
+        return any(room.is_live_inventory for room in self.rooms_on_offer)
+
+    @property
+    def is_not_favorite(self) -> bool:
+        return not self.is_favorite
 
 
-def load_related(centers: Sequence[CenterRecord]) -> Sequence[CenterRecord]:
-    """These centers with their lists, in five questions."""
-    by_id = {center.row.id: center for center in centers}
+CENTER_COLUMNS = tuple(each.name for each in fields(CenterColumns))
+RATE_COLUMNS = ("rate_id", *(f"rate__{each.name}" for each in fields(RateRecord)))
+ROOM_COLUMNS = (*RoomRecord._fields[:7], "picture", "picture_thumbnail", *RATE_COLUMNS)
+SERVICE_COLUMNS = (*ServiceRecord._fields[:-1], *RATE_COLUMNS)
+
+
+def get_center(center_id: int, user: "User") -> CenterRecord:
+    """Return an active center as this account sees it, or raise NotFound."""
+    row = query_center.first(center=center_id, user=user.pk)
+    if row is None:
+        raise NotFound
+    center = CenterRecord(*row)
+    load_related([center])
+    return center
+
+
+def load_related(centers: Sequence[CenterRecord]) -> None:
+    """Fill the lists of these centers, in five queries."""
+    by_id = {center.id: center for center in centers}
     ids = list(by_id)
     for row in query_services(centers=ids):
         by_id[row[1]].services_on_offer.append(build_service_record(row))
     for row in query_rooms(centers=ids):
         center = by_id[row[1]]
         center.rooms_on_offer.append(build_room_record(row, center.services_on_offer))
-    for pk, *stretch in query_opening_hours(centers=ids):
-        by_id[pk].opening_hours.append(tuple(stretch))
-    for pk, *image in query_images(centers=ids):
-        by_id[pk].images.append(ImageRecord(*map(images.get_url, image)))
-    for pk, *landmark in query_landmarks(centers=ids):
-        by_id[pk].landmarks.append(LandmarkRecord(*landmark))
+    for center_id, *interval in query_opening_hours(centers=ids):
+        by_id[center_id].opening_hours.append(tuple(interval))
+    for center_id, *files in query_images(centers=ids):
+        by_id[center_id].images.append(ImageRecord(*map(images.get_url, files)))
+    for center_id, *columns in query_landmarks(centers=ids):
+        by_id[center_id].landmarks.append(LandmarkRecord(*columns))
     for center in centers:
         center.meeting_rooms = center.rooms_on_offer
-    return centers
 
 
-def build_rate_record(cells: Sequence[Any]) -> RateRecord | None:
-    """From the cells of RATE_OF."""
-    return None if cells[0] is None else RateRecord._make(cells[1:])
+def build_rate_record(row: Row) -> RateRecord | None:
+    """Return the record of a row of RATE_COLUMNS."""
+    if row[0] is None:
+        return None
+    return _get_shared_rate_record(tuple(row[1:]), settings.CURRENCY, settings.LOCALE)
 
 
-def build_room_record(row: Sequence[Any], services: list[ServiceRecord]) -> RoomRecord:
-    """From the cells of ROOM_COLUMNS."""
-    picture, thumbnail = map(images.get_url, row[7:9])
-    return RoomRecord._make((*row[:7], picture, thumbnail, build_rate_record(row[9:]), services))
+# The texts of a record depend on the currency and the locale, which tests change.
+@lru_cache(maxsize=4096)
+def _get_shared_rate_record(columns: tuple[Any, ...], currency: str, locale: str) -> RateRecord:
+    return RateRecord(*columns)
 
 
-def build_service_record(row: Sequence[Any]) -> ServiceRecord:
-    """From the cells of SERVICE_COLUMNS."""
-    return ServiceRecord._make((*row[:-9], build_rate_record(row[-9:])))
+def build_room_record(row: Row, services: list[ServiceRecord]) -> RoomRecord:
+    """Return the record of a row of ROOM_COLUMNS."""
+    picture = ImageRecord(*map(images.get_url, row[7:9]))
+    return RoomRecord._make((*row[:7], picture, build_rate_record(row[9:]), services))
 
 
-# --- The questions, each for any number of centers ------------------------------------------------
+def build_service_record(row: Row) -> ServiceRecord:
+    """Return the record of a row of SERVICE_COLUMNS."""
+    own = len(ServiceRecord._fields) - 1
+    return ServiceRecord._make((*row[:own], build_rate_record(row[own:])))
+
+
+# --- Queries, each for any number of centers ------------------------------------------------------
+
+
+@compiled_query(keep_plan=True)
+def query_center() -> QuerySet[Any, Any]:
+    is_favorite = Favorite.objects.exists_for(int_param("user"))
+    center = Center.objects.active().filter(pk=int_param("center"))
+    return center.annotate(is_favorite=is_favorite).values_list(*CENTER_COLUMNS)
 
 
 @compiled_query(keep_plan=True)

@@ -2,13 +2,10 @@
 
 from typing import Any
 
-from centers import writers
-from centers.records import CenterRecord
 from centers.search.filters import SearchFilters
 from roombook.api.address import AddressInfo
-from roombook.api.serializers import (
+from roombook.api.fields import (
     BooleanField,
-    ContractSerializer,
     DecimalField,
     DoubleField,
     IdField,
@@ -17,82 +14,75 @@ from roombook.api.serializers import (
     TextField,
     UrlField,
 )
+from roombook.api.serializers import ContractSerializer
 
-
-def telling_of(serializer: ContractSerializer) -> writers.Telling:
-    """What `centers.writers` tells of centers with, made once an answer."""
-    context: Any = serializer.context
-    if "telling" not in context:
-        context["telling"] = writers.Telling(context.get("request"))
-    made: writers.Telling = context["telling"]
-    return made
-
-
-# --- Out ------------------------------------------------------------------------------------------
+# --- Responses ------------------------------------------------------------------------------------
 
 
 class RateInfo(ContractSerializer):
-    """A rate; a tier that is left out is not offered, one of 0 is free."""
+    """What a room or a service costs."""
+
+    # Few different rates occur in many responses.
+    is_cached = True
 
     IsFlatRate = BooleanField()
-    FlatRate = DecimalField()
+    FlatRate = DecimalField(help_text="A price that is left out is not offered; 0 is free.")
     Hourly = DecimalField()
-    HalfDay = DecimalField()
-    FullDay = DecimalField()
-    SetupFee = DecimalField()
-    BillInBlocks = BooleanField()
-    Description = TextField(source="description_for_customers")
+    HalfDay = DecimalField(help_text="Up to 4 hours.")
+    FullDay = DecimalField(help_text="Any length within one day.")
+    SetupFee = DecimalField(help_text="Once per booking.")
+    BillInBlocks = BooleanField(
+        help_text="Billed by the started hour, not by the started quarter of an hour."
+    )
+    Description = TextField(
+        source="description_for_customers", help_text="The whole rate as text for people."
+    )
 
 
 class ServiceInfo(ContractSerializer):
-    """An extra that the center offers. DurationHours and Quantity are for clients to fill in."""
+    """An extra that a center offers."""
 
     Id = IdField()
     Name = TextField()
     Description = TextField()
     Rate = RateInfo()
-    RateDescription = TextField()
-    BillAtCenter = BooleanField()
-    MinimumBooking = IntegerField()
-    NeedsDuration = BooleanField()
-    NeedsQuantity = BooleanField()
-    DurationHours = DecimalField()
-    Quantity = IntegerField()
+    RateDescription = TextField(help_text="For people: `$25.00/hour`.")
+    BillAtCenter = BooleanField(help_text="Paid at the center, not with the booking.")
+    MinimumBooking = IntegerField(help_text="The smallest number of hours or pieces billed.")
+    NeedsDuration = BooleanField(help_text="Priced by the requested hours (DurationHours).")
+    NeedsQuantity = BooleanField(help_text="Priced per piece (Quantity).")
+    DurationHours = DecimalField(help_text="For the client to fill in; never in responses.")
+    Quantity = IntegerField(help_text="For the client to fill in; never in responses.")
 
 
 class CenterImageInfo(ContractSerializer):
-    """A picture of a center, small and full."""
+    """A picture, small and full."""
 
-    ThumbnailUrl = UrlField(source="thumbnail")
-    FullUrl = UrlField(source="image")
-
-
-class RoomPictureInfo(ContractSerializer):
-    """The picture of a room, which is a part of the room's row: a CenterImageInfo."""
-
-    ThumbnailUrl = UrlField(source="picture_thumbnail")
-    FullUrl = UrlField(source="picture")
+    ThumbnailUrl = UrlField(source="thumbnail", help_text="Absolute.")
+    FullUrl = UrlField(source="image", help_text="Absolute.")
 
 
 class MeetingRoomInfo(ContractSerializer):
-    """A room; its services are those of its center."""
+    """A room."""
 
     Id = IdField()
     Name = TextField()
-    AvailableServices = ServiceInfo(many=True)
+    AvailableServices = ServiceInfo(many=True, shared=True, help_text="What its center offers.")
     Rate = RateInfo()
-    LowestRate = TextField()
+    LowestRate = TextField(help_text="For people: `$25.00/hour`.")
     Capacity = IntegerField()
-    IsLiveInventory = BooleanField()
-    Picture = RoomPictureInfo(source="*")
-    Provider = TextField()
+    IsLiveInventory = BooleanField(
+        help_text="Booked instantly; otherwise the center has to approve."
+    )
+    Picture = CenterImageInfo()
+    Provider = TextField(help_text="Who runs the room.")
 
 
 class CenterInfoHours(ContractSerializer):
-    """A run of days with equal hours: schema.org's way, and for people."""
+    """A run of weekdays with the same opening hours."""
 
-    Value = TextField()
-    DisplayValue = TextField()
+    Value = TextField(help_text="schema.org's openingHours: `Mo-Fr 08:30-17:00`.")
+    DisplayValue = TextField(help_text="For people: `Mon-Fri 8:30 AM - 5:00 PM`.")
 
 
 class LandmarkInfo(ContractSerializer):
@@ -104,54 +94,53 @@ class LandmarkInfo(ContractSerializer):
 
 
 class CenterInfo(ContractSerializer):
-    """A center in short. Wants rows of `Center.objects.with_details().for_user(user)`."""
+    """A center in short."""
 
     Id = IdField()
     Name = TextField()
     Address = AddressInfo(source="*")
-    Image = CenterImageInfo()
+    Image = CenterImageInfo(help_text="The first of Images.")
     CenterHours = CenterInfoHours(many=True)
-    CenterHoursConcatenated = TextField()
-    DistanceFromQuery = DoubleField()
-    LowestRate = TextField()
+    CenterHoursConcatenated = TextField(help_text="The hours for people, on one line.")
+    DistanceFromQuery = DoubleField(help_text="Miles, if the search gave a place.")
+    LowestRate = TextField(help_text="For people: `$25.00/hour`.")
     PromoText = TextField()
-    IsFavorite = BooleanField()
-    IsLiveInventory = BooleanField()
-    IsAfterHoursSupportEnabled = BooleanField()
-    IsNotFavorite = BooleanField()
+    IsFavorite = BooleanField(help_text="Of the account that sends the request.")
+    IsLiveInventory = BooleanField(help_text="At least one room is booked instantly.")
+    IsAfterHoursSupportEnabled = BooleanField(
+        help_text="Rooms can be booked outside opening hours."
+    )
+    IsNotFavorite = BooleanField(help_text="The opposite of IsFavorite.")
 
 
 class CenterInfoFull(CenterInfo):
-    """A center with its rooms; a ShownCenter is written by centers.writers instead."""
+    """A center with its rooms."""
 
-    MeetingRooms = MeetingRoomInfo(many=True)
+    MeetingRooms = MeetingRoomInfo(
+        many=True, help_text="In a search: the rooms that match the room filters."
+    )
     Landmarks = LandmarkInfo(many=True)
     Images = CenterImageInfo(many=True)
     ParkingInformation = TextField()
     IsNewLocation = BooleanField()
     IsNewLowPrice = BooleanField()
 
-    def to_representation(self, instance: Any) -> dict[str, Any]:
-        if isinstance(instance, CenterRecord):
-            return writers.center_full(instance, telling_of(self))
-        return super().to_representation(instance)
-
 
 class ResourceTypeInfo(ContractSerializer):
-    """A kind of room or of service."""
+    """A type of room or of service."""
 
     Id = IdField()
     Name = TextField()
-    IsService = BooleanField()
+    IsService = BooleanField(help_text="A type of service, not of room.")
     Position = IntegerField()
-    Internal = BooleanField()
+    Internal = BooleanField(help_text="Internal types are never on offer.")
 
 
 class NeighborhoodInfo(ContractSerializer):
     """A part of a city."""
 
     Id = IdField()
-    OriginalName = TextField()
+    OriginalName = TextField(help_text="The name that maps use.")
     Name = TextField()
     City = TextField()
     State = TextField()
@@ -163,35 +152,37 @@ class NeighborhoodInfo(ContractSerializer):
 class SearchFilterInfo(ContractSerializer):
     """The filters on offer."""
 
-    RoomTypes = ResourceTypeInfo(many=True)
-    Services = ResourceTypeInfo(many=True)
-    Neighborhoods = NeighborhoodInfo(many=True)
+    RoomTypes = ResourceTypeInfo(many=True, help_text="Ids for ResourceTypeIds.")
+    Services = ResourceTypeInfo(many=True, help_text="Ids for ServiceIds.")
+    Neighborhoods = NeighborhoodInfo(many=True, help_text="Ids for NeighborhoodIds.")
 
 
 class CenterSearchResult(ContractSerializer):
-    """What both searches answer."""
+    """The response of both searches."""
 
     Centers = CenterInfoFull(many=True)
     FilterOptions = SearchFilterInfo()
 
 
-# --- In -------------------------------------------------------------------------------------------
+# --- Requests -------------------------------------------------------------------------------------
 
 
 class SearchFilterCriteria(ContractSerializer):
-    """What a customer wants; an empty list, or false, is no filter."""
+    """What the customer is looking for. Requests only; an empty list, or false, filters nothing."""
 
-    CapacityLow = IntegerField(min_value=0)
-    CapacityHigh = IntegerField(min_value=0)
-    ResourceTypeIds = ListField(IdField())
-    ServiceIds = ListField(IdField())
-    NeighborhoodIds = ListField(IdField())
-    OnlyAfterHours = BooleanField()
-    OnlyRealtime = BooleanField()
+    CapacityLow = IntegerField(min_value=0, contract_type="int?")
+    CapacityHigh = IntegerField(min_value=0, contract_type="int?")
+    ResourceTypeIds = ListField(IdField(), help_text="Types of room: any of them.")
+    ServiceIds = ListField(IdField(), help_text="Types of service: all of them.")
+    NeighborhoodIds = ListField(IdField(), help_text="Any of them.")
+    OnlyAfterHours = BooleanField(
+        help_text="Only centers that can be booked outside their opening hours."
+    )
+    OnlyRealtime = BooleanField(help_text="Only rooms that are booked instantly.")
 
 
 def build_filters(criteria: dict[str, Any]) -> SearchFilters:
-    """The filters, read one by one: what else a client sends reaches no query."""
+    """Return the filters, each named: nothing else that a client sends reaches a query."""
     return SearchFilters(
         capacity_low=criteria.get("capacity_low"),
         capacity_high=criteria.get("capacity_high"),

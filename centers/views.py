@@ -2,26 +2,27 @@
 
 from typing import Any
 
+from centers import records
 from centers.geo import Coordinates
 from centers.models import Center, Favorite
 from centers.search import locations
 from centers.search.queries import AreaType
 from centers.serializers import CenterInfo, CenterSearchResult, SearchFilterCriteria, build_filters
-from roombook.api.operations import Operation
-from roombook.api.serializers import (
+from roombook.api.fields import (
     BooleanField,
     ChoiceField,
-    ContractSerializer,
     DoubleField,
     IdField,
     IntegerField,
     TextField,
 )
+from roombook.api.operations import Operation
+from roombook.api.serializers import ContractSerializer
 from roombook.errors import InvalidRequest, NotFound
 
 
 class SearchLocations(Operation):
-    """Find centers around a place, by words, and by what their rooms must have."""
+    """Find centers around a place, by words and by filters on their rooms."""
 
     csv_rows_field = "Centers"
 
@@ -59,7 +60,7 @@ class CityCenters(Operation):
     csv_rows_field = "Centers"
 
     class Input(ContractSerializer):
-        AreaType = ChoiceField(AreaType)
+        AreaType = ChoiceField(AreaType, contract_type="AreaTypes")
         Area = TextField()
         CityName = TextField()
         Filters = SearchFilterCriteria()
@@ -85,7 +86,7 @@ class CityCenters(Operation):
 
 
 class UpdateFavorite(Operation):
-    """Put a center among the account's favorites, or take it off."""
+    """Add a center to the account's favorites, or remove it."""
 
     class Input(ContractSerializer):
         CenterId = IdField(required=True)
@@ -94,16 +95,16 @@ class UpdateFavorite(Operation):
     class Output(ContractSerializer):
         UpdatedCenter = CenterInfo()
 
-    def perform(self, user: Any, *, center_id: int, is_favorite: bool) -> dict[str, Any]:
+    def perform(self, user: Any, *, center_id: int, is_favorite: bool) -> dict[str, object]:
         center = Center.objects.filter(pk=center_id, is_active=True).first()
         if center is None:
             raise NotFound
         Favorite.objects.set_favorite(user, center, is_favorite=is_favorite)
-        return {"updated_center": Center.objects.with_details().for_user(user).get(pk=center.pk)}
+        return {"updated_center": records.get_center(center_id, user)}
 
 
 def build_place(latitude: float | None, longitude: float | None) -> Coordinates | None:
-    """Where the client looks from: both numbers, or neither."""
+    """Return the point that the client searches around; it sends both numbers or neither."""
     if latitude is None and longitude is None:
         return None
     if latitude is None:

@@ -1,26 +1,30 @@
-"""The card as a client supplies it."""
-
-from typing import Any
+"""A payment card as a client sends it."""
 
 from payments.cards import Secret
 from roombook.api.address import AddressInfo
-from roombook.api.serializers import ContractSerializer, DateTimeField, TextField
+from roombook.api.fields import DateTimeField, TextField
+from roombook.api.serializers import ContractSerializer
 
 
 class SecretField(TextField):
-    """Text that does not show in tracebacks and logs of objects."""
+    """Text that is hidden in tracebacks and in logs of objects."""
 
-    def to_internal_value(self, data: Any) -> Secret:
+    def to_internal_value(self, data: object) -> Secret:
         return Secret(super().to_internal_value(data))
 
 
 class AccountPaymentInfo(ContractSerializer):
-    """Only shape and length are judged here; cards.py judges the card."""
+    """A card as the client sends it. Requests only."""
 
-    FirstName = TextField()
-    LastName = TextField()
+    # Only form and length are checked here; cards.py validates the card.
+    FirstName = TextField(help_text="Required. The cardholder's.")
+    LastName = TextField(help_text="Required.")
     CompanyName = TextField()
-    CreditCardNumber = SecretField(max_length=40)
-    SecurityCode = SecretField(max_length=10)
-    ExpirationDate = DateTimeField()
+    CreditCardNumber = SecretField(
+        max_length=40, help_text="Required. 12-19 digits; spaces and dashes are fine."
+    )
+    SecurityCode = SecretField(
+        max_length=10, help_text="3 digits, 4 for American Express; may be left out."
+    )
+    ExpirationDate = DateTimeField(help_text="Required. Any moment in the month of expiry.")
     BillingAddress = AddressInfo()

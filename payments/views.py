@@ -1,4 +1,4 @@
-"""The operations on an account's saved card."""
+"""The operations on the saved card of the signed-in account."""
 
 from typing import Any
 
@@ -13,7 +13,7 @@ from roombook.api.serializers import ContractSerializer
 
 
 class UpdatePaymentInfo(Operation):
-    """Save a card with the account, in place of the one before."""
+    """Save a card with the account; it replaces the one saved before."""
 
     class Input(ContractSerializer):
         PaymentInfo = AccountPaymentInfo(required=True)
@@ -21,17 +21,17 @@ class UpdatePaymentInfo(Operation):
     class Output(ContractSerializer):
         UpdatedUserInfo = UserInfo()
 
-    def perform(self, user: User, *, payment_info: dict[str, Any]) -> dict[str, Any]:
+    def perform(self, user: User, *, payment_info: dict[str, Any]) -> dict[str, object]:
         saved_cards.update_saved_card(user, payment_info, now=timezone.now())
         return {"updated_user_info": user}
 
 
 class RemovePaymentInfo(Operation):
-    """Take the saved card off the account and out of the gateway."""
+    """Remove the saved card from the account and from the gateway."""
 
     class Output(ContractSerializer):
         UpdatedUserInfo = UserInfo()
 
-    def perform(self, user: User) -> dict[str, Any]:
+    def perform(self, user: User) -> dict[str, object]:
         saved_cards.remove_saved_card(user)
         return {"updated_user_info": user}

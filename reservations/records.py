@@ -1,21 +1,20 @@
-"""A reservation as its customer sees it: everything that one answer shows, read in one go."""
+"""Records of reservations: everything that a response shows of one, read by a few queries."""
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
-
-from django.db.models import Exists, OuterRef
 
 from centers.models import Favorite
 from centers.records import (
     CENTER_COLUMNS,
     ROOM_COLUMNS,
     CenterRecord,
-    CenterRow,
     RoomRecord,
+    Row,
+    ServiceRecord,
     build_room_record,
     load_related,
 )
@@ -48,7 +47,7 @@ class AllowanceRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AllowanceUsageRecord:
-    """An allowance as a booking uses it, or as it would use it if it were the only one."""
+    """An allowance as a reservation uses it, or would use it if it were the only one."""
 
     reservation: "ReservationRecord"
     allowance: AllowanceRecord
@@ -58,12 +57,12 @@ class AllowanceUsageRecord:
     hours_left: int
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceOptionRecord:
-    """A service that can be had with the room, chosen or not."""
+class ServiceOptionRecord(NamedTuple):
+    """A service that can be selected with the room, or is."""
 
-    service_id: int
+    position: int
     service_name: str
+    service_id: int
     selected: bool
     needs_duration: bool
     needs_quantity: bool
@@ -90,7 +89,7 @@ class LineItemRecord(NamedTuple):
 
 
 class ChosenServiceRow(NamedTuple):
-    """What the customer said of a service, and what the service is by now."""
+    """What the customer entered for a service, and the service's columns as they are now."""
 
     duration_hours: Decimal | None
     quantity: int | None
@@ -102,7 +101,7 @@ class ChosenServiceRow(NamedTuple):
 
 
 class AllowanceUseRow(NamedTuple):
-    """Hours of an allowance that the reservation counts on."""
+    """Hours of an allowance that the reservation uses."""
 
     hours: int
     discount: Decimal
@@ -110,8 +109,9 @@ class AllowanceUseRow(NamedTuple):
     description: str
 
 
-class ReservationRow(NamedTuple):
-    """The columns of a reservation that answers show."""
+@dataclass(eq=False)
+class ReservationColumns:
+    """The columns of a reservation that responses show."""
 
     id: int
     start: dt.datetime
@@ -123,65 +123,38 @@ class ReservationRow(NamedTuple):
     promotion: str | None
 
 
-RESERVATION_COLUMN_COUNT = len(ReservationRow._fields)
-CENTER_COLUMN_COUNT = len(CENTER_COLUMNS)
-RECORD_COLUMNS = (
-    *ReservationRow._fields[:-1],
-    "promo_code__code",
-    *(f"room__center__{name}" for name in CENTER_COLUMNS if name != "is_favorite"),
-    "is_favorite",
-    *(f"room__{name}" for name in ROOM_COLUMNS),
-)
+@dataclass(eq=False, kw_only=True)
+class ReservationRecord(ReservationColumns):
+    """A reservation with everything that responses show of it; `start` and `end` are local times
+    of the center."""
 
+    center: CenterRecord
+    meeting_room: RoomRecord
+    span: Span = field(init=False)
+    line_items: list[LineItemRecord] = field(default_factory=list)
+    attendees: list[AttendeeRecord] = field(default_factory=list)
+    chosen_services: list[ChosenServiceRow] = field(default_factory=list)
+    allowance_uses: list[AllowanceUseRow] = field(default_factory=list)
+    available_allowances: Sequence[AvailableAllowance] = ()
 
-class ReservationRecord:
-    """One reservation with all that it shows. Times are on the center's clock."""
-
-    def __init__(self, row: ReservationRow, center: CenterRecord, room: RoomRecord) -> None:
-        self.row = row
-        self.center = center
-        self.meeting_room = room
-        self.line_items: list[LineItemRecord] = []
-        self.attendees: list[AttendeeRecord] = []
-        self.chosen: list[ChosenServiceRow] = []
-        self.uses: list[AllowanceUseRow] = []
-        self.offers: Sequence[AvailableAllowance] = ()
-
-    @property
-    def id(self) -> int:
-        return self.row.id
-
-    @property
-    def status(self) -> str:
-        return self.row.status
-
-    @cached_property
-    def start(self) -> dt.datetime:
-        return self.row.start.astimezone(self.center.zone)
-
-    @cached_property
-    def end(self) -> dt.datetime:
-        return self.row.end.astimezone(self.center.zone)
+    def __post_init__(self) -> None:
+        self.span = Span(self.start, self.end)
+        self.start = self.start.astimezone(self.center.zone)
+        self.end = self.end.astimezone(self.center.zone)
 
     @property
     def services(self) -> list[ServiceOptionRecord]:
-        """What was chosen, and what else the center offers."""
-        chosen = {each.service_id: each for each in self.chosen}
+        """The selected services and those that the center offers besides, in its order."""
+        offered = {each.id: each for each in self.center.services_on_offer}
+        chosen = {each.service_id: each for each in self.chosen_services}
         options = [
-            ((each.position, each.name, each.id), _option(each, chosen.get(each.id)))
-            for each in self.center.services_on_offer
+            build_service_option(pk, service, chosen.get(pk)) for pk, service in offered.items()
         ]
-        offered = {each.id for each in self.center.services_on_offer}
+        # Selected services that the center no longer offers.
         options += [
-            ((each.position, each.name, pk), _option(each, each))
-            for pk, each in chosen.items()
-            if pk not in offered
+            build_service_option(pk, row, row) for pk, row in chosen.items() if pk not in offered
         ]
-        return [option for _, option in sorted(options, key=lambda each: each[0])]
-
-    @property
-    def total_cost(self) -> Decimal:
-        return self.row.total_cost
+        return sorted(options)
 
     @property
     def room_cost(self) -> Decimal:
@@ -190,32 +163,24 @@ class ReservationRecord:
         return sum(lines, Decimal(0))
 
     @property
-    def number_of_attendees(self) -> int:
-        return self.row.number_of_attendees
-
-    @property
-    def promotion(self) -> str:
-        return self.row.promotion or ""
-
-    @property
     def allowances(self) -> list[AllowanceUsageRecord]:
-        """Those in use."""
+        """The allowances in use."""
         return [usage for usage in self.all_allowances if usage.in_use]
 
     @property
     def usable_allowances(self) -> list[AllowanceUsageRecord]:
-        """The valid ones that are not in use and have an hour left."""
+        """The valid allowances that are not in use and have an hour left."""
         return [each for each in self.all_allowances if not each.in_use and each.hours_left]
 
     @property
     def can_apply_allowances(self) -> bool:
-        return self.row.status == Status.NEW and bool(self.usable_allowances)
+        return self.status == Status.NEW and bool(self.usable_allowances)
 
     @cached_property
     def all_allowances(self) -> list[AllowanceUsageRecord]:
-        """Every allowance in use or valid for this booking, in the order of their use."""
-        in_use = {use.allowance_id: use for use in self.uses if use.hours}
-        left = {offer.allowance.pk: offer.hours_left for offer in self.offers}
+        """The allowances in use, then the other valid ones in the order of their use."""
+        in_use = {use.allowance_id: use for use in self.allowance_uses if use.hours}
+        hours_left = {each.allowance.pk: each.hours_left for each in self.available_allowances}
         used = [
             AllowanceUsageRecord(
                 reservation=self,
@@ -223,86 +188,37 @@ class ReservationRecord:
                 number_of_hours=use.hours,
                 discount_applied=use.discount,
                 in_use=True,
-                hours_left=left.get(pk, 0),
+                hours_left=hours_left.get(pk, 0),
             )
             for pk, use in in_use.items()
         ]
         return used + [
-            self._possible(offer) for offer in self.offers if offer.allowance.pk not in in_use
+            self._build_possible_usage(each)
+            for each in self.available_allowances
+            if each.allowance.pk not in in_use
         ]
 
-    def _possible(self, offer: AvailableAllowance) -> AllowanceUsageRecord:
-        billable = self.row.billable_hours
-        hours = min(offer.hours_left, int(billable)) if self.room_cost else 0
-        discount = quote.get_allowance_discount(self.room_cost, hours, billable)
+    def _build_possible_usage(self, available: AvailableAllowance) -> AllowanceUsageRecord:
+        hours = min(available.hours_left, int(self.billable_hours)) if self.room_cost else 0
         return AllowanceUsageRecord(
             reservation=self,
-            allowance=AllowanceRecord(offer.allowance.pk, offer.allowance.description),
+            allowance=AllowanceRecord(available.allowance.pk, available.allowance.description),
             number_of_hours=hours,
-            discount_applied=discount,
+            discount_applied=quote.get_allowance_discount(
+                self.room_cost, hours, self.billable_hours
+            ),
             in_use=False,
-            hours_left=offer.hours_left,
+            hours_left=available.hours_left,
         )
 
 
-def get_record(reservation_id: int, *, user: "User") -> ReservationRecord:
-    """One of the account's own reservations, or NotFound."""
-    found = _load_records(query_own_reservation(reservation=reservation_id, user=user.pk), user)
-    if not found:
-        raise NotFound
-    return found[0]
-
-
-def list_records(reservations: "ReservationQuerySet", *, user: "User") -> list[ReservationRecord]:
-    """These reservations of the account, in a number of queries that does not grow with them."""
-    return _load_records(list(select_columns(reservations, user.pk)), user)
-
-
-def select_columns(reservations: "ReservationQuerySet", user_id: Any) -> "QuerySet[Any, Any]":
-    """The rows that `_furnished` takes."""
-    mine = Favorite.objects.filter(user=user_id, center=OuterRef("room__center"))
-    return reservations.annotate(is_favorite=Exists(mine)).values_list(*RECORD_COLUMNS)
-
-
-def _load_records(rows: Sequence[Any], user: "User") -> list[ReservationRecord]:
-    """Reservations with their centers, of which several may share one, and their lists."""
-    found = []
-    centers: dict[int, CenterRecord] = {}
-    for row in rows:
-        its_center = CenterRow._make(
-            row[RESERVATION_COLUMN_COUNT : RESERVATION_COLUMN_COUNT + CENTER_COLUMN_COUNT]
-        )
-        center = centers.setdefault(its_center.id, CenterRecord(its_center))
-        room = build_room_record(
-            row[RESERVATION_COLUMN_COUNT + CENTER_COLUMN_COUNT :], center.services_on_offer
-        )
-        found.append(
-            ReservationRecord(ReservationRow._make(row[:RESERVATION_COLUMN_COUNT]), center, room)
-        )
-    if not found:
-        return found
-    load_related(list(centers.values()))
-    by_id = {details.row.id: details for details in found}
-    ids = list(by_id)
-    for pk, *line in query_line_items(reservations=ids):
-        by_id[pk].line_items.append(LineItemRecord._make(line))
-    for pk, *attendee in query_attendees(reservations=ids):
-        by_id[pk].attendees.append(AttendeeRecord._make(attendee))
-    for pk, *chosen in query_chosen_services(reservations=ids):
-        by_id[pk].chosen.append(ChosenServiceRow._make(chosen))
-    for pk, *use in query_allowance_uses(reservations=ids):
-        by_id[pk].uses.append(AllowanceUseRow._make(use))
-    book = AllowanceBalances(user)
-    for details in found:
-        span = Span(details.row.start, details.row.end)
-        details.offers = book.get_available(details.meeting_room, span, zone=details.center.zone)
-    return found
-
-
-def _option(service: Any, chosen: ChosenServiceRow | None) -> ServiceOptionRecord:
+def build_service_option(
+    service_id: int, service: ServiceRecord | ChosenServiceRow, chosen: ChosenServiceRow | None
+) -> ServiceOptionRecord:
     return ServiceOptionRecord(
-        service_id=service.id if chosen is None else chosen.service_id,
+        position=service.position,
         service_name=service.name,
+        service_id=service_id,
         selected=chosen is not None,
         needs_duration=service.needs_duration,
         needs_quantity=service.needs_quantity,
@@ -311,13 +227,77 @@ def _option(service: Any, chosen: ChosenServiceRow | None) -> ServiceOptionRecor
     )
 
 
-# --- The questions, each for any number of reservations -------------------------------------------
+# --- Loading --------------------------------------------------------------------------------------
+
+RESERVATION_COLUMN_COUNT = len(fields(ReservationColumns))
+CENTER_COLUMN_COUNT = len(CENTER_COLUMNS)
+RECORD_COLUMNS = (
+    *(each.name for each in fields(ReservationColumns)[:-1]),
+    "promo_code__code",
+    *(f"room__center__{name}" for name in CENTER_COLUMNS if name != "is_favorite"),
+    "is_favorite",
+    *(f"room__{name}" for name in ROOM_COLUMNS),
+)
+
+
+def get_record(reservation_id: int, *, user: "User") -> ReservationRecord:
+    """Return one of the account's own reservations, or raise NotFound."""
+    records = _load_records(query_own_reservation(reservation=reservation_id, user=user.pk), user)
+    if not records:
+        raise NotFound
+    return records[0]
+
+
+def list_records(reservations: "ReservationQuerySet", *, user: "User") -> list[ReservationRecord]:
+    """Return these reservations of the account; the number of queries does not grow with them."""
+    return _load_records(list(select_columns(reservations, user.pk)), user)
+
+
+def select_columns(reservations: "ReservationQuerySet", user_id: Any) -> "QuerySet[Any, Any]":
+    """Return the rows that `_load_records` takes."""
+    is_favorite = Favorite.objects.exists_for(user_id, center="room__center")
+    return reservations.annotate(is_favorite=is_favorite).values_list(*RECORD_COLUMNS)
+
+
+def _load_records(rows: Sequence[Row], user: "User") -> list[ReservationRecord]:
+    """Build the records of these rows and fill their lists; they may share centers."""
+    records: dict[int, ReservationRecord] = {}
+    centers: dict[int, CenterRecord] = {}
+    first_room_column = RESERVATION_COLUMN_COUNT + CENTER_COLUMN_COUNT
+    for row in rows:
+        center = CenterRecord(*row[RESERVATION_COLUMN_COUNT:first_room_column])
+        center = centers.setdefault(center.id, center)
+        room = build_room_record(row[first_room_column:], center.services_on_offer)
+        own_columns = row[:RESERVATION_COLUMN_COUNT]
+        record = ReservationRecord(*own_columns, center=center, meeting_room=room)
+        records[record.id] = record
+    if not records:
+        return []
+    load_related(list(centers.values()))
+    ids = list(records)
+    for pk, *columns in query_line_items(reservations=ids):
+        records[pk].line_items.append(LineItemRecord(*columns))
+    for pk, *columns in query_attendees(reservations=ids):
+        records[pk].attendees.append(AttendeeRecord(*columns))
+    for pk, *columns in query_chosen_services(reservations=ids):
+        records[pk].chosen_services.append(ChosenServiceRow(*columns))
+    for pk, *columns in query_allowance_uses(reservations=ids):
+        records[pk].allowance_uses.append(AllowanceUseRow(*columns))
+    balances = AllowanceBalances(user)
+    for record in records.values():
+        record.available_allowances = balances.get_available(
+            record.meeting_room, record.span, zone=record.center.zone
+        )
+    return list(records.values())
+
+
+# --- Queries, each for any number of reservations -------------------------------------------------
 
 
 @compiled_query(keep_plan=True)
 def query_own_reservation() -> "QuerySet[Any, Any]":
-    mine = Reservation.objects.filter(pk=int_param("reservation"), user=int_param("user"))
-    return select_columns(mine, int_param("user"))
+    own = Reservation.objects.filter(pk=int_param("reservation"), user=int_param("user"))
+    return select_columns(own, int_param("user"))
 
 
 @compiled_query(keep_plan=True)
@@ -335,12 +315,12 @@ def query_attendees() -> "QuerySet[Any, Any]":
 @compiled_query(keep_plan=True)
 def query_chosen_services() -> "QuerySet[Any, Any]":
     rows = ChosenService.objects.filter(reservation__any_of=int_list_param("reservations"))
-    of_service = (f"service__{name}" for name in ChosenServiceRow._fields[3:])
-    return rows.values_list("reservation_id", *ChosenServiceRow._fields[:3], *of_service)
+    service_columns = (f"service__{name}" for name in ChosenServiceRow._fields[3:])
+    return rows.values_list("reservation_id", *ChosenServiceRow._fields[:3], *service_columns)
 
 
 @compiled_query(keep_plan=True)
 def query_allowance_uses() -> "QuerySet[Any, Any]":
     rows = AllowanceUse.objects.filter(reservation__any_of=int_list_param("reservations"))
-    own = ("reservation_id", *AllowanceUseRow._fields[:3])
-    return rows.order_by("pk").values_list(*own, "allowance__description")
+    own = AllowanceUseRow._fields[:3]
+    return rows.order_by("pk").values_list("reservation_id", *own, "allowance__description")

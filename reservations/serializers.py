@@ -1,96 +1,122 @@
 """The contract's reservation types."""
 
-from typing import Any
-
-from centers.serializers import CenterInfoFull, MeetingRoomInfo, telling_of
-from reservations import writers
-from roombook.api.serializers import (
+from centers.serializers import CenterInfoFull, MeetingRoomInfo
+from roombook.api.fields import (
     BooleanField,
     CenterDateTimeField,
-    ContractSerializer,
     DecimalField,
     IdField,
     IntegerField,
     TextField,
 )
+from roombook.api.serializers import ContractSerializer
 
 
 class ServiceOption(ContractSerializer):
-    """An extra: coming in, what the customer wants of it; going out, also what else there is."""
+    """An extra: in requests what the customer selects, in responses all there is to select."""
 
-    ServiceId = IdField()
-    ServiceName = TextField()
-    Selected = BooleanField()
-    NeedsDuration = BooleanField()
-    NeedsQuantity = BooleanField()
-    DurationHours = DecimalField(min_value=0, max_value=31 * 24)
-    # 0 is what many clients send where nothing is needed.
-    Quantity = IntegerField(min_value=0, max_value=1000)
+    ServiceId = IdField(help_text="Required where the option is selected.")
+    ServiceName = TextField(help_text="Responses; ignored in requests.")
+    Selected = BooleanField(help_text="In requests: absent is selected.")
+    NeedsDuration = BooleanField(help_text="Responses; ignored in requests.")
+    NeedsQuantity = BooleanField(help_text="Responses; ignored in requests.")
+    DurationHours = DecimalField(
+        min_value=0,
+        max_value=31 * 24,
+        help_text="Above 0, up to 744, two places, where the service needs hours (absent: the"
+        " booking's own length); else ignored.",
+    )
+    # 0 is what many clients send for services that need no quantity.
+    Quantity = IntegerField(
+        min_value=0,
+        max_value=1000,
+        help_text="1 to 1000 where the service needs a quantity; else ignored.",
+    )
 
 
 class AttendeeInfo(ContractSerializer):
-    Id = IdField()
+    """A person who attends the meeting."""
+
+    Id = IdField(help_text="Responses; ignored in requests.")
     Name = TextField()
-    EmailAddress = TextField(max_length=254)
+    EmailAddress = TextField(max_length=254, help_text="At most 254 characters.")
     CompanyName = TextField()
-    IsCreator = BooleanField()
+    IsCreator = BooleanField(
+        help_text="Responses: the account that made the reservation; ignored in requests."
+    )
 
 
 class LineItemInfo(ContractSerializer):
-    """A line of the bill. Amount and Rate are for people, Total is what adds up."""
+    """A line of the bill."""
 
-    Amount = TextField()
-    Description = TextField()
-    Total = DecimalField()
-    Type = TextField()
-    Rate = TextField()
-    ServiceId = IdField()
-    AllowanceId = IdField()
+    Amount = TextField(help_text="For people: `$175.00`, `-$20.00`.")
+    Description = TextField(help_text="What is paid for, and why it costs that.")
+    Total = DecimalField(help_text="What the line adds to TotalCost.")
+    Type = TextField(
+        contract_type="LineItemType",
+        help_text="`Room`, `SetupFee`, `Service`, `Allowance`, `Promotion`, `Adjustment` or `Tax`.",
+    )
+    Rate = TextField(help_text="For people: `$25.00/hour`.")
+    ServiceId = IdField(help_text="On lines of a service.")
+    AllowanceId = IdField(help_text="On lines of an allowance.")
 
 
 class AllowanceInfo(ContractSerializer):
+    """Included hours of an account."""
+
     Description = TextField()
     Id = IdField()
 
 
 class ReservationSummary(ContractSerializer):
-    """The ReservationInfo inside an AllowanceUsageInfo: only so much, so that the nesting ends."""
+    """The ReservationInfo inside an AllowanceUsageInfo: a part, so that the nesting ends."""
+
+    contract_type = "ReservationInfo"
 
     Id = IdField()
     Start = CenterDateTimeField()
     End = CenterDateTimeField()
-    Status = TextField()
+    Status = TextField(contract_type="ReservationStatuses")
 
 
 class AllowanceUsageInfo(ContractSerializer):
-    """An allowance that a booking uses, or could use."""
+    """Included hours that a reservation uses, or could use."""
 
-    Reservation = ReservationSummary()
+    Reservation = ReservationSummary(
+        shared=True, help_text="Only Id, Start, End and Status, so that the nesting ends."
+    )
     Allowance = AllowanceInfo()
-    NumberOfHours = IntegerField()
-    DiscountApplied = DecimalField()
+    NumberOfHours = IntegerField(
+        help_text="Hours used, or that would be used if it were the only allowance."
+    )
+    DiscountApplied = DecimalField(help_text="The discount for these hours.")
     InUse = BooleanField()
 
 
 class ReservationInfo(ContractSerializer):
-    """A whole reservation, of a ReservationRecord; reservations.writers writes it."""
+    """A whole reservation."""
 
     Id = IdField()
-    Start = CenterDateTimeField()
-    End = CenterDateTimeField()
-    Center = CenterInfoFull()
-    MeetingRoom = MeetingRoomInfo()
-    Services = ServiceOption(many=True)
+    Start = CenterDateTimeField(help_text="The center's local time, with its offset.")
+    End = CenterDateTimeField(help_text="The center's local time, with its offset.")
+    Center = CenterInfoFull(shared=True, help_text="With all its rooms.")
+    MeetingRoom = MeetingRoomInfo(help_text="The room that is booked.")
+    Services = ServiceOption(
+        many=True, help_text="All that the center offers; `Selected` marks the selected ones."
+    )
     Attendees = AttendeeInfo(many=True)
-    TotalCost = DecimalField()
+    TotalCost = DecimalField(help_text="The sum of the line items; what Checkout charges.")
     LineItems = LineItemInfo(many=True)
     NumberOfAttendees = IntegerField()
-    Allowances = AllowanceUsageInfo(many=True)
-    CanApplyAllowances = BooleanField()
-    UsableAllowances = AllowanceUsageInfo(many=True)
-    RoomCost = DecimalField()
-    Promotion = TextField()
-    Status = TextField()
-
-    def to_representation(self, instance: Any) -> dict[str, Any]:
-        return writers.reservation_info(instance, telling_of(self))
+    Allowances = AllowanceUsageInfo(many=True, help_text="Those in use.")
+    CanApplyAllowances = BooleanField(
+        help_text="The reservation is New, and UsableAllowances is not empty."
+    )
+    UsableAllowances = AllowanceUsageInfo(
+        many=True,
+        contract_type="List<AllowanceUsageInfo>",
+        help_text="Valid, not in use, and with at least one hour left.",
+    )
+    RoomCost = DecimalField(help_text="The room's line before discounts.")
+    Promotion = TextField(help_text="The promo code.")
+    Status = TextField(contract_type="ReservationStatuses")

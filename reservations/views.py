@@ -21,12 +21,10 @@ from reservations.serializers import (
     ReservationInfo,
     ServiceOption,
 )
-from roombook.api.operations import Operation
-from roombook.api.serializers import (
+from roombook.api.fields import (
     BooleanField,
     CenterDateTimeField,
     ChoiceField,
-    ContractSerializer,
     DateTimeField,
     DecimalField,
     IdField,
@@ -34,13 +32,15 @@ from roombook.api.serializers import (
     ListField,
     TextField,
 )
+from roombook.api.operations import Operation
+from roombook.api.serializers import ContractSerializer
 from roombook.errors import InvalidRequest
 
 MAX_LISTED_RESERVATIONS = 100
 
 
 class GetReservation(Operation):
-    """Read one of the account's reservations."""
+    """Return one of the account's reservations."""
 
     class Input(ContractSerializer):
         Id = IdField(required=True)
@@ -48,12 +48,12 @@ class GetReservation(Operation):
     class Output(ContractSerializer):
         Reservation = ReservationInfo()
 
-    def perform(self, user: User, *, id: int) -> dict[str, Any]:  # noqa: A002 (the contract's Id)
+    def perform(self, user: User, *, id: int) -> dict[str, object]:  # noqa: A002 (the contract's Id)
         return {"reservation": records.get_record(id, user=user)}
 
 
 class CheckRoomAvailability(Operation):
-    """Say whether a room can be booked for a time span."""
+    """Tell whether a room can be booked for a time span."""
 
     class Input(ContractSerializer):
         CenterId = IdField()
@@ -72,7 +72,7 @@ class CheckRoomAvailability(Operation):
         start_date: dt.datetime,
         end_date: dt.datetime,
         center_id: int | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         room = get_room(room_id, center_id=center_id)
         span = resolve_span(room.center, start_date, end_date)
         answer = availability.evaluate(room, span, now=timezone.now(), for_user=user)
@@ -80,7 +80,7 @@ class CheckRoomAvailability(Operation):
 
 
 class ReservationCost(Operation):
-    """Price a room with its services for a time span: the list price, tax included."""
+    """Return the list price of a room with services for a time span, including tax."""
 
     class Input(ContractSerializer):
         MeetingRoomId = IdField(required=True)
@@ -99,15 +99,15 @@ class ReservationCost(Operation):
         start_date: dt.datetime,
         end_date: dt.datetime,
         service_options: list[dict[str, Any]] | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         room = get_room(meeting_room_id)
         span = resolve_span(room.center, start_date, end_date)
-        wanted = services.select_services(room.center, service_options or [])
-        return {"total": bill.quote_list_price(room, span, wanted).total}
+        selected = services.select_services(room.center, service_options or [])
+        return {"total": bill.quote_list_price(room, span, selected).total}
 
 
 class UpdatePromoCode(Operation):
-    """Set, replace or take off the promo code of a draft."""
+    """Set, replace or remove the promo code of a draft."""
 
     class Input(ContractSerializer):
         ReservationId = IdField(required=True)
@@ -116,13 +116,15 @@ class UpdatePromoCode(Operation):
     class Output(ContractSerializer):
         UpdatedReservation = ReservationInfo()
 
-    def perform(self, user: User, *, reservation_id: int, promo_code: str = "") -> dict[str, Any]:
+    def perform(
+        self, user: User, *, reservation_id: int, promo_code: str = ""
+    ) -> dict[str, object]:
         drafts.apply_promo_code(reservation_id, promo_code, user=user, now=timezone.now())
         return {"updated_reservation": records.get_record(reservation_id, user=user)}
 
 
 class GetAllowances(Operation):
-    """List the allowances that are, or could be, used for a reservation."""
+    """List the allowances that a reservation uses or could use."""
 
     csv_rows_field = "Allowances"
 
@@ -132,12 +134,12 @@ class GetAllowances(Operation):
     class Output(ContractSerializer):
         Allowances = AllowanceUsageInfo(many=True)
 
-    def perform(self, user: User, *, reservation_id: int) -> dict[str, Any]:
+    def perform(self, user: User, *, reservation_id: int) -> dict[str, object]:
         return {"allowances": records.get_record(reservation_id, user=user).all_allowances}
 
 
 class Checkout(Operation):
-    """Pay for a draft by card and book it. Repeating it is harmless."""
+    """Pay for a draft by card and book it. Safe to repeat."""
 
     class Input(ContractSerializer):
         ReservationId = IdField(required=True)
@@ -150,7 +152,7 @@ class Checkout(Operation):
     class Output(ContractSerializer):
         ConfirmationMessage = TextField()
         IsLive = BooleanField()
-        Status = TextField()
+        Status = TextField(contract_type="ReservationStatuses")
 
     def perform(
         self,
@@ -162,7 +164,7 @@ class Checkout(Operation):
         save_payment_info: bool = False,
         test_mode: bool = False,
         partner_code: str = "",
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         check_out = checkout.dry_run if test_mode else checkout.check_out
         reservation = check_out(
             reservation_id,
@@ -180,11 +182,11 @@ class Checkout(Operation):
         }
 
 
-# --- Extensions: beyond the contract, by the same conventions ------------------------------------
+# --- Extensions of the contract, by the same conventions ------------------------------------------
 
 
 class CreateReservation(Operation):
-    """Make a draft that holds its room for a while."""
+    """Create a draft that holds its room for a limited time."""
 
     class Input(ContractSerializer):
         MeetingRoomId = IdField(required=True)
@@ -207,7 +209,7 @@ class CreateReservation(Operation):
         service_options: list[dict[str, Any]] | None = None,
         number_of_attendees: int | None = None,
         attendees: list[dict[str, Any]] | None = None,
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         reservation = drafts.create_draft(
             user,
             room_id=meeting_room_id,
@@ -222,7 +224,7 @@ class CreateReservation(Operation):
 
 
 class CancelReservation(Operation):
-    """Cancel a reservation and give back what its policy says; TestMode only tells."""
+    """Cancel a reservation and refund what its policy allows; TestMode only previews that."""
 
     class Input(ContractSerializer):
         ReservationId = IdField(required=True)
@@ -235,7 +237,7 @@ class CancelReservation(Operation):
 
     def perform(
         self, user: User, *, reservation_id: int, test_mode: bool = False
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         now = timezone.now()
         if test_mode:
             reservation = checkout.get_own_reservation(reservation_id, user)
@@ -250,7 +252,7 @@ class CancelReservation(Operation):
 
 
 class UpdateAllowances(Operation):
-    """Use exactly these allowances on a draft."""
+    """Select exactly these allowances for a draft."""
 
     class Input(ContractSerializer):
         ReservationId = IdField(required=True)
@@ -261,13 +263,13 @@ class UpdateAllowances(Operation):
 
     def perform(
         self, user: User, *, reservation_id: int, allowance_ids: list[int] | None = None
-    ) -> dict[str, Any]:
+    ) -> dict[str, object]:
         drafts.select_allowances(reservation_id, allowance_ids or [], user=user, now=timezone.now())
         return {"updated_reservation": records.get_record(reservation_id, user=user)}
 
 
 class ListReservations(Operation):
-    """List the account's reservations that touch a time, by their start."""
+    """List the account's reservations that overlap a time span, in order of their start."""
 
     csv_rows_field = "Reservations"
 
@@ -279,14 +281,14 @@ class ListReservations(Operation):
     class Output(ContractSerializer):
         Reservations = ReservationInfo(many=True)
 
-    def perform(self, user: User, **asked: Any) -> dict[str, Any]:
-        # `from` is a word of Python's own: the fields are taken by name.
-        first: dt.datetime | None = asked.get("from")
-        last: dt.datetime | None = asked.get("to")
-        if first and last and first > last:
+    def perform(self, user: User, **fields: Any) -> dict[str, object]:
+        # `from` is a keyword of Python, so it cannot be a parameter.
+        start: dt.datetime | None = fields.get("from")
+        end: dt.datetime | None = fields.get("to")
+        if start and end and start > end:
             raise InvalidRequest({"to": "To must not be before From."})
-        rows = Reservation.objects.for_user(user).between(first, last)
-        if asked.get("statuses"):
-            rows = rows.filter(status__in=asked["statuses"])
-        chosen = rows.order_by("start", "pk")[:MAX_LISTED_RESERVATIONS]
-        return {"reservations": records.list_records(chosen, user=user)}
+        rows = Reservation.objects.for_user(user).between(start, end)
+        if fields.get("statuses"):
+            rows = rows.filter(status__in=fields["statuses"])
+        found = rows.order_by("start", "pk")[:MAX_LISTED_RESERVATIONS]
+        return {"reservations": records.list_records(found, user=user)}

@@ -7,7 +7,7 @@ from django.urls import URLPattern, path, re_path
 
 from accounts.views import (
     ChangePassword,
-    RemoveThumbnail,
+    RemoveAccountThumbnail,
     SignIn,
     SignOut,
     UpdateAccountInfo,
@@ -34,7 +34,7 @@ from roombook.health import healthz, readyz
 
 def operation_path(route: str, view: type[Operation]) -> URLPattern:
     """The path of an operation, with and without the suffix of a format."""
-    return re_path(rf"^{route}(?:\.(?P<format>json|csv))?\Z", view.as_view())
+    return re_path(rf"^{route}(?:\.(?P<format>json|csv))?\Z", view.as_view(), name=route)
 
 
 contract_paths = [
@@ -42,7 +42,7 @@ contract_paths = [
     operation_path("api/account/reservation", GetReservation),
     operation_path("api/account/update-info", UpdateAccountInfo),
     operation_path("api/account/update-payment-info", UpdatePaymentInfo),
-    operation_path("api/account/remove-thumbnail", RemoveThumbnail),
+    operation_path("api/account/remove-thumbnail", RemoveAccountThumbnail),
     operation_path("api/change-password", ChangePassword),
     operation_path("api/locations/search", SearchLocations),
     operation_path("api/city-centers", CityCenters),

@@ -6,19 +6,15 @@ from pathlib import Path
 import pytest
 from django.core.management import get_commands
 
-from reservations.models import LineItemType
-from reservations.models.status import Status
 from roombook.api.exceptions import HTTP_STATUSES
-from tests.contract import EXTENSIONS, OPERATIONS, TYPES
+from tests.contract import ALL_OPERATIONS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
 ERRORS = (ROOT / "docs/errors.md").read_text()
 SETTINGS = (ROOT / "docs/settings.md").read_text()
 COMMANDS = (ROOT / "docs/commands.md").read_text()
-CONTRACT = (ROOT / "docs/contract.md").read_text()
 BEHAVIOUR = (ROOT / "docs/behaviour.md").read_text()
-EVERY = [*OPERATIONS, *EXTENSIONS]
 OUR_APPS = {"accounts", "centers", "payments", "reservations", "roombook"}
 DOCS = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 PAGES = [
@@ -49,7 +45,7 @@ def names_in(text):
 def test_readme_lists_exactly_the_operations():
     listed = re.findall(r"^\| `(/api/[^`]+)` \|", section(README, "Operations"), re.M)
 
-    assert listed == [each.path for each in EVERY]
+    assert listed == [each.path for each in ALL_OPERATIONS]
 
 
 @pytest.mark.parametrize(
@@ -104,42 +100,6 @@ def test_each_page_of_docs_is_in_the_index_and_says_who_it_is_for(name):
     assert lines[0].startswith("# ")
     assert lines[2].startswith("This page is for ")
     assert f"]({name})" in index or name == "README.md"
-
-
-# --- docs/contract.md ---------------------------------------------------------------------------
-
-
-def test_contract_page_lists_every_operation_with_its_fields():
-    documented = {
-        names_in(path).pop(): (fields_of(request), fields_of(answer))
-        for _, path, request, answer in (row for row in rows(CONTRACT) if len(row) == 4)
-        if path.startswith("`/api/")
-    }
-
-    assert documented == {
-        each.path: (list(each.request.items()), list(each.response.items())) for each in EVERY
-    }
-
-
-def fields_of(cell):
-    return re.findall(r"(\w+)\W* `([^`]+)`", cell)
-
-
-@pytest.mark.parametrize("name", TYPES)
-def test_contract_page_lists_every_type_with_its_fields(name):
-    text = re.split(rf"^\*\*{name}\*\*: ", CONTRACT, flags=re.M)[1]
-    table = text.split("\n**")[0].split("\n### ")[0]
-    documented = {field: names_in(kind).pop() for field, kind, _ in rows(table) if field != "Field"}
-    base = TYPES["CenterInfo"] if name == "CenterInfoFull" else {}
-
-    assert list((base | documented).items()) == list(TYPES[name].items())
-
-
-def test_contract_page_lists_all_values_of_enumerations():
-    values = {row[0]: row[2] for row in rows(CONTRACT) if len(row) == 3}
-
-    assert names_in(values["ReservationStatuses"]) == set(Status.values)
-    assert names_in(values["LineItemType"]) == set(LineItemType.values)
 
 
 # --- docs/behaviour.md --------------------------------------------------------------------------

@@ -9,6 +9,7 @@ from reservations.models import Allowance, Attendee, LineItem
 from roombook import urls
 from roombook.api import csv_table
 from tests.contract import EXTENSIONS, OPERATIONS
+from tests.csv_responses import parse_response
 from tests.http import jsonp, post
 from tests.world import OPERATIONS_BY_NAME
 
@@ -56,9 +57,7 @@ def settled(body, name):
 def in_csv(world, name, **instead):
     response = world.call(name, ".csv", **instead)
     assert response["Content-Type"] == "text/csv; charset=utf-8"
-    return response.status_code, csv_table.parse_response(
-        response.content.decode(), rows=ROWS[name]
-    )
+    return response.status_code, parse_response(response.content.decode(), rows_field=ROWS[name])
 
 
 @pytest.mark.parametrize("operation", EVERY)

@@ -13,6 +13,7 @@ from tests.contract import EXTENSIONS, OPERATIONS
 def test_operations_have_their_paths_in_the_order_of_the_contract(table, operations):
     for address, operation in zip(table, operations, strict=True):
         assert resolve(operation.path).route == str(address.pattern)
+        assert address.name == operation.path.removeprefix("/")
         assert address.callback.cls.requires_token is operation.needs_token
         for suffix in ("json", "csv"):
             assert resolve(f"{operation.path}.{suffix}").kwargs == {"format": suffix}

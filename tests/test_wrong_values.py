@@ -13,12 +13,12 @@ from django.contrib.auth import get_user_model
 from accounts.sign_in import sign_out_everywhere
 from reservations.models import Reservation
 from roombook.api import csv_table
-from tests.contract import EXTENSIONS, OPERATIONS, TYPES, is_list, paths_of
+from roombook.api.contract_schema import is_list_type
+from tests.contract import ALL_OPERATIONS, TYPES, iterate_paths
 from tests.factories_people import AdministratorFactory, UserFactory, issue_token
 from tests.http import post, post_csv
 from tests.world import CARD_NUMBER, NOW, OPERATIONS_BY_NAME, SECURITY_CODE
 
-ALL_OPERATIONS = (*OPERATIONS, *EXTENSIONS)
 EVERY = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS]
 WITH_FIELDS = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS if each.request]
 WITH_TOKEN = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS if each.needs_token]
@@ -118,7 +118,7 @@ def is_of_type(value, type_name):
             return is_number and isinstance(value, int)
         case "decimal" | "double":
             return is_number
-        case _ if is_list(type_name):
+        case _ if is_list_type(type_name):
             return isinstance(value, list)
         case _ if type_name in TYPES:
             return isinstance(value, dict)
@@ -190,7 +190,7 @@ def send_cells(world, operation, cells):
 
 @pytest.mark.parametrize("operation", WITH_FIELDS)
 def test_any_value_is_taken_or_refused_by_the_fields_name(world, operation):
-    for path, type_name in paths_of(operation.request):
+    for path, type_name in iterate_paths(operation.request):
         good = good_beside(world, operation, path)
         for value in values_for(type_name):
             about = (path, repr(value)[:80])
@@ -206,7 +206,7 @@ def test_any_value_is_taken_or_refused_by_the_fields_name(world, operation):
 @pytest.mark.parametrize("operation", WITH_FIELDS)
 def test_null_is_the_same_as_absent(world, operation):
     good = world.body(operation)
-    for path, _ in paths_of(operation.request):
+    for path, _ in iterate_paths(operation.request):
         if path.endswith(".0"):
             continue  # An element of a list has a value.
         with_null = send(world, operation, instead(good, path, None))
@@ -237,7 +237,7 @@ def test_an_unreadable_value_makes_the_body_unreadable(world, operation):
 
 @pytest.mark.parametrize("operation", WITH_FIELDS)
 def test_any_cell_is_taken_or_refused_by_the_fields_name(world, operation):
-    for path, type_name in paths_of(operation.request):
+    for path, type_name in iterate_paths(operation.request):
         if operation.name == "Checkout" and path.startswith("PaymentInfo."):
             continue  # The cells of "Update payment info".
         good = world.with_token(operation, world.body(operation))
@@ -259,7 +259,7 @@ def test_any_cell_is_taken_or_refused_by_the_fields_name(world, operation):
 def test_nothing_of_a_card_is_repeated(world, name):
     """Not when the card is good, and not when any field beside it is wrong."""
     operation = OPERATIONS_BY_NAME[name]
-    for path, _ in paths_of(operation.request):
+    for path, _ in iterate_paths(operation.request):
         for value in ("", "abc", 0, [], {}, "2020-01-01T00:00:00Z", CARD_NUMBER):
             response = send(world, operation, instead(world.body(operation), path, value))
             judged(response, (path, value))

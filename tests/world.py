@@ -16,8 +16,9 @@ from accounts.models import User
 from centers import models as centers
 from reservations.booking import drafts
 from reservations.models import Allowance, Partner, PromoCode, Reservation
-from roombook.api import contract
+from roombook.api.contract_schema import OperationSchema
 from tests import factories_centers as make
+from tests.contract import CONTRACT
 from tests.factories_people import PASSWORD, SavedCardFactory, UserFactory, issue_token
 from tests.http import post
 
@@ -26,7 +27,7 @@ NOW = dt.datetime(2027, 3, 1, 15, tzinfo=dt.UTC)
 START = dt.datetime.fromisoformat("2027-04-05T09:00:00")
 END = dt.datetime.fromisoformat("2027-04-05T14:00:00")
 
-OPERATIONS_BY_NAME = {each.name: each for each in (*contract.OPERATIONS, *contract.EXTENSIONS)}
+OPERATIONS_BY_NAME = CONTRACT.operations
 CARD_NUMBER, SECURITY_CODE = "4242424242424242", "737"
 
 ADDRESS = {
@@ -125,7 +126,7 @@ class World:
         )
         return drafts.apply_promo_code(reservation.pk, "SPRING", user=user, now=NOW)
 
-    def body(self, operation: contract.Operation) -> dict[str, Any]:
+    def body(self, operation: OperationSchema) -> dict[str, Any]:
         """A valid request with every field of the operation except Token and AppVersion."""
         own = {"ReservationId": self.reservation.pk}
         span = {"StartDate": START.isoformat(), "EndDate": END.isoformat()}
@@ -222,7 +223,7 @@ class World:
         }
         return bodies[operation.name]
 
-    def with_token(self, operation: contract.Operation, body: dict[str, Any]) -> dict[str, Any]:
+    def with_token(self, operation: OperationSchema, body: dict[str, Any]) -> dict[str, Any]:
         """The body with Ada's Token, if the operation needs one."""
         return {**body, "Token": self.token} if operation.needs_token else body
 

@@ -1,28 +1,23 @@
 """Centers, with what customers see of them: pictures, landmarks, and whose favorites they are."""
 
-from datetime import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import MaxValueValidator, MinValueValidator
 from django.db import models
 from django.db.models import Q
-from django.utils.functional import cached_property
 
 from centers.geo import Coordinates
 from centers.indexes import PostgresGinIndex
 from centers.models.catalog import Neighborhood
 from centers.querysets import CenterQuerySet, FavoriteQuerySet
-from centers.record_properties import CenterFacts
 from roombook import images, places
 from roombook.address import ADDRESS_FIELDS, Address
 
-if TYPE_CHECKING:
-    from centers.models.room import MeetingRoom, Service
 
-
-class Center(CenterFacts, Address):
+class Center(Address):
     """A place with meeting rooms."""
 
     name = models.CharField(max_length=255)
@@ -171,34 +166,9 @@ class Center(CenterFacts, Address):
             return None
         return Coordinates(self.latitude, self.longitude)
 
-    # Whether the account that asks has it among its favorites; `for_user` brings it along.
-    is_favorite: bool | None = None
-
-    # From where a search looked: miles, and what `by_distance` measures them by.
-    distance_from_query: float | None = None
-    squared_chord: float | None = None
-
-    # What responses show; `with_details` brings all of it along, without it each costs a query.
-
-    @cached_property
-    def rooms_on_offer(self) -> list["MeetingRoom"]:
-        """The active, priced rooms."""
-        return list(self.rooms.on_offer().with_rates())
-
-    @cached_property
-    def services_on_offer(self) -> list["Service"]:
-        return list(self.services.filter(is_active=True).select_related("rate", "resource_type"))
-
-    @cached_property
-    def meeting_rooms(self) -> list["MeetingRoom"]:
-        """The rooms that a response lists; a search keeps those that its filters want."""
-        return self.rooms_on_offer
-
-    def stretches(self) -> list[tuple[int, time, time]]:
-        return [(each.weekday, each.opens, each.closes) for each in self.opening_hours.all()]
-
-    def pictures(self) -> "models.QuerySet[CenterImage]":
-        return self.images.all()
+    @property
+    def zone(self) -> ZoneInfo:
+        return places.get_time_zone(self.time_zone_id)
 
 
 class CenterImage(models.Model):

@@ -63,10 +63,6 @@ class Rate(models.Model):
         if self.is_flat_rate and self.flat_rate is None:
             raise ValidationError({"flat_rate": "Enter the price of the flat rate."})
 
-    @property
-    def description_for_customers(self) -> str:
-        return self.description or rates.describe_rate(self)
-
 
 class MeetingRoom(models.Model):
     """A room that customers book."""
@@ -184,10 +180,6 @@ class MeetingRoom(models.Model):
     def lowest_rate(self) -> str:
         return rates.format_entry_price(self.rate)
 
-    @property
-    def available_services(self) -> "list[Service]":
-        return self.center.services_on_offer
-
 
 class Service(models.Model):
     """Something that a center offers with its rooms: a projector, coffee."""
@@ -242,10 +234,6 @@ class Service(models.Model):
             problems["resource_type"] = "This is a type of room, not of service."
         if problems:
             raise ValidationError(problems)
-
-    # The contract's ServiceInfo has these fields for customers to fill in.
-    duration_hours = None
-    quantity = None
 
     @property
     def rate_description(self) -> str:

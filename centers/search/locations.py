@@ -9,7 +9,7 @@ from django.conf import settings
 from centers import geo
 from centers.models import Neighborhood
 from centers.querysets import SearchCircle
-from centers.records import CenterRecord, CenterRow, load_related
+from centers.records import CenterRecord, load_related
 from centers.search import filter_options
 from centers.search.filter_options import FilterOptions
 from centers.search.filters import NO_FILTERS, SearchFilters
@@ -137,7 +137,7 @@ def _load_result(search: SearchQuery, filters: SearchFilters) -> SearchResult:
     """The first page of centers, and the filter options of all centers that match the search."""
     centers = []
     for *row, squared_chord in search.load_first_page():
-        center = CenterRecord(CenterRow._make(row))
+        center = CenterRecord(*row)
         if squared_chord is not None:
             center.distance_from_query = round(geo.miles_from_squared_chord(squared_chord), 2)
         centers.append(center)

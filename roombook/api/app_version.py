@@ -1,4 +1,4 @@
-"""Which versions of the app may still call (B4)."""
+"""Refuses requests of app versions that are too old (B4)."""
 
 import re
 from typing import Any
@@ -8,22 +8,22 @@ from rest_framework import status
 from rest_framework.exceptions import APIException, ValidationError
 from rest_framework.request import Request
 
-from roombook.api.serializers import TextField
+from roombook.api.fields import TextField
 
 VERSION_FIELD = TextField()
 DOTTED_NUMBERS = re.compile(r"[0-9]+(\.[0-9]+)*")
 
 
 class AppVersionTooOld(APIException):
-    """The app is older than the oldest that still works with this service."""
+    """The app is older than MINIMUM_APP_VERSION."""
 
     status_code = status.HTTP_426_UPGRADE_REQUIRED
     default_code = "AppVersionTooOld"
 
 
 def check_app_version(request: Request) -> None:
-    """Refuse an app that is too old; one that does not tell its version readably may pass."""
-    fields: Any = request.data  # An object: the parsers see to that.
+    """Raise AppVersionTooOld if the app is too old; a missing or unreadable version passes."""
+    fields: Any = request.data  # The parsers make sure that it is an object.
     sent = fields.get("AppVersion")
     if sent is None:
         return
@@ -39,7 +39,7 @@ def check_app_version(request: Request) -> None:
 
 
 def parse_version(version: str) -> tuple[int, ...] | None:
-    """`2.10.0` as numbers that compare: 2.10 is above 2.9 and equal to 2.10.0."""
+    """Return `2.10.0` as numbers that compare: 2.10 is above 2.9 and equal to 2.10.0."""
     if not DOTTED_NUMBERS.fullmatch(version):
         return None
     numbers = [int(part) for part in version.split(".")]

@@ -1,128 +1,137 @@
-"""Is an answer what the contract says? Pure: any service's answers can be compared."""
+"""Checks the responses of a service against a contract: names, types and order of their fields.
+
+Pure: the responses may come from any service, and the contract from anywhere.
+"""
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
 
-from roombook.api import contract
+from roombook.api.contract_schema import (
+    RESPONSE_BASE,
+    ContractSchema,
+    OperationSchema,
+    get_element_type,
+    is_list_type,
+)
 
-# ISO 8601 with seconds and an offset, no fractions (B5.1).
-MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([+-]\d\d:\d\d|Z)", re.ASCII)
+# ISO 8601 with seconds and an offset, without fractions (B5.1).
+DATE_TIME_PATTERN = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d([+-]\d\d:\d\d|Z)", re.ASCII)
 
 
-def is_text(value: Any) -> bool:
-    # An empty text is no value, and a field without a value is left out (B2.1).
+def is_text(value: object) -> bool:
+    # Empty text is no value, and a field without a value is left out (B2.1).
     return isinstance(value, str) and value != ""
 
 
-def is_whole(value: Any) -> bool:
+def is_integer(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def is_number(value: Any) -> bool:
+def is_number(value: object) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def is_bool(value: Any) -> bool:
+def is_boolean(value: object) -> bool:
     return isinstance(value, bool)
 
 
-def is_decimal(value: Any) -> bool:
-    return is_number(value) and round(value, 2) == value
+def is_decimal(value: object) -> bool:
+    return isinstance(value, int | float) and is_number(value) and round(value, 2) == value
 
 
-def is_moment(value: Any) -> bool:
-    return isinstance(value, str) and MOMENT.fullmatch(value) is not None
+def is_date_time(value: object) -> bool:
+    return isinstance(value, str) and DATE_TIME_PATTERN.fullmatch(value) is not None
 
 
-PLAIN: dict[str, Callable[[Any], bool]] = {
+# All other simple types are enumerations, which are text.
+VALUE_CHECKS: dict[str, Callable[[object], bool]] = {
     "string": is_text,
-    "int": is_whole,
-    "int?": is_whole,
-    "bool": is_bool,
-    "boolean": is_bool,
+    "int": is_integer,
+    "int?": is_integer,
+    "bool": is_boolean,
+    "boolean": is_boolean,
     "double": is_number,
     "decimal": is_decimal,
-    "DateTime": is_moment,
-    **dict.fromkeys(contract.ENUMERATIONS, is_text),
+    "DateTime": is_date_time,
 }
 
 
-class Comparison:
-    """Compares answers with the contract's types, and keeps what it has seen of them."""
+class ConformanceChecker:
+    """Compares responses with the contract's types, and collects the differences."""
 
-    def __init__(self) -> None:
-        # Each field that occurred, by its type.
+    def __init__(self, contract: ContractSchema) -> None:
+        self.contract = contract
+        # The fields that occurred, by the name of their type.
         self.seen: dict[str, set[str]] = {}
-        # A line for each thing that is not as it should be, once however often it occurred.
+        # A line for each difference, once however often it occurred (a dict keeps the order).
         self.differences: dict[str, None] = {}
 
-    def answer(self, operation: contract.Operation, body: Any) -> None:
+    def check_response(self, operation: OperationSchema, body: object) -> None:
         """Compare one whole body, of a success or a failure."""
-        fields = contract.RESPONSE_BASE
+        fields: Mapping[str, str] = RESPONSE_BASE
         if isinstance(body, dict):
             if body.get("Success") is True:
                 fields = {"Success": "boolean", **operation.response}
             if "Success" not in body:
-                self._differs(operation.path, "", "lacks Success")
-        self._object("ResponseBase", fields, body, operation.path, "")
+                self._add_difference(operation.path, "", "lacks Success")
+        self._check_object("ResponseBase", fields, body, operation.path, "")
 
-    def unseen(self, type_name: str) -> list[str]:
-        """The fields of a type that no answer had so far."""
+    def get_unseen_fields(self, type_name: str) -> list[str]:
+        """Return the fields of a type that no response had so far."""
         seen = self.seen.get(type_name, set())
-        return [name for name in contract.TYPES[type_name] if name not in seen]
+        return [name for name in self.contract.types[type_name] if name not in seen]
 
-    def _differs(self, where: str, name: str, what: str) -> None:
-        self.differences[f"{where}: {name or 'the body'} {what}"] = None
+    def _add_difference(self, operation_path: str, field_path: str, problem: str) -> None:
+        self.differences[f"{operation_path}: {field_path or 'the body'} {problem}"] = None
 
-    def _object(
-        self, type_name: str, fields: Mapping[str, str], value: Any, where: str, above: str
+    def _check_object(
+        self,
+        type_name: str,
+        fields: Mapping[str, str],
+        value: object,
+        operation_path: str,
+        field_path: str,
     ) -> None:
         if not isinstance(value, dict):
-            self._differs(where, above, f"is {kind_of(value)} and no {type_name}")
+            problem = f"is {describe_json_type(value)} and no {type_name}"
+            self._add_difference(operation_path, field_path, problem)
             return
         known = [name for name in value if name in fields]
         if known != [name for name in fields if name in value]:
-            self._differs(where, above, "has its fields in another order")
+            self._add_difference(operation_path, field_path, "has its fields in another order")
         for name, inner in value.items():
-            path = f"{above}.{name}" if above else name
+            inner_path = f"{field_path}.{name}" if field_path else name
             if name in fields:
                 self.seen.setdefault(type_name, set()).add(name)
-                self._value(fields[name], inner, where, path)
+                self._check_value(fields[name], inner, operation_path, inner_path)
             else:
-                self._differs(where, path, "is not in the contract")
+                self._add_difference(operation_path, inner_path, "is not in the contract")
 
-    def _value(self, type_name: str, value: Any, where: str, path: str) -> None:
-        if contract.is_list(type_name):
+    def _check_value(
+        self, type_name: str, value: object, operation_path: str, field_path: str
+    ) -> None:
+        if is_list_type(type_name):
             if not isinstance(value, list):
-                self._differs(where, path, f"is {kind_of(value)} and no list")
+                problem = f"is {describe_json_type(value)} and no list"
+                self._add_difference(operation_path, field_path, problem)
                 return
             for element in value:
-                self._value(contract.element_of(type_name), element, where, path)
-        elif type_name in contract.TYPES:
-            self._object(type_name, contract.TYPES[type_name], value, where, path)
-        elif not PLAIN[type_name](value):
-            # What it is, not its value: that may be somebody's name.
-            self._differs(where, path, f"is {kind_of(value)} and no {type_name}")
+                element_type = get_element_type(type_name)
+                self._check_value(element_type, element, operation_path, field_path)
+        elif type_name in self.contract.types:
+            fields = self.contract.types[type_name]
+            self._check_object(type_name, fields, value, operation_path, field_path)
+        elif not VALUE_CHECKS.get(type_name, is_text)(value):
+            # The type of the value and not the value: that may be somebody's name.
+            problem = f"is {describe_json_type(value)} and no {type_name}"
+            self._add_difference(operation_path, field_path, problem)
 
 
-def kind_of(value: Any) -> str:
-    """What JSON calls it."""
+def describe_json_type(value: object) -> str:
+    """Return what JSON calls the type of the value."""
     if value is None:
         return "null"
     if value == "":
         return "an empty string"
     kinds = {bool: "a boolean", int: "a number", float: "a number", str: "a string"}
     return kinds.get(type(value), "a list" if isinstance(value, list) else "an object")
-
-
-def types_of(operations: Iterable[contract.Operation]) -> set[str]:
-    """The types that these operations can answer with, nested ones too."""
-    found: set[str] = set()
-    waiting = [type_name for each in operations for type_name in each.response.values()]
-    while waiting:
-        type_name = contract.element_of(waiting.pop())
-        if type_name in contract.TYPES and type_name not in found:
-            found.add(type_name)
-            waiting += contract.TYPES[type_name].values()
-    return found

@@ -1,7 +1,7 @@
-"""Nested fields <-> dotted columns, both ways, pure (B1.3, B2.5).
+"""Converts nested fields to dotted CSV columns and back (B1.3, B2.5).
 
-Writing and reading back lose nothing but empty lists and objects, if no name holds a dot or looks
-like an index. Cells are text; `text_of` writes numbers and booleans as JSON does.
+A round trip loses only empty lists and objects, if no name contains a dot or looks like an index.
+Cells are text; `format_cell` writes numbers and booleans as JSON does.
 """
 
 import csv
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 from roombook.spreadsheets import escape_formula, unescape_formula
 
 FieldPath: TypeAlias = tuple[str | int, ...]
-# Names in the contract's order, each with the shape of what it holds.
+# Field names in the contract's order, each with the tree of the object that it holds.
 FieldTree: TypeAlias = Mapping[str, "FieldTree"]
 
 FIELD_ON_EVERY_ROW = "Success"
@@ -26,20 +26,17 @@ INDEX_PATTERN = re.compile(r"0|[1-9][0-9]{0,8}")
 
 
 class CSVCell(str):
-    """Text from a CSV body: it may stand for a number or a boolean, as its field wants."""
+    """Text from a CSV body, which its field may read as a number or a boolean."""
 
     __slots__ = ()
 
 
 class InvalidTable(ValueError):
-    """The text is no table of this kind; the message never holds a cell's content."""
+    """The text is not a table of the expected form. The message never contains a cell's text."""
 
 
-# --- one cell -----------------------------------------------------------------------------------
-
-
-def format_cell(value: Any) -> str:
-    """The value as a cell: numbers and booleans as JSON writes them, text guarded."""
+def format_cell(value: object) -> str:
+    """Return the value as a cell: numbers and booleans as in JSON, text guarded."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
@@ -49,41 +46,42 @@ def format_cell(value: Any) -> str:
     return escape_formula(str(value))
 
 
-# --- out ----------------------------------------------------------------------------------------
+# --- Responses ------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
 class CSVTable:
+    """Column names and, for each row, the cells by column name; empty cells are left out."""
+
     header: list[str]
-    lines: list[dict[str, str]]
+    rows: list[dict[str, str]]
 
 
 def build_table(
-    fields: Mapping[str, Any],
-    *,
-    rows: str | None = None,
-    field_tree: FieldTree = {},  # noqa: B006
+    fields: Mapping[str, Any], *, rows_field: str | None = None, field_tree: FieldTree
 ) -> CSVTable:
-    """Columns in the order of `shape`; the list named `rows` makes one line an element."""
-    elements = fields.get(rows) if rows else None
+    """Return the columns in the order of `field_tree`, and one row for each element of the list
+    in `rows_field`; all other fields stand in the first row."""
+    elements = fields.get(rows_field) if rows_field else None
     if not isinstance(elements, list):
         elements = []
-    others = {name: value for name, value in fields.items() if not (elements and name == rows)}
-    lines = [dict(iterate_leaves(others))]
+    others = {name: each for name, each in fields.items() if not (elements and name == rows_field)}
+    rows = [dict(iterate_leaves(others))]
     for number, element in enumerate(elements):
         if number:
-            lines.append(dict(iterate_leaves({FIELD_ON_EVERY_ROW: fields.get(FIELD_ON_EVERY_ROW)})))
-        lines[-1].update(iterate_leaves(element, (str(rows),)))
+            repeated = {FIELD_ON_EVERY_ROW: fields.get(FIELD_ON_EVERY_ROW)}
+            rows.append(dict(iterate_leaves(repeated)))
+        rows[-1].update(iterate_leaves(element, (str(rows_field),)))
     order = FieldOrder({FIELD_ON_EVERY_ROW: {}, **field_tree})
-    paths = sorted({path: None for line in lines for path in line}, key=order.sort_key)
+    paths = sorted({path: None for row in rows for path in row}, key=order.sort_key)
     return CSVTable(
         header=[join_path(path) for path in paths],
-        lines=[{join_path(path): text for path, text in line.items()} for line in lines],
+        rows=[{join_path(path): cell for path, cell in row.items()} for row in rows],
     )
 
 
 def iterate_leaves(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
-    """Every value that is not a list or an object, with its path; nothing for no value."""
+    """Yield every value that is not a list or an object, with its path; skip empty values."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
             yield from iterate_leaves(inner, (*path, name))
@@ -99,77 +97,59 @@ def join_path(path: FieldPath) -> str:
 
 
 class FieldOrder:
-    """Sorts paths as the contract lists names; unknown names come last, as they were met."""
+    """Sorts paths in the contract's order of fields; unknown fields come last, as first met."""
 
-    def __init__(self, shape: FieldTree) -> None:
-        self.shape = shape
+    def __init__(self, field_tree: FieldTree) -> None:
+        self.field_tree = field_tree
         self.unknown_paths: dict[FieldPath, int] = {}
 
     def sort_key(self, path: FieldPath) -> tuple[int, ...]:
         key = []
-        shape = self.shape
+        tree = self.field_tree
         for depth, part in enumerate(path):
             if isinstance(part, int):
                 key.append(part)
-            elif part in shape:
-                key.append(list(shape).index(part))
-                shape = shape[part]
+            elif part in tree:
+                key.append(list(tree).index(part))
+                tree = tree[part]
             else:
-                met = self.unknown_paths.setdefault(path[: depth + 1], len(self.unknown_paths))
-                key.append(len(shape) + met)
-                shape = {}
+                known_paths = len(self.unknown_paths)
+                position = self.unknown_paths.setdefault(path[: depth + 1], known_paths)
+                key.append(len(tree) + position)
+                tree = {}
         return tuple(key)
 
 
-# --- in -----------------------------------------------------------------------------------------
+# --- Requests -------------------------------------------------------------------------------------
 
 
 def parse_request(text: str) -> dict[str, Any]:
-    """A request's fields: a header and exactly one row; an empty cell is an absent field."""
-    header, lines = parse_rows(text)
-    if len(lines) != 1:
+    """Return a request's fields: a header and exactly one row; an empty cell is an absent field."""
+    header, rows = parse_rows(text)
+    if len(rows) != 1:
         raise InvalidTable("There must be exactly one row below the header.")
-    return build_object(zip(header, lines[0], strict=True))
-
-
-def parse_response(text: str, *, rows: str | None = None) -> dict[str, Any]:
-    """An answer's fields as text, by the rule that wrote them: `rows` as in `to_table`."""
-    header, lines = parse_rows(text)
-    inside = f"{rows}."
-    own = [name.startswith(inside) for name in header]
-    names = [name.removeprefix(inside) for name in header]
-    elements = [
-        build_object(
-            (name, cell) for name, cell, is_own in zip(names, line, own, strict=True) if is_own
-        )
-        for line in lines
-    ]
-    first = zip(header, lines[0], own, strict=True)
-    fields = build_object((name, cell) for name, cell, is_own in first if not is_own)
-    if rows and any(elements):
-        fields[rows] = elements
-    return fields
+    return build_object(zip(header, rows[0], strict=True))
 
 
 def parse_rows(text: str) -> tuple[list[str], list[list[str]]]:
-    """Header and rows, all of one length; empty lines do not count."""
+    """Return the header and the rows, all of the same length; empty lines are skipped."""
     try:
         found = [line for line in csv.reader(io.StringIO(text, newline=""), strict=True) if line]
     except csv.Error as error:
-        # The reader's own words would be an engineer's riddle, but hold no content.
+        # The csv module's messages do not quote the content.
         raise InvalidTable(f"The CSV cannot be read: {error}.") from error
     if len(found) < 2:
         raise InvalidTable("There must be a header and a row.")
-    header, *lines = found
+    header, *rows = found
     if len(header) > MAX_COLUMNS:
         raise InvalidTable(f"There may be at most {MAX_COLUMNS} columns.")
-    if any(len(line) != len(header) for line in lines):
+    if any(len(row) != len(header) for row in rows):
         raise InvalidTable("Every row must have as many cells as the header.")
-    return header, lines
+    return header, rows
 
 
 def build_object(cells: Iterable[tuple[str, str]]) -> dict[str, Any]:
-    """The object that dotted names describe; digits alone are the index of a list."""
+    """Return the object that dotted names describe; a name of digits is the index of a list."""
     root: dict[str, Any] = {}
     seen = set()
     for name, cell in cells:
@@ -185,9 +165,9 @@ def build_object(cells: Iterable[tuple[str, str]]) -> dict[str, Any]:
 
 
 def set_value(root: dict[str, Any], parts: Sequence[str], value: CSVCell) -> None:
-    *folders, last = parts
+    *parents, last = parts
     node = root
-    for part in folders:
+    for part in parents:
         node = node.setdefault(part, {})
         if not isinstance(node, dict):
             raise InvalidTable("A column is both a value and an object.")
@@ -197,10 +177,10 @@ def set_value(root: dict[str, Any], parts: Sequence[str], value: CSVCell) -> Non
 
 
 def convert_to_lists(value: Any) -> Any:
-    """Objects whose names are all indices become lists, in the order of the indices."""
+    """Convert objects whose names are all indices to lists, in the order of the indices."""
     if not isinstance(value, dict):
         return value
-    inner = {name: convert_to_lists(value) for name, value in value.items()}
+    inner = {name: convert_to_lists(each) for name, each in value.items()}
     if all(INDEX_PATTERN.fullmatch(name) for name in inner):
         return [inner[name] for name in sorted(inner, key=int)]
     return inner

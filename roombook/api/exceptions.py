@@ -1,7 +1,7 @@
-"""Whatever goes wrong -> status and envelope: the one table of errors (B3)."""
+"""Turns every exception into an HTTP status and an error envelope: the table of errors (B3)."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +29,7 @@ from roombook.api.naming import to_contract_path
 from roombook.logging import request_id
 from roombook.middleware import is_api
 
-# The stable codes, each with its HTTP status.
+# The stable error codes, each with its HTTP status.
 HTTP_STATUSES = {
     "InvalidRequest": 400,
     "InvalidCredentials": 401,
@@ -52,11 +52,11 @@ HTTP_STATUSES = {
     "ServiceUnavailable": 503,
 }
 
-# What the framework refuses by itself: its status, our code and sentence.
+# For errors that the framework raises: code and message by their status.
 ERRORS_BY_STATUS = {
     400: ("InvalidRequest", errors.InvalidRequest.default_message),
     401: ("NotSignedIn", errors.NotSignedIn.default_message),
-    # Whether a thing exists that is not the caller's is none of the caller's business.
+    # Clients must not learn whether something exists that is not theirs.
     403: ("NotFound", errors.NotFound.default_message),
     404: ("NotFound", errors.NotFound.default_message),
     405: ("MethodNotAllowed", "This address only takes POST."),
@@ -64,7 +64,7 @@ ERRORS_BY_STATUS = {
     413: ("RequestTooLarge", "The request is too large."),
     415: ("UnsupportedMediaType", "The request must be JSON or CSV."),
     426: ("AppVersionTooOld", "This version of the app is too old. Please update it."),
-    429: ("TooManyRequests", "Too many attempts. Please wait a little and try again."),
+    429: ("TooManyRequests", errors.TooManyRequests.default_message),
 }
 
 UNKNOWN_PATH_MESSAGE = "There is no such operation."
@@ -73,7 +73,7 @@ FORMAT_SUFFIX_PATTERN = re.compile(r"\.(json|csv)\Z")
 
 @dataclass(frozen=True, slots=True)
 class ErrorAnswer:
-    """What the caller gets to know of an error."""
+    """What the client is told about an error."""
 
     summary: str
     message: str
@@ -92,13 +92,13 @@ class ErrorAnswer:
 
 
 def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
-    """The answer to anything that an operation raised; a defect is logged with its traceback."""
+    """Return the response to an exception in an operation; defects are logged with traceback."""
     request = context["request"]
     set_rollback()
-    refusal = get_error_answer(error, context["view"].Input.field_tree())
-    response = (refusal or build_internal_error()).to_response()
-    if refusal is None:
-        # As Django does itself: error collectors and the test client listen.
+    answer = get_error_answer(error, context["view"].Input.field_tree())
+    response = (answer or build_internal_error()).to_response()
+    if answer is None:
+        # As Django does: error collectors and the test client listen to this signal.
         signals.got_request_exception.send(sender=None, request=request._request)
     if response.status_code >= 500:
         log_response(
@@ -112,23 +112,24 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
     return response
 
 
-def get_error_answer(error: Exception, shape: FieldTree) -> ErrorAnswer | None:
-    """What to tell the caller, or None for a defect."""
+def get_error_answer(error: Exception, field_tree: FieldTree) -> ErrorAnswer | None:
+    """Return what to tell the client, or None if the exception is a defect."""
     match error:
         case errors.InvalidRequest():
-            paths = {to_contract_path(path): reason for path, reason in error.fields.items()}
-            lines = format_details(((split_path(name), why) for name, why in paths.items()), shape)
+            reasons = (
+                (split_path(to_contract_path(path)), reason)
+                for path, reason in error.fields.items()
+            )
+            lines = format_details(reasons, field_tree)
             return ErrorAnswer(error.code, error.message, (*lines, *error.details))
         case errors.DomainError() if HTTP_STATUSES.get(error.code, 500) != 500:
             return ErrorAnswer(error.code, error.message, error.details, error.retry_after)
         case drf.ValidationError():
-            return ErrorAnswer(
-                *ERRORS_BY_STATUS[400], format_details(iterate_reasons(error.detail), shape)
-            )
+            lines = format_details(iterate_reasons(error.detail), field_tree)
+            return ErrorAnswer(*ERRORS_BY_STATUS[400], lines)
         case drf.Throttled():
-            return ErrorAnswer(
-                *ERRORS_BY_STATUS[429], retry_after=int(getattr(error, "wait", None) or 1)
-            )
+            wait = int(getattr(error, "wait", None) or 1)
+            return ErrorAnswer(*ERRORS_BY_STATUS[429], retry_after=wait)
         case drf.APIException() if error.status_code in ERRORS_BY_STATUS:
             details = (str(error.detail),) if has_detail_of_ours(error) else ()
             return ErrorAnswer(*ERRORS_BY_STATUS[error.status_code], details)
@@ -141,10 +142,10 @@ def get_error_answer(error: Exception, shape: FieldTree) -> ErrorAnswer | None:
         case SuspiciousOperation():
             return ErrorAnswer(*ERRORS_BY_STATUS[400])
         case ModelValidationError():
-            # Its own words may repeat the value.
-            wrong = error.error_dict if hasattr(error, "error_dict") else {}
-            fields = ((split_path(to_contract_path(name)), "Not valid.") for name in wrong)
-            return ErrorAnswer(*ERRORS_BY_STATUS[400], format_details(fields, shape))
+            # Django's own messages may repeat the value.
+            names = error.error_dict if hasattr(error, "error_dict") else {}
+            reasons = ((split_path(to_contract_path(name)), "Not valid.") for name in names)
+            return ErrorAnswer(*ERRORS_BY_STATUS[400], format_details(reasons, field_tree))
         case OperationalError() | InterfaceError():
             unavailable = errors.ServiceUnavailable()
             return ErrorAnswer(
@@ -154,7 +155,7 @@ def get_error_answer(error: Exception, shape: FieldTree) -> ErrorAnswer | None:
 
 
 def has_detail_of_ours(error: drf.APIException) -> bool:
-    """Whether the text is our own: the framework's default texts tell nothing more."""
+    """Return whether the detail is a message of this API; DRF's default texts add nothing."""
     return isinstance(error, drf.ParseError | drf.UnsupportedMediaType)
 
 
@@ -166,15 +167,15 @@ def build_internal_error() -> ErrorAnswer:
     )
 
 
-# --- details: one line a field ------------------------------------------------------------------
+# --- Details: one line for each invalid field -----------------------------------------------------
 
 
 def iterate_reasons(detail: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
-    """Each wrong field with why, out of the framework's nested errors."""
+    """Yield the path of each invalid field with the reason, from DRF's nested errors."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():
-            here = path if name == api_settings.NON_FIELD_ERRORS_KEY else (*path, name)
-            yield from iterate_reasons(inner, here)
+            inner_path = path if name == api_settings.NON_FIELD_ERRORS_KEY else (*path, name)
+            yield from iterate_reasons(inner, inner_path)
     else:
         yield path, " ".join(str(reason) for reason in detail)
 
@@ -184,23 +185,24 @@ def split_path(name: str) -> FieldPath:
     return tuple(int(part) if INDEX_PATTERN.fullmatch(part) else part for part in parts)
 
 
-def format_details(wrong: Any, shape: FieldTree) -> tuple[str, ...]:
-    """`Field.Path: reason`, in the order in which the contract lists the fields."""
-    order = FieldOrder(shape)
-    found = sorted(wrong, key=lambda item: order.sort_key(item[0]))
-    return tuple(f"{join_path(path)}: {why}" if path else why for path, why in found)
+def format_details(
+    reasons: Iterable[tuple[FieldPath, str]], field_tree: FieldTree
+) -> tuple[str, ...]:
+    """Return lines such as `Field.Path: reason`, in the contract's order of fields."""
+    order = FieldOrder(field_tree)
+    found = sorted(reasons, key=lambda item: order.sort_key(item[0]))
+    return tuple(f"{join_path(path)}: {reason}" if path else reason for path, reason in found)
 
 
-# --- what never reaches an operation ------------------------------------------------------------
+# --- Errors outside of operations -----------------------------------------------------------------
 
 
-def respond_outside_operation(request: HttpRequest, refusal: ErrorAnswer) -> Response:
-    """The envelope in the format asked for, where no operation is at work."""
+def respond_outside_operation(request: HttpRequest, answer: ErrorAnswer) -> Response:
+    """Return the envelope in the requested format if no operation handles the request."""
     suffix = FORMAT_SUFFIX_PATTERN.search(request.path_info)
-    response = refusal.to_response()
-    renderer, media_type = negotiation.select_renderer_for_error(
-        request, suffix[1] if suffix else None
-    )
+    format_suffix = suffix[1] if suffix else None
+    response = answer.to_response()
+    renderer, media_type = negotiation.select_renderer_for_error(request, format_suffix)
     response.accepted_renderer = renderer
     response.accepted_media_type = media_type
     response.renderer_context = {"request": request}  # type: ignore[attr-defined]
@@ -209,7 +211,7 @@ def respond_outside_operation(request: HttpRequest, refusal: ErrorAnswer) -> Res
 
 @csrf_exempt
 def handle_unknown_path(request: HttpRequest) -> HttpResponse:
-    """Any path below /api/ that is no operation, also with DEBUG on."""
+    """Answer any path below /api/ that is not an operation, also if DEBUG is on."""
     return respond_outside_operation(request, ErrorAnswer("NotFound", UNKNOWN_PATH_MESSAGE))
 
 

@@ -1,14 +1,15 @@
-"""Which format a request is read in and answered in (B2.3, B2.4)."""
+"""Chooses the format that a request is read in and answered in (B2.3, B2.4)."""
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any
 from urllib.parse import parse_qsl
 
+from django.http import HttpRequest
 from rest_framework.exceptions import NotAcceptable, ParseError
 from rest_framework.negotiation import BaseContentNegotiation
 from rest_framework.parsers import BaseParser
 from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
 
 from roombook.api.renderers import CSVRenderer, JSONPRenderer, JSONRenderer
 
@@ -19,15 +20,15 @@ QUALITY_PATTERN = re.compile(r"[0-9](\.[0-9]{0,6})?")
 
 
 class ContentNegotiation(BaseContentNegotiation):
-    """Suffix of the path, then `?format=`, then `Accept`; JSON where nothing is said."""
+    """The path's suffix decides, then `?format=`, then `Accept`; the default is JSON."""
 
-    def select_parser(self, request: Any, parsers: Iterable[BaseParser]) -> BaseParser | None:
+    def select_parser(self, request: Request, parsers: Iterable[BaseParser]) -> BaseParser | None:
         sent = get_media_type(request.content_type)
         return next((parser for parser in parsers if parser.media_type == sent), None)
 
     def select_renderer(
         self,
-        request: Any,
+        request: Request | HttpRequest,
         renderers: Iterable[BaseRenderer],
         format_suffix: str | None = None,
     ) -> tuple[BaseRenderer, str]:
@@ -37,7 +38,7 @@ class ContentNegotiation(BaseContentNegotiation):
             renderer = next((known for known in renderers if known.format == name), None)
         else:
             accept = request.META.get("HTTP_ACCEPT", "")
-            renderer = select_by_accept_header(accept, renderers, scripts="callback" in query)
+            renderer = select_by_accept_header(accept, renderers, with_jsonp="callback" in query)
         if renderer is None:
             raise NotAcceptable
         if renderer.format == "json" and "callback" in query:
@@ -46,25 +47,25 @@ class ContentNegotiation(BaseContentNegotiation):
 
 
 def select_renderer_for_error(
-    request: Any, format_suffix: str | None = None
+    request: Request | HttpRequest, format_suffix: str | None = None
 ) -> tuple[BaseRenderer, str]:
-    """The format for an error: the one asked for, else JSON, wrapped if it can be."""
+    """Return the renderer for an error: of the requested format, else JSON or JSONP."""
     renderers: list[BaseRenderer] = [JSONRenderer(), CSVRenderer()]
-    negotiate = ContentNegotiation().select_renderer
+    select_renderer = ContentNegotiation().select_renderer
     try:
         try:
-            return negotiate(request, renderers, format_suffix)
+            return select_renderer(request, renderers, format_suffix)
         except NotAcceptable:
-            return negotiate(request, renderers, "json")
+            return select_renderer(request, renderers, "json")
     except ParseError:
-        # No function can be called by that name.
+        # The callback's name is invalid.
         return renderers[0], str(renderers[0].media_type)
 
 
-def parse_query(request: Any) -> dict[str, str]:
-    """The query's fields; the last one of a name counts.
+def parse_query(request: Request | HttpRequest) -> dict[str, str]:
+    """Return the query's fields; of a repeated one, the last.
 
-    Not `request.GET`: Django reads that in the charset of the body.
+    Not `request.GET`: Django decodes that in the charset of the body.
     """
     return dict(parse_qsl(request.META.get("QUERY_STRING", ""), keep_blank_values=True))
 
@@ -76,34 +77,34 @@ def get_callback(query: Mapping[str, str]) -> str:
     return name
 
 
-def get_media_type(media_type: str) -> str:
-    """`Application/JSON; charset=utf-8` is `application/json`."""
-    return media_type.split(";")[0].strip().lower()
+def get_media_type(header: str) -> str:
+    """Return `application/json` for `Application/JSON; charset=utf-8`."""
+    return header.split(";")[0].strip().lower()
 
 
 def select_by_accept_header(
-    accept: str, renderers: Iterable[BaseRenderer], *, scripts: bool
+    accept: str, renderers: Iterable[BaseRenderer], *, with_jsonp: bool
 ) -> BaseRenderer | None:
-    """The renderer that the Accept header likes best, or None if it takes none of them.
+    """Return the renderer that the Accept header prefers, or None if it accepts none of them.
 
-    Of equals the one that is named more exactly wins, then the first.
+    Of equal quality, the more specific media range wins, then the first renderer.
     """
-    wishes = parse_accept_header(accept.strip() or "*/*")
+    qualities = parse_accept_header(accept.strip() or "*/*")
     best: BaseRenderer | None = None
     best_rank = (0.0, 0)
     for renderer in renderers:
-        names = [str(renderer.media_type)]
-        if scripts and renderer.format == "json":
-            names += JAVASCRIPT_TYPES
-        rank = max(rank_media_type(name, wishes) for name in names)
+        media_types = [str(renderer.media_type)]
+        if with_jsonp and renderer.format == "json":
+            media_types += JAVASCRIPT_TYPES
+        rank = max(rank_media_type(each, qualities) for each in media_types)
         if rank[0] > 0 and rank > best_rank:
             best, best_rank = renderer, rank
     return best
 
 
 def parse_accept_header(accept: str) -> dict[str, float]:
-    """Each media range of the header with its quality."""
-    wishes = {}
+    """Return each media range of the header with its quality."""
+    qualities = {}
     for item in accept.split(","):
         parameters = item.split(";")
         quality = 1.0
@@ -111,14 +112,17 @@ def parse_accept_header(accept: str) -> dict[str, float]:
             name, _, value = parameter.partition("=")
             if name.strip().lower() == "q" and QUALITY_PATTERN.fullmatch(value.strip()):
                 quality = min(1.0, float(value))
-        wishes[get_media_type(item)] = quality
-    return wishes
+        qualities[get_media_type(item)] = quality
+    return qualities
 
 
-def rank_media_type(media_type: str, wishes: Mapping[str, float]) -> tuple[float, int]:
-    """How much the type is wanted, and how exactly it is named; the most exact range decides."""
-    main = media_type.split("/")[0]
-    for exactness, wanted in ((3, media_type), (2, f"{main}/*"), (1, "*/*")):
-        if wanted in wishes:
-            return wishes[wanted], exactness
+def rank_media_type(media_type: str, qualities: Mapping[str, float]) -> tuple[float, int]:
+    """Return the quality of a media type and how specific the range is that names it.
+
+    The most specific range decides.
+    """
+    main_type = media_type.split("/")[0]
+    for specificity, media_range in ((3, media_type), (2, f"{main_type}/*"), (1, "*/*")):
+        if media_range in qualities:
+            return qualities[media_range], specificity
     return 0.0, 0

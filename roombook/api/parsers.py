@@ -1,4 +1,4 @@
-"""From the bytes of a request to its fields, within bounds that nobody can talk us out of (B1)."""
+"""Reads the body of a request and parses it, within bounds on size, depth and numbers (B1)."""
 
 import codecs
 import io
@@ -21,27 +21,27 @@ from roombook.api import csv_table
 MAX_BODY_BYTES = 256 * 1024
 MAX_JSON_DEPTH = 32
 CHARSET_PATTERN = re.compile(r""";\s*charset\s*=\s*["']?([^\s;"']*)""", re.IGNORECASE)
-# Codecs that are no charset of a body: slow without bound, or of Python source.
+# Codecs that are not charsets of text, or take unbounded time.
 FORBIDDEN_CODECS = {"idna", "punycode", "undefined", "raw_unicode_escape", "unicode_escape"}
-# A string (also one that never ends) or a bracket. `*+` never goes back, so time stays linear.
+# A string (terminated or not) or a bracket. `*+` never backtracks, so the time stays linear.
 STRING_OR_BRACKET_PATTERN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
 
 
 class BoundedRequest(Request):
-    """A request whose body is read once, whole, and never beyond the bound."""
+    """A request whose body is read once, as a whole, and never beyond MAX_BODY_BYTES."""
 
     def _load_stream(self) -> None:
         body = read_body(self._request)
-        # Nothing said about nothing sent is no fields; else the parser of that type decides.
-        is_told = body or self.content_type
-        self._stream = io.BytesIO(body) if is_told else None  # type: ignore[assignment]
+        # An empty body without Content-Type has no fields; else the parser of that type decides.
+        is_parsed = body or self.content_type
+        self._stream = io.BytesIO(body) if is_parsed else None  # type: ignore[assignment]
 
 
 def read_body(request: HttpRequest) -> bytes:
-    """The body, also where it comes in chunks without a declared length."""
+    """Return the body, whether its length is declared or it comes in chunks."""
     encoding = request.headers.get("Content-Encoding", "").strip().lower()
     if encoding not in {"", "identity"}:
-        # A few packed bytes may be gigabytes.
+        # A few compressed bytes may expand to gigabytes.
         raise UnsupportedMediaType(encoding, "Content-Encoding: Only identity is read.")
     if "Content-Length" in request.headers:
         return read_declared_body(request)
@@ -62,14 +62,15 @@ def read_declared_body(request: HttpRequest) -> bytes:
 
 def read_chunked_body(request: HttpRequest) -> bytes:
     if request.META.get("wsgi.input_terminated"):
-        # Django reads nothing where no length is declared, but this server marks the end itself.
-        request._stream = LimitedStream(request.META["wsgi.input"], MAX_BODY_BYTES + 1)  # type: ignore[assignment]
+        # Django reads nothing without a declared length, but this server marks the end itself.
+        stream = LimitedStream(request.META["wsgi.input"], MAX_BODY_BYTES + 1)
+        request._stream = stream  # type: ignore[assignment]
     try:
         body = request.body
     except (UnreadablePostError, RequestDataTooBig):
         raise
     except Exception as error:
-        # The server's own complaint about the chunks, of a type that is the server's own.
+        # The server raises exceptions of its own for malformed chunks.
         raise ParseError("The body is not chunked as it should be.") from error
     if len(body) > MAX_BODY_BYTES:
         raise RequestDataTooBig
@@ -77,12 +78,12 @@ def read_chunked_body(request: HttpRequest) -> bytes:
 
 
 def decode_body(body: bytes, media_type: str | None) -> str:
-    """The text in the charset that the request names, UTF-8 by default, without a BOM."""
+    """Return the text in the charset that the request names, UTF-8 by default, without a BOM."""
     named = CHARSET_PATTERN.search(media_type or "")
     charset = named[1] if named else "utf-8"
     try:
         codec = codecs.lookup(charset).name.replace("-", "_")
-        # Codecs from bytes to bytes, such as zip, refuse this.
+        # Fails for codecs from bytes to bytes, such as zip.
         "".encode(charset)
     except (LookupError, ValueError):
         codec = "undefined"
@@ -95,7 +96,7 @@ def decode_body(body: bytes, media_type: str | None) -> str:
 
 
 class JSONParser(parsers.JSONParser):
-    """One JSON object, told strictly: no name twice, no number beyond all bounds."""
+    """One JSON object, parsed strictly: no duplicate names, no numbers out of range."""
 
     def parse(
         self,
@@ -116,7 +117,7 @@ class JSONParser(parsers.JSONParser):
                 object_pairs_hook=build_object_with_unique_names,
             )
         except json.JSONDecodeError as error:
-            # Its words tell what was expected where, nothing of the content.
+            # The json module's messages say what was expected where, and quote nothing.
             raise ParseError(f"The JSON cannot be read: {error}.") from error
         if not isinstance(data, dict):
             raise ParseError("The body must be a JSON object.")
@@ -124,7 +125,7 @@ class JSONParser(parsers.JSONParser):
 
 
 def check_depth(text: str) -> None:
-    """Refuse deep nesting before the reader follows it down."""
+    """Reject deep nesting before the JSON parser recurses into it."""
     if text.count("[") + text.count("{") <= MAX_JSON_DEPTH:
         return
     depth = 0
@@ -149,7 +150,7 @@ def parse_finite_float(text: str) -> float:
 
 
 def parse_bounded_int(text: str) -> int:
-    # No double is longer, and Python refuses thousands of digits with an error of its own.
+    # No double has more digits, and Python raises an error of its own for thousands of digits.
     if len(text) > 309:
         raise ParseError("A number is too large.")
     return int(text)
@@ -171,7 +172,8 @@ class CSVParser(LibraryCSVParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> dict[str, Any]:
-        # The library's own reading drops line ends inside cells and keeps the BOM.
+        # The library's own reading drops line ends inside cells, keeps the BOM and accepts rows
+        # of any length.
         try:
             return csv_table.parse_request(decode_body(stream.read(), media_type))
         except csv_table.InvalidTable as error:

@@ -1,4 +1,4 @@
-"""A body, already decided, as bytes: JSON, JSONP, CSV."""
+"""Renders a response body as bytes: JSON, JSONP, CSV."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -9,7 +9,7 @@ from rest_framework_csv.renderers import CSVRenderer as LibraryCSVRenderer
 
 from roombook.api import csv_table
 
-# The framework would make one for each answer.
+# DRF would create an encoder for each response.
 ENCODER = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
 
 
@@ -23,12 +23,12 @@ class JSONRenderer(renderers.JSONRenderer):
         renderer_context: Mapping[str, Any] | None = None,
     ) -> bytes:
         text = ENCODER.encode(data)
-        # Line ends for JavaScript, though not for JSON.
+        # JavaScript, unlike JSON, takes these for line ends.
         return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").encode()
 
 
 class JSONPRenderer(JSONRenderer):
-    """JSON as the argument of the page's own function."""
+    """JSON as the argument of a JavaScript function that the client names."""
 
     media_type = "application/javascript"
     charset = "utf-8"
@@ -43,13 +43,13 @@ class JSONPRenderer(JSONRenderer):
         renderer_context: Mapping[str, Any] | None = None,
     ) -> bytes:
         body = super().render(data, accepted_media_type, renderer_context)
-        # The comment keeps the answer from beginning with bytes that the caller chose, and no text
-        # in it can end a <script>.
+        # Because of the comment, the response does not begin with bytes that the client chose.
+        # No text in the body can end a <script> element.
         return b"/**/%s(%s);" % (self.callback.encode(), body.replace(b"</", b"<\\/"))
 
 
 class CSVRenderer(LibraryCSVRenderer):
-    """A header row of dotted names, then a row an element of the operation's main list (B2.5)."""
+    """A header of dotted names, then one row for each element of the operation's list (B2.5)."""
 
     charset = "utf-8"
 
@@ -63,9 +63,10 @@ class CSVRenderer(LibraryCSVRenderer):
         view = (renderer_context or {}).get("view")
         table = csv_table.build_table(
             data,
-            rows=getattr(view, "csv_rows_field", None),
+            rows_field=getattr(view, "csv_rows_field", None),
             field_tree=view.Output.field_tree() if view else {},
         )
-        # The library would sort the columns as text and write True: it gets them ready-made.
-        written: bytes = super().render(table.lines, media_type, {"header": table.header})
-        return written
+        # The library would sort columns as text and write booleans as True: it gets a table
+        # whose columns are in order and whose cells are text.
+        rendered: bytes = super().render(table.rows, media_type, {"header": table.header})
+        return rendered

@@ -50,7 +50,7 @@ ACCEPTS = [
 
 @pytest.mark.parametrize(("accept", "name"), ACCEPTS)
 def test_accept_chooses_by_quality_then_exactness_then_json(accept, name):
-    chosen = select_by_accept_header(accept, RENDERERS, scripts=False)
+    chosen = select_by_accept_header(accept, RENDERERS, with_jsonp=False)
 
     assert (chosen.format if chosen else None) == name
 
@@ -65,7 +65,7 @@ def test_accept_chooses_by_quality_then_exactness_then_json(accept, name):
     ],
 )
 def test_with_a_callback_script_types_mean_json(accept, name):
-    chosen = select_by_accept_header(accept, RENDERERS, scripts=True)
+    chosen = select_by_accept_header(accept, RENDERERS, with_jsonp=True)
 
     assert (chosen.format if chosen else None) == name
 

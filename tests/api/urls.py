@@ -14,12 +14,10 @@ from rest_framework.exceptions import PermissionDenied as NotPermitted
 
 from roombook import errors
 from roombook.api.exceptions import handle_unknown_path
-from roombook.api.operations import Operation
-from roombook.api.serializers import (
+from roombook.api.fields import (
     BooleanField,
     CenterDateTimeField,
     ChoiceField,
-    ContractSerializer,
     DateTimeField,
     DecimalField,
     DoubleField,
@@ -29,6 +27,8 @@ from roombook.api.serializers import (
     TextField,
     UrlField,
 )
+from roombook.api.operations import Operation
+from roombook.api.serializers import ContractSerializer
 
 
 class FakeToken(BaseAuthentication):

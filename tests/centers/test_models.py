@@ -22,7 +22,6 @@ from tests.factories_centers import (
     ResourceTypeFactory,
     ServiceFactory,
     ServiceTypeFactory,
-    make_center_with_room,
 )
 
 pytestmark = pytest.mark.django_db
@@ -173,17 +172,6 @@ def test_row_of_another_center_is_rejected(make, wrong):
 
 
 # --- Querysets ------------------------------------------------------------------------------------
-
-
-def test_center_shows_the_same_without_prefetching():
-    center = make_center_with_room()
-    ServiceFactory(center=center)
-    (with_details,) = Center.objects.with_details()
-    plain = Center.objects.get()
-    for name in ("meeting_rooms", "services_on_offer", "center_hours", "lowest_rate", "image"):
-        assert getattr(plain, name) == getattr(with_details, name), name
-    assert plain.is_favorite is None
-    assert plain.is_not_favorite is None
 
 
 @pytest.mark.postgres

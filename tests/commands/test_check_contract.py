@@ -1,4 +1,4 @@
-"""manage.py check_contract: a running service against the contract."""
+"""manage.py check_contract: compares a running service with the contract."""
 
 import json
 from io import BytesIO
@@ -10,12 +10,11 @@ from django.core.management import CommandError, call_command
 from accounts.models import ApiToken
 from centers.views import SearchLocations
 from reservations.models import Reservation
-from roombook.api import contract
 from roombook.management.commands import check_contract
 from tests.factories_people import PASSWORD
 from tests.world import OPERATIONS_BY_NAME
 
-CHANGES_SOMETHING = [
+OPERATIONS_WITH_CHANGES = [
     "Update account info",
     "Update payment info",
     "Remove account thumbnail",
@@ -64,25 +63,25 @@ def service(world, monkeypatch):
 URL = "http://rooms.example.com/"
 
 
-def test_a_service_that_keeps_the_contract(world, service, check):
+def test_service_that_keeps_the_contract_has_no_differences(world, service, check):
     lines = check(URL)
 
     assert lines[0] == "signed in to http://rooms.example.com"
     assert lines[-1] == "No difference from the contract."
     assert [line for line in lines if line.startswith("not called: ")] == [
-        f"not called: {OPERATIONS_BY_NAME[name].path}" for name in CHANGES_SOMETHING
+        f"not called: {OPERATIONS_BY_NAME[name].path}" for name in OPERATIONS_WITH_CHANGES
     ]
     assert "never seen: DurationHours, Quantity of ServiceInfo" in lines
 
 
-def test_it_leaves_nothing_behind(world, service, check):
+def test_check_leaves_no_changes(world, service, check):
     before = list(Reservation.objects.order_by("pk").values())
 
     check(URL)
     check(URL)
 
     assert list(Reservation.objects.order_by("pk").values()) == before
-    assert ApiToken.objects.filter(user=world.ada).count() == 1  # The one that was there.
+    assert ApiToken.objects.filter(user=world.ada).count() == 1  # The one from before.
 
 
 @pytest.mark.parametrize(
@@ -110,7 +109,7 @@ def test_it_leaves_nothing_behind(world, service, check):
         ),
     ],
 )
-def test_a_difference_is_told_and_fails(service, check, capsys, path, change, line):
+def test_difference_is_printed_and_fails(service, check, capsys, path, change, line):
     service[path] = change
 
     with pytest.raises(CommandError, match=r"^Differences from the contract: "):
@@ -119,23 +118,23 @@ def test_a_difference_is_told_and_fails(service, check, capsys, path, change, li
     assert f"difference: {line}" in capsys.readouterr().out
 
 
-def test_an_unexpected_refusal_is_a_difference(world, service, check, capsys, monkeypatch):
+def test_unexpected_error_is_a_difference(world, service, check, capsys, monkeypatch):
     monkeypatch.setattr(SearchLocations, "perform", lambda *_, **__: 1 / 0)
     world.client.raise_request_exception = False
 
     with pytest.raises(CommandError):
         check(URL)
 
-    told = "difference: /api/locations/search: answered 500 InternalError, not 200"
-    assert told in capsys.readouterr().out
+    line = "difference: /api/locations/search: answered 500 InternalError, not 200"
+    assert line in capsys.readouterr().out
 
 
-def test_a_wrong_password_is_told(service, check):
+def test_wrong_password_is_reported(service, check):
     with pytest.raises(CommandError, match="answered 401 InvalidCredentials, not 200"):
         check(URL, password="wrong")
 
 
-def test_a_service_out_of_reach_is_told(check, monkeypatch):
+def test_unreachable_service_is_reported(check, monkeypatch):
     def urlopen(request, *, timeout):
         raise URLError("refused")
 
@@ -146,23 +145,23 @@ def test_a_service_out_of_reach_is_told(check, monkeypatch):
 
 
 @pytest.mark.parametrize("url", ["rooms.example.com", "file:///etc/passwd", ""])
-def test_only_an_address_of_the_web_is_asked(check, url):
+def test_base_url_must_be_http_or_https(check, url):
     with pytest.raises(CommandError, match="BASE_URL begins with http"):
         check(url)
 
 
-def test_the_password_is_asked_for_where_it_is_not_given(service, check, monkeypatch):
+def test_password_is_prompted_for_if_not_given(service, check, monkeypatch):
     monkeypatch.setattr(check_contract, "getpass", lambda: PASSWORD)
 
     assert check(URL, password=None)[-1] == "No difference from the contract."
 
 
-def test_over_a_real_network_too(live_server, world, check):
-    """What stands in for the network above is like it."""
+def test_check_over_a_real_network(live_server, world, check):
+    """The fixture above replaces the network; this test uses one."""
     assert check(live_server.url)[-1] == "No difference from the contract."
 
 
-def test_where_there_is_nothing_there_is_little_to_ask(world, service, check):
+def test_operations_without_data_are_not_called(world, service, check):
     Reservation.objects.filter(user=world.ada).delete()
     world.center.__class__.objects.update(is_active=False)
 
@@ -171,9 +170,3 @@ def test_where_there_is_nothing_there_is_little_to_ask(world, service, check):
     assert "0 centers found" in lines
     assert "0 reservations of this account" in lines
     assert f"not called: {OPERATIONS_BY_NAME['Get allowances'].path}" in lines
-
-
-def test_the_names_of_operations_are_the_contracts():
-    assert list(check_contract.ALL) == [
-        each.name for each in (*contract.OPERATIONS, *contract.EXTENSIONS)
-    ]

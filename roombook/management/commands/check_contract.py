@@ -1,4 +1,4 @@
-"""Does a running service keep the contract? Asked from outside, as a client would."""
+"""Checks from outside, as a client, whether a running service keeps the contract."""
 
 import datetime as dt
 import json
@@ -11,9 +11,10 @@ from urllib.request import Request, urlopen
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from roombook.api import conformance, contract
+from roombook.api.conformance import ConformanceChecker
+from roombook.api.contract_schema import load_contract
+from roombook.api.rendering import JSONDict
 
-ALL = {each.name: each for each in (*contract.OPERATIONS, *contract.EXTENSIONS)}
 MAX_RESERVATIONS = 5
 
 
@@ -35,24 +36,27 @@ class Command(BaseCommand):
     def handle(
         self, *, base_url: str, email: str, password: str | None, timeout: float, **_: Any
     ) -> None:
-        service = Service(base_url, timeout)
-        for line in tour(service, email, password or getpass()):
+        service = ServiceClient(base_url, timeout)
+        checker = service.checker
+        for line in call_operations(service, email, password or getpass()):
             self.stdout.write(line)
-        for name in ALL:
+        operations = checker.contract.operations
+        for name in operations:
             if name not in service.called:
-                self.stdout.write(f"not called: {ALL[name].path}")
-        for type_name in sorted(conformance.types_of(ALL[name] for name in service.called)):
-            if unseen := service.comparison.unseen(type_name):
+                self.stdout.write(f"not called: {operations[name].path}")
+        called = [operations[name] for name in service.called]
+        for type_name in sorted(checker.contract.get_response_types(called)):
+            if unseen := checker.get_unseen_fields(type_name):
                 self.stdout.write(f"never seen: {', '.join(unseen)} of {type_name}")
-        for line in service.comparison.differences:
+        for line in checker.differences:
             self.stdout.write(self.style.ERROR(f"difference: {line}"))
-        if count := len(service.comparison.differences):
+        if count := len(checker.differences):
             raise CommandError(f"Differences from the contract: {count}.")
         self.stdout.write("No difference from the contract.")
 
 
-class Service:
-    """The service as a client sees it; every answer is compared on its way."""
+class ServiceClient:
+    """A client of the service that checks every response against the contract."""
 
     def __init__(self, base_url: str, timeout: float) -> None:
         if urlsplit(base_url).scheme not in {"http", "https"}:
@@ -61,25 +65,24 @@ class Service:
         self.timeout = timeout
         self.token: str | None = None
         self.called: set[str] = set()
-        self.comparison = conformance.Comparison()
+        self.checker = ConformanceChecker(load_contract())
 
-    def call(self, name: str, expected: int = 200, **fields: Any) -> dict[str, Any]:
-        """The answer's body; `{}` where it is not what was expected, which is told as such."""
-        operation = ALL[name]
+    def call(self, name: str, expected_status: int = 200, **fields: Any) -> JSONDict:
+        """Return the response's body; an unexpected status is a difference, and returns {}."""
+        operation = self.checker.contract.operations[name]
         self.called.add(name)
         if operation.needs_token:
             fields["Token"] = self.token
         status, body = self._post(operation.path, fields)
-        self.comparison.answer(operation, body)
-        if status == expected and isinstance(body, dict):
+        self.checker.check_response(operation, body)
+        if status == expected_status and isinstance(body, dict):
             return body
         code = body.get("Error", {}).get("Summary", "") if isinstance(body, dict) else ""
-        self.comparison.differences[
-            f"{operation.path}: answered {status} {code}".rstrip() + f", not {expected}"
-        ] = None
+        answered = f"{operation.path}: answered {status} {code}".rstrip()
+        self.checker.differences[f"{answered}, not {expected_status}"] = None
         return {}
 
-    def _post(self, path: str, fields: dict[str, Any]) -> tuple[int, Any]:
+    def _post(self, path: str, fields: JSONDict) -> tuple[int, Any]:
         request = Request(
             self.base_url + path,
             data=json.dumps(fields).encode(),
@@ -90,9 +93,9 @@ class Service:
             try:
                 with urlopen(request, timeout=self.timeout) as response:
                     status, text = response.status, response.read()
-            except HTTPError as refusal:
-                with refusal:
-                    status, text = refusal.code, refusal.read()
+            except HTTPError as error:
+                with error:
+                    status, text = error.code, error.read()
         except OSError as error:
             raise CommandError(f"{self.base_url} cannot be reached: {error}") from error
         try:
@@ -101,55 +104,56 @@ class Service:
             return status, None
 
 
-def tour(service: Service, email: str, password: str) -> Iterator[str]:
-    """Call what changes nothing; tells what it finds."""
+def call_operations(service: ServiceClient, email: str, password: str) -> Iterator[str]:
+    """Call the operations that change nothing; yield lines about what was found."""
     signed_in = service.call("Sign in", EmailAddress=email, Password=password)
     service.token = signed_in.get("Token")
     if not service.token:
-        raise CommandError("Signing in failed: " + "; ".join(service.comparison.differences))
+        differences = "; ".join(service.checker.differences)
+        raise CommandError(f"Signing in failed: {differences}")
     try:
         yield f"signed in to {service.base_url}"
-        yield from _centers(service)
-        yield from _reservations(service)
+        yield from _call_center_operations(service)
+        yield from _call_reservation_operations(service)
         # A failure has the same envelope.
-        service.call("Get reservation", expected=400)
+        service.call("Get reservation", expected_status=400)
     finally:
         service.call("Sign out")
 
 
-def _centers(service: Service) -> Iterator[str]:
-    centers = _list(service.call("Search locations"), "Centers")
+def _call_center_operations(service: ServiceClient) -> Iterator[str]:
+    centers = _get_objects(service.call("Search locations"), "Centers")
     yield f"{len(centers)} centers found"
     if not centers:
         return
     address = centers[0].get("Address", {})
     if "Latitude" in address and "Longitude" in address:
-        place: dict[str, Any] = {name: address[name] for name in ("Latitude", "Longitude")}
-        service.call("Search locations", **place)
+        coordinates: JSONDict = {name: address[name] for name in ("Latitude", "Longitude")}
+        service.call("Search locations", **coordinates)
     if "Country" in address:
         service.call("City centers", AreaType="Country", Area=address["Country"])
-    rooms = _list(centers[0], "MeetingRooms")
+    rooms = _get_objects(centers[0], "MeetingRooms")
     if not rooms:
         return
-    # No offset: the clock of the center.
+    # Without an offset: the center's local time.
     day = dt.datetime.now(dt.UTC).date() + dt.timedelta(days=7)
-    span: dict[str, Any] = {"StartDate": f"{day}T10:00:00", "EndDate": f"{day}T11:00:00"}
-    room, center = rooms[0].get("Id"), centers[0].get("Id")
-    service.call("Check room availability", RoomId=room, CenterId=center, **span)
-    service.call("Reservation cost", MeetingRoomId=room, **span)
+    span: JSONDict = {"StartDate": f"{day}T10:00:00", "EndDate": f"{day}T11:00:00"}
+    room_id, center_id = rooms[0].get("Id"), centers[0].get("Id")
+    service.call("Check room availability", RoomId=room_id, CenterId=center_id, **span)
+    service.call("Reservation cost", MeetingRoomId=room_id, **span)
 
 
-def _reservations(service: Service) -> Iterator[str]:
-    reservations = _list(service.call("List reservations"), "Reservations")
+def _call_reservation_operations(service: ServiceClient) -> Iterator[str]:
+    reservations = _get_objects(service.call("List reservations"), "Reservations")
     yield f"{len(reservations)} reservations of this account"
-    # One of each status: they differ in what they show.
-    chosen = {each.get("Status"): each.get("Id") for each in reservations}
-    for number in list(chosen.values())[:MAX_RESERVATIONS]:
-        service.call("Get reservation", Id=number)
-        service.call("Get allowances", ReservationId=number)
+    # One of each status: their fields differ.
+    ids = {each.get("Status"): each.get("Id") for each in reservations}
+    for reservation_id in list(ids.values())[:MAX_RESERVATIONS]:
+        service.call("Get reservation", Id=reservation_id)
+        service.call("Get allowances", ReservationId=reservation_id)
 
 
-def _list(fields: dict[str, Any], name: str) -> list[dict[str, Any]]:
-    """The objects in a list, whatever the service sent instead: that is compared elsewhere."""
+def _get_objects(fields: JSONDict, name: str) -> list[JSONDict]:
+    """Return the objects of a list; anything else is reported by the checker."""
     found = fields.get(name)
     return [each for each in found if isinstance(each, dict)] if isinstance(found, list) else []

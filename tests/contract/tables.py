@@ -1,24 +1,10 @@
-"""The contract's tables as data, in its order: what tests and `check_contract` compare with.
+"""The contract's tables, written by hand from the original contract, in its order.
 
-A type is written as the contract writes it: `string`, `int`, `IList<ServiceOption>`. Transcribed
-by hand from the contract and used by no operation, so that code and contract are two things that
-can be compared.
+No operation uses them: serializers and documentation are compared with them. A type is written
+as the contract writes it: `string`, `int`, `IList<ServiceOption>`.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-
-
-@dataclass(frozen=True)
-class Operation:
-    """A row of the operation table; AppVersion, Token, Success and Error are not repeated."""
-
-    name: str
-    path: str
-    request: dict[str, str] = field(default_factory=dict)
-    response: dict[str, str] = field(default_factory=dict)
-    needs_token: bool = True
-
+from roombook.api.contract_schema import ContractSchema, OperationSchema
 
 REQUEST_BASE = {"AppVersion": "string"}
 SECURE_REQUEST_BASE = {**REQUEST_BASE, "Token": "string"}
@@ -222,7 +208,7 @@ TYPES: dict[str, dict[str, str]] = {
     },
 }
 
-# The values that the contract names; the service may have more.
+# The values that the contract names; the service may have others besides.
 ENUMERATIONS: dict[str, set[str]] = {
     "UserTypes": {"Account"},
     "ReservationStatuses": {"New"},
@@ -231,20 +217,20 @@ ENUMERATIONS: dict[str, set[str]] = {
 }
 
 OPERATIONS = [
-    Operation(
+    OperationSchema(
         "Sign in",
         "/api/sign-in",
         {"EmailAddress": "string", "Password": "string"},
         {"UserInfo": "UserInfo", "Token": "string"},
         needs_token=False,
     ),
-    Operation(
+    OperationSchema(
         "Get reservation",
         "/api/account/reservation",
         {"Id": "int"},
         {"Reservation": "ReservationInfo"},
     ),
-    Operation(
+    OperationSchema(
         "Update account info",
         "/api/account/update-info",
         {
@@ -255,24 +241,24 @@ OPERATIONS = [
         },
         {"UpdatedUserInfo": "UserInfo"},
     ),
-    Operation(
+    OperationSchema(
         "Update payment info",
         "/api/account/update-payment-info",
         {"PaymentInfo": "AccountPaymentInfo"},
         {"UpdatedUserInfo": "UserInfo"},
     ),
-    Operation(
+    OperationSchema(
         "Remove account thumbnail",
         "/api/account/remove-thumbnail",
         {},
         {"UpdatedUserInfo": "UserInfo"},
     ),
-    Operation(
+    OperationSchema(
         "Change password",
         "/api/change-password",
         {"CurrentPassword": "string", "NewPassword": "string", "ConfirmNewPassword": "string"},
     ),
-    Operation(
+    OperationSchema(
         "Search locations",
         "/api/locations/search",
         {
@@ -284,7 +270,7 @@ OPERATIONS = [
         },
         {"Centers": "IList<CenterInfoFull>", "FilterOptions": "SearchFilterInfo"},
     ),
-    Operation(
+    OperationSchema(
         "City centers",
         "/api/city-centers",
         {
@@ -295,13 +281,13 @@ OPERATIONS = [
         },
         {"Centers": "IList<CenterInfoFull>", "FilterOptions": "SearchFilterInfo"},
     ),
-    Operation(
+    OperationSchema(
         "Check room availability",
         "/api/meeting-rooms/check-availability",
         {"CenterId": "int", "RoomId": "int", "StartDate": "DateTime", "EndDate": "DateTime"},
         {"IsAvailable": "bool"},
     ),
-    Operation(
+    OperationSchema(
         "Reservation cost",
         "/api/reservations/cost",
         {
@@ -312,19 +298,19 @@ OPERATIONS = [
         },
         {"Total": "decimal"},
     ),
-    Operation(
+    OperationSchema(
         "Update promo code",
         "/api/reservation/update-promo-code",
         {"ReservationId": "int", "PromoCode": "string"},
         {"UpdatedReservation": "ReservationInfo"},
     ),
-    Operation(
+    OperationSchema(
         "Get allowances",
         "/api/reservations/get-allowances",
         {"ReservationId": "int"},
         {"Allowances": "IList<AllowanceUsageInfo>"},
     ),
-    Operation(
+    OperationSchema(
         "Checkout",
         "/api/reservations/checkout",
         {
@@ -339,9 +325,9 @@ OPERATIONS = [
     ),
 ]
 
-# Beyond the contract, by the same conventions (B17).
+# Operations beyond the contract, by the same conventions (B17).
 EXTENSIONS = [
-    Operation(
+    OperationSchema(
         "Create reservation",
         "/api/reservations/create",
         {
@@ -354,61 +340,38 @@ EXTENSIONS = [
         },
         {"Reservation": "ReservationInfo"},
     ),
-    Operation(
+    OperationSchema(
         "Cancel reservation",
         "/api/reservations/cancel",
         {"ReservationId": "int", "TestMode": "bool"},
         {"Message": "string", "Refund": "decimal", "Reservation": "ReservationInfo"},
     ),
-    Operation(
+    OperationSchema(
         "Update allowances",
         "/api/reservations/update-allowances",
         {"ReservationId": "int", "AllowanceIds": "IList<int>"},
         {"UpdatedReservation": "ReservationInfo"},
     ),
-    Operation(
+    OperationSchema(
         "List reservations",
         "/api/account/reservations",
         {"From": "DateTime", "To": "DateTime", "Statuses": "IList<string>"},
         {"Reservations": "IList<ReservationInfo>"},
     ),
-    Operation(
+    OperationSchema(
         "Update favorite",
         "/api/account/update-favorite",
         {"CenterId": "int", "IsFavorite": "bool"},
         {"UpdatedCenter": "CenterInfo"},
     ),
-    Operation(
+    OperationSchema(
         "Remove payment info",
         "/api/account/remove-payment-info",
         {},
         {"UpdatedUserInfo": "UserInfo"},
     ),
-    Operation("Sign out", "/api/sign-out"),
+    OperationSchema("Sign out", "/api/sign-out"),
 ]
 
-
-def element_of(type_name: str) -> str:
-    """`IList<ServiceOption>` holds `ServiceOption`; any other type is its own element."""
-    for opening in ("IList<", "List<"):
-        if type_name.startswith(opening):
-            return type_name.removeprefix(opening).removesuffix(">")
-    return type_name
-
-
-def is_list(type_name: str) -> bool:
-    return element_of(type_name) != type_name
-
-
-def paths_of(fields: dict[str, str], above: str = "") -> Iterator[tuple[str, str]]:
-    """Every field of a request with its type, nested ones too; of a list, its first element.
-
-    Requests do not nest in a circle, as ReservationInfo does.
-    """
-    for name, type_name in fields.items():
-        path = f"{above}{name}"
-        yield path, type_name
-        if is_list(type_name):
-            path, type_name = f"{path}.0", element_of(type_name)
-            yield path, type_name
-        yield from paths_of(TYPES.get(type_name, {}), f"{path}.")
+ALL_OPERATIONS = [*OPERATIONS, *EXTENSIONS]
+CONTRACT = ContractSchema({each.name: each for each in ALL_OPERATIONS}, TYPES)

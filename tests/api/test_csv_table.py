@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from roombook.api import csv_table
 from roombook.api.renderers import CSVRenderer
 from roombook.spreadsheets import escape_formula, unescape_formula
+from tests.csv_responses import parse_response
 
 NAMES = st.from_regex(r"[A-Z][A-Za-z0-9]{0,6}", fullmatch=True)
 # No empty text (it is no value) and no halves of surrogate pairs (no bytes can hold them).
@@ -41,80 +42,80 @@ def as_text(value):
     return value if isinstance(value, str) else repr(value)
 
 
-def written(fields, **options):
-    table = csv_table.build_table(fields, **options)
+def to_csv(fields, rows_field=None):
+    table = csv_table.build_table(fields, rows_field=rows_field, field_tree={})
     out = io.StringIO(newline="")
     writer = csv.writer(out)
     writer.writerow(table.header)
-    writer.writerows([line.get(name, "") for name in table.header] for line in table.lines)
+    writer.writerows([row.get(name, "") for name in table.header] for row in table.rows)
     return out.getvalue()
 
 
 @given(OBJECTS)
-def test_an_answer_reads_back_as_it_was_written(fields):
+def test_response_read_back_is_what_was_written(fields):
     fields = {"Success": True, **fields}
 
-    assert csv_table.parse_response(written(fields)) == as_text(fields)
+    assert parse_response(to_csv(fields)) == as_text(fields)
 
 
 @given(
     OBJECTS.filter(lambda fields: "Rows" not in fields), st.lists(OBJECTS, min_size=1, max_size=4)
 )
-def test_a_main_list_reads_back_row_by_row(fields, rows):
+def test_list_of_rows_read_back_has_one_row_per_element(fields, rows):
     fields = {"Success": True, **fields, "Rows": rows}
 
-    text = written(fields, rows="Rows")
+    text = to_csv(fields, rows_field="Rows")
 
-    assert csv_table.parse_response(text, rows="Rows") == as_text(fields)
+    assert parse_response(text, rows_field="Rows") == as_text(fields)
     assert len(list(csv.reader(io.StringIO(text, newline="")))) == 1 + len(rows)
 
 
 @given(OBJECTS)
-def test_a_request_is_read_as_it_was_written(fields):
-    assert csv_table.parse_request(written(fields)) == as_text(fields)
+def test_request_read_back_is_what_was_written(fields):
+    assert csv_table.parse_request(to_csv(fields)) == as_text(fields)
 
 
 @given(OBJECTS)
-def test_the_renderer_writes_what_the_reader_reads(fields):
+def test_rendered_response_read_back_is_what_was_rendered(fields):
     fields = {"Success": True, **fields}
 
     text = CSVRenderer().render(fields).decode()
 
-    assert csv_table.parse_response(text) == as_text(fields)
+    assert parse_response(text) == as_text(fields)
 
 
 @given(TEXTS | RISKY)
-def test_guarding_is_undone_exactly(text):
+def test_unescaped_formula_is_the_original_text(text):
     assert unescape_formula(escape_formula(text)) == text
 
 
 @pytest.mark.parametrize(
     "text", ["=1+1", "+1 555", "-20", "@x", "\tx", "\rx", "'=x", "''-x", "-$20.00"]
 )
-def test_text_that_a_spreadsheet_would_run_is_led_by_an_apostrophe(text):
+def test_text_that_a_spreadsheet_would_execute_starts_with_an_apostrophe(text):
     assert csv_table.format_cell(text) == "'" + text
 
 
 @pytest.mark.parametrize("text", ["1+1", "'x", "''", "$5", " =1", "\n=1", "a@b.c"])
-def test_harmless_text_stays_as_it_is(text):
+def test_harmless_text_is_unchanged(text):
     assert csv_table.format_cell(text) == text
 
 
-def test_numbers_and_booleans_are_written_as_in_json_without_guard():
+def test_numbers_and_booleans_are_written_as_in_json():
     values = (-73.9, -5, True, False, 12.5, Decimal("12.50"))
     texts = [csv_table.format_cell(value) for value in values]
 
     assert texts == ["-73.9", "-5", "true", "false", "12.5", "12.5"]
 
 
-def test_a_raw_formula_from_a_client_is_taken_as_it_is():
+def test_formula_in_a_request_is_read_unchanged():
     assert csv_table.parse_request("Phone,Note\r\n+1 555,'=x\r\n") == {
         "Phone": "+1 555",
         "Note": "=x",
     }
 
 
-def test_columns_stand_in_the_contracts_order_whatever_row_fills_them():
+def test_columns_are_in_the_contracts_order_whichever_row_fills_them():
     shape = {
         "Before": {},
         "Rows": {"Id": {}, "Note": {}, "Rooms": {"Id": {}, "Name": {}}},
@@ -126,18 +127,18 @@ def test_columns_stand_in_the_contracts_order_whatever_row_fills_them():
     ]
 
     table = csv_table.build_table(
-        {"After": "a", "Rows": rows, "Success": True}, rows="Rows", field_tree=shape
+        {"After": "a", "Rows": rows, "Success": True}, rows_field="Rows", field_tree=shape
     )
 
     assert table.header[:5] == [
         "Success", "Rows.Id", "Rows.Note", "Rows.Rooms.0.Id", "Rows.Rooms.0.Name"
     ]  # fmt: skip
     assert table.header[-3:] == ["Rows.Rooms.9.Name", "Rows.Rooms.10.Name", "After"]
-    assert table.lines[1]["Success"] == "true"
-    assert "After" not in table.lines[1]
+    assert table.rows[1]["Success"] == "true"
+    assert "After" not in table.rows[1]
 
 
-def test_names_that_the_contract_does_not_know_come_last_as_they_were_met():
+def test_unknown_columns_come_last_in_order_of_appearance():
     table = csv_table.build_table(
         {"Zed": {"B": 1, "A": 2}, "Known": 1, "Alf": 3}, field_tree={"Known": {}}
     )
@@ -145,23 +146,27 @@ def test_names_that_the_contract_does_not_know_come_last_as_they_were_met():
     assert table.header == ["Known", "Zed.B", "Zed.A", "Alf"]
 
 
-def test_an_empty_main_list_is_one_row_with_the_other_fields():
-    table = csv_table.build_table({"Success": True, "Rows": [], "After": "a"}, rows="Rows")
+def test_empty_list_of_rows_gives_one_row_with_the_other_fields():
+    table = csv_table.build_table(
+        {"Success": True, "Rows": [], "After": "a"}, rows_field="Rows", field_tree={}
+    )
 
-    assert (table.header, len(table.lines)) == (["Success", "After"], 1)
-
-
-def test_what_has_no_value_has_no_column():
-    assert csv_table.build_table({"A": None, "B": "", "C": [], "D": {}, "E": 0}).header == ["E"]
+    assert (table.header, len(table.rows)) == (["Success", "After"], 1)
 
 
-def test_an_empty_cell_is_an_absent_field_and_absent_elements_leave_no_gap():
+def test_field_without_value_has_no_column():
+    fields = {"A": None, "B": "", "C": [], "D": {}, "E": 0}
+
+    assert csv_table.build_table(fields, field_tree={}).header == ["E"]
+
+
+def test_empty_cell_is_an_absent_field_and_absent_elements_leave_no_gap():
     text = "A,B.C,L.0.X,L.2.X,L.10.X\r\n,,,b,a\r\n"
 
     assert csv_table.parse_request(text) == {"L": [{"X": "b"}, {"X": "a"}]}
 
 
-def test_digits_at_the_top_or_with_a_leading_zero_are_names():
+def test_digits_at_the_top_level_or_with_a_leading_zero_are_names():
     assert csv_table.parse_request("0,L.00,L.1\r\na,b,c\r\n") == {
         "0": "a",
         "L": {"00": "b", "1": "c"},
@@ -175,7 +180,7 @@ def test_cells_keep_line_ends_and_quotes():
 
 
 @pytest.mark.parametrize("text", ["A\r\n1\r\n\r\n", "A\n1", "\r\nA\r\n1"])
-def test_line_ends_and_empty_lines_do_not_matter(text):
+def test_kind_of_line_ends_and_empty_lines_make_no_difference(text):
     assert csv_table.parse_request(text) == {"A": "1"}
 
 
@@ -203,12 +208,12 @@ def test_line_ends_and_empty_lines_do_not_matter(text):
         ",".join(f"A{i}" for i in range(513)) + "\r\n" + "," * 512 + "\r\n",
     ],
 )
-def test_a_table_of_another_kind_is_refused(text):
+def test_malformed_table_raises_invalid_table(text):
     with pytest.raises(csv_table.InvalidTable):
         csv_table.parse_request(text)
 
 
-def test_a_refusal_never_repeats_a_cell():
+def test_error_message_never_contains_a_cell():
     with pytest.raises(csv_table.InvalidTable) as caught:
         csv_table.parse_request('A\r\n"4242424242424242"2\r\n')
 
@@ -216,7 +221,7 @@ def test_a_refusal_never_repeats_a_cell():
 
 
 @given(st.text(max_size=40) | st.text('A.,"\r\n01', max_size=30))
-def test_any_text_is_read_or_refused(text):
+def test_any_text_is_parsed_or_raises_invalid_table(text):
     try:
         fields = csv_table.parse_request(text)
     except csv_table.InvalidTable:

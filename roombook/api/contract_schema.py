@@ -1,0 +1,142 @@
+"""The contract as data, derived from the serializers of the operations.
+
+`check_contract` compares a running service with it, docs/contract.md is generated from it, and
+tests compare it with tables that were written by hand from the original contract.
+
+A type is written as the contract writes it: `string`, `int`, `IList<ServiceOption>`.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from django.urls import get_resolver
+
+from roombook.api.envelope import ResponseError
+from roombook.api.fields import ListField
+from roombook.api.naming import to_snake_case
+from roombook.api.operations import Operation
+from roombook.api.serializers import ContractListSerializer, ContractSerializer
+
+RESPONSE_BASE = {"Success": "boolean", "Error": "ResponseError"}
+
+
+@dataclass(frozen=True)
+class OperationSchema:
+    """An operation's name, path and fields; AppVersion, Token, Success and Error not repeated."""
+
+    name: str
+    path: str
+    request: Mapping[str, str] = field(default_factory=dict)
+    response: Mapping[str, str] = field(default_factory=dict)
+    needs_token: bool = True
+
+
+@dataclass(frozen=True)
+class ContractSchema:
+    """All operations by name, and the fields of all object types."""
+
+    operations: Mapping[str, OperationSchema]
+    types: Mapping[str, Mapping[str, str]]
+
+    def get_response_types(self, operations: Iterable[OperationSchema]) -> set[str]:
+        """Return the object types that these operations can answer with, nested ones too."""
+        found: set[str] = set()
+        pending = [name for each in operations for name in each.response.values()]
+        while pending:
+            type_name = get_element_type(pending.pop())
+            if type_name in self.types and type_name not in found:
+                found.add(type_name)
+                pending += self.types[type_name].values()
+        return found
+
+
+def get_element_type(type_name: str) -> str:
+    """Return `ServiceOption` for `IList<ServiceOption>`; any other type is its own element."""
+    for prefix in ("IList<", "List<"):
+        if type_name.startswith(prefix):
+            return type_name.removeprefix(prefix).removesuffix(">")
+    return type_name
+
+
+def is_list_type(type_name: str) -> bool:
+    return get_element_type(type_name) != type_name
+
+
+# --- From serializers -----------------------------------------------------------------------------
+
+
+def load_contract() -> ContractSchema:
+    """Return the contract of all operations in the URLconf."""
+    return build_contract(get_resolver().url_patterns)
+
+
+def build_contract(patterns: Iterable[object]) -> ContractSchema:
+    """Return the contract of the operations among these URL patterns."""
+    views = get_operations(patterns)
+    operations = [describe_operation(path, view) for path, view in views.items()]
+    serializer_classes = find_serializer_classes(views.values())
+    return ContractSchema(
+        operations={each.name: each for each in operations},
+        types={name: describe_fields(each()) for name, each in serializer_classes.items()},
+    )
+
+
+def get_operations(patterns: Iterable[object]) -> dict[str, type[Operation]]:
+    """Return the Operations that URL patterns lead to, by their paths."""
+    views = {}
+    for pattern in patterns:
+        view = getattr(getattr(pattern, "callback", None), "cls", None)
+        if isinstance(view, type) and issubclass(view, Operation):
+            views[f"/{getattr(pattern, 'name', '')}"] = view
+    return views
+
+
+def get_operation_name(view: type[Operation]) -> str:
+    """Return `Check room availability` for CheckRoomAvailability."""
+    return to_snake_case(view.__name__).replace("_", " ").capitalize()
+
+
+def find_serializer_classes(
+    operations: Iterable[type[Operation]],
+) -> dict[str, type[ContractSerializer]]:
+    """Return the classes that define the object types inside requests and responses, by name.
+
+    A class with a `contract_type` is a part or another source of that type, not its definition.
+    """
+    found: dict[str, type[ContractSerializer]] = {"ResponseError": ResponseError}
+    pending: list[ContractSerializer] = []
+    for operation in operations:
+        pending += [operation.Input(), operation.Output()]
+    while pending:
+        for each in pending.pop(0).fields.values():
+            inner = getattr(each, "child", each)
+            if isinstance(inner, ContractSerializer):
+                pending.append(inner)
+                if not inner.contract_type:
+                    found[type(inner).__name__] = type(inner)
+    return found
+
+
+def describe_operation(path: str, operation: type[Operation]) -> OperationSchema:
+    return OperationSchema(
+        name=get_operation_name(operation),
+        path=path,
+        request=describe_fields(operation.Input()),
+        response=describe_fields(operation.Output()),
+        needs_token=operation.requires_token,
+    )
+
+
+def describe_fields(serializer: ContractSerializer) -> dict[str, str]:
+    """Return the fields of an object with their types."""
+    return {name: get_type_name(each) for name, each in serializer.fields.items()}
+
+
+def get_type_name(field: Any) -> str:
+    """Return the contract's name for the type of a field."""
+    if field_type := getattr(field, "contract_type", ""):
+        return str(field_type)
+    if isinstance(field, ListField | ContractListSerializer):
+        return f"IList<{get_type_name(field.child)}>"
+    return type(field).__name__

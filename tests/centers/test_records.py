@@ -1,0 +1,116 @@
+"""Records of centers: what responses show of them, whatever the settings."""
+
+import pytest
+from django.test import RequestFactory
+
+from centers import records
+from centers.search import locations
+from centers.serializers import CenterInfo, CenterInfoFull
+from roombook.api.rendering import RenderContext
+from roombook.errors import NotFound
+from tests import factories_centers as make
+from tests.factories_people import UserFactory
+
+
+@pytest.fixture
+def user(db):
+    return UserFactory()
+
+
+def load(user):
+    return locations.search_locations(user).centers
+
+
+@pytest.mark.parametrize(
+    ("public_url", "media_url", "expected"),
+    [
+        ("https://rooms.example.com", "/media/", "https://rooms.example.com/media/"),
+        ("https://rooms.example.com/", "/media/", "https://rooms.example.com/media/"),
+        ("", "/media/", "http://testserver/media/"),
+        ("", "https://pictures.example.com/", "https://pictures.example.com/"),
+        ("https://rooms.example.com", "https://pictures.example.com/", "https://pictures."),
+    ],
+)
+def test_image_urls_are_absolute_wherever_images_are_stored(
+    user, settings, public_url, media_url, expected
+):
+    settings.PUBLIC_URL, settings.MEDIA_URL = public_url, media_url
+    image = make.CenterImageFactory(center=make.make_center_with_room())
+    (center,) = load(user)
+
+    rendered = CenterInfoFull.render(center, RenderContext(RequestFactory().get("/")))
+
+    assert rendered["Image"] == rendered["Images"][0]
+    for url, name in (("FullUrl", image.image.name), ("ThumbnailUrl", image.thumbnail.name)):
+        assert rendered["Image"][url].startswith(expected)
+        assert rendered["Image"][url].endswith(name)
+
+
+def test_rate_texts_follow_currency_and_locale(user, settings):
+    make.make_center_with_room()
+
+    found = []
+    for currency, locale in (("USD", "en_US"), ("EUR", "de_DE"), ("USD", "en_US")):
+        settings.CURRENCY, settings.LOCALE = currency, locale
+        rendered = CenterInfoFull.render(load(user)[0], RenderContext())
+        room = rendered["MeetingRooms"][0]
+        assert rendered["LowestRate"] == room["LowestRate"]
+        assert room["LowestRate"] in room["Rate"]["Description"]
+        found.append(room["LowestRate"])
+
+    assert found[0] == found[2] != found[1]
+    assert found[0].startswith("$")
+    assert "€" in found[1]
+
+
+def test_equal_rates_share_a_record_and_rooms_share_their_services(user):
+    first, second = make.make_center_with_room(), make.make_center_with_room()
+    make.ServiceFactory(center=first)
+    make.MeetingRoomFactory(center=first)
+
+    by_id = {center.id: center for center in load(user)}
+    rooms = by_id[first.pk].rooms_on_offer
+
+    assert rooms[0].rate is by_id[second.pk].rooms_on_offer[0].rate
+    assert rooms[0].available_services is rooms[1].available_services
+    rendered = CenterInfoFull.render(by_id[first.pk], RenderContext())["MeetingRooms"]
+    assert rendered[0]["AvailableServices"] is rendered[1]["AvailableServices"]
+
+
+def test_a_center_with_little_has_only_the_fields_that_have_a_value(user):
+    center = make.make_center_with_room(
+        name="Bare", city="", state="", latitude=None, longitude=None
+    )
+    center.opening_hours.all().delete()
+    make.ServiceFactory(center=center, rate=None, name="On request")
+    make.ServiceFactory(center=center, is_active=False, name="No longer offered")
+    make.MeetingRoomFactory(center=center, rate=None)
+
+    (record,) = load(user)
+    rendered = CenterInfoFull.render(record, RenderContext())
+
+    assert not {"Image", "DistanceFromQuery", "CenterHoursConcatenated"} & set(rendered)
+    assert rendered["CenterHours"] == rendered["Images"] == rendered["Landmarks"] == []
+    assert not {"City", "Latitude"} & set(rendered["Address"])
+    (room,) = rendered["MeetingRooms"]
+    (service,) = room["AvailableServices"]
+    assert service["Name"] == "On request"
+    assert not {"Rate", "RateDescription"} & set(service)
+
+
+def test_get_center_returns_what_a_search_finds(user):
+    center = make.make_center_with_room()
+    make.FavoriteFactory(user=user, center=center)
+    (found,) = load(user)
+
+    record = records.get_center(center.pk, user)
+
+    assert record.is_favorite is True
+    assert CenterInfo.render(record, RenderContext()) == CenterInfo.render(found, RenderContext())
+
+
+def test_get_center_of_an_inactive_center_raises_not_found(user):
+    center = make.make_center_with_room(is_active=False)
+
+    with pytest.raises(NotFound):
+        records.get_center(center.pk, user)

@@ -1,0 +1,24 @@
+"""Reads the API's CSV responses back, by the rules of `csv_table`."""
+
+from typing import Any
+
+from roombook.api.csv_table import build_object, parse_rows
+
+
+def parse_response(text: str, *, rows_field: str | None = None) -> dict[str, Any]:
+    """Return a response's fields as text; `rows_field` as in `csv_table.build_table`."""
+    header, rows = parse_rows(text)
+    prefix = f"{rows_field}."
+    in_list = [name.startswith(prefix) for name in header]
+    names = [name.removeprefix(prefix) for name in header]
+    elements = [
+        build_object(
+            (name, cell) for name, cell, inside in zip(names, row, in_list, strict=True) if inside
+        )
+        for row in rows
+    ]
+    first_row = zip(header, rows[0], in_list, strict=True)
+    fields = build_object((name, cell) for name, cell, inside in first_row if not inside)
+    if rows_field and any(elements):
+        fields[rows_field] = elements
+    return fields
