@@ -1,4 +1,4 @@
-"""The page of an account, with what it booked."""
+"""The page of a customer, with their bookings."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +17,7 @@ from reservations.admin.formatting import format_time_span
 from reservations.models import Reservation
 from roombook import money
 
-VIEW, ADD = "reservations.view_reservation", "reservations.add_reservation"
+# The latest bookings, which the page lists.
 MAX_BOOKINGS = 10
 
 
@@ -30,7 +30,10 @@ class CustomerBooking:
 
 @dataclass(frozen=True, slots=True)
 class CustomerBookings:
-    """What a customer booked at the centers of whoever asks."""
+    """The bookings of a customer at the centers that the user may see.
+
+    ``all`` and ``new`` are URLs; ``new`` is "" if the user may not book for the customer.
+    """
 
     last: list[CustomerBooking]
     billed: str
@@ -42,18 +45,20 @@ class CustomerBookings:
 
 @admin.register(User)
 class CustomerAdmin(UserAdmin):
+    """Adds the bookings to the page of an account."""
+
     def get_account_context(self, request: HttpRequest, user: User) -> dict[str, Any]:
-        if not roles.has_permission(request.user, VIEW):
+        if not roles.has_permission(request.user, roles.VIEW_RESERVATION):
             return {}
-        theirs = Reservation.objects.for_user(user).filter(
-            roles.get_center_filter(request.user, VIEW)
+        rows = Reservation.objects.for_user(user).filter(
+            roles.get_center_filter(request.user, roles.VIEW_RESERVATION)
         )
-        last = theirs.select_related("room__center").order_by("-start", "-pk")[:MAX_BOOKINGS]
-        # The same reservations as in the reports of revenue.
-        billed = theirs.counting_as_revenue().filter(currency=settings.CURRENCY)
+        last = rows.select_related("room__center").order_by("-start", "-pk")[:MAX_BOOKINGS]
+        # The same reservations as in the revenue report.
+        billed = rows.counting_as_revenue().filter(currency=settings.CURRENCY)
         sums = billed.aggregate(count=Count("pk"), billed=Sum("total_cost"))
-        everything = reverse("admin:reservations_reservation_changelist")
-        new = reverse("admin:reservations_reservation_add")
+        list_url = reverse("admin:reservations_reservation_changelist")
+        add_url = reverse("admin:reservations_reservation_add")
         return {
             "bookings": CustomerBookings(
                 last=[
@@ -62,10 +67,11 @@ class CustomerAdmin(UserAdmin):
                 ],
                 billed=money.format_amount(sums["billed"] or 0),
                 count=sums["count"],
-                is_partial=roles.get_permitted_centers(request.user, VIEW) is not None,
-                all=f"{everything}?{urlencode({'q': user.email})}",
-                new=f"{new}?{urlencode({'user': user.pk})}"
-                if user.is_active and roles.has_permission(request.user, ADD)
+                is_partial=roles.get_permitted_centers(request.user, roles.VIEW_RESERVATION)
+                is not None,
+                all=f"{list_url}?{urlencode({'q': user.email})}",
+                new=f"{add_url}?{urlencode({'user': user.pk})}"
+                if user.is_active and roles.has_permission(request.user, roles.ADD_RESERVATION)
                 else "",
             )
         }

@@ -62,7 +62,7 @@ def describe_no_alerts(user: User) -> str:
 
 
 def _find_payment_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
-    """One alert for each payment: that is enough to make somebody look at it."""
+    """One alert for each payment: that is enough to send staff to its page."""
     payments = Payment.objects.filter(
         roles.get_center_filter(user, roles.VIEW_PAYMENT, "reservation__room__center"),
         reservation__start__gte=now - LOOKBACK,

@@ -59,7 +59,7 @@ class CenterChoiceForm(forms.Form):
 class CustomerSelect(forms.Select):
     """Finds customers by typing.
 
-    Its values are e-mail addresses: whoever knows the whole address may book for the customer.
+    Its values are e-mail addresses: users who know the whole address may book for the customer.
     """
 
     def __init__(self) -> None:
@@ -289,6 +289,12 @@ class ServiceOptionForm(forms.Form):
             self.fields[name].widget.attrs["aria-label"] = label
             if not is_needed:
                 del self.fields[name]
+
+    @property
+    def price(self) -> str:
+        """The price, for each piece if the service has a quantity."""
+        price = self.service.rate_description
+        return price.replace(" flat", " each") if self.service.needs_quantity else price
 
     @property
     def option(self) -> dict[str, Any] | None:
