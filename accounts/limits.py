@@ -15,12 +15,12 @@ import math
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from django.db import IntegrityError, transaction
 from django.db.models import Case, F, Q, QuerySet, When
 from django.utils.crypto import salted_hmac
 
 from accounts.models import AttemptWindow, canonicalize_email
-from roombook.db.compiled_queries import compiled_query, datetime_param, int_param, text_param
-from roombook.db.prepared_writes import Update, insert_unless_there, prepared_update
+from roombook.db.compiled_queries import compiled_query, text_param
 from roombook.errors import TooManyRequests
 
 
@@ -34,33 +34,43 @@ class RateLimit:
 
     def attempt(self, key: object, *, now: datetime) -> None:
         """Take one try, or raise TooManyRequests. Exact however many workers ask at once."""
-        first = AttemptWindow(scope=self.scope, key=str(key), count=1, since=now)
-        # Each step is one statement, and decides alone. Around again where a rival was quicker.
+        # Each step is one statement that decides alone. Repeated if another request was faster.
         while not self._take(key, now):
             window = self._window(key)
             if window is None:
-                if insert_unless_there(first):
+                if self._open_window(key, now):
                     return
             elif not self._has_room(window, now):
                 raise self._refusal(window, now)
 
     def _take(self, key: object, now: datetime) -> bool:
-        """Count one more in the window that is there, or in a new one where that is over."""
-        taken = take_attempt(
-            scope=self.scope,
-            key=str(key),
-            maximum=self.maximum,
-            now=now,
-            over_since=now - self.period,
+        """Count one more in the current window, or start it again if it is over."""
+        is_over = Q(since__lte=now - self.period)
+        rows = AttemptWindow.objects.filter(
+            is_over | Q(count__lt=self.maximum), scope=self.scope, key=str(key)
         )
-        return bool(taken)
+        updated = rows.update(
+            count=Case(When(is_over, then=1), default=F("count") + 1),
+            since=Case(When(is_over, then=now), default=F("since")),
+        )
+        return bool(updated)
+
+    def _open_window(self, key: object, now: datetime) -> bool:
+        """Create the first window with one attempt; False if another request has created it."""
+        try:
+            with transaction.atomic():
+                AttemptWindow.objects.create(scope=self.scope, key=str(key), count=1, since=now)
+        except IntegrityError:
+            return False
+        return True
 
     def _window(self, key: object) -> AttemptWindow | None:
         return get_attempt_window.first(scope=self.scope, key=str(key))
 
     def forgive(self, key: object) -> None:
         """Give a taken try back: it was no failure."""
-        give_attempt_back(scope=self.scope, key=str(key))
+        rows = AttemptWindow.objects.filter(scope=self.scope, key=str(key), count__gt=0)
+        rows.update(count=F("count") - 1)
 
     def check(self, key: object, *, now: datetime) -> None:
         """Raise TooManyRequests when the window is full; counts nothing."""
@@ -85,28 +95,6 @@ class RateLimit:
 @compiled_query(keep_plan=True)
 def get_attempt_window() -> QuerySet[AttemptWindow]:
     return AttemptWindow.objects.filter(scope=text_param("scope"), key=text_param("key"))
-
-
-@prepared_update
-def take_attempt() -> Update:
-    is_over = Q(since__lte=datetime_param("over_since"))
-    rows = AttemptWindow.objects.filter(
-        is_over | Q(count__lt=int_param("maximum")),
-        scope=text_param("scope"),
-        key=text_param("key"),
-    )
-    return rows, {
-        "count": Case(When(is_over, then=1), default=F("count") + 1),
-        "since": Case(When(is_over, then=datetime_param("now")), default=F("since")),
-    }
-
-
-@prepared_update
-def give_attempt_back() -> Update:
-    rows = AttemptWindow.objects.filter(
-        scope=text_param("scope"), key=text_param("key"), count__gt=0
-    )
-    return rows, {"count": F("count") - 1}
 
 
 SIGN_IN_BY_EMAIL = RateLimit("sign-in", 5, timedelta(minutes=15))

@@ -18,10 +18,12 @@ class ReservationsConfig(AppConfig):
         register(resources.PromoCodeResource, resources.AllowanceResource)
         post_migrate.connect(create_triggers, sender=self)
         checks.register(checks.Tags.database)(check_triggers)
-        bound = ("centers", "room_types")
-        # What a promo code has given is told by its ledger.
-        audit_log.register(PromoCode, excluded_fields=("uses", "spent"), many_to_many_fields=bound)
-        audit_log.register(Allowance, many_to_many_fields=bound, named_by_id=True)
+        restrictions = ("centers", "room_types")
+        # The uses of a promo code are in its own ledger.
+        audit_log.register(
+            PromoCode, excluded_fields=("uses", "spent"), many_to_many_fields=restrictions
+        )
+        audit_log.register(Allowance, many_to_many_fields=restrictions, named_by_id=True)
         audit_log.register(Partner)
         # reservations/booking/history.py records these.
         audit_log.register(Reservation, by_signals=False)
@@ -36,13 +38,13 @@ def create_triggers(using: str, **kwargs: Any) -> None:
 def check_triggers(
     databases: Sequence[str] | None = None, **kwargs: Any
 ) -> list[checks.CheckMessage]:
-    """SQLite must have the triggers that refuse a double booking."""
+    """Check that SQLite has the triggers that prevent double bookings."""
     from reservations.models import constraints
 
     return [
         checks.Error(
-            f"The trigger {name} is missing: SQLite would accept a double booking.",
-            hint="Run manage.py migrate, which lays it again.",
+            f"The trigger {name} is missing: SQLite would accept double bookings.",
+            hint="Run manage.py migrate, which creates it again.",
             id="reservations.E001",
         )
         for using in databases or []

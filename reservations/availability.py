@@ -1,10 +1,12 @@
-"""Can a room be had for a time, and if not, why not: the one evaluator (B11).
+"""Decides whether a room can be booked for a time and, if not, why not (B11).
 
-Asked by check-availability, by new drafts, by checkout, by approval, and by the back office. It
-answers with every reason at once. Customers see the messages, staff the details too.
+This is the only evaluator. Checking availability, creating drafts, checkout, approval, rescheduling
+and the back office all call it. It reports every reason at once: customers see the messages, staff
+the details too.
 """
 
 import datetime as dt
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,10 +14,10 @@ from django.conf import settings
 from django.db.models import Exists, Q, QuerySet
 
 from centers import hours
-from centers.models import Closure, MeetingRoom
+from centers.models import Center, Closure, MeetingRoom
 from centers.span import Span
 from reservations.models import Reservation
-from reservations.models.querysets import get_conflict_bounds
+from reservations.models.querysets import ConflictBounds, get_conflict_bounds
 from reservations.models.status import Status
 from roombook.db.compiled_queries import compiled_query, datetime_param, int_param
 from roombook.errors import SlotUnavailable
@@ -23,10 +25,12 @@ from roombook.errors import SlotUnavailable
 if TYPE_CHECKING:
     from accounts.models import User
 
+NO_ID = 0  # Compared with an id, it excludes nothing: no row has it.
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:
-    """Why a room cannot be had: a stable code, a sentence for customers, a detail for staff."""
+    """Why a room is not available: a stable code, a message for customers, a detail for staff."""
 
     code: str
     message: str
@@ -34,30 +38,56 @@ class Reason:
 
     @property
     def staff_text(self) -> str:
-        """What staff read; some reasons have no more to say to them than to customers."""
-        return " ".join({self.message: 1, self.detail: 1})
+        """The message and the detail, or only one of them where they are equal."""
+        return self.message if self.detail == self.message else f"{self.message} {self.detail}"
 
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    reasons: tuple[Reason, ...]
+    """The result of an evaluation; `is_outside_opening_hours` is set even if they are ignored."""
+
+    reasons: tuple[Reason, ...] = ()
+    is_outside_opening_hours: bool = False
 
     @property
     def is_available(self) -> bool:
         return not self.reasons
 
     @property
-    def staff_text(self) -> tuple[str, ...]:
-        """Every reason as staff read it."""
-        return tuple(each.staff_text for each in self.reasons)
+    def staff_texts(self) -> tuple[str, ...]:
+        return tuple(reason.staff_text for reason in self.reasons)
 
-    def require(self) -> None:
-        """Raise the refusal that a customer may read, unless the room is free."""
+    def raise_if_unavailable(self) -> None:
+        """Raise SlotUnavailable with the first reason's message."""
         if self.reasons:
             raise SlotUnavailable(self.reasons[0].message)
 
 
-AVAILABLE = Availability(())
+@dataclass(frozen=True, slots=True)
+class BookingRules:
+    """How a room can be booked: the room's own values, else the settings of the deployment."""
+
+    grid_minutes: int
+    minimum_minutes: int
+    maximum_minutes: int
+    window_days: int
+
+
+def get_booking_rules(room: MeetingRoom) -> BookingRules:
+    def own_or_default(own: int | None, default: int) -> int:
+        return default if own is None else own
+
+    return BookingRules(
+        grid_minutes=own_or_default(room.grid_minutes, settings.BOOKING_GRID_MINUTES),
+        minimum_minutes=own_or_default(room.minimum_minutes, settings.BOOKING_MINIMUM_MINUTES),
+        maximum_minutes=own_or_default(
+            room.maximum_minutes, settings.BOOKING_MAXIMUM_DAYS * 24 * 60
+        ),
+        window_days=own_or_default(room.booking_window_days, settings.BOOKING_WINDOW_DAYS),
+    )
+
+
+# --- Evaluation ----------------------------------------------------------------------------------
 
 
 def evaluate(
@@ -66,118 +96,169 @@ def evaluate(
     *,
     now: dt.datetime,
     for_user: "User | None" = None,
-    ignoring: Reservation | None = None,
-    outside_hours: bool = False,
+    excluding: Reservation | None = None,
+    ignore_opening_hours: bool = False,
 ) -> Availability:
-    """Ask everything that could keep the room from being booked for the span.
+    """Check everything that can keep the room from being booked for the span.
 
-    `for_user`: whose own drafts do not count against them. `ignoring`: the reservation that is
-    itself being checked out, approved or moved. `outside_hours`: a manager has allowed this booking
-    outside the opening hours; everything else counts all the same.
+    `for_user`: this customer's own drafts are not in the way. `excluding`: the reservation that is
+    checked out, approved or rescheduled. `ignore_opening_hours`: a manager has allowed this booking
+    outside the opening hours; every other rule still applies.
     """
-    by_rule = (*_state(room), *_window(room, span, now), *_shape(room, span))
-    if not by_rule and _is_open_and_free(
-        room, span, now, for_user, ignoring, outside_hours=outside_hours
-    ):
-        return AVAILABLE
-    return Availability(
-        (
-            *by_rule,
-            *(() if outside_hours else _opening(room, span)),
-            *_closures(room, span),
-            *_rivals(room, span, now, for_user, ignoring),
-        )
-    )
+    params: ConflictParams = {
+        "room": room.pk,
+        "center": room.center_id,
+        "now": now,
+        **get_conflict_bounds(span, room.turnaround_minutes),
+        "user": for_user.pk if for_user else NO_ID,
+        "excluded": excluding.pk if excluding else NO_ID,
+    }
+    rows = [OpeningHoursRow._make(row) for row in opening_hours_and_conflicts(**params)]
+    is_outside_opening_hours = _is_outside_opening_hours(room.center, span, rows)
+    reasons = [
+        *_check_state(room),
+        *_check_window(room, span, now),
+        *_check_shape(room, span),
+    ]
+    if is_outside_opening_hours and not ignore_opening_hours:
+        reasons.append(_describe_opening_hours(rows))
+    if rows and rows[0].has_closure:
+        reasons += _describe_closures(room, params)
+    if rows and rows[0].has_conflict:
+        reasons += _describe_conflicts(room, params)
+    return Availability(tuple(reasons), is_outside_opening_hours)
 
 
 def evaluate_reservation(
     reservation: Reservation, *, now: dt.datetime, for_user: "User | None" = None
 ) -> Availability:
-    """`of` for a reservation that is there already: itself and its own override count for it."""
+    """Evaluate an existing reservation: it is not in its own way, and its override applies."""
     return evaluate(
         reservation.room,
         reservation.span,
         now=now,
         for_user=for_user,
-        ignoring=reservation,
-        outside_hours=reservation.is_outside_hours,
+        excluding=reservation,
+        ignore_opening_hours=reservation.is_outside_hours,
     )
 
 
-def _is_open_and_free(
-    room: MeetingRoom,
-    span: Span,
-    now: dt.datetime,
-    for_user: "User | None",
-    ignoring: Reservation | None,
-    *,
-    outside_hours: bool = False,
-) -> bool:
-    """The fast path: whether there is no reason in hours, closures and rivals, in one question.
+def is_outside_opening_hours(room: MeetingRoom, span: Span) -> bool:
+    """Whether the opening hours keep the room from being booked for the span."""
+    return _is_outside_opening_hours(room.center, span, room.center.opening_hours.all())
 
-    Most rooms that are asked for are free, and then nobody needs a reason.
-    """
-    asked = opening_hours_and_conflicts(
-        room=room.pk,
-        center=room.center_id,
-        **get_conflict_bounds(span, room.turnaround_minutes),
-        now=now,
-        # No row has the number 0.
-        user=for_user.pk if for_user else 0,
-        ignoring=ignoring.pk if ignoring else 0,
-    )
-    stretches = [OpeningHoursRow._make(row) for row in asked]
-    if not stretches or stretches[0].is_closed or stretches[0].is_held:
-        return False
-    if outside_hours or room.center.is_after_hours_support_enabled:
-        return True
-    return hours.is_open(span, stretches, room.center.zone)
+
+# --- Opening hours, closures and other reservations ----------------------------------------------
+
+
+class ConflictParams(ConflictBounds):
+    """What the queries for closures and conflicts need: values, or parameters to be bound later."""
+
+    room: Any
+    center: Any
+    now: Any
+    user: Any
+    excluded: Any
 
 
 class OpeningHoursRow(NamedTuple):
-    """A stretch of opening hours, and what is in the way of the span that was asked for."""
+    """An interval of opening hours, and whether anything is in the way of the span."""
 
     weekday: int
     opens: dt.time
     closes: dt.time
-    is_closed: bool
-    is_held: bool
+    has_closure: bool
+    has_conflict: bool
 
 
 @compiled_query(keep_plan=True)
 def opening_hours_and_conflicts() -> "QuerySet[Any, Any]":
-    """The center's opening hours, each stretch with whether the span meets a closure or a rival.
+    """The center's opening hours; one row of empty columns where it has none.
 
-    Where the center has no hours, one row of no weekday.
+    Each row says whether a closure or a reservation is in the way, so that the usual answer (the
+    room is available) takes one query. What is in the way is queried only if something is.
     """
-    closures = _closures_between(
-        int_param("center"),
-        int_param("room"),
-        start=datetime_param("start"),
-        end=datetime_param("end"),
-    )
-    rivals = (
-        Reservation.objects.filter(room=int_param("room"))
-        .active_holds(datetime_param("now"))
-        .overlapping(
-            datetime_param("start"),
-            datetime_param("end"),
-            datetime_param("wide_start"),
-            datetime_param("wide_end"),
-        )
-        .exclude(user=int_param("user"), status=Status.NEW)
-        .exclude(pk=int_param("ignoring"))
-    )
-    return MeetingRoom.objects.filter(pk=int_param("room")).values_list(
+    params: ConflictParams = {
+        "room": int_param("room"),
+        "center": int_param("center"),
+        "now": datetime_param("now"),
+        "start": datetime_param("start"),
+        "end": datetime_param("end"),
+        "wide_start": datetime_param("wide_start"),
+        "wide_end": datetime_param("wide_end"),
+        "user": int_param("user"),
+        "excluded": int_param("excluded"),
+    }
+    return MeetingRoom.objects.filter(pk=params["room"]).values_list(
         "center__opening_hours__weekday",
         "center__opening_hours__opens",
         "center__opening_hours__closes",
-        Exists(closures),
-        Exists(rivals),
+        Exists(_select_closures(params)),
+        Exists(_select_conflicts(params)),
     )
 
 
-def _state(room: MeetingRoom) -> list[Reason]:
+def _select_closures(params: ConflictParams) -> "QuerySet[Closure]":
+    return Closure.objects.filter(
+        Q(room__isnull=True) | Q(room=params["room"]),
+        center=params["center"],
+        starts_at__lt=params["end"],
+        ends_at__gt=params["start"],
+    )
+
+
+def _select_conflicts(params: ConflictParams) -> "QuerySet[Any, Reservation]":
+    return (
+        Reservation.objects.filter(room=params["room"])
+        .active_holds(params["now"])
+        .overlapping(params["start"], params["end"], params["wide_start"], params["wide_end"])
+        .exclude(user=params["user"], status=Status.NEW)
+        .exclude(pk=params["excluded"])
+    )
+
+
+def _is_outside_opening_hours(
+    center: Center, span: Span, intervals: Iterable[hours.OpeningInterval]
+) -> bool:
+    if center.is_after_hours_support_enabled:
+        return False
+    return not hours.is_open(span, intervals, center.zone)
+
+
+def _describe_opening_hours(rows: Sequence[OpeningHoursRow]) -> Reason:
+    week = hours.format_week(rows) or "never"
+    return Reason("closed", "The center is closed at that time.", f"It opens {week}.")
+
+
+def _describe_closures(room: MeetingRoom, params: ConflictParams) -> list[Reason]:
+    return [
+        Reason(
+            "closure",
+            "The room is closed at that time.",
+            f"{closure.reason or 'Closed'}: {_format_local(closure.starts_at, room)}"
+            f" to {_format_local(closure.ends_at, room)}",
+        )
+        for closure in _select_closures(params).order_by("starts_at", "pk")
+    ]
+
+
+def _describe_conflicts(room: MeetingRoom, params: ConflictParams) -> list[Reason]:
+    reasons = []
+    for conflict in _select_conflicts(params).order_by("start", "pk"):
+        detail = (
+            f"Reservation {conflict.pk} ({conflict.get_status_display()}),"
+            f" {_format_local(conflict.start, room)} to {_format_local(conflict.end, room)}"
+        )
+        if conflict.turnaround_minutes:
+            detail += f", {conflict.turnaround_minutes} minutes of turnaround"
+        reasons.append(Reason("held", "The room is already taken at that time.", detail))
+    return reasons
+
+
+# --- Rules that need no query --------------------------------------------------------------------
+
+
+def _check_state(room: MeetingRoom) -> list[Reason]:
     message = "The room cannot be booked at the moment."
     reasons = []
     if not room.center.is_active:
@@ -189,11 +270,11 @@ def _state(room: MeetingRoom) -> list[Reason]:
     return reasons
 
 
-def _window(room: MeetingRoom, span: Span, now: dt.datetime) -> list[Reason]:
+def _check_window(room: MeetingRoom, span: Span, now: dt.datetime) -> list[Reason]:
     if span.start < now:
         return [Reason("past", "That time has passed.", f"It is {now:%Y-%m-%d %H:%M} UTC.")]
     zone = room.center.zone
-    days = _or_default(room.booking_window_days, settings.BOOKING_WINDOW_DAYS)
+    days = get_booking_rules(room).window_days
     last_day = now.astimezone(zone).date() + dt.timedelta(days=days)
     if span.start.astimezone(zone).date() > last_day:
         message = f"The room can be booked at most {days} days ahead."
@@ -201,26 +282,26 @@ def _window(room: MeetingRoom, span: Span, now: dt.datetime) -> list[Reason]:
     return []
 
 
-def _shape(room: MeetingRoom, span: Span) -> list[Reason]:
+def _check_shape(room: MeetingRoom, span: Span) -> list[Reason]:
+    """Check that both ends are on the grid, and the length of the span."""
+    rules, zone = get_booking_rules(room), room.center.zone
     reasons = []
-    grid = _or_default(room.grid_minutes, settings.BOOKING_GRID_MINUTES)
-    if not all(_on_grid(moment, grid, room) for moment in (span.start, span.end)):
-        message = f"Bookings begin and end on a {grid}-minute step."
-        reasons.append(Reason("off-grid", message, f"Every {grid} minutes from local midnight."))
+    if not all(_is_on_grid(end, rules.grid_minutes, zone) for end in (span.start, span.end)):
+        message = f"Bookings begin and end on a {rules.grid_minutes}-minute step."
+        detail = f"Every {rules.grid_minutes} minutes from local midnight."
+        reasons.append(Reason("off-grid", message, detail))
     minutes = span.duration.total_seconds() / 60
-    shortest = _or_default(room.minimum_minutes, settings.BOOKING_MINIMUM_MINUTES)
-    if minutes < shortest:
-        message = f"The shortest booking of this room is {shortest} minutes."
+    if minutes < rules.minimum_minutes:
+        message = f"The shortest booking of this room is {rules.minimum_minutes} minutes."
         reasons.append(Reason("too-short", message, message))
-    longest = _or_default(room.maximum_minutes, settings.BOOKING_MAXIMUM_DAYS * 24 * 60)
-    if minutes > longest:
-        message = f"The longest booking of this room is {longest / 60:g} hours."
+    if minutes > rules.maximum_minutes:
+        message = f"The longest booking of this room is {rules.maximum_minutes / 60:g} hours."
         reasons.append(Reason("too-long", message, message))
     return reasons
 
 
-def _on_grid(moment: dt.datetime, grid_minutes: int, room: MeetingRoom) -> bool:
-    local = moment.astimezone(room.center.zone)
+def _is_on_grid(moment: dt.datetime, grid_minutes: int, zone: dt.tzinfo) -> bool:
+    local = moment.astimezone(zone)
     since_midnight = dt.timedelta(
         hours=local.hour,
         minutes=local.minute,
@@ -230,77 +311,5 @@ def _on_grid(moment: dt.datetime, grid_minutes: int, room: MeetingRoom) -> bool:
     return not since_midnight % dt.timedelta(minutes=grid_minutes)
 
 
-def _opening(room: MeetingRoom, span: Span) -> list[Reason]:
-    center = room.center
-    if center.is_after_hours_support_enabled:
-        return []
-    if hours.is_open(span, center.opening_hours.all(), center.zone):
-        return []
-    opening = hours.format_week(center.opening_hours.all()) or "never"
-    message = "The center is closed at that time."
-    return [Reason("closed", message, f"It opens {opening}.")]
-
-
-def is_outside_hours(room: MeetingRoom, span: Span) -> bool:
-    """Whether the opening hours alone would keep the room from being booked for the span."""
-    return bool(_opening(room, span))
-
-
-def _closures(room: MeetingRoom, span: Span) -> list[Reason]:
-    closures = _closures_between(room.center, room, start=span.start, end=span.end)
-    return [
-        Reason(
-            "closure",
-            "The room is closed at that time.",
-            f"{closure.reason or 'Closed'}: {_local(closure.starts_at, room)}"
-            f" to {_local(closure.ends_at, room)}",
-        )
-        for closure in closures.order_by("starts_at", "pk")
-    ]
-
-
-def _closures_between(center: Any, room: Any, *, start: Any, end: Any) -> "QuerySet[Closure]":
-    return Closure.objects.filter(
-        Q(room__isnull=True) | Q(room=room), center=center, starts_at__lt=end, ends_at__gt=start
-    )
-
-
-def _rivals(
-    room: MeetingRoom,
-    span: Span,
-    now: dt.datetime,
-    for_user: "User | None",
-    ignoring: Reservation | None,
-) -> list[Reason]:
-    rivals = (
-        Reservation.objects.filter(room=room)
-        .active_holds(now)
-        .overlapping_with_turnaround(span, turnaround_minutes=room.turnaround_minutes)
-    )
-    if for_user is not None:
-        rivals = rivals.exclude(user=for_user, status=Status.NEW)
-    if ignoring is not None:
-        rivals = rivals.exclude(pk=ignoring.pk)
-    return [
-        Reason(
-            "held",
-            "The room is already taken at that time.",
-            f"Reservation {rival.pk} ({rival.get_status_display()}), {_local(rival.start, room)}"
-            f" to {_local(rival.end, room)}{_turnaround(rival)}",
-        )
-        for rival in rivals.order_by("start", "pk")
-    ]
-
-
-def _turnaround(rival: Reservation) -> str:
-    minutes = rival.turnaround_minutes
-    return f", {minutes} minutes of turnaround" if minutes else ""
-
-
-def _or_default(override: int | None, default: int) -> int:
-    """The room's own rule, else the deployment's."""
-    return default if override is None else override
-
-
-def _local(moment: dt.datetime, room: MeetingRoom) -> str:
+def _format_local(moment: dt.datetime, room: MeetingRoom) -> str:
     return f"{moment.astimezone(room.center.zone):%Y-%m-%d %H:%M}"

@@ -47,9 +47,7 @@ PAYMENT_INFO = {
 
 def make_payment_method(number: str = VALID_NUMBER, **options: Any) -> checkout.PaymentMethod:
     """Payment with a card in the request."""
-    return checkout.PaymentMethod(
-        payment_info={**PAYMENT_INFO, "credit_card_number": number}, **options
-    )
+    return checkout.PaymentMethod(card={**PAYMENT_INFO, "credit_card_number": number}, **options)
 
 
 def make_room(*, time_zone_id: str = "America/Denver", **fields: Any) -> MeetingRoom:

@@ -16,8 +16,6 @@ from django.core.mail import EmailMultiAlternatives
 from django.db import models, transaction
 from django.db.models import Q
 
-from roombook.db.prepared_writes import prepared_writes
-
 MAX_SUBJECT_LENGTH = 200
 MAX_ERROR_LENGTH = 500
 
@@ -41,7 +39,6 @@ class OutboxQuerySet(models.QuerySet["OutboxMessage"]):
         return self.filter(about=subject).order_by("pk")
 
 
-@prepared_writes
 class OutboxMessage(models.Model):
     """One e-mail, from being written until it is sent or has failed."""
 

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar, TypeVar
 from uuid import UUID
 
+from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
 from payments.cards import Card
@@ -29,7 +30,6 @@ from payments.gateways.sandbox_models import (
     SandboxRefund,
 )
 from roombook.db.compiled_queries import compiled_query, text_param, uuid_param
-from roombook.db.prepared_writes import insert_unless_there
 from roombook.db.transactions import in_transaction
 from roombook.errors import CardDeclined
 
@@ -149,10 +149,12 @@ class SandboxGateway:
                 message="" if succeeds else DECLINE_MESSAGES[outcome],
                 description=description[:255],
             )
-            # The key is unique: one of several parallel calls creates the row, the others read it.
-            if insert_unless_there(payment):
-                return to_gateway_payment(payment)
-            payment = SandboxPayment.objects.get(key=key)
+            # The unique key decides between concurrent calls: one creates the payment.
+            try:
+                with transaction.atomic():
+                    payment.save(force_insert=True)
+            except IntegrityError:
+                payment = SandboxPayment.objects.get(key=key)
             is_fence = payment.state == "voided" and not payment.currency
             if not is_fence and (payment.amount, payment.currency) != (amount, currency):
                 raise GatewayRefused(f"The key {key} was used for another amount.")

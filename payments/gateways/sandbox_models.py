@@ -7,8 +7,6 @@ Only gateways/sandbox.py and tests use these tables.
 from django.db import models
 from django.db.models import F, Q
 
-from roombook.db.prepared_writes import prepared_writes
-
 
 class SandboxCard(models.Model):
     """A stored card, with the outcome of charging it."""
@@ -24,7 +22,6 @@ class SandboxCard(models.Model):
         return self.reference
 
 
-@prepared_writes
 class SandboxPayment(models.Model):
     """A payment by its key. A key that was voided before it was authorized has a row too."""
 

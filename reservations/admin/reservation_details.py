@@ -23,8 +23,7 @@ from reservations.admin.formatting import (
     format_time_span,
     format_time_zone,
 )
-from reservations.booking import history
-from reservations.models import Reservation
+from reservations.models import Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import emails
 from roombook import money

@@ -1,7 +1,7 @@
-"""What needs a person: money and mails that no further try of ours mends.
+"""Finds what needs attention: money and e-mails that no further automatic attempt can fix.
 
-`reconcile_payments` tells these, and so does the front page of the back office. Each is given the
-payments that it is to look at, and says of each that it finds what is wrong with it.
+`reconcile_payments` and the dashboard of the back office report them. Each `find_` function takes
+the payments to look at, and yields those with a problem and a sentence that describes it.
 """
 
 import datetime as dt
@@ -12,45 +12,45 @@ from django.db.models import Exists, F, OuterRef, QuerySet
 from accounts.models import OutboxMessage, OutboxState
 from payments import lifecycle
 from payments.models import OPEN_PAYMENT_STATES, Dispute, Payment, PaymentState, Refund, RefundState
-from reservations.booking.checkout import CAPTURE_DUE_STATUSES, NOT_BOOKED_STATUSES
 from reservations.booking.integrity.money import (
     refunded_amount,
     unmet_reductions,
     unmet_refund_promises,
 )
+from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, NOT_BOOKED_STATUSES
 from reservations.models.status import Status
 from roombook import dates
 
 PaymentAlerts = Iterator[tuple[Payment, str]]
 
-# A silent gateway mostly answers a few minutes later; after that it is a person's business.
+# A gateway that does not answer usually does a few minutes later. After that, staff are alerted.
 GATEWAY_PATIENCE = dt.timedelta(minutes=15)
-# Payments that are read at once; the front page stops after the first few.
+# Payments read at once. The dashboard stops after the first few.
 BATCH_SIZE = 100
 
 
 def find_lost_authorizations(payments: QuerySet[Payment]) -> PaymentAlerts:
-    """Bookings whose money was let go before it was captured."""
-    # Mostly what was let go is of no booking: only of the few others it is asked who else paid.
+    """Find bookings whose authorization was voided before it was captured."""
+    # Most voided payments belong to no booking. Only for the few others, other payments are read.
     likely = payments.filter(
         state=PaymentState.VOIDED,
         reservation__status__in=CAPTURE_DUE_STATUSES,
         reservation__total_cost__gt=0,
     )
-    paid_otherwise = Payment.objects.filter(
+    other_payments = Payment.objects.filter(
         reservation=OuterRef("reservation"), state__in=[*OPEN_PAYMENT_STATES, PaymentState.REFUNDED]
     )
     found = list(likely.order_by().values_list("pk", flat=True))
-    rows = Payment.objects.filter(~Exists(paid_otherwise), pk__in=found)
+    rows = Payment.objects.filter(~Exists(other_payments), pk__in=found)
     for payment in _each(rows):
         yield (
             payment,
-            f"let go before it was captured, and the reservation is {payment.reservation.status}.",
+            f"voided before it was captured, and the reservation is {payment.reservation.status}.",
         )
 
 
 def get_orphaned(payments: QuerySet[Payment]) -> QuerySet[Payment]:
-    """Money that was taken for what is no booking, and that nobody is paying back."""
+    """Return payments captured for no booking that are not being refunded."""
     taken = payments.filter(
         state=PaymentState.CAPTURED, reservation__status__in=sorted(NOT_BOOKED_STATUSES)
     )
@@ -58,14 +58,14 @@ def get_orphaned(payments: QuerySet[Payment]) -> QuerySet[Payment]:
 
 
 def find_captured_without_booking(payments: QuerySet[Payment]) -> PaymentAlerts:
-    """What was taken of a cancelled one may rightly be kept: its fee."""
+    """Find payments captured for no booking. Cancelled ones can rightly keep a fee."""
     for payment in _each(get_orphaned(payments).exclude(refunds__state=RefundState.STARTED)):
-        yield payment, f"the money was taken, and the reservation is {payment.reservation.status}."
+        yield payment, f"it was captured, and the reservation is {payment.reservation.status}."
 
 
 def find_unmet_refund_promises(payments: QuerySet[Payment]) -> PaymentAlerts:
-    """Cancelled reservations of which less came back than their customers were told."""
-    # Where all came back, the payment is refunded: only of the few others the sums are made.
+    """Find cancelled reservations whose customers were refunded less than promised."""
+    # Most payments are refunded in full. Only for the few others, the refunds are summed up.
     likely = payments.filter(
         state=PaymentState.CAPTURED,
         reservation__status=Status.CANCELLED,
@@ -76,57 +76,57 @@ def find_unmet_refund_promises(payments: QuerySet[Payment]) -> PaymentAlerts:
     for payment in _each(likely.filter(reservation__in=list(unmet))):
         yield (
             payment,
-            f"{payment.reservation.refund_promised} was promised back,"
-            " and the gateway refused to pay it.",
+            f"a refund of {payment.reservation.refund_promised} was promised,"
+            " and the gateway refused it.",
         )
 
 
 def find_unmet_reductions(payments: QuerySet[Payment]) -> PaymentAlerts:
-    """Bookings that became cheaper, and of which less came back than that."""
+    """Find bookings that became cheaper and were refunded less than the difference."""
     rows = payments.filter(captured_at__isnull=False, reservation__in=unmet_reductions())
     for payment in _each(rows):
-        owed = payment.reservation.reduced_by
-        yield payment, f"it became cheaper by {owed}, and the gateway refused to pay it."
+        reduced_by = payment.reservation.reduced_by
+        yield payment, f"price reduced by {reduced_by}, and the gateway refused the refund."
 
 
 def find_expiring_authorizations(payments: QuerySet[Payment], *, now: dt.datetime) -> PaymentAlerts:
-    """Money of requests that nobody has answered, about to be given back by the bank."""
+    """Find authorizations of unanswered requests that are about to expire."""
     waiting = (payments & lifecycle.get_expiring_authorizations(now)).filter(
         reservation__status=Status.PENDING
     )
     for payment in _each(waiting):
         until = dates.format_datetime(payment.authorized_until or now, dt.UTC)
-        yield payment, f"reserved until {until} UTC only, and the request is not answered."
+        yield payment, f"authorized only until {until} UTC, and the request is not answered."
 
 
 def find_unresolved_payments(payments: QuerySet[Payment], *, now: dt.datetime) -> PaymentAlerts:
-    """Payments that the gateway has not answered for too long."""
+    """Find payments for which the gateway has not answered for too long."""
     for payment in _each(payments & Payment.objects.stale(now - GATEWAY_PATIENCE)):
-        yield payment, "in doubt: the gateway does not answer."
+        yield payment, "payment status unknown: the gateway does not answer."
 
 
 def find_refused_refunds(payments: QuerySet[Payment]) -> PaymentAlerts:
-    """Refunds that the gateway refused and that nobody has seen to."""
-    open_ones = Refund.objects.filter(
+    """Find refunds that the gateway refused and that nobody has handled."""
+    unhandled = Refund.objects.filter(
         state=RefundState.REFUSED, retry__isnull=True, payment__state=PaymentState.CAPTURED
     )
-    for payment in _each(payments.filter(refunds__in=open_ones).distinct()):
-        yield payment, "the gateway refused to pay a refund."
+    for payment in _each(payments.filter(refunds__in=unhandled).distinct()):
+        yield payment, "the gateway refused a refund."
 
 
 def _each(payments: QuerySet[Payment]) -> Iterator[Payment]:
-    """The payments with their reservations, some at a time.
+    """Yield the payments with their reservations, in batches.
 
-    Mostly there is none: so it is asked for their ids alone, which takes no more than indexes.
+    Usually there is none, so only the ids are read first, which takes no more than indexes.
     """
-    found = list(payments.order_by("pk").values_list("pk", flat=True))
-    for first in range(0, len(found), BATCH_SIZE):
-        some = Payment.objects.filter(pk__in=found[first : first + BATCH_SIZE])
-        yield from some.select_related("reservation").order_by("pk")
+    ids = list(payments.order_by("pk").values_list("pk", flat=True))
+    for first in range(0, len(ids), BATCH_SIZE):
+        batch = Payment.objects.filter(pk__in=ids[first : first + BATCH_SIZE])
+        yield from batch.select_related("reservation").order_by("pk")
 
 
 def get_open_disputes(payments: QuerySet[Payment]) -> QuerySet[Dispute]:
-    """Customers who ask their bank for the money; those to be answered soonest first."""
+    """Return open disputes; those that must be answered first come first."""
     return (
         Dispute.objects.filter(closed_at__isnull=True, payment__in=payments)
         .select_related("payment__reservation")
@@ -135,7 +135,7 @@ def get_open_disputes(payments: QuerySet[Payment]) -> QuerySet[Dispute]:
 
 
 def get_unsent_emails(*, now: dt.datetime, since: dt.datetime) -> QuerySet[OutboxMessage]:
-    """Mails that were given up since then, and those that wait for longer than they should."""
-    given_up = OutboxMessage.objects.filter(state=OutboxState.FAILED, created_at__gte=since)
+    """Return e-mails that failed since then, and those that wait for too long."""
+    failed = OutboxMessage.objects.filter(state=OutboxState.FAILED, created_at__gte=since)
     waiting = OutboxMessage.objects.waiting().filter(created_at__lte=now - 4 * GATEWAY_PATIENCE)
-    return (given_up | waiting).order_by("-pk")
+    return (failed | waiting).order_by("-pk")

@@ -1,4 +1,4 @@
-"""What staff answer and note: approve, decline, no-show; and what time does by itself."""
+"""Approves and declines requests, marks no-shows, and expires or completes what is overdue."""
 
 import datetime as dt
 import logging
@@ -11,9 +11,10 @@ from django.db.models import Q
 from payments import lifecycle
 from payments.models import Payment
 from reservations import availability
-from reservations.booking import checkout
-from reservations.booking.cancellation import get_open_payment
+from reservations.booking import payment_recovery
+from reservations.booking.authorization import FUNDED_STATES
 from reservations.booking.locks import lock_reservation
+from reservations.booking.payment_recovery import get_open_payment
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -26,117 +27,49 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
+SEND_ANSWER = {
+    Status.DECLINED: emails.send_request_declined,
+    Status.EXPIRED: emails.send_request_expired,
+}
+
+
+# --- Requests ------------------------------------------------------------------------------------
+
 
 def approve(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) -> Reservation:
-    """Agree to a request: ask the evaluator again, confirm, and take the money that is reserved.
+    """Approve a request: check availability again, confirm it, and capture the authorized money.
 
-    Raises SlotUnavailable, ReservationNotOpen (also where the reserved money has lapsed: then the
-    request expires) or ServiceUnavailable where the gateway cannot be asked.
+    Raises:
+        SlotUnavailable, ReservationNotOpen: also if the authorization has expired; then the request
+            expires, too.
+        ServiceUnavailable: the gateway does not answer.
     """
-    _ask_for_the_money(reservation_id, now=now)
+    _refresh_authorization(reservation_id, now=now)
     reservation, payment = _approve(reservation_id, by=by, now=now)
     if reservation.status == Status.EXPIRED:
         raise ReservationNotOpen(
             "The money for this request is no longer reserved, so the request has expired."
             " The customer has to book again."
         )
-    return _with_dues(reservation, payment, now=now)
+    return _fulfil(reservation, payment, now=now)
 
 
 def decline(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) -> Reservation:
-    """Refuse a request: everything is given back, and the reserved money let go."""
+    """Decline a request: return promo use and hours, and void the authorization."""
     reservation, payment = _end_request(reservation_id, Status.DECLINED, by=by, now=now)
-    return _with_dues(reservation, payment, now=now)
+    return _fulfil(reservation, payment, now=now)
 
 
-@in_transaction
-def mark_no_show(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) -> Reservation:
-    """Nobody came. Only once the meeting has begun."""
-    reservation = lock_reservation(reservation_id)
-    if reservation.status not in {Status.CONFIRMED, Status.COMPLETED} or reservation.start > now:
-        raise ReservationNotOpen("Only a confirmed meeting that has begun can be a no-show.")
-    reservation.transition_to(Status.NO_SHOW, by=by, now=now)
-    return reservation
-
-
-class ExpiryIncomplete(Exception):
-    """Reservations that time asks something of and that could not be dealt with: see the log."""
-
-    def __init__(self, reservations: list[int]) -> None:
-        super().__init__(f"Reservations {', '.join(map(str, reservations))}: see the log.")
-        self.reservations = reservations
-
-
-def close_overdue(*, now: dt.datetime) -> Iterator[Reservation]:
-    """Do what time asks for, one reservation after the other, and yield each that changed.
-
-    Drafts whose start has passed, and requests that nobody answered in time or before their
-    start, become Expired (money that was reserved is let go); confirmed meetings that are over
-    become Completed. One that fails keeps no other waiting; after the last one NotAllExpired tells
-    of those.
-    """
-    answer_by = Q(booked_at__lte=now - dt.timedelta(hours=settings.PENDING_HOURS))
-    begun = Q(start__lte=now)
-    steps: list[tuple[Callable[[int, dt.datetime], list[Reservation]], list[int]]] = [
-        (_end_draft, _keys(begun, status=Status.NEW)),
-        (_end_unanswered, _keys(begun | answer_by, status=Status.PENDING)),
-        (_complete, _keys(Q(end__lte=now), status=Status.CONFIRMED)),
-    ]
-    failed = []
-    for step, keys in steps:
-        for pk in keys:
-            try:
-                changed = step(pk, now)
-            except Exception:
-                logger.exception("Reservation %s: what time asks for could not be done.", pk)
-                failed.append(pk)
-            else:
-                yield from changed
-    if failed:
-        raise ExpiryIncomplete(failed)
-
-
-def _keys(*conditions: Q, **also: Any) -> list[int]:
-    """Whose turn it is; each is judged again under its lock, since others may act meanwhile."""
-    found = Reservation.objects.filter(*conditions, **also).order_by("start", "pk")
-    return list(found.values_list("pk", flat=True))
-
-
-@in_transaction
-def _end_draft(reservation_id: int, now: dt.datetime) -> list[Reservation]:
-    reservation = lock_reservation(reservation_id)
-    if not reservation.is_new:
-        return []
-    reservation.transition_to(Status.EXPIRED, by=None, now=now)
-    return [reservation]
-
-
-def _end_unanswered(reservation_id: int, now: dt.datetime) -> list[Reservation]:
-    try:
-        reservation, payment = _end_request(reservation_id, Status.EXPIRED, by=None, now=now)
-    except ReservationNotOpen:
-        return []
-    return [_with_dues(reservation, payment, now=now)]
-
-
-@in_transaction
-def _complete(reservation_id: int, now: dt.datetime) -> list[Reservation]:
-    reservation = lock_reservation(reservation_id)
-    if reservation.status != Status.CONFIRMED:
-        return []
-    reservation.transition_to(Status.COMPLETED, by=None, now=now)
-    return [reservation]
-
-
-def _ask_for_the_money(reservation_id: int, *, now: dt.datetime) -> None:
-    """Ask the gateway, before a room is promised, what became of the money that it reserved."""
+def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
+    """Ask the gateway whether the money is still reserved, before the room is promised."""
     payment = (
         Payment.objects.authorized()
         .filter(reservation=reservation_id, reservation__status=Status.PENDING)
         .first()
     )
     if payment is not None:
-        lifecycle.record_gateway_result(payment, lifecycle.fetch_gateway_status(payment), now=now)
+        result = lifecycle.fetch_gateway_status(payment)
+        lifecycle.record_gateway_result(payment, result, now=now)
 
 
 @in_transaction
@@ -145,15 +78,18 @@ def _approve(
 ) -> tuple[Reservation, Payment | None]:
     reservation = _lock_request(reservation_id)
     payment = get_open_payment(reservation)
-    if reservation.total_cost and (payment is None or payment.state not in checkout.FUNDED_STATES):
-        # No room is given away: whoever has heard that the money lapsed, the request is over.
-        reservation.transition_to(Status.EXPIRED, by=by, now=now)
+    calendar_sequence = reservation.calendar_sequence + 1
+    if reservation.total_cost and (payment is None or payment.state not in FUNDED_STATES):
+        # The authorization has expired: the room is not given away for nothing.
+        reservation.transition_to(
+            Status.EXPIRED, by=by, now=now, calendar_sequence=calendar_sequence
+        )
         bill.return_benefits(reservation, now=now)
         emails.send_authorization_expired(reservation, now=now)
         return reservation, payment
-    availability.evaluate_reservation(reservation, now=now).require()
-    reservation.transition_to(Status.CONFIRMED, by=by, now=now)
-    emails.send_request_answered(reservation, now=now)
+    availability.evaluate_reservation(reservation, now=now).raise_if_unavailable()
+    reservation.transition_to(Status.CONFIRMED, by=by, now=now, calendar_sequence=calendar_sequence)
+    emails.send_request_approved(reservation, now=now)
     return reservation, payment
 
 
@@ -162,9 +98,11 @@ def _end_request(
     reservation_id: int, status: Status, *, by: "User | None", now: dt.datetime
 ) -> tuple[Reservation, Payment | None]:
     reservation = _lock_request(reservation_id)
-    reservation.transition_to(status, by=by, now=now)
+    reservation.transition_to(
+        status, by=by, now=now, calendar_sequence=reservation.calendar_sequence + 1
+    )
     bill.return_benefits(reservation, now=now)
-    emails.send_request_answered(reservation, now=now)
+    SEND_ANSWER[status](reservation, now=now)
     return reservation, get_open_payment(reservation)
 
 
@@ -175,9 +113,92 @@ def _lock_request(reservation_id: int) -> Reservation:
     return reservation
 
 
-def _with_dues(
-    reservation: Reservation, payment: Payment | None, *, now: dt.datetime
-) -> Reservation:
+def _fulfil(reservation: Reservation, payment: Payment | None, *, now: dt.datetime) -> Reservation:
     if payment is not None:
-        checkout.try_fulfil_obligations(payment, now=now)
+        payment_recovery.try_fulfil_obligations(payment, reservation.status, now=now)
+    return reservation
+
+
+# --- No-show -------------------------------------------------------------------------------------
+
+
+@in_transaction
+def mark_no_show(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) -> Reservation:
+    """Record that nobody came. Possible once the meeting has begun."""
+    reservation = lock_reservation(reservation_id)
+    if reservation.status not in {Status.CONFIRMED, Status.COMPLETED} or reservation.start > now:
+        raise ReservationNotOpen("Only a confirmed meeting that has begun can be a no-show.")
+    reservation.transition_to(Status.NO_SHOW, by=by, now=now)
+    return reservation
+
+
+# --- The passing of time -------------------------------------------------------------------------
+
+
+class ExpiryIncomplete(Exception):
+    """Some reservations could not be expired or completed; the log says why."""
+
+    def __init__(self, reservations: list[int]) -> None:
+        super().__init__(f"Reservations {', '.join(map(str, reservations))}: see the log.")
+        self.reservations = reservations
+
+
+def close_overdue(*, now: dt.datetime) -> Iterator[Reservation]:
+    """Expire or complete the reservations whose time has come, and yield each that changed.
+
+    Drafts whose start has passed, and requests that nobody answered in time or before their start,
+    become Expired, and an authorization is voided. Confirmed meetings that are over become
+    Completed. A failure does not stop the others: ExpiryIncomplete is raised after the last one.
+    """
+    has_begun = Q(start__lte=now)
+    is_unanswered = Q(booked_at__lte=now - dt.timedelta(hours=settings.PENDING_HOURS))
+    steps: list[tuple[Callable[[int, dt.datetime], Reservation | None], list[int]]] = [
+        (_expire_draft, _find(has_begun, status=Status.NEW)),
+        (_expire_request, _find(has_begun | is_unanswered, status=Status.PENDING)),
+        (_complete, _find(Q(end__lte=now), status=Status.CONFIRMED)),
+    ]
+    failed = []
+    for step, ids in steps:
+        for pk in ids:
+            try:
+                changed = step(pk, now)
+            except Exception:
+                logger.exception("Reservation %s could not be expired or completed.", pk)
+                failed.append(pk)
+            else:
+                if changed is not None:
+                    yield changed
+    if failed:
+        raise ExpiryIncomplete(failed)
+
+
+def _find(*conditions: Q, **filters: Any) -> list[int]:
+    """Find candidates. Each is checked again under its lock, as others may change it meanwhile."""
+    rows = Reservation.objects.filter(*conditions, **filters).order_by("start", "pk")
+    return list(rows.values_list("pk", flat=True))
+
+
+@in_transaction
+def _expire_draft(reservation_id: int, now: dt.datetime) -> Reservation | None:
+    reservation = lock_reservation(reservation_id)
+    if not reservation.is_new:
+        return None
+    reservation.transition_to(Status.EXPIRED, by=None, now=now)
+    return reservation
+
+
+def _expire_request(reservation_id: int, now: dt.datetime) -> Reservation | None:
+    try:
+        reservation, payment = _end_request(reservation_id, Status.EXPIRED, by=None, now=now)
+    except ReservationNotOpen:
+        return None
+    return _fulfil(reservation, payment, now=now)
+
+
+@in_transaction
+def _complete(reservation_id: int, now: dt.datetime) -> Reservation | None:
+    reservation = lock_reservation(reservation_id)
+    if reservation.status != Status.CONFIRMED:
+        return None
+    reservation.transition_to(Status.COMPLETED, by=None, now=now)
     return reservation

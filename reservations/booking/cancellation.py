@@ -1,16 +1,16 @@
-"""Cancelling: what it gives back by the policy that the reservation was booked under (B15.4)."""
+"""Cancels reservations, and decides the refund by the policy they were booked under (B15.4)."""
 
 import datetime as dt
-import logging
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
-from payments import lifecycle, refunds
-from payments.gateways.base import GatewayRefused, GatewayUnavailable
+from payments import refunds
 from payments.models import Payment, PaymentState
-from reservations.booking import checkout, price_changes
+from reservations.booking import payment_recovery
 from reservations.booking.locks import lock_reservation
+from reservations.booking.payment_recovery import get_open_payment
+from reservations.booking.price_changes import PAYMENT_NOT_SETTLED, require_expected
 from reservations.models import Reservation
 from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
@@ -23,13 +23,14 @@ from roombook.errors import ReservationNotOpen, ServiceUnavailable
 if TYPE_CHECKING:
     from accounts.models import User
 
-
-logger = logging.getLogger(__name__)
+NOTHING_CHARGED = "nothing was charged."
+ALREADY_REFUNDED = "what was charged has been paid back already."
+CANCELLED = "The reservation is cancelled: "
 
 
 @dataclass(frozen=True, slots=True)
 class CancellationTerms:
-    """What cancelling means for the money: what comes back, what is kept, and the words for it."""
+    """What cancelling means for the money: the refund, the fee, and a sentence that says so."""
 
     refund: Decimal
     fee: Decimal
@@ -44,9 +45,9 @@ class Cancellation:
 
 
 def preview(reservation: Reservation, *, now: dt.datetime) -> Cancellation:
-    """What cancelling at this moment would do; raises as cancelling would."""
+    """Say what cancelling now would do. Raises what `cancel` would raise."""
     if reservation.status == Status.CANCELLED:
-        return _done(reservation)
+        return _describe_cancelled(reservation)
     _require_cancellable(reservation, now)
     terms = get_terms(reservation, now=now)
     return Cancellation(reservation, terms.refund, f"If you cancel now: {terms.sentence}")
@@ -60,20 +61,22 @@ def cancel(
     expected_refund: Decimal | None = None,
     now: dt.datetime,
 ) -> Cancellation:
-    """Cancel a reservation (staff: any, customers: their own) and pay back what its policy says.
+    """Cancel a reservation and refund what its policy says. Calling it again returns the same.
 
-    `user` is the customer, where it is theirs to cancel; `by` the member of staff, where one does.
-    `agreed` is the refund that whoever decided has seen: at another one nothing is done.
-    Cancelling again gives the same answer. Raises ReservationNotOpen where it is too late, and
-    ServiceUnavailable where the payment is not settled yet and the gateway cannot be asked.
+    `user` is the customer who cancels their own reservation, `by` the member of staff who cancels
+    any. `expected_refund` is the refund that was shown: if it differs by now, nothing is done.
+
+    Raises:
+        ReservationNotOpen: it is too late to cancel.
+        ServiceUnavailable: the payment is not resolved yet, and the gateway does not answer.
     """
-    checkout.resolve_stale_payments(reservation_id, user=user, now=now)
-    capture_outstanding(reservation_id, user=user, now=now)
+    payment_recovery.resolve_stale_payments(reservation_id, user=user, now=now)
+    payment_recovery.capture_outstanding(reservation_id, user=user, now=now)
     cancellation, payment = _cancel(
         reservation_id, user=user, by=by or user, expected_refund=expected_refund, now=now
     )
     if payment is not None:
-        checkout.try_fulfil_obligations(payment, now=now)
+        payment_recovery.try_fulfil_obligations(payment, Status.CANCELLED, now=now)
     return cancellation
 
 
@@ -88,52 +91,71 @@ def _cancel(
 ) -> tuple[Cancellation, Payment | None]:
     reservation = lock_reservation(reservation_id, owner=user)
     if reservation.status == Status.CANCELLED:
-        return _done(reservation), None
+        return _describe_cancelled(reservation), None
     _require_cancellable(reservation, now)
-    terms = get_terms(reservation, now=now)
-    price_changes.require_expected("refund", terms.refund, shown=expected_refund)
     payment = get_open_payment(reservation)
+    terms = _get_terms(reservation, payment, now=now)
+    require_expected("refund", terms.refund, expected=expected_refund)
     was_confirmed = reservation.status == Status.CONFIRMED
     if was_confirmed and payment is not None and payment.state == PaymentState.AUTHORIZED:
-        raise ServiceUnavailable(
-            "The payment is still being settled. Nothing was changed. Please try again."
-        )
+        raise ServiceUnavailable(PAYMENT_NOT_SETTLED)
+    # A draft that never was a booking is in nobody's calendar, and its end is nobody's e-mail.
+    was_booked = reservation.booked_at is not None
     reservation.transition_to(
-        Status.CANCELLED, by=by, now=now, cancelled_at=now, refund_promised=terms.refund
+        Status.CANCELLED,
+        by=by,
+        now=now,
+        cancelled_at=now,
+        refund_promised=terms.refund,
+        calendar_sequence=reservation.calendar_sequence + was_booked,
     )
     bill.return_benefits(reservation, now=now)
     if payment is not None and terms.refund:
         refunds.create_refund(payment, amount=terms.refund, reason="Cancelled", now=now)
-    emails.send_cancelled(reservation, terms, now=now)
+    if was_booked:
+        emails.send_cancelled(
+            reservation,
+            refund=terms.refund,
+            fee=terms.fee,
+            refund_text=terms.sentence,
+            now=now,
+        )
     return Cancellation(reservation, terms.refund, CANCELLED + terms.sentence), payment
 
 
 def get_terms(reservation: Reservation, *, now: dt.datetime) -> CancellationTerms:
-    """By the reservation's own policy: all is refunded up to its notice before the start, and
-    within its grace after booking; else nothing. What is no booking yet is never paid for."""
-    payment = get_open_payment(reservation)
-    paid = _paid(reservation, payment)
+    """Decide what cancelling now would refund."""
+    return _get_terms(reservation, get_open_payment(reservation), now=now)
+
+
+def _get_terms(
+    reservation: Reservation, payment: Payment | None, *, now: dt.datetime
+) -> CancellationTerms:
+    """A booking is refunded in full until its free cancellation ends, then not at all.
+
+    What is not a booking yet is never paid for.
+    """
+    paid = _get_paid_amount(reservation, payment)
     if payment is None or not paid:
-        return CancellationTerms(money.ZERO, money.ZERO, _nothing_to_refund(reservation))
-    if reservation.status != Status.CONFIRMED or now <= reservation.free_cancellation_until:
-        return CancellationTerms(paid, money.ZERO, _refunded(payment, paid))
-    # No fee is more than the price: what is owed back of an older, higher one is owed all the same.
-    return CancellationTerms(money.ZERO, min(paid, reservation.total_cost), _too_late(reservation))
+        return CancellationTerms(money.ZERO, money.ZERO, _describe_no_refund(reservation))
+    is_free = now <= reservation.free_cancellation_until
+    if reservation.status != Status.CONFIRMED or is_free:
+        return CancellationTerms(paid, money.ZERO, _describe_refund(payment, paid))
+    # The fee is never more than the price: what is due back of an older, higher price stays due.
+    fee = min(paid, reservation.total_cost)
+    return CancellationTerms(money.ZERO, fee, _describe_too_late(reservation))
 
 
-def _paid(reservation: Reservation, payment: Payment | None) -> Decimal:
-    """What the customer has paid and not got back; of a booking also what is about to be taken."""
+def _get_paid_amount(reservation: Reservation, payment: Payment | None) -> Decimal:
+    """What was captured and not refunded; for a booking also what is about to be captured."""
     if payment is None:
         return money.ZERO
-    is_owed = reservation.status == Status.CONFIRMED and payment.state == PaymentState.AUTHORIZED
-    if payment.state == PaymentState.CAPTURED or is_owed:
+    is_capture_due = (
+        reservation.status == Status.CONFIRMED and payment.state == PaymentState.AUTHORIZED
+    )
+    if payment.state == PaymentState.CAPTURED or is_capture_due:
         return refunds.get_refundable_amount(payment)
     return money.ZERO
-
-
-def get_open_payment(reservation: Reservation) -> Payment | None:
-    """The payment that holds or has taken the reservation's money."""
-    return reservation.payments.open().first()
 
 
 def _require_cancellable(reservation: Reservation, now: dt.datetime) -> None:
@@ -145,56 +167,34 @@ def _require_cancellable(reservation: Reservation, now: dt.datetime) -> None:
         raise ReservationNotOpen("The meeting has begun; it can no longer be cancelled.")
 
 
-def capture_outstanding(
-    reservation_id: int, *, user: "User | None" = None, now: dt.datetime
-) -> None:
-    """A booking whose money is not taken yet: take it first, so that it can be paid back."""
-    owed = Payment.objects.authorized().filter(
-        reservation=reservation_id, reservation__status=Status.CONFIRMED
-    )
-    if user is not None:
-        owed = owed.filter(reservation__user=user)
-    for payment in owed:
-        try:
-            checkout.fulfil_obligations(payment, now=now)
-        except GatewayUnavailable:
-            logger.warning("Payment %s: the gateway does not answer.", payment.key)
-        except GatewayRefused:
-            # It can never be taken: a booking must not be stuck for that.
-            logger.exception("Payment %s cannot be captured; it is let go.", payment.key)
-            lifecycle.void_payment(payment, now=now)
+# --- Sentences -----------------------------------------------------------------------------------
 
 
-def _done(reservation: Reservation) -> Cancellation:
-    """The answer that cancelling gave, from what is stored."""
+def _describe_cancelled(reservation: Reservation) -> Cancellation:
+    """Return the result that cancelling had, from what is stored."""
     refund = reservation.refund_promised or money.ZERO
-    paid = _last_captured(reservation)
-    if paid is not None and refund:
-        sentence = _refunded(paid, refund)
-    elif paid is None or not refunds.get_refundable_amount(paid):
-        sentence = _nothing_to_refund(reservation)
+    payment = _get_last_captured_payment(reservation)
+    if payment is not None and refund:
+        sentence = _describe_refund(payment, refund)
+    elif payment is None or not refunds.get_refundable_amount(payment):
+        sentence = _describe_no_refund(reservation)
     else:
-        sentence = _too_late(reservation)
+        sentence = _describe_too_late(reservation)
     return Cancellation(reservation, refund, CANCELLED + sentence)
 
 
-NOTHING_CHARGED = "nothing was charged."
-PAID_BACK = "what was charged has been paid back already."
-CANCELLED = "The reservation is cancelled: "
-
-
-def _last_captured(reservation: Reservation) -> Payment | None:
+def _get_last_captured_payment(reservation: Reservation) -> Payment | None:
     return reservation.payments.filter(captured_at__isnull=False).order_by("pk").last()
 
 
-def _nothing_to_refund(reservation: Reservation) -> str:
-    return PAID_BACK if _last_captured(reservation) else NOTHING_CHARGED
+def _describe_no_refund(reservation: Reservation) -> str:
+    return ALREADY_REFUNDED if _get_last_captured_payment(reservation) else NOTHING_CHARGED
 
 
-def _refunded(payment: Payment, amount: Decimal) -> str:
+def _describe_refund(payment: Payment, amount: Decimal) -> str:
     return f"{money.format_amount(amount)} is refunded to {describe_card(payment)}."
 
 
-def _too_late(reservation: Reservation) -> str:
+def _describe_too_late(reservation: Reservation) -> str:
     notice = reservation.cancellation_notice_hours
     return f"it is less than {notice} hours before its start, so nothing is refunded."

@@ -1,4 +1,4 @@
-"""What can be done to a reservation before it is paid, by customers and by staff."""
+"""What customers and staff can do to a reservation before it is paid."""
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,28 +14,26 @@ from accounts.names import contains_card_number
 from centers.models import MeetingRoom
 from centers.span import Span
 from reservations import availability
-from reservations.booking import history
 from reservations.booking.locks import lock_reservation, lock_room
 from reservations.booking.span import resolve_span
-from reservations.models import (
-    Attendee,
-    ChosenService,
-    Reservation,
-)
-from reservations.models.querysets import RELEASED_HOLD, get_conflict_bounds
+from reservations.models import Attendee, ChosenService, Reservation, history
+from reservations.models.querysets import get_conflict_bounds
 from reservations.models.status import Status
-from reservations.pricing import bill, promo_codes, services
-from reservations.pricing.allowances import get_available
-from roombook.db.compiled_queries import datetime_param, int_param
-from roombook.db.prepared_writes import Update, prepared_update
+from reservations.pricing import allowances, bill, promo_codes, services
+from roombook.db.compiled_queries import compiled_query, datetime_param, int_param
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, PromoCodeInvalid, ReservationNotOpen
 
 if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
     from accounts.models import User
 
-# The permission to book a room at a time at which its center is closed.
+# The permission to book a room while its center is closed.
 OVERRIDE_OPENING_HOURS = "reservations.override_opening_hours"
+
+
+# --- Creating ------------------------------------------------------------------------------------
 
 
 @in_transaction
@@ -52,26 +50,26 @@ def create_draft(
     hours_override_reason: str = "",
     now: dt.datetime,
 ) -> Reservation:
-    """Make a New reservation that holds its room for a while: 15 minutes, or 24 hours by staff.
+    """Create a New reservation that holds its room for 15 minutes, or 24 hours if made by staff.
 
-    Times without an offset are the center's local time. `hours_override_reason` is why a manager
-    books at a time at which the center is closed; what is no matter of opening hours (a closure,
-    another booking) is refused all the same. Raises SlotUnavailable, InvalidRequest, NotFound or
-    RateNotConfigured, and then nothing is made.
+    Times without an offset are local to the center. `hours_override_reason` says why a manager
+    books while the center is closed; closures and other bookings still prevent it.
+
+    Raises SlotUnavailable, InvalidRequest, NotFound or RateNotConfigured; then nothing is created.
     """
     room = lock_room(room_id)
     span = resolve_span(room.center, start, end)
     guests = add_creator(user, attendees)
-    head_count = resolve_attendee_count(room, number_of_attendees, guests)
-    override = _hours_override(room, span, hours_override_reason, by=created_by)
-    wanted = services.select_services(room.center, service_options)
+    attendee_count = resolve_attendee_count(room, number_of_attendees, guests)
+    override = _resolve_hours_override(room, span, hours_override_reason, by=created_by)
+    selections = services.select_services(room.center, service_options)
     release_conflicting_holds(room, span, user=user, now=now)
     availability.evaluate(
-        room, span, now=now, for_user=user, outside_hours=bool(override)
-    ).require()
+        room, span, now=now, for_user=user, ignore_opening_hours=bool(override)
+    ).raise_if_unavailable()
     if created_by is None:
-        _let_oldest_go(user, now=now)
-    quote = bill.quote_draft(user, room, span, wanted)
+        _release_oldest_holds(user, now=now)
+    quote = bill.quote_draft(user, room, span, selections)
     reservation = Reservation(
         user=user,
         room=room,
@@ -80,8 +78,8 @@ def create_draft(
         turnaround_minutes=room.turnaround_minutes,
         status=Status.NEW,
         holds_slot=True,
-        hold_until=now + _draft_hold(created_by),
-        number_of_attendees=head_count,
+        hold_until=now + _get_hold_duration(created_by),
+        number_of_attendees=attendee_count,
         currency=settings.CURRENCY,
         cancellation_notice_hours=settings.CANCELLATION_NOTICE_HOURS,
         cancellation_grace_minutes=settings.CANCELLATION_GRACE_MINUTES,
@@ -95,11 +93,11 @@ def create_draft(
     ChosenService.objects.bulk_create(
         ChosenService(
             reservation=reservation,
-            service=extra.service,
-            duration_hours=extra.duration_hours,
-            quantity=extra.quantity,
+            service=selection.service,
+            duration_hours=selection.duration_hours,
+            quantity=selection.quantity,
         )
-        for extra in wanted
+        for selection in selections
     )
     Attendee.objects.bulk_create(Attendee(reservation=reservation, **guest) for guest in guests)
     bill.save_lines(reservation, quote)
@@ -108,10 +106,12 @@ def create_draft(
     return reservation
 
 
-def _hours_override(room: MeetingRoom, span: Span, reason: str, *, by: "User | None") -> str:
-    """The reason to keep: none where the center is open anyway. Only who may can give one."""
+def _resolve_hours_override(
+    room: MeetingRoom, span: Span, reason: str, *, by: "User | None"
+) -> str:
+    """Return the reason to store, empty if the center is open. Raises if `by` may not give one."""
     reason = reason.strip()
-    if not reason or not availability.is_outside_hours(room, span):
+    if not reason or not availability.is_outside_opening_hours(room, span):
         return ""
     if by is None or not roles.has_permission(by, OVERRIDE_OPENING_HOURS, room.center_id):
         raise InvalidRequest(
@@ -120,31 +120,104 @@ def _hours_override(room: MeetingRoom, span: Span, reason: str, *, by: "User | N
     return reason
 
 
+def _get_hold_duration(created_by: "User | None") -> dt.timedelta:
+    if created_by is not None:
+        return dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
+    return dt.timedelta(minutes=settings.HOLD_MINUTES_CUSTOMER)
+
+
+# --- Attendees -----------------------------------------------------------------------------------
+
+
+def add_creator(user: "User", attendees: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the attendees with the customer among them, added first if they are not listed.
+
+    The creator is recognized by the e-mail address; the client's IsCreator is ignored.
+    """
+    problems = {
+        f"attendees.{index}{field}": problem
+        for index, attendee in enumerate(attendees)
+        for field, problem in _validate_attendee(attendee)
+    }
+    if problems:
+        raise InvalidRequest(problems)
+    guests = [
+        {
+            "name": attendee.get("name", ""),
+            "email_address": attendee.get("email_address", ""),
+            "company_name": attendee.get("company_name", ""),
+            "is_creator": False,
+        }
+        for attendee in attendees
+    ]
+    for guest in guests:
+        if guest["email_address"].lower() == user.email.lower():
+            guest["is_creator"] = True
+            return guests
+    creator = {
+        "name": user.get_full_name(),
+        "email_address": user.email,
+        "company_name": user.company_name,
+        "is_creator": True,
+    }
+    return [creator, *guests]
+
+
+def _validate_attendee(attendee: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield each problem with its field."""
+    for field in ("name", "company_name"):
+        if contains_card_number(attendee.get(field, "")):
+            yield f".{field}", "This looks like a card number, not a name."
+    address = attendee.get("email_address", "")
+    if address:
+        try:
+            validate_email(address)
+        except ValidationError:
+            yield ".email_address", "This is not an e-mail address."
+    elif not attendee.get("name"):
+        yield "", "A name or an e-mail address is needed."
+
+
+def resolve_attendee_count(
+    room: MeetingRoom, requested: int | None, guests: Sequence[object]
+) -> int:
+    """Return the requested number of attendees, or the number of those listed."""
+    count = len(guests) if requested is None else requested
+    if count < len(guests):
+        raise InvalidRequest({"number_of_attendees": "Fewer than the attendees listed."})
+    if count > room.capacity:
+        raise InvalidRequest({"number_of_attendees": f"The room holds {room.capacity} people."})
+    return count
+
+
+# --- Holds ---------------------------------------------------------------------------------------
+
+
 def release_conflicting_holds(
     room: MeetingRoom,
     span: Span,
     *,
     user: "User",
     now: dt.datetime,
-    but: Reservation | None = None,
+    excluding: Reservation | None = None,
 ) -> None:
-    """Release what must not stand in this customer's way: lapsed holds, and their own drafts.
+    """Release expired holds of the room, and the customer's own drafts that overlap the span.
 
-    The caller holds the room's lock. Released drafts stay New.
+    The caller holds the room's lock. The drafts stay New.
     """
-    released_for(
+    rows = releasable_holds(
         room=room.pk,
         user=user.pk,
         **get_conflict_bounds(span, room.turnaround_minutes),
         now=now,
-        # No row has the number 0.
-        but=but.pk if but else 0,
+        excluded=excluding.pk if excluding else availability.NO_ID,
     )
+    _release(rows)
 
 
-@prepared_update
-def released_for() -> Update:
-    lapsed = Reservation.objects.with_expired_hold(datetime_param("now"))
+@compiled_query(keep_plan=True)
+def releasable_holds() -> "QuerySet[Any, Any]":
+    expired = Reservation.objects.with_expired_hold(datetime_param("now"))
     own = (
         Reservation.objects.filter(user=int_param("user"))
         .overlapping(
@@ -153,17 +226,82 @@ def released_for() -> Update:
             datetime_param("wide_start"),
             datetime_param("wide_end"),
         )
-        .exclude(pk=int_param("but"))
+        .exclude(pk=int_param("excluded"))
     )
-    return (lapsed | own).filter(room=int_param("room")).drafts_with_hold(), RELEASED_HOLD
+    rows = (expired | own).filter(room=int_param("room")).drafts_with_hold()
+    return rows.values_list("pk")
+
+
+def _release_oldest_holds(user: "User", *, now: dt.datetime) -> None:
+    """Release the customer's oldest drafts, so that one more does not exceed HELD_DRAFTS_MAX.
+
+    This keeps a customer from blocking a center's rooms without paying. Released drafts stay New
+    and can be checked out while their room is free.
+    """
+    _release(excess_holds(settings.HELD_DRAFTS_MAX - 1, user=user.pk, now=now))
+
+
+@compiled_query(keep_plan=True)
+def excess_holds(kept: int) -> "QuerySet[Any, Any]":
+    holds = Reservation.objects.filter(user=int_param("user")).active_holds(datetime_param("now"))
+    drafts = holds.filter(status=Status.NEW, created_by__isnull=True)
+    return drafts.order_by("-created_at", "-pk").values_list("pk")[kept:]
+
+
+def _release(rows: Sequence[tuple[int]]) -> None:
+    if rows:
+        Reservation.objects.filter(pk__in=[pk for (pk,) in rows]).release_holds()
+
+
+@in_transaction
+def extend_hold(
+    reservation_id: int, *, until: dt.datetime, by: "User", now: dt.datetime
+) -> Reservation:
+    """Hold a draft's room for longer (by staff). An expired hold starts again if the room is free.
+
+    Raises InvalidRequest if `until` is not later than now and the current hold, or later than
+    `get_latest_hold_end`.
+    """
+    reservation = lock_draft(reservation_id)
+    if reservation.start <= now:
+        raise ReservationNotOpen("This reservation's time has passed.")
+    if until > get_latest_hold_end(reservation, now=now):
+        raise InvalidRequest({"until": "That is longer than a room is held without being paid."})
+    held_until = reservation.hold_until if reservation.is_held_at(now) else None
+    if until <= (held_until or now):
+        raise InvalidRequest(
+            {"until": "It is held until then already." if held_until else "In the past."}
+        )
+    if held_until is None:
+        user = reservation.user
+        release_conflicting_holds(
+            reservation.room, reservation.span, user=user, now=now, excluding=reservation
+        )
+        availability.evaluate_reservation(
+            reservation, now=now, for_user=user
+        ).raise_if_unavailable()
+    reservation.holds_slot, reservation.hold_until = True, until
+    # The customer is reminded again before it expires.
+    reservation.reminded_at = None
+    reservation.save(update_fields=["holds_slot", "hold_until", "reminded_at"])
+    history.record_changes(reservation, {"hold_until": (held_until, until)}, by=by, now=now)
+    return reservation
+
+
+def get_latest_hold_end(reservation: Reservation, *, now: dt.datetime) -> dt.datetime:
+    """Until when a draft's room can be held at most. Has no meaning after its start."""
+    return min(now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF), reservation.start)
+
+
+# --- Discounts -----------------------------------------------------------------------------------
 
 
 def apply_promo_code(
     reservation_id: int, code: str, *, user: "User", now: dt.datetime
 ) -> Reservation:
-    """Set, replace or (with an empty code) take off the promo code, and price the draft anew.
+    """Set, replace or (with an empty code) remove the promo code, and price the draft again.
 
-    A refused code leaves the reservation as it was, and counts against guessing.
+    An invalid code changes nothing and counts towards the limit against guessing.
     """
     if code.strip():
         PROMO_CODE.check(user.pk, now=now)
@@ -179,16 +317,15 @@ def _apply_promo_code(
     reservation_id: int, code: str, *, user: "User", now: dt.datetime
 ) -> Reservation:
     reservation = lock_draft(reservation_id, user=user)
-    promo = promo_codes.get_promo_code(code) if code else None
-    if promo is not None:
-        promo_codes.require_usable(promo, reservation, now=now)
-    before = reservation.promo_code, reservation.total_cost
-    reservation.promo_code = promo
-    reservation.save(update_fields=["promo_code"])
-    bill.reprice(reservation)
+    promo_code = promo_codes.get_promo_code(code) if code else None
+    if promo_code is not None:
+        promo_codes.require_usable(promo_code, reservation, now=now)
+    old_code, old_total = reservation.promo_code, reservation.total_cost
+    reservation.promo_code = promo_code
+    bill.reprice(reservation, save_also=["promo_code"])
     changes = {
-        "promo_code": (before[0], promo),
-        "total_cost": (before[1], reservation.total_cost),
+        "promo_code": (old_code, promo_code),
+        "total_cost": (old_total, reservation.total_cost),
     }
     history.record_changes(reservation, changes, by=user, now=now)
     return reservation
@@ -198,152 +335,36 @@ def _apply_promo_code(
 def select_allowances(
     reservation_id: int, allowance_ids: Sequence[int], *, user: "User", now: dt.datetime
 ) -> Reservation:
-    """Use exactly these allowances on a draft (none for an empty list), and price it anew."""
+    """Use exactly these allowances on a draft (none for an empty list), and price it again."""
     reservation = lock_draft(reservation_id, user=user)
-    valid = {
-        offer.allowance.pk: offer
-        for offer in get_available(user, reservation.room, reservation.span)
+    available = {
+        each.allowance.pk: each
+        for each in allowances.get_available(user, reservation.room, reservation.span)
     }
     problems = {
         f"allowance_ids.{index}": "This allowance is not valid for this booking."
         for index, pk in enumerate(allowance_ids)
-        if pk not in valid
+        if pk not in available
     }
     if problems:
         raise InvalidRequest(problems)
-    chosen = [offer for pk, offer in valid.items() if pk in set(allowance_ids)]
-    total = reservation.total_cost
+    selected = [each for pk, each in available.items() if pk in set(allowance_ids)]
+    old_total = reservation.total_cost
     reservation.allowances_by_hand = True
-    reservation.save(update_fields=["allowances_by_hand"])
-    bill.reprice(reservation, offers=chosen)
+    bill.reprice(reservation, available=selected, save_also=["allowances_by_hand"])
+    names = ", ".join(each.allowance.description for each in selected)
     changes = {
-        # Which they were before is not worth a question; what they made of the price is known.
-        "allowances": (None, ", ".join(offer.allowance.description for offer in chosen) or "none"),
-        "total_cost": (total, reservation.total_cost),
+        # The previous selection is not worth a query; its effect on the price is recorded.
+        "allowances": (None, names or "none"),
+        "total_cost": (old_total, reservation.total_cost),
     }
     history.record_changes(reservation, changes, by=user, now=now)
     return reservation
 
 
-@in_transaction
-def extend_hold(
-    reservation_id: int, *, until: dt.datetime, by: "User", now: dt.datetime
-) -> Reservation:
-    """Staff keep a draft's room for longer; where its hold had lapsed, if the room is still free.
-
-    Raises InvalidRequest where `until` is no later, or later than `get_latest_hold_end` allows.
-    """
-    reservation = lock_draft(reservation_id)
-    if reservation.start <= now:
-        raise ReservationNotOpen("This reservation's time has passed.")
-    latest = get_latest_hold_end(reservation, now=now)
-    if until > latest:
-        raise InvalidRequest({"until": "That is longer than a room is held without being paid."})
-    held = reservation.hold_until if reservation.is_held_at(now) else None
-    if until <= (held or now):
-        raise InvalidRequest(
-            {"until": "It is held until then already." if held else "In the past."}
-        )
-    if held is None:
-        user = reservation.user
-        release_conflicting_holds(
-            reservation.room, reservation.span, user=user, now=now, but=reservation
-        )
-        availability.evaluate_reservation(reservation, now=now, for_user=user).require()
-    reservation.holds_slot, reservation.hold_until = True, until
-    # Its customer is told again before it lapses.
-    reservation.reminded_at = None
-    reservation.save(update_fields=["holds_slot", "hold_until", "reminded_at"])
-    history.record_changes(reservation, {"hold_until": (held, until)}, by=by, now=now)
-    return reservation
-
-
-def get_latest_hold_end(reservation: Reservation, *, now: dt.datetime) -> dt.datetime:
-    """Until when a draft's room may be kept at most; after its start that means nothing."""
-    return min(now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF), reservation.start)
-
-
 def lock_draft(reservation_id: int, *, user: "User | None" = None) -> Reservation:
-    """The reservation, locked, if it is still a draft."""
+    """Lock a reservation that is still a draft, or raise ReservationNotOpen."""
     reservation = lock_reservation(reservation_id, owner=user)
     if not reservation.is_new:
         raise ReservationNotOpen
     return reservation
-
-
-def _let_oldest_go(user: "User", *, now: dt.datetime) -> None:
-    """Make room for one more draft among those that hold a room for this customer.
-
-    So that nobody keeps a center's rooms from everybody else without paying. What is let go stays
-    New, and can be checked out while its room is free.
-    """
-    held = Reservation.objects.for_user(user).active_holds(now)
-    drafts = held.filter(status=Status.NEW, created_by__isnull=True).order_by("-created_at", "-pk")
-    too_many = drafts.values_list("pk", flat=True)[settings.HELD_DRAFTS_MAX - 1 :]
-    if too_many:
-        Reservation.objects.filter(pk__in=list(too_many)).release_holds()
-
-
-def _draft_hold(created_by: "User | None") -> dt.timedelta:
-    if created_by is not None:
-        return dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
-    return dt.timedelta(minutes=settings.HOLD_MINUTES_CUSTOMER)
-
-
-def add_creator(user: "User", attendees: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The attendees with the customer among them, added first where not listed.
-
-    Who the creator is, is ours to say: by the e-mail address, never by the client's IsCreator.
-    """
-    problems = {
-        f"attendees.{index}{field}": why
-        for index, each in enumerate(attendees)
-        for field, why in _wrong_with(each)
-    }
-    if problems:
-        raise InvalidRequest(problems)
-    guests = [
-        {
-            "name": each.get("name", ""),
-            "email_address": each.get("email_address", ""),
-            "company_name": each.get("company_name", ""),
-            "is_creator": False,
-        }
-        for each in attendees
-    ]
-    for guest in guests:
-        if guest["email_address"].lower() == user.email.lower():
-            guest["is_creator"] = True
-            return guests
-    creator = {
-        "name": user.get_full_name(),
-        "email_address": user.email,
-        "company_name": user.company_name,
-        "is_creator": True,
-    }
-    return [creator, *guests]
-
-
-def _wrong_with(attendee: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    for field in ("name", "company_name"):
-        if contains_card_number(attendee.get(field, "")):
-            yield f".{field}", "This looks like a card number, not a name."
-    address = attendee.get("email_address", "")
-    if address:
-        try:
-            validate_email(address)
-        except ValidationError:
-            yield ".email_address", "This is not an e-mail address."
-    elif not attendee.get("name"):
-        yield "", "A name or an e-mail address is needed."
-
-
-def resolve_attendee_count(room: MeetingRoom, asked: int | None, guests: Sequence[object]) -> int:
-    """How many come: the number told, else everybody who is listed."""
-    if asked is None:
-        asked = len(guests)
-    if asked < len(guests):
-        raise InvalidRequest({"number_of_attendees": "Fewer than the attendees listed."})
-    if asked > room.capacity:
-        raise InvalidRequest({"number_of_attendees": f"The room holds {room.capacity} people."})
-    return asked

@@ -1,8 +1,8 @@
 """The one order in which rows are locked: room, reservation, promo code, allowances, payment.
 
-The room comes first because rivals share it: whoever takes or frees a slot queues on the room's
-row, so that nobody waits for a reservation while holding one that the other waits for. The
-account's count of tries with a card comes after all of them.
+The room comes first because competing requests share it. Every request that takes or releases a
+slot waits for the room's row, so none waits for a reservation while it holds a lock that another
+request waits for. The account's counter of card attempts is locked after all of them.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -19,36 +19,48 @@ if TYPE_CHECKING:
 
 
 def lock_room(room_id: int) -> MeetingRoom:
-    """The room, its center and its rate; nobody else takes or frees a slot of it until commit."""
-    found = room_for_update(room=room_id)
-    if not found:
+    """Lock a room and return it with its center and rate, or raise NotFound.
+
+    Until the transaction ends, no other request takes or releases a slot of the room.
+    """
+    room = room_for_update.first(room=room_id)
+    if room is None:
         raise NotFound
-    return found[0]
+    return room
 
 
 @compiled_query(keep_plan=True)
 def room_for_update() -> "QuerySet[MeetingRoom]":
-    # NO KEY: a plain FOR UPDATE would also stop every insert that merely refers to the room.
+    # NO KEY: a plain FOR UPDATE would also block every INSERT that refers to the room.
     rows = MeetingRoom.objects.select_related("center", "rate").filter(pk=int_param("room"))
     return rows.select_for_update(no_key=True, of=("self",))
 
 
-def lock_reservation(reservation_id: int, *, owner: "User | None" = None) -> Reservation:
-    """The reservation under its room's lock, or NotFound, also where it is somebody else's."""
+def lock_reservation(
+    reservation_id: int, *, owner: "User | None" = None, room_id: int | None = None
+) -> Reservation:
+    """Lock a reservation and its room, or raise NotFound, also if `owner` is not its customer.
+
+    A caller that has read the reservation, and knows that it exists and who owns it, gives its
+    `room_id` and saves a query.
+    """
     while True:
-        room = lock_room(_room_of(reservation_id, owner=owner))
+        if room_id is None:
+            room_id = _get_room_id(reservation_id, owner=owner)
+        room = lock_room(room_id)
         [reservation] = reservation_for_update(reservation=reservation_id)
-        # Staff may have moved it to another room while we waited for this one.
         if reservation.room_id == room.pk:
             reservation.room = room
             return reservation
+        # Staff moved it to another room while this request waited for the lock.
+        room_id = None
 
 
-def _room_of(reservation_id: int, *, owner: "User | None" = None) -> int:
-    found = room_and_customer.first(reservation=reservation_id)
-    if found is None or (owner is not None and found[1] != owner.pk):
+def _get_room_id(reservation_id: int, *, owner: "User | None" = None) -> int:
+    row = room_and_customer.first(reservation=reservation_id)
+    if row is None or (owner is not None and row[1] != owner.pk):
         raise NotFound
-    room_id: int = found[0]
+    room_id: int = row[0]
     return room_id
 
 
@@ -65,12 +77,12 @@ def reservation_for_update() -> "QuerySet[Any, Reservation]":
 
 
 def lock_for_rescheduling(reservation_id: int, room_id: int) -> tuple[Reservation, MeetingRoom]:
-    """The reservation under the locks of its own room and of another, and that other one.
+    """Lock a reservation, its own room and another room; return the reservation and the other room.
 
-    Rooms are locked in the order of their ids: of two moves that cross, one waits for the other.
+    The rooms are locked in the order of their ids, so that two opposite moves do not deadlock.
     """
     while True:
-        old_id = _room_of(reservation_id)
+        old_id = _get_room_id(reservation_id)
         rooms = {pk: lock_room(pk) for pk in sorted({old_id, room_id})}
         [reservation] = reservation_for_update(reservation=reservation_id)
         if reservation.room_id == old_id:

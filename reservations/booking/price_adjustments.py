@@ -1,11 +1,12 @@
-"""A change of price by staff, with the reason that the bill shows.
+"""Changes of a price by staff, with a reason that the bill shows.
 
-A draft is priced anew with it. A booking that is paid, before and after its meeting, can only
-become cheaper (see differences.py): its bill is not priced anew, the adjustment is a line more, and
-the tax follows in proportion.
+A draft is priced again with the adjustment. A booking that is paid, before and after its meeting,
+can only become cheaper (price_changes.py): its bill is not priced again, but gets one more line,
+and the tax follows in proportion.
 
-What is kept of an adjustment is what it really took off, not what was typed: all of them add up to
-what the bill shows, and the next pricing, in a dearer room maybe, takes off no more than that.
+An adjustment is stored as what it really took off, not as what was entered. So the adjustments add
+up to what the bill shows, and the next pricing, perhaps in a more expensive room, takes off no more
+than that.
 """
 
 import datetime as dt
@@ -16,13 +17,12 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from payments.models import Payment
-from reservations.booking import checkout, history, price_changes
-from reservations.booking.cancellation import capture_outstanding
+from reservations.booking import payment_recovery, price_changes
 from reservations.booking.locks import lock_reservation
-from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation
+from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import emails
-from reservations.pricing import bill as billing
+from reservations.pricing import bill
 from roombook import money
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen
@@ -53,14 +53,14 @@ def can_adjust(reservation: Reservation) -> bool:
 def preview(
     reservation_id: int, *, amount: Decimal, reason: str, by: "User", now: dt.datetime
 ) -> AdjustmentResult:
-    """What an adjustment would do, found out by doing it and not a row changed; raises likewise."""
+    """Say what an adjustment would do, by doing it and rolling back. Raises the same errors."""
     reservation = lock_reservation(reservation_id)
     old_total = reservation.total_cost
-    _write(reservation, amount=amount, reason=reason, by=by, now=now)
+    _apply(reservation, amount=amount, reason=reason, by=by, now=now)
     refund = money.ZERO if reservation.is_new else old_total - reservation.total_cost
-    adjusted = _told(reservation, old_total, refund)
+    result = _build_result(reservation, old_total, refund)
     transaction.set_rollback(True)
-    return adjusted
+    return result
 
 
 def adjust_price(
@@ -73,14 +73,14 @@ def adjust_price(
     by: "User",
     now: dt.datetime,
 ) -> AdjustmentResult:
-    """Add to a price or take off it; what a paid booking becomes cheaper by is refunded.
+    """Add to a price or reduce it. The reduction of a paid booking is refunded.
 
-    `was` and `agreed` are the old total and the new one that whoever decided has seen: at others
-    nothing is done. A new total alone may be the same twice, where it is nothing; with the old one,
-    what is confirmed twice is done once.
+    `expected_old_total` and `expected_total` are the totals that were shown: if one differs by now,
+    nothing is done. Both are needed so that what is confirmed twice is done once: the new total
+    alone may be the same twice, when it is 0.
     """
-    capture_outstanding(reservation_id, now=now)
-    adjusted, payment = _adjust(
+    payment_recovery.capture_outstanding(reservation_id, now=now)
+    result, payment = _adjust(
         reservation_id,
         amount=amount,
         reason=reason,
@@ -90,8 +90,8 @@ def adjust_price(
         now=now,
     )
     if payment is not None:
-        checkout.try_fulfil_obligations(payment, now=now)
-    return adjusted
+        payment_recovery.try_fulfil_obligations(payment, result.reservation.status, now=now)
+    return result
 
 
 @in_transaction
@@ -107,9 +107,9 @@ def _adjust(
 ) -> tuple[AdjustmentResult, Payment | None]:
     reservation = lock_reservation(reservation_id)
     old_total = reservation.total_cost
-    price_changes.require_expected("price", old_total, shown=expected_old_total)
-    adjustment = _write(reservation, amount=amount, reason=reason, by=by, now=now)
-    price_changes.require_expected("price", reservation.total_cost, shown=expected_total)
+    price_changes.require_expected("price", old_total, expected=expected_old_total)
+    adjustment = _apply(reservation, amount=amount, reason=reason, by=by, now=now)
+    price_changes.require_expected("price", reservation.total_cost, expected=expected_total)
     refund, payment = money.ZERO, None
     if not reservation.is_new:
         refund, payment = price_changes.refund_reduction(
@@ -122,14 +122,17 @@ def _adjust(
     }
     history.record_changes(reservation, changes, by=by, now=now)
     if not reservation.is_new:
+        if reservation.status == Status.CONFIRMED:
+            reservation.calendar_sequence += 1
+            reservation.save(update_fields=["calendar_sequence"])
         emails.send_price_reduced(reservation, refund=refund, reason=reason, now=now)
-    return _told(reservation, old_total, refund), payment
+    return _build_result(reservation, old_total, refund), payment
 
 
-def _write(
+def _apply(
     reservation: Reservation, *, amount: Decimal, reason: str, by: "User", now: dt.datetime
 ) -> PriceAdjustment:
-    """Write the adjustment down and into the bill, or raise. The caller holds the lock."""
+    """Store the adjustment and add it to the bill, or raise. The caller holds the lock."""
     if not can_adjust(reservation):
         raise ReservationNotOpen(
             f"It is {reservation.status}: the price of a draft or of a booking can be adjusted."
@@ -145,13 +148,13 @@ def _write(
         reservation=reservation, amount=amount, reason=reason, by=by, at=now
     )
     if reservation.is_new:
-        lines = billing.reprice(reservation).lines
-        # Adjustments are priced in the order they were made in, so that this one's line is last.
+        lines = bill.reprice(reservation).lines
+        # Adjustments are priced in the order in which they were made, so this one's line is last.
         applied = [line.total for line in lines if line.type == LineItemType.ADJUSTMENT][-1]
     else:
-        applied = billing.append_adjustment(reservation, amount=amount, reason=reason)
+        applied = bill.append_adjustment(reservation, amount=amount, reason=reason)
         price_changes.require_no_extra_charge(reservation, old_total=old_total)
-    # The line is asked, not the total: a draft's may change by today's rates at the same time.
+    # The line decides, not the total: a draft's total may change by today's rates as well.
     if not applied:
         raise ReservationNotOpen("There is nothing left to take off.")
     adjustment.amount = applied
@@ -159,7 +162,9 @@ def _write(
     return adjustment
 
 
-def _told(reservation: Reservation, old_total: Decimal, refund: Decimal) -> AdjustmentResult:
+def _build_result(
+    reservation: Reservation, old_total: Decimal, refund: Decimal
+) -> AdjustmentResult:
     return AdjustmentResult(
         reservation=reservation,
         lines=tuple(reservation.line_items.order_by("position")),

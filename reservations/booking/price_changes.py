@@ -1,11 +1,11 @@
-"""A booking whose price changes once it is paid (B15.4): what that means for the money.
+"""What a change of price means for the money of a booking that is paid (B15.4).
 
-The card was charged once, and it is not charged again: the customer agreed to one price, and no
-card is kept for more. So a booking may stay at its price or become cheaper. What it became cheaper
-by is written into `reduced_by`, and with it a refund of so much, in one transaction; the gateway is
-asked afterwards, and what a crash leaves owed `reconcile_payments` pays. At every moment
+The card was charged once and is not charged again: the customer agreed to one price, and no card
+is kept for more. So a booking can keep its price or become cheaper, never more expensive. The
+reduction is added to `reduced_by` in the same transaction as the refund that it makes due. The
+gateway is called afterwards, and `reconcile_payments` executes what a crash left due. At any time
 
-    what was charged = total cost + reduced by
+    amount charged = total cost + reduced by
 
 which `verify_integrity` checks.
 """
@@ -15,6 +15,7 @@ from decimal import Decimal
 
 from payments import refunds
 from payments.models import Payment, PaymentState
+from reservations.booking.payment_recovery import get_open_payment
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import money
@@ -32,7 +33,7 @@ PAYMENT_NOT_SETTLED = "The payment is still being settled. Nothing was changed. 
 
 
 def require_no_extra_charge(reservation: Reservation, *, old_total: Decimal) -> None:
-    """Raise where the new price of what is booked cannot be had from the card that paid."""
+    """Raise ReservationNotOpen if the card that paid cannot cover the new price of a booking."""
     difference = reservation.total_cost - old_total
     if difference > 0:
         raise ReservationNotOpen(MORE_EXPENSIVE.format(money.format_amount(difference)))
@@ -40,38 +41,38 @@ def require_no_extra_charge(reservation: Reservation, *, old_total: Decimal) -> 
         raise ReservationNotOpen(CHEAPER_REQUEST.format(money.format_amount(-difference)))
 
 
-def require_expected(what: str, amount: Decimal, *, shown: Decimal | None) -> None:
-    """Raise where a sum is another one by now than whoever decided has seen; None: they saw none.
+def require_expected(label: str, amount: Decimal, *, expected: Decimal | None) -> None:
+    """Raise ReservationNotOpen if an amount differs from the one that the user has confirmed.
 
-    What is confirmed twice is so done once, and what was shown is done or nothing is.
+    So what is confirmed twice is done once. `expected` is None if no amount was shown.
     """
-    if shown is not None and amount != shown:
+    if expected is not None and amount != expected:
         raise ReservationNotOpen(
-            f"The {what} has changed: it comes to {money.format_amount(amount)} now."
-            " Nothing was done. Please look again."
+            f"The {label} has changed: it comes to {money.format_amount(amount)} now. Nothing was"
+            " done. Please look again."
         )
 
 
 def refund_reduction(
     reservation: Reservation, *, old_total: Decimal, reason: str, now: dt.datetime
 ) -> tuple[Decimal, Payment | None]:
-    """Write down what a booking became cheaper by, and that it is owed back: how much, of what.
+    """Record by how much a booking became cheaper, and the refund that is due for it.
 
-    The caller holds the reservation's lock, has asked `require_no_extra_charge`, and calls
-    `try_fulfil_obligations` for the payment once its transaction is over.
+    Returns the refund and its payment. The caller holds the reservation's lock, has called
+    `require_no_extra_charge`, and calls `try_fulfil_obligations` for the payment after the commit.
     """
-    cheaper_by = old_total - reservation.total_cost
-    if not cheaper_by:
+    reduction = old_total - reservation.total_cost
+    if not reduction:
         return money.ZERO, None
-    reservation.reduced_by += cheaper_by
+    reservation.reduced_by += reduction
     reservation.save(update_fields=["reduced_by"])
-    payment = reservation.payments.open().first()
+    payment = get_open_payment(reservation)
     if payment is None:
-        # All of it was given back already, as a favour.
+        # All of it has been refunded already, as a favor.
         return money.ZERO, None
     if payment.state != PaymentState.CAPTURED:
         raise ServiceUnavailable(PAYMENT_NOT_SETTLED)
-    amount = min(cheaper_by, refunds.get_refundable_amount(payment))
+    amount = min(reduction, refunds.get_refundable_amount(payment))
     if amount:
         refunds.create_refund(payment, amount=amount, reason=reason, now=now)
     return amount, payment

@@ -1,19 +1,20 @@
-"""Moving a reservation to another room, another time, or both.
+"""Moves a reservation to another room, another time, or both.
 
-Under the locks of both rooms, in one transaction: the evaluator is asked with the reservation
-itself left out, what is promised to it (promo use, included hours) is given back and taken anew for
-the new time, and it is priced anew by today's rates. What that means for the money:
+Everything happens in one transaction, under the locks of both rooms. Availability is evaluated
+without the reservation itself. Its promo use and included hours are returned and consumed again for
+the new time, and it is priced by today's rates. What that means for the money:
 
-* A draft is only priced anew. Its hold goes on, or begins again where it had lapsed.
-* What is Confirmed never costs its customer more by a move: see differences.py. What is cheaper is
-  refunded; what is dearer is refused, or the difference is waived, by an adjustment on the bill
-  with its reason. A waiver is good for that move alone: the next one prices the booking without it.
-  It costs the center that it moves to, so that who waives may adjust prices there and where it was.
-* A request (Pending) moves at the same price only: gateways take what was reserved.
-* While a payment is under way, and once the meeting has begun, nothing is moved.
+* A draft is only priced again. Its hold continues, or starts again if it has expired.
+* A Confirmed booking never costs its customer more (price_changes.py). If it becomes cheaper, the
+  difference is refunded. If it becomes more expensive, it is refused, or the difference is waived
+  by an adjustment on the bill with its reason. A waiver applies to that move alone: the next one
+  prices the booking without it. The waiver costs the center that the booking moves to, so it needs
+  the permission to adjust prices there and where the booking was.
+* A request (Pending) keeps its price, because gateways capture what was authorized.
+* Nothing is moved while a payment is in progress, or once the meeting has begun.
 
 A promo code that a booking has used stays with it, whatever days and places it is for: the customer
-was promised that price. A draft's code must be good for the new time and place.
+was promised that price. The code of a draft must be valid for the new time and place.
 """
 
 import datetime as dt
@@ -26,20 +27,25 @@ from django.db import transaction
 
 from accounts import roles
 from centers.models import MeetingRoom
+from centers.span import Span
 from payments.models import Payment
 from reservations import availability
 from reservations.availability import Availability
-from reservations.booking import checkout, history, price_changes
-from reservations.booking.cancellation import capture_outstanding
+from reservations.booking import payment_recovery, price_changes
 from reservations.booking.drafts import release_conflicting_holds
 from reservations.booking.locks import lock_for_rescheduling
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.booking.span import resolve_span
-from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation
+from reservations.models import (
+    LineItem,
+    LineItemType,
+    PriceAdjustment,
+    Reservation,
+    history,
+)
 from reservations.models.status import Status
 from reservations.notifications import emails
-from reservations.pricing import bill as billing
-from reservations.pricing import promo_codes
+from reservations.pricing import bill, promo_codes
 from reservations.pricing.quote import Quote, QuoteLine
 from roombook import money
 from roombook.db.transactions import in_transaction
@@ -53,16 +59,24 @@ RESCHEDULABLE_STATUSES = frozenset({Status.NEW, Status.PENDING, Status.CONFIRMED
 
 @dataclass(frozen=True, slots=True)
 class RoomSlot:
-    """Where and when a reservation is."""
+    """A room at a time."""
 
     room: MeetingRoom
     start: dt.datetime
     end: dt.datetime
 
+    @property
+    def span(self) -> Span:
+        return Span(self.start, self.end)
+
 
 @dataclass(frozen=True, slots=True)
 class RescheduleResult:
-    """What a move does, or would do: `reservation` is as it is after it."""
+    """What a move does, or would do. `reservation` is as it is after the move.
+
+    `problems` say, in words for staff, why it cannot be done. `can_be_waived`: the only problem is
+    the price, and somebody with the permission can waive the difference.
+    """
 
     reservation: Reservation
     old: RoomSlot
@@ -73,9 +87,7 @@ class RescheduleResult:
     new_total: Decimal
     waived: Decimal
     refund: Decimal
-    # Why it cannot be done, in words for staff; empty where it can be.
     problems: tuple[str, ...] = ()
-    # What is in the way is the price alone: who may, can waive the difference.
     can_be_waived: bool = False
 
     @property
@@ -84,12 +96,12 @@ class RescheduleResult:
 
 
 def can_reschedule(reservation: Reservation, *, now: dt.datetime) -> bool:
-    """Whether a move may be thought of at all."""
+    """Whether the status and the time allow a move at all."""
     return reservation.status in RESCHEDULABLE_STATUSES and reservation.start > now
 
 
 def get_waiver_refusal(user: "User", *rooms: MeetingRoom) -> str:
-    """Why they cannot waive the difference between these rooms; empty where they can."""
+    """Why the user cannot waive the difference between these rooms; empty if they can."""
     for room in rooms:
         if not roles.has_permission(user, ADJUST_PRICE, room.center_id):
             return f"Only who may adjust prices at {room.center.name} can waive the difference."
@@ -107,28 +119,28 @@ def preview(
     by: "User",
     now: dt.datetime,
 ) -> RescheduleResult:
-    """What a move would do, found out by doing it and not a row changed.
+    """Say what a move would do, by doing it and rolling back.
 
-    What stands in its way is told, not raised; only what makes no sense as a move is.
+    What prevents the move is in `problems`. Only a request that makes no sense raises an error.
     """
     reservation, room = lock_for_rescheduling(reservation_id, room_id)
-    place = _judged(reservation, room, start, end, now)
-    would = _unmoved(reservation, place)
-    answer = _availability(reservation, place, now)
+    new = _validate(reservation, room, start, end, now)
+    result = _begin(reservation, new)
+    answer = _evaluate(reservation, new, now)
     if not answer.is_available:
         transaction.set_rollback(True)
-        return replace(would, problems=answer.staff_text)
-    would = _relocated(would, waiver=waiver, by=by, now=now)
+        return replace(result, problems=answer.staff_texts)
+    result = _apply(result, waiver=waiver, by=by, now=now)
     if not reservation.is_new:
         try:
-            price_changes.require_no_extra_charge(reservation, old_total=would.old_total)
+            price_changes.require_no_extra_charge(reservation, old_total=result.old_total)
         except ReservationNotOpen as error:
-            is_dearer = would.difference > 0
-            would = replace(would, problems=(error.message,), can_be_waived=is_dearer)
+            is_more_expensive = result.difference > 0
+            result = replace(result, problems=(error.message,), can_be_waived=is_more_expensive)
         else:
-            would = replace(would, refund=-would.difference)
+            result = replace(result, refund=-result.difference)
     transaction.set_rollback(True)
-    return would
+    return result
 
 
 def reschedule(
@@ -142,17 +154,19 @@ def reschedule(
     by: "User",
     now: dt.datetime,
 ) -> RescheduleResult:
-    """Move a reservation; times without an offset are the new center's.
+    """Move a reservation. Times without an offset are local to the new center.
 
-    `waiver` is the reason for which a dearer place costs no more. `agreed` is the new total that
-    whoever decided has seen: at another one nothing is done. Raises SlotUnavailable,
-    ReservationNotOpen, InvalidRequest, NotFound, PromoCodeInvalid, AllowanceExhausted,
-    RateNotConfigured, or ServiceUnavailable where money has yet to be settled; then nothing is
-    changed.
+    `waiver` is the reason why a more expensive slot costs no more. `expected_total` is the new
+    total that was shown: if it differs by now, nothing is done.
+
+    Raises:
+        SlotUnavailable, ReservationNotOpen, InvalidRequest, NotFound, PromoCodeInvalid,
+        AllowanceExhausted, RateNotConfigured: nothing was changed.
+        ServiceUnavailable: the payment is not settled yet; nothing was changed.
     """
-    # Money that is owed to us is taken first, so that a part of it can be given back.
-    capture_outstanding(reservation_id, now=now)
-    done, payment = _move(
+    # So that a part of it can be refunded.
+    payment_recovery.capture_outstanding(reservation_id, now=now)
+    result, payment = _reschedule(
         reservation_id,
         room_id=room_id,
         start=start,
@@ -163,12 +177,12 @@ def reschedule(
         now=now,
     )
     if payment is not None:
-        checkout.try_fulfil_obligations(payment, now=now)
-    return done
+        payment_recovery.try_fulfil_obligations(payment, result.reservation.status, now=now)
+    return result
 
 
 @in_transaction
-def _move(
+def _reschedule(
     reservation_id: int,
     *,
     room_id: int,
@@ -180,54 +194,60 @@ def _move(
     now: dt.datetime,
 ) -> tuple[RescheduleResult, Payment | None]:
     reservation, room = lock_for_rescheduling(reservation_id, room_id)
-    place = _judged(reservation, room, start, end, now)
-    _availability(reservation, place, now).require()
-    held_until, override = reservation.hold_until, reservation.hours_override_reason
-    done = _relocated(_unmoved(reservation, place), waiver=waiver, by=by, now=now)
-    price_changes.require_expected("price", done.new_total, shown=expected_total)
+    new = _validate(reservation, room, start, end, now)
+    _evaluate(reservation, new, now).raise_if_unavailable()
+    old_hold, old_override = reservation.hold_until, reservation.hours_override_reason
+    result = _apply(_begin(reservation, new), waiver=waiver, by=by, now=now)
+    price_changes.require_expected("price", result.new_total, expected=expected_total)
     payment = None
     if not reservation.is_new:
-        price_changes.require_no_extra_charge(reservation, old_total=done.old_total)
+        price_changes.require_no_extra_charge(reservation, old_total=result.old_total)
         refund, payment = price_changes.refund_reduction(
-            reservation, old_total=done.old_total, reason="Moved to a cheaper room or time", now=now
+            reservation,
+            old_total=result.old_total,
+            reason="Moved to a cheaper room or time",
+            now=now,
         )
-        done = replace(done, refund=refund)
-    old, waived = done.old, done.waived
+        result = replace(result, refund=refund)
+    old, waived = result.old, result.waived
     changes = {
-        "room": (describe_room(old.room), describe_room(place.room)),
-        "start": (old.start, place.start),
-        "end": (old.end, place.end),
-        "hold_until": (held_until, reservation.hold_until),
-        "hours_override_reason": (override, reservation.hours_override_reason),
-        "total_cost": (done.old_total, done.new_total),
-        "refund": (None, done.refund or None),
+        "room": (describe_room(old.room), describe_room(new.room)),
+        "start": (old.start, new.start),
+        "end": (old.end, new.end),
+        "hold_until": (old_hold, reservation.hold_until),
+        "hours_override_reason": (old_override, reservation.hours_override_reason),
+        "total_cost": (result.old_total, result.new_total),
+        "refund": (None, result.refund or None),
         "waived": (None, f"{money.format_amount(waived)}: {waiver}" if waived else None),
     }
     history.record_changes(reservation, changes, by=by, now=now)
     if not reservation.is_new:
-        emails.send_rescheduled(reservation, old, refund=done.refund, now=now)
-    return done, payment
+        emails.send_rescheduled(
+            reservation,
+            old_room=old.room,
+            old_start=old.start,
+            old_end=old.end,
+            refund=result.refund,
+            now=now,
+        )
+    return result, payment
 
 
 def describe_room(room: MeetingRoom) -> str:
     return f"{room.name} at {room.center.name}"
 
 
-# --- Before --------------------------------------------------------------------------------------
+# --- Before the move -----------------------------------------------------------------------------
 
 
-def _place_of(reservation: Reservation) -> RoomSlot:
-    return RoomSlot(reservation.room, reservation.start, reservation.end)
-
-
-def _judged(
+def _validate(
     reservation: Reservation,
     room: MeetingRoom,
     start: dt.datetime,
     end: dt.datetime,
     now: dt.datetime,
 ) -> RoomSlot:
-    """Where it is to go, if it may go anywhere and that place can take it at all."""
+    """Return the new slot if the reservation can move and the slot is suitable for it."""
     if reservation.status == Status.PROCESSING:
         raise ReservationNotOpen("A payment is under way. Please try again in a minute.")
     if reservation.status not in RESCHEDULABLE_STATUSES:
@@ -237,40 +257,40 @@ def _judged(
     span = resolve_span(room.center, start, end)
     if room.pk == reservation.room_id and span == reservation.span:
         raise InvalidRequest({"start_date": "It is in that room at that time already."})
-    if reservation.number_of_attendees > room.capacity:
-        people = reservation.number_of_attendees
+    attendees = reservation.number_of_attendees
+    if attendees > room.capacity:
         raise InvalidRequest(
-            {"room": f"The room holds {room.capacity} people, and {people} are expected."}
+            {"room": f"The room holds {room.capacity} people, and {attendees} are expected."}
         )
-    chosen = reservation.chosen_services.exclude(service__center=room.center_id)
-    if names := ", ".join(chosen.values_list("service__name", flat=True)):
+    missing = reservation.chosen_services.exclude(service__center=room.center_id)
+    if names := ", ".join(missing.values_list("service__name", flat=True)):
         raise InvalidRequest({"room": f"That center does not offer what was booked: {names}."})
     return RoomSlot(room, span.start, span.end)
 
 
-def _availability(reservation: Reservation, place: RoomSlot, now: dt.datetime) -> Availability:
-    """Whether it can go there; the customer's own drafts and lapsed holds give way."""
-    span = resolve_span(place.room.center, place.start, place.end)
-    release_conflicting_holds(place.room, span, user=reservation.user, now=now, but=reservation)
+def _evaluate(reservation: Reservation, new: RoomSlot, now: dt.datetime) -> Availability:
+    """Check the new slot. The customer's own drafts and expired holds are released for it."""
+    user = reservation.user
+    release_conflicting_holds(new.room, new.span, user=user, now=now, excluding=reservation)
     return availability.evaluate(
-        place.room,
-        span,
+        new.room,
+        new.span,
         now=now,
-        for_user=reservation.user,
-        ignoring=reservation,
-        outside_hours=reservation.is_outside_hours and _keeps_its_time(reservation, place),
+        for_user=user,
+        excluding=reservation,
+        ignore_opening_hours=reservation.is_outside_hours and _keeps_its_time(reservation, new),
     )
 
 
-# --- The move itself -----------------------------------------------------------------------------
+# --- The move ------------------------------------------------------------------------------------
 
 
-def _unmoved(reservation: Reservation, place: RoomSlot) -> RescheduleResult:
-    """A move of which nothing is done yet: what it begins with."""
+def _begin(reservation: Reservation, new: RoomSlot) -> RescheduleResult:
+    """Return the result of a move of which nothing is done yet."""
     return RescheduleResult(
         reservation=reservation,
-        old=_place_of(reservation),
-        new=place,
+        old=RoomSlot(reservation.room, reservation.start, reservation.end),
+        new=new,
         old_lines=tuple(reservation.line_items.order_by("position")),
         new_lines=(),
         old_total=reservation.total_cost,
@@ -280,78 +300,81 @@ def _unmoved(reservation: Reservation, place: RoomSlot) -> RescheduleResult:
     )
 
 
-def _relocated(
-    move: RescheduleResult, *, waiver: str, by: "User", now: dt.datetime
+def _apply(
+    result: RescheduleResult, *, waiver: str, by: "User", now: dt.datetime
 ) -> RescheduleResult:
-    """Put it there and price it anew. The caller holds all locks of rooms."""
-    reservation, place = move.reservation, move.new
+    """Move and price the reservation. The caller holds the locks of both rooms."""
+    reservation, new = result.reservation, result.new
     is_booked = not reservation.is_new
-    if is_booked and waiver and (refusal := get_waiver_refusal(by, reservation.room, place.room)):
+    if is_booked and waiver and (refusal := get_waiver_refusal(by, reservation.room, new.room)):
         raise InvalidRequest({"waiver": refusal})
-    keeps_promo = _give_back(reservation, now=now) if is_booked else False
-    _place(reservation, place, now=now)
+    keeps_promo = _return_benefits(reservation, now=now) if is_booked else False
+    _save_slot(reservation, new, now=now)
     reservation.price_adjustments.filter(is_waiver=True).delete()
-    quote = billing.reprice(reservation)
+    quote = bill.reprice(reservation)
     waived = money.ZERO
-    if is_booked and waiver and quote.total > move.old_total:
-        waived = calculate_waiver(quote, place.room.center.tax_rate, move.old_total)
+    if is_booked and waiver and quote.total > result.old_total:
+        waived = calculate_waiver(quote, new.room.center.tax_rate, result.old_total)
         PriceAdjustment.objects.create(
             reservation=reservation, amount=-waived, reason=waiver, by=by, at=now, is_waiver=True
         )
-        quote = billing.reprice(reservation)
+        quote = bill.reprice(reservation)
     if is_booked:
-        billing.consume_benefits(reservation, keeps_promo=keeps_promo, now=now)
+        bill.consume_benefits(reservation, keeps_promo=keeps_promo, now=now)
     elif reservation.promo_code is not None:
         promo_codes.require_usable(reservation.promo_code, reservation, now=now)
-    return replace(move, new_lines=quote.lines, new_total=reservation.total_cost, waived=waived)
+    return replace(result, new_lines=quote.lines, new_total=reservation.total_cost, waived=waived)
 
 
-def _give_back(reservation: Reservation, *, now: dt.datetime) -> bool:
-    """Give back what the booking has used up; whether a use of its promo code was among that."""
+def _return_benefits(reservation: Reservation, *, now: dt.datetime) -> bool:
+    """Return what the booking has consumed; say whether it had used its promo code."""
     had_promo = reservation.promo_redemptions.filter(given_back_at__isnull=True).exists()
-    billing.return_benefits(reservation, now=now)
+    bill.return_benefits(reservation, now=now)
     if reservation.promo_code is not None:
-        # Its counters have just moved, in another copy of it.
+        # Its counters were changed on another instance.
         reservation.promo_code.refresh_from_db()
     return had_promo
 
 
-def _keeps_its_time(reservation: Reservation, place: RoomSlot) -> bool:
-    """Whether only the room changes; hours were overridden for that time of that center alone."""
-    same_center = place.room.center_id == reservation.room.center_id
-    return same_center and (place.start, place.end) == (reservation.start, reservation.end)
+def _keeps_its_time(reservation: Reservation, new: RoomSlot) -> bool:
+    """Whether only the room changes. Opening hours are overridden for one time at one center."""
+    is_same_center = new.room.center_id == reservation.room.center_id
+    return is_same_center and (new.start, new.end) == (reservation.start, reservation.end)
 
 
-def _place(reservation: Reservation, place: RoomSlot, *, now: dt.datetime) -> None:
-    if not _keeps_its_time(reservation, place):
+def _save_slot(reservation: Reservation, new: RoomSlot, *, now: dt.datetime) -> None:
+    if not _keeps_its_time(reservation, new):
         reservation.hours_override_reason = ""
-    reservation.room = place.room
-    reservation.start, reservation.end = place.start, place.end
-    reservation.turnaround_minutes = place.room.turnaround_minutes
+    reservation.room = new.room
+    reservation.start, reservation.end = new.start, new.end
+    reservation.turnaround_minutes = new.room.turnaround_minutes
     if reservation.is_new:
         if not reservation.is_held_at(now):
             reservation.hold_until = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
         reservation.holds_slot = True
     else:
         payment = reservation.payments.order_by("pk").last()
-        is_live_money = payment.is_live if payment else reservation.is_live
-        reservation.is_live = place.room.is_live_inventory and is_live_money
+        is_live_payment = payment.is_live if payment else reservation.is_live
+        reservation.is_live = new.room.is_live_inventory and is_live_payment
+        reservation.calendar_sequence += 1
     reservation.save(
         update_fields=[
             *("room", "start", "end", "turnaround_minutes", "occupied_from", "occupied_until"),
             *("holds_slot", "hold_until", "is_live", "hours_override_reason"),
+            "calendar_sequence",
         ]
     )
 
 
-def calculate_waiver(quote: Quote, tax_rate: Decimal, most: Decimal) -> Decimal:
-    """What to take off a bill before tax, so that with tax it comes to `most`.
+def calculate_waiver(quote: Quote, tax_rate: Decimal, max_total: Decimal) -> Decimal:
+    """Return what to take off a bill before tax, so that with tax it comes to `max_total`.
 
-    Where no sum before tax comes to exactly that, to the nearest below: the rest is refunded.
+    If no amount before tax comes to exactly that, the nearest total below it is used, and the rest
+    is refunded.
     """
     untaxed = sum((line.total for line in quote.lines if line.type != LineItemType.TAX), money.ZERO)
     step = Decimal(1).scaleb(-money.get_minor_digits())
-    wanted = money.round_amount(most / (1 + tax_rate / 100)) + step
-    while wanted + money.round_amount(wanted * tax_rate / 100) > most:
-        wanted -= step
-    return untaxed - wanted
+    target = money.round_amount(max_total / (1 + tax_rate / 100)) + step
+    while target + money.round_amount(target * tax_rate / 100) > max_total:
+        target -= step
+    return untaxed - target

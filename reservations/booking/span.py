@@ -1,4 +1,4 @@
-"""From what a client calls StartDate and EndDate to a span of time at a center (B5.2, B11.1)."""
+"""Turns the StartDate and EndDate of a request into a span of time at a center (B5.2, B11.1)."""
 
 import datetime as dt
 
@@ -11,10 +11,10 @@ MAX_SPAN = dt.timedelta(days=31)
 
 
 def resolve_span(center: Center, start: dt.datetime, end: dt.datetime) -> Span:
-    """The span between two times at the center; without an offset they are its local time.
+    """Return the span between two times. Times without an offset are local to the center.
 
-    Raises InvalidRequest, naming the field: a local time that the clock skips, an end that is not
-    after its start, more than 31 days. How long a booking may be is the evaluator's to say.
+    Raises InvalidRequest, by field: a local time that the clock skips, an end that is not after the
+    start, more than 31 days. The availability evaluator checks how long a booking can be.
     """
     moments, problems = [], {}
     for name, moment in (("start_date", start), ("end_date", end)):
@@ -26,7 +26,7 @@ def resolve_span(center: Center, start: dt.datetime, end: dt.datetime) -> Span:
             problems[name] = "This time is out of range."
     if problems:
         raise InvalidRequest(problems)
-    # In UTC: two times on one clock would be compared by what the clock shows.
+    # Compared in UTC: two times in one time zone would be compared by their local times.
     first, last = (moment.astimezone(dt.UTC) for moment in moments)
     if first >= last:
         raise InvalidRequest({"end_date": "The end must be after the start."})

@@ -1,6 +1,6 @@
-"""A draft that staff make: what it would be while they edit it, and for whom.
+"""Drafts that staff create for customers: the preview while they edit, and new customers.
 
-The preview asks what making it would ask, in the same order of judgement, and writes nothing.
+The preview runs the same checks as creating the draft, in the same order, and changes nothing.
 """
 
 import datetime as dt
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DraftPreview:
-    """What a draft would be: why it cannot be had, and what it costs line by line.
+    """What a draft would be: why the room is not available, and what it costs line by line.
 
-    `problems` are fields that make no sense yet, by our names. `span` is None where the times are
-    among them, `quote` where there is no price, for the reason in `price_problem`.
+    `problems` are the invalid fields. `span` is None if the times are among them, `quote` is None
+    if there is no price; `price_problem` says why.
     """
 
     problems: Mapping[str, str]
@@ -54,57 +54,59 @@ def preview_draft(
     service_options: Sequence[Mapping[str, Any]] = (),
     number_of_attendees: int | None = None,
     attendees: Sequence[Mapping[str, Any]] = (),
-    outside_hours: bool = False,
+    ignore_opening_hours: bool = False,
     now: dt.datetime,
 ) -> DraftPreview:
-    """What a draft of these would be for a customer, or for anybody while none is chosen.
+    """Say what a draft would be for a customer, or for nobody while none is selected.
 
-    With a customer the price is the one that the draft will have: included hours that apply by
-    themselves come off. Without one it is the list price. `outside_hours`: the opening hours are
-    overridden.
+    With a customer, the price is the one that the draft will have, with the included hours that
+    apply automatically. Without one, it is the list price. `ignore_opening_hours`: the opening
+    hours are overridden.
     """
     problems: dict[str, str] = {}
     try:
-        # Whoever is not known yet comes too.
+        # A new customer attends too.
         guests = drafts.add_creator(user, attendees) if user else [*attendees, None]
         drafts.resolve_attendee_count(room, number_of_attendees, guests)
     except InvalidRequest as error:
         problems |= error.fields
-    wanted = []
+    selections = []
     try:
-        wanted = services.select_services(room.center, service_options)
+        selections = services.select_services(room.center, service_options)
     except InvalidRequest as error:
         problems |= error.fields
     try:
         span = resolve_span(room.center, start, end)
     except InvalidRequest as error:
         return DraftPreview(problems | error.fields)
-    answer = availability.evaluate(room, span, now=now, for_user=user, outside_hours=outside_hours)
+    result = availability.evaluate(
+        room, span, now=now, for_user=user, ignore_opening_hours=ignore_opening_hours
+    )
     quote, price_problem = None, ""
     try:
-        quote = bill.quote_draft(user, room, span, wanted)
+        quote = bill.quote_draft(user, room, span, selections)
     except RateNotConfigured as error:
         price_problem = error.message
     return DraftPreview(
         problems=problems,
         span=span,
-        reasons=answer.reasons,
-        is_outside_hours=availability.is_outside_hours(room, span),
+        reasons=result.reasons,
+        is_outside_hours=result.is_outside_opening_hours,
         quote=quote,
         price_problem=price_problem,
     )
 
 
 @in_transaction
-def create_draft_for_new_customer(customer: Mapping[str, str], **asked: Any) -> Reservation:
-    """Make an account for a customer, and their first draft: both or neither.
+def create_draft_for_new_customer(customer: Mapping[str, str], **draft: Any) -> Reservation:
+    """Create an account for a customer and their first draft: both or neither.
 
-    `customer` is what `add_customer` takes; what is wrong with it is told by `customer.<field>`.
+    `customer` are the arguments of `create_customer`, whose problems are reported as
+    `customer.<field>`; `draft` are those of `create_draft`.
     """
     try:
         user = create_customer(**customer)
     except InvalidRequest as error:
-        raise InvalidRequest({f"customer.{name}": why for name, why in error.fields.items()}) from (
-            error
-        )
-    return drafts.create_draft(user, **asked)
+        problems = {f"customer.{name}": problem for name, problem in error.fields.items()}
+        raise InvalidRequest(problems) from error
+    return drafts.create_draft(user, **draft)

@@ -74,9 +74,9 @@ def _create(booking: DemoBooking, now: dt.datetime) -> Reservation | None:
     if booking["outcome"] == "draft":
         return reservation
     if user.saved_payment_info is None:
-        payment_method = PaymentMethod(payment_info=accounts.get_card(user, created_at))
+        payment_method = PaymentMethod(card=accounts.get_card(user, created_at))
     else:
-        payment_method = PaymentMethod(use_saved=True)
+        payment_method = PaymentMethod(use_saved_card=True)
     check_out(
         reservation.pk,
         user=user,

@@ -1,16 +1,13 @@
 from reservations.models.allowance import Allowance, AllowanceEntry
-from reservations.models.partner import Partner
-from reservations.models.promo import PromoCode, PromoRedemption
-from reservations.models.reservation import (
+from reservations.models.bill import (
     DEDUCTION_TYPES,
     AllowanceUse,
-    Attendee,
-    ChosenService,
     LineItem,
     LineItemType,
     PriceAdjustment,
-    Reservation,
 )
+from reservations.models.codes import Partner, PromoCode, PromoRedemption
+from reservations.models.reservation import Attendee, ChosenService, Reservation
 
 __all__ = [
     "DEDUCTION_TYPES",

@@ -1,4 +1,4 @@
-"""Included room hours of an account, and the ledger of what became of them."""
+"""Included room hours of an account, and the ledger of their use."""
 
 import calendar
 import datetime as dt
@@ -10,11 +10,11 @@ from django.db.models import F, Q
 
 
 class Allowance(models.Model):
-    """Room hours that an account may use without paying.
+    """Room hours that an account can use without paying.
 
-    One-off hours are spent once between `valid_from` and `valid_until`; monthly ones are granted
-    anew each calendar month of the meeting and lapse unused. Nothing of the balance is stored:
-    it is the hours granted plus the ledger's entries (see AllowanceEntry).
+    One-off hours are used once between `valid_from` and `valid_until`. Monthly hours are granted
+    again each calendar month of the meeting, and expire unused. The balance is not stored: it is
+    the hours granted plus the sum of the ledger's entries (AllowanceEntry).
     """
 
     class Kind(models.TextChoices):
@@ -24,7 +24,7 @@ class Allowance(models.Model):
     user = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="allowances")
     description = models.CharField(max_length=255)
     kind = models.CharField(max_length=10, choices=Kind.choices, default=Kind.ONE_OFF)
-    hours = models.PositiveIntegerField(help_text="Whole hours: in all, or each month.")
+    hours = models.PositiveIntegerField(help_text="Whole hours: in total, or each month.")
     valid_from = models.DateField(null=True, blank=True, help_text="First day of a meeting.")
     valid_until = models.DateField(null=True, blank=True, help_text="Last day of a meeting.")
     centers = models.ManyToManyField(
@@ -34,7 +34,7 @@ class Allowance(models.Model):
         "centers.ResourceType", blank=True, related_name="+", help_text="None: for every room type."
     )
     is_automatic = models.BooleanField(
-        "used by itself", default=True, help_text="Off: only where the customer chooses it."
+        "apply automatically", default=True, help_text="Off: only if the customer selects it."
     )
     is_active = models.BooleanField(default=True)
 
@@ -42,7 +42,7 @@ class Allowance(models.Model):
         constraints = [
             models.CheckConstraint(
                 name="allowance_begins_before_it_ends",
-                violation_error_message="It ends before it begins.",
+                violation_error_message="The end must not be before the start.",
                 condition=Q(valid_from__isnull=True)
                 | Q(valid_until__isnull=True)
                 | Q(valid_from__lte=F("valid_until")),
@@ -54,29 +54,29 @@ class Allowance(models.Model):
 
     def clean(self) -> None:
         if self.valid_from and self.valid_until and self.valid_from > self.valid_until:
-            raise ValidationError({"valid_until": "It ends before it begins."})
+            raise ValidationError({"valid_until": "The end must not be before the start."})
         if not self._state.adding and self.hours < (used := self.get_peak_usage()):
-            # The ledger cannot be overdrawn; for the time to come there is another allowance.
+            # The ledger must not be overdrawn.
             raise ValidationError(
                 {"hours": f"{used} hours are used already. Switch this one off and add another."}
             )
 
-    # The same for many rows at once; an import brings it along.
+    # Set by imports, which read it for many rows at once.
     peak_usage_from_query: int | None = None
 
     def get_peak_usage(self) -> int:
-        """The hours used in the period that used the most."""
+        """Return the hours used in the period with the highest usage."""
         if self.peak_usage_from_query is not None:
             return self.peak_usage_from_query
         sums = self.entries.values("period").annotate(entered=models.Sum("hours")).order_by()
         return max((-entered for entered in sums.values_list("entered", flat=True)), default=0)
 
     def get_period(self, day: dt.date) -> dt.date | None:
-        """What a meeting on that local day is counted to: its month's first day, or the one-off."""
+        """Return the period that a meeting on a day counts to: a month's first day, or None."""
         return day.replace(day=1) if self.kind == self.Kind.MONTHLY else None
 
     def get_last_day(self, day: dt.date) -> dt.date:
-        """The last day on which the hours that a meeting on `day` would use can be used."""
+        """Return the last day on which the hours for a meeting on `day` can be used."""
         last = self.valid_until or dt.date.max
         if self.kind == self.Kind.MONTHLY:
             last = min(last, day.replace(day=calendar.monthrange(day.year, day.month)[1]))
@@ -84,9 +84,9 @@ class Allowance(models.Model):
 
 
 class AllowanceEntry(models.Model):
-    """A line of an allowance's ledger: hours used (negative) or given back or added (positive).
+    """A line of an allowance's ledger: hours used (negative), returned or added (positive).
 
-    Entries are only ever added.
+    Entries are never changed or deleted.
     """
 
     allowance = models.ForeignKey(Allowance, models.PROTECT, related_name="entries")

@@ -1,8 +1,8 @@
-"""Two bookings never share a room: the database's own word, on PostgreSQL and on SQLite.
+"""The database's own guarantee that two reservations never hold a room at the same time.
 
-PostgreSQL has an exclusion constraint. SQLite has none, so two triggers say the same; Django
-rebuilds SQLite tables in some migrations and loses their triggers, so they are laid again after
-every migrate (see apps.py), and a system check misses them if they are gone.
+PostgreSQL has an exclusion constraint, SQLite two triggers with the same rule. Some migrations make
+Django rebuild a SQLite table, which drops its triggers. So they are created again after every
+migrate, and a system check reports missing ones (apps.py).
 """
 
 from typing import Any
@@ -17,10 +17,10 @@ NO_OVERLAP = "reservation_holders_never_overlap"
 
 
 class BtreeGist(BtreeGistExtension):
-    """btree_gist on PostgreSQL, nothing elsewhere; stays when the migration is taken back."""
+    """btree_gist on PostgreSQL, nothing elsewhere. It stays when the migration is reversed."""
 
     def database_backwards(self, *args: Any) -> None:
-        """Another application of the same database may use it by then."""
+        """Do nothing: another application of the same database may use it."""
 
 
 class TimestampRange(Func):
@@ -29,7 +29,7 @@ class TimestampRange(Func):
 
 
 class PostgresExclusion(ExclusionConstraint):
-    """An exclusion constraint that is simply absent on other databases.
+    """An exclusion constraint that does not exist on other databases.
 
     Named in migrations: never move or rename this class.
     """
@@ -50,7 +50,7 @@ class PostgresExclusion(ExclusionConstraint):
         return super().remove_sql(model, schema_editor)
 
     def validate(self, *args: Any, **kwargs: Any) -> None:
-        """Leave it to the evaluator, which names the rival; the constraint is the last line."""
+        """Do nothing: forms get better messages from the availability evaluator."""
 
 
 TABLE = "reservations_reservation"
@@ -71,7 +71,7 @@ TRIGGERS = {
 
 
 def create_triggers(using: str) -> None:
-    """Make the SQLite triggers anew; nothing on other databases."""
+    """Create or replace the triggers on SQLite. Does nothing on other databases."""
     connection = connections[using]
     if connection.vendor != "sqlite":
         return
@@ -84,7 +84,7 @@ def create_triggers(using: str) -> None:
 
 
 def get_missing_triggers(using: str) -> list[str]:
-    """Which triggers a migrated SQLite database lacks."""
+    """Return the triggers that a migrated SQLite database lacks."""
     connection = connections[using]
     if connection.vendor != "sqlite":
         return []
@@ -97,5 +97,5 @@ def get_missing_triggers(using: str) -> list[str]:
 
 
 def is_overlap_error(error: DatabaseError) -> bool:
-    """Whether the database refused a second holder of one room."""
+    """Whether the database refused a second reservation that holds the same room."""
     return NO_OVERLAP in str(error)

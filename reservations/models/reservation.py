@@ -1,4 +1,4 @@
-"""A reservation and the rows that make it up."""
+"""A reservation, its attendees and its services."""
 
 import datetime as dt
 import uuid
@@ -11,7 +11,8 @@ from django.db import DatabaseError, models
 from django.db.models import F, Q
 
 from centers.span import Span
-from reservations.booking import history
+from reservations.models import history
+from reservations.models.bill import LineItemType
 from reservations.models.constraints import (
     NO_OVERLAP,
     PostgresExclusion,
@@ -25,7 +26,6 @@ from reservations.models.status import (
     Status,
     can_transition,
 )
-from roombook.db.prepared_writes import prepared_writes
 from roombook.errors import SlotUnavailable
 from roombook.money import MoneyField
 
@@ -33,13 +33,12 @@ if TYPE_CHECKING:
     from accounts.models import User
 
 
-@prepared_writes
 class Reservation(models.Model):
-    """A room for a customer for a time span, from draft to done.
+    """A room for a customer for a span of time, from draft to completion.
 
-    `holds_slot` says whether it keeps others out; `hold_until` is set only on a New one, whose
-    hold then lapses by itself. `occupied_from` and `occupied_until` are the span with its
-    turnaround minutes on either side.
+    `holds_slot` says whether it keeps others from booking the room. `hold_until` is set only on a
+    New one, whose hold expires then. `occupied_from` and `occupied_until` are the span with its
+    turnaround time on both sides.
     """
 
     user = models.ForeignKey(
@@ -47,8 +46,7 @@ class Reservation(models.Model):
         models.PROTECT,
         related_name="reservations",
         verbose_name="customer",
-        # Here and below: an index of several columns that begins with it does as well.
-        db_index=False,
+        db_index=False,  # Here and below: a composite index begins with it.
     )
     room = models.ForeignKey(
         "centers.MeetingRoom", models.PROTECT, related_name="reservations", db_index=False
@@ -65,7 +63,10 @@ class Reservation(models.Model):
     currency = models.CharField(max_length=3)
     total_cost = MoneyField(default=Decimal(0))
     billable_hours = models.DecimalField(
-        max_digits=7, decimal_places=2, default=Decimal(0), help_text="Of the room, as priced."
+        max_digits=7,
+        decimal_places=2,
+        default=Decimal(0),
+        help_text="Hours of the room, as priced.",
     )
     promo_code = models.ForeignKey(
         "reservations.PromoCode",
@@ -75,23 +76,25 @@ class Reservation(models.Model):
         related_name="reservations",
     )
     allowances_by_hand = models.BooleanField(
-        default=False, help_text="The customer chose the allowances; none is applied by itself."
+        default=False,
+        help_text="The customer selected the allowances; none is applied automatically.",
     )
     partner = models.ForeignKey(
         "reservations.Partner", models.PROTECT, null=True, blank=True, related_name="reservations"
     )
     is_live = models.BooleanField(
-        default=False, help_text="A real booking in live inventory, charged by a live gateway."
+        default=False,
+        help_text="A real booking in an instantly bookable room, charged by a live gateway.",
     )
     uid = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     calendar_sequence = models.PositiveIntegerField(
-        default=0, editable=False, help_text="Of the last calendar file that was mailed."
+        default=0, editable=False, help_text="Number of the last calendar file that was sent."
     )
     cancellation_notice_hours = models.PositiveIntegerField(
-        help_text="Cancelled earlier than this before its start: all is refunded."
+        help_text="Cancelling earlier than this before the start is refunded in full."
     )
     cancellation_grace_minutes = models.PositiveIntegerField(
-        help_text="Cancelled within this after booking: all is refunded."
+        help_text="Cancelling within this time after booking is refunded in full."
     )
     created_at = models.DateTimeField()
     created_by = models.ForeignKey(
@@ -100,28 +103,30 @@ class Reservation(models.Model):
         null=True,
         blank=True,
         related_name="+",
-        help_text="The member of staff who made it; empty where the customer did.",
+        help_text="The member of staff who created it; empty if the customer did.",
     )
     hours_override_reason = models.CharField(
         "booked outside opening hours",
         max_length=255,
         blank=True,
         default="",
-        help_text="Why a manager allowed it; for this time only.",
+        help_text="Why a manager allowed it. Applies to this time only.",
     )
     booked_at = models.DateTimeField(null=True, blank=True)
     cancelled_at = models.DateTimeField(null=True, blank=True)
     refund_promised = MoneyField(
-        null=True, blank=True, help_text="What comes back, as the customer was told by cancelling."
+        null=True,
+        blank=True,
+        help_text="The refund that the customer was promised when it was cancelled.",
     )
     reduced_by = MoneyField(
-        "cheaper by",
+        "price reduced by",
         default=Decimal(0),
         editable=False,
-        help_text="By how much it became cheaper once it was paid: so much went back.",
+        help_text="How much cheaper it became after it was paid; this was refunded.",
     )
     reminded_at = models.DateTimeField(
-        null=True, blank=True, help_text="When the customer was told that the hold is to lapse."
+        null=True, blank=True, help_text="When the customer was reminded that the hold expires."
     )
 
     objects = ReservationQuerySet.as_manager()
@@ -177,21 +182,21 @@ class Reservation(models.Model):
             models.Index(fields=["user", "start"], name="reservation_by_user"),
             models.Index(fields=["room", "start"], name="reservation_by_room"),
             models.Index(fields=["status", "start", "id"], name="reservation_by_status"),
-            # The back office's list, and the days of all centers.
+            # The list in the back office, and the days of all centers.
             models.Index(fields=["-start", "-id"], name="reservation_by_start"),
-            # The few of which `reconcile_payments` asks whether the difference went back.
+            # `reconcile_payments` checks that the difference was refunded.
             models.Index(
                 fields=["start"],
                 condition=Q(reduced_by__gt=0),
                 name="reservation_became_cheaper",
             ),
-            # And the few of which it asks whether what was promised went back.
+            # `reconcile_payments` checks that the promised refund was paid.
             models.Index(
                 fields=["start", "id"],
                 condition=Q(status=Status.CANCELLED, refund_promised__gt=0),
                 name="reservation_promised_back",
             ),
-            # Requests, the longest waiting first.
+            # Pending requests, the longest waiting first.
             models.Index(
                 fields=["booked_at", "id"],
                 condition=Q(status=Status.PENDING),
@@ -209,7 +214,7 @@ class Reservation(models.Model):
         try:
             super().save(*args, **kwargs)
         except DatabaseError as error:
-            # The evaluator refuses first; should it ever miss a rival, the answer is the same.
+            # The last line of defense: availability is evaluated before.
             if is_overlap_error(error):
                 raise SlotUnavailable from error
             raise
@@ -224,16 +229,16 @@ class Reservation(models.Model):
 
     @property
     def is_outside_hours(self) -> bool:
-        """Whether a manager has allowed it at a time at which the center is closed."""
+        """Whether a manager has allowed it while the center is closed."""
         return bool(self.hours_override_reason)
 
     def is_held_at(self, now: dt.datetime) -> bool:
-        """Whether it keeps others out; a draft's hold lapses by itself."""
+        """Whether it keeps others from booking the room; a draft's hold expires."""
         return self.holds_slot and (self.hold_until is None or self.hold_until > now)
 
     @property
     def free_cancellation_until(self) -> dt.datetime:
-        """Until then cancelling costs nothing (B15.4)."""
+        """Until when cancelling is refunded in full (B15.4): the one place that decides this."""
         free = self.start - dt.timedelta(hours=self.cancellation_notice_hours)
         if self.booked_at is not None:
             grace = dt.timedelta(minutes=self.cancellation_grace_minutes)
@@ -253,13 +258,14 @@ class Reservation(models.Model):
         by: "User | None",
         now: dt.datetime,
         hold_until: dt.datetime | None = None,
-        **also: Any,
+        **columns: Any,
     ) -> None:
-        """The one door for a status: check the move, set the hold that goes with it, save, and
-        write it into the history.
+        """Change the status and the hold that goes with it, save, and record the change.
 
-        `by` is who asked for it, None where time or a command did. `also` are other columns that
-        change in the same step. The caller holds the row's lock.
+        No other code sets the status. `by` is the user who caused it, None for time or a command.
+        `columns` are saved in the same UPDATE. The caller holds the row's lock.
+
+        Raises InvalidStatusTransition: a defect in the calling code.
         """
         if not can_transition(self.status, status):
             raise InvalidStatusTransition(
@@ -269,16 +275,18 @@ class Reservation(models.Model):
         self.status = status
         self.holds_slot = status in HOLDING_STATUSES or hold_until is not None
         self.hold_until = hold_until
-        for name, value in also.items():
+        for name, value in columns.items():
             setattr(self, name, value)
-        self.save(update_fields=["status", "holds_slot", "hold_until", *also])
-        promised = also.get("refund_promised")
-        changes = {"status": (old, status), "refund_promised": (None, promised)}
+        self.save(update_fields=["status", "holds_slot", "hold_until", *columns])
+        changes = {
+            "status": (old, status),
+            "refund_promised": (None, columns.get("refund_promised")),
+        }
         history.record_changes(self, changes, by=by, now=now)
 
 
 class Attendee(models.Model):
-    """Somebody who comes to the meeting."""
+    """A person who attends the meeting."""
 
     reservation = models.ForeignKey(Reservation, models.CASCADE, related_name="attendees")
     name = models.CharField(max_length=255, blank=True)
@@ -300,7 +308,7 @@ class Attendee(models.Model):
 
 
 class ChosenService(models.Model):
-    """An extra on a reservation, with what the customer said of it."""
+    """A service that was booked with a reservation."""
 
     reservation = models.ForeignKey(
         Reservation, models.CASCADE, related_name="chosen_services", db_index=False
@@ -318,121 +326,3 @@ class ChosenService(models.Model):
 
     def __str__(self) -> str:
         return str(self.service)
-
-
-class LineItemType(models.TextChoices):
-    """The contract's LineItemType."""
-
-    ROOM = "Room"
-    SETUP_FEE = "SetupFee", "Set-up fee"
-    SERVICE = "Service"
-    ALLOWANCE = "Allowance"
-    PROMOTION = "Promotion"
-    ADJUSTMENT = "Adjustment"
-    TAX = "Tax"
-
-
-# What may make a bill cheaper than the list prices.
-DEDUCTION_TYPES = (LineItemType.ALLOWANCE, LineItemType.PROMOTION, LineItemType.ADJUSTMENT)
-
-
-class LineItem(models.Model):
-    """A line of the bill as it was priced; `amount` and `rate` are the words the customer saw."""
-
-    reservation = models.ForeignKey(
-        Reservation, models.CASCADE, related_name="line_items", db_index=False
-    )
-    position = models.PositiveIntegerField()
-    type = models.CharField(max_length=10, choices=LineItemType.choices)
-    description = models.CharField(max_length=500)
-    amount = models.CharField(max_length=100)
-    rate = models.CharField(max_length=100, blank=True)
-    total = MoneyField()
-    service = models.ForeignKey(
-        "centers.Service", models.PROTECT, null=True, blank=True, related_name="+"
-    )
-    allowance = models.ForeignKey(
-        "reservations.Allowance", models.PROTECT, null=True, blank=True, related_name="+"
-    )
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["reservation", "position"], name="line_item_position_once"
-            )
-        ]
-        indexes = [
-            # What reports add up of the bills: their tax, and what made them cheaper.
-            models.Index(
-                fields=["reservation", "total"],
-                condition=Q(type=LineItemType.TAX),
-                name="line_item_tax",
-            ),
-            models.Index(
-                fields=["reservation", "type", "total"],
-                condition=Q(type__in=DEDUCTION_TYPES),
-                name="line_item_taking_off",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.description}: {self.amount}"
-
-
-class AllowanceUse(models.Model):
-    """An allowance that a reservation uses: the hours, and what they take off.
-
-    On a draft it is a plan; the hours are taken in the ledger at checkout. A row of no hours is
-    an allowance that the customer chose and that the booking has no hour left for.
-    """
-
-    reservation = models.ForeignKey(
-        Reservation, models.CASCADE, related_name="allowance_uses", db_index=False
-    )
-    allowance = models.ForeignKey("reservations.Allowance", models.PROTECT, related_name="uses")
-    hours = models.PositiveIntegerField()
-    discount = MoneyField()
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["reservation", "allowance"], name="allowance_use_once_per_reservation"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.hours} h of {self.allowance_id}"
-
-
-class PriceAdjustment(models.Model):
-    """A change of price by staff, with the reason; it stays through every new pricing."""
-
-    reservation = models.ForeignKey(Reservation, models.CASCADE, related_name="price_adjustments")
-    amount = MoneyField(help_text="Added to the price; negative takes off.")
-    reason = models.CharField(max_length=255)
-    by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
-    at = models.DateTimeField()
-    is_waiver = models.BooleanField(
-        "waives a difference",
-        default=False,
-        editable=False,
-        help_text="Made by a move to a dearer room or time, so that nothing more is to be paid:"
-        " the next move prices the booking without it.",
-    )
-
-    class Meta:
-        constraints = [
-            models.CheckConstraint(
-                name="price_adjustment_is_not_zero",
-                condition=~Q(amount=0),
-                violation_error_message="The amount is what is added or taken off: not 0.",
-            ),
-            models.CheckConstraint(
-                name="price_adjustment_has_a_reason",
-                condition=~Q(reason=""),
-                violation_error_message="A change of price needs a reason.",
-            ),
-        ]
-
-    def __str__(self) -> str:
-        return f"{self.amount}: {self.reason}"

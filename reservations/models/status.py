@@ -1,37 +1,37 @@
-"""What a reservation can be, what each state means for its room, and who may follow whom."""
+"""The statuses of a reservation, what they mean for its room, and the allowed transitions."""
 
 from django.db import models
 
 
 class Status(models.TextChoices):
-    """The contract's ReservationStatuses; the stored value is the one on the wire."""
+    """The contract's ReservationStatuses. The stored value is the one on the wire."""
 
     NEW = "New", "Draft"  # not paid
-    PROCESSING = "Processing"  # a payment is under way or in doubt
-    PENDING = "Pending", "Awaiting approval"  # the money is reserved, the center has yet to agree
+    PROCESSING = "Processing"  # a payment is in progress or its outcome is unknown
+    PENDING = "Pending", "Awaiting approval"  # the money is authorized
     CONFIRMED = "Confirmed"
     DECLINED = "Declined"  # by the center
     CANCELLED = "Cancelled"
-    EXPIRED = "Expired"  # its time passed, or nobody answered
+    EXPIRED = "Expired"  # its time passed, or the center did not answer
     COMPLETED = "Completed"
     NO_SHOW = "NoShow", "No-show"
 
 
-# A New reservation holds its room only as long as its hold lasts; these hold it whatever the time.
+# They hold their room at any time; a New reservation does so only until its hold expires.
 HOLDING_STATUSES = frozenset({Status.PROCESSING, Status.PENDING, Status.CONFIRMED})
 
-# Over, and the room was kept for it.
+# The time is over, and the room was kept.
 FINISHED_STATUSES = frozenset({Status.COMPLETED, Status.NO_SHOW})
 
-# What a repeated checkout is answered with, without asking the gateway.
+# A repeated checkout returns these without calling the gateway.
 BOOKED_STATUSES = frozenset({Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
 
-# Those whose total counts as revenue: the center has agreed, and the time was or will be used.
+# Their total counts as revenue: the center has approved, and the time was or will be used.
 REVENUE_STATUSES = BOOKED_STATUSES - {Status.PENDING}
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
     Status.NEW: frozenset(
-        # Straight to Confirmed or Pending where nothing is to be paid.
+        # Directly to Confirmed or Pending if there is nothing to pay.
         {Status.PROCESSING, Status.CONFIRMED, Status.PENDING, Status.CANCELLED, Status.EXPIRED}
     ),
     Status.PROCESSING: frozenset({Status.NEW, Status.CONFIRMED, Status.PENDING}),
@@ -45,7 +45,7 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
 
 
 class InvalidStatusTransition(Exception):
-    """A defect: code asked for a change of status that the table does not have."""
+    """A defect: code requested a transition that is not in the table."""
 
 
 def can_transition(old: str, new: str) -> bool:

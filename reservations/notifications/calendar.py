@@ -1,4 +1,4 @@
-"""A reservation as a meeting in its customer's calendar (iCalendar, RFC 5545 and 5546)."""
+"""Calendar files for customers: a reservation as a meeting (iCalendar, RFC 5545 and 5546)."""
 
 import datetime as dt
 import functools
@@ -15,12 +15,12 @@ from centers.models import Center
 from reservations.models import Reservation
 
 SECOND = dt.timedelta(seconds=1)
-# No clock has been changed twice within one in our time.
+# No clock changes twice within a week.
 WEEK = dt.timedelta(days=7)
-# The clock comes as text that was written before, which icalendar's own `Calendar` cannot hold.
+# The time zone is cached as text, which icalendar's own `Calendar` cannot contain.
 CALENDAR_FILE = (
     "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//roombook//reservations//EN\r\n"
-    "METHOD:{method}\r\n{clock}{event}END:VCALENDAR\r\n"
+    "METHOD:{method}\r\n{timezone}{event}END:VCALENDAR\r\n"
 )
 
 
@@ -30,16 +30,16 @@ class CalendarMethod(StrEnum):
 
 
 class MeetingStatus(StrEnum):
-    TENTATIVE = "TENTATIVE"  # asked for; the center has yet to agree
+    TENTATIVE = "TENTATIVE"  # requested; the center has to approve
     CONFIRMED = "CONFIRMED"
     CANCELLED = "CANCELLED"
 
 
 def render_invitation(reservation: Reservation, status: MeetingStatus, *, now: dt.datetime) -> str:
-    """The meeting as an .ics file.
+    """Render the meeting as an .ics file.
 
-    Calendars know it by the UID, which never changes, and take of two files about it the one with
-    the higher SEQUENCE: raise `calendar_sequence` before. `reservation.room.center` is at hand.
+    Calendars recognize it by the UID, which never changes, and prefer the file with the higher
+    SEQUENCE, so the caller has raised `calendar_sequence`. `reservation.room.center` is loaded.
     """
     center = reservation.room.center
     event = Event()
@@ -52,14 +52,14 @@ def render_invitation(reservation: Reservation, status: MeetingStatus, *, now: d
     event.add("summary", collapse_whitespace(f"{reservation.room.name} at {center.name}"))
     event.add("location", f"{collapse_whitespace(center.name)}, {format_postal_address(center)}")
     event.add("description", f"Reservation {reservation.pk}, {get_service_name()}")
-    event.add("organizer", _person(get_sender_address(), get_service_name()))
-    customer = _person(reservation.user.email, reservation.user.get_full_name())
-    # They booked it themselves: there is nothing to answer.
+    event.add("organizer", _build_person(get_sender_address(), get_service_name()))
+    customer = _build_person(reservation.user.email, reservation.user.get_full_name())
+    # The customer made the booking, so the calendar asks for no answer.
     customer.params["PARTSTAT"] = "ACCEPTED"
     event.add("attendee", customer)
     return CALENDAR_FILE.format(
         method=get_method(status),
-        clock=render_timezone(center.zone, reservation.start.year - 1, reservation.end.year + 1),
+        timezone=render_timezone(center.zone, reservation.start.year - 1, reservation.end.year + 1),
         event=event.to_ical().decode(),
     )
 
@@ -69,7 +69,7 @@ def get_method(status: MeetingStatus) -> CalendarMethod:
 
 
 def format_postal_address(center: Center) -> str:
-    """Where to go, in one line."""
+    """Format the center's address in one line."""
     country = str(Locale.parse(settings.LOCALE).territories.get(center.country, center.country))
     streets = (center.street1, center.street2, center.street3)
     parts = (
@@ -80,65 +80,65 @@ def format_postal_address(center: Center) -> str:
 
 @functools.lru_cache(1024)
 def render_timezone(zone: ZoneInfo, first: int, last: int) -> str:
-    """A time zone as a part of the file. Whole years: meetings of one year share what is told."""
+    """Render a time zone for whole years, so that the meetings of a year share the cached text."""
     begin, end = dt.datetime(first, 1, 1, tzinfo=dt.UTC), dt.datetime(last + 1, 1, 1, tzinfo=dt.UTC)
     return build_timezone(zone, begin, end).to_ical().decode()
 
 
 def build_timezone(zone: ZoneInfo, first: dt.datetime, last: dt.datetime) -> Timezone:
-    """A time zone as calendars are told it: every change of its clock between two moments.
+    """Build a VTIMEZONE with every change of the clock between two moments.
 
-    Told by ourselves: icalendar's own writes a clock that goes forward down as an hour late, and
-    misses some changes altogether (Morocco's, around Ramadan).
+    icalendar's own function is not used: it places changes to summer time an hour late and misses
+    some changes (Morocco's, around Ramadan).
     """
     timezone = Timezone()
     timezone.add("tzid", zone.key)
     first, last = first.astimezone(dt.UTC), last.astimezone(dt.UTC)
-    timezone.add_component(_observance(first, _offset(zone, first), zone))
-    while (change := _next_change(zone, first, last)) is not None:
-        timezone.add_component(_observance(change, _offset(zone, first), zone))
+    timezone.add_component(_build_observance(first, _get_offset(zone, first), zone))
+    while (change := _find_next_change(zone, first, last)) is not None:
+        timezone.add_component(_build_observance(change, _get_offset(zone, first), zone))
         first = change
     return timezone
 
 
-def _next_change(zone: ZoneInfo, after: dt.datetime, last: dt.datetime) -> dt.datetime | None:
-    """The first moment after which the clock shows another offset."""
-    offset, low = _offset(zone, after), after
-    while _offset(zone, low + WEEK) == offset:
+def _find_next_change(zone: ZoneInfo, after: dt.datetime, last: dt.datetime) -> dt.datetime | None:
+    """Return the first moment from which the clock has another offset, None if there is none."""
+    offset, low = _get_offset(zone, after), after
+    while _get_offset(zone, low + WEEK) == offset:
         low += WEEK
         if low > last:
             return None
     high = low + WEEK
     while high - low > SECOND:
         middle = low + (high - low) // 2
-        if _offset(zone, middle) == offset:
+        if _get_offset(zone, middle) == offset:
             low = middle
         else:
             high = middle
-    # Clocks change on the full second, and no later than found.
+    # Clocks change on a full second, and not later than found.
     return high.replace(microsecond=0)
 
 
-def _observance(
+def _build_observance(
     since: dt.datetime, offset_before: dt.timedelta, zone: ZoneInfo
 ) -> TimezoneStandard | TimezoneDaylight:
     local = since.astimezone(zone)
     observance = TimezoneDaylight() if local.dst() else TimezoneStandard()
-    # Its beginning as the clock before it would have shown it: so the format wants it.
+    # The format requires the start in the local time before the change.
     observance.add("dtstart", (since + offset_before).replace(tzinfo=None, microsecond=0))
     observance.add("tzoffsetfrom", offset_before)
-    observance.add("tzoffsetto", _offset(zone, since))
+    observance.add("tzoffsetto", _get_offset(zone, since))
     observance.add("tzname", local.tzname())
     return observance
 
 
-def _offset(zone: ZoneInfo, moment: dt.datetime) -> dt.timedelta:
+def _get_offset(zone: ZoneInfo, moment: dt.datetime) -> dt.timedelta:
     offset = moment.astimezone(zone).utcoffset()
     assert offset is not None
     return offset
 
 
-def _person(address: str, name: str) -> vCalAddress:
+def _build_person(address: str, name: str) -> vCalAddress:
     person = vCalAddress(f"mailto:{address}")
     person.params["CN"] = collapse_whitespace(name) or address
     return person

@@ -1,15 +1,11 @@
-"""The sentence that answers a checkout: made of what is stored, so that a repeat reads alike."""
+"""The message that answers a checkout. It is built from stored data, so a retry reads the same."""
 
-import datetime as dt
-import functools
 from typing import TYPE_CHECKING
-
-from babel.dates import format_date, format_time
-from django.conf import settings
 
 from payments.models import Payment, PaymentState
 from reservations.models import Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
+from reservations.notifications.formatting import format_hour, format_short_day
 from roombook import money
 from roombook.db.compiled_queries import compiled_query, int_param
 
@@ -20,7 +16,7 @@ PAID_STATES = {PaymentState.AUTHORIZED, PaymentState.CAPTURED, PaymentState.REFU
 
 
 def get_message(reservation: Reservation) -> str:
-    """What the customer reads after a checkout, a repeated one, or a rehearsal."""
+    """What the customer reads after a checkout, a repeated checkout or a dry run."""
     if reservation.status == Status.PROCESSING:
         return "Your payment is being confirmed. Please do not pay again."
     if reservation.status not in BOOKED_STATUSES:
@@ -32,14 +28,14 @@ def get_message(reservation: Reservation) -> str:
     if reservation.status == Status.PENDING:
         return (
             f"Your request for {describe_booking(reservation)} is with the center (reservation"
-            f" {reservation.pk}). {_reserved(payment)}"
+            f" {reservation.pk}). {describe_authorization(payment)}"
         )
     booked = f"You have booked {describe_booking(reservation)} (reservation {reservation.pk})."
     return f"{booked} {describe_payment(reservation, payment)}"
 
 
 def get_last_payment(reservation: Reservation) -> Payment | None:
-    """The last payment that reserved or took money for it; it may have given that back since."""
+    """The last payment that authorized or captured money; it may have been refunded since."""
     return paid_payments.first(reservation=reservation.pk)
 
 
@@ -56,23 +52,26 @@ def describe_booking(reservation: Reservation) -> str:
     center = reservation.room.center
     start = reservation.start.astimezone(center.zone)
     end = reservation.end.astimezone(center.zone)
-    until = format_hour(end) if end.date() == start.date() else f"{_date(end)}, {format_hour(end)}"
-    return (
-        f"{reservation.room.name} at {center.name}, {_date(start)}, {format_hour(start)} - {until}"
-    )
+    until = format_hour(end)
+    if end.date() != start.date():
+        until = f"{format_short_day(end)}, {until}"
+    time = f"{format_short_day(start)}, {format_hour(start)} - {until}"
+    return f"{reservation.room.name} at {center.name}, {time}"
 
 
-def describe_payment(reservation: Reservation, payment: Payment | None, *, was: str = "was") -> str:
-    """What the card was (or is) charged, and what of it went back as the booking got cheaper."""
+def describe_payment(
+    reservation: Reservation, payment: Payment | None, *, verb: str = "was"
+) -> str:
+    """What the card was charged, and how much of it was refunded when the price was reduced."""
     if payment is None:
-        return f"There {was} nothing to pay."
-    text = f"{money.format_amount(payment.amount)} {was} charged to {describe_card(payment)}"
+        return f"There {verb} nothing to pay."
+    text = f"{money.format_amount(payment.amount)} {verb} charged to {describe_card(payment)}"
     if reservation.reduced_by:
         text += f", and {money.format_amount(reservation.reduced_by)} of it given back"
     return f"{text}."
 
 
-def _reserved(payment: Payment | None) -> str:
+def describe_authorization(payment: Payment | None) -> str:
     if payment is None:
         return "There is nothing to pay."
     return (
@@ -82,28 +81,5 @@ def _reserved(payment: Payment | None) -> str:
 
 
 def describe_card(payment: Payment) -> str:
-    """What a receipt shows of a card."""
+    """The card as a receipt shows it: `Visa ending 4242`."""
     return f"{payment.card_brand} ending {payment.card_last4}".strip()
-
-
-def _date(moment: dt.datetime) -> str:
-    return format_day(moment.date(), "EEE, MMM d, y", settings.LOCALE)
-
-
-def format_hour(moment: dt.datetime) -> str:
-    """The time of day as people write it."""
-    return _format_time(moment.time(), settings.LOCALE)
-
-
-# Written once each: the days and the times of day that are booked are few.
-
-
-@functools.lru_cache(1024)
-def format_day(date: dt.date, pattern: str, locale: str) -> str:
-    return str(format_date(date, pattern, locale=locale))
-
-
-@functools.lru_cache(1024)
-def _format_time(time: dt.time, locale: str) -> str:
-    # CLDR parts hour and AM/PM by a narrow no-break space, which few phones' fonts have.
-    return str(format_time(time, "short", locale=locale)).replace("\u202f", " ")

@@ -1,6 +1,7 @@
-"""Included hours: which are good for a booking, and the taking and giving back of them (B14)."""
+"""Included hours: which allowances are valid for a booking, and the ledger of their use (B14)."""
 
 import datetime as dt
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -18,10 +19,15 @@ if TYPE_CHECKING:
     from accounts.models import User
     from centers.records import RoomRecord
 
+    AnyRoom = MeetingRoom | RoomRecord
+
 
 @dataclass(frozen=True, slots=True)
 class AvailableAllowance:
-    """An allowance that is valid for a booking, and the whole hours that are left of it."""
+    """An allowance that is valid for a booking, and the whole hours that are left of it.
+
+    `period` is the month that the booking counts to, None for one-off hours.
+    """
 
     allowance: Allowance
     period: dt.date | None
@@ -29,55 +35,60 @@ class AvailableAllowance:
 
 
 class AllowanceBalances:
-    """An account's allowances with their ledgers, read once: asked about one booking or many."""
+    """A user's allowances with their balances and restrictions, read once for many bookings.
 
-    def __init__(self, user: "User") -> None:
-        self._allowances = active_allowances(user=user.pk)
+    `allowances` are those to read, instead of all active ones.
+    """
+
+    def __init__(self, user: "User", *, allowances: Iterable[Allowance] | None = None) -> None:
+        if allowances is None:
+            allowances = active_allowances(user=user.pk)
+        self._allowances = {each.pk: each for each in allowances}
         self._entered: dict[tuple[int, dt.date | None], int] = {}
         self._centers: dict[int, set[int]] = {}
         self._room_types: dict[int, set[int]] = {}
         if not self._allowances:
             return
-        ids = [each.pk for each in self._allowances]
+        ids = list(self._allowances)
         for pk, period, hours in ledger_sums(allowances=ids):
             self._entered[pk, period] = hours
-        for pk, bound_to in center_restrictions(allowances=ids):
-            self._centers.setdefault(pk, set()).add(bound_to)
-        for pk, bound_to in room_type_restrictions(allowances=ids):
-            self._room_types.setdefault(pk, set()).add(bound_to)
+        for pk, center_id, room_type_id in restrictions(allowances=ids):
+            if center_id is not None:
+                self._centers.setdefault(pk, set()).add(center_id)
+            if room_type_id is not None:
+                self._room_types.setdefault(pk, set()).add(room_type_id)
 
     def get_available(
-        self, room: "MeetingRoom | RoomRecord", span: Span, *, zone: dt.tzinfo
+        self, room: "AnyRoom", span: Span, *, zone: dt.tzinfo
     ) -> list[AvailableAllowance]:
-        """The allowances that may be used for a booking, in the order of their use.
+        """Return the allowances that are valid for a booking, in the order in which they are used.
 
-        Soonest to expire first, monthly before one-off. Those with no hour left are listed too.
+        The one that expires first comes first, monthly before one-off. Allowances with no hours
+        left are included.
         """
         day = span.start.astimezone(zone).date()
-        valid = [each for each in self._allowances if self._is_valid(each, room, day)]
+        valid = [each for each in self._allowances.values() if self._is_valid(each, room, day)]
         valid.sort(
             key=lambda each: (each.get_last_day(day), each.kind != Allowance.Kind.MONTHLY, each.pk)
         )
-        return [self._offer(each, each.get_period(day)) for each in valid]
+        return [self._with_balance(each, each.get_period(day)) for each in valid]
 
-    def _is_valid(
-        self, allowance: Allowance, room: "MeetingRoom | RoomRecord", day: dt.date
-    ) -> bool:
+    def _is_valid(self, allowance: Allowance, room: "AnyRoom", day: dt.date) -> bool:
         centers, room_types = self._centers.get(allowance.pk), self._room_types.get(allowance.pk)
         return (
             (allowance.valid_from is None or allowance.valid_from <= day)
             and (allowance.valid_until is None or day <= allowance.valid_until)
-            # Bound to none is valid for all.
-            and (not centers or room.center_id in centers)
-            and (not room_types or room.resource_type_id in room_types)
+            and (centers is None or room.center_id in centers)
+            and (room_types is None or room.resource_type_id in room_types)
         )
 
-    def _offer(self, allowance: Allowance, period: dt.date | None) -> AvailableAllowance:
-        left = allowance.hours + self._entered.get((allowance.pk, period), 0)
-        return AvailableAllowance(allowance, period, max(0, left))
+    def _with_balance(self, allowance: Allowance, period: dt.date | None) -> AvailableAllowance:
+        hours_left = allowance.hours + self._entered.get((allowance.pk, period), 0)
+        return AvailableAllowance(allowance, period, max(0, hours_left))
 
 
 def get_available(user: "User", room: MeetingRoom, span: Span) -> list[AvailableAllowance]:
+    """Return the user's allowances for one booking (see AllowanceBalances.get_available)."""
     return AllowanceBalances(user).get_available(room, span, zone=room.center.zone)
 
 
@@ -94,42 +105,48 @@ def ledger_sums() -> "QuerySet[Any, Any]":
 
 
 @compiled_query(keep_plan=True)
-def center_restrictions() -> "QuerySet[Any, Any]":
-    bound = Allowance.centers.through.objects
-    rows = bound.filter(allowance__any_of=int_list_param("allowances"))
-    return rows.values_list("allowance_id", "center_id")
+def restrictions() -> "QuerySet[Any, Any]":
+    """The centers and room types that allowances are restricted to, in every combination.
+
+    An allowance that is restricted to none has one row of NULLs.
+    """
+    rows = Allowance.objects.filter(pk__any_of=int_list_param("allowances"))
+    return rows.values_list("pk", "centers", "room_types")
 
 
-@compiled_query(keep_plan=True)
-def room_type_restrictions() -> "QuerySet[Any, Any]":
-    bound = Allowance.room_types.through.objects
-    rows = bound.filter(allowance__any_of=int_list_param("allowances"))
-    return rows.values_list("allowance_id", "resourcetype_id")
+# --- The ledger ----------------------------------------------------------------------------------
 
 
 def consume(reservation: Reservation, *, now: dt.datetime) -> None:
-    """Enter the hours that the reservation uses in the ledger, or raise if they are gone.
+    """Enter the hours that the reservation uses in the ledger, or raise AllowanceExhausted.
 
-    The caller holds the reservation's lock; the allowances' own locks keep two checkouts from
-    taking the same hour.
+    The caller holds the reservation's lock. The allowances are locked too, so that two checkouts
+    cannot take the same hour.
     """
-    wanted = dict(planned_hours(reservation=reservation.pk))
-    if not wanted:
+    planned = dict(planned_hours(reservation=reservation.pk))
+    if not planned:
         return
-    locked = Allowance.objects.select_for_update(no_key=True).filter(pk__in=wanted).order_by("pk")
-    list(locked)
-    valid = get_available(reservation.user, reservation.room, reservation.span)
-    offers = {offer.allowance.pk: offer for offer in valid}
+    locked = (
+        Allowance.objects.filter(pk__in=planned, user=reservation.user_id, is_active=True)
+        .order_by("pk")
+        .select_for_update(no_key=True)
+    )
+    room = reservation.room
+    balances = AllowanceBalances(reservation.user, allowances=locked)
+    available = {
+        each.allowance.pk: each
+        for each in balances.get_available(room, reservation.span, zone=room.center.zone)
+    }
     entries = []
-    for pk, hours in wanted.items():
-        offer = offers.get(pk)
-        if offer is None or offer.hours_left < hours:
+    for pk, hours in planned.items():
+        allowance = available.get(pk)
+        if allowance is None or allowance.hours_left < hours:
             raise AllowanceExhausted
         entries.append(
             AllowanceEntry(
                 allowance_id=pk,
                 reservation=reservation,
-                period=offer.period,
+                period=allowance.period,
                 hours=-hours,
                 reason=f"Used for reservation {reservation.pk}",
                 at=now,
@@ -145,7 +162,7 @@ def planned_hours() -> "QuerySet[Any, Any]":
 
 
 def return_hours(reservation: Reservation, *, now: dt.datetime) -> None:
-    """Enter the hours as given back; a second time does nothing. The caller holds the lock."""
+    """Enter the hours as returned. A second call changes nothing. The caller holds the lock."""
     rows = (
         reservation.allowance_entries.values("allowance_id", "period")
         .annotate(balance=Sum("hours"))

@@ -1,6 +1,6 @@
-"""From a reservation to its bill and back: the one place where a price is written down."""
+"""Prices reservations and stores their bills: the only module that writes prices."""
 
-import datetime as dt
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
@@ -14,32 +14,37 @@ from reservations.pricing.quote import Quote, ServiceSelection
 from roombook import money
 
 if TYPE_CHECKING:
+    import datetime as dt
+
     from accounts.models import User
 
 
-def quote_list_price(room: MeetingRoom, span: Span, extras: list[ServiceSelection]) -> Quote:
-    """What anybody would pay: no promotion, no allowance; tax included."""
-    return pricing.calculate_quote(room, span, extras=extras)
+# --- Quotes --------------------------------------------------------------------------------------
+
+
+def quote_list_price(room: MeetingRoom, span: Span, services: list[ServiceSelection]) -> Quote:
+    """What any customer would pay, tax included: without a promo code and allowances."""
+    return pricing.calculate_quote(room, span, services=services)
 
 
 def quote_draft(
-    user: "User | None", room: MeetingRoom, span: Span, extras: list[ServiceSelection]
+    user: "User | None", room: MeetingRoom, span: Span, services: list[ServiceSelection]
 ) -> Quote:
-    """What a draft will cost once it is made for this customer; for nobody, the list price."""
+    """What a new draft will cost this customer; the list price if there is no customer yet."""
     if user is None:
-        return quote_list_price(room, span, extras)
-    valid = allowances.get_available(user, room, span)
-    return pricing.calculate_quote(room, span, extras=extras, offers=_automatic(valid))
+        return quote_list_price(room, span, services)
+    available = _get_automatic(allowances.get_available(user, room, span))
+    return pricing.calculate_quote(room, span, services=services, allowances=available)
 
 
-def quote_reservation(reservation: Reservation, offers: list[AvailableAllowance]) -> Quote:
-    """What the reservation costs by today's rates, using these allowances."""
+def quote_reservation(reservation: Reservation, available: list[AvailableAllowance]) -> Quote:
+    """What the reservation costs by today's rates with these allowances."""
     return pricing.calculate_quote(
         reservation.room,
         reservation.span,
-        extras=get_selected_services(reservation),
-        offers=offers,
-        promo=reservation.promo_code,
+        services=get_selected_services(reservation),
+        allowances=available,
+        promo_code=reservation.promo_code,
         adjustments=reservation.price_adjustments.order_by("pk"),
     )
 
@@ -53,27 +58,36 @@ def get_selected_services(reservation: Reservation) -> list[ServiceSelection]:
 
 
 def get_applicable_allowances(reservation: Reservation) -> list[AvailableAllowance]:
-    """The allowances that the reservation uses: those chosen, else the automatic ones."""
-    valid = allowances.get_available(reservation.user, reservation.room, reservation.span)
+    """The allowances that the reservation uses: the selected ones, else the automatic ones."""
+    available = allowances.get_available(reservation.user, reservation.room, reservation.span)
     if not reservation.allowances_by_hand:
-        return _automatic(valid)
-    chosen = set(reservation.allowance_uses.values_list("allowance_id", flat=True))
-    return [offer for offer in valid if offer.allowance.pk in chosen]
+        return _get_automatic(available)
+    selected = set(reservation.allowance_uses.values_list("allowance_id", flat=True))
+    return [each for each in available if each.allowance.pk in selected]
 
 
-def _automatic(offers: list[AvailableAllowance]) -> list[AvailableAllowance]:
-    return [offer for offer in offers if offer.allowance.is_automatic]
+def _get_automatic(available: list[AvailableAllowance]) -> list[AvailableAllowance]:
+    return [each for each in available if each.allowance.is_automatic]
 
 
-def reprice(reservation: Reservation, *, offers: list[AvailableAllowance] | None = None) -> Quote:
-    """Price the reservation anew and write down lines, allowance hours and total.
+# --- Bills ---------------------------------------------------------------------------------------
 
-    The caller is in a transaction and holds the reservation's lock; `reservation.room` comes with
-    its center and rate. Raises PromoCodeInvalid where the booking no longer meets the code's terms.
+
+def reprice(
+    reservation: Reservation,
+    *,
+    available: list[AvailableAllowance] | None = None,
+    save_also: Sequence[str] = (),
+) -> Quote:
+    """Price the reservation again, and store its lines, allowance hours and total.
+
+    `save_also` are changed columns that are saved with the total. The caller is in a transaction
+    and holds the reservation's lock; the room's center and rate are loaded. Raises PromoCodeInvalid
+    if the booking no longer meets the terms of its promo code.
     """
-    if offers is None:
-        offers = get_applicable_allowances(reservation)
-    quote = quote_reservation(reservation, offers)
+    if available is None:
+        available = get_applicable_allowances(reservation)
+    quote = quote_reservation(reservation, available)
     if reservation.promo_code is not None:
         promo_codes.require_amounts_allowed(
             reservation.promo_code, base=quote.promotion_base, discount=quote.promotion_discount
@@ -83,12 +97,12 @@ def reprice(reservation: Reservation, *, offers: list[AvailableAllowance] | None
     save_lines(reservation, quote)
     reservation.total_cost = quote.total
     reservation.billable_hours = quote.room.billable_hours
-    reservation.save(update_fields=["total_cost", "billable_hours"])
+    reservation.save(update_fields=["total_cost", "billable_hours", *save_also])
     return quote
 
 
 def save_lines(reservation: Reservation, quote: Quote) -> None:
-    """Write down the lines and the allowance hours of a reservation that has none."""
+    """Store the lines and the allowance hours of a reservation that has none."""
     LineItem.objects.bulk_create(
         LineItem(
             reservation=reservation,
@@ -106,62 +120,66 @@ def save_lines(reservation: Reservation, quote: Quote) -> None:
     AllowanceUse.objects.bulk_create(
         AllowanceUse(
             reservation=reservation,
-            allowance_id=used.allowance_id,
-            hours=used.hours,
-            discount=used.discount,
+            allowance_id=applied.allowance_id,
+            hours=applied.hours,
+            discount=applied.discount,
         )
-        for used in quote.hours_used
-        if used.hours or reservation.allowances_by_hand
+        for applied in quote.applied_allowances
+        if applied.hours or reservation.allowances_by_hand
     )
 
 
 def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str) -> Decimal:
-    """Write an adjustment into a bill that stays as it was otherwise; tax follows in proportion.
+    """Add an adjustment to a bill that otherwise stays the same; tax follows in proportion.
 
-    The caller holds the reservation's lock. Nothing goes below zero: what was really taken off is
-    answered.
+    Returns the amount that was applied: the bill never goes below zero. The caller holds the
+    reservation's lock.
     """
     lines = list(reservation.line_items.order_by("position"))
     taxes = [line for line in lines if line.type == LineItemType.TAX]
     untaxed = sum((line.total for line in lines if line.type != LineItemType.TAX), money.ZERO)
-    off = max(amount, -untaxed)
+    applied = max(amount, -untaxed)
     for tax in taxes:
-        left = tax.total * (untaxed + off) / untaxed if untaxed else money.ZERO
-        tax.total = money.round_amount(left)
+        share = tax.total * (untaxed + applied) / untaxed if untaxed else money.ZERO
+        tax.total = money.round_amount(share)
         tax.amount = money.format_amount(tax.total)
     last = lines[-1].position if lines else 0
     for position, tax in enumerate(taxes, start=last + 2):
         tax.position = position
     LineItem.objects.bulk_update(taxes, ["position", "total", "amount"])
-    adjustment = LineItem.objects.create(
+    LineItem.objects.create(
         reservation=reservation,
         position=last + 1,
         type=LineItemType.ADJUSTMENT,
         description=pricing.describe_adjustment(reason)[:500],
-        amount=money.format_amount(off),
-        total=off,
+        amount=money.format_amount(applied),
+        total=applied,
     )
-    reservation.total_cost = (
-        untaxed + adjustment.total + sum((tax.total for tax in taxes), money.ZERO)
-    )
+    reservation.total_cost = untaxed + applied + sum((tax.total for tax in taxes), money.ZERO)
     reservation.save(update_fields=["total_cost"])
-    return off
+    return applied
+
+
+# --- Promo uses and included hours ---------------------------------------------------------------
 
 
 def consume_benefits(
-    reservation: Reservation, *, keeps_promo: bool = False, now: dt.datetime
+    reservation: Reservation, *, keeps_promo: bool = False, now: "dt.datetime"
 ) -> None:
-    """Use up the promo code and the included hours that the bill counts on, or raise."""
+    """Consume the promo code and the included hours that the bill relies on, or raise.
+
+    `keeps_promo`: a booking that had used its promo code is only priced again.
+    """
     if reservation.promo_code_id is not None:
         lines = reservation.line_items.filter(type=LineItemType.PROMOTION)
         discount = -sum((line.total for line in lines), money.ZERO)
-        # A code that takes nothing off, as the hours cover all, is not used up for nothing.
+        # A code that takes nothing off, because the hours cover everything, is not used up.
         if discount:
             promo_codes.redeem(reservation, discount=discount, is_kept=keeps_promo, now=now)
     allowances.consume(reservation, now=now)
 
 
-def return_benefits(reservation: Reservation, *, now: dt.datetime) -> None:
-    """Give the promo use and the hours back; twice is harmless."""
+def return_benefits(reservation: Reservation, *, now: "dt.datetime") -> None:
+    """Return the promo use and the included hours. A second call changes nothing."""
     promo_codes.return_redemption(reservation, now=now)
     allowances.return_hours(reservation, now=now)

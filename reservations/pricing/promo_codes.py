@@ -1,108 +1,139 @@
-"""Which promo code is good for which booking, and the taking and giving back of its uses (B13)."""
+"""Promo codes: which code is valid for which booking, and the ledger of their uses (B13)."""
 
 import datetime as dt
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+from django.db.models import Q
+
 from reservations.models import PromoCode, PromoRedemption, Reservation
 from reservations.models.codes import normalize_code
-from reservations.pricing.restrictions import is_permitted
 from roombook import money
 from roombook.errors import PromoCodeInvalid
 
 if TYPE_CHECKING:
     from django.db import models
 
+    from centers.models import MeetingRoom
+
+USED_UP = "This promo code has been used up."
+
+
+# --- Validity ------------------------------------------------------------------------------------
+
 
 def get_promo_code(code: str) -> PromoCode:
-    """The code as a customer types it: any case, space around it."""
+    """Return the active promo code, in whatever case it was typed, or raise PromoCodeInvalid."""
     try:
         return PromoCode.objects.get(code=normalize_code(code), is_active=True)
     except PromoCode.DoesNotExist:
         raise PromoCodeInvalid from None
 
 
-def require_usable(promo: PromoCode, reservation: Reservation, *, now: dt.datetime) -> None:
-    """Raise unless this reservation may use the code now; limits are asked again at checkout.
+def require_usable(promo_code: PromoCode, reservation: Reservation, *, now: dt.datetime) -> None:
+    """Raise PromoCodeInvalid unless the reservation can use the code now.
 
-    A code for other centers, rooms or days reads like an unknown one: customers learn nothing
-    of offers that are not for them.
+    Checkout calls this again. A code for other centers, rooms or days gives the same answer as an
+    unknown one, so that customers learn nothing about offers that are not for them.
     """
     room = reservation.room
     day = reservation.start.astimezone(room.center.zone).date()
     if (
-        not promo.is_active
-        or (promo.meeting_from and day < promo.meeting_from)
-        or (promo.meeting_until and day > promo.meeting_until)
-        or not is_permitted(promo.centers, room.center_id)
-        or not is_permitted(promo.room_types, room.resource_type_id)
+        not promo_code.is_active
+        or (promo_code.meeting_from and day < promo_code.meeting_from)
+        or (promo_code.meeting_until and day > promo_code.meeting_until)
+        or not _is_valid_for_room(promo_code, room)
     ):
         raise PromoCodeInvalid
-    if promo.valid_from and now < promo.valid_from:
+    if promo_code.valid_from and now < promo_code.valid_from:
         raise PromoCodeInvalid("This promo code is not valid yet.")
-    if promo.valid_until and now >= promo.valid_until:
+    if promo_code.valid_until and now >= promo_code.valid_until:
         raise PromoCodeInvalid("This promo code has expired.")
-    if promo.max_uses is not None and promo.uses >= promo.max_uses:
-        raise PromoCodeInvalid("This promo code has been used up.")
-    if promo.max_uses_per_account is not None:
-        used = get_open_redemptions(promo).filter(user=reservation.user_id).count()
-        if used >= promo.max_uses_per_account:
+    if promo_code.max_uses is not None and promo_code.uses >= promo_code.max_uses:
+        raise PromoCodeInvalid(USED_UP)
+    if promo_code.max_uses_per_account is not None:
+        uses = get_open_redemptions(promo_code).filter(user=reservation.user_id).count()
+        if uses >= promo_code.max_uses_per_account:
             raise PromoCodeInvalid("You have used this promo code already.")
 
 
-def require_amounts_allowed(promo: PromoCode, *, base: Decimal, discount: Decimal) -> None:
-    """Raise where the booking is too small for the code, or the code's budget for the booking."""
-    if promo.minimum_spend is not None and base < promo.minimum_spend:
+def _is_valid_for_room(promo_code: PromoCode, room: "MeetingRoom") -> bool:
+    """Whether the code is not restricted to other centers or room types."""
+    rows = PromoCode.objects.filter(
+        Q(centers__isnull=True) | Q(centers=room.center_id),
+        Q(room_types__isnull=True) | Q(room_types=room.resource_type_id),
+        pk=promo_code.pk,
+    )
+    return rows.exists()
+
+
+def require_amounts_allowed(promo_code: PromoCode, *, base: Decimal, discount: Decimal) -> None:
+    """Raise PromoCodeInvalid if the booking is below the minimum, or the budget is exhausted."""
+    minimum = promo_code.minimum_spend
+    if minimum is not None and base < minimum:
         raise PromoCodeInvalid(
-            "This promo code is for bookings of"
-            f" {money.format_amount(promo.minimum_spend)} or more."
+            f"This promo code is for bookings of {money.format_amount(minimum)} or more."
         )
-    if promo.budget is not None and promo.spent + discount > promo.budget:
-        raise PromoCodeInvalid("This promo code has been used up.")
+    _require_budget(promo_code, discount)
 
 
-def get_open_redemptions(promo: PromoCode) -> "models.QuerySet[PromoRedemption]":
-    return PromoRedemption.objects.filter(promo_code=promo, given_back_at__isnull=True)
+def _require_budget(promo_code: PromoCode, discount: Decimal) -> None:
+    if promo_code.budget is not None and promo_code.spent + discount > promo_code.budget:
+        raise PromoCodeInvalid(USED_UP)
+
+
+# --- The ledger ----------------------------------------------------------------------------------
+
+
+def get_open_redemptions(promo_code: PromoCode) -> "models.QuerySet[PromoRedemption]":
+    """The uses of a code that were not returned."""
+    return PromoRedemption.objects.filter(promo_code=promo_code, given_back_at__isnull=True)
 
 
 def redeem(
     reservation: Reservation, *, discount: Decimal, is_kept: bool = False, now: dt.datetime
 ) -> None:
-    """Use the reservation's code up by one, or raise; the caller holds the reservation's lock.
+    """Use the reservation's promo code once, or raise. The caller holds the reservation's lock.
 
-    `is_kept`: a booking that had it and is only priced anew. That it was good for the booking is
-    settled, and the use that was given back a moment ago is there to be taken again.
+    `is_kept`: the booking had used the code and is only priced again. The code was valid then, and
+    the use that was just returned is available.
     """
-    assert reservation.promo_code_id is not None  # where else would the discount come from
-    promo = PromoCode.objects.select_for_update(no_key=True).get(pk=reservation.promo_code_id)
+    assert reservation.promo_code_id is not None  # A discount has a code.
+    promo_code = _lock(reservation.promo_code_id)
     if not is_kept:
-        require_usable(promo, reservation, now=now)
-    if promo.budget is not None and promo.spent + discount > promo.budget:
-        raise PromoCodeInvalid("This promo code has been used up.")
+        require_usable(promo_code, reservation, now=now)
+    _require_budget(promo_code, discount)
     PromoRedemption.objects.create(
-        promo_code=promo,
+        promo_code=promo_code,
         reservation=reservation,
         user_id=reservation.user_id,
         amount=discount,
         taken_at=now,
     )
-    _count(promo, uses=1, spent=discount)
+    _update_counters(promo_code, uses=1, spent=discount)
 
 
 def return_redemption(reservation: Reservation, *, now: dt.datetime) -> None:
-    """Give the use back; a second time does nothing. The caller holds the reservation's lock."""
+    """Return the reservation's use of its code. A second call changes nothing.
+
+    The caller holds the reservation's lock.
+    """
     redemption = reservation.promo_redemptions.filter(given_back_at__isnull=True).first()
     if redemption is None:
         return
     redemption.given_back_at = now
     redemption.save(update_fields=["given_back_at"])
-    promo = PromoCode.objects.select_for_update(no_key=True).get(pk=redemption.promo_code_id)
-    _count(promo, uses=-1, spent=-redemption.amount)
+    promo_code = _lock(redemption.promo_code_id)
+    _update_counters(promo_code, uses=-1, spent=-redemption.amount)
 
 
-def _count(promo: PromoCode, *, uses: int, spent: Decimal) -> None:
-    """Keep the code's counters; its row is locked. Added here: SQLite would add money in binary."""
-    # Never below nothing, whatever became of the counters: cancelling must not fail for that.
-    promo.uses = max(0, promo.uses + uses)
-    promo.spent = max(money.ZERO, promo.spent + spent)
-    promo.save(update_fields=["uses", "spent"])
+def _lock(promo_code_id: int) -> PromoCode:
+    return PromoCode.objects.select_for_update(no_key=True).get(pk=promo_code_id)
+
+
+def _update_counters(promo_code: PromoCode, *, uses: int, spent: Decimal) -> None:
+    """Add to the counters of a locked code. Added in Python: SQLite would add money in binary."""
+    # Never below 0: cancelling must not fail because a counter was wrong.
+    promo_code.uses = max(0, promo_code.uses + uses)
+    promo_code.spent = max(money.ZERO, promo_code.spent + spent)
+    promo_code.save(update_fields=["uses", "spent"])

@@ -1,7 +1,7 @@
-"""What a booking costs, line by line (B12): pure, on rows that may be unsaved.
+"""Calculates what a booking costs, line by line (B12). Pure: rows can be unsaved.
 
-The order is the rule: room and set-up fee, services, then allowances on the room's line, then the
-promotion on what is left, then what staff adjusted, then tax on all the rest.
+The order of the lines is the rule: room and set-up fee, services, allowances on the room's line,
+the promotion on what is left, adjustments by staff, and tax on the sum of all.
 """
 
 import datetime as dt
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSelection:
-    """A service that is wanted, with what the customer said of it."""
+    """A service that the customer selected, with its duration and quantity if it needs them."""
 
     service: "Service"
     duration_hours: Decimal | None = None
@@ -32,7 +32,7 @@ class ServiceSelection:
 
 @dataclass(frozen=True, slots=True)
 class QuoteLine:
-    """A line of the bill; `amount` and `rate` are words, `total` is what it adds to the sum."""
+    """A line of the bill. `amount` and `rate` are texts; `total` is what it adds to the sum."""
 
     type: LineItemType
     description: str
@@ -45,7 +45,7 @@ class QuoteLine:
 
 @dataclass(frozen=True, slots=True)
 class AppliedAllowance:
-    """Whole hours of an allowance that a booking uses, and what they take off."""
+    """Whole hours of an allowance that a booking uses, and the discount for them."""
 
     allowance_id: int
     hours: int
@@ -54,11 +54,11 @@ class AppliedAllowance:
 
 @dataclass(frozen=True, slots=True)
 class Quote:
-    """A priced booking. `total` is the sum of the lines, and never below zero."""
+    """A priced booking. `total` is the sum of the lines and never negative."""
 
     lines: tuple[QuoteLine, ...]
     room: rates.RoomPrice
-    hours_used: tuple[AppliedAllowance, ...]
+    applied_allowances: tuple[AppliedAllowance, ...]
     promotion_base: Decimal
     promotion_discount: Decimal
 
@@ -71,80 +71,85 @@ def calculate_quote(
     room: "MeetingRoom",
     span: Span,
     *,
-    extras: Sequence[ServiceSelection] = (),
-    offers: Sequence["AvailableAllowance"] = (),
-    promo: PromoCode | None = None,
+    services: Sequence[ServiceSelection] = (),
+    allowances: Sequence["AvailableAllowance"] = (),
+    promo_code: PromoCode | None = None,
     adjustments: Iterable[PriceAdjustment] = (),
 ) -> Quote:
-    """Price a room with its services for a span.
+    """Price a room with services for a span.
 
-    `offers`: allowances to use, in the order of their use; those that add nothing are told with
-    no hours. Raises RateNotConfigured where the room or a service has no price.
+    `allowances` are used in their order; those that the booking does not need have 0 hours in
+    `applied_allowances`. Raises RateNotConfigured if the room or a service has no price.
     """
     center = room.center
-    priced = rates.price_room(room.rate, span, center.zone)
-    lines = [*_room_lines(room, priced)]
-    for extra in extras:
-        lines += _service_lines(extra, span)
-    used = apply_allowances(priced, offers)
-    lines += _allowance_lines(used, offers)
+    room_price = rates.price_room(room.rate, span, center.zone)
+    lines = [*_build_room_lines(room, room_price)]
+    for selection in services:
+        lines += _build_service_lines(selection, span)
+    applied = apply_allowances(room_price, allowances)
+    lines += _build_allowance_lines(applied, allowances)
     base = _sum(lines)
-    discount = get_promo_discount(promo, base) if promo else money.ZERO
-    if promo and discount:
-        lines.append(_deduction(LineItemType.PROMOTION, _promotion_text(promo), discount))
+    discount = get_promo_discount(promo_code, base) if promo_code else money.ZERO
+    if promo_code and discount:
+        text = _describe_promotion(promo_code)
+        lines.append(_build_deduction(LineItemType.PROMOTION, text, discount))
     for adjustment in adjustments:
-        lines.append(_adjustment_line(adjustment, left=_sum(lines)))
+        lines.append(_build_adjustment_line(adjustment, left=_sum(lines)))
     tax = money.round_amount(_sum(lines) * center.tax_rate / 100)
     if tax:
         text = f"Tax, {format_percent(center.tax_rate)}%"
         lines.append(QuoteLine(LineItemType.TAX, text, tax, money.format_amount(tax)))
-    priced_booking = Quote(tuple(lines), priced, used, base, discount)
-    if priced_booking.total > money.MAX_AMOUNT:
+    quote = Quote(tuple(lines), room_price, applied, base, discount)
+    if quote.total > money.MAX_AMOUNT:
         raise RateNotConfigured("This price is beyond what can be charged. Please ask the center.")
-    return priced_booking
+    return quote
 
 
 def apply_allowances(
-    priced: rates.RoomPrice, offers: Iterable["AvailableAllowance"]
+    room_price: rates.RoomPrice, allowances: Iterable["AvailableAllowance"]
 ) -> tuple[AppliedAllowance, ...]:
-    """Spend whole hours of each offer in turn, up to the booking's billable hours rounded down.
+    """Use whole hours of each allowance in turn, up to the billable hours rounded down.
 
-    A discount is its share of the room's line by hours. Shares are rounded as a running sum, so
+    A discount is the share of the room's line by hours. The shares are rounded as a running sum, so
     that they never add up to more than the line.
     """
-    uncovered = int(priced.billable_hours) if priced.total else 0
-    covered, taken_off, used = 0, money.ZERO, []
-    for offer in offers:
-        hours = min(offer.hours_left, uncovered)
-        uncovered -= hours
+    hours_to_cover = int(room_price.billable_hours) if room_price.total else 0
+    covered, discount_so_far, applied = 0, money.ZERO, []
+    for each in allowances:
+        hours = min(each.hours_left, hours_to_cover)
+        hours_to_cover -= hours
         covered += hours
-        off_so_far = get_allowance_discount(priced.total, covered, priced.billable_hours)
-        used.append(AppliedAllowance(offer.allowance.pk, hours, off_so_far - taken_off))
-        taken_off = off_so_far
-    return tuple(used)
+        total = get_allowance_discount(room_price.total, covered, room_price.billable_hours)
+        applied.append(AppliedAllowance(each.allowance.pk, hours, total - discount_so_far))
+        discount_so_far = total
+    return tuple(applied)
 
 
 def get_allowance_discount(room_cost: Decimal, hours: int, billable_hours: Decimal) -> Decimal:
-    """What some hours of an allowance take off the room's line, whatever tiers made it up."""
+    """The discount on the room's line for hours of an allowance, whatever its tiers are."""
     return money.round_amount(room_cost * hours / billable_hours) if hours else money.ZERO
 
 
-def get_promo_discount(promo: PromoCode, base: Decimal) -> Decimal:
-    """What a code takes off a sum: never more than the sum."""
-    if promo.percent is not None:
-        return money.round_amount(base * promo.percent / 100)
-    return min(promo.amount or money.ZERO, base)
+def get_promo_discount(promo_code: PromoCode, base: Decimal) -> Decimal:
+    """The discount of a code on a sum: never more than the sum."""
+    if promo_code.percent is not None:
+        return money.round_amount(base * promo_code.percent / 100)
+    return min(promo_code.amount or money.ZERO, base)
 
 
 def format_percent(rate: Decimal) -> str:
-    """A percentage with all of its places and no idle zeros: `8.625`, `10`."""
+    """A percentage without trailing zeros: `8.625`, `10`."""
     return f"{rate:f}".rstrip("0").rstrip(".") if "." in f"{rate:f}" else f"{rate:f}"
 
 
-def _room_lines(room: "MeetingRoom", priced: rates.RoomPrice) -> Iterator[QuoteLine]:
-    text = f"{room.name}, {priced.explanation}"
+def _build_room_lines(room: "MeetingRoom", room_price: rates.RoomPrice) -> Iterator[QuoteLine]:
+    total = room_price.total
     yield QuoteLine(
-        LineItemType.ROOM, text, priced.total, money.format_amount(priced.total), priced.rate_text
+        LineItemType.ROOM,
+        f"{room.name}, {room_price.explanation}",
+        total,
+        money.format_amount(total),
+        room_price.rate_text,
     )
     fee = room.rate.setup_fee if room.rate else None
     if fee:
@@ -153,13 +158,13 @@ def _room_lines(room: "MeetingRoom", priced: rates.RoomPrice) -> Iterator[QuoteL
         )
 
 
-def _service_lines(extra: ServiceSelection, span: Span) -> Iterator[QuoteLine]:
-    service = extra.service
+def _build_service_lines(selection: ServiceSelection, span: Span) -> Iterator[QuoteLine]:
+    service = selection.service
     rate_text = rates.format_entry_price(service.rate)
     if service.bill_at_center:
-        yield _line_at_center(extra, span, rate_text)
+        yield _build_line_at_center(selection, span, rate_text)
         return
-    description, amount = _service_price(extra, span)
+    description, amount = _price_service(selection, span)
     yield QuoteLine(
         LineItemType.SERVICE,
         description,
@@ -176,12 +181,12 @@ def _service_lines(extra: ServiceSelection, span: Span) -> Iterator[QuoteLine]:
         )
 
 
-def _line_at_center(extra: ServiceSelection, span: Span, rate_text: str) -> QuoteLine:
-    service = extra.service
+def _build_line_at_center(selection: ServiceSelection, span: Span, rate_text: str) -> QuoteLine:
+    service = selection.service
     try:
-        description, price = _service_price(extra, span)
+        description, price = _price_service(selection, span)
     except RateNotConfigured:
-        # The center names its price on the spot.
+        # The center tells the price on the spot.
         description, amount = service.name, "At the center"
     else:
         price += (service.rate and service.rate.setup_fee) or money.ZERO
@@ -191,59 +196,59 @@ def _line_at_center(extra: ServiceSelection, span: Span, rate_text: str) -> Quot
     )
 
 
-def _service_price(extra: ServiceSelection, span: Span) -> tuple[str, Decimal]:
-    """A service's description and exact price: its unit price times hours, pieces, or both."""
-    service, rate = extra.service, extra.service.rate
+def _price_service(selection: ServiceSelection, span: Span) -> tuple[str, Decimal]:
+    """Return the description and the price: the unit price times hours, pieces, or both."""
+    service, rate = selection.service, selection.service.rate
     minimum = service.minimum_booking or 0
     unit = None if rate is None else rate.flat_rate if rate.is_flat_rate else rate.hourly
     if rate is None or unit is None:
         raise RateNotConfigured(f"{service.name} has no price yet. Please ask the center.")
     amount, parts, note = unit, [], ""
     if service.needs_duration or not rate.is_flat_rate:
-        asked = extra.duration_hours
-        if asked is None or not service.needs_duration:
-            asked = get_duration_hours(span)
-        # Pieces have the floor where there are pieces and no hours to choose.
-        in_hours = service.needs_duration or not service.needs_quantity
-        billed = max(asked, Decimal(minimum)) if in_hours else asked
+        requested = selection.duration_hours
+        if requested is None or not service.needs_duration:
+            requested = get_duration_hours(span)
+        # The minimum applies to the quantity if that is all that the customer chooses.
+        is_minimum_in_hours = service.needs_duration or not service.needs_quantity
+        billed = max(requested, Decimal(minimum)) if is_minimum_in_hours else requested
         # A flat rate is for the whole time, however long.
         amount *= 1 if rate.is_flat_rate else billed
         parts.append(rates.format_hours(billed))
-        if billed != asked:
-            note = f" (the least that is billed; {rates.format_hours(asked)} asked for)"
+        if billed != requested:
+            note = f" (the least that is billed; {rates.format_hours(requested)} asked for)"
     if service.needs_quantity:
-        asked_pieces = extra.quantity or 1
-        pieces = asked_pieces if service.needs_duration else max(asked_pieces, minimum)
+        requested_pieces = selection.quantity or 1
+        pieces = requested_pieces if service.needs_duration else max(requested_pieces, minimum)
         amount *= pieces
         parts.append(f"{pieces} pieces" if pieces != 1 else "1 piece")
-        if pieces != asked_pieces:
-            note = f" (the least that is billed; {asked_pieces} asked for)"
+        if pieces != requested_pieces:
+            note = f" (the least that is billed; {requested_pieces} asked for)"
     return ", ".join([service.name, *parts]) + note, money.round_amount(amount)
 
 
 def get_duration_hours(span: Span) -> Decimal:
-    """A booking's own length in hours."""
+    """The length of a span in hours, to the minute."""
     return Decimal(span.duration // dt.timedelta(minutes=1)) / 60
 
 
-def _allowance_lines(
-    used: Iterable[AppliedAllowance], offers: Iterable["AvailableAllowance"]
+def _build_allowance_lines(
+    applied: Iterable[AppliedAllowance], allowances: Iterable["AvailableAllowance"]
 ) -> Iterator[QuoteLine]:
-    for each, offer in zip(used, offers, strict=True):
-        if each.discount:
-            text = f"{offer.allowance.description}, {rates.format_hours(Decimal(each.hours))}"
-            yield _deduction(
-                LineItemType.ALLOWANCE, text, each.discount, allowance_id=each.allowance_id
+    for use, each in zip(applied, allowances, strict=True):
+        if use.discount:
+            text = f"{each.allowance.description}, {rates.format_hours(Decimal(use.hours))}"
+            yield _build_deduction(
+                LineItemType.ALLOWANCE, text, use.discount, allowance_id=use.allowance_id
             )
 
 
-def _promotion_text(promo: PromoCode) -> str:
-    if promo.percent is not None:
-        return f"Promo code {promo.code}, {format_percent(promo.percent)}% off"
-    return f"Promo code {promo.code}"
+def _describe_promotion(promo_code: PromoCode) -> str:
+    if promo_code.percent is not None:
+        return f"Promo code {promo_code.code}, {format_percent(promo_code.percent)}% off"
+    return f"Promo code {promo_code.code}"
 
 
-def _adjustment_line(adjustment: PriceAdjustment, *, left: Decimal) -> QuoteLine:
+def _build_adjustment_line(adjustment: PriceAdjustment, *, left: Decimal) -> QuoteLine:
     amount = max(adjustment.amount, -left)
     text = describe_adjustment(adjustment.reason)
     return QuoteLine(LineItemType.ADJUSTMENT, text, amount, money.format_amount(amount))
@@ -253,11 +258,11 @@ def describe_adjustment(reason: str) -> str:
     return f"Adjustment: {reason}"
 
 
-def _deduction(
-    kind: LineItemType, description: str, amount: Decimal, *, allowance_id: int | None = None
+def _build_deduction(
+    line_type: LineItemType, description: str, amount: Decimal, *, allowance_id: int | None = None
 ) -> QuoteLine:
     return QuoteLine(
-        kind, description, -amount, money.format_amount(-amount), allowance_id=allowance_id
+        line_type, description, -amount, money.format_amount(-amount), allowance_id=allowance_id
     )
 
 

@@ -1,4 +1,4 @@
-"""The services that a customer ticked, judged against what the center offers (B12.3)."""
+"""Validates the services that a customer selected against what the center offers (B12.3)."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -9,21 +9,26 @@ from roombook.db.compiled_queries import compiled_query, int_list_param, int_par
 from roombook.errors import InvalidRequest
 
 if TYPE_CHECKING:
-    from decimal import Decimal
-
     from django.db.models import QuerySet
+
+# Of one selected service.
+MAX_QUANTITY = 1000
+MAX_DURATION_HOURS = 31 * 24
 
 
 def select_services(center: Center, options: Sequence[Mapping[str, Any]]) -> list[ServiceSelection]:
-    """The selected options as extras; anything wrong with them is told by its field.
+    """Return the selected options, in the center's order. Raises InvalidRequest by field.
 
-    An option without `selected` counts as selected. Name and needs are the server's to say: what
-    a client sends of them is ignored, and so are hours and pieces of a service that needs none.
+    An option without `selected` counts as selected. The server decides on names and on what a
+    service needs: what a client sends of them is ignored, as are a duration and a quantity that
+    the service does not need.
     """
     wanted = [(index, each) for index, each in enumerate(options) if each.get("selected", True)]
     ids = [each["service_id"] for _, each in wanted if "service_id" in each]
-    offered = {each.pk: each for each in offered_services(center=center.pk, services=ids)}
-    extras: list[ServiceSelection] = []
+    offered = {}
+    if ids:
+        offered = {each.pk: each for each in offered_services(center=center.pk, services=ids)}
+    selections: list[ServiceSelection] = []
     problems: dict[str, str] = {}
     seen: set[int] = set()
     for index, option in wanted:
@@ -41,11 +46,17 @@ def select_services(center: Center, options: Sequence[Mapping[str, Any]]) -> lis
         elif service.needs_duration and option.get("duration_hours") == 0:
             problems[f"{path}.duration_hours"] = "This service needs more than no time."
         else:
-            extras.append(_extra(service, option))
+            selections.append(
+                ServiceSelection(
+                    service,
+                    duration_hours=option.get("duration_hours") if service.needs_duration else None,
+                    quantity=option.get("quantity") if service.needs_quantity else None,
+                )
+            )
         seen.add(pk)
     if problems:
         raise InvalidRequest(problems)
-    return sorted(extras, key=lambda extra: (extra.service.position, extra.service.pk))
+    return sorted(selections, key=lambda each: (each.service.position, each.service.pk))
 
 
 @compiled_query(keep_plan=True)
@@ -53,9 +64,3 @@ def offered_services() -> "QuerySet[Service]":
     return Service.objects.filter(
         center=int_param("center"), is_active=True, pk__any_of=int_list_param("services")
     ).select_related("rate")
-
-
-def _extra(service: Service, option: Mapping[str, Any]) -> ServiceSelection:
-    duration: Decimal | None = option.get("duration_hours") if service.needs_duration else None
-    quantity: int | None = option.get("quantity") if service.needs_quantity else None
-    return ServiceSelection(service, duration, quantity)

@@ -5,8 +5,6 @@ from django.contrib.contenttypes.models import ContentType
 from django.db import models
 from django.utils import timezone
 
-from roombook.db.prepared_writes import prepared_writes
-
 
 class AuditAction(models.IntegerChoices):
     CREATE = 0, "Created"
@@ -15,7 +13,6 @@ class AuditAction(models.IntegerChoices):
     VIEW = 3, "Viewed"
 
 
-@prepared_writes
 class AuditEntry(models.Model):
     """One change of a row, or one view of a customer's personal data (B18).
 

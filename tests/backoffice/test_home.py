@@ -243,8 +243,8 @@ def test_alerts_list_each_payment_once():
         f"$75.00 of reservation {row.pk}"
         for row in (lapsing, lost, ownerless, unmet, favour, doubt)
     ]
-    assert found[3][1] == "75.00 was promised back, and the gateway refused to pay it."
-    assert found[4][1] == "The gateway refused to pay a refund."
+    assert found[3][1] == "A refund of 75.00 was promised, and the gateway refused it."
+    assert found[4][1] == "The gateway refused a refund."
 
 
 def refuse(payment):

@@ -5,8 +5,8 @@ import datetime as dt
 import pytest
 
 from centers.models import Closure
-from reservations.booking import approval, checkout, drafts, history, rescheduling, staff_drafts
-from reservations.models import Reservation
+from reservations.booking import approval, checkout, drafts, rescheduling, staff_drafts
+from reservations.models import Reservation, history
 from reservations.models.status import Status
 from roombook.errors import InvalidRequest, SlotUnavailable
 from tests.factories_people import UserFactory
@@ -197,7 +197,7 @@ def test_draft_preview_has_reasons_of_evaluator(room):
 def test_draft_preview_respects_hours_override(room):
     evening = {"start": EVENING, "end": EVENING + HOUR}
     assert [each.code for each in seen(room, **evening).reasons] == ["closed"]
-    allowed = seen(room, outside_hours=True, **evening)
+    allowed = seen(room, ignore_opening_hours=True, **evening)
     assert allowed.is_available
     assert allowed.is_outside_hours
 

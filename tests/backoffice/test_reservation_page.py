@@ -11,9 +11,9 @@ from django.urls import reverse
 from accounts.models import CenterRole, OutboxMessage
 from payments.models import Refund
 from reservations.admin.actions import ACTIONS
-from reservations.booking import approval, checkout, history, price_adjustments
+from reservations.booking import approval, checkout, price_adjustments
 from reservations.booking.drafts import apply_promo_code
-from reservations.models import PriceAdjustment, Reservation
+from reservations.models import PriceAdjustment, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import emails
 from tests.backoffice.counting import queries_of

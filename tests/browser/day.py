@@ -37,7 +37,7 @@ def request_for(room: MeetingRoom, day: dt.date, hour: int) -> Reservation:
     span = _span(room, day, hour, hour + 2)
     user, now = User.objects.get(email=DEMO), timezone.now()
     made = create_draft(user, room_id=room.pk, start=span.start, end=span.end, now=now)
-    return check_out(made.pk, user=user, payment_method=PaymentMethod(use_saved=True), now=now)
+    return check_out(made.pk, user=user, payment_method=PaymentMethod(use_saved_card=True), now=now)
 
 
 def _span(room: MeetingRoom, day: dt.date, first: int, last: int):

@@ -30,10 +30,10 @@ def test_neighbours_with_one_answer_are_one_line(run):
         f"Boardroom at Glenarm (room {room.pk})",
         "Wednesday, March 3, 2027, America/Denver",
         f"  00:00 - 08:00  {HOURS}",
-        "  08:00 - 08:45  free",
+        "  08:00 - 08:45  available",
         f"  08:45 - 12:15  held: Reservation {reservation.pk} (Confirmed), 2027-03-03 09:00 to"
         " 2027-03-03 12:00, 15 minutes of turnaround",
-        "  12:15 - 18:00  free",
+        "  12:15 - 18:00  available",
         f"  18:00 - 24:00  {HOURS}",
     ]
 
@@ -62,7 +62,9 @@ def test_a_gap_too_short_for_a_booking_is_told_as_such(run):
 
     lines = run("availability", room.pk, "--date", "2027-03-03").splitlines()
 
-    assert "  10:00 - 10:15  free, but the shortest booking of this room is 30 minutes." in lines
+    assert (
+        "  10:00 - 10:15  available, but the shortest booking of this room is 30 minutes." in lines
+    )
 
 
 def test_today_is_the_centers_and_what_has_begun_is_past(run):
@@ -83,8 +85,8 @@ def test_a_day_on_which_the_clock_changes_shows_offsets(run):
     spring = run("availability", room.pk, "--date", "2027-03-14").splitlines()
     autumn = run("availability", room.pk, "--date", "2027-11-07").splitlines()
 
-    assert spring[2:] == ["  00:00 -0700 - 24:00 -0600  free"]
-    assert autumn[2:] == ["  00:00 -0600 - 24:00 -0700  free"]
+    assert spring[2:] == ["  00:00 -0700 - 24:00 -0600  available"]
+    assert autumn[2:] == ["  00:00 -0600 - 24:00 -0700  available"]
 
 
 def test_a_room_has_its_own_grid(run):

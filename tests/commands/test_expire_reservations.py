@@ -76,4 +76,4 @@ def test_one_that_fails_keeps_no_other_waiting(run, monkeypatch, caplog):
 
     confirmed.refresh_from_db()
     assert confirmed.status == Status.COMPLETED
-    assert f"Reservation {new.pk}: what time asks for" in caplog.text
+    assert f"Reservation {new.pk} could not be expired or completed" in caplog.text

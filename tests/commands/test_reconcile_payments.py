@@ -20,7 +20,7 @@ from tests.factories_reservations import NOW, make_booking, make_pending_booking
 pytestmark = pytest.mark.django_db
 
 LATER = NOW + dt.timedelta(minutes=5)
-NOTHING = "0 payments looked at.\n"
+NOTHING = "0 payments processed.\n"
 
 
 @pytest.fixture
@@ -69,8 +69,8 @@ def test_a_payment_in_doubt_that_went_through_becomes_a_booking(reconcile, fails
 
     payment = Payment.objects.get()
     assert said.splitlines() == [
-        f"[in doubt 1/1] Payment {payment.pk} of reservation {reservation.pk}, 75.00 USD: captured",
-        "1 payment looked at: 1 captured.",
+        f"[unknown 1/1] Payment {payment.pk} of reservation {reservation.pk}, 75.00 USD: captured",
+        "1 payment processed: 1 captured.",
     ]
     assert states() == (Status.CONFIRMED, PaymentState.CAPTURED)
     assert SandboxPayment.objects.get().captures == 1
@@ -81,7 +81,7 @@ def test_one_that_never_arrived_is_fenced_and_the_draft_is_new_again(reconcile, 
     fails("authorize", times=1)
     make_booking()
 
-    assert reconcile().endswith("1 payment looked at: 1 voided.\n")
+    assert reconcile().endswith("1 payment processed: 1 voided.\n")
 
     assert states() == (Status.NEW, PaymentState.VOIDED)
     assert SandboxPayment.objects.get().state == "voided"
@@ -91,7 +91,7 @@ def test_a_request_in_doubt_stays_authorized_until_the_center_answers(reconcile,
     fails("authorize", FaultKind.TIMEOUT_AFTER, times=1)
     make_pending_booking()
 
-    assert reconcile().endswith("1 payment looked at: 1 authorized.\n")
+    assert reconcile().endswith("1 payment processed: 1 authorized.\n")
 
     assert states() == (Status.PENDING, PaymentState.AUTHORIZED)
     assert reconcile() == NOTHING
@@ -120,7 +120,7 @@ def test_an_owed_capture_is_made(reconcile, fails):
     make_booking()
     assert states() == (Status.CONFIRMED, PaymentState.AUTHORIZED)
 
-    assert "[owed 1/1]" in reconcile()
+    assert "[due 1/1]" in reconcile()
 
     assert states() == (Status.CONFIRMED, PaymentState.CAPTURED)
 
@@ -131,7 +131,7 @@ def test_owed_money_is_let_go(reconcile, fails):
     approval.decline(reservation.pk, now=NOW)
     assert states() == (Status.DECLINED, PaymentState.AUTHORIZED)
 
-    assert reconcile().endswith("1 payment looked at: 1 voided.\n")
+    assert reconcile().endswith("1 payment processed: 1 voided.\n")
 
     assert states() == (Status.DECLINED, PaymentState.VOIDED)
 
@@ -142,7 +142,7 @@ def test_an_owed_refund_is_paid(reconcile, fails):
     cancellation.cancel(reservation.pk, now=NOW)
     assert Refund.objects.get().state == RefundState.STARTED
 
-    assert "[to pay back 1/1]" in reconcile()
+    assert "[to refund 1/1]" in reconcile()
 
     assert Refund.objects.get().state == RefundState.DONE
     assert states() == (Status.CANCELLED, PaymentState.REFUNDED)
@@ -150,7 +150,7 @@ def test_an_owed_refund_is_paid(reconcile, fails):
 
 
 @pytest.mark.parametrize(
-    ("operation", "left"), [("authorize", "in doubt"), ("capture", "owed"), ("refund", "to pay")]
+    ("operation", "left"), [("authorize", "unknown"), ("capture", "due"), ("refund", "to refund")]
 )
 def test_a_silent_gateway_needs_a_person_once_that_takes_long(reconcile, fails, operation, left):
     fails(operation)
@@ -159,8 +159,8 @@ def test_a_silent_gateway_needs_a_person_once_that_takes_long(reconcile, fails, 
         cancellation.cancel(reservation.pk, now=NOW)
     fails("lookup")
 
-    assert reconcile().endswith("1 payment looked at: 1 no answer.\n")
-    with pytest.raises(CommandError, match=r"1 payment needs a person:\n.*does not answer"):
+    assert reconcile().endswith("1 payment processed: 1 no answer.\n")
+    with pytest.raises(CommandError, match=r"1 payment needs attention:\n.*does not answer"):
         reconcile(at=NOW + dt.timedelta(minutes=17))
     mended()
 
@@ -184,7 +184,7 @@ def test_one_that_fails_does_not_keep_the_others_waiting(reconcile, fails, monke
         reconcile()
 
     assert str(problem.value).splitlines() == [
-        "1 payment needs a person:",
+        "1 payment needs attention:",
         f"  Payment {first.payments.get().pk} of reservation {first.pk}, 75.00 USD:"
         " This authorization is over.",
     ]
@@ -202,7 +202,7 @@ def test_a_defect_is_logged_and_told(reconcile, fails, monkeypatch, caplog):
 
     with pytest.raises(CommandError, match="ZeroDivisionError, see the log"):
         reconcile()
-    assert "could not be settled" in caplog.text
+    assert "could not be processed" in caplog.text
 
 
 def test_money_that_lapsed_before_its_capture_needs_a_person_until_seen_to(reconcile, fails):
@@ -210,9 +210,9 @@ def test_money_that_lapsed_before_its_capture_needs_a_person_until_seen_to(recon
     reservation = make_booking()
     SandboxPayment.objects.update(state="voided")
 
-    with pytest.raises(CommandError, match=r"let go before it was captured.*Confirmed"):
+    with pytest.raises(CommandError, match=r"voided before it was captured.*Confirmed"):
         reconcile()
-    with pytest.raises(CommandError, match=r"let go before it was captured.*Confirmed"):
+    with pytest.raises(CommandError, match=r"voided before it was captured.*Confirmed"):
         reconcile()
     cancellation.cancel(reservation.pk, now=LATER)
 
@@ -245,7 +245,7 @@ def test_money_that_we_know_was_taken_for_no_booking_is_paid_back_too(reconcile)
     reservation = make_booking()
     Reservation.objects.filter(pk=reservation.pk).update(status=Status.DECLINED, holds_slot=False)
 
-    assert "[of no booking 1/1]" in reconcile()
+    assert "[without booking 1/1]" in reconcile()
 
     assert states() == (Status.DECLINED, PaymentState.REFUNDED)
 
@@ -256,7 +256,7 @@ def test_where_that_is_refused_it_is_asked_once_and_then_told(reconcile):
     SandboxPayment.objects.update(refunded=Decimal(75))
 
     for _ in range(2):
-        with pytest.raises(CommandError, match="1 payment needs a person"):
+        with pytest.raises(CommandError, match="1 payment needs attention"):
             reconcile()
 
     assert Refund.objects.get().state == RefundState.REFUSED
@@ -269,9 +269,9 @@ def test_a_gateway_that_is_silent_twice_is_not_asked_again(reconcile, fails):
 
     said = reconcile().splitlines()
 
-    assert said[1].startswith("[owed 2/4]")
+    assert said[1].startswith("[due 2/4]")
     assert said[2:] == [
-        "2 payments looked at: 2 no answer.",
+        "2 payments processed: 2 no answer.",
         "The gateway does not answer: 2 payments left for the next run.",
     ]
 
@@ -282,7 +282,7 @@ def test_money_of_a_meeting_that_is_over_is_told_too(reconcile, fails):
     Reservation.objects.update(status=Status.COMPLETED, holds_slot=False)
     SandboxPayment.objects.update(state="voided")
 
-    with pytest.raises(CommandError, match=r"let go before it was captured.*Completed"):
+    with pytest.raises(CommandError, match=r"voided before it was captured.*Completed"):
         reconcile()
 
 
@@ -293,15 +293,15 @@ def test_a_refused_refund_needs_a_person_until_the_promise_is_kept(reconcile):
     cancellation.cancel(reservation.pk, now=NOW)
     assert Refund.objects.get().state == RefundState.REFUSED
 
-    with pytest.raises(CommandError, match=r"75\.00 was promised back"):
+    with pytest.raises(CommandError, match=r"a refund of 75\.00 was promised"):
         reconcile()
     SandboxPayment.objects.update(refunded=0)
     refunds.create_refund(payment, amount=Decimal(25), reason="By hand", now=LATER)
-    with pytest.raises(CommandError, match=r"75\.00 was promised back"):
+    with pytest.raises(CommandError, match=r"a refund of 75\.00 was promised"):
         reconcile()
     refunds.create_refund(payment, amount=Decimal(50), reason="By hand", now=LATER)
 
-    assert reconcile().endswith("1 payment looked at: 1 refunded.\n")
+    assert reconcile().endswith("1 payment processed: 1 refunded.\n")
     assert reconcile() == NOTHING
 
 

@@ -20,11 +20,11 @@ from django.utils import timezone
 SANDBOX = "payments.gateways.sandbox"
 POINTS = {
     "in T1": ("reservations.pricing.bill", "consume_benefits"),
-    "after T1": ("reservations.booking.checkout", "_begin"),
+    "after T1": ("reservations.booking.checkout", "_claim"),
     "in authorize": (SANDBOX, "evaluate_card"),
     "after authorize": (SANDBOX, "SandboxGateway.authorize"),
-    "in T2": ("reservations.booking.checkout", "_book"),
-    "after T2": ("reservations.booking.checkout", "apply_authorization"),
+    "in T2": ("reservations.booking.authorization", "book"),
+    "after T2": ("reservations.booking.authorization", "apply_authorization"),
     # A refund passes this point too.
     "in capture": (SANDBOX, "lock_payment"),
     "after the gateway's capture": (SANDBOX, "SandboxGateway.capture"),

@@ -4,7 +4,7 @@ import pytest
 
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
-from reservations.booking import checkout
+from reservations.booking import payment_recovery
 from reservations.models import Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
 from tests.factories_reservations import NOW, make_pending_booking
@@ -19,7 +19,7 @@ def test_reconcile_captures_an_authorization_after_the_meeting(status):
         status=status, holds_slot=status in HOLDING_STATUSES
     )
 
-    payment = checkout.fulfil_obligations(Payment.objects.get(), now=NOW)
+    payment = payment_recovery.fulfil_obligations(Payment.objects.get(), now=NOW)
 
     assert payment.state == "captured"
     assert SandboxPayment.objects.get().captures == 1

@@ -20,7 +20,7 @@ from payments import gateway_events, gateways, lifecycle, refunds
 from payments.gateways.stripe_models import StripePayment
 from payments.models import Dispute, GatewayEvent, Payment, Refund
 from payments.webhooks import EVENT_HANDLERS
-from reservations.booking import checkout, integrity
+from reservations.booking import checkout, integrity, payment_recovery
 from reservations.booking.cancellation import cancel
 from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -354,7 +354,7 @@ def test_late_result_ends_the_lease(send, stripe_server, unresolved):
     assert send(event).status_code == 200
 
     (payment,) = Payment.objects.stale(datetime.now(UTC))
-    checkout.resolve_payment(payment, now=NOW)
+    payment_recovery.resolve_payment(payment, now=NOW)
     unresolved.refresh_from_db()
     assert unresolved.status == Status.CONFIRMED
     assert stripe_server.count_captures() == 1
@@ -367,7 +367,7 @@ def test_refund_event_of_an_unresolved_payment_is_to_be_repeated(send, stripe_se
 
     assert send(event).status_code == 503
 
-    checkout.resolve_payment(Payment.objects.get(), now=NOW)
+    payment_recovery.resolve_payment(Payment.objects.get(), now=NOW)
     assert send(event).status_code == 200
     assert Refund.objects.get().amount == 75
     assert Payment.objects.get().state == "refunded"

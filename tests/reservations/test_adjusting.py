@@ -5,8 +5,8 @@ from decimal import Decimal
 
 import pytest
 
-from reservations.booking import approval, history, price_adjustments
-from reservations.models import LineItemType
+from reservations.booking import approval, price_adjustments
+from reservations.models import LineItemType, history
 from reservations.models.status import Status
 from reservations.notifications import emails
 from roombook.errors import ReservationNotOpen

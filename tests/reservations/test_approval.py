@@ -6,7 +6,7 @@ import pytest
 from django.db.models import Sum
 
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
-from reservations.booking import approval, checkout
+from reservations.booking import approval, checkout, payment_recovery
 from reservations.booking.drafts import apply_promo_code
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -126,7 +126,7 @@ def test_a_capture_that_fails_stays_owed_and_is_done_once(pending, kind):
     assert payment.state == "authorized"
 
     for _ in range(2):
-        assert checkout.fulfil_obligations(payment, now=NOW).state == "captured"
+        assert payment_recovery.fulfil_obligations(payment, now=NOW).state == "captured"
         assert at_the_gateway() == ("captured", 1)
 
 
@@ -213,5 +213,5 @@ def test_a_gateway_that_does_not_answer_stops_nobody(ada):
 
     assert expired(START) == {first.pk: Status.EXPIRED, second.pk: Status.EXPIRED}
     assert first.payments.get().state == "authorized"
-    checkout.fulfil_obligations(first.payments.get(), now=START)
+    payment_recovery.fulfil_obligations(first.payments.get(), now=START)
     assert first.payments.get().state == "voided"

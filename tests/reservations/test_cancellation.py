@@ -6,7 +6,7 @@ import pytest
 
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from payments.models import Refund
-from reservations.booking import checkout
+from reservations.booking import checkout, payment_recovery
 from reservations.booking.cancellation import cancel, preview
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -179,7 +179,7 @@ def test_a_refund_that_fails_stays_owed_and_is_paid_once(ada, kind):
     assert Refund.objects.get().state == "started"
 
     for _ in range(2):
-        checkout.fulfil_obligations(reservation.payments.get(), now=NOW)
+        payment_recovery.fulfil_obligations(reservation.payments.get(), now=NOW)
         assert Refund.objects.get().state == "done"
         assert SandboxPayment.objects.get().refunded == 75
     assert reservation.payments.get().state == "refunded"
@@ -193,7 +193,7 @@ def test_a_void_that_fails_stays_owed(ada, kind):
     cancel(reservation.pk, user=ada, now=NOW)
     assert reservation.payments.get().state == "authorized"
 
-    checkout.fulfil_obligations(reservation.payments.get(), now=NOW)
+    payment_recovery.fulfil_obligations(reservation.payments.get(), now=NOW)
     assert reservation.payments.get().state == "voided"
 
 

@@ -10,7 +10,7 @@ from django.db.models import Sum
 from payments import lifecycle
 from payments.gateways.sandbox_models import SandboxCard, SandboxFault, SandboxPayment
 from payments.models import Payment
-from reservations.booking import checkout, integrity
+from reservations.booking import authorization, checkout, integrity, payment_recovery
 from reservations.booking.cancellation import cancel
 from reservations.booking.checkout import PaymentMethod, check_out
 from reservations.booking.drafts import apply_promo_code
@@ -132,7 +132,7 @@ def test_other_rooms_are_pending_and_only_authorized(ada):
 def test_a_saved_card_pays(ada):
     SavedCardFactory(user=ada)
     reservation = make_draft(ada)
-    check_out(reservation.pk, user=ada, payment_method=PaymentMethod(use_saved=True), now=NOW)
+    check_out(reservation.pk, user=ada, payment_method=PaymentMethod(use_saved_card=True), now=NOW)
     assert reservation.payments.get().card_last4 == "4242"
 
 
@@ -142,12 +142,14 @@ def test_a_saved_card_must_be_usable(ada, fields):
         SavedCardFactory(user=ada, **fields)
     reservation = make_draft(ada)
     with pytest.raises(NoSavedCard):
-        check_out(reservation.pk, user=ada, payment_method=PaymentMethod(use_saved=True), now=NOW)
+        check_out(
+            reservation.pk, user=ada, payment_method=PaymentMethod(use_saved_card=True), now=NOW
+        )
     assert not Payment.objects.exists()
 
 
 @pytest.mark.parametrize(
-    "means", [PaymentMethod(), PaymentMethod(use_saved=True, payment_info={"x": 1})]
+    "means", [PaymentMethod(), PaymentMethod(use_saved_card=True, card={"x": 1})]
 )
 def test_not_both_and_not_neither(ada, means):
     with pytest.raises(InvalidRequest) as error:
@@ -156,7 +158,8 @@ def test_not_both_and_not_neither(ada, means):
 
 
 @pytest.mark.parametrize(
-    "means", [PaymentMethod(), PaymentMethod(use_saved=True), make_payment_method(DECLINED_NUMBER)]
+    "means",
+    [PaymentMethod(), PaymentMethod(use_saved_card=True), make_payment_method(DECLINED_NUMBER)],
 )
 def test_where_nothing_is_to_be_paid_no_card_is_needed_nor_looked_at(ada, means):
     AllowanceFactory(user=ada)
@@ -285,14 +288,14 @@ def test_that_the_card_cannot_be_saved_harms_no_booking(ada):
 def test_a_card_that_was_never_charged_is_not_saved(ada, monkeypatch):
     """A second tap with another card, that found the reservation New and then lost the race."""
     reservation = make_draft(ada)
-    begin = checkout._begin
+    begin = checkout._claim
 
     def overtaken(*args, **kwargs):
-        monkeypatch.setattr(checkout, "_begin", begin)
+        monkeypatch.setattr(checkout, "_claim", begin)
         pay(reservation)
         return begin(*args, **kwargs)
 
-    monkeypatch.setattr(checkout, "_begin", overtaken)
+    monkeypatch.setattr(checkout, "_claim", overtaken)
     outcome = pay(reservation, DECLINED_NUMBER, save_card=True)
 
     assert outcome.status == Status.CONFIRMED
@@ -389,7 +392,7 @@ def test_settling_alone_confirms_what_was_authorized(drafted):
     payment = pay(drafted).payments.get()
 
     for _ in range(2):
-        checkout.resolve_payment(payment, now=LEASE_OVER)
+        payment_recovery.resolve_payment(payment, now=LEASE_OVER)
         payment.refresh_from_db()
         assert payment.state == "captured"
         assert charges() == 1
@@ -402,7 +405,7 @@ def test_settling_alone_gives_everything_back_where_nothing_was_authorized(draft
     payment = pay(drafted).payments.get()
 
     for _ in range(2):
-        assert checkout.resolve_payment(payment, now=LEASE_OVER).state == "voided"
+        assert payment_recovery.resolve_payment(payment, now=LEASE_OVER).state == "voided"
     drafted.refresh_from_db()
     assert (drafted.status, drafted.hold_until) == (Status.NEW, LEASE_OVER + 10 * MINUTE)
     assert benefits(plan, promo) == (0, 0)
@@ -435,7 +438,7 @@ def test_a_worker_that_was_only_slow_charges_nobody_once_it_was_fenced_off(
     authorize = lifecycle.authorize_payment
 
     def late(payment, source, **kwargs):
-        checkout.resolve_payment(payment, now=LEASE_OVER)
+        payment_recovery.resolve_payment(payment, now=LEASE_OVER)
         return authorize(payment, source, **kwargs)
 
     monkeypatch.setattr(lifecycle, "authorize_payment", late)
@@ -453,7 +456,7 @@ def test_nor_once_the_customer_has_cancelled_meanwhile(drafted, monkeypatch, ans
     authorize = lifecycle.authorize_payment
 
     def late(payment, source, **kwargs):
-        checkout.resolve_payment(payment, now=LEASE_OVER)
+        payment_recovery.resolve_payment(payment, now=LEASE_OVER)
         cancel(drafted.pk, user=drafted.user, now=LEASE_OVER)
         if not answers:
             fault("authorize", "timeout_before")
@@ -491,12 +494,12 @@ class Killed(BaseException):
 @pytest.mark.parametrize(
     ("module", "step", "when", "settled"),
     [
-        (lifecycle, "authorize", "before", ["voided", "captured"]),
-        (lifecycle, "authorize", "after", ["captured"]),
-        (checkout, "apply_authorization", "before", ["captured"]),
-        (checkout, "apply_authorization", "after", ["captured"]),
-        (lifecycle, "capture", "before", ["captured"]),
-        (lifecycle, "capture", "after", ["captured"]),
+        (lifecycle, "authorize_payment", "before", ["voided", "captured"]),
+        (lifecycle, "authorize_payment", "after", ["captured"]),
+        (authorization, "apply_authorization", "before", ["captured"]),
+        (authorization, "apply_authorization", "after", ["captured"]),
+        (lifecycle, "capture_payment", "before", ["captured"]),
+        (lifecycle, "capture_payment", "after", ["captured"]),
     ],
 )
 def test_whatever_step_dies_the_customer_pays_once_and_has_the_booking(
@@ -516,7 +519,7 @@ def test_whatever_step_dies_the_customer_pays_once_and_has_the_booking(
 
     reservation = pay(drafted, now=LEASE_OVER)
     for payment in Payment.objects.filter(state="authorized"):
-        checkout.fulfil_obligations(payment, now=LEASE_OVER)  # as reconcile_payments does
+        payment_recovery.fulfil_obligations(payment, now=LEASE_OVER)  # as reconcile_payments does
 
     assert reservation.status == Status.CONFIRMED
     assert [each.state for each in drafted.payments.order_by("pk")] == settled
@@ -535,7 +538,7 @@ def test_a_capture_that_fails_stays_owed_and_is_settled_later(drafted, kind):
     assert payment.state == "authorized"
 
     for _ in range(2):
-        assert checkout.fulfil_obligations(payment, now=NOW).state == "captured"
+        assert payment_recovery.fulfil_obligations(payment, now=NOW).state == "captured"
         assert charges() == 1
 
 
@@ -564,7 +567,7 @@ def test_a_rehearsal_changes_no_row_anywhere(drafted):
     make_draft(drafted.user, drafted.room)  # has taken over the hold
     before = all_rows()
 
-    for means in (make_payment_method(save_card=True), PaymentMethod(use_saved=True)):
+    for means in (make_payment_method(save_card=True), PaymentMethod(use_saved_card=True)):
         assert rehearse(drafted, means, partner_code="ACME").status == Status.NEW
         assert all_rows() == before
 
@@ -575,7 +578,7 @@ def test_a_rehearsal_that_fails_changes_nothing_either(drafted):
         with pytest.raises(CardDeclined):
             rehearse(drafted, make_payment_method(DECLINED_NUMBER))
     with pytest.raises(NoSavedCard):
-        rehearse(drafted, PaymentMethod(use_saved=True))
+        rehearse(drafted, PaymentMethod(use_saved_card=True))
     with pytest.raises(InvalidRequest):
         rehearse(drafted, make_payment_method("4242424242424241"))
     with pytest.raises(InvalidRequest):

@@ -14,10 +14,11 @@ from reservations.booking import (
     cancellation,
     checkout,
     drafts,
-    history,
+    payment_recovery,
     price_adjustments,
     rescheduling,
 )
+from reservations.models import history
 from reservations.models.status import Status
 from roombook.backoffice.models import AuditEntry
 from roombook.errors import CardDeclined, ReservationNotOpen
@@ -92,7 +93,7 @@ def test_what_a_command_settles_is_nobodys():
     reservation = make_booking()
     assert reservation.status == Status.PROCESSING
 
-    checkout.resolve_payment(reservation.payments.get(), now=NOW + HOUR)
+    payment_recovery.resolve_payment(reservation.payments.get(), now=NOW + HOUR)
 
     assert statuses(reservation)[-1] == (None, "Processing", "Confirmed")
 

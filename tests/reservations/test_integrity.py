@@ -121,7 +121,7 @@ def test_a_refund_that_stays_owed():
 
     assert found(now=NOW + HOUR / 2) == []
     assert found() == [
-        f"refunds forgotten: refund {owed.pk} of payment {owed.payment_id} is owed for over an hour"
+        f"refunds forgotten: refund {owed.pk} of payment {owed.payment_id} is due for over an hour"
     ]
 
 

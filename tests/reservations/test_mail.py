@@ -12,10 +12,17 @@ from icalendar import Calendar
 
 from accounts import emails as account_mail
 from accounts.models import OutboxMessage
-from reservations.booking import approval, cancellation, checkout
+from reservations.booking import (
+    approval,
+    authorization,
+    cancellation,
+    checkout,
+    payment_recovery,
+    reminders,
+)
 from reservations.models import Reservation
 from reservations.models.status import Status
-from reservations.notifications import calendar, emails, reminders
+from reservations.notifications import calendar, emails
 from roombook.errors import CardDeclined, ReservationNotOpen, ServiceUnavailable
 from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import (
@@ -163,14 +170,14 @@ def test_a_declined_card_mails_nothing():
 def test_no_booking_no_mail(monkeypatch):
     """The mail is written in the transaction that books: undone together."""
     reservation = make_draft()
-    book = checkout._book
+    book = authorization.book
 
     def book_and_die(*args, **how):
         book(*args, **how)
         assert OutboxMessage.objects.count() == 1
         raise ServiceUnavailable
 
-    monkeypatch.setattr(checkout, "_book", book_and_die)
+    monkeypatch.setattr(authorization, "book", book_and_die)
     with pytest.raises(ServiceUnavailable):
         checkout.check_out(
             reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
@@ -184,13 +191,13 @@ def test_no_booking_no_mail(monkeypatch):
 def test_what_a_dead_worker_left_is_mailed_by_whoever_settles_it(monkeypatch):
     reservation = make_draft()
     with monkeypatch.context() as patch:
-        patch.setattr(checkout, "apply_authorization", lambda *_, **__: 1 / 0)
+        patch.setattr(authorization, "apply_authorization", lambda *_, **__: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             checkout.check_out(
                 reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
             )
     later = NOW + 2 * MINUTE
-    checkout.resolve_stale_payments(reservation.pk, user=reservation.user, now=later)
+    payment_recovery.resolve_stale_payments(reservation.pk, user=reservation.user, now=later)
 
     assert kinds(reservation) == ["confirmed"]
 
@@ -200,7 +207,7 @@ def test_what_a_dead_worker_left_is_mailed_by_whoever_settles_it(monkeypatch):
     [
         (emails, "render_email"),
         (calendar, "render_invitation"),
-        (emails, "format_reservation_time"),
+        (emails, "format_time_range"),
         (OutboxMessage, "enqueue"),
     ],
 )
@@ -314,7 +321,7 @@ def test_a_decline_and_a_silence_let_the_money_go():
     declined, silent = (make_pending_booking(start=START + 7 * DAY) for _ in range(2))
     approval.decline(declined.pk, now=NOW)
     list(approval.close_overdue(now=NOW + 3 * DAY))
-    let_go = "Nothing was charged. $75.00 was reserved on Visa ending 4242; it is let go."
+    let_go = "Nothing was charged. The hold of $75.00 on Visa ending 4242 is released."
 
     assert let_go in the_mail(declined, "declined").text
     assert let_go in the_mail(silent, "request expired").text
@@ -343,7 +350,7 @@ def test_a_cancelled_request_was_never_charged():
     cancellation.cancel(reservation.pk, now=NOW)
 
     text = the_mail(reservation, "cancelled").text
-    assert "it is let go" in text
+    assert "is released" in text
     assert "refund" not in text
 
 
@@ -587,13 +594,13 @@ def test_the_page_of_a_reservation_lists_its_mails(admin_client):
 @pytest.mark.usefixtures("books_agree")
 def test_the_last_mail_goes_out_again_to_the_address_of_today(clerk):
     reservation = make_booking()
-    with pytest.raises(ReservationNotOpen, match="waiting to be sent anyway"):
-        emails.resend_last_email(reservation.pk, by=clerk, now=NOW)
+    with pytest.raises(ReservationNotOpen, match="waiting to be sent already"):
+        reminders.resend_last_email(reservation.pk, by=clerk, now=NOW)
     OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
     reservation.user.email = "new@example.com"
     reservation.user.save()
 
-    emails.resend_last_email(reservation.pk, by=clerk, now=NOW)
+    reminders.resend_last_email(reservation.pk, by=clerk, now=NOW)
 
     first, again = OutboxMessage.objects.about(emails.get_subject_key(reservation))
     assert (again.kind, again.to, again.state) == ("confirmed", "new@example.com", "waiting")
@@ -606,6 +613,6 @@ def test_a_mail_that_was_given_up_is_tried_again(clerk):
     reservation = make_booking()
     OutboxMessage.objects.update(state="given up", next_attempt_at=None)
 
-    emails.resend_last_email(reservation.pk, by=clerk, now=NOW)
+    reminders.resend_last_email(reservation.pk, by=clerk, now=NOW)
 
     assert OutboxMessage.objects.get().state == "waiting"

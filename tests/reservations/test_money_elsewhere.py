@@ -10,7 +10,7 @@ from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import Payment, PaymentState, Refund
-from reservations.booking import approval, cancellation, checkout, integrity
+from reservations.booking import approval, cancellation, checkout, integrity, payment_recovery
 from reservations.booking.cancellation import cancel, preview
 from reservations.models import PromoCode, Reservation
 from reservations.models.status import Status
@@ -99,7 +99,7 @@ def test_money_that_was_taken_for_an_expired_request_is_paid_back():
     SandboxPayment.objects.update(state="captured", captures=1)
 
     for _ in range(2):
-        checkout.fulfil_obligations(Payment.objects.get(), now=NOW)
+        payment_recovery.fulfil_obligations(Payment.objects.get(), now=NOW)
 
     assert books()[1:] == (PaymentState.REFUNDED, "refunded")
     assert Refund.objects.count() == 1
@@ -130,7 +130,7 @@ def test_what_was_paid_back_already_is_told_so():
         outcome = cancel(reservation.pk, now=NOW + MINUTE)
         assert (outcome.refund, outcome.message) == (
             0,
-            cancellation.CANCELLED + cancellation.PAID_BACK,
+            cancellation.CANCELLED + cancellation.ALREADY_REFUNDED,
         )
 
 
@@ -142,7 +142,7 @@ def test_nobody_is_charged_for_a_meeting_that_had_begun_before_anybody_knew():
     )
     assert books() == (Status.PROCESSING, PaymentState.STARTED, "authorized")
 
-    checkout.resolve_payment(Payment.objects.get(), now=NOW + timedelta(hours=2))
+    payment_recovery.resolve_payment(Payment.objects.get(), now=NOW + timedelta(hours=2))
 
     assert books() == (Status.NEW, PaymentState.VOIDED, "voided")
 

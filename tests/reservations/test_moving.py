@@ -9,7 +9,14 @@ from icalendar import Calendar
 from accounts.models import OutboxMessage
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import PaymentState, Refund, RefundState
-from reservations.booking import approval, cancellation, checkout, integrity, rescheduling
+from reservations.booking import (
+    approval,
+    cancellation,
+    checkout,
+    integrity,
+    payment_recovery,
+    rescheduling,
+)
 from reservations.booking.drafts import apply_promo_code
 from reservations.booking.integrity.money import unmet_reductions
 from reservations.models import LineItemType, Reservation
@@ -236,7 +243,7 @@ def test_a_refund_that_a_crash_left_owed_is_paid_by_the_reconciler(clerk, monkey
     from django.core.management import call_command
 
     reservation = make_booking()
-    monkeypatch.setattr(checkout, "try_fulfil_obligations", lambda payment, now: None)
+    monkeypatch.setattr(payment_recovery, "try_fulfil_obligations", lambda *_, **__: None)
     moved(reservation, clerk, room=at_rate(reservation.room, 15))
     assert Refund.objects.get().state == RefundState.STARTED
 

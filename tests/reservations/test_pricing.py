@@ -77,7 +77,7 @@ def lines(quote):
 def only_service(some_service, span=None, **asked):
     """The line of a service beside a free room."""
     extra = ServiceSelection(some_service, **asked)
-    quote = pricing.calculate_quote(room(flat(0)), span or hours(3), extras=[extra])
+    quote = pricing.calculate_quote(room(flat(0)), span or hours(3), services=[extra])
     return quote.lines[1]
 
 
@@ -206,7 +206,7 @@ def test_a_service_shows_its_rate_and_its_amount():
 
 def test_a_service_has_its_own_set_up_fee():
     quote = pricing.calculate_quote(
-        room(), hours(1), extras=[ServiceSelection(service(flat(15, setup_fee=5)))]
+        room(), hours(1), services=[ServiceSelection(service(flat(15, setup_fee=5)))]
     )
 
     assert lines(quote) == [(ROOM, "25.00"), (SERVICE, "15.00"), (FEE, "5")]
@@ -215,7 +215,7 @@ def test_a_service_has_its_own_set_up_fee():
 
 def test_what_is_paid_at_the_center_adds_nothing_and_says_so():
     coffee = service(flat(20, setup_fee=5), bill_at_center=True)
-    quote = pricing.calculate_quote(room(), hours(1), extras=[ServiceSelection(coffee)])
+    quote = pricing.calculate_quote(room(), hours(1), services=[ServiceSelection(coffee)])
 
     assert quote.total == 25
     assert quote.lines[1].total == 0
@@ -238,20 +238,20 @@ def test_a_service_without_a_price_cannot_be_billed(some_rate):
 
 def test_an_allowance_takes_its_share_by_hours_off_the_rooms_line_whatever_the_tiers():
     # 5 hours cost 115: 2 of them are 46, not 2 x 25.
-    quote = pricing.calculate_quote(room(), hours(5), offers=[offer(2)])
+    quote = pricing.calculate_quote(room(), hours(5), allowances=[offer(2)])
 
     assert lines(quote) == [(ROOM, "115.00"), (ALLOWANCE, "-46.00")]
     line = quote.lines[1]
     assert (line.amount, line.description, line.allowance_id) == ("-$46.00", "Plan 1, 2 hours", 1)
-    assert quote.hours_used == (pricing.AppliedAllowance(1, 2, Decimal("46.00")),)
+    assert quote.applied_allowances == (pricing.AppliedAllowance(1, 2, Decimal("46.00")),)
 
 
 def test_allowances_are_spent_in_their_order_up_to_the_booking():
     quote = pricing.calculate_quote(
-        room(), hours(5), offers=[offer(2, 1), offer(10, 2), offer(3, 3)]
+        room(), hours(5), allowances=[offer(2, 1), offer(10, 2), offer(3, 3)]
     )
 
-    assert [(used.allowance_id, used.hours) for used in quote.hours_used] == [
+    assert [(used.allowance_id, used.hours) for used in quote.applied_allowances] == [
         (1, 2),
         (2, 3),
         (3, 0),
@@ -262,23 +262,23 @@ def test_allowances_are_spent_in_their_order_up_to_the_booking():
 
 @pytest.mark.parametrize(("length", "used"), [(0.5, 0), (1.75, 1), (2, 2), (2.99, 3)])
 def test_only_whole_hours_never_more_than_the_billable_ones_rounded_down(length, used):
-    quote = pricing.calculate_quote(room(rate(20)), hours(length), offers=[offer(10)])
-    assert quote.hours_used[0].hours == used
+    quote = pricing.calculate_quote(room(rate(20)), hours(length), allowances=[offer(10)])
+    assert quote.applied_allowances[0].hours == used
 
 
 def test_set_up_fees_and_services_are_not_covered_by_hours():
     quote = pricing.calculate_quote(
         room(rate(25, setup_fee=20)),
         hours(2),
-        extras=[ServiceSelection(service(flat(15)))],
-        offers=[offer(10)],
+        services=[ServiceSelection(service(flat(15)))],
+        allowances=[offer(10)],
     )
     assert quote.total == 35
 
 
 def test_nothing_is_spent_on_a_free_room():
-    quote = pricing.calculate_quote(room(flat(0)), hours(2), offers=[offer(10)])
-    assert quote.hours_used[0].hours == 0
+    quote = pricing.calculate_quote(room(flat(0)), hours(2), allowances=[offer(10)])
+    assert quote.applied_allowances[0].hours == 0
 
 
 # --- Promotion, adjustment, tax ------------------------------------------------------------------
@@ -288,9 +288,9 @@ def test_the_promotion_comes_after_the_allowances_and_before_the_tax():
     quote = pricing.calculate_quote(
         room(rate(25, 90, 160, 20), tax=10),
         hours(5),
-        extras=[ServiceSelection(service(flat(15), needs_quantity=True), quantity=3)],
-        offers=[offer(2)],
-        promo=percent(10),
+        services=[ServiceSelection(service(flat(15), needs_quantity=True), quantity=3)],
+        allowances=[offer(2)],
+        promo_code=percent(10),
     )
 
     assert lines(quote) == [
@@ -315,22 +315,24 @@ def test_the_tax_line_tells_the_rate_that_it_charges(percent, told):
 
 
 def test_a_promotion_tells_its_code():
-    assert pricing.calculate_quote(room(), hours(1), promo=percent("12.5")).lines[
+    assert pricing.calculate_quote(room(), hours(1), promo_code=percent("12.5")).lines[
         1
     ].description == ("Promo code TEN, 12.5% off")
-    line = pricing.calculate_quote(room(), hours(1), promo=amount_off(5)).lines[1]
+    line = pricing.calculate_quote(room(), hours(1), promo_code=amount_off(5)).lines[1]
     assert (line.description, line.amount) == ("Promo code OFF", "-$5.00")
 
 
 @pytest.mark.parametrize("promo", [percent(100), amount_off("25.00"), amount_off(1000)])
 def test_a_promotion_never_goes_below_zero(promo):
-    quote = pricing.calculate_quote(room(tax=10), hours(1), promo=promo)
+    quote = pricing.calculate_quote(room(tax=10), hours(1), promo_code=promo)
     assert lines(quote) == [(ROOM, "25.00"), (PROMOTION, "-25.00")]
     assert quote.total == 0
 
 
 def test_a_promotion_on_nothing_is_no_line():
-    assert len(pricing.calculate_quote(room(flat(0)), hours(1), promo=amount_off(5)).lines) == 1
+    assert (
+        len(pricing.calculate_quote(room(flat(0)), hours(1), promo_code=amount_off(5)).lines) == 1
+    )
 
 
 def test_an_adjustment_tells_its_reason_and_is_taxed():
@@ -408,9 +410,9 @@ def test_the_lines_add_up_are_in_cents_and_never_below_zero(
     quote = pricing.calculate_quote(
         room(some_rate, tax),
         span,
-        extras=wanted,
-        offers=some_offers,
-        promo=promo,
+        services=wanted,
+        allowances=some_offers,
+        promo_code=promo,
         adjustments=changes,
     )
 
@@ -427,9 +429,9 @@ def test_the_lines_add_up_are_in_cents_and_never_below_zero(
 
 @given(rates_, spans, offers)
 def test_allowances_never_take_more_than_the_rooms_line_nor_its_hours(some_rate, span, some_offers):
-    quote = pricing.calculate_quote(room(some_rate), span, offers=some_offers)
+    quote = pricing.calculate_quote(room(some_rate), span, allowances=some_offers)
 
-    used = quote.hours_used
+    used = quote.applied_allowances
     assert sum(each.hours for each in used) <= int(quote.room.billable_hours)
     assert sum(each.discount for each in used) <= quote.room.total
     assert all(
@@ -454,7 +456,9 @@ def test_more_time_within_a_day_never_costs_less(some_rate, start, quarters, tax
 @given(rates_, spans, extras, taxes, promos)
 def test_more_discount_never_costs_more(some_rate, span, wanted, tax, promo):
     def total(**discounts):
-        return pricing.calculate_quote(room(some_rate, tax), span, extras=wanted, **discounts).total
+        return pricing.calculate_quote(
+            room(some_rate, tax), span, services=wanted, **discounts
+        ).total
 
-    assert total(promo=promo) <= total()
-    assert total(offers=[offer(3)]) <= total()
+    assert total(promo_code=promo) <= total()
+    assert total(allowances=[offer(3)]) <= total()

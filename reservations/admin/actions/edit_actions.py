@@ -22,7 +22,7 @@ from reservations.admin.actions.forms import (
     RescheduleForm,
 )
 from reservations.admin.bill_comparison import ComparableLine, compare_bills, format_signed
-from reservations.booking import drafts, price_adjustments, rescheduling
+from reservations.booking import drafts, price_adjustments, reminders, rescheduling
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.models import Reservation
 from reservations.notifications import emails
@@ -158,7 +158,7 @@ class ExtendHoldAction(Action):
             answer = availability.evaluate_reservation(
                 reservation, now=now, for_user=reservation.user
             )
-            preview.problems += answer.staff_text
+            preview.problems += answer.staff_texts
         preview.facts += [
             ("Held until", held_until),
             ("Then held until", formatting.format_datetime(reservation, until)),
@@ -210,7 +210,9 @@ class ResendEmailAction(Action):
         return preview
 
     def execute(self, request: ActionRequest) -> str:
-        message = emails.resend_last_email(request.reservation.pk, by=request.by, now=request.now)
+        message = reminders.resend_last_email(
+            request.reservation.pk, by=request.by, now=request.now
+        )
         return f"“{message.subject}” will be sent within a minute."
 
 

@@ -11,7 +11,7 @@ from reservations.admin.actions.base import (
     ActionRequest,
     describe_email,
 )
-from reservations.booking import approval, cancellation, checkout
+from reservations.booking import approval, authorization, cancellation, payment_recovery
 from reservations.models import Reservation
 from reservations.models.status import Status, can_transition
 from reservations.notifications.confirmation import describe_card
@@ -30,7 +30,7 @@ class ApproveAction(Action):
         answer = availability.evaluate_reservation(reservation, now=request.now)
         payment = _get_authorized_payment(reservation)
         preview = ActionPreview(
-            problems=list(answer.staff_text), facts=[("New status", Status.CONFIRMED.label)]
+            problems=list(answer.staff_texts), facts=[("New status", Status.CONFIRMED.label)]
         )
         if payment is not None:
             charge = f"{money.format_amount(payment.amount)} from {describe_card(payment)}"
@@ -141,8 +141,8 @@ class MarkNoShowAction(Action):
 
 
 def _get_authorized_payment(reservation: Reservation) -> Payment | None:
-    payment = cancellation.get_open_payment(reservation)
-    is_funded = payment is not None and payment.state in checkout.FUNDED_STATES
+    payment = payment_recovery.get_open_payment(reservation)
+    is_funded = payment is not None and payment.state in authorization.FUNDED_STATES
     return payment if is_funded else None
 
 

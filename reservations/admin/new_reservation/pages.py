@@ -168,7 +168,7 @@ def _build_preview(forms: NewReservationForms, now: dt.datetime) -> DraftPreview
         service_options=[option for _, option in forms.options],
         number_of_attendees=data.get("number_of_attendees"),
         attendees=data.get("attendees") or (),
-        outside_hours=bool(data.get("hours_override_reason", "").strip()),
+        ignore_opening_hours=bool(data.get("hours_override_reason", "").strip()),
         now=now,
     )
 

@@ -1,7 +1,7 @@
-"""Whether the books agree with each other: every promise that can be checked after the fact.
+"""Checks that the stored data agrees with itself: every promise that can be checked afterwards.
 
-Each check is one question to the database that finds nothing when all is well, so that a million
-reservations are no trouble. A finding names its rows; nothing is changed.
+Each check is one query that returns no rows if all is well, so it is fast for millions of
+reservations. A finding names its rows. Nothing is changed.
 """
 
 import datetime as dt
@@ -13,7 +13,7 @@ from reservations.booking.integrity import benefits, money, rooms
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something that cannot be: which check says so, and of which rows."""
+    """A contradiction: which check found it, and in which rows."""
 
     check: str
     detail: str
@@ -26,7 +26,7 @@ CHECKS = (*rooms.CHECKS, *money.CHECKS, *benefits.CHECKS)
 
 
 def find_problems(*, now: dt.datetime) -> Iterator[Finding]:
-    """Everything that is wrong, check by check."""
+    """Run all checks and yield what they find."""
     for check in CHECKS:
         for detail in check(now):
             yield Finding(check.__name__.replace("_", " "), detail)

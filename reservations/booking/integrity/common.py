@@ -1,4 +1,4 @@
-"""What all checks share."""
+"""Parts that all checks share."""
 
 import datetime as dt
 from collections.abc import Callable, Iterator
@@ -8,14 +8,14 @@ from typing import Any
 from django.db.models import DecimalField, F, OuterRef, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
-# A check asks the database one question; each thing that it finds names its rows.
+# A check runs one query and describes each contradiction that it finds.
 Check = Callable[[dt.datetime], Iterator[str]]
 
 MONEY_FIELD = DecimalField(max_digits=14, decimal_places=2)
-# SQLite adds up in binary: sums of money are compared to within less than any coin.
+# SQLite adds in binary floating point. The tolerance is less than any coin.
 ROUNDING_TOLERANCE = Decimal("0.0001")
-# What is under way takes seconds, and reconcile_payments tries it again every minute: what has not
-# come to its end for longer than this has been forgotten.
+# Payments take seconds, and reconcile_payments tries again every minute. What is not finished after
+# this time has been forgotten.
 OVERDUE_AFTER = dt.timedelta(hours=1)
 
 
@@ -24,9 +24,9 @@ def approximately(column: str) -> tuple[Any, Any]:
 
 
 def sum_of_related(
-    rows: Any, column: str, *, by: str = "reservation", whole: bool = False
+    rows: Any, column: str, *, by: str = "reservation", is_integer: bool = False
 ) -> Coalesce:
-    """The sum of a column over the rows that belong to each, 0 where there are none."""
-    mine = rows.filter(**{by: OuterRef("pk")}).order_by().values(by)
-    zero = Value(0) if whole else Value(Decimal(0), output_field=MONEY_FIELD)
-    return Coalesce(Subquery(mine.annotate(all=Sum(column)).values("all")), zero)
+    """Build the sum of a column over the related rows of each row; 0 if there are none."""
+    related = rows.filter(**{by: OuterRef("pk")}).order_by().values(by)
+    zero = Value(0) if is_integer else Value(Decimal(0), output_field=MONEY_FIELD)
+    return Coalesce(Subquery(related.annotate(all=Sum(column)).values("all")), zero)

@@ -1,4 +1,4 @@
-"""Money: what is paid agrees with what is booked, and what is owed back goes back."""
+"""Checks that payments agree with the bookings, and that due refunds are paid."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -23,8 +23,8 @@ AUTHORIZED = frozenset({PaymentState.AUTHORIZED})
 CAPTURED = frozenset({PaymentState.CAPTURED})
 NOTHING: frozenset[PaymentState] = frozenset()
 
-# Status of a reservation: the states in which its payments may stay, and those which they may only
-# pass through: money that is about to be taken, let go or paid back.
+# By status of a reservation: the states in which its payments can stay, and those that are only
+# temporary, until a capture, void or refund is executed.
 ALLOWED: dict[Status, tuple[frozenset[PaymentState], frozenset[PaymentState]]] = {
     Status.NEW: (CLOSED, AUTHORIZED | CAPTURED),
     Status.PROCESSING: (CLOSED | STARTED, NOTHING),
@@ -32,31 +32,31 @@ ALLOWED: dict[Status, tuple[frozenset[PaymentState], frozenset[PaymentState]]] =
     Status.CONFIRMED: (CLOSED | CAPTURED, AUTHORIZED),
     Status.COMPLETED: (CLOSED | CAPTURED, AUTHORIZED),
     Status.NO_SHOW: (CLOSED | CAPTURED, AUTHORIZED),
-    # What was taken may rightly be kept: its fee. See `unmet_refund_promises`.
+    # A cancellation fee is kept. See `unmet_refund_promises`.
     Status.CANCELLED: (CLOSED | CAPTURED, AUTHORIZED),
     Status.DECLINED: (CLOSED, AUTHORIZED | CAPTURED),
     Status.EXPIRED: (CLOSED, AUTHORIZED | CAPTURED),
 }
 
 
-# --- What reconcile_payments asks too ------------------------------------------------------------
+# --- Shared with alerts.py ------------------------------------------------------------------------
 
 
 def effective_refunds() -> QuerySet[Refund]:
-    """Refunds that were paid, by whatever way, or are about to be."""
+    """Refunds that were paid in any way, or are about to be."""
     return Refund.objects.exclude(state=RefundState.REFUSED)
 
 
 def refunded_amount() -> Coalesce:
-    """What of a payment went back or is about to."""
+    """How much of a payment was refunded or is about to be."""
     return sum_of_related(effective_refunds(), "amount", by="payment")
 
 
 def unmet_refund_promises() -> QuerySet[Reservation]:
-    """Cancelled reservations whose customers were told of more money than comes back.
+    """Cancelled reservations whose customers were promised more than is refunded.
 
-    What came back before the cancelling was no part of the promise; but where nothing is left to
-    pay back, no more can be asked for.
+    What was refunded before the cancellation is not part of the promise. But if everything has been
+    refunded, no more can be.
     """
     since = effective_refunds().filter(created_at__gte=F("payment__reservation__cancelled_at"))
     mine = "payment__reservation"
@@ -72,8 +72,7 @@ def unmet_refund_promises() -> QuerySet[Reservation]:
 
 
 def unmet_reductions() -> QuerySet[Any]:
-    """Bookings that became cheaper once they were paid, and of whose money less than that goes
-    back: the gateway refused."""
+    """Paid bookings that became cheaper and are refunded less: the gateway refused."""
     given = sum_of_related(effective_refunds(), "amount", by="payment__reservation")
     rows = Reservation.objects.filter(reduced_by__gt=0).annotate(given=given)
     return rows.filter(given__lt=F("reduced_by") - ROUNDING_TOLERANCE)
@@ -91,12 +90,12 @@ def totals_that_are_not_their_lines(now: dt.datetime) -> Iterator[str]:
 
 
 def payments_off_their_reservation(now: dt.datetime) -> Iterator[str]:
-    """A payment in a state that does not go with the status of its reservation."""
+    """A payment in a state that contradicts the status of its reservation."""
     wrong = Q()
     for status, (stays, passes) in ALLOWED.items():
-        allowed = Q(state__in=sorted(stays)) | Q(_lately(now), state__in=sorted(passes))
+        allowed = Q(state__in=sorted(stays)) | Q(_is_recent(now), state__in=sorted(passes))
         wrong |= Q(reservation__status=status) & ~allowed
-    # The refund that is to pay all of it back has a check of its own.
+    # A full refund that is due has a check of its own.
     is_going_back = Q(state=PaymentState.CAPTURED, given__gte=F("amount") - ROUNDING_TOLERANCE)
     rows = Payment.objects.filter(wrong).annotate(given=refunded_amount()).exclude(is_going_back)
     columns = ("pk", "state", "reservation", "reservation__status")
@@ -105,9 +104,9 @@ def payments_off_their_reservation(now: dt.datetime) -> Iterator[str]:
 
 
 def bookings_without_payment(now: dt.datetime) -> Iterator[str]:
-    """A booking that costs something and that nobody pays for, or pays another sum for."""
+    """A booking with a price, but without a payment of that amount."""
     paid = Payment.objects.filter(
-        # Paid back as a favour, it was paid for all the same.
+        # A payment refunded as a favor counts as well.
         Q(state__in=[PaymentState.AUTHORIZED, PaymentState.CAPTURED])
         | Q(state=PaymentState.REFUNDED) & ~Q(reservation__status=Status.PENDING),
         reservation=OuterRef("pk"),
@@ -116,7 +115,7 @@ def bookings_without_payment(now: dt.datetime) -> Iterator[str]:
             OuterRef("charged") + ROUNDING_TOLERANCE,
         ),
     )
-    # What became cheaper was charged at the old price, and the difference went back.
+    # A booking that became cheaper was charged the old price, and the difference was refunded.
     rows = Reservation.objects.annotate(charged=F("total_cost") + F("reduced_by")).filter(
         status__in=sorted(BOOKED_STATUSES), charged__gt=0
     )
@@ -125,7 +124,7 @@ def bookings_without_payment(now: dt.datetime) -> Iterator[str]:
 
 
 def payments_in_another_currency(now: dt.datetime) -> Iterator[str]:
-    """A bill in one currency, paid in another."""
+    """A bill in one currency with a payment in another."""
     rows = Payment.objects.exclude(currency=F("reservation__currency"))
     columns = ("pk", "currency", "reservation", "reservation__currency")
     for pk, currency, reservation, its in rows.values_list(*columns):
@@ -133,14 +132,14 @@ def payments_in_another_currency(now: dt.datetime) -> Iterator[str]:
 
 
 def payments_forgotten(now: dt.datetime) -> Iterator[str]:
-    """A payment in doubt that nobody has settled: reconcile_payments does not run."""
+    """A payment that is unresolved for too long: reconcile_payments does not run."""
     rows = Payment.objects.filter(state=PaymentState.STARTED, lease_until__lt=now - OVERDUE_AFTER)
     for pk, reservation in rows.values_list("pk", "reservation"):
-        yield f"payment {pk} of reservation {reservation} is in doubt for over an hour"
+        yield f"payment {pk} of reservation {reservation} is unresolved for over an hour"
 
 
 def refunds_above_their_payment(now: dt.datetime) -> Iterator[str]:
-    """More money given back than was taken."""
+    """Refunds that are more than the payment."""
     rows = (
         Payment.objects.all()
         .annotate(given=refunded_amount())
@@ -151,7 +150,7 @@ def refunds_above_their_payment(now: dt.datetime) -> Iterator[str]:
 
 
 def refunded_without_refunds(now: dt.datetime) -> Iterator[str]:
-    """A payment that is said to be paid back, without refunds that say so."""
+    """A payment marked as refunded whose refunds do not add up to it."""
     rows = Payment.objects.filter(state=PaymentState.REFUNDED).annotate(given=refunded_amount())
     rows = rows.filter(given__lt=F("amount") - ROUNDING_TOLERANCE)
     for pk, amount, given in rows.values_list("pk", "amount", "given"):
@@ -159,27 +158,27 @@ def refunded_without_refunds(now: dt.datetime) -> Iterator[str]:
 
 
 def refunds_forgotten(now: dt.datetime) -> Iterator[str]:
-    """A refund that was owed and has not been paid: reconcile_payments does not run."""
+    """A refund that is due for too long: reconcile_payments does not run."""
     rows = Refund.objects.filter(state=RefundState.STARTED, created_at__lt=now - OVERDUE_AFTER)
     for pk, payment in rows.values_list("pk", "payment"):
-        yield f"refund {pk} of payment {payment} is owed for over an hour"
+        yield f"refund {pk} of payment {payment} is due for over an hour"
 
 
 def refunds_off_their_promise(now: dt.datetime) -> Iterator[str]:
-    """A customer who was told of a refund that was refused, or never written down."""
+    """A promised refund that was refused or never recorded."""
     for pk, promised in unmet_refund_promises().values_list("pk", "refund_promised"):
-        yield f"reservation {pk} is Cancelled: {promised} was promised back, less comes back"
+        yield f"reservation {pk} is Cancelled: {promised} was promised, and less is refunded"
 
 
 def reductions_off_their_refunds(now: dt.datetime) -> Iterator[str]:
-    """A booking that became cheaper, and a refund of the difference that was refused."""
+    """A booking that became cheaper, and whose refund was refused."""
     rows = unmet_reductions().values_list("pk", "reduced_by", "given")
     for pk, reduced_by, given in rows:
-        yield f"reservation {pk} became cheaper by {reduced_by}, and {given} goes back"
+        yield f"reservation {pk} became cheaper by {reduced_by}, and {given} is refunded"
 
 
-def _lately(now: dt.datetime) -> Q:
-    """Payments of which the last that we know to have happened is not long ago."""
+def _is_recent(now: dt.datetime) -> Q:
+    """Payments whose last known event was not long ago."""
     since = now - OVERDUE_AFTER
     return (
         Q(authorized_at__gt=since)

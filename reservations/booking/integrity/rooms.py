@@ -1,4 +1,4 @@
-"""Rooms: held once, and only by who may hold them."""
+"""Checks that each room is held once, and only by reservations that can hold it."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -13,8 +13,8 @@ from reservations.models.status import HOLDING_STATUSES, Status
 
 
 def overlapping_holders(now: dt.datetime) -> Iterator[str]:
-    """Two reservations that hold one room at the same time."""
-    rivals = Reservation.objects.filter(
+    """Two reservations that hold the same room at the same time."""
+    conflicts = Reservation.objects.filter(
         room=OuterRef("room"),
         holds_slot=True,
         pk__gt=OuterRef("pk"),
@@ -22,14 +22,16 @@ def overlapping_holders(now: dt.datetime) -> Iterator[str]:
         occupied_until__gt=OuterRef("start"),
     )
     rows = Reservation.objects.filter(holds_slot=True).annotate(
-        rival=Subquery(rivals.order_by("pk").values("pk")[:1])
+        conflict=Subquery(conflicts.order_by("pk").values("pk")[:1])
     )
-    for pk, rival, room in rows.filter(rival__isnull=False).values_list("pk", "rival", "room"):
-        yield f"reservations {pk} and {rival} both hold room {room}"
+    for pk, other, room in rows.filter(conflict__isnull=False).values_list(
+        "pk", "conflict", "room"
+    ):
+        yield f"reservations {pk} and {other} both hold room {room}"
 
 
 def processing_without_payment(now: dt.datetime) -> Iterator[str]:
-    """A reservation that is waiting for a payment that is not there."""
+    """A reservation that waits for a payment that does not exist."""
     paying = Payment.objects.filter(reservation=OuterRef("pk"), state=PaymentState.STARTED)
     rows = Reservation.objects.filter(status=Status.PROCESSING).exclude(Exists(paying))
     for (pk,) in rows.values_list("pk"):
@@ -37,7 +39,7 @@ def processing_without_payment(now: dt.datetime) -> Iterator[str]:
 
 
 def holds_off_their_status(now: dt.datetime) -> Iterator[str]:
-    """A booking that does not hold its room, or a room held by what is none."""
+    """A booking that does not hold its room, or another reservation that does."""
     holding = Q(status__in=sorted(HOLDING_STATUSES))
     wrong = Q(holding, holds_slot=False) | Q(~holding & ~Q(status=Status.NEW), holds_slot=True)
     rows = Reservation.objects.filter(wrong)
@@ -46,7 +48,7 @@ def holds_off_their_status(now: dt.datetime) -> Iterator[str]:
 
 
 def drafts_held_too_long(now: dt.datetime) -> Iterator[str]:
-    """A draft that keeps its room for longer than anybody may ask for."""
+    """A draft that holds its room for longer than is allowed."""
     latest = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF) + OVERDUE_AFTER
     rows = Reservation.objects.filter(status=Status.NEW, hold_until__gt=latest)
     for pk, until in rows.values_list("pk", "hold_until"):

@@ -14,52 +14,54 @@ from centers.models import MeetingRoom
 from centers.span import Span, get_local_midnight
 from reservations import availability
 from reservations.availability import Reason
-from reservations.management.shell import get_room, parse_date, parse_id
+from reservations.management.command_line import get_room, parse_date, parse_id
 
-# These judge a booking by its length and its ends; one step of the grid is none.
+# They apply to the length and the ends of a booking, not to one step of the grid.
 DURATION_REASONS = {"off-grid", "too-short", "too-long"}
 
 
 @dataclass(frozen=True, slots=True)
 class DayInterval:
+    """A part of a day with the same reasons throughout; available if there is none."""
+
     span: Span
     reasons: tuple[Reason, ...]
 
 
 class Command(BaseCommand):
     help = (
-        "Show a room's day, step by step of its grid, on the center's clock: what is free, and why"
-        " the rest is not, by the same evaluator that judges bookings."
+        "Show when a room is available on a day, in the center's local time, and why it is not at"
+        " other times, by the same rules as for bookings."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("room", type=parse_id, metavar="ROOM", help="The room's id.")
         parser.add_argument(
-            "--date", type=parse_date, help="2027-03-01. Default: today, where the center is."
+            "--date", type=parse_date, help="2027-03-01. Default: today, at the center."
         )
 
     def handle(self, *, room: int, date: dt.date | None, **options: Any) -> None:
         now = timezone.now()
-        found = get_room(room)
-        zone = found.center.zone
+        selected = get_room(room)
+        zone = selected.center.zone
         date = date or now.astimezone(zone).date()
         if not dt.date.min < date < dt.date.max:
             raise CommandError(f"--date: {date} is out of range.")
-        named = format_date(date, "EEEE, MMMM d, y", locale=settings.LOCALE)
-        self.stdout.write(f"{found.name} at {found.center.name} (room {found.pk})")
-        self.stdout.write(f"{named}, {zone}")
-        stretches = list(get_intervals(found, date, now))
-        if not stretches:
+        day = format_date(date, "EEEE, MMMM d, y", locale=settings.LOCALE)
+        self.stdout.write(f"{selected.name} at {selected.center.name} (room {selected.pk})")
+        self.stdout.write(f"{day}, {zone}")
+        intervals = list(get_intervals(selected, date, now))
+        if not intervals:
             self.stdout.write("  The clock skips this day.")
-        for stretch in stretches:
-            when = format_interval(stretch.span, found)
-            for line in render_interval(stretch, found, now):
+        for interval in intervals:
+            when = format_interval(interval.span, selected)
+            for line in render_interval(interval, selected, now):
                 self.stdout.write(f"  {when}  {line}")
                 when = " " * len(when)
 
 
 def get_intervals(room: MeetingRoom, date: dt.date, now: dt.datetime) -> Iterator[DayInterval]:
-    """The day in stretches of one answer each."""
+    """Split the day into intervals with the same reasons throughout."""
     steps = ((step, get_reasons(room, step, now)) for step in get_grid_steps(room, date))
     for reasons, run in groupby(steps, key=lambda item: item[1]):
         spans = [span for span, _ in run]
@@ -67,9 +69,9 @@ def get_intervals(room: MeetingRoom, date: dt.date, now: dt.datetime) -> Iterato
 
 
 def get_grid_steps(room: MeetingRoom, date: dt.date) -> Iterator[Span]:
-    """The local day by the room's grid, as long as the clock makes the day."""
+    """Split the local day, which can have 23 or 25 hours, by the room's grid."""
     zone = room.center.zone
-    minutes = room.grid_minutes or settings.BOOKING_GRID_MINUTES
+    minutes = availability.get_booking_rules(room).grid_minutes
     start, day_end = (
         get_local_midnight(date, zone),
         get_local_midnight(date + dt.timedelta(1), zone),
@@ -81,28 +83,31 @@ def get_grid_steps(room: MeetingRoom, date: dt.date) -> Iterator[Span]:
 
 
 def get_reasons(room: MeetingRoom, span: Span, now: dt.datetime) -> tuple[Reason, ...]:
-    answer = availability.evaluate(room, span, now=now)
-    return tuple(each for each in answer.reasons if each.code not in DURATION_REASONS)
+    result = availability.evaluate(room, span, now=now)
+    return tuple(each for each in result.reasons if each.code not in DURATION_REASONS)
 
 
-def render_interval(stretch: DayInterval, room: MeetingRoom, now: dt.datetime) -> list[str]:
-    """A line a reason."""
-    if stretch.reasons:
-        return [f"{each.code}: {each.detail}" for each in stretch.reasons]
-    answer = availability.evaluate(room, stretch.span, now=now)
-    short = [each.message for each in answer.reasons if each.code == "too-short"]
-    return [f"free, but {short[0][:1].lower()}{short[0][1:]}"] if short else ["free"]
+def render_interval(interval: DayInterval, room: MeetingRoom, now: dt.datetime) -> list[str]:
+    """Render one line per reason."""
+    if interval.reasons:
+        return [f"{each.code}: {each.detail}" for each in interval.reasons]
+    result = availability.evaluate(room, interval.span, now=now)
+    too_short = [each.message for each in result.reasons if each.code == "too-short"]
+    if not too_short:
+        return ["available"]
+    [message] = too_short
+    return [f"available, but {message[:1].lower()}{message[1:]}"]
 
 
 def format_interval(span: Span, room: MeetingRoom) -> str:
-    """From and until; with their offsets on a day on which the clock changes."""
+    """Format start and end, with their UTC offsets on a day on which the clock changes."""
     zone = room.center.zone
     start, end = span.start.astimezone(zone), span.end.astimezone(zone)
     first = get_local_midnight(start.date(), zone).astimezone(zone)
     last = get_local_midnight(start.date() + dt.timedelta(1), zone).astimezone(zone)
     pattern = "%H:%M" if first.utcoffset() == last.utcoffset() else "%H:%M %z"
     until = end.strftime(pattern)
-    # The end of the day is 24:00 of this day, not 00:00.
+    # The day ends at 24:00, not at 00:00 of the next one.
     if end.date() > start.date():
         until = until.replace("00:00", "24:00", 1)
     return f"{start.strftime(pattern)} - {until}"

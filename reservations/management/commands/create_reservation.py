@@ -10,7 +10,7 @@ from centers.models import MeetingRoom
 from reservations import availability
 from reservations.booking import drafts
 from reservations.booking.span import resolve_span
-from reservations.management.shell import (
+from reservations.management.command_line import (
     add_booking_arguments,
     domain_errors_as_command_errors,
     get_account,
@@ -24,17 +24,17 @@ from roombook.errors import SlotUnavailable
 
 class Command(BaseCommand):
     help = (
-        "Make a draft for a customer, by the same rules as the API: it holds its room for 15"
-        " minutes, or for 24 hours where --staff says who made it."
+        "Create a draft for a customer, by the same rules as the API. It holds its room for 15"
+        " minutes, or for 24 hours if --staff is given."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--user", required=True, metavar="EMAIL", help="The customer.")
         add_booking_arguments(parser, required=True)
         parser.add_argument(
-            "--attendees", type=parse_id, metavar="N", help="How many come. Default: 1."
+            "--attendees", type=parse_id, metavar="N", help="Number of attendees. Default: 1."
         )
-        parser.add_argument("--staff", metavar="EMAIL", help="The member of staff who makes it.")
+        parser.add_argument("--staff", metavar="EMAIL", help="The member of staff who creates it.")
 
     def handle(
         self,
@@ -49,8 +49,8 @@ class Command(BaseCommand):
         **options: Any,
     ) -> None:
         customer = get_account(user)
-        created_by = self._staff(staff)
-        found, now = get_room(room), timezone.now()
+        created_by = self._get_staff(staff)
+        selected, now = get_room(room), timezone.now()
         with domain_errors_as_command_errors():
             try:
                 reservation = drafts.create_draft(
@@ -64,19 +64,19 @@ class Command(BaseCommand):
                     now=now,
                 )
             except SlotUnavailable as error:
-                raise self._with_reasons(error, found, start, end, customer, now) from error
+                raise self._add_reasons(error, selected, start, end, customer, now) from error
         hold = reservation.hold_until
-        assert hold is not None  # a draft is made with its hold
+        assert hold is not None  # A new draft holds its room.
         self.stdout.write(f"Reservation {reservation.pk} for {customer.email}: ", ending="")
         self.stdout.write(confirmation.describe_booking(reservation))
         self.stdout.write(
             f"It is {reservation.status} and holds the room until"
-            f" {hold.astimezone(found.center.zone):%Y-%m-%d %H:%M} (the center's time)."
+            f" {hold.astimezone(selected.center.zone):%Y-%m-%d %H:%M} (the center's time)."
         )
         lines = reservation.line_items.order_by("position")
         self.stdout.write("\n".join(render_bill(lines, reservation.total_cost)))
 
-    def _staff(self, email: str | None) -> User | None:
+    def _get_staff(self, email: str | None) -> User | None:
         if email is None:
             return None
         staff = get_account(email)
@@ -84,7 +84,7 @@ class Command(BaseCommand):
             raise CommandError(f"{staff.email} is not staff.")
         return staff
 
-    def _with_reasons(
+    def _add_reasons(
         self,
         error: SlotUnavailable,
         room: MeetingRoom,
@@ -93,8 +93,8 @@ class Command(BaseCommand):
         customer: User,
         now: dt.datetime,
     ) -> SlotUnavailable:
-        """The refusal with every reason, as staff may read them."""
+        """Return the error with every reason and its details for staff."""
         span = resolve_span(room.center, start, end)
-        answer = availability.evaluate(room, span, now=now, for_user=customer)
-        details = tuple(f"{each.code}: {each.detail}" for each in answer.reasons)
+        result = availability.evaluate(room, span, now=now, for_user=customer)
+        details = tuple(f"{each.code}: {each.detail}" for each in result.reasons)
         return SlotUnavailable(error.message, details=details)

@@ -5,45 +5,47 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
-from reservations.booking import approval
+from reservations.booking import approval, reminders
 from reservations.booking.approval import ExpiryIncomplete
-from reservations.management.shell import format_count
+from reservations.management.command_line import format_count
 from reservations.models import Reservation
 from reservations.models.status import Status
-from reservations.notifications import confirmation, reminders
+from reservations.notifications import confirmation
 
-ENDS = (Status.EXPIRED, Status.COMPLETED)
+END_STATUSES = (Status.EXPIRED, Status.COMPLETED)
 
 
 class Command(BaseCommand):
     help = (
-        "Do what time asks for: drafts past their start and requests not answered in time become"
-        " Expired, meetings that are over become Completed, and customers are told of holds about"
-        " to lapse; run it every few minutes, exits 1 when one of them failed."
+        "Expire drafts past their start and requests that were not answered in time, complete"
+        " meetings that are over, and remind customers of holds that are about to expire. Run it"
+        " every few minutes. Exits with 1 if one of them failed."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:
         self.failed: ExpiryIncomplete | None = None
-        ended: Counter[str] = Counter()
-        for reservation in self._expired():
-            ended[reservation.status] += 1
+        counts: Counter[str] = Counter()
+        for reservation in self._close_overdue():
+            counts[reservation.status] += 1
             self.stdout.write(
                 f"Reservation {reservation.pk} is {reservation.status}:"
                 f" {confirmation.describe_booking(reservation)}"
             )
         for reservation in reminders.send_hold_reminders(now=timezone.now()):
             self.stdout.write(
-                f"Reservation {reservation.pk} is about to lose its room: its customer is told"
+                f"Reservation {reservation.pk} is about to lose its room: its customer is reminded"
             )
         self.stdout.write(
-            ", ".join(f"{format_count(ended[status], 'reservation')} {status}" for status in ENDS)
+            ", ".join(
+                f"{format_count(counts[status], 'reservation')} {status}" for status in END_STATUSES
+            )
         )
         if self.failed:
-            raise CommandError(f"Could not be dealt with: {self.failed}", returncode=1)
+            raise CommandError(f"Not all could be processed: {self.failed}", returncode=1)
 
-    def _expired(self) -> Iterator[Reservation]:
+    def _close_overdue(self) -> Iterator[Reservation]:
         try:
             yield from approval.close_overdue(now=timezone.now())
-        except ExpiryIncomplete as failed:
-            # Told at the end: the reminders do not wait for it.
-            self.failed = failed
+        except ExpiryIncomplete as error:
+            # Reported at the end: the reminders are sent all the same.
+            self.failed = error

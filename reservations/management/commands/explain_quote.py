@@ -7,7 +7,7 @@ from centers import rates
 from centers.models import MeetingRoom
 from centers.span import Span
 from reservations.booking.span import resolve_span
-from reservations.management.shell import (
+from reservations.management.command_line import (
     add_booking_arguments,
     describe_rate,
     domain_errors_as_command_errors,

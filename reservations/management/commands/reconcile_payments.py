@@ -10,28 +10,24 @@ from django.db.models import QuerySet
 from django.utils import timezone
 
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
-from payments.models import (
-    InvalidPaymentTransition,
-    Payment,
-    PaymentState,
-    RefundState,
-)
-from reservations.booking import alerts, checkout
-from reservations.booking.checkout import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
-from reservations.management.shell import format_count
+from payments.models import InvalidPaymentTransition, Payment, PaymentState, RefundState
+from reservations.booking import alerts, payment_recovery
+from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
+from reservations.management.command_line import format_count
 
 logger = logging.getLogger(__name__)
 
 NO_ANSWER = "no answer"
-LEFT = "left"
-# So often in a row the gateway is asked in vain.
+SKIPPED = "skipped"
+# After this many calls in a row without an answer, the gateway is not called again in this run.
 MAX_UNANSWERED = 2
 
 
 class Command(BaseCommand):
     help = (
-        "Settle what a crash or a silent gateway left behind: payments in doubt, money still to be"
-        " taken, let go or paid back; run it every minute, exits 1 when a person has to look."
+        "Resolve payments whose outcome is unknown after a crash or a gateway failure, and execute"
+        " captures, voids and refunds that are due. Run it every minute. Exits with 1 if something"
+        " needs attention."
     )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
@@ -40,7 +36,7 @@ class Command(BaseCommand):
             type=int,
             default=0,
             metavar="SECONDS",
-            help="Leave payments that were begun more recently alone.",
+            help="Skip payments that were created more recently.",
         )
 
     def handle(self, *, older_than: int, **options: Any) -> None:
@@ -49,111 +45,103 @@ class Command(BaseCommand):
         now = timezone.now()
         self.counts: Counter[str] = Counter()
         self.problems: dict[int, str] = {}
-        self.silences = 0  # of the gateway, in a row
+        self.unanswered = 0  # Calls in a row.
         payments = Payment.objects.filter(created_at__lte=now - dt.timedelta(seconds=older_than))
-        in_doubt = payments & Payment.objects.stale(now)
-        self._each("in doubt", in_doubt, checkout.resolve_payment)
-        # Asked after the first round: what it could settle only half is among these.
-        owed = payments.authorized().filter(
+        unknown = payments & Payment.objects.stale(now)
+        self._process("unknown", unknown, payment_recovery.resolve_payment)
+        # Queried after the first round, which can leave a payment authorized.
+        due = payments.authorized().filter(
             reservation__status__in=CAPTURE_DUE_STATUSES | VOID_DUE_STATUSES
         )
-        self._each("owed", owed, checkout.fulfil_obligations)
-        # Not again where the gateway refused: that is told below.
-        ownerless = alerts.get_orphaned(payments).exclude(refunds__state=RefundState.REFUSED)
-        self._each("of no booking", ownerless, checkout.fulfil_obligations)
-        unpaid = payments.filter(refunds__state=RefundState.STARTED).distinct()
-        self._each("to pay back", unpaid, checkout.fulfil_obligations)
-        self._look_at_what_stays(payments)
-        for payment, what in alerts.find_expiring_authorizations(payments, now=now):
-            self.problems[payment.pk] = f"{_named(payment)}: {what}"
-        self._report()
+        self._process("due", due, payment_recovery.fulfil_obligations)
+        # A refund that the gateway refused is not tried again; it is reported below.
+        orphaned = alerts.get_orphaned(payments).exclude(refunds__state=RefundState.REFUSED)
+        self._process("without booking", orphaned, payment_recovery.fulfil_obligations)
+        refunds = payments.filter(refunds__state=RefundState.STARTED).distinct()
+        self._process("to refund", refunds, payment_recovery.fulfil_obligations)
+        self._report_alerts(payments, now)
+        self._print_summary()
 
-    def _each(self, kind: str, payments: QuerySet[Payment], settle: Callable[..., Any]) -> None:
-        """Settle one after the other; one that fails does not keep the others waiting.
-
-        A gateway that is silent twice in a row is not asked again in this run.
-        """
-        # Read first: each is settled in its own time, and none of them twice.
+    def _process(
+        self, label: str, payments: QuerySet[Payment], process: Callable[..., Any]
+    ) -> None:
+        """Process each payment. One that fails does not keep the others waiting."""
+        # Read first: processing takes long, and none must be processed twice.
         rows = list(payments.select_related("reservation").order_by("pk"))
         for number, payment in enumerate(rows, start=1):
-            if self.silences >= MAX_UNANSWERED:
-                self.counts[LEFT] += 1
-                self._worry_if_old(payment)
+            if self.unanswered >= MAX_UNANSWERED:
+                self.counts[SKIPPED] += 1
+                self._report_if_overdue(payment)
                 continue
-            outcome = self._settled(payment, settle)
+            outcome = self._try(payment, process)
             self.counts[outcome] += 1
-            self.silences = self.silences + 1 if outcome == NO_ANSWER else 0
-            self.stdout.write(f"[{kind} {number}/{len(rows)}] {_named(payment)}: {outcome}")
+            self.unanswered = self.unanswered + 1 if outcome == NO_ANSWER else 0
+            self.stdout.write(f"[{label} {number}/{len(rows)}] {_describe(payment)}: {outcome}")
 
-    def _settled(self, payment: Payment, settle: Callable[..., Any]) -> str:
+    def _try(self, payment: Payment, process: Callable[..., Any]) -> str:
         try:
-            # Its own moment: a run may be long, and what it writes down has an order.
-            settle(payment, now=timezone.now())
+            # Its own time: a run can be long, and what it records has an order.
+            process(payment, now=timezone.now())
         except GatewayUnavailable:
-            self._worry_if_old(payment)
+            self._report_if_overdue(payment)
             return NO_ANSWER
         except (GatewayRefused, InvalidPaymentTransition) as error:
-            self.problems[payment.pk] = f"{_named(payment)}: {error}"
+            self.problems[payment.pk] = f"{_describe(payment)}: {error}"
             return "refused"
         except Exception as error:
-            logger.exception("Payment %s could not be settled.", payment.key)
-            self.problems[payment.pk] = f"{_named(payment)}: {type(error).__name__}, see the log."
+            logger.exception("Payment %s could not be processed.", payment.key)
+            problem = f"{type(error).__name__}, see the log."
+            self.problems[payment.pk] = f"{_describe(payment)}: {problem}"
             return "failed"
         payment.refresh_from_db(fields=["state"])
         return payment.state
 
-    def _worry_if_old(self, payment: Payment) -> None:
-        """A silent gateway mostly answers a few minutes later; only then it is a person's business.
+    def _report_if_overdue(self, payment: Payment) -> None:
+        """Report a payment for which the gateway has not answered for long.
 
-        Money that waits for its capture or its letting go waits since the last that we know of.
+        An authorized payment is due since the last event that we know of.
         """
         if payment.state == PaymentState.STARTED:
             since = payment.lease_until
         else:
             refunds = payment.refunds.filter(state=RefundState.STARTED).order_by("created_at")
-            begun = refunds.values_list("created_at", flat=True).first()
-            known = (payment.authorized_at, payment.captured_at, payment.reservation.cancelled_at)
-            since = begun or max(filter(None, known), default=payment.created_at)
+            refund_due = refunds.values_list("created_at", flat=True).first()
+            events = (payment.authorized_at, payment.captured_at, payment.reservation.cancelled_at)
+            since = refund_due or max(filter(None, events), default=payment.created_at)
         if timezone.now() - since > alerts.GATEWAY_PATIENCE:
-            self.problems[payment.pk] = f"{_named(payment)}: the gateway does not answer."
+            self.problems[payment.pk] = f"{_describe(payment)}: the gateway does not answer."
 
-    def _look_at_what_stays(self, payments: QuerySet[Payment]) -> None:
-        """What no further try mends, whoever met it first: told until a person has seen to it."""
-        for payment, what in alerts.find_lost_authorizations(payments):
-            self._tell(payment, what)
-        if self.silences < MAX_UNANSWERED:
-            for payment, what in alerts.find_captured_without_booking(payments):
-                self._tell(payment, what)
-        for payment, what in alerts.find_unmet_refund_promises(payments):
-            self._tell(payment, what)
-        for payment, what in alerts.find_unmet_reductions(payments):
-            self._tell(payment, what)
+    def _report_alerts(self, payments: QuerySet[Payment], now: dt.datetime) -> None:
+        """Report what no further attempt fixes, in this run or an earlier one."""
+        found = [*alerts.find_lost_authorizations(payments)]
+        if self.unanswered < MAX_UNANSWERED:
+            found += alerts.find_captured_without_booking(payments)
+        found += alerts.find_unmet_refund_promises(payments)
+        found += alerts.find_unmet_reductions(payments)
+        for payment, problem in found:
+            # What the gateway answered in this run is more specific.
+            self.problems.setdefault(payment.pk, f"{_describe(payment)}: {problem}")
+        for payment, problem in alerts.find_expiring_authorizations(payments, now=now):
+            self.problems[payment.pk] = f"{_describe(payment)}: {problem}"
 
-    def _tell(self, payment: Payment, what: str) -> None:
-        """What the gateway said in this run says more."""
-        self.problems.setdefault(payment.pk, f"{_named(payment)}: {what}")
-
-    def _report(self) -> None:
-        left = self.counts.pop(LEFT, 0)
-        told = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.counts.items()))
-        self.stdout.write(
-            f"{format_count(self.counts.total(), 'payment')} looked at"
-            + (f": {told}." if told else ".")
-        )
-        if left:
+    def _print_summary(self) -> None:
+        skipped = self.counts.pop(SKIPPED, 0)
+        outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.counts.items()))
+        summary = f"{format_count(self.counts.total(), 'payment')} processed"
+        self.stdout.write(f"{summary}: {outcomes}." if outcomes else f"{summary}.")
+        if skipped:
             self.stdout.write(
-                f"The gateway does not answer: {format_count(left, 'payment')} left for"
-                " the next run."
+                f"The gateway does not answer: {format_count(skipped, 'payment')} left for the next"
+                " run."
             )
         if self.problems:
             lines = "\n".join(f"  {self.problems[pk]}" for pk in sorted(self.problems))
-            needs = "needs" if len(self.problems) == 1 else "need"
-            raise CommandError(
-                f"{format_count(len(self.problems), 'payment')} {needs} a person:\n{lines}"
-            )
+            verb = "needs" if len(self.problems) == 1 else "need"
+            count = format_count(len(self.problems), "payment")
+            raise CommandError(f"{count} {verb} attention:\n{lines}")
 
 
-def _named(payment: Payment) -> str:
+def _describe(payment: Payment) -> str:
     return (
         f"Payment {payment.pk} of reservation {payment.reservation_id},"
         f" {payment.amount} {payment.currency}"

@@ -10,7 +10,7 @@ from django.utils import timezone
 from centers.models import Center
 from payments import gateways
 from reservations.demo import accounts, loader
-from reservations.management.shell import domain_errors_as_command_errors
+from reservations.management.command_line import domain_errors_as_command_errors
 
 
 class Command(BaseCommand):

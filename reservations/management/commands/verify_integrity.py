@@ -1,5 +1,3 @@
-"""Checks the books against each other."""
-
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -10,9 +8,9 @@ from reservations.booking import integrity
 
 class Command(BaseCommand):
     help = (
-        "Check the books: no room held twice, totals equal to their lines and to what was paid,"
-        " promo uses and allowance hours equal to their ledgers. Changes nothing; silent, with exit"
-        " status 0, when all is well; else prints each finding with its rows and exits with 1."
+        "Check the data for contradictions: no room is held twice, totals equal their lines and"
+        " what was paid, promo uses and allowance hours equal their ledgers. Changes nothing."
+        " Prints nothing and exits with 0 if all is well, else exits with 1 and the findings."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

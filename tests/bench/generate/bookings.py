@@ -182,7 +182,9 @@ class ReservationGenerator:
         extras = self._choose_services(site.services, span) if random.random() < 0.3 else []
         promo = random.choice(self.promos) if is_booked and random.random() < 0.05 else None
         offers = customer.get_available_hours(span.start.date()) if is_booked else []
-        quote = pricing.calculate_quote(room, span, extras=extras, offers=offers, promo=promo)
+        quote = pricing.calculate_quote(
+            room, span, services=extras, allowances=offers, promo_code=promo
+        )
         booking = Booking(pk, customer, room, span, status, created_at, extras, quote, promo)
         if is_booked or status in {Status.CANCELLED, Status.DECLINED}:
             booking.booked_at = min(
@@ -278,7 +280,7 @@ class ReservationGenerator:
 
     def _write_benefits(self, booking: Booking, at: dt.datetime) -> None:
         pk, customer = booking.pk, booking.customer
-        for used in booking.quote.hours_used:
+        for used in booking.quote.applied_allowances:
             if used.hours:
                 month = booking.span.start.date().replace(day=1)
                 customer.hours_used[month] += used.hours

@@ -282,7 +282,7 @@ def draft(cur: Any, user: User, data: Told, now: datetime) -> int:
     )
     day = span.start.astimezone(room.zone).date()
     offers = [each for each in offers_for(cur, user.pk, room, day) if each.allowance.is_automatic]
-    quote = pricing.calculate_quote(room, span, extras=wanted, offers=offers)
+    quote = pricing.calculate_quote(room, span, services=wanted, allowances=offers)
     margin = timedelta(minutes=room.turnaround_minutes)
     [(pk,)] = rows(
         cur,
@@ -327,7 +327,7 @@ def draft(cur: Any, user: User, data: Told, now: datetime) -> int:
         "reservations_allowanceuse (reservation_id, allowance_id, hours, discount)",
         [
             (pk, each.allowance_id, each.hours, each.discount)
-            for each in quote.hours_used
+            for each in quote.applied_allowances
             if each.hours
         ],
     )

@@ -162,7 +162,7 @@ def cost(data: Told, root: str, now: datetime) -> Told:
     _, room = user_and_room(cur, data, data["MeetingRoomId"], now)
     span = span_of(room, data)
     wanted = extras_of(cur, room, data)
-    return {"Total": float(quote.calculate_quote(room, span, extras=wanted).total)}
+    return {"Total": float(quote.calculate_quote(room, span, services=wanted).total)}
 
 
 class ServiceRow(NamedTuple):

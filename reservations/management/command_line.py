@@ -1,4 +1,4 @@
-"""What engineers type at the shell, judged, and what they read there."""
+"""Arguments of the management commands, and the tables and texts that they print."""
 
 import datetime as dt
 import re
@@ -13,31 +13,30 @@ from django.core.management.base import CommandError
 from accounts.models import User, canonicalize_email
 from centers.models import MeetingRoom
 from centers.rates import RateLike, Tier, get_tier_prices
+from reservations.pricing.services import MAX_DURATION_HOURS, MAX_QUANTITY
 from roombook import money
 from roombook.errors import DomainError, InvalidRequest
 
-# What the domain calls a field, as it is typed here.
+# Fields of the domain, and the options that set them.
 COMMAND_OPTIONS = {
     "start_date": "--start",
     "end_date": "--end",
     "service_options": "--service",
     "number_of_attendees": "--attendees",
 }
-MAX_QUANTITY = 1000
-MAX_SERVICE_HOURS = 31 * 24
 
-# --- In ------------------------------------------------------------------------------------------
+# --- Input ---------------------------------------------------------------------------------------
 
 
 def parse_datetime(text: str) -> dt.datetime:
-    """A time: with an offset as it stands, without one on the center's clock."""
+    """Parse a time; without an offset it is local to the center."""
     try:
-        found = dt.datetime.fromisoformat(text)
+        parsed = dt.datetime.fromisoformat(text)
     except ValueError:
-        found = None
-    if found is None or not re.search(r"\d[T ]\d", text):
+        parsed = None
+    if parsed is None or not re.search(r"\d[T ]\d", text):
         raise ArgumentTypeError(f"{text!r} is not a time, such as 2027-03-01T09:00")
-    return found
+    return parsed
 
 
 def parse_date(text: str) -> dt.date:
@@ -48,44 +47,44 @@ def parse_date(text: str) -> dt.date:
 
 
 def parse_service_option(text: str) -> dict[str, Any]:
-    """`12`, `12:8` (pieces), `12:1.5h` (hours), `12:2:1.5h` (both)."""
+    """Parse `12`, `12:8` (pieces), `12:1.5h` (hours) or `12:2:1.5h` (both)."""
     number, *rest = text.split(":")
-    option: dict[str, Any] = {"service_id": _whole(number, text)}
+    option: dict[str, Any] = {"service_id": _parse_integer(number, text)}
     for part in rest:
         name = "duration_hours" if part.endswith("h") else "quantity"
         if name in option:
             raise ArgumentTypeError(f"{text!r}: pieces or hours are given twice")
         if name == "quantity":
-            option[name] = _whole(part, text, most=MAX_QUANTITY)
+            option[name] = _parse_integer(part, text, maximum=MAX_QUANTITY)
         else:
-            option[name] = _hours(part[:-1], text)
+            option[name] = _parse_hours(part[:-1], text)
     return option
 
 
 def parse_id(text: str) -> int:
-    return _whole(text, text)
+    return _parse_integer(text, text)
 
 
-def _whole(text: str, told: str, most: int = 2**31 - 1) -> int:
-    if not re.fullmatch(r"\d{1,10}", text, re.ASCII) or not 0 < int(text) <= most:
-        raise ArgumentTypeError(f"{told!r}: {text!r} is not a whole number from 1 to {most}")
+def _parse_integer(text: str, argument: str, maximum: int = 2**31 - 1) -> int:
+    if not re.fullmatch(r"\d{1,10}", text, re.ASCII) or not 0 < int(text) <= maximum:
+        raise ArgumentTypeError(f"{argument!r}: {text!r} is not a whole number from 1 to {maximum}")
     return int(text)
 
 
-def _hours(text: str, told: str) -> Decimal:
+def _parse_hours(text: str, argument: str) -> Decimal:
     try:
         hours = Decimal(text)
     except InvalidOperation:
         hours = Decimal("NaN")
-    if not hours.is_finite() or not 0 <= hours <= MAX_SERVICE_HOURS or hours != round(hours, 2):
+    if not hours.is_finite() or not 0 <= hours <= MAX_DURATION_HOURS or hours != round(hours, 2):
         raise ArgumentTypeError(
-            f"{told!r}: {text!r} is not a number of hours up to {MAX_SERVICE_HOURS}"
+            f"{argument!r}: {text!r} is not a number of hours up to {MAX_DURATION_HOURS}"
         )
     return hours
 
 
 def add_booking_arguments(parser: ArgumentParser, *, required: bool) -> None:
-    """Room, time and services."""
+    """Add the arguments for room, time and services."""
     parser.add_argument("--room", type=parse_id, metavar="ID", required=required)
     for name in ("--start", "--end"):
         parser.add_argument(
@@ -93,7 +92,7 @@ def add_booking_arguments(parser: ArgumentParser, *, required: bool) -> None:
             type=parse_datetime,
             metavar="TIME",
             required=required,
-            help="2027-03-01T09:00 on the center's clock, or with an offset.",
+            help="2027-03-01T09:00 in the center's local time, or with an offset.",
         )
     parser.add_argument(
         "--service",
@@ -124,29 +123,32 @@ def get_account(email: str) -> User:
 
 @contextmanager
 def domain_errors_as_command_errors() -> Iterator[None]:
-    """What the domain refuses is told in its own words, with no traceback."""
+    """Turn errors of the domain into CommandErrors with the same texts."""
     try:
         yield
     except DomainError as error:
-        raise CommandError("\n".join(_told(error))) from error
+        raise CommandError("\n".join(_render_error(error))) from error
 
 
-def _told(error: DomainError) -> list[str]:
+def _render_error(error: DomainError) -> list[str]:
     fields: Mapping[str, str] = error.fields if isinstance(error, InvalidRequest) else {}
-    lines = [error.message, *(f"  {_option(path)}: {why}" for path, why in fields.items())]
+    lines = [
+        error.message,
+        *(f"  {_get_option(path)}: {problem}" for path, problem in fields.items()),
+    ]
     return [*lines, *(f"  {detail}" for detail in error.details)]
 
 
-def _option(path: str) -> str:
+def _get_option(path: str) -> str:
     first, *rest = path.split(".")
     return " ".join([COMMAND_OPTIONS.get(first, first), *rest])
 
 
-# --- Out -----------------------------------------------------------------------------------------
+# --- Output --------------------------------------------------------------------------------------
 
 
 class BillLine(Protocol):
-    """A line of a quote, or of a stored bill."""
+    """A line of a quote or of a stored bill."""
 
     @property
     def type(self) -> Any: ...
@@ -159,7 +161,7 @@ class BillLine(Protocol):
 
 
 def render_bill(lines: Iterable[BillLine], total: Decimal) -> list[str]:
-    """The bill as a table, its total last."""
+    """Render a bill as a table, with the total last."""
     rows = [
         (
             str(line.type),
@@ -170,23 +172,23 @@ def render_bill(lines: Iterable[BillLine], total: Decimal) -> list[str]:
     ]
     rows.append(("Total", "", money.format_amount(total)))
     first, second, third = (max(map(len, column)) for column in zip(*rows, strict=True))
-    return [f"  {kind:{first}}  {text:{second}}  {sum_:>{third}}" for kind, text, sum_ in rows]
+    return [f"  {kind:{first}}  {text:{second}}  {amount:>{third}}" for kind, text, amount in rows]
 
 
 def describe_rate(rate: RateLike) -> str:
-    """Every price of a rate, and how its hours are counted."""
+    """Describe every price of a rate, and how its hours are counted."""
     if rate.is_flat_rate:
-        told = (
-            [] if rate.flat_rate is None else [f"{money.format_amount(rate.flat_rate)} {Tier.FLAT}"]
-        )
+        parts = []
+        if rate.flat_rate is not None:
+            parts.append(f"{money.format_amount(rate.flat_rate)} {Tier.FLAT}")
     else:
-        counted = "by the started hour" if rate.bill_in_blocks else "by the started quarter hour"
-        told = [*map(str, get_tier_prices(rate)), counted]
+        unit = "by the started hour" if rate.bill_in_blocks else "by the started quarter hour"
+        parts = [*map(str, get_tier_prices(rate)), unit]
     if rate.setup_fee:
-        told.append(f"set-up {money.format_amount(rate.setup_fee)}")
-    return ", ".join(told)
+        parts.append(f"set-up {money.format_amount(rate.setup_fee)}")
+    return ", ".join(parts)
 
 
 def format_count(count: int, one: str, many: str = "") -> str:
-    """`1 payment`, `2 payments`."""
+    """Return `1 payment`, `2 payments`."""
     return f"{count} {one if count == 1 else many or one + 's'}"

@@ -1,0 +1,91 @@
+"""The second transaction of a checkout: what the gateway's answer makes of the reservation (B16).
+
+Called by checkout, and by payment_recovery where the worker that began the checkout is gone.
+"""
+
+import datetime as dt
+from typing import TYPE_CHECKING, Any
+
+from django.conf import settings
+
+from accounts.limits import CARD_DECLINED
+from payments import lifecycle
+from payments.gateways.base import GatewayPayment
+from payments.models import Payment, PaymentState
+from reservations.booking.locks import lock_reservation
+from reservations.models import Reservation
+from reservations.models.status import Status
+from reservations.notifications import emails
+from reservations.pricing import bill
+from roombook.db.transactions import in_transaction
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+# A booking can rely on a payment in one of these states.
+FUNDED_STATES = frozenset({PaymentState.AUTHORIZED, PaymentState.CAPTURED})
+
+
+@in_transaction
+def apply_authorization(
+    payment: Payment,
+    result: GatewayPayment,
+    *,
+    room_id: int | None = None,
+    by: "User | None" = None,
+    now: dt.datetime,
+) -> tuple[Reservation, Payment]:
+    """Record what the gateway answered, and book the reservation or make it a draft again.
+
+    Safe to repeat and to race: only the call that resolves the payment changes the reservation,
+    which by then may be Processing again for another payment. `by` is the customer who waits for
+    the answer, None when a payment is recovered. `room_id` saves a query (see `lock_reservation`).
+    """
+    reservation = lock_reservation(payment.reservation_id, room_id=room_id)
+    payment = lifecycle.lock_payment(payment.pk)
+    was_unresolved = payment.state == PaymentState.STARTED
+    if was_unresolved and payment.is_called_off and result.state == "authorized":
+        # Too late: another process is voiding this payment. It stays unresolved until that is done.
+        return reservation, payment
+    lifecycle.apply_gateway_result(payment, result, now=now)
+    if not was_unresolved or reservation.status != Status.PROCESSING:
+        return reservation, payment
+    # Nobody is charged for a meeting that began before the outcome was known: that is voided.
+    if payment.state in FUNDED_STATES and reservation.start > now:
+        book(reservation, payment=payment, is_live_payment=payment.is_live, by=by, now=now)
+    else:
+        bill.return_benefits(reservation, now=now)
+        # Held a little longer, so that the customer can try another card.
+        hold = dt.timedelta(minutes=settings.HOLD_MINUTES_AFTER_DECLINE)
+        reservation.transition_to(Status.NEW, by=by, now=now, hold_until=now + hold)
+    if payment.state != PaymentState.DECLINED:
+        # Undo the attempt that `_claim` counted. Done here, so that a dead worker costs none.
+        CARD_DECLINED.forgive(reservation.user_id)
+    return reservation, payment
+
+
+def book(
+    reservation: Reservation,
+    *,
+    payment: Payment | None = None,
+    is_live_payment: bool,
+    by: "User | None",
+    now: dt.datetime,
+    **columns: Any,
+) -> None:
+    """Set the status to Confirmed, or to Pending where the center approves requests itself.
+
+    `columns` are saved together with the status. The caller holds the lock.
+    """
+    is_instant = reservation.room.is_live_inventory
+    reservation.transition_to(
+        Status.CONFIRMED if is_instant else Status.PENDING,
+        by=by,
+        now=now,
+        booked_at=now,
+        is_live=is_instant and is_live_payment,
+        calendar_sequence=reservation.calendar_sequence + 1,
+        **columns,
+    )
+    send = emails.send_booking_confirmed if is_instant else emails.send_request_received
+    send(reservation, payment=payment, now=now)

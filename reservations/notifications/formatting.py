@@ -1,0 +1,60 @@
+"""Formats dates and times for customers, on the center's clock and in the deployment's language."""
+
+import datetime as dt
+import functools
+from typing import TYPE_CHECKING
+
+from babel.dates import format_date, format_time, get_timezone_name
+from django.conf import settings
+
+if TYPE_CHECKING:
+    from centers.models import Center
+
+
+def format_time_range(center: "Center", start: dt.datetime, end: dt.datetime) -> str:
+    """Format a time with its day and time zone; with both zones if the clock changes in between."""
+    start, end = start.astimezone(center.zone), end.astimezone(center.zone)
+    start_zone, end_zone = _format_zone(start), _format_zone(end)
+    first = f"{_format_full_day(start)}, {format_hour(start)}"
+    last = format_hour(end)
+    if end.date() != start.date():
+        last = f"{_format_full_day(end)}, {last}"
+    if start_zone == end_zone:
+        return f"{first} - {last} ({start_zone})"
+    return f"{first} ({start_zone}) - {last} ({end_zone})"
+
+
+def format_local_time(center: "Center", moment: dt.datetime) -> str:
+    """Format a moment with its day and time zone."""
+    local = moment.astimezone(center.zone)
+    return f"{_format_full_day(local)}, {format_hour(local)} ({_format_zone(local)})"
+
+
+def format_short_day(local: dt.datetime) -> str:
+    return _format_day(local.date(), "EEE, MMM d, y", settings.LOCALE)
+
+
+def format_hour(local: dt.datetime) -> str:
+    return _format_time(local.time(), settings.LOCALE)
+
+
+def _format_full_day(local: dt.datetime) -> str:
+    return _format_day(local.date(), "full", settings.LOCALE)
+
+
+def _format_zone(local: dt.datetime) -> str:
+    return str(get_timezone_name(local, locale=settings.LOCALE))
+
+
+# Cached: customers book few different days and times of day.
+
+
+@functools.lru_cache(1024)
+def _format_day(date: dt.date, pattern: str, locale: str) -> str:
+    return str(format_date(date, pattern, locale=locale))
+
+
+@functools.lru_cache(1024)
+def _format_time(time: dt.time, locale: str) -> str:
+    # CLDR separates hour and AM/PM by a narrow no-break space, which few phones' fonts have.
+    return str(format_time(time, "short", locale=locale)).replace("\u202f", " ")
