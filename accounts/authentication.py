@@ -1,6 +1,6 @@
-"""Signs a request in by the Token in its body.
+"""Authenticates a request by the Token in its body.
 
-Imported while rest_framework.views loads, so nothing of DRF's views may be imported here.
+rest_framework.views imports this module, so it must not import DRF's views.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -17,12 +17,12 @@ from roombook.errors import NotSignedIn
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-# A Token is 64 characters; nothing longer is worth a look-up.
+# A token has 64 characters; longer ones are not looked up.
 MAX_TOKEN_LENGTH = 128
 
 
 class BodyTokenAuthentication(BaseAuthentication):
-    """Missing, unreadable, unknown, expired, revoked, account disabled: one refusal for all."""
+    """Refuses missing, malformed, unknown, expired and revoked tokens alike."""
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken]:
         token = find_token(request.data)
@@ -32,7 +32,7 @@ class BodyTokenAuthentication(BaseAuthentication):
 
 
 def find_token(data: Any) -> ApiToken | None:
-    """The living token that a request body carries, if it carries one."""
+    """The valid token in a request body, if there is one."""
     secret = data.get("Token") if isinstance(data, dict) else None
     if (
         not isinstance(secret, str)
@@ -50,7 +50,7 @@ def find_token(data: Any) -> ApiToken | None:
 
 @compiled_query(keep_plan=True)
 def get_unexpired_token() -> "QuerySet[ApiToken]":
-    """The token and its account, in the one question that every signed-in request asks."""
+    """The token and its account, with one query."""
     return (
         ApiToken.objects.filter(digest=text_param("digest"), user__is_active=True)
         .unexpired(datetime_param("now"))

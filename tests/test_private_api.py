@@ -7,6 +7,7 @@ from django.db import connection
 from django.db.models import query
 
 from centers.models import MeetingRoom
+from tests.factories_people import UserFactory
 
 WHAT_TO_DO = (
     "{what} is not what {module} expects. Read how the new version of the library does it, change"
@@ -58,3 +59,17 @@ def test_connection_is_as_compiled_queries_expect():
     assert_has_attributes(connection, (*names, "get_new_connection"), **COMPILED_QUERIES)
     with connection.cursor() as cursor:
         assert_has_attributes(cursor, ("cursor",), **COMPILED_QUERIES)
+
+
+@pytest.mark.django_db
+def test_user_keeps_the_raw_password_until_save():
+    user = UserFactory()
+    user.set_password("stormy-lighthouse-7")
+    assert user._password == "stormy-lighthouse-7", (
+        "Django no longer keeps the raw password in `_password` until `save`: find another sign in"
+        " accounts/models/user.py that the password was changed, and not only its hash upgraded."
+    )
+
+    user.save()
+
+    assert user._password is None

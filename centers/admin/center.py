@@ -38,8 +38,8 @@ from roombook.imports.admin import ImportExportAdminMixin
 @admin.register(models.Center)
 class CenterAdmin(
     ImportExportAdminMixin,
-    CenterScopedMixin,
     TimelineLinkMixin,
+    CenterScopedMixin,
     SaveChangedFieldsMixin,
     PageAnnotationsMixin,
     CenterTimeZoneMixin,

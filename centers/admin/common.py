@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.utils.html import format_html
 
 from accounts import roles
+from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
 from centers.search.locations import split_words
 from roombook.backoffice.concurrent_edits import CachedChoiceField
@@ -112,17 +113,13 @@ class CenterChoicesMixin(InlineAdminBase):
         return field
 
 
-class TimelineLinkMixin(ModelAdminBase):
+class TimelineLinkMixin(CenterScopedMixin):
     """A ModelAdmin whose page links to the timeline."""
 
     change_form_template = "centers/timeline_link.html"
     timeline_label: str
 
     def get_timeline_url(self, obj: Any) -> str:
-        raise NotImplementedError
-
-    def get_center_id(self, row: Model) -> int | None:
-        """CenterScopedMixin has it."""
         raise NotImplementedError
 
     def render_change_form(

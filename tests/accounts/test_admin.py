@@ -65,7 +65,7 @@ def filled(user, **fields):
     }
 
 
-def test_lists_and_finds_accounts(client, root, ada):
+def test_account_list_is_searched_by_last_name(client, root, ada):
     issue_token(ada)
     page = client.get(LIST, {"q": "love"})
 
@@ -73,7 +73,7 @@ def test_lists_and_finds_accounts(client, root, ada):
     assert b"ada@example.com" in page.content
 
 
-def test_makes_an_account_with_a_password(client, root):
+def test_add_account_with_password_creates_account(client, root):
     response = client.post(
         reverse("admin:accounts_user_add"),
         {
@@ -92,7 +92,7 @@ def test_makes_an_account_with_a_password(client, root):
     assert grace.type == "Account"
 
 
-def test_refuses_a_second_account_with_the_address_in_another_case(client, root, ada):
+def test_add_account_with_email_in_other_case_is_refused(client, root, ada):
     response = client.post(
         reverse("admin:accounts_user_add"),
         {
@@ -109,7 +109,7 @@ def test_refuses_a_second_account_with_the_address_in_another_case(client, root,
     assert b"account with this e-mail address already" in response.content
 
 
-def test_changing_a_password_signs_the_devices_out(client, root, ada):
+def test_password_change_by_staff_signs_out_all_devices(client, root, ada):
     issue_token(ada)
 
     response = client.post(
@@ -127,7 +127,7 @@ def test_changing_a_password_signs_the_devices_out(client, root, ada):
     assert not ada.tokens.exists()
 
 
-def test_shows_brand_and_last_four_and_how_many_devices(client, root, ada):
+def test_account_page_shows_card_brand_last_four_and_devices(client, root, ada):
     SavedCardFactory(user=ada)
     token = issue_token(ada)
     issue_token(ada)
@@ -141,7 +141,7 @@ def test_shows_brand_and_last_four_and_how_many_devices(client, root, ada):
     assert ada.tokens.first().digest not in page
 
 
-def test_signs_all_devices_out(client, root, ada):
+def test_sign_out_action_signs_out_only_the_selected_account(client, root, ada):
     issue_token(ada)
     other = issue_token(UserFactory())
 
@@ -151,7 +151,7 @@ def test_signs_all_devices_out(client, root, ada):
     assert post(client, "/api/sign-out", {"Token": other}).status_code == 200
 
 
-def test_forgets_failed_sign_ins(client, root, ada):
+def test_clear_failed_sign_ins_action_lets_account_sign_in(client, root, ada):
     wrong = {"EmailAddress": "ada@example.com", "Password": "wrong"}
     for _ in range(5):
         post(client, "/api/sign-in", wrong)
@@ -162,7 +162,7 @@ def test_forgets_failed_sign_ins(client, root, ada):
     assert post(client, "/api/sign-in", right).status_code == 200
 
 
-def test_staff_cannot_make_themselves_more(client, staff):
+def test_staff_cannot_make_themselves_superuser(client, staff):
     response = client.post(page_of(staff), filled(staff, is_superuser="on", phone_number="1"))
 
     assert response.status_code == 403
@@ -171,7 +171,7 @@ def test_staff_cannot_make_themselves_more(client, staff):
     assert not staff.is_superuser
 
 
-def test_staff_cannot_touch_an_administrator(client, staff):
+def test_staff_cannot_change_an_administrator(client, staff):
     root = AdministratorFactory()
 
     assert client.post(page_of(root), filled(root, email="x@example.com")).status_code == 403
@@ -182,13 +182,13 @@ def test_staff_cannot_touch_an_administrator(client, staff):
     assert root.tokens.exists()
 
 
-def test_nobody_deletes_an_account(client, root, ada):
+def test_deleting_an_account_is_forbidden(client, root, ada):
     response = client.post(reverse("admin:accounts_user_delete", args=[ada.pk]), {"post": "yes"})
 
     assert response.status_code == 403
 
 
-def test_a_new_picture_is_written_anew_and_the_old_file_goes(
+def test_uploaded_thumbnail_is_reencoded_and_old_file_deleted(
     client, root, ada, django_capture_on_commit_callbacks
 ):
     ada.thumbnail.save("old.jpg", ContentFile(b"old"))
@@ -212,7 +212,7 @@ def test_a_new_picture_is_written_anew_and_the_old_file_goes(
     assert not default_storage.exists(old)
 
 
-def test_what_is_no_picture_is_refused(client, root, ada):
+def test_upload_that_is_not_an_image_is_refused(client, root, ada):
     upload = SimpleUploadedFile("me.png", b"<script>", content_type="image/png")
 
     response = client.post(page_of(ada), filled(ada, thumbnail=upload))
@@ -229,21 +229,21 @@ def log_in(client, email="staff@example.com", password=PASSWORD):
     return client.post(LOGIN, {"username": email, "password": password})
 
 
-def test_staff_sign_in_by_address_and_password(client):
+def test_staff_sign_in_with_email_and_password(client):
     StaffFactory(email="staff@example.com")
 
     assert log_in(client, "STAFF@example.com").status_code == 302
     assert client.get(reverse("admin:index")).status_code == 200
 
 
-def test_customers_do_not_get_in(client, ada):
+def test_customer_cannot_sign_in_to_back_office(client, ada):
     response = log_in(client, "ada@example.com")
 
     assert response.status_code == 200
     assert b"staff account" in response.content
 
 
-def test_the_limit_is_the_same_as_the_apis(client):
+def test_failed_sign_ins_of_api_and_back_office_share_one_limit(client):
     StaffFactory(email="staff@example.com")
     for _ in range(3):
         log_in(client, password="wrong")

@@ -89,7 +89,7 @@ class TestOneAfterTheOther:
         ("unix:", "unix:"),
     ],
 )
-def test_an_ipv6_network_is_counted_as_one(address, key):
+def test_ipv6_addresses_of_one_network_share_a_key(address, key):
     assert get_network_key(address) == key
 
 
@@ -151,7 +151,7 @@ class TestManyAtOnce:
 
 
 @pytest.mark.django_db
-def test_staff_can_let_an_address_try_again(client):
+def test_clear_failed_sign_ins_removes_all_windows_of_the_email(client):
     user = UserFactory(email="ada@example.com")
     body = {"EmailAddress": "ada@example.com", "Password": "wrong"}
     for _ in range(6):

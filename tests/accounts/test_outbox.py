@@ -73,7 +73,7 @@ def as_sent(message):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_a_mail_without_a_transaction_is_a_defect():
+def test_enqueue_outside_a_transaction_raises():
     user = UserFactory()
     with pytest.raises(RuntimeError, match="transaction"):
         OutboxMessage.enqueue(
@@ -84,14 +84,14 @@ def test_a_mail_without_a_transaction_is_a_defect():
 
 
 @pytest.mark.django_db
-def test_what_is_rolled_back_leaves_no_mail():
+def test_rolled_back_transaction_leaves_no_message():
     roll_back_after(write)
 
     assert not OutboxMessage.objects.exists()
 
 
 @pytest.mark.django_db
-def test_a_mail_that_cannot_be_written_harms_nothing_else(caplog):
+def test_failure_to_write_a_message_does_not_fail_the_operation(caplog):
     with transaction.atomic():
         user = UserFactory()
         with outbox.suppress_mail_errors("account 1"):
@@ -114,7 +114,7 @@ def test_a_mail_that_cannot_be_written_harms_nothing_else(caplog):
         {"calendar": ICS},
     ],
 )
-def test_the_database_refuses_rows_that_make_no_sense(wrong):
+def test_constraints_refuse_inconsistent_messages(wrong):
     message = write()
 
     with pytest.raises(IntegrityError):
@@ -125,7 +125,7 @@ def test_the_database_refuses_rows_that_make_no_sense(wrong):
 
 
 @pytest.mark.django_db
-def test_a_mail_is_text_html_and_a_calendar_file(settings):
+def test_message_has_text_html_and_calendar_parts(settings):
     settings.DEFAULT_FROM_EMAIL = "Rooms <rooms@example.com>"
     settings.SUPPORT_EMAIL = "help@example.com"
     calendar = ICS.replace("END", "X-NAME:Größe 日本\r\nEND", 1)
@@ -156,7 +156,7 @@ def test_a_mail_is_text_html_and_a_calendar_file(settings):
 
 
 @pytest.mark.django_db
-def test_a_mail_of_text_alone_is_just_that():
+def test_message_without_html_is_plain_text():
     write()
 
     send()
@@ -165,7 +165,7 @@ def test_a_mail_of_text_alone_is_just_that():
 
 
 @pytest.mark.django_db
-def test_nothing_in_a_name_becomes_a_header():
+def test_line_breaks_in_a_subject_do_not_add_headers():
     message = write(subject="Room\r\nBcc: eve@example.com\x00\u2028 one" + "e" * 300)
 
     send()
@@ -177,7 +177,7 @@ def test_nothing_in_a_name_becomes_a_header():
 
 
 @pytest.mark.django_db
-def test_an_address_with_a_line_break_is_never_sent_to():
+def test_address_with_line_break_is_never_sent_to():
     message = write()
     OutboxMessage.objects.filter(pk=message.pk).update(to="a@example.com\nBcc: eve@example.com")
 
@@ -192,7 +192,7 @@ def test_an_address_with_a_line_break_is_never_sent_to():
 
 
 @pytest.mark.django_db
-def test_a_sent_mail_is_not_sent_again():
+def test_sent_message_is_not_sent_again():
     write()
 
     [message] = send()
@@ -205,7 +205,7 @@ def test_a_sent_mail_is_not_sent_again():
 
 
 @pytest.mark.django_db
-def test_the_oldest_go_first_and_no_more_than_the_limit():
+def test_send_due_sends_oldest_first_up_to_limit():
     messages = [write(now=NOW - timedelta(minutes=each)) for each in range(3)]
 
     tried = send(limit=2)
@@ -214,7 +214,7 @@ def test_the_oldest_go_first_and_no_more_than_the_limit():
 
 
 @pytest.mark.django_db
-def test_pauses_grow_and_the_last_try_gives_up(settings, caplog):
+def test_failed_message_is_retried_with_growing_delays_then_marked_failed(settings, caplog):
     through(settings, Refusing)
     write()
 
@@ -243,7 +243,7 @@ def test_pauses_grow_and_the_last_try_gives_up(settings, caplog):
 
 
 @pytest.mark.django_db
-def test_one_bad_mail_does_not_stop_the_others():
+def test_one_failing_message_does_not_stop_the_others():
     bad = write(now=NOW - SENDING_LEASE)
     write()
     OutboxMessage.objects.filter(pk=bad.pk).update(to="")
@@ -252,7 +252,7 @@ def test_one_bad_mail_does_not_stop_the_others():
 
 
 @pytest.mark.django_db
-def test_an_unreachable_server_is_asked_once_a_run(settings):
+def test_unreachable_server_is_tried_once_per_run(settings):
     through(settings, Unreachable)
     for _ in range(3):
         write()
@@ -264,7 +264,7 @@ def test_an_unreachable_server_is_asked_once_a_run(settings):
 
 
 @pytest.mark.django_db
-def test_a_mail_whose_sender_died_is_sent_again_under_the_same_id(monkeypatch):
+def test_message_of_dead_process_is_sent_again_with_same_message_id(monkeypatch):
     message = write()
 
     def die(*args, **columns):
@@ -283,7 +283,7 @@ def test_a_mail_whose_sender_died_is_sent_again_under_the_same_id(monkeypatch):
 
 
 @pytest.mark.django_db
-def test_a_mail_that_always_takes_its_sender_along_is_given_up():
+def test_message_that_always_kills_its_process_is_marked_failed():
     message = write()
     OutboxMessage.objects.filter(pk=message.pk).update(attempts=MAX_ATTEMPTS)
 
@@ -294,7 +294,7 @@ def test_a_mail_that_always_takes_its_sender_along_is_given_up():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_many_senders_at_once_send_each_mail_once(settings):
+def test_concurrent_senders_send_each_message_once(settings):
     through(settings, Slow)
     written = {str(write(UserFactory()).key) for _ in range(24)}
 
@@ -315,7 +315,7 @@ def test_many_senders_at_once_send_each_mail_once(settings):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_transaction_is_open_while_a_mail_is_sent(monkeypatch):
+def test_no_transaction_is_open_while_a_message_is_sent(monkeypatch):
     write()
     seen = []
 
@@ -333,14 +333,14 @@ def test_no_transaction_is_open_while_a_mail_is_sent(monkeypatch):
 
 
 @pytest.mark.django_db
-def test_a_new_account_gets_no_mail_of_its_password():
+def test_new_account_gets_no_password_email():
     User.objects.create_user("ada@example.com", PASSWORD, first_name="Ada", last_name="L")
 
     assert not OutboxMessage.objects.exists()
 
 
 @pytest.mark.django_db
-def test_a_changed_password_is_told_to_its_owner(settings):
+def test_password_change_sends_email_to_owner(settings):
     settings.SUPPORT_EMAIL = "help@example.com"
     user = UserFactory()
 
@@ -359,7 +359,7 @@ def test_a_changed_password_is_told_to_its_owner(settings):
 
 
 @pytest.mark.django_db
-def test_a_password_that_is_taken_away_is_told_too():
+def test_password_removal_sends_email_to_owner():
     user = UserFactory()
 
     user.set_unusable_password()
@@ -369,7 +369,7 @@ def test_a_password_that_is_taken_away_is_told_too():
 
 
 @pytest.mark.django_db
-def test_other_changes_of_an_account_are_not_mailed():
+def test_other_account_changes_send_no_email():
     user = UserFactory()
     user.first_name = "Grace"
     user.save()
@@ -383,7 +383,7 @@ def test_other_changes_of_an_account_are_not_mailed():
 
 
 @pytest.mark.django_db
-def test_a_failed_change_of_the_password_is_not_mailed():
+def test_failed_password_change_sends_no_email():
     user = UserFactory()
     user.set_password("noisy-harbour-43")
 
@@ -404,7 +404,7 @@ def act(client, *messages):
 
 
 @pytest.mark.django_db
-def test_staff_send_again_what_was_given_up_or_lost(admin_client):
+def test_send_again_action_requeues_failed_and_copies_sent_messages(admin_client):
     given_up, sent, waiting = write(), write(text="Hello"), write()
     OutboxMessage.objects.filter(pk=given_up.pk).update(
         state=OutboxState.FAILED, attempts=MAX_ATTEMPTS, next_attempt_at=None
@@ -431,7 +431,7 @@ def test_staff_send_again_what_was_given_up_or_lost(admin_client):
 
 
 @pytest.mark.django_db
-def test_mails_are_looked_at_and_never_changed(admin_client):
+def test_message_pages_are_read_only(admin_client):
     message = write(about="reservation 17", text="What they read")
 
     listed = admin_client.get(
@@ -446,7 +446,7 @@ def test_mails_are_looked_at_and_never_changed(admin_client):
 
 
 @pytest.mark.django_db
-def test_who_may_only_look_sends_nothing(client):
+def test_send_again_without_change_permission_is_refused(client):
     from django.contrib.auth.models import Permission
 
     staff = StaffFactory()

@@ -34,7 +34,7 @@ def is_signed_in(client, token):
     return post(client, PATH, {"Token": token}).status_code == 200
 
 
-def test_every_refusal_is_the_same(client, ada, clock):
+def test_every_invalid_token_gets_the_same_refusal(client, ada, clock):
     disabled = UserFactory(is_active=False)
     refused = [
         {},
@@ -64,16 +64,16 @@ def test_every_refusal_is_the_same(client, ada, clock):
         }
 
 
-def test_begins_with_nothing_that_a_spreadsheet_takes_for_a_formula(ada):
+def test_token_starts_with_no_formula_character(ada):
     assert all(issue_token(ada)[0].isalnum() for _ in range(100))
 
 
-def test_stands_in_a_csv_body_too(client, ada):
+def test_token_in_csv_body_is_accepted(client, ada):
     assert post_csv(client, PATH, {"Token": issue_token(ada)}).status_code == 200
     assert post_csv(client, PATH, {"Token": "x"}).status_code == 401
 
 
-def test_dies_thirty_days_after_its_last_use(client, ada, clock):
+def test_token_expires_thirty_days_after_last_use(client, ada, clock):
     token = issue_token(ada)
 
     clock.move_to(START + 30 * DAY - timedelta(seconds=1))
@@ -84,7 +84,7 @@ def test_dies_thirty_days_after_its_last_use(client, ada, clock):
     assert not is_signed_in(client, token)
 
 
-def test_dies_after_a_hundred_and_eighty_days_however_it_is_used(client, ada, clock):
+def test_token_in_use_expires_after_180_days(client, ada, clock):
     token = issue_token(ada)
     for day in range(0, 180, 10):
         clock.move_to(START + day * DAY)
@@ -96,7 +96,7 @@ def test_dies_after_a_hundred_and_eighty_days_however_it_is_used(client, ada, cl
     assert not is_signed_in(client, token)
 
 
-def test_its_expiry_is_written_at_most_once_a_day(client, ada, clock, django_assert_num_queries):
+def test_token_expiry_is_written_at_most_once_a_day(client, ada, clock, django_assert_num_queries):
     token = issue_token(ada)
     clock.shift(DAY - timedelta(seconds=1))
     with django_assert_num_queries(2):  # the token with its account; the saved card
@@ -110,7 +110,7 @@ def test_its_expiry_is_written_at_most_once_a_day(client, ada, clock, django_ass
     assert ApiToken.objects.get().expires_at == START + 31 * DAY
 
 
-def test_disabling_an_account_shuts_its_devices_out_at_once(client, ada):
+def test_deactivated_account_is_refused_at_once(client, ada):
     token = issue_token(ada)
     ada.is_active = False
     ada.save()
@@ -118,7 +118,7 @@ def test_disabling_an_account_shuts_its_devices_out_at_once(client, ada):
     assert not is_signed_in(client, token)
 
 
-def test_prune_tokens_deletes_what_is_of_no_use_any_more(client, ada, clock, capsys):
+def test_prune_tokens_deletes_expired_tokens_and_windows(client, ada, clock, capsys):
     alive, dead = issue_token(ada), issue_token(ada, age=31 * DAY)
     limits.PROMO_CODE.attempt("old", now=START - timedelta(hours=1))
     limits.PROMO_CODE.attempt("new", now=START - timedelta(minutes=59))

@@ -20,7 +20,7 @@ from tests.factories_people import (
 pytestmark = pytest.mark.django_db
 
 
-def test_an_address_is_one_account_whatever_its_case():
+def test_email_is_unique_in_any_case():
     user = User.objects.create_user(" Ada@Example.COM ", PASSWORD, first_name="Ada")
     assert user.email == "ada@example.com"
     assert User.objects.get_by_natural_key("ADA@example.com") == user
@@ -33,19 +33,19 @@ def test_an_address_is_one_account_whatever_its_case():
         User.objects.filter(pk=other.pk).update(email="Ada@example.com")
 
 
-def test_an_account_needs_an_address():
+def test_create_user_without_email_raises():
     with pytest.raises(ValueError):
         User.objects.create_user(" ", PASSWORD)
 
 
-def test_types():
+def test_user_type_follows_staff_and_superuser_flags():
     assert UserFactory().type == "Account"
     assert StaffFactory().type == "Staff"
     assert AdministratorFactory().type == "Administrator"
     assert User.objects.create_superuser("root@example.com", PASSWORD).type == "Administrator"
 
 
-def test_names_and_card():
+def test_user_names_and_saved_card():
     user = UserFactory()
     assert (user.get_full_name(), user.get_short_name()) == ("Ada Lovelace", "Ada")
     assert user.saved_payment_info is None
@@ -53,7 +53,7 @@ def test_names_and_card():
     assert User.objects.get(pk=card.user.pk).saved_payment_info == card
 
 
-def test_a_new_password_signs_every_device_out():
+def test_new_password_signs_out_all_devices():
     user, other = UserFactory(), UserFactory()
     issue_token(user)
     issue_token(user)
@@ -67,7 +67,7 @@ def test_a_new_password_signs_every_device_out():
     assert other.tokens.count() == 1
 
 
-def test_taking_the_password_away_signs_every_device_out():
+def test_password_removal_signs_out_all_devices():
     user = UserFactory()
     issue_token(user)
 
@@ -77,7 +77,7 @@ def test_taking_the_password_away_signs_every_device_out():
     assert not user.tokens.exists()
 
 
-def test_the_command_that_changes_passwords_signs_every_device_out(monkeypatch):
+def test_changepassword_command_signs_out_all_devices(monkeypatch):
     user = UserFactory(email="ada@example.com")
     issue_token(user)
     monkeypatch.setattr("getpass.getpass", lambda prompt: "stormy-lighthouse-7")
@@ -89,7 +89,7 @@ def test_the_command_that_changes_passwords_signs_every_device_out(monkeypatch):
     assert not user.tokens.exists()
 
 
-def test_anything_else_that_is_saved_signs_nobody_out():
+def test_saving_other_fields_signs_out_nobody():
     user = UserFactory()
     issue_token(user)
 
@@ -103,7 +103,7 @@ def test_anything_else_that_is_saved_signs_nobody_out():
     assert user.tokens.count() == 1
 
 
-def test_passwords_are_no_longer_than_the_api_lets_in():
+def test_password_longer_than_the_api_accepts_is_refused():
     MaximumLengthValidator().validate("x" * 128)
     with pytest.raises(ValidationError):
         MaximumLengthValidator().validate("x" * 129)
@@ -121,11 +121,11 @@ def test_passwords_are_no_longer_than_the_api_lets_in():
         ("", False),
     ],
 )
-def test_card_numbers_among_names(text, holds):
+def test_contains_card_number_counts_digits_of_any_script(text, holds):
     assert contains_card_number(text) is holds
 
 
-def test_passwords_are_hashed_by_argon2_at_a_bearable_cost(settings):
+def test_passwords_are_hashed_by_argon2_with_owasp_parameters(settings):
     settings.PASSWORD_HASHERS = ["accounts.hashers.Argon2Hasher"]
     user = UserFactory()
 

@@ -44,30 +44,30 @@ def listed(client, **asked):
 @pytest.mark.parametrize(
     "words", ["ada@", "lovel", "ADA LOVE", "lovelace ada", "engines", "+1 555"]
 )
-def test_are_found_by_how_address_name_company_or_telephone_begin(client, desk, world, words):
+def test_customers_are_found_by_prefix_of_email_name_company_or_phone(client, desk, world, words):
     assert listed(client, q=words) == {world.ada.pk}
 
 
 @pytest.mark.parametrize("words", ["example", "velace", "555", "%", "_", "' OR 1=1", "9" * 400])
-def test_are_not_found_by_what_stands_inside(client, desk, world, words):
+def test_customers_are_not_found_by_infix(client, desk, world, words):
     assert listed(client, q=words) == set()
 
 
-def test_somebody_elses_customer_is_found_by_the_whole_address_for_a_booking(desk, world):
+def test_customer_of_another_center_is_found_by_full_email_for_booking(desk, world):
     assert list(customer_access.find_bookable_customers(desk, "bob@example.com")) == [world.bob]
     assert list(customer_access.find_bookable_customers(desk, " BOB@example.com ")) == [world.bob]
     assert list(customer_access.find_bookable_customers(desk, "bob@example")) == []
     assert list(customer_access.find_bookable_customers(desk, "love")) == [world.ada]
 
 
-def test_viewers_find_nobody(staff, world):
+def test_viewer_finds_no_customers(staff, world):
     viewer = staff("Viewer", world.center)
 
     assert list(customer_access.find_bookable_customers(viewer, "bob@example.com")) == []
     assert list(customer_access.find_bookable_customers(viewer, "ada")) == []
 
 
-def test_the_crowd_elsewhere_does_not_hide_ones_own(desk, world):
+def test_many_matches_at_other_centers_do_not_hide_own_customers(desk, world):
     User.objects.bulk_create(
         User(email=f"love{n}@example.com", first_name="X", last_name="Lovelace")
         for n in range(user_search.MAX_LOADED_IDS + 10)
@@ -76,7 +76,7 @@ def test_the_crowd_elsewhere_does_not_hide_ones_own(desk, world):
     assert world.ada in customer_access.find_bookable_customers(desk, "love")
 
 
-def test_the_page_tells_bookings_spend_and_devices(client, staff, world):
+def test_customer_page_shows_bookings_spend_and_devices(client, staff, world):
     client.force_login(staff("Manager"))
     start = NOW - dt.timedelta(days=30)
     many(world.room, world.ada, 30, start=start, status=Status.COMPLETED)
@@ -95,7 +95,7 @@ def test_the_page_tells_bookings_spend_and_devices(client, staff, world):
     assert world.token not in page
 
 
-def test_at_a_center_only_its_bookings_are_told(client, desk, world):
+def test_customer_page_shows_only_bookings_of_own_centers(client, desk, world):
     many(world.other_center.rooms.get(), world.ada, 5, start=NOW - dt.timedelta(days=9))
     many(world.room, world.ada, 2, start=NOW - dt.timedelta(days=9))
 
@@ -105,7 +105,7 @@ def test_at_a_center_only_its_bookings_are_told(client, desk, world):
     assert {row.reservation.room_id for row in bookings.last} == {world.room.pk}
 
 
-def test_a_desk_reads_and_types_nothing(client, desk, world):
+def test_customer_page_is_read_only_for_desk_role(client, desk, world):
     page = client.get(page_of(world.ada))
 
     assert page.status_code == 200
@@ -114,7 +114,7 @@ def test_a_desk_reads_and_types_nothing(client, desk, world):
     assert client.post(page_of(world.ada), {"email": "x@example.com"}).status_code == 403
 
 
-def test_devices_are_signed_out_after_a_question(client, staff, world):
+def test_sign_out_page_asks_for_confirmation(client, staff, world):
     client.force_login(staff("Manager"))
     address = reverse("admin:accounts_user_sign_out", args=[world.ada.pk])
     kept = issue_token(world.bob)
@@ -132,7 +132,7 @@ def test_devices_are_signed_out_after_a_question(client, staff, world):
     assert b"Signed out 1 devices." in history.content
 
 
-def test_when_a_device_was_used_last_is_known_to_the_day(world):
+def test_last_use_of_a_device_is_known_to_the_day(world):
     from accounts.admin import devices
 
     world.ada.tokens.all().delete()
@@ -147,7 +147,7 @@ def test_when_a_device_was_used_last_is_known_to_the_day(world):
 
 
 @pytest.mark.parametrize("where", ["some", "all"])
-def test_the_list_takes_as_many_questions_for_2000_customers_as_for_20(client, staff, world, where):
+def test_customer_list_query_count_does_not_grow_with_rows(client, staff, world, where):
     client.force_login(staff("Desk", *([world.center] if where == "some" else [])))
 
     def fill(count):
@@ -172,7 +172,7 @@ def test_the_list_takes_as_many_questions_for_2000_customers_as_for_20(client, s
 
 @pytest.mark.postgres
 @pytest.mark.skipif(connection.vendor != "postgresql", reason="indexes of PostgreSQL")
-def test_every_way_to_search_leads_through_an_index():
+def test_every_customer_search_uses_an_index():
     User.objects.bulk_create(
         User(
             email=f"c{n}@example.com",
@@ -195,7 +195,7 @@ def test_every_way_to_search_leads_through_an_index():
             assert "Seq Scan" not in plan, (words, query["sql"], plan)
 
 
-def test_spend_is_exact_money(client, staff, world):
+def test_spend_is_exact_decimal(client, staff, world):
     client.force_login(staff("Accountant"))
     rows = many(world.room, world.ada, 3, start=NOW - dt.timedelta(days=3))
     type(rows[0]).objects.filter(pk__in=[row.pk for row in rows]).update(
@@ -205,7 +205,7 @@ def test_spend_is_exact_money(client, staff, world):
     assert client.get(page_of(world.ada)).context["bookings"].billed == "$99.99"
 
 
-def test_colleagues_are_no_customers(client, desk):
+def test_staff_without_bookings_are_not_customers(client, desk):
     colleague = StaffFactory()
 
     assert colleague.pk not in listed(client)

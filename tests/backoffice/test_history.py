@@ -53,7 +53,7 @@ def page_of(client, row):
 # --- What is kept -----------------------------------------------------------------------------
 
 
-def test_every_model_that_staff_edit_is_kept():
+def test_every_editable_model_is_tracked():
     """What has a page of its own has a history; the rest is read-only, or money's own ledger."""
     elsewhere = {
         *("Reservation", "Payment", "Refund", "Dispute", "SavedCard", "OutboxMessage"),
@@ -64,7 +64,7 @@ def test_every_model_that_staff_edit_is_kept():
     assert edited <= set(audit_log.get_tracked_models())
 
 
-def test_a_change_is_told_with_who_and_from_what_to_what(client, root):
+def test_change_is_recorded_with_actor_old_and_new_values(client, root):
     rate = make.RateFactory(name="By the hour", hourly="25.00")
     other = make.RateFactory(center=rate.center, name="Evening")
     room = make.MeetingRoomFactory(center=rate.center, rate=rate)
@@ -91,7 +91,7 @@ def test_a_change_is_told_with_who_and_from_what_to_what(client, root):
     assert "<del>8</del> → 12" in page
 
 
-def test_what_was_made_and_deleted_is_told_without_what_it_never_had(root):
+def test_created_and_deleted_rows_are_recorded_without_empty_fields(root):
     landmark = make.LandmarkFactory(name="Station", description="")
     pk = landmark.pk
     landmark.delete()
@@ -103,7 +103,7 @@ def test_what_was_made_and_deleted_is_told_without_what_it_never_had(root):
     assert "Name: Station" in gone
 
 
-def test_relations_to_many_are_told_by_name(root):
+def test_many_to_many_changes_are_recorded_by_name(root):
     promo = PromoCode.objects.create(code="SPRING", percent=10)
     center = make.CenterFactory(name="Glenarm")
     promo.centers.add(center)
@@ -115,13 +115,13 @@ def test_relations_to_many_are_told_by_name(root):
     ]
 
 
-def test_a_command_has_no_author():
+def test_change_outside_a_request_has_no_actor():
     center = make.CenterFactory(name="Glenarm")
 
     assert lines_of(center)[0][0] == "the service"
 
 
-def test_columns_that_the_service_moves_are_left_out():
+def test_excluded_fields_are_not_recorded_and_cost_no_query():
     promo = PromoCode.objects.create(code="SPRING", percent=10)
     promo.uses = 1
     with CaptureQueriesContext(connection) as queries:
@@ -131,7 +131,7 @@ def test_columns_that_the_service_moves_are_left_out():
     assert len(queries) == 1
 
 
-def test_signing_in_costs_the_history_nothing(client):
+def test_sign_in_executes_no_audit_query(client):
     ada = UserFactory()
     before = AuditEntry.objects.count()
     with CaptureQueriesContext(connection) as queries:
@@ -144,7 +144,7 @@ def test_signing_in_costs_the_history_nothing(client):
 # --- What is not kept -------------------------------------------------------------------------
 
 
-def test_personal_data_is_told_as_changed_and_never_as_what_it_was():
+def test_personal_data_is_recorded_without_values():
     ada = UserFactory(email="ada@example.com", phone_number="+1 555 0100", company_name="")
     ada.email, ada.phone_number, ada.is_active = "countess@example.com", "+1 555 0199", False
     ada.save()
@@ -162,7 +162,7 @@ def test_personal_data_is_told_as_changed_and_never_as_what_it_was():
     assert "User: Ada Lovelace" in lines_of(allowance)[0][2]
 
 
-def test_a_customer_who_changes_the_profile_is_its_author(client):
+def test_profile_change_by_customer_names_customer_as_actor(client):
     ada = UserFactory()
     body = {"Token": issue_token(ada), "NewPhoneNumber": "+1 555 0123", "NewLastName": "Lovelace"}
 
@@ -183,7 +183,7 @@ def looks():
     ]
 
 
-def test_a_look_at_a_customer_is_written_down_once(client, root):
+def test_view_of_a_customer_is_recorded_once(client, root):
     ada = UserFactory()
     page = reverse("admin:accounts_user_change", args=[ada.pk])
 
@@ -193,7 +193,7 @@ def test_a_look_at_a_customer_is_written_down_once(client, root):
     assert looks() == [(root, ada.pk)]
 
 
-def test_no_look_is_written_down_where_nothing_was_shown(client, groups, world):
+def test_no_view_is_recorded_when_nothing_was_shown(client, groups, world):
     clerk = StaffFactory()
     CenterRole.objects.create(user=clerk, center=world.center, group=groups["Desk"])
     client.force_login(clerk)
@@ -206,9 +206,7 @@ def test_no_look_is_written_down_where_nothing_was_shown(client, groups, world):
 
 
 @pytest.mark.parametrize(("role", "status"), [("Accountant", 200), ("Manager", 403), ("Desk", 403)])
-def test_who_looked_is_told_to_accountants_and_not_to_those_who_look(
-    client, staff, world, role, status
-):
+def test_views_are_shown_to_accountants_only(client, staff, world, role, status):
     looker = StaffFactory(first_name="Lou", last_name="Keen")
     audit_log.record_view(world.ada, by=looker)
     client.force_login(staff(role))
@@ -223,7 +221,7 @@ def test_who_looked_is_told_to_accountants_and_not_to_those_who_look(
 # --- The list of everything -------------------------------------------------------------------
 
 
-def test_the_list_is_found_through_by_number_and_by_author(client, root):
+def test_audit_log_is_searched_by_id_and_by_actor(client, root):
     center = make.CenterFactory(name="Glenarm")
     other = StaffFactory(email="sam@example.com")
     audit_log.record_change(center, {"name": ("Old", "Glenarm")}, by=other)
@@ -248,11 +246,11 @@ def test_the_list_is_found_through_by_number_and_by_author(client, root):
         {"p": "-1"},
     ],
 )
-def test_nonsense_in_the_address_of_the_list_is_no_crash(client, root, asked):
+def test_audit_log_ignores_invalid_query_parameters(client, root, asked):
     assert client.get(LOG, asked).status_code in (200, 302)
 
 
-def test_nobody_writes_the_history(client, root):
+def test_audit_log_pages_are_read_only(client, root):
     make.CenterFactory()
     entry = AuditEntry.objects.first()
     for page, args in (("add", []), ("change", [entry.pk]), ("delete", [entry.pk])):
@@ -260,7 +258,7 @@ def test_nobody_writes_the_history(client, root):
         assert client.post(address, {"post": "yes"}).status_code == 403
 
 
-def test_lists_and_histories_take_as_many_questions_for_2000_rows_as_for_20(client, root):
+def test_audit_query_counts_do_not_grow_with_entries(client, root):
     center = make.CenterFactory(name="Glenarm")
     rates = [make.RateFactory(center=center) for _ in range(10)]
     room = make.MeetingRoomFactory(center=center, rate=rates[0])

@@ -369,16 +369,16 @@ def assert_no_inline_script(text, where):
 # --- Nothing escapes --------------------------------------------------------------------------
 
 
-def test_every_model_of_the_back_office_is_in_the_table():
+def test_every_registered_model_is_in_the_table():
     assert {model._meta.label for model in admin.site._registry} == set(MODELS)
 
 
-def test_every_address_of_the_back_office_is_in_a_table():
+def test_every_back_office_url_is_in_a_table():
     known = {*OPEN, *PAGES}
     for label in MODELS:
         known |= {f"{label.lower().replace('.', '_')}_{page}" for page in OF_A_MODEL}
     for name in IMPORTED:
-        known |= {f"{name}_{page}" for page in ("import", "upload", "check", "write", "export")}
+        known |= {f"{name}_{page}" for page in ("import", "process_import", "export")}
     # Without a name: Django's redirect of an object, and the catch-all.
     assert {each.name for each in walk(admin.site.urls[0]) if each.name} - known == set()
 
@@ -387,7 +387,7 @@ def test_every_address_of_the_back_office_is_in_a_table():
 
 
 @every_actor
-def test_lists_and_pages_of_rows(actor, rows):
+def test_model_pages_show_only_permitted_rows(actor, rows):
     for label, both in rows.items():
         name = "admin:" + label.lower().replace(".", "_")
         response = actor.client.get(reverse(f"{name}_changelist"))
@@ -416,7 +416,7 @@ def test_lists_and_pages_of_rows(actor, rows):
 
 
 @every_actor
-def test_other_pages(actor, rows, world):
+def test_custom_pages_require_their_permission(actor, rows, world):
     """Each for a row of A; and, where it is about a row, for one of B."""
     both = {"a": (world.center, world.room, world.ada), "b": ()}
     both["b"] = (world.other_center, world.other_center.rooms.get(), world.bob)
@@ -447,7 +447,7 @@ def test_other_pages(actor, rows, world):
 
 
 @every_actor
-def test_steps_of_a_reservation(actor, rows):
+def test_reservation_actions_require_their_permission(actor, rows):
     for which, row in zip("ab", rows["reservations.Reservation"], strict=True):
         for name, step in ACTIONS.items():
             address = reverse("admin:reservations_reservation_action", args=[row.pk, name])
@@ -461,7 +461,7 @@ def test_steps_of_a_reservation(actor, rows):
 
 
 @every_actor
-def test_imports_and_exports(actor, rows):
+def test_import_and_export_pages_require_their_permission(actor, rows):
     for name in IMPORTED:
         app, model = name.split("_")
         label = next(each for each in MODELS if each.lower() == f"{app}.{model}")
@@ -472,11 +472,9 @@ def test_imports_and_exports(actor, rows):
         reported = actor.has(view, where) and actor.has("reservations.see_reports", where)
         may_export = actor.has(change, where) or reported
         judge(actor, actor.client.get(reverse(f"admin:{name}_import")), may_import, name)
-        for page in ("upload", "check", "write"):
-            # Nobody's upload.
-            response = actor.client.post(reverse(f"admin:{name}_{page}", args=[1]))
-            assert response.status_code in (302, 403, 404), (name, page, actor.name)
-            assert may_import or is_refused(response), (name, page, actor.name)
+        if not may_import:
+            response = actor.client.post(reverse(f"admin:{name}_process_import"))
+            assert is_refused(response), (name, actor.name)
         for form in ("csv", "xlsx"):
             response = actor.client.get(reverse(f"admin:{name}_export"), {"format": form})
             if form == "csv":
@@ -499,7 +497,7 @@ def snapshot(rows, which):
 @pytest.mark.parametrize(
     "actor", [name for name in ACTORS if name != "administrator"], indirect=True
 )
-def test_actions_touch_no_row_of_another_center_nor_any_without_permission(actor, rows):
+def test_list_actions_change_only_permitted_rows(actor, rows):
     before_a, before_b = snapshot(rows, 0), snapshot(rows, 1)
     for model, page in admin.site._registry.items():
         label = model._meta.label
@@ -522,7 +520,7 @@ def test_actions_touch_no_row_of_another_center_nor_any_without_permission(actor
 
 
 @at_a
-def test_no_box_finds_a_row_of_another_center(actor, rows):
+def test_autocomplete_offers_no_row_of_another_center(actor, rows):
     address = reverse("admin:autocomplete")
     for model, page in admin.site._registry.items():
         for owner in (page, *(inline(model, admin.site) for inline in page.inlines)):
@@ -544,7 +542,7 @@ def test_no_box_finds_a_row_of_another_center(actor, rows):
 
 
 @at_a
-def test_a_strangers_whole_address_finds_nobody_in_a_box(actor, rows, world):
+def test_autocomplete_by_full_email_finds_no_customer_of_another_center(actor, rows, world):
     """The page of a new reservation asks for it in a box of its own, and tells no name."""
     query = {"app_label": "reservations", "model_name": "reservation", "field_name": "user"}
 
@@ -557,7 +555,7 @@ def test_a_strangers_whole_address_finds_nobody_in_a_box(actor, rows, world):
 
 
 @pytest.mark.parametrize("actor", ["desk of A", "manager of A"], indirect=True)
-def test_a_new_reservation_tells_nothing_of_a_stranger_that_an_address_names(actor, rows, world):
+def test_new_reservation_reveals_nothing_about_a_customer_found_by_email(actor, rows, world):
     page = reverse("admin:reservations_reservation_add")
     room = world.other_center.rooms.get()
     for query in (
@@ -600,7 +598,7 @@ FORGED = {
 
 @pytest.mark.parametrize("label", FORGED)
 @pytest.mark.parametrize("actor", ["manager of A"], indirect=True)
-def test_a_manager_puts_no_row_at_another_center(actor, rows, world, label):
+def test_manager_cannot_move_rows_to_another_center(actor, rows, world, label):
     ours, theirs = rows[label]
     fields = dict(FORGED[label])
     if "resource_type" in fields:
@@ -626,7 +624,7 @@ def test_a_manager_puts_no_row_at_another_center(actor, rows, world, label):
 
 
 @pytest.mark.parametrize("actor", ["manager of A"], indirect=True)
-def test_a_list_that_is_edited_takes_no_row_that_is_only_seen(actor, rows, world, groups):
+def test_editable_list_refuses_rows_that_are_view_only(actor, rows, world, groups):
     """Manager at A, Viewer at B: both are listed, one is changed."""
     CenterRole.objects.create(user=actor.user, center=world.other_center, group=groups["Viewer"])
     _, theirs = rows["centers.Rate"]
@@ -656,7 +654,7 @@ STAFF_PAGES = ("accounts_user_change", "auth_user_password_change", "accounts_us
 
 @pytest.mark.parametrize("actor", ["manager", "desk", "manager of A"], indirect=True)
 @pytest.mark.parametrize("make_other", [StaffFactory, AdministratorFactory])
-def test_staff_are_changed_by_administrators_only(actor, make_other):
+def test_only_superusers_change_staff_accounts(actor, make_other):
     other = make_other(email="colleague@example.com")
     before = User.objects.filter(pk=other.pk).values().get()
 
@@ -675,7 +673,7 @@ def test_staff_are_changed_by_administrators_only(actor, make_other):
 
 
 @pytest.mark.parametrize("actor", ["manager"], indirect=True)
-def test_nobody_but_administrators_hands_out_powers(actor, world, groups):
+def test_only_superusers_grant_privileges(actor, world, groups):
     ada = world.ada
     response = actor.client.post(
         reverse("admin:accounts_user_change", args=[ada.pk]),
@@ -697,7 +695,7 @@ def test_nobody_but_administrators_hands_out_powers(actor, world, groups):
 
 
 @pytest.mark.parametrize("actor", ["administrator"], indirect=True)
-def test_an_administrator_gives_a_role_at_a_center(actor, world, groups):
+def test_superuser_grants_a_role_at_a_center(actor, world, groups):
     clerk = StaffFactory(email="clerk@example.com")
 
     actor.client.post(
@@ -710,7 +708,7 @@ def test_an_administrator_gives_a_role_at_a_center(actor, world, groups):
 
 
 @pytest.mark.parametrize("actor", ["viewer of A", "viewer"], indirect=True)
-def test_a_viewer_reads_names_and_no_other_personal_data(actor, rows, world):
+def test_viewer_sees_names_and_no_other_personal_data(actor, rows, world):
     pages = [
         reverse("admin:index"),
         reverse("admin:reservations_reservation_changelist"),
@@ -726,7 +724,7 @@ def test_a_viewer_reads_names_and_no_other_personal_data(actor, rows, world):
             assert secret not in text, (page, secret)
 
 
-def test_a_person_of_two_roles_has_each_at_its_own_center(client, world, groups):
+def test_user_with_two_roles_has_each_only_at_its_center(client, world, groups):
     clerk = StaffFactory()
     CenterRole.objects.create(user=clerk, center=world.center, group=groups["Viewer"])
     CenterRole.objects.create(user=clerk, center=world.other_center, group=groups["Manager"])

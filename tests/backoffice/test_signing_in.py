@@ -21,7 +21,7 @@ def told(response):
     return errors
 
 
-def test_what_is_refused_does_not_tell_who_has_an_account(client):
+def test_refused_sign_in_does_not_reveal_whether_account_exists(client):
     StaffFactory(email="staff@example.com")
     StaffFactory(email="gone@example.com", is_active=False)
 
@@ -37,7 +37,7 @@ def test_what_is_refused_does_not_tell_who_has_an_account(client):
     assert len({tuple(each) for each in answers.values()}) == 1, answers
 
 
-def test_the_sixth_guess_is_refused_in_words(client):
+def test_sixth_failed_sign_in_shows_rate_limit_message(client):
     StaffFactory(email="staff@example.com")
     for _ in range(5):
         sign_in(client, "staff@example.com", "wrong")
@@ -46,14 +46,14 @@ def test_the_sixth_guess_is_refused_in_words(client):
     assert "_auth_user_id" not in client.session
 
 
-def test_customers_stay_outside_though_their_password_is_right(client):
+def test_customer_with_correct_password_is_refused(client):
     UserFactory(email="ada@example.com")
 
     assert sign_in(client, "ada@example.com", PASSWORD).status_code == 200
     assert client.get(reverse("admin:index")).status_code == 302
 
 
-def test_the_session_is_kept_from_scripts_and_other_sites(client, settings):
+def test_session_cookie_is_http_only_and_same_site(client, settings):
     settings.SESSION_COOKIE_SECURE = settings.CSRF_COOKIE_SECURE = True
     StaffFactory(email="staff@example.com")
     client.get(LOGIN)
@@ -66,7 +66,7 @@ def test_the_session_is_kept_from_scripts_and_other_sites(client, settings):
         assert cookie["secure"], name
 
 
-def test_the_own_password_is_changed_in_the_theme(client):
+def test_password_change_page_uses_the_theme(client):
     user = StaffFactory()
     client.force_login(user)
     address = reverse("admin:password_change")
@@ -84,7 +84,7 @@ def test_the_own_password_is_changed_in_the_theme(client):
     assert user.check_password(new)
 
 
-def test_an_unlocked_desk_is_no_place_to_guess_the_password(client):
+def test_wrong_old_passwords_count_as_failed_sign_ins(client):
     user = StaffFactory()
     client.force_login(user)
     guess = {"new_password1": "stormy-lighthouse-7", "new_password2": "stormy-lighthouse-7"}
@@ -108,7 +108,7 @@ def policy_of(response):
 
 
 @pytest.mark.parametrize("address", ["/healthz", "/admin-not/", "/api/sign-in"])
-def test_outside_the_back_office_nothing_but_our_own_files_runs(client, address):
+def test_csp_outside_the_back_office_allows_only_own_files(client, address):
     policy = policy_of(client.get(address))
 
     assert policy["script-src"] == policy["style-src"] == {"'self'"}
@@ -117,7 +117,7 @@ def test_outside_the_back_office_nothing_but_our_own_files_runs(client, address)
 
 
 @pytest.mark.parametrize("page", ["login", "index", "backoffice_auditentry_changelist"])
-def test_in_the_back_office_no_script_stands_in_a_page_or_comes_from_elsewhere(client, page):
+def test_csp_in_the_back_office_forbids_inline_and_foreign_scripts(client, page):
     if page != "login":
         client.force_login(AdministratorFactory())
     response = client.get(reverse(f"admin:{page}"))

@@ -31,7 +31,7 @@ def run(capsys, *args):
 
 
 @pytest.mark.django_db
-def test_it_says_what_it_did(capsys):
+def test_send_outbox_reports_results(capsys):
     message = write(about="reservation 17")
     later = write(now=timezone.now() + timedelta(hours=1))
 
@@ -45,7 +45,7 @@ def test_it_says_what_it_did(capsys):
 
 
 @pytest.mark.django_db
-def test_it_tries_no_more_than_the_limit(capsys):
+def test_send_outbox_respects_limit(capsys):
     for _ in range(3):
         write()
 
@@ -53,7 +53,7 @@ def test_it_tries_no_more_than_the_limit(capsys):
 
 
 @pytest.mark.django_db
-def test_a_failure_that_will_be_tried_again_needs_nobody(capsys, settings):
+def test_send_outbox_exits_zero_if_message_will_be_retried(capsys, settings):
     through(settings, Refusing)
     write()
 
@@ -64,7 +64,7 @@ def test_a_failure_that_will_be_tried_again_needs_nobody(capsys, settings):
 
 
 @pytest.mark.django_db
-def test_giving_up_needs_a_person(capsys, settings):
+def test_send_outbox_exits_one_if_message_failed(capsys, settings):
     through(settings, Refusing)
     message = write()
     OutboxMessage.objects.filter(pk=message.pk).update(attempts=MAX_ATTEMPTS - 1)
@@ -79,14 +79,14 @@ def test_giving_up_needs_a_person(capsys, settings):
 
 
 @pytest.mark.django_db
-def test_a_limit_below_one_is_refused():
+def test_send_outbox_refuses_limit_below_one():
     with pytest.raises(CommandError, match="at least 1"):
         call_command("send_outbox", "--limit=0")
 
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_two_processes_send_each_mail_once(tmp_path):
+def test_two_processes_send_each_message_once(tmp_path):
     keys = {str(write().key) for _ in range(20)}
     database = connection.settings_dict
     url = (

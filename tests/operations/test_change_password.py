@@ -32,7 +32,7 @@ def change(client, token):
     return call
 
 
-def test_changes_it(client, change, ada):
+def test_change_password_sets_new_password(client, change, ada):
     response = change()
 
     assert response.status_code == 200
@@ -43,7 +43,7 @@ def test_changes_it(client, change, ada):
     assert answer.status_code == 200
 
 
-def test_takes_and_gives_csv(client, token):
+def test_change_password_accepts_and_answers_csv(client, token):
     row = {
         "Token": token,
         "CurrentPassword": PASSWORD,
@@ -53,7 +53,7 @@ def test_takes_and_gives_csv(client, token):
     assert table(post_csv(client, PATH + ".csv", row)) == [["Success"], ["true"]]
 
 
-def test_gives_jsonp(client, token):
+def test_change_password_answers_jsonp(client, token):
     row = {
         "Token": token,
         "CurrentPassword": PASSWORD,
@@ -63,7 +63,7 @@ def test_gives_jsonp(client, token):
     assert jsonp(post(client, PATH + "?callback=go", row), "go") == {"Success": True}
 
 
-def test_signs_every_other_device_out(client, change, ada, token):
+def test_change_password_signs_out_other_devices(client, change, ada, token):
     other = issue_token(ada)
     strangers = issue_token(UserFactory())
 
@@ -116,7 +116,9 @@ def test_signs_every_other_device_out(client, change, ada, token):
         ({"ConfirmNewPassword": 1}, "ConfirmNewPassword", "Must be text."),
     ],
 )
-def test_each_failure_names_its_field_and_changes_nothing(change, ada, fields, field, reason):
+def test_change_password_failure_names_field_and_changes_nothing(
+    change, ada, fields, field, reason
+):
     other = issue_token(ada)
 
     response = change(**fields)
@@ -135,7 +137,7 @@ def test_each_failure_names_its_field_and_changes_nothing(change, ada, fields, f
     assert ApiToken.objects.filter(digest=hash_token_secret(other)).exists()
 
 
-def test_a_wrong_current_password_counts_as_a_failed_sign_in(client, change, ada):
+def test_wrong_current_password_counts_as_failed_sign_in(client, change, ada):
     for _ in range(3):
         assert change(CurrentPassword="wrong").status_code == 400
     for _ in range(2):
@@ -150,7 +152,7 @@ def test_a_wrong_current_password_counts_as_a_failed_sign_in(client, change, ada
     assert ada.check_password(PASSWORD)
 
 
-def test_one_that_was_changed_elsewhere_meanwhile_is_not_changed_back(change, ada, monkeypatch):
+def test_password_changed_elsewhere_meanwhile_is_not_overwritten(change, ada, monkeypatch):
     from accounts import sign_in
 
     def changed_meanwhile(password, encoded):
@@ -165,11 +167,11 @@ def test_one_that_was_changed_elsewhere_meanwhile_is_not_changed_back(change, ad
     assert ada.check_password("an administrator's")
 
 
-def test_needs_a_token(client, ada):
+def test_change_password_requires_token(client, ada):
     assert post(client, PATH, {"CurrentPassword": PASSWORD}).status_code == 401
 
 
-def test_tells_the_owner_by_mail(change, ada):
+def test_change_password_sends_email_to_owner(change, ada):
     change(CurrentPassword="wrong")
     change()
 

@@ -12,7 +12,7 @@ pytestmark = pytest.mark.django_db
 PATH = "/api/account/remove-payment-info"
 
 
-def test_takes_the_card_off_and_deletes_it_at_the_gateway(client):
+def test_remove_payment_info_deletes_card_here_and_at_the_gateway(client):
     ada = UserFactory(email="ada@example.com")
     SavedCardFactory(user=ada)
     others = SavedCardFactory()
@@ -34,7 +34,7 @@ def test_takes_the_card_off_and_deletes_it_at_the_gateway(client):
     assert SandboxCard.objects.get().reference == others.reference
 
 
-def test_succeeds_with_none_as_csv_and_as_jsonp(client):
+def test_remove_payment_info_without_card_succeeds_as_csv_and_jsonp(client):
     ada = UserFactory(email="ada@example.com")
 
     rows = table(post_csv(client, PATH + ".csv", {"Token": issue_token(ada)}))
@@ -43,7 +43,7 @@ def test_succeeds_with_none_as_csv_and_as_jsonp(client):
     assert jsonp(wrapped, "go")["Success"] is True
 
 
-def test_a_gateway_that_does_not_answer_changes_nothing_for_the_account(client, caplog):
+def test_remove_payment_info_succeeds_if_gateway_is_unreachable(client, caplog):
     card = SavedCardFactory()
     SandboxFault.objects.create(operation="forget", kind="timeout_before")
 

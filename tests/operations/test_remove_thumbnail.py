@@ -19,7 +19,7 @@ def ada():
     return user
 
 
-def test_takes_the_picture_off_and_deletes_its_file(
+def test_remove_thumbnail_clears_field_and_deletes_file(
     client, ada, django_capture_on_commit_callbacks
 ):
     name = ada.thumbnail.name
@@ -45,7 +45,7 @@ def test_takes_the_picture_off_and_deletes_its_file(
     assert not default_storage.exists(name)
 
 
-def test_succeeds_with_none_as_csv_and_as_jsonp(client):
+def test_remove_thumbnail_without_thumbnail_succeeds_as_csv_and_jsonp(client):
     ada = UserFactory(email="ada@example.com")
 
     rows = table(post_csv(client, PATH + "?format=csv", {"Token": issue_token(ada)}))
@@ -54,7 +54,7 @@ def test_succeeds_with_none_as_csv_and_as_jsonp(client):
     assert jsonp(wrapped, "go")["Success"] is True
 
 
-def test_succeeds_where_the_file_is_gone_or_cannot_be_deleted(
+def test_remove_thumbnail_succeeds_if_file_cannot_be_deleted(
     client, ada, monkeypatch, caplog, django_capture_on_commit_callbacks
 ):
     def full_disk(name):
@@ -69,7 +69,7 @@ def test_succeeds_where_the_file_is_gone_or_cannot_be_deleted(
     assert "could not be deleted" in caplog.text
 
 
-def test_needs_a_token(client, ada):
+def test_remove_thumbnail_requires_token(client, ada):
     assert post(client, PATH).status_code == 401
     ada.refresh_from_db()
     assert ada.thumbnail

@@ -49,7 +49,7 @@ def sign_in(client, email="ada@example.com", password=PASSWORD, **extra):
     return post(client, PATH, {"EmailAddress": email, "Password": password}, **extra)
 
 
-def test_gives_the_account_and_a_token(client, ada):
+def test_sign_in_returns_account_and_token(client, ada):
     SavedCardFactory(
         user=ada, exp_year=2031, exp_month=2, company_name="Engines Ltd", street2="Floor 3"
     )
@@ -94,7 +94,7 @@ def test_gives_the_account_and_a_token(client, ada):
     }
 
 
-def test_gives_csv(client, ada):
+def test_sign_in_answers_csv(client, ada):
     response = post_csv(
         client, PATH + ".csv", {"EmailAddress": "ada@example.com", "Password": PASSWORD}
     )
@@ -123,7 +123,7 @@ def test_gives_csv(client, ada):
     ]
 
 
-def test_gives_jsonp(client, ada):
+def test_sign_in_answers_jsonp(client, ada):
     response = post(
         client, PATH + "?callback=app.go", {"EmailAddress": "ada@example.com", "Password": "wrong"}
     )
@@ -132,7 +132,7 @@ def test_gives_jsonp(client, ada):
     assert jsonp(response, "app.go") == REFUSED
 
 
-def test_each_type_of_account(client):
+def test_sign_in_returns_type_of_account(client):
     StaffFactory(email="staff@example.com")
     AdministratorFactory(email="root@example.com")
 
@@ -140,7 +140,7 @@ def test_each_type_of_account(client):
     assert sign_in(client, "root@example.com").json()["UserInfo"]["Type"] == "Administrator"
 
 
-def test_the_token_signs_the_device_in_and_only_its_digest_is_kept(client, ada):
+def test_token_is_stored_as_digest_only(client, ada):
     token = sign_in(client).json()["Token"]
 
     assert post(client, "/api/account/update-info", {"Token": token}).status_code == 200
@@ -150,11 +150,11 @@ def test_the_token_signs_the_device_in_and_only_its_digest_is_kept(client, ada):
 
 
 @pytest.mark.parametrize("email", ["ADA@Example.COM", " ada@example.com "])
-def test_case_and_surrounding_space_of_the_address_do_not_matter(client, ada, email):
+def test_email_case_and_surrounding_space_are_ignored(client, ada, email):
     assert sign_in(client, email).status_code == 200
 
 
-def test_many_devices_may_be_signed_in(client, ada):
+def test_account_can_be_signed_in_on_many_devices(client, ada):
     tokens = {sign_in(client).json()["Token"] for _ in range(3)}
 
     assert len(tokens) == 3
@@ -162,7 +162,7 @@ def test_many_devices_may_be_signed_in(client, ada):
         assert post(client, "/api/account/update-info", {"Token": token}).status_code == 200
 
 
-def test_unknown_wrong_and_disabled_get_the_very_same_answer(client, ada):
+def test_unknown_email_wrong_password_and_disabled_account_get_the_same_answer(client, ada):
     UserFactory(email="off@example.com", is_active=False)
     nobody = UserFactory(email="no-password@example.com")
     nobody.set_unusable_password()
@@ -182,7 +182,7 @@ def test_unknown_wrong_and_disabled_get_the_very_same_answer(client, ada):
         assert response.json() == REFUSED
 
 
-def test_every_refusal_takes_the_same_work(client, ada, hashing):
+def test_every_refusal_hashes_a_password_once(client, ada, hashing):
     UserFactory(email="off@example.com", is_active=False)
     work = []
     for email, password in [
@@ -232,14 +232,14 @@ def hashing(monkeypatch):
         ),
     ],
 )
-def test_names_each_wrong_field(client, ada, body, details):
+def test_invalid_fields_are_named(client, ada, body, details):
     response = post(client, PATH, body)
 
     assert response.status_code == 400
     assert response.json()["Error"]["Details"] == details
 
 
-def test_no_space_is_cut_off_a_password(client, ada):
+def test_password_is_not_trimmed(client, ada):
     ada.set_password("  quiet harbour  ")
     ada.save()
 
@@ -247,7 +247,7 @@ def test_no_space_is_cut_off_a_password(client, ada):
     assert sign_in(client, password="quiet harbour").status_code == 401
 
 
-def test_an_old_hash_is_made_anew_and_signs_nobody_out(client, ada, settings):
+def test_outdated_hash_is_upgraded_and_signs_out_nobody(client, ada, settings):
     first = sign_in(client).json()["Token"]
     settings.PASSWORD_HASHERS = [
         "django.contrib.auth.hashers.MD5PasswordHasher",
@@ -262,7 +262,7 @@ def test_an_old_hash_is_made_anew_and_signs_nobody_out(client, ada, settings):
     assert post(client, "/api/account/update-info", {"Token": first}).status_code == 200
 
 
-def test_a_password_that_changes_meanwhile_signs_nobody_in(client, ada, monkeypatch):
+def test_password_changed_during_sign_in_is_refused(client, ada, monkeypatch):
     def changed_meanwhile(password, encoded):
         ada.password = make_password("another one")
         ada.save(update_fields=["password"])
@@ -277,7 +277,7 @@ def test_a_password_that_changes_meanwhile_signs_nobody_in(client, ada, monkeypa
 # --- Limits --------------------------------------------------------------------------------------
 
 
-def test_the_sixth_try_is_refused_also_with_the_right_password(client, ada):
+def test_sixth_attempt_is_refused_even_with_correct_password(client, ada):
     start = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
     with time_machine.travel(start, tick=False) as clock:
         for _ in range(5):
@@ -296,13 +296,13 @@ def test_the_sixth_try_is_refused_also_with_the_right_password(client, ada):
         assert sign_in(client).status_code == 200
 
 
-def test_unknown_addresses_are_counted_as_well(client):
+def test_attempts_for_unknown_emails_are_counted(client):
     statuses = [sign_in(client, "nobody@example.com").status_code for _ in range(6)]
 
     assert statuses == [401] * 5 + [429]
 
 
-def test_another_address_or_another_network_is_counted_apart(client, ada):
+def test_other_email_or_network_is_counted_separately(client, ada):
     UserFactory(email="grace@example.com")
     for _ in range(5):
         sign_in(client, password="wrong")
@@ -312,11 +312,11 @@ def test_another_address_or_another_network_is_counted_apart(client, ada):
     assert sign_in(client).status_code == 429
 
 
-def test_successes_are_not_counted(client, ada):
+def test_successful_sign_ins_are_not_counted(client, ada):
     assert {sign_in(client).status_code for _ in range(8)} == {200}
 
 
-def test_a_hundred_failures_from_one_network_are_enough(client, ada):
+def test_hundred_failures_from_one_network_are_refused(client, ada):
     for number in range(100):
         assert sign_in(client, f"nobody{number}@example.com").status_code == 401
 
@@ -324,7 +324,7 @@ def test_a_hundred_failures_from_one_network_are_enough(client, ada):
     assert sign_in(client, REMOTE_ADDR="198.51.100.7").status_code == 200
 
 
-def test_no_address_is_kept_in_the_counts(client, ada):
+def test_attempt_windows_contain_no_email(client, ada):
     sign_in(client, password="wrong")
 
     assert AttemptWindow.objects.count() == 2

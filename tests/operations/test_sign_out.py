@@ -10,7 +10,7 @@ pytestmark = pytest.mark.django_db
 PATH = "/api/sign-out"
 
 
-def test_signs_this_one_device_out(client):
+def test_sign_out_deletes_only_this_token(client):
     ada = UserFactory()
     here, there = issue_token(ada), issue_token(ada)
 
@@ -22,7 +22,7 @@ def test_signs_this_one_device_out(client):
     assert post(client, PATH, {"Token": there}).status_code == 200
 
 
-def test_as_csv_and_as_jsonp(client):
+def test_sign_out_answers_csv_and_jsonp(client):
     ada = UserFactory()
 
     answer = post_csv(client, PATH + ".csv", {"Token": issue_token(ada)})

@@ -23,7 +23,7 @@ def update(client, ada):
     return lambda **fields: post(client, PATH, {"Token": token, **fields})
 
 
-def test_changes_every_field(update, ada):
+def test_update_info_changes_every_field(update, ada):
     response = update(
         NewFirstName="Augusta",
         NewLastName="King",
@@ -49,7 +49,7 @@ def test_changes_every_field(update, ada):
     assert (ada.company_name, ada.phone_number) == ("Analytical", "+44 20 7946 0958")
 
 
-def test_takes_and_gives_csv(client, ada):
+def test_update_info_accepts_and_answers_csv(client, ada):
     row = {"Token": issue_token(ada), "NewFirstName": "Augusta", "NewLastName": ""}
     response = post_csv(client, PATH + ".csv", row)
 
@@ -77,13 +77,13 @@ def test_takes_and_gives_csv(client, ada):
     ]
 
 
-def test_gives_jsonp(client, ada):
+def test_update_info_answers_jsonp(client, ada):
     response = post(client, PATH + "?callback=go", {"Token": issue_token(ada)})
 
     assert jsonp(response, "go")["UpdatedUserInfo"]["FirstName"] == "Ada"
 
 
-def test_what_is_absent_or_null_stays(update, ada):
+def test_absent_and_null_fields_are_unchanged(update, ada):
     body = update(NewFirstName="Augusta", NewCompanyName=None).json()
 
     assert body["UpdatedUserInfo"]["FirstName"] == "Augusta"
@@ -100,7 +100,7 @@ def test_empty_text_clears_company_and_phone_number(update, ada):
     assert (ada.company_name, ada.phone_number) == ("", "")
 
 
-def test_names_cannot_be_cleared_and_then_nothing_changes(update, ada):
+def test_empty_name_is_refused_and_nothing_changes(update, ada):
     response = update(NewFirstName="", NewLastName=" ", NewCompanyName="Analytical")
 
     assert response.status_code == 400
@@ -123,7 +123,7 @@ def test_surrounding_space_is_trimmed(update):
 @pytest.mark.parametrize(
     "field", ["NewFirstName", "NewLastName", "NewCompanyName", "NewPhoneNumber"]
 )
-def test_a_card_number_is_no_name_and_is_not_repeated(update, ada, field):
+def test_card_number_as_name_is_refused_without_echo(update, ada, field):
     response = update(**{field: "4242 4242 4242 4242"})
 
     assert response.status_code == 400
@@ -131,7 +131,7 @@ def test_a_card_number_is_no_name_and_is_not_repeated(update, ada, field):
     assert "4242" not in response.content.decode()
 
 
-def test_unknown_fields_change_nothing(update, ada):
+def test_unknown_fields_are_ignored(update, ada):
     response = update(EmailAddress="evil@example.com", IsStaff=True, Type="Administrator", Id=1)
 
     assert response.status_code == 200
@@ -152,14 +152,14 @@ def test_unknown_fields_change_nothing(update, ada):
         ),
     ],
 )
-def test_names_each_wrong_field(update, fields, details):
+def test_update_info_names_invalid_fields(update, fields, details):
     response = update(**fields)
 
     assert response.status_code == 400
     assert response.json()["Error"]["Details"] == details
 
 
-def test_shows_the_saved_card_and_the_picture(update, ada, settings):
+def test_update_info_returns_saved_card_and_thumbnail(update, ada, settings):
     settings.PUBLIC_URL = "https://rooms.example.com"
     SavedCardFactory(user=ada)
     ada.thumbnail = "accounts/ada.jpg"
@@ -170,7 +170,7 @@ def test_shows_the_saved_card_and_the_picture(update, ada, settings):
     assert shown["ThumbnailUrl"] == "https://rooms.example.com/media/accounts/ada.jpg"
 
 
-def test_the_pictures_address_has_the_host_of_the_request_where_none_is_set(update, ada):
+def test_thumbnail_url_uses_request_host_without_public_url(update, ada):
     ada.thumbnail = "accounts/ada.jpg"
     ada.save()
 
@@ -178,7 +178,7 @@ def test_the_pictures_address_has_the_host_of_the_request_where_none_is_set(upda
     assert shown["ThumbnailUrl"] == "http://testserver/media/accounts/ada.jpg"
 
 
-def test_costs_the_same_few_queries(update, django_assert_num_queries):
+def test_update_info_query_count_is_constant(update, django_assert_num_queries):
     # Token with account, update and its line of history within a savepoint, card.
     with django_assert_num_queries(6):
         update(NewLastName="King")

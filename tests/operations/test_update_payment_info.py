@@ -56,7 +56,7 @@ def save(client, ada):
     return call
 
 
-def test_saves_the_card_and_shows_what_may_be_seen_of_it(save, ada):
+def test_update_payment_info_saves_card_and_returns_visible_part(save, ada):
     response = save()
 
     assert response.status_code == 200
@@ -91,7 +91,7 @@ def test_saves_the_card_and_shows_what_may_be_seen_of_it(save, ada):
     }
 
 
-def test_takes_and_gives_csv(client, ada):
+def test_update_payment_info_accepts_and_answers_csv(client, ada):
     row = {
         "Token": issue_token(ada),
         "PaymentInfo.FirstName": "Ada",
@@ -113,14 +113,14 @@ def test_takes_and_gives_csv(client, ada):
     assert SavedCard.objects.get().reference == SandboxCard.objects.get().reference
 
 
-def test_gives_jsonp(client, ada):
+def test_update_payment_info_answers_jsonp(client, ada):
     body = {"Token": issue_token(ada), "PaymentInfo": CARD}
 
     wrapped = jsonp(post(client, PATH + "?callback=go", body), "go")
     assert wrapped["UpdatedUserInfo"]["SavedPaymentInfo"]["CardType"] == "Visa"
 
 
-def test_keeps_neither_number_nor_code_anywhere(save, caplog):
+def test_card_number_and_security_code_are_stored_nowhere(save, caplog):
     caplog.set_level("DEBUG")
     response = save(SecurityCode="987")
 
@@ -134,7 +134,7 @@ def test_keeps_neither_number_nor_code_anywhere(save, caplog):
     assert "987" not in str(vars(SandboxCard.objects.get()))
 
 
-def test_a_new_card_takes_the_place_of_the_old_one_which_is_forgotten(save, ada):
+def test_new_card_replaces_old_card_and_deletes_it_at_the_gateway(save, ada):
     save()
     first = SavedCard.objects.get()
 
@@ -146,7 +146,7 @@ def test_a_new_card_takes_the_place_of_the_old_one_which_is_forgotten(save, ada)
     assert SandboxCard.objects.get().reference == second.reference
 
 
-def test_another_accounts_card_stays(save):
+def test_card_of_another_account_is_unchanged(save):
     SavedCardFactory()
 
     save()
@@ -154,7 +154,7 @@ def test_another_accounts_card_stays(save):
     assert SavedCard.objects.count() == 2
 
 
-def test_that_the_old_one_cannot_be_forgotten_is_only_logged(save, caplog):
+def test_failure_to_delete_old_card_is_only_logged(save, caplog):
     save()
     SandboxFault.objects.create(operation="forget", kind="error")
 
@@ -163,7 +163,7 @@ def test_that_the_old_one_cannot_be_forgotten_is_only_logged(save, caplog):
     assert "could not be deleted" in caplog.text
 
 
-def test_a_declined_card_is_402_and_the_old_one_stays(save):
+def test_declined_card_answers_402_and_old_card_stays(save):
     save()
 
     response = save(CreditCardNumber="4000000000000002")
@@ -179,7 +179,7 @@ def test_a_declined_card_is_402_and_the_old_one_stays(save):
     assert SavedCard.objects.get().last4 == "4242"
 
 
-def test_six_declines_an_hour_are_enough(save, ada):
+def test_seventh_attempt_after_six_declines_is_refused(save, ada):
     for _ in range(6):
         assert save(CreditCardNumber="4000000000009995").status_code == 402
 
@@ -189,13 +189,13 @@ def test_six_declines_an_hour_are_enough(save, ada):
     assert not SavedCard.objects.exists()
 
 
-def test_neither_good_cards_nor_mistyped_ones_are_counted(save):
+def test_valid_and_mistyped_cards_are_not_counted(save):
     for _ in range(7):
         assert save().status_code == 200
         assert save(CreditCardNumber="4242424242424241").status_code == 400
 
 
-def test_a_gateway_that_does_not_answer_is_503_and_not_counted(save):
+def test_unreachable_gateway_answers_503_and_is_not_counted(save):
     SandboxFault.objects.create(operation="store", kind="timeout_before", times=7)
     for _ in range(7):
         response = save()
@@ -262,7 +262,7 @@ def test_a_gateway_that_does_not_answer_is_503_and_not_counted(save):
         ({"BillingAddress": "Denver"}, "BillingAddress: Must be an object."),
     ],
 )
-def test_names_what_is_wrong_without_repeating_it(save, fields, details):
+def test_invalid_card_fields_are_named_without_echo(save, fields, details):
     response = save(**fields)
 
     assert response.status_code == 400
@@ -272,7 +272,7 @@ def test_names_what_is_wrong_without_repeating_it(save, fields, details):
     assert not SavedCard.objects.exists()
 
 
-def test_names_all_that_is_wrong_at_once(client, ada):
+def test_all_invalid_fields_are_named_at_once(client, ada):
     response = post(client, PATH, {"Token": issue_token(ada), "PaymentInfo": {}})
 
     assert response.json()["Error"]["Details"].splitlines() == [
@@ -301,11 +301,11 @@ def test_payment_info_is_required(client, ada):
         "2027-03-31T23:00:00-07:00",
     ],
 )
-def test_any_moment_of_the_month_as_the_client_wrote_it(save, expiry):
+def test_expiration_date_may_be_any_time_of_the_month(save, expiry):
     shown = save(ExpirationDate=expiry).json()["UpdatedUserInfo"]["SavedPaymentInfo"]
 
     assert shown["ExpirationDate"] == "2027-03-31T00:00:00+00:00"
 
 
-def test_needs_a_token(client):
+def test_update_payment_info_requires_token(client):
     assert post(client, PATH, {"PaymentInfo": CARD}).status_code == 401

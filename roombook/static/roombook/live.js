@@ -1,8 +1,8 @@
-/* What a form would do, shown while one edits it.
+/* Previews: shows what a form would do while it is edited.
 
-   <form data-live="ADDRESS" data-live-into="#id"> is posted to ADDRESS a moment after each change;
-   the answer, a fragment of HTML, goes into the element. The latest edit wins. Where the form is
-   the theme's, the element names it: <div data-live="ADDRESS" data-live-from="#form">. */
+   <form data-live="ADDRESS" data-live-into="#id"> is posted to ADDRESS shortly after each change; the
+   response, an HTML fragment, replaces the content of the element. The latest edit wins. If the
+   form is the theme's own, the element names it: <div data-live="ADDRESS" data-live-from="#form">. */
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -25,7 +25,7 @@ document.addEventListener("DOMContentLoaded", () => {
         into.innerHTML = await answer.text();
       } catch (error) {
         if (error.name === "AbortError") return;
-        into.textContent = "This cannot be shown just now.";
+        into.textContent = "The preview could not be loaded.";
       }
       if (asked === mine) into.removeAttribute("aria-busy");
     };
@@ -37,7 +37,7 @@ document.addEventListener("DOMContentLoaded", () => {
 
     form.addEventListener("input", soon);
     form.addEventListener("change", soon);
-    // Boxes that find rows by typing tell their changes through jQuery only.
+    // Autocomplete widgets report changes through jQuery only.
     window.django?.jQuery?.(form).on("change", "select", soon);
     if (atOnce) show();
   };
