@@ -1,4 +1,4 @@
-"""Requests put together by chance, of good and of bad parts: never a crash, always the envelope."""
+"""Random requests of valid and invalid parts: never a crash, always the envelope."""
 
 import pytest
 from hypothesis import given, settings
@@ -60,7 +60,7 @@ def objects(fields, good):
 
 
 @pytest.mark.parametrize("operation", EVERY)
-def test_requests_by_chance_are_answered(world, operation):
+def test_random_requests_get_conforming_responses(world, operation):
     good = world.body(operation)
 
     @settings(max_examples=40)

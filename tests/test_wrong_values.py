@@ -189,7 +189,7 @@ def send_cells(world, operation, cells):
 
 
 @pytest.mark.parametrize("operation", WITH_FIELDS)
-def test_any_value_is_taken_or_refused_by_the_fields_name(world, operation):
+def test_any_value_is_accepted_or_rejected_naming_its_field(world, operation):
     for path, type_name in iterate_paths(operation.request):
         good = good_beside(world, operation, path)
         for value in values_for(type_name):
@@ -224,7 +224,7 @@ def test_null_is_the_same_as_absent(world, operation):
 
 
 @pytest.mark.parametrize("operation", WITH_FIELDS)
-def test_an_unreadable_value_makes_the_body_unreadable(world, operation):
+def test_unreadable_value_makes_the_body_invalid(world, operation):
     for name in operation.request:
         for raw in UNREADABLE:
             fields = world.with_token(operation, instead(world.body(operation), name, MARK))
@@ -236,7 +236,7 @@ def test_an_unreadable_value_makes_the_body_unreadable(world, operation):
 
 
 @pytest.mark.parametrize("operation", WITH_FIELDS)
-def test_any_cell_is_taken_or_refused_by_the_fields_name(world, operation):
+def test_any_csv_cell_is_accepted_or_rejected_naming_its_field(world, operation):
     for path, type_name in iterate_paths(operation.request):
         if operation.name == "Checkout" and path.startswith("PaymentInfo."):
             continue  # The cells of "Update payment info".
@@ -256,7 +256,7 @@ def test_any_cell_is_taken_or_refused_by_the_fields_name(world, operation):
 
 
 @pytest.mark.parametrize("name", ["Update payment info", "Checkout"])
-def test_nothing_of_a_card_is_repeated(world, name):
+def test_card_data_is_never_repeated(world, name):
     """Not when the card is good, and not when any field beside it is wrong."""
     operation = OPERATIONS_BY_NAME[name]
     for path, _ in iterate_paths(operation.request):
@@ -331,7 +331,7 @@ def test_unknown_fields_change_nothing(world, operation):
 # --- Ids of others ------------------------------------------------------------------------------
 
 
-def test_anothers_reservation_answers_as_one_that_does_not_exist(world):
+def test_reservation_of_another_account_is_answered_like_a_missing_one(world):
     asked = [
         (each, name)
         for each in OPERATIONS_BY_NAME.values()
@@ -362,7 +362,7 @@ def test_anothers_reservation_answers_as_one_that_does_not_exist(world):
         assert world.bobs_reservation.status == status
 
 
-def test_anothers_allowance_answers_as_one_that_does_not_exist(world):
+def test_allowance_of_another_account_is_answered_like_a_missing_one(world):
     operation = OPERATIONS_BY_NAME["Update allowances"]
     answers = [
         world.call(operation.name, AllowanceIds=[number])
@@ -375,7 +375,7 @@ def test_anothers_allowance_answers_as_one_that_does_not_exist(world):
 
 
 @pytest.mark.parametrize("name", ["Reservation cost", "Create reservation"])
-def test_another_centers_service_answers_as_one_that_does_not_exist(world, name):
+def test_service_of_another_center_is_answered_like_a_missing_one(world, name):
     answers = [
         world.call(name, ServiceOptions=[{"ServiceId": number}])
         for number in (world.other_service.pk, 2**31 - 1)
@@ -386,7 +386,7 @@ def test_another_centers_service_answers_as_one_that_does_not_exist(world, name)
     assert answers[0].json()["Error"]["Details"].startswith("ServiceOptions.0.ServiceId: ")
 
 
-def test_a_room_of_another_center_answers_as_one_that_does_not_exist(world):
+def test_room_of_another_center_is_answered_like_a_missing_one(world):
     name = "Check room availability"
     answers = [
         world.call(name, CenterId=world.other_center.pk),
@@ -405,7 +405,7 @@ def test_a_room_of_another_center_answers_as_one_that_does_not_exist(world):
 
 
 @pytest.mark.parametrize("operation", WITH_TOKEN)
-def test_a_token_that_is_wrong_in_any_way_has_one_answer(world, operation):
+def test_every_kind_of_invalid_token_gets_the_same_response(world, operation):
     ada = UserFactory(email="gone@example.com")
     signed_out, disabled = issue_token(ada), issue_token(UserFactory(is_active=False))
     sign_out_everywhere(ada)
@@ -437,13 +437,13 @@ def test_a_token_that_is_wrong_in_any_way_has_one_answer(world, operation):
 
 
 @pytest.mark.parametrize("operation", WITH_TOKEN[:2])
-def test_a_token_in_a_cell_is_judged_alike(world, operation):
+def test_token_in_csv_is_checked_like_in_json(world, operation):
     for cell in CELLS:
         response = send_cells(world, operation, {"Token": cell, "Id": "1"})
         assert response.status_code == 401, cell
         assert response.json()["Error"]["Summary"] == "NotSignedIn"
 
 
-def test_sign_in_asks_for_no_token_and_looks_at_none(world):
+def test_sign_in_ignores_any_token(world):
     for token in (*VALUES, world.token, None):
         assert world.call("Sign in", Token=token).status_code == 200

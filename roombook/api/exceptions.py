@@ -73,7 +73,7 @@ FORMAT_SUFFIX_PATTERN = re.compile(r"\.(json|csv)\Z")
 
 @dataclass(frozen=True, slots=True)
 class ErrorAnswer:
-    """What the client is told about an error."""
+    """What a response says about an error."""
 
     summary: str
     message: str
@@ -113,7 +113,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
 
 
 def get_error_answer(error: Exception, field_tree: FieldTree) -> ErrorAnswer | None:
-    """Return what to tell the client, or None if the exception is a defect."""
+    """Return the answer to the client, or None if the exception is a defect."""
     match error:
         case errors.InvalidRequest():
             reasons = (

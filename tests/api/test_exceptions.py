@@ -1,4 +1,4 @@
-"""Whatever goes wrong has one status, one code, and tells no more than it should."""
+"""Every error has one status and one code, and reveals nothing internal."""
 
 import logging
 
@@ -52,7 +52,7 @@ def test_each_error_has_its_status_and_code(post, settings, name, status, summar
         assert secret not in response.content.decode()
 
 
-def test_every_code_of_the_domain_has_a_status():
+def test_every_domain_error_code_has_a_status():
     from roombook import errors
 
     kinds = [kind for kind in vars(errors).values() if isinstance(kind, type)]
@@ -61,7 +61,7 @@ def test_every_code_of_the_domain_has_a_status():
     assert codes <= set(HTTP_STATUSES)
 
 
-def test_the_domains_own_words_are_told(post):
+def test_messages_and_details_of_domain_errors_are_returned(post):
     response = post("/api/raises/taken")
 
     assert response.json()["Error"] == {
@@ -70,13 +70,13 @@ def test_the_domains_own_words_are_told(post):
     assert post("/api/raises/declined").json()["Error"]["Details"] == "decline code 51"
 
 
-def test_wrong_fields_of_the_domain_are_named_by_the_contract_in_its_order(post):
+def test_invalid_fields_of_domain_errors_have_contract_names_in_order(post):
     assert post("/api/raises/invalid").json()["Error"]["Details"] == (
         "Id: First.\nItems.2.Name: Two.\nItems.10.Name: Ten.\nHasCVV: Last."
     )
 
 
-def test_what_a_model_refuses_is_named_without_the_value(post):
+def test_model_validation_errors_name_fields_without_values(post):
     assert post("/api/raises/model").json()["Error"]["Details"] == (
         "Id: Not valid.\nFirstName: Not valid."
     )
@@ -86,12 +86,12 @@ def test_what_a_model_refuses_is_named_without_the_value(post):
     ("name", "seconds"),
     [("slow-down", "900"), ("throttled", "5"), ("away", "2"), ("database", "2")],
 )
-def test_who_may_try_again_is_told_when(post, name, seconds):
+def test_retry_after_is_sent_with_errors_that_may_be_retried(post, name, seconds):
     assert post(f"/api/raises/{name}")["Retry-After"] == seconds
 
 
 @pytest.mark.parametrize("debug", [False, True])
-def test_a_defect_tells_the_request_id_and_is_logged_once_with_its_traceback(
+def test_defect_returns_the_request_id_and_is_logged_once_with_traceback(
     post, settings, caplog, debug
 ):
     settings.DEBUG = debug
@@ -113,7 +113,7 @@ def test_a_defect_tells_the_request_id_and_is_logged_once_with_its_traceback(
     assert heard == ["/api/raises/crash"]
 
 
-def test_the_database_out_of_reach_is_logged_with_its_traceback(post, caplog):
+def test_unreachable_database_is_logged_with_traceback(post, caplog):
     post("/api/raises/database")
 
     logged = [record for record in caplog.records if record.levelno >= logging.ERROR]
@@ -121,14 +121,14 @@ def test_the_database_out_of_reach_is_logged_with_its_traceback(post, caplog):
     assert logged[0].exc_info
 
 
-def test_a_test_sees_the_traceback_of_a_defect(client):
+def test_test_client_raises_the_exception_of_a_defect(client):
     with pytest.raises(ZeroDivisionError):
         client.post("/api/raises/crash", "{}", content_type="application/json")
 
 
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("query", ["", "?callback=cb", "?format=csv"])
-def test_a_value_that_cannot_be_written_is_a_defect_too(post, settings, debug, query):
+def test_value_that_cannot_be_rendered_is_a_defect(post, settings, debug, query):
     settings.DEBUG = debug
     response = post(f"/api/unwritable{query}")
 
@@ -146,7 +146,7 @@ def test_a_value_that_cannot_be_written_is_a_defect_too(post, settings, debug, q
 @pytest.mark.parametrize("debug", [False, True])
 @pytest.mark.parametrize("method", ["get", "post", "put", "options"])
 @pytest.mark.parametrize("path", ["/api", "/api/", "/api/unknown", "/api/echo/", "/api/echo.xml"])
-def test_an_unknown_path_has_the_envelope(client, settings, debug, method, path):
+def test_unknown_path_has_the_envelope(client, settings, debug, method, path):
     settings.DEBUG = debug
     response = getattr(client, method)(path)
 
@@ -158,7 +158,7 @@ def test_an_unknown_path_has_the_envelope(client, settings, debug, method, path)
     }
 
 
-def test_an_unknown_path_answers_in_the_format_asked_for(client):
+def test_unknown_path_is_answered_in_the_requested_format(client):
     for path, accept in (("/api/x.csv", ""), ("/api/x?format=csv", ""), ("/api/x", "text/csv")):
         response = client.post(path, HTTP_ACCEPT=accept)
         assert response.status_code == 404
@@ -168,7 +168,7 @@ def test_an_unknown_path_answers_in_the_format_asked_for(client):
     assert client.get("/api/x?format=xml").status_code == 404
 
 
-def test_an_unknown_path_needs_no_csrf_token():
+def test_unknown_path_needs_no_csrf_token():
     from django.test import Client
 
     assert Client(enforce_csrf_checks=True).post("/api/unknown").status_code == 404
@@ -183,7 +183,7 @@ def test_an_unknown_path_needs_no_csrf_token():
         ("crash", 500, "InternalError"),
     ],
 )
-def test_below_api_djangos_own_errors_have_the_envelope(client, name, status, summary):
+def test_django_errors_below_api_have_the_envelope(client, name, status, summary):
     client.raise_request_exception = False
     response = client.get(f"/api/page/{name}")
 
@@ -194,7 +194,7 @@ def test_below_api_djangos_own_errors_have_the_envelope(client, name, status, su
 @pytest.mark.parametrize(
     ("name", "status"), [("suspicious", 400), ("denied", 403), ("http404", 404), ("crash", 500)]
 )
-def test_elsewhere_django_shows_its_pages(client, name, status):
+def test_django_errors_elsewhere_are_html_pages(client, name, status):
     client.raise_request_exception = False
     response = client.get(f"/page/{name}")
 
@@ -202,7 +202,7 @@ def test_elsewhere_django_shows_its_pages(client, name, status):
     assert response["Content-Type"].startswith("text/html")
 
 
-def test_the_pages_of_errors_have_words_and_a_way_back(client):
+def test_error_pages_have_a_message_and_a_link_back(client):
     client.raise_request_exception = False
     back = '<a href="/admin/">Go to the dashboard</a>'
 
@@ -219,7 +219,7 @@ def test_the_pages_of_errors_have_words_and_a_way_back(client):
     assert back not in elsewhere
 
 
-def test_an_unknown_host_gets_the_envelope(post, settings):
+def test_unknown_host_has_the_envelope(post, settings):
     settings.ALLOWED_HOSTS = ["rooms.example.com"]
     settings.PUBLIC_URL = ""
     response = post("/api/picture", HTTP_HOST="evil.example")

@@ -1,4 +1,4 @@
-"""No Content-Type header trips the service before it can answer."""
+"""No Content-Type header makes the service fail before it can answer."""
 
 from io import BytesIO
 
@@ -24,7 +24,7 @@ from roombook.handler import RoombookWSGIHandler
     ],
 )
 @pytest.mark.django_db  # Django looks at open connections before each request
-def test_any_content_type_is_answered_in_the_format_asked_for(content_type, status):
+def test_any_content_type_is_answered_in_the_requested_format(content_type, status):
     started = []
     environ = {
         "REQUEST_METHOD": "POST",

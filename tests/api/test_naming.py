@@ -1,4 +1,4 @@
-"""The one rule between the contract's names and ours."""
+"""Conversion between the contract's names and Python names."""
 
 import pytest
 
@@ -18,11 +18,11 @@ PAIRS = [
 
 
 @pytest.mark.parametrize(("wire", "ours"), PAIRS)
-def test_both_names_lead_to_each_other(wire, ours):
+def test_names_convert_in_both_directions(wire, ours):
     assert to_snake_case(wire) == ours
     assert to_contract_name(ours) == wire
 
 
-def test_a_path_is_told_by_the_contracts_names():
+def test_path_converts_to_contract_names():
     assert to_contract_path("service_options.2.quantity") == "ServiceOptions.2.Quantity"
     assert to_contract_path("payment_info.has_cvv") == "PaymentInfo.HasCVV"

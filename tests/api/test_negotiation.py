@@ -1,4 +1,4 @@
-"""Which format answers: suffix, then ?format=, then Accept."""
+"""The format of a response: path suffix, then ?format=, then Accept."""
 
 import pytest
 
@@ -49,7 +49,7 @@ ACCEPTS = [
 
 
 @pytest.mark.parametrize(("accept", "name"), ACCEPTS)
-def test_accept_chooses_by_quality_then_exactness_then_json(accept, name):
+def test_accept_header_selects_by_quality_then_specificity_then_json(accept, name):
     chosen = select_by_accept_header(accept, RENDERERS, with_jsonp=False)
 
     assert (chosen.format if chosen else None) == name
@@ -64,7 +64,7 @@ def test_accept_chooses_by_quality_then_exactness_then_json(accept, name):
         ("application/xml", None),
     ],
 )
-def test_with_a_callback_script_types_mean_json(accept, name):
+def test_javascript_types_mean_json_if_there_is_a_callback(accept, name):
     chosen = select_by_accept_header(accept, RENDERERS, with_jsonp=True)
 
     assert (chosen.format if chosen else None) == name
@@ -88,14 +88,14 @@ ROADS = [
 
 
 @pytest.mark.parametrize(("path", "accept", "content_type"), ROADS)
-def test_suffix_goes_before_format_before_accept(post, path, accept, content_type):
+def test_suffix_precedes_format_which_precedes_accept(post, path, accept, content_type):
     response = post(path, HTTP_ACCEPT=accept)
 
     assert response.status_code == 200
     assert response["Content-Type"] == content_type
 
 
-def test_json_is_the_answer_where_nothing_is_said(client):
+def test_default_format_is_json(client):
     response = client.post("/api/nothing", "{}", content_type="application/json")
 
     assert response["Content-Type"] == JSON
@@ -103,15 +103,15 @@ def test_json_is_the_answer_where_nothing_is_said(client):
 
 
 @pytest.mark.parametrize("value", ["xml", "JSON", "api", "json ", "javascript"])
-def test_an_unknown_format_is_406_as_json(refused, value):
+def test_unknown_format_is_406_as_json(refused, value):
     assert refused("/api/nothing", QUERY_STRING=f"format={value}") == (406, "NotAcceptable", "")
 
 
-def test_an_accept_that_neither_satisfies_is_406_as_json(refused):
+def test_unsatisfiable_accept_header_is_406_as_json(refused):
     assert refused("/api/nothing", HTTP_ACCEPT="image/png") == (406, "NotAcceptable", "")
 
 
-def test_a_406_is_wrapped_if_it_can_be(post):
+def test_406_is_wrapped_if_the_callback_is_valid(post):
     response = post("/api/nothing?callback=cb&format=xml")
 
     assert response.status_code == 406
@@ -121,14 +121,14 @@ def test_a_406_is_wrapped_if_it_can_be(post):
 @pytest.mark.parametrize(
     "suffix", [".xml", ".JSON", ".", "/", ".json/", ".csv.json", "%0A", ".json%0A"]
 )
-def test_an_unknown_suffix_is_an_unknown_path(post, suffix):
+def test_unknown_suffix_is_an_unknown_path(post, suffix):
     response = post(f"/api/nothing{suffix}")
 
     assert response.status_code == 404
     assert b"NotFound" in response.content
 
 
-def test_errors_come_in_the_format_asked_for(post):
+def test_errors_are_in_the_requested_format(post):
     response = post("/api/who-am-i.csv", {"Token": "bad"})
 
     assert response.status_code == 401
@@ -140,7 +140,7 @@ def test_errors_come_in_the_format_asked_for(post):
 
 
 @pytest.mark.parametrize("charset", ["utf-16", "utf-32", "nonsense"])
-def test_the_query_is_read_whatever_charset_the_body_has(client, charset):
+def test_query_is_parsed_whatever_the_charset_of_the_body(client, charset):
     response = client.generic(
         "POST",
         "/api/nothing?format=csv",
@@ -159,7 +159,7 @@ SCRIPT = "application/javascript; charset=utf-8"
 @pytest.mark.parametrize(
     "name", ["cb", "a.b.c", "$", "_x1", "jQuery123_456", "A" * 128, "__proto__", "a.$b._c1"]
 )
-def test_a_callback_wraps_the_answer(post, name):
+def test_valid_callback_wraps_the_response(post, name):
     response = post(f"/api/nothing?callback={name}")
 
     assert response.status_code == 200
@@ -175,7 +175,7 @@ def test_a_callback_wraps_the_answer(post, name):
         "a%0A", "%00", "a;b", "a/**/", "%EF%BC%A1",
     ],
 )  # fmt: skip
-def test_any_other_name_is_400_and_not_wrapped(post, name):
+def test_invalid_callback_is_400_and_not_wrapped(post, name):
     response = post(f"/api/nothing?callback={name}")
 
     assert response.status_code == 400
@@ -183,14 +183,14 @@ def test_any_other_name_is_400_and_not_wrapped(post, name):
     assert response.json()["Error"]["Details"] == "callback: Must be dotted JavaScript names."
 
 
-def test_errors_are_wrapped_too_with_their_status(post):
+def test_errors_are_wrapped_and_keep_their_status(post):
     response = post("/api/who-am-i?callback=cb", {"Token": "bad"})
 
     assert response.status_code == 401
     assert response.content.startswith(b'/**/cb({"Success":false,"Error":{"Summary":"NotSignedIn"')
 
 
-def test_a_wrapped_answer_cannot_end_a_script_or_a_line(post):
+def test_wrapped_response_cannot_end_a_script_or_a_line(post):
     response = post("/api/mirror?callback=cb", {"Text": "</script>\u2028\u2029x"})
 
     assert b"</" not in response.content
@@ -198,14 +198,14 @@ def test_a_wrapped_answer_cannot_end_a_script_or_a_line(post):
 
 
 @pytest.mark.parametrize("name", ["cb", "alert(1)"])
-def test_with_csv_a_callback_is_ignored(post, name):
+def test_callback_is_ignored_for_csv(post, name):
     response = post(f"/api/nothing.csv?callback={name}")
 
     assert response.status_code == 200
     assert response.content == b"Success\r\ntrue\r\n"
 
 
-def test_a_script_type_is_acceptable_with_a_callback_only(post):
+def test_javascript_type_is_acceptable_only_with_a_callback(post):
     accept = {"HTTP_ACCEPT": "application/javascript"}
 
     assert post("/api/nothing?callback=cb", **accept).status_code == 200
@@ -215,7 +215,7 @@ def test_a_script_type_is_acceptable_with_a_callback_only(post):
 # --- CSV answers --------------------------------------------------------------------------------
 
 
-def test_csv_rows_are_the_main_list_in_the_contracts_order(post):
+def test_csv_rows_are_the_list_with_columns_in_the_contracts_order(post):
     response = post("/api/rows.csv", {"Many": 2})
 
     assert response.content.decode() == (

@@ -1,4 +1,4 @@
-"""One road for every operation, and the order in which a request is judged."""
+"""Operations: how a request is processed, and the order of its checks."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from roombook.api.operations import Operation
 
 
-def test_success_stands_first_then_the_contracts_order(post):
+def test_response_has_success_first_then_fields_in_the_contracts_order(post):
     response = post("/api/mirror", {"HasCVV": False, "Text": "x", "Id": 1, "Unknown": 5})
 
     assert list(response.json().items()) == [
@@ -15,26 +15,26 @@ def test_success_stands_first_then_the_contracts_order(post):
     ]  # fmt: skip
 
 
-def test_every_answer_must_not_be_stored_or_sniffed(post):
+def test_every_response_forbids_caching_and_sniffing(post):
     for answer in (post("/api/nothing"), post("/api/who-am-i"), post("/api/unknown")):
         assert answer["Cache-Control"] == "no-store"
         assert answer["X-Content-Type-Options"] == "nosniff"
         assert answer["X-Request-ID"]
 
 
-def test_the_clients_request_id_comes_back(post):
+def test_request_id_of_the_client_is_returned(post):
     assert post("/api/nothing", HTTP_X_REQUEST_ID="phone-1.2_3")["X-Request-ID"] == "phone-1.2_3"
     assert post("/api/nothing", HTTP_X_REQUEST_ID="bad id")["X-Request-ID"] != "bad id"
 
 
-def test_a_token_opens_the_operation(post):
+def test_valid_token_is_accepted(post):
     response = post("/api/who-am-i", {"Token": "good", "Id": 1})
 
     assert response.json() == {"Success": True, "User": "bob", "Token": "good"}
 
 
 @pytest.mark.parametrize("path", ["/api/who-am-i", "/api/nobody"])
-def test_without_a_token_that_holds_it_is_401_and_says_by_what_to_sign_in(post, path):
+def test_missing_or_invalid_token_is_401_with_www_authenticate(post, path):
     response = post(path, {"Id": 1, "Token": "bad"})
 
     assert response.status_code == 401
@@ -45,13 +45,13 @@ def test_without_a_token_that_holds_it_is_401_and_says_by_what_to_sign_in(post, 
     }
 
 
-def test_an_operation_without_token_does_not_look_at_one(post):
+def test_operation_without_token_ignores_the_token(post):
     assert post("/api/nothing", {"Token": ["odd"]}).status_code == 200
 
 
 @pytest.mark.parametrize("method", ["get", "put", "patch", "delete", "options", "head", "trace"])
 @pytest.mark.parametrize("suffix", ["", ".json"])
-def test_another_method_is_405_for_everybody(client, method, suffix):
+def test_other_method_than_post_is_405(client, method, suffix):
     response = getattr(client, method)(f"/api/who-am-i{suffix}")
 
     assert response.status_code == 405
@@ -60,14 +60,14 @@ def test_another_method_is_405_for_everybody(client, method, suffix):
         assert response.json()["Error"]["Summary"] == "MethodNotAllowed"
 
 
-def test_another_method_is_answered_in_the_format_asked_for(client):
+def test_other_method_is_answered_in_the_requested_format(client):
     assert client.get("/api/nothing.csv")["Content-Type"] == "text/csv; charset=utf-8"
     assert client.get("/api/nothing?callback=cb").content.startswith(b"/**/cb(")
     assert client.get("/api/nothing?callback=1").status_code == 405
     assert client.get("/api/nothing?format=xml").status_code == 405
 
 
-def test_the_first_thing_wrong_is_the_one_answered(client, settings):
+def test_checks_are_made_in_order_and_the_first_failure_is_returned(client, settings):
     """Method, format, size and readability of the body, AppVersion, Token, fields."""
     settings.MINIMUM_APP_VERSION = "2"
     old = {"AppVersion": "1", "Token": "bad", "Id": "x"}
@@ -90,7 +90,7 @@ def test_the_first_thing_wrong_is_the_one_answered(client, settings):
     assert ask({**old, "AppVersion": "2", "Token": "good", "Id": 1}) == 200
 
 
-def test_wrong_fields_are_named_line_by_line_in_the_contracts_order(refused):
+def test_invalid_fields_are_named_one_per_line_in_the_contracts_order(refused):
     body = {
         "HasCVV": 1,
         "Items": [{"Id": 1}, *[{"Id": 1}] * 9, {"Name": 5}, {"Id": "x", "Tags": ["toolong"]}],
@@ -114,17 +114,17 @@ def test_wrong_fields_are_named_line_by_line_in_the_contracts_order(refused):
     )
 
 
-def test_every_answer_passes_through_the_renderer_once(post):
+def test_date_times_and_urls_are_rendered_once(post):
     assert post("/api/dates").json() == {"Success": True, "Start": "2027-03-01T09:00:00-07:00"}
     assert post("/api/picture").json() == {"Success": True, "Url": "http://testserver/media/a.png"}
 
 
-def test_an_operation_must_say_what_it_does():
+def test_operation_must_implement_perform():
     with pytest.raises(NotImplementedError):
         Operation().perform(None)
 
 
-def test_two_requests_do_not_share_anything(post):
+def test_requests_share_no_state(post):
     assert post("/api/mirror", {"Id": 1}).json() == {"Success": True, "Id": 1}
     assert post("/api/mirror", {"Text": "a"}).json() == {"Success": True, "Text": "a"}
 
@@ -156,7 +156,7 @@ def test_two_requests_do_not_share_anything(post):
         ("2", "1" * 255, 200),
     ],
 )
-def test_an_app_below_the_minimum_is_426(post, settings, minimum, version, status):
+def test_app_version_below_the_minimum_is_426(post, settings, minimum, version, status):
     settings.MINIMUM_APP_VERSION = minimum
 
     response = post("/api/nothing", {"AppVersion": version})
@@ -167,20 +167,20 @@ def test_an_app_below_the_minimum_is_426(post, settings, minimum, version, statu
 
 
 @pytest.mark.parametrize("version", [1, 2.5, True, [], {}, "x" * 256, "\0", "\ud800"])
-def test_a_version_of_another_type_is_400(refused, version):
+def test_app_version_of_another_type_is_400(refused, version):
     status, summary, details = refused("/api/nothing", {"AppVersion": version})
 
     assert (status, summary) == (400, "InvalidRequest")
     assert details.startswith("AppVersion: ")
 
 
-def test_csv_may_carry_a_version_that_looks_like_a_number(post, settings):
+def test_app_version_in_csv_may_look_like_a_number(post, settings):
     settings.MINIMUM_APP_VERSION = "2"
 
     assert post("/api/nothing", "AppVersion\r\n1.5\r\n", "text/csv").status_code == 426
 
 
-def test_the_version_is_logged_with_the_request(post, caplog):
+def test_app_version_is_logged_with_the_request(post, caplog):
     with caplog.at_level("INFO", logger="roombook.request"):
         post("/api/nothing", {"AppVersion": "3.1\nforged"})
 

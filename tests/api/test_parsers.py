@@ -1,4 +1,4 @@
-"""From bytes to fields, within bounds."""
+"""Parsers: from the bytes of a body to fields, within bounds."""
 
 import json
 import time
@@ -40,7 +40,7 @@ def understood(response):
         (b"Text\r\n\xe9\r\n", "text/csv; charset=iso-8859-1"),
     ],
 )
-def test_any_charset_is_read(post, body, content_type):
+def test_body_in_any_charset_is_parsed(post, body, content_type):
     if content_type.endswith("cp037"):
         body = '{"Text": "é"}'.encode("cp037")
 
@@ -48,18 +48,18 @@ def test_any_charset_is_read(post, body, content_type):
 
 
 @pytest.mark.parametrize("options", [{"CONTENT_TYPE": JSON}, {}])
-def test_an_empty_body_is_no_fields(post, options):
+def test_empty_body_has_no_fields(post, options):
     assert understood(post("/api/echo", b"", **options)) == "{}"
 
 
-def test_an_empty_body_of_another_type_is_415(refused):
+def test_empty_body_of_another_type_is_415(refused):
     assert refused("/api/echo", b"", CONTENT_TYPE="text/plain")[0] == 415
 
 
 @pytest.mark.parametrize(
     "charset", ["nonsense", "zlib", "rot13", "idna", "punycode", "undefined", ""]
 )
-def test_a_charset_that_is_none_is_415(refused, charset):
+def test_unknown_charset_is_415(refused, charset):
     status, summary, details = refused("/api/echo", b"{}", f"{JSON}; charset={charset}")
 
     assert (status, summary) == (415, "UnsupportedMediaType")
@@ -73,18 +73,18 @@ def test_a_charset_that_is_none_is_415(refused, charset):
         "*/*", "application/*", "multipart/form-data; boundary=x", "application/jsonp", "json",
     ],
 )  # fmt: skip
-def test_another_content_type_is_415(refused, content_type):
+def test_other_content_type_is_415(refused, content_type):
     assert refused("/api/echo", b"{}", content_type)[:2] == (415, "UnsupportedMediaType")
 
 
 @pytest.mark.parametrize("encoding", ["gzip", "br", "deflate", "identity, gzip"])
-def test_a_packed_body_is_415(refused, encoding):
+def test_compressed_body_is_415(refused, encoding):
     assert refused("/api/echo", b"{}", HTTP_CONTENT_ENCODING=encoding)[:2] == (
         415, "UnsupportedMediaType"
     )  # fmt: skip
 
 
-def test_identity_is_no_packing(post):
+def test_content_encoding_identity_is_accepted(post):
     assert post("/api/echo", HTTP_CONTENT_ENCODING="Identity").status_code == 200
 
 
@@ -103,11 +103,11 @@ def test_identity_is_no_packing(post):
         b"\xef\xbb\xbf\xef\xbb\xbf{}",
     ],
 )  # fmt: skip
-def test_what_is_no_strict_json_object_is_400(refused, body):
+def test_invalid_json_is_400(refused, body):
     assert refused("/api/echo", body)[:2] == (400, "InvalidRequest")
 
 
-def test_a_refusal_does_not_repeat_what_was_sent(post):
+def test_parse_error_does_not_repeat_the_body(post):
     card = "4242424242424242"
     for body in (
         f'{{"{card}": 1, "{card}": 2}}',
@@ -123,14 +123,14 @@ def nested(depth):
     return '{"A":' + "[" * (depth - 1) + "]" * (depth - 1) + "}"
 
 
-def test_32_levels_are_read_and_33_are_not(post):
+def test_32_levels_are_parsed_and_33_are_not(post):
     assert post("/api/echo", nested(32)).status_code == 200
     response = post("/api/echo", nested(33))
     assert response.status_code == 400
     assert "deeper than 32" in response.json()["Error"]["Details"]
 
 
-def test_brackets_side_by_side_or_in_text_are_not_deep(post):
+def test_brackets_side_by_side_or_in_strings_do_not_count_as_depth(post):
     body = json.dumps({"Text": '[{"\\' * 40, "Other": [[]] * 90, "Third": [{}] * 90})
 
     assert post("/api/echo", body).status_code == 200
@@ -146,27 +146,27 @@ def test_brackets_side_by_side_or_in_text_are_not_deep(post):
         "[" * 40 + '"' + "\\" * 200_000,
     ],
 )
-def test_hostile_nesting_is_judged_in_no_time(refused, body):
+def test_hostile_nesting_is_rejected_quickly(refused, body):
     start = time.monotonic()
 
     assert refused("/api/echo", body)[0] == 400
     assert time.monotonic() - start < 2
 
 
-def test_a_string_without_end_hides_what_follows_from_the_count():
+def test_brackets_in_an_unterminated_string_do_not_count():
     check_depth('"' + "[" * 50)
     with pytest.raises(ParseError):
         check_depth("[" * 33 + '"')
 
 
-def test_whole_numbers_may_be_as_long_as_a_double():
+def test_integers_may_have_as_many_digits_as_a_double():
     assert JSONParser().parse(BytesIO(b'{"A": 1%s}' % (b"0" * 308)))["A"] == 10**308
 
 
 # --- CSV ----------------------------------------------------------------------------------------
 
 
-def test_csv_fields_are_read_as_their_types(post):
+def test_csv_cells_are_parsed_as_the_types_of_their_fields(post):
     header = (
         "Id,Text,Flag,Count,Measure,Amount,Kind,Ids.0,Ids.1,Item.Id,Items.0.Id,Items.1.Id,HasCVV"
     )
@@ -182,19 +182,19 @@ def test_csv_fields_are_read_as_their_types(post):
 @pytest.mark.parametrize(
     "body", [b"", b"Text", b"Text\r\na\r\nb\r\n", b'Text\r\n"a', b"Text\r\n\xff"]
 )
-def test_csv_of_another_shape_is_400(refused, body):
+def test_malformed_csv_is_400(refused, body):
     answer = refused("/api/echo", body, "text/csv", CONTENT_TYPE="text/csv")
 
     assert answer[:2] == (400, "InvalidRequest")
 
 
-def test_csv_nul_is_400(refused):
+def test_nul_in_csv_is_400(refused):
     assert refused("/api/echo", b"Text\r\na\0b\r\n", "text/csv")[2] == (
         "Text: Must not hold a NUL character or half of a surrogate pair."
     )
 
 
-def test_what_csv_answers_csv_can_ask(post):
+def test_csv_response_can_be_sent_as_a_request(post):
     answer = post("/api/mirror.csv", {"Id": 1, "Text": "=x", "Items": [{"Id": 2, "Name": "-a"}]})
 
     again = post("/api/mirror.json", answer.content, "text/csv")
@@ -216,7 +216,7 @@ def test_256_kib_are_read_and_one_byte_more_is_413(post, refused):
     assert refused("/api/echo", body_of(MAX_BODY_BYTES + 1)) == (413, "RequestTooLarge", "")
 
 
-def test_a_declared_length_is_believed_before_anything_is_read(rf):
+def test_declared_length_above_the_bound_is_rejected_without_reading(rf):
     request = rf.generic("POST", "/", b"", CONTENT_LENGTH=str(10**9))
     request._stream = None
 
@@ -225,16 +225,16 @@ def test_a_declared_length_is_believed_before_anything_is_read(rf):
 
 
 @pytest.mark.parametrize("length", ["abc", "-5", "1.0", "٣", "9" * 19])
-def test_a_length_that_is_no_number_is_400(rf, length):
+def test_content_length_that_is_not_a_number_is_400(rf, length):
     with pytest.raises(ParseError):
         read_body(rf.generic("POST", "/", b"", CONTENT_LENGTH=length))
 
 
-def test_an_empty_length_is_none(rf):
+def test_empty_content_length_means_no_body(rf):
     assert read_body(rf.generic("POST", "/", b"", CONTENT_LENGTH="")) == b""
 
 
-def test_a_body_that_ends_too_early_is_400(rf):
+def test_body_that_ends_too_early_is_400(rf):
     request = rf.generic("POST", "/", b"{}", CONTENT_LENGTH="10", **{"wsgi.input": BytesIO(b"{}")})
 
     with pytest.raises(ParseError):
@@ -259,13 +259,13 @@ def without_length(rf, chunks, **options):
     return rf.request(**environ)
 
 
-def test_a_body_in_chunks_is_read_where_the_server_marks_its_end(rf):
+def test_chunked_body_is_read_if_the_server_marks_its_end(rf):
     request = without_length(rf, Chunks(MAX_BODY_BYTES), **{"wsgi.input_terminated": True})
 
     assert read_body(request) == body_of(MAX_BODY_BYTES)
 
 
-def test_a_body_in_chunks_is_bounded_too(rf):
+def test_chunked_body_is_bounded(rf):
     chunks = Chunks(10 * MAX_BODY_BYTES)
 
     with pytest.raises(RequestDataTooBig):
@@ -273,11 +273,11 @@ def test_a_body_in_chunks_is_bounded_too(rf):
     assert chunks.tell() == MAX_BODY_BYTES + 1
 
 
-def test_without_length_and_without_a_marked_end_there_is_no_body(rf):
+def test_body_without_length_and_without_marked_end_is_empty(rf):
     assert read_body(without_length(rf, Chunks(100))) == b""
 
 
-def test_a_client_that_leaves_midway_gets_400(rf):
+def test_client_that_disconnects_while_sending_is_400(rf):
     class Gone(BytesIO):
         def read(self, size=-1):
             raise OSError("connection reset")
@@ -286,7 +286,7 @@ def test_a_client_that_leaves_midway_gets_400(rf):
         read_body(without_length(rf, Gone(), **{"wsgi.input_terminated": True}))
 
 
-def test_chunks_that_the_server_cannot_read_are_400(rf):
+def test_malformed_chunks_are_400(rf):
     class Broken(BytesIO):
         def read(self, size=-1):
             raise ArithmeticError("Invalid chunk size: ZZ")
@@ -295,7 +295,7 @@ def test_chunks_that_the_server_cannot_read_are_400(rf):
         read_body(without_length(rf, Broken(), **{"wsgi.input_terminated": True}))
 
 
-def test_a_chunked_request_is_answered(post):
+def test_chunked_request_is_answered(post):
     body = json.dumps({"Text": "in chunks"}).encode()
 
     response = post(

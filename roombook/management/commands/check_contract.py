@@ -28,9 +28,9 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("base_url", help="Such as http://127.0.0.1:8000")
         parser.add_argument("--email", required=True, help="A customer's account.")
-        parser.add_argument("--password", help="Asked for where it is not given.")
+        parser.add_argument("--password", help="Prompted for if not given.")
         parser.add_argument(
-            "--timeout", type=float, default=10, help="Seconds that one answer may take (10)."
+            "--timeout", type=float, default=10, help="Seconds to wait for one response (10)."
         )
 
     def handle(
