@@ -10,11 +10,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from django.conf import settings
-from django.db.models import Exists, Q, QuerySet
+from django.db.models import Exists, QuerySet
 
 from centers import hours
 from centers.models import Center, Closure, MeetingRoom
+from centers.rooms import get_booking_rules
 from centers.span import Span
 from reservations.models import Reservation
 from reservations.models.querysets import ConflictBounds, get_conflict_bounds
@@ -61,30 +61,6 @@ class Availability:
         """Raise SlotUnavailable with the first reason's message."""
         if self.reasons:
             raise SlotUnavailable(self.reasons[0].message)
-
-
-@dataclass(frozen=True, slots=True)
-class BookingRules:
-    """How a room can be booked: the room's own values, else the settings of the deployment."""
-
-    grid_minutes: int
-    minimum_minutes: int
-    maximum_minutes: int
-    window_days: int
-
-
-def get_booking_rules(room: MeetingRoom) -> BookingRules:
-    def own_or_default(own: int | None, default: int) -> int:
-        return default if own is None else own
-
-    return BookingRules(
-        grid_minutes=own_or_default(room.grid_minutes, settings.BOOKING_GRID_MINUTES),
-        minimum_minutes=own_or_default(room.minimum_minutes, settings.BOOKING_MINIMUM_MINUTES),
-        maximum_minutes=own_or_default(
-            room.maximum_minutes, settings.BOOKING_MAXIMUM_DAYS * 24 * 60
-        ),
-        window_days=own_or_default(room.booking_window_days, settings.BOOKING_WINDOW_DAYS),
-    )
 
 
 # --- Evaluation ----------------------------------------------------------------------------------
@@ -199,12 +175,8 @@ def opening_hours_and_conflicts() -> "QuerySet[Any, Any]":
 
 
 def _select_closures(params: ConflictParams) -> "QuerySet[Closure]":
-    return Closure.objects.filter(
-        Q(room__isnull=True) | Q(room=params["room"]),
-        center=params["center"],
-        starts_at__lt=params["end"],
-        ends_at__gt=params["start"],
-    )
+    closures = Closure.objects.closing(params["room"], center=params["center"])
+    return closures.overlapping(params["start"], params["end"])
 
 
 def _select_conflicts(params: ConflictParams) -> "QuerySet[Any, Reservation]":
@@ -274,10 +246,10 @@ def _check_window(room: MeetingRoom, span: Span, now: dt.datetime) -> list[Reaso
     if span.start < now:
         return [Reason("past", "That time has passed.", f"It is {now:%Y-%m-%d %H:%M} UTC.")]
     zone = room.center.zone
-    days = get_booking_rules(room).window_days
-    last_day = now.astimezone(zone).date() + dt.timedelta(days=days)
+    rules = get_booking_rules(room)
+    last_day = rules.get_last_day(now, zone)
     if span.start.astimezone(zone).date() > last_day:
-        message = f"The room can be booked at most {days} days ahead."
+        message = f"The room can be booked at most {rules.window_days} days ahead."
         return [Reason("too-far-ahead", message, f"The last day is {last_day}.")]
     return []
 
@@ -286,9 +258,9 @@ def _check_shape(room: MeetingRoom, span: Span) -> list[Reason]:
     """Check that both ends are on the grid, and the length of the span."""
     rules, zone = get_booking_rules(room), room.center.zone
     reasons = []
-    if not all(_is_on_grid(end, rules.grid_minutes, zone) for end in (span.start, span.end)):
-        message = f"Bookings begin and end on a {rules.grid_minutes}-minute step."
-        detail = f"Every {rules.grid_minutes} minutes from local midnight."
+    if not all(hours.is_on_slot(end, zone, rules.slot_minutes) for end in (span.start, span.end)):
+        message = f"Bookings begin and end on a {rules.slot_minutes}-minute step."
+        detail = f"Every {rules.slot_minutes} minutes from local midnight."
         reasons.append(Reason("off-grid", message, detail))
     minutes = span.duration.total_seconds() / 60
     if minutes < rules.minimum_minutes:
@@ -298,17 +270,6 @@ def _check_shape(room: MeetingRoom, span: Span) -> list[Reason]:
         message = f"The longest booking of this room is {rules.maximum_minutes / 60:g} hours."
         reasons.append(Reason("too-long", message, message))
     return reasons
-
-
-def _is_on_grid(moment: dt.datetime, grid_minutes: int, zone: dt.tzinfo) -> bool:
-    local = moment.astimezone(zone)
-    since_midnight = dt.timedelta(
-        hours=local.hour,
-        minutes=local.minute,
-        seconds=local.second,
-        microseconds=local.microsecond,
-    )
-    return not since_midnight % dt.timedelta(minutes=grid_minutes)
 
 
 def _format_local(moment: dt.datetime, room: MeetingRoom) -> str:

@@ -11,6 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from centers.models import MeetingRoom
+from centers.rooms import get_booking_rules
 from centers.span import Span, get_local_midnight
 from reservations import availability
 from reservations.availability import Reason
@@ -69,9 +70,9 @@ def get_intervals(room: MeetingRoom, date: dt.date, now: dt.datetime) -> Iterato
 
 
 def get_grid_steps(room: MeetingRoom, date: dt.date) -> Iterator[Span]:
-    """Split the local day, which can have 23 or 25 hours, by the room's grid."""
+    """Split the local day, which can have 23 or 25 hours, by the room's time slots."""
     zone = room.center.zone
-    minutes = availability.get_booking_rules(room).grid_minutes
+    minutes = get_booking_rules(room).slot_minutes
     start, day_end = (
         get_local_midnight(date, zone),
         get_local_midnight(date + dt.timedelta(1), zone),
