@@ -1,4 +1,4 @@
-"""How long pages of the back office take at that size."""
+"""How long the pages of the back office take."""
 
 import http.client
 import re
@@ -38,11 +38,11 @@ LISTS = (
     "reservations/allowance/",
 )
 REPORT = "reservations/reservation/reports"
-# Utilization is told of so many rooms only as can be read at once.
-OF_ALL_CENTERS = tuple(f"{REPORT}/{name}/" for name in REPORTS if name != "utilization")
-# Of staff with a role at some centers, which their pages have to keep to.
-SOME = 200
-THEIRS = (
+# The utilization report needs a center, because it is limited to some hundred rooms.
+REPORTS_OF_ALL_CENTERS = tuple(f"{REPORT}/{name}/" for name in REPORTS if name != "utilization")
+# The pages of staff with a role at some centers only.
+MANAGED_CENTERS = 200
+PAGES_OF_MANAGER = (
     "",
     "reservations/reservation/",
     "reservations/reservation/?q=garcia",
@@ -54,8 +54,8 @@ THEIRS = (
 )
 
 
-def places(world: World) -> list[str]:
-    """What there is of a busy center, its busiest room and a booking of it."""
+def get_detail_pages(world: World) -> list[str]:
+    """The pages of a busy room, its center and one of its reservations."""
     [[center, room, booking]] = world.rows(
         """SELECT r.center_id, r.id, max(v.id) FROM reservations_reservation v
              JOIN centers_meetingroom r ON r.id = v.room_id
@@ -76,9 +76,11 @@ def places(world: World) -> list[str]:
     ]
 
 
-def manager_of_some(world: World) -> str:
-    """The e-mail address of a Manager of some centers, made for this; the administrator's
-    password will do."""
+def create_manager(world: World) -> str:
+    """Creates a Manager of some centers, and returns the e-mail address.
+
+    The password is the administrator's.
+    """
     email = "manager-of-some@bench.example"
     world.rows(
         """WITH made AS (
@@ -91,13 +93,13 @@ def manager_of_some(world: World) -> str:
            SELECT made.id, c.id, g.id
              FROM made, (SELECT id FROM centers_center ORDER BY id LIMIT %s) c, auth_group g
             WHERE g.name = 'Manager' RETURNING id""",
-        (email, get_administrator_email(SEED), SOME),
+        (email, get_administrator_email(SEED), MANAGED_CENTERS),
     )
     return email
 
 
-class Desk:
-    """A member of staff who is signed in."""
+class StaffSession:
+    """A browser session of a member of staff."""
 
     def __init__(self, server: Server, email: str) -> None:
         self.server = server
@@ -134,32 +136,32 @@ class Desk:
         return response.status, page
 
 
-class Timed(NamedTuple):
-    """A page: who opened it, its status, milliseconds the first time and thereafter."""
+class PageTiming(NamedTuple):
+    """How long a page took: milliseconds the first time, and the median of later times."""
 
-    who: str
+    staff: str
     path: str
     status: int
     first: float
-    then: float
+    later: float
 
 
-def pages(server: Server, world: World) -> Iterator[Timed]:
-    """The front page first, as somebody opens it who has just come in."""
-    everywhere = ("", *LISTS, *places(world), *OF_ALL_CENTERS)
-    for who, email, paths in (
+def measure_pages(server: Server, world: World) -> Iterator[PageTiming]:
+    """Measures the pages, beginning with the dashboard as it opens after signing in."""
+    everywhere = ("", *LISTS, *get_detail_pages(world), *REPORTS_OF_ALL_CENTERS)
+    for staff, email, paths in (
         ("all centers", get_administrator_email(SEED), everywhere),
-        (f"{SOME} centers", manager_of_some(world), THEIRS),
+        (f"{MANAGED_CENTERS} centers", create_manager(world), PAGES_OF_MANAGER),
     ):
-        desk = Desk(server, email)
+        session = StaffSession(server, email)
         for path in paths:
-            yield timed(desk, who, f"/admin/{path}")
+            yield measure_page(session, staff, f"/admin/{path}")
 
 
-def timed(desk: Desk, who: str, path: str) -> Timed:
+def measure_page(session: StaffSession, staff: str, path: str) -> PageTiming:
     taken = []
     for _ in range(TIMES):
         start = time.perf_counter()
-        status, _ = desk.get(path)
+        status, _ = session.get(path)
         taken.append((time.perf_counter() - start) * 1000)
-    return Timed(who, path, status, taken[0], statistics.median(taken[1:]))
+    return PageTiming(staff, path, status, taken[0], statistics.median(taken[1:]))

@@ -1,4 +1,4 @@
-"""What is asked: for each operation, requests drawn from the data, the same for both servers."""
+"""The requests of each operation, drawn from the data. All servers get the same."""
 
 import datetime as dt
 import itertools
@@ -8,16 +8,16 @@ from typing import Any
 
 from centers import geo
 from tests.bench.cluster import SEED
-from tests.bench.generate.people import get_token
-from tests.bench.load import request
+from tests.bench.generate.people import get_token as get_generated_token
+from tests.bench.load import encode_request
 
-# Distinct requests of an operation, asked over and over.
+# Distinct requests of an operation, which are repeated.
 SAMPLES = 300
 Body = dict[str, Any]
 
 
 class World:
-    """Reads from a database what requests can be about."""
+    """Reads from the database what requests need."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection
@@ -42,14 +42,14 @@ class World:
             cursor.execute(sql, values)
             return cursor.fetchall()
 
-    def token(self, user: int) -> str:
-        return get_token(SEED, user - self.first_customer + 1)
+    def get_token(self, user: int) -> str:
+        return get_generated_token(SEED, user - self.first_customer + 1)
 
-    def anybody(self) -> str:
-        return self.token(self.random.randint(self.first_customer, self.last_customer))
+    def get_any_token(self) -> str:
+        return self.get_token(self.random.randint(self.first_customer, self.last_customer))
 
     def wednesdays(self) -> Iterator[dt.date]:
-        """Those to come, within the time in which rooms can be booked."""
+        """The Wednesdays within the booking window."""
         today = self.now.date()
         first = today + dt.timedelta(days=(2 - today.weekday()) % 7 + 7)
         return (first + dt.timedelta(weeks=week) for week in range(44))
@@ -60,24 +60,24 @@ class World:
         days = list(itertools.islice(self.wednesdays(), 8))
         for room, _, _ in self.rooms[:SAMPLES]:
             day = self.random.choice(days)
-            yield {"Token": self.anybody(), "RoomId": room, **nine_to(day, 11)}
+            yield {"Token": self.get_any_token(), "RoomId": room, **from_nine_to(day, 11)}
 
     def cost(self) -> Iterator[Body]:
         day = next(self.wednesdays())
         for room, center, _ in self.rooms[:SAMPLES]:
-            wanted = self.random.choice((0, 1, 2))
+            service_count = self.random.choice((0, 1, 2))
             yield {
-                "Token": self.anybody(),
+                "Token": self.get_any_token(),
                 "MeetingRoomId": room,
-                **nine_to(day, self.random.choice((10, 12))),
-                "ServiceOptions": self.options(center, wanted),
+                **from_nine_to(day, self.random.choice((10, 12))),
+                "ServiceOptions": self.options(center, service_count),
             }
 
-    def options(self, center: int, wanted: int) -> list[Body]:
+    def options(self, center: int, limit: int) -> list[Body]:
         services = self.rows(
             """SELECT id, needs_quantity, needs_duration FROM centers_service
                WHERE center_id = %s AND rate_id IS NOT NULL ORDER BY position LIMIT %s""",
-            (center, wanted),
+            (center, limit),
         )
         return [
             {
@@ -89,7 +89,7 @@ class World:
         ]
 
     def reservation(self) -> Iterator[Body]:
-        # A few of each customer, whoever books most.
+        # A few of each customer, even of those who book most.
         ids = self.random.sample(
             range(1, self.last_reservation + 1), min(4 * SAMPLES, self.last_reservation)
         )
@@ -98,10 +98,10 @@ class World:
                ORDER BY id LIMIT %s""",
             (ids, SAMPLES),
         ):
-            yield {"Token": self.token(user), "Id": pk}
+            yield {"Token": self.get_token(user), "Id": pk}
 
     def search(self) -> Iterator[Body]:
-        """Around centers, as far as there are 20 to 50 of them: both sizes answer alike."""
+        """Searches with a radius that finds 20 to 50 centers in data of every size."""
         centers = self.rows(
             """SELECT latitude, longitude FROM centers_center WHERE is_active
                AND latitude BETWEEN -60 AND 60 ORDER BY id"""
@@ -111,7 +111,7 @@ class World:
             radius = self.radius(latitude, longitude)
             if radius is not None:
                 yield {
-                    "Token": self.anybody(),
+                    "Token": self.get_any_token(),
                     "Latitude": latitude,
                     "Longitude": longitude,
                     "RadiusInMiles": radius,
@@ -134,8 +134,8 @@ class World:
         return None
 
     def searches(self) -> Iterator[tuple[str, Body]]:
-        """Every kind of search, where most centers are and at the edges of the map."""
-        token = self.anybody()
+        """Every kind of search, in dense areas and at the edges of the map."""
+        token = self.get_any_token()
         dense = {"Latitude": 35.6762, "Longitude": 139.6503}
         sparse = {"Latitude": 43.6591, "Longitude": -70.2568}
         [[name, city]] = self.rows(
@@ -176,8 +176,8 @@ class World:
         return ((kind, {"Token": token, **body}) for kind, body in kinds)
 
     def drafts(self) -> Iterator[Body]:
-        """New bookings, no two for one room and day; customers take turns."""
-        held = set(
+        """Drafts for different rooms or days. The customers take turns."""
+        booked = set(
             self.rows(
                 """SELECT room_id, (start AT TIME ZONE 'UTC')::date FROM reservations_reservation
                    WHERE start > now() AND holds_slot"""
@@ -187,12 +187,12 @@ class World:
         for day in self.wednesdays():
             nearby = [day + dt.timedelta(days=days) for days in (-1, 0, 1)]
             for room, _, _ in self.rooms:
-                if not any((room, each) in held for each in nearby):
-                    token = self.token(next(customers))
-                    yield {"Token": token, "MeetingRoomId": room, **nine_to(day, 11)}
+                if not any((room, each) in booked for each in nearby):
+                    token = self.get_token(next(customers))
+                    yield {"Token": token, "MeetingRoomId": room, **from_nine_to(day, 11)}
 
     def drafts_of_card_holders(self) -> Iterator[Body]:
-        """Customers without included hours: each booking is paid for."""
+        """Drafts of customers with a card and without allowances, who have to pay."""
         holders = [
             user
             for (user,) in self.rows(
@@ -201,9 +201,9 @@ class World:
             )
         ]
         for body, user in zip(self.drafts(), itertools.cycle(holders), strict=False):
-            yield body | {"Token": self.token(user)}
+            yield body | {"Token": self.get_token(user)}
 
-    def made_since(self) -> list[tuple[int, int]]:
+    def find_new_drafts(self) -> list[tuple[int, int]]:
         return self.rows(
             """SELECT id, user_id FROM reservations_reservation WHERE id > %s AND status = 'New'
                ORDER BY id""",
@@ -211,31 +211,31 @@ class World:
         )
 
     def clear(self) -> None:
-        """Take away what measuring made, so that every round meets the same data."""
-        mine = "(SELECT id FROM reservations_reservation WHERE id > %s)"
-        of = f"WHERE reservation_id IN {mine}"
+        """Deletes what the benchmark created, so that every round has the same data."""
+        new_ids = "(SELECT id FROM reservations_reservation WHERE id > %s)"
+        condition = f"WHERE reservation_id IN {new_ids}"
         for sql in (
-            f"DELETE FROM reservations_lineitem {of}",
-            f"DELETE FROM reservations_attendee {of}",
-            f"DELETE FROM reservations_chosenservice {of}",
-            f"DELETE FROM reservations_allowanceuse {of}",
-            f"DELETE FROM reservations_allowanceentry {of}",
+            f"DELETE FROM reservations_lineitem {condition}",
+            f"DELETE FROM reservations_attendee {condition}",
+            f"DELETE FROM reservations_chosenservice {condition}",
+            f"DELETE FROM reservations_allowanceuse {condition}",
+            f"DELETE FROM reservations_allowanceentry {condition}",
             f"""DELETE FROM payments_sandboxpayment WHERE key IN
-                (SELECT key FROM payments_payment {of})""",
-            f"DELETE FROM payments_payment {of}",
+                (SELECT key FROM payments_payment {condition})""",
+            f"DELETE FROM payments_payment {condition}",
             "DELETE FROM backoffice_auditentry WHERE object_id > %s",
             "DELETE FROM reservations_reservation WHERE id > %s",
         ):
-            self.rows_of(sql, (self.last_reservation,))
-        self.rows_of("DELETE FROM accounts_outboxmessage")
-        self.rows_of("DELETE FROM accounts_attemptwindow")
+            self.execute(sql, (self.last_reservation,))
+        self.execute("DELETE FROM accounts_outboxmessage")
+        self.execute("DELETE FROM accounts_attemptwindow")
 
-    def rows_of(self, sql: str, values: tuple[Any, ...] = ()) -> None:
+    def execute(self, sql: str, values: tuple[Any, ...] = ()) -> None:
         with self.connection.cursor() as cursor:
             cursor.execute(sql, values)
 
 
-def nine_to(day: dt.date, hour: int) -> Body:
+def from_nine_to(day: dt.date, hour: int) -> Body:
     return {"StartDate": f"{day}T09:00:00", "EndDate": f"{day}T{hour:02}:00:00"}
 
 
@@ -250,6 +250,6 @@ PATHS: dict[str, tuple[str, Callable[[World], Iterator[Body]]]] = {
 READS = ("availability", "reservation", "cost", "search")
 
 
-def requests_of(name: str, world: World) -> list[bytes]:
+def get_requests(name: str, world: World) -> list[bytes]:
     path, bodies = PATHS[name]
-    return [request(path, body) for body in bodies(world)]
+    return [encode_request(path, body) for body in bodies(world)]

@@ -1,4 +1,4 @@
-"""A PostgreSQL whose data stay from run to run, with the made-up data in it."""
+"""A PostgreSQL server with generated data, which it keeps for later runs."""
 
 import os
 import pwd
@@ -13,31 +13,31 @@ import psycopg2
 
 ROOT = Path(__file__).parent.parent.parent
 SEED = 1
-# A server's usual settings for a machine of this size; nothing that makes it less safe.
+# Usual settings for a machine of this size. None of them makes the server less safe.
 SETTINGS = ("shared_buffers=1GB", "max_wal_size=4GB", "max_connections=200")
-QUICK = ("shared_buffers=64MB", "max_connections=200")
+QUICK_SETTINGS = ("shared_buffers=64MB", "max_connections=200")
 
 
 class Cluster:
-    """Started and stopped with a run; `folder` keeps its data, and may be deleted at any time."""
+    """A server for one run. Its data stay in `folder`, which can be deleted between runs."""
 
     def __init__(self, programs: Path, folder: Path, settings: tuple[str, ...] = SETTINGS) -> None:
         self.programs = programs
         self.folder = folder.resolve()
         self.data = self.folder / "data"
         self.settings = settings
-        self.who: dict[str, Any] = {}
+        self.run_as: dict[str, Any] = {}
         self.owner = pwd.getpwuid(os.getuid()).pw_name
         self.folder.mkdir(parents=True, exist_ok=True)
         if os.getuid() == 0:
-            # PostgreSQL refuses to run as root; its package brings a user for it.
+            # PostgreSQL refuses to run as root. Its package creates a user for it.
             account = pwd.getpwnam("postgres")
             os.chown(self.folder, account.pw_uid, account.pw_gid)
-            self.who = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
+            self.run_as = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
             self.owner = account.pw_name
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
 
     def __enter__(self) -> "Cluster":
         if not self.data.exists():
@@ -52,7 +52,7 @@ class Cluster:
 
     @property
     def postmaster(self) -> int:
-        # Not ours to read where we are not root: the file is its owner's.
+        # Only the owner can read the file with the process id.
         found = subprocess.run(
             ["pgrep", "-of", f"{self.programs}/postgres -D {self.data}"],
             capture_output=True,
@@ -69,21 +69,21 @@ class Cluster:
         connection.autocommit = True
         return connection
 
-    def loaded(self, centers: int, reservations: int) -> str:
-        """The name of a database of that size, made now unless an earlier run has left it."""
+    def get_or_load_database(self, centers: int, reservations: int) -> str:
+        """Returns the name of a database of that size. Generates the data unless they exist."""
         name = f"bench_{centers}_{reservations}"
         if not self._is_loaded(name):
-            self._order(f"DROP DATABASE IF EXISTS {name}")
-            self._order(f"CREATE DATABASE {name}")
+            self._execute(f"DROP DATABASE IF EXISTS {name}")
+            self._execute(f"CREATE DATABASE {name}")
             self._run_python(name, "manage.py", "migrate", "--verbosity", 0)
-            words = ("--centers", centers, "--reservations", reservations, "--seed", SEED)
-            self._run_python(name, "-m", "tests.bench.generate", *words)
-            self._order(f"COMMENT ON DATABASE {name} IS 'loaded'")
+            arguments = ("--centers", centers, "--reservations", reservations, "--seed", SEED)
+            self._run_python(name, "-m", "tests.bench.generate", *arguments)
+            self._execute(f"COMMENT ON DATABASE {name} IS 'loaded'")
         else:
             self._run_python(name, "manage.py", "migrate", "--verbosity", 0)
         connection = self.connect(name)
         with connection.cursor() as cursor:
-            # Tokens live for thirty days; the data, for as long as they are useful.
+            # Tokens expire after thirty days. The data are kept longer.
             cursor.execute(
                 "UPDATE accounts_apitoken SET created_at = now(), expires_at = now() + '30 days'"
             )
@@ -102,13 +102,13 @@ class Cluster:
         connection.close()
         return found == ("loaded",)
 
-    def _order(self, sql: str) -> None:
+    def _execute(self, sql: str) -> None:
         connection = self.connect("postgres")
         with connection.cursor() as cursor:
             cursor.execute(sql)
         connection.close()
 
-    def _run_python(self, name: str, *words: object) -> None:
+    def _run_python(self, name: str, *arguments: object) -> None:
         environment = {
             "PATH": os.environ["PATH"],
             "ENV_FILE": os.devnull,
@@ -117,24 +117,26 @@ class Cluster:
             "DATABASE_URL": self.url(name),
             "MEDIA_ROOT": str(self.folder.parent / "media"),
         }
-        subprocess.run([sys.executable, *map(str, words)], cwd=ROOT, env=environment, check=True)
+        subprocess.run(
+            [sys.executable, *map(str, arguments)], cwd=ROOT, env=environment, check=True
+        )
 
     def remove(self) -> None:
         shutil.rmtree(self.folder, ignore_errors=True)
 
-    def _pg_ctl(self, *words: Any) -> None:
+    def _pg_ctl(self, *arguments: Any) -> None:
         log = self.folder / "log"
-        self._run("pg_ctl", "-D", self.data, "-l", log, "-w", "-t", "60", *words)
+        self._run("pg_ctl", "-D", self.data, "-l", log, "-w", "-t", "60", *arguments)
 
-    def _run(self, program: str, *words: Any) -> None:
-        # Not to a pipe: the server inherits it, and would keep it open.
+    def _run(self, program: str, *arguments: Any) -> None:
+        # Not to a pipe, which the server would inherit and keep open.
         with (self.folder.parent / f"{program}.out").open("ab") as out:
             subprocess.run(
-                [str(self.programs / program), *map(str, words)],
+                [str(self.programs / program), *map(str, arguments)],
                 check=True,
                 cwd="/",
                 stdin=subprocess.DEVNULL,
                 stdout=out,
                 stderr=out,
-                **self.who,
+                **self.run_as,
             )

@@ -1,4 +1,4 @@
-"""Clients that take little processor time: sockets and epoll, requests that are bytes already."""
+"""Clients that use little processor time: sockets, epoll, and requests encoded in advance."""
 
 import json
 import select
@@ -13,11 +13,11 @@ from tests.bench.servers import HOST
 
 @dataclass(slots=True)
 class Outcome:
-    """What came of a stretch of load."""
+    """The result of a period of load."""
 
     seconds: float = 0.0
     milliseconds: list[float] = field(default_factory=list)
-    # Answers that were not 200, by what they began with.
+    # The ends of responses other than 200.
     bad: list[bytes] = field(default_factory=list)
     kilobytes: float = 0.0
 
@@ -30,7 +30,7 @@ class Outcome:
         return self.count / self.seconds if self.seconds else 0.0
 
 
-def request(path: str, body: dict[str, Any]) -> bytes:
+def encode_request(path: str, body: dict[str, Any]) -> bytes:
     data = json.dumps(body).encode()
     head = (
         f"POST {path} HTTP/1.1\r\nHost: {HOST}\r\nContent-Type: application/json\r\n"
@@ -39,10 +39,10 @@ def request(path: str, body: dict[str, Any]) -> bytes:
     return head.encode() + data
 
 
-def ask(port: int, sent: bytes) -> tuple[int, dict[str, Any]]:
-    """One request, and its answer."""
+def send(port: int, request: bytes) -> tuple[int, dict[str, Any]]:
+    """Sends one request, and returns the status and the fields of the response."""
     with socket.create_connection(("127.0.0.1", port), timeout=30) as connection:
-        connection.sendall(sent)
+        connection.sendall(request)
         received = b"".join(iter(lambda: connection.recv(1 << 18), b""))
     head, _, body = received.partition(b"\r\n\r\n")
     return int(head.split()[1]), json.loads(body)
@@ -51,35 +51,37 @@ def ask(port: int, sent: bytes) -> tuple[int, dict[str, Any]]:
 def drive(
     port: int, requests: Iterator[bytes], clients: int, *, seconds: float = 0.0, count: int = 0
 ) -> Outcome:
-    """Keep so many clients busy for a while, or until so many requests are answered, or there are
-    no more. Each request is a connection of its own, as neither server keeps one open."""
+    """Keeps `clients` connections busy for some seconds, for `count` requests, or for all requests.
+
+    Each request has its own connection, because neither server keeps connections open.
+    """
     outcome = Outcome()
     poll = select.epoll()
-    open_: dict[int, tuple[socket.socket, float, list[bytes]]] = {}
-    begun = 0
-    start = now = time.perf_counter()
-    deadline = start + seconds if seconds else float("inf")
+    connections: dict[int, tuple[socket.socket, float, list[bytes]]] = {}
+    started_count = 0
+    started_at = now = time.perf_counter()
+    deadline = started_at + seconds if seconds else float("inf")
 
-    def begin() -> bool:
-        nonlocal begun
-        if count and begun >= count:
+    def start_request() -> bool:
+        nonlocal started_count
+        if count and started_count >= count:
             return False
-        sent = next(requests, None)
-        if sent is None:
+        request = next(requests, None)
+        if request is None:
             return False
-        begun += 1
+        started_count += 1
         at = time.perf_counter()
         connection = socket.create_connection(("127.0.0.1", port))
-        connection.sendall(sent)
-        open_[connection.fileno()] = (connection, at, [])
+        connection.sendall(request)
+        connections[connection.fileno()] = (connection, at, [])
         poll.register(connection, select.EPOLLIN)
         return True
 
     for _ in range(clients):
-        begin()
-    while open_:
+        start_request()
+    while connections:
         for number, _ in poll.poll(10):
-            connection, at, parts = open_[number]
+            connection, at, parts = connections[number]
             part = connection.recv(1 << 18)
             if part:
                 parts.append(part)
@@ -87,14 +89,14 @@ def drive(
             now = time.perf_counter()
             poll.unregister(number)
             connection.close()
-            del open_[number]
+            del connections[number]
             outcome.milliseconds.append((now - at) * 1000)
             outcome.kilobytes += sum(map(len, parts)) / 1024
             first = parts[0][:15] if parts else b""
             if not first.startswith((b"HTTP/1.1 200", b"HTTP/1.0 200")):
                 outcome.bad.append(b"".join(parts)[-200:])
             if now < deadline:
-                begin()
-    outcome.seconds = now - start
+                start_request()
+    outcome.seconds = now - started_at
     poll.close()
     return outcome

@@ -1,4 +1,4 @@
-"""Comparing: the same requests to both servers, first for equal answers, then for time."""
+"""Sends the same requests to all servers: first compares the responses, then measures."""
 
 import itertools
 import json
@@ -7,22 +7,22 @@ import statistics
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.bench.cases import PATHS, READS, World, request, requests_of
-from tests.bench.load import Outcome, ask, drive
+from tests.bench.cases import PATHS, READS, World, get_requests
+from tests.bench.load import Outcome, drive, encode_request, send
 from tests.bench.servers import DatabaseCpu, Server
 
-# Distinct drafts of a stretch: more than any server makes in its seconds.
-DRAFTS_A_SECOND = 2000
+# More distinct drafts than a server creates in a second.
+DRAFTS_PER_SECOND = 2000
 CLIENTS = 8
 
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How long it is measured."""
+    """How much is measured."""
 
     seconds: float = 3.0
     rounds: int = 5
-    # Answers that are compared, checkouts of a stretch, slots that sixteen want.
+    # Compared responses, checkouts per round, slots that sixteen clients want.
     compared: int = 40
     checkouts: int = 300
     slots: int = 20
@@ -30,7 +30,7 @@ class Size:
 
 @dataclass(slots=True)
 class Series:
-    """What one server did with one operation, over all rounds."""
+    """The results of one server and operation in all rounds."""
 
     per_second: list[float] = field(default_factory=list)
     milliseconds: list[float] = field(default_factory=list)
@@ -55,28 +55,28 @@ class Series:
         ordered = sorted(self.milliseconds)
         return ordered[min(len(ordered) - 1, int(len(ordered) * share))]
 
-    def each(self, total: float) -> float:
-        """A total, for each request."""
+    def per_request(self, total: float) -> float:
+        """The average of a total over all requests."""
         return total / len(self.milliseconds)
 
     @property
     def cpu(self) -> float:
-        """Milliseconds of processor a request: ours and the database's."""
-        return self.each(self.app_cpu + self.database_cpu) * 1000
+        """Processor milliseconds per request, of the application and the database."""
+        return self.per_request(self.app_cpu + self.database_cpu) * 1000
 
 
-class Differs(AssertionError):
-    """The two servers answer differently: nothing is timed."""
+class ResponsesDiffer(AssertionError):
+    """Two servers respond differently. Nothing is measured."""
 
 
 class Bench:
-    """Two servers on one database."""
+    """roombook and the raw references, on one database."""
 
     def __init__(
-        self, app: Server, raw: Server, world: World, database: DatabaseCpu, size: Size
+        self, app: Server, raws: list[Server], world: World, database: DatabaseCpu, size: Size
     ) -> None:
         self.app = app
-        self.raw = raw
+        self.raws = raws
         self.world = world
         self.database = database
         self.size = size
@@ -85,52 +85,59 @@ class Bench:
     def requests(self, name: str) -> list[bytes]:
         if name not in self._requests:
             if name in READS:
-                self._requests[name] = requests_of(name, self.world)
+                self._requests[name] = get_requests(name, self.world)
             else:
-                most = int(self.size.seconds * DRAFTS_A_SECOND)
+                count = int(self.size.seconds * DRAFTS_PER_SECOND)
                 path, _ = PATHS["create"]
-                bodies = itertools.islice(PATHS[name][1](self.world), most)
-                self._requests[name] = [request(path, body) for body in bodies]
+                bodies = itertools.islice(PATHS[name][1](self.world), count)
+                self._requests[name] = [encode_request(path, body) for body in bodies]
         return self._requests[name]
 
-    # Equal answers
+    # Equal responses
 
     def require_equal(self, name: str) -> None:
-        """Both servers answer the same, or Differs."""
+        """Raises ResponsesDiffer unless all servers respond the same."""
         if name in READS:
-            for sent in self.requests(name)[: self.size.compared]:
-                self._require_same(sent, ask(self.app.port, sent), ask(self.raw.port, sent))
+            for request in self.requests(name)[: self.size.compared]:
+                expected = send(self.app.port, request)
+                for raw in self.raws:
+                    self._require_same(request, expected, send(raw.port, request))
         else:
-            for sent in self.requests(name)[: max(4, self.size.compared // 4)]:
-                told = [self._written(server, name, sent) for server in (self.app, self.raw)]
-                self._require_same(sent, *told)
+            for request in self.requests(name)[: max(4, self.size.compared // 4)]:
+                expected = self._send_and_clear(self.app, name, request)
+                for raw in self.raws:
+                    response = self._send_and_clear(raw, name, request)
+                    self._require_same(request, expected, response)
 
-    def _written(self, server: Server, name: str, sent: bytes) -> tuple[int, Any]:
-        """The answer without the numbers that every new row has anew; taken away again."""
-        status, answer = ask(server.port, sent)
+    def _send_and_clear(self, server: Server, name: str, request: bytes) -> tuple[int, Any]:
+        """Returns the response without ids of new rows, and deletes what it created."""
+        status, fields = send(server.port, request)
         if name == "checkout":
-            status, answer = ask(server.port, self._checkouts()[0])
+            status, fields = send(server.port, self._checkouts()[0])
         self.world.clear()
-        return status, without_numbers(answer)
+        return status, without_ids(fields)
 
-    def _require_same(self, sent: bytes, one: tuple[int, Any], other: tuple[int, Any]) -> None:
-        if one != other or one[0] != 200:
-            path = sent.split(b" ", 2)[1].decode()
-            raise Differs(f"{path}: {difference(one, other)}\nasked: {sent[-600:].decode()}")
+    def _require_same(
+        self, request: bytes, expected: tuple[int, Any], response: tuple[int, Any]
+    ) -> None:
+        if expected != response or expected[0] != 200:
+            path = request.split(b" ", 2)[1].decode()
+            difference = describe_difference(expected, response)
+            raise ResponsesDiffer(f"{path}: {difference}\nrequest: {request[-600:].decode()}")
 
-    # Time
+    # Speed
 
     def compare(self, name: str, targets: tuple[Server, ...]) -> dict[str, Series]:
-        """Rounds that alternate between the servers, which are warm."""
+        """Measures in rounds that alternate between the servers, after a warm-up."""
         series = {server.name: Series() for server in targets}
         for server in targets:
-            self.stretch(server, name, CLIENTS, Series(), warm=True)
+            self.run_round(server, name, CLIENTS, Series(), warm=True)
         for _ in range(self.size.rounds):
             for server in targets:
-                self.stretch(server, name, CLIENTS, series[server.name])
+                self.run_round(server, name, CLIENTS, series[server.name])
         return series
 
-    def stretch(
+    def run_round(
         self, server: Server, name: str, clients: int, series: Series, *, warm: bool = False
     ) -> None:
         seconds = self.size.seconds / (3 if warm else 1)
@@ -141,44 +148,50 @@ class Bench:
             requests = iter(self.requests(name))
         else:
             count = self.size.checkouts // (10 if warm else 1)
-            drive(self.raw.port, iter(self.requests(name)), CLIENTS, count=count)
+            drive(self.raws[0].port, iter(self.requests(name)), CLIENTS, count=count)
             requests, seconds = iter(self._checkouts()), 600.0
-        before = server.cpu(), self.database.cpu()
+        before = server.get_cpu_seconds(), self.database.get_cpu_seconds()
         outcome = drive(server.port, requests, clients, seconds=seconds)
-        series.add(outcome, server.cpu() - before[0], self.database.cpu() - before[1])
+        series.add(
+            outcome,
+            server.get_cpu_seconds() - before[0],
+            self.database.get_cpu_seconds() - before[1],
+        )
         if name not in READS:
             self.world.clear()
 
     def _checkouts(self) -> list[bytes]:
         path, _ = PATHS["checkout"]
         return [
-            request(
+            encode_request(
                 path,
                 {
-                    "Token": self.world.token(user),
+                    "Token": self.world.get_token(user),
                     "ReservationId": pk,
                     "UseSavedPaymentInfo": True,
                 },
             )
-            for pk, user in self.world.made_since()
+            for pk, user in self.world.find_new_drafts()
         ]
 
-    # Sixteen for one slot
+    # Sixteen clients for one slot
 
-    def rivals(self, server: Server, clients: int = 16) -> tuple[list[int], float, int]:
-        """How many got each slot, the slowest answer in milliseconds, and deadlocks."""
+    def compete(self, server: Server, clients: int = 16) -> tuple[list[int], float, int]:
+        """Returns how many clients got each slot, the slowest response in ms, and the deadlocks."""
         path, _ = PATHS["create"]
         bodies = itertools.islice(self.world.drafts(), self.size.slots)
         deadlocks = self._deadlocks()
-        won, slowest = [], 0.0
+        winners, slowest = [], 0.0
         for body in bodies:
-            tokens = {self.world.anybody() for _ in range(4 * clients)}
-            sent = [request(path, body | {"Token": token}) for token in list(tokens)[:clients]]
-            outcome = drive(server.port, iter(sent), clients, seconds=60)
-            won.append(outcome.count - len(outcome.bad))
+            tokens = {self.world.get_any_token() for _ in range(4 * clients)}
+            requests = [
+                encode_request(path, body | {"Token": token}) for token in list(tokens)[:clients]
+            ]
+            outcome = drive(server.port, iter(requests), clients, seconds=60)
+            winners.append(outcome.count - len(outcome.bad))
             slowest = max(slowest, *outcome.milliseconds)
         self.world.clear()
-        return won, slowest, self._deadlocks() - deadlocks
+        return winners, slowest, self._deadlocks() - deadlocks
 
     def _deadlocks(self) -> int:
         [[count]] = self.world.rows(
@@ -187,12 +200,12 @@ class Bench:
         return int(count)
 
 
-def without_numbers(answer: dict[str, Any]) -> dict[str, Any]:
-    """An answer about a new reservation, as if that and its attendees had no numbers."""
-    told: dict[str, Any] = json.loads(
-        re.sub(r"\(reservation \d+\)", "(reservation)", json.dumps(answer))
+def without_ids(response: dict[str, Any]) -> dict[str, Any]:
+    """A response about a new reservation, without the ids of the reservation and its attendees."""
+    fields: dict[str, Any] = json.loads(
+        re.sub(r"\(reservation \d+\)", "(reservation)", json.dumps(response))
     )
-    reservation = told.get("Reservation")
+    reservation = fields.get("Reservation")
     if reservation:
         usages = [*reservation.get("Allowances", ()), *reservation.get("UsableAllowances", ())]
         for each in (
@@ -200,17 +213,17 @@ def without_numbers(answer: dict[str, Any]) -> dict[str, Any]:
             *(usage["Reservation"] for usage in usages),
         ):
             each.pop("Id")
-    return told
+    return fields
 
 
-def difference(one: Any, other: Any, path: str = "") -> str:
-    """Where two answers part."""
+def describe_difference(one: Any, other: Any, path: str = "") -> str:
+    """The first field in which two responses differ."""
     if isinstance(one, dict) and isinstance(other, dict):
         for key in [*one, *(key for key in other if key not in one)]:
             if one.get(key) != other.get(key):
-                return difference(one.get(key), other.get(key), f"{path}.{key}")
+                return describe_difference(one.get(key), other.get(key), f"{path}.{key}")
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         for place, (a, b) in enumerate(zip(one, other, strict=False)):
             if a != b:
-                return difference(a, b, f"{path}[{place}]")
+                return describe_difference(a, b, f"{path}[{place}]")
     return f"{path}: roombook {str(one)[:500]}, raw {str(other)[:500]}"

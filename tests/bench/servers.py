@@ -1,4 +1,4 @@
-"""roombook as deployed, and the raw reference beside it: both gunicorn, with equal workers."""
+"""Starts roombook as it is deployed, and the raw reference, both in gunicorn with equal workers."""
 
 import os
 import socket
@@ -15,14 +15,16 @@ TICKS = os.sysconf("SC_CLK_TCK")
 
 
 class Server:
-    """Started, looked at, and stopped by its process id."""
+    """A running gunicorn. It is measured and stopped by its process id."""
 
-    def __init__(self, name: str, database: str, folder: Path, *words: str) -> None:
+    def __init__(
+        self, name: str, database: str, folder: Path, *arguments: str, **extra_environment: str
+    ) -> None:
         self.name = name
         self.log = folder / f"{name}.log"
-        with socket.socket() as free:
-            free.bind(("127.0.0.1", 0))
-            self.port: int = free.getsockname()[1]
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
         environment = {
             "PATH": os.environ["PATH"],
             "DJANGO_SETTINGS_MODULE": "roombook.settings",
@@ -37,17 +39,18 @@ class Server:
             "DEFAULT_FROM_EMAIL": f"Rooms <rooms@{HOST}>",
             "MEDIA_ROOT": str(folder / "media"),
             "STATIC_ROOT": str(folder / "static"),
+            **extra_environment,
         }
         self.environment = environment
         with self.log.open("wb") as log:
             self.master = subprocess.Popen(
-                [sys.executable, "-m", "gunicorn", "-b", f"127.0.0.1:{self.port}", *words],
+                [sys.executable, "-m", "gunicorn", "-b", f"127.0.0.1:{self.port}", *arguments],
                 cwd=ROOT,
                 env=environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                start_new_session=True,  # Ctrl-C ends the run first, and it ends them.
+                start_new_session=True,  # Ctrl-C stops the run, which then stops its servers.
             )
         self._wait()
 
@@ -66,34 +69,35 @@ class Server:
                 return
             except OSError:
                 if self.master.poll() is not None or time.monotonic() > deadline:
-                    told = self.log.read_text()[-4000:]
-                    raise RuntimeError(f"{self.name} did not start: {told}") from None
+                    log_text = self.log.read_text()[-4000:]
+                    raise RuntimeError(f"{self.name} did not start: {log_text}") from None
                 time.sleep(0.05)
 
-    def cpu(self) -> float:
-        """Seconds of processor that it has taken so far."""
-        return sum(map(cpu_of, [self.master.pid, *children_of(self.master.pid)]))
+    def get_cpu_seconds(self) -> float:
+        """The processor time that it has used so far."""
+        return sum(map(get_cpu_seconds, [self.master.pid, *get_children(self.master.pid)]))
 
-    def memory(self) -> int:
-        """Kilobytes of the largest worker, its share of what all have in common included."""
-        return max(map(memory_of, children_of(self.master.pid)))
+    def get_worker_kilobytes(self) -> int:
+        """The memory of the largest worker, including its share of shared pages."""
+        return max(map(get_kilobytes, get_children(self.master.pid)))
 
 
-def roombook(database: str, folder: Path, workers: int, *, threads: int = 0) -> Server:
-    """As deploy/ has it; without threads, with as many sync workers."""
-    # With threads gunicorn would quietly take gthread for sync.
+def start_roombook(database: str, folder: Path, workers: int, *, threads: int = 0) -> Server:
+    """roombook with the configuration of deploy/, but with sync workers if `threads` is 0."""
+    # gunicorn replaces sync by gthread if it has threads.
     kind = ("-k", "gthread" if threads else "sync", "--threads", str(threads or 1))
-    words = ("-c", "deploy/gunicorn.conf.py", *kind, "-w", str(workers), "roombook.wsgi")
-    return Server(f"roombook{threads or ''}", database, folder, *words)
+    arguments = ("-c", "deploy/gunicorn.conf.py", *kind, "-w", str(workers), "roombook.wsgi")
+    return Server(f"roombook{threads or ''}", database, folder, *arguments)
 
 
-def raw(database: str, folder: Path, workers: int) -> Server:
-    words = ("-k", "sync", "-w", str(workers), "tests.bench.raw.wsgi")
-    return Server("raw", database, folder, *words)
+def start_raw(database: str, folder: Path, workers: int, *, prepare: bool) -> Server:
+    arguments = ("-k", "sync", "-w", str(workers), "tests.bench.raw.wsgi")
+    name = "raw-prepared" if prepare else "raw-unprepared"
+    return Server(name, database, folder, *arguments, RAW_PREPARE=str(prepare).lower())
 
 
 def collect_static(folder: Path) -> None:
-    """Put the back office's files where `Server` looks for them."""
+    """Collects the static files of the back office where `Server` looks for them."""
     environment = {
         "PATH": os.environ["PATH"],
         "ENV_FILE": os.devnull,
@@ -102,25 +106,25 @@ def collect_static(folder: Path) -> None:
         "PAYMENT_GATEWAY": "sandbox",
         "STATIC_ROOT": str(folder / "static"),
     }
-    words = ("manage.py", "collectstatic", "--noinput", "--clear", "--verbosity", "0")
-    subprocess.run([sys.executable, *words], cwd=ROOT, env=environment, check=True)
+    arguments = ("manage.py", "collectstatic", "--noinput", "--clear", "--verbosity", "0")
+    subprocess.run([sys.executable, *arguments], cwd=ROOT, env=environment, check=True)
 
 
-def children_of(parent: int) -> list[int]:
+def get_children(parent: int) -> list[int]:
     found = []
     for file in Path("/proc").glob("[0-9]*/stat"):
         try:
-            # pid (name) state parent ...; a name may hold anything but ends with the last ).
-            state, its_parent = file.read_text().rpartition(") ")[2].split()[:2]
+            # "pid (name) state parent ...". The name may contain anything, and ends at the last ).
+            state, parent_of_process = file.read_text().rpartition(") ")[2].split()[:2]
         except OSError:
             continue
-        if int(its_parent) == parent and state != "Z":
+        if int(parent_of_process) == parent and state != "Z":
             found.append(int(file.parent.name))
     return found
 
 
-def cpu_of(process: int) -> float:
-    """Seconds of processor, those of its ended children included."""
+def get_cpu_seconds(process: int) -> float:
+    """The processor time, including that of children that have ended."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(") ")[2].split()
     except OSError:
@@ -128,16 +132,16 @@ def cpu_of(process: int) -> float:
     return sum(map(int, fields[11:15])) / TICKS
 
 
-def memory_of(process: int) -> int:
+def get_kilobytes(process: int) -> int:
     rollup = Path(f"/proc/{process}/smaps_rollup").read_text()
     return next(int(line.split()[1]) for line in rollup.splitlines() if line.startswith("Pss:"))
 
 
 class DatabaseCpu:
-    """The processor time of a PostgreSQL, its backends included."""
+    """The processor time of a PostgreSQL server with its backends."""
 
     def __init__(self, postmaster: int) -> None:
         self.postmaster = postmaster
 
-    def cpu(self) -> float:
-        return sum(map(cpu_of, [self.postmaster, *children_of(self.postmaster)]))
+    def get_cpu_seconds(self) -> float:
+        return sum(map(get_cpu_seconds, [self.postmaster, *get_children(self.postmaster)]))

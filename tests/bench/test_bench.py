@@ -1,4 +1,4 @@
-"""The benchmark itself runs, and both servers answer the same: never how fast."""
+"""The benchmark runs, and all servers give the same responses. Speed is not tested."""
 
 import os
 import re
@@ -16,14 +16,14 @@ ROOT = Path(__file__).parent.parent.parent
 
 @pytest.fixture
 def folder():
-    # Not pytest's own, which PostgreSQL may not enter where the tests run as root.
+    # Not pytest's folder: if the tests run as root, PostgreSQL cannot enter it.
     folder = Path(f"/tmp/roombook-bench-{os.getpid()}")
     yield folder
     shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.mark.postgres
-def test_both_servers_answer_the_same_and_everything_is_measured(folder):
+def test_quick_run_measures_all_operations_on_all_servers_without_errors(folder):
     ran = subprocess.run(
         [sys.executable, "-m", "tests.bench", "--quick", "--size", "300", "--folder", folder],
         cwd=ROOT,
@@ -34,7 +34,10 @@ def test_both_servers_answer_the_same_and_everything_is_measured(folder):
     )
 
     assert ran.returncode == 0, ran.stdout + ran.stderr
-    measured = re.findall(r"^\| (\w+) \| raw \|.*\| 0 \|(?: +\|){3}$", ran.stdout, re.M)
-    assert measured == [*PATHS]
-    # Three slots that sixteen want: each is got by one, and nobody waits for another in a circle.
+    for server in ("raw-prepared", "raw-unprepared", "roombook"):
+        measured = re.findall(
+            rf"^\| (\w+) \| {server} \|.*\| 0 \|[^|]*\|[^|]*\|[^|]*\|$", ran.stdout, re.M
+        )
+        assert measured == [*PATHS]
+    # Sixteen clients want each of three slots. One gets it, and there is no deadlock.
     assert re.search(r"^\| roombook \| 3 \| 3 \| 0 \| \d+ \| 0 \|$", ran.stdout, re.M)

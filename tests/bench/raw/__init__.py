@@ -1,8 +1,8 @@
-"""The reference: the same answers from a bare WSGI function, psycopg2 and hand-written SQL.
+"""The reference: the same responses from a bare WSGI function, psycopg2 and hand-written SQL.
 
-What Django and DRF can at best approach. It asks the same questions of the same tables under the
-same locks, and answers the same JSON; `make bench` compares the answers before it times them. Rules
-that need no framework (prices, hours, words for money) are roombook's own: they cost both the same.
+Django and DRF can approach it at best. It runs the same queries on the same tables with the same
+locks, and returns the same JSON; `make bench` compares the responses before it measures. Rules that
+need no framework (prices, opening hours, descriptions of amounts) are roombook's own functions.
 
-    gunicorn -k sync -w 2 tests.bench.raw.wsgi
+    RAW_PREPARE=true gunicorn -k sync -w 2 tests.bench.raw.wsgi
 """

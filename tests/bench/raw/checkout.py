@@ -1,4 +1,4 @@
-"""Paying for a draft: the same five transactions."""
+"""Checkout, in the same five transactions as roombook's."""
 
 import json
 import uuid
@@ -11,18 +11,18 @@ from centers.span import Span
 from reservations.notifications import confirmation
 from roombook import money
 from tests.bench.raw.database import (
+    JSONDict,
     Refused,
     Row,
-    Told,
     User,
-    cursor,
-    many,
-    rows,
-    signed_in,
+    authenticate,
+    fetch_all,
+    get_cursor,
+    insert_rows,
     transaction,
 )
-from tests.bench.raw.reservations import make_way, offers_for
-from tests.bench.raw.rooms import Room, is_free, room_of
+from tests.bench.raw.reservations import get_available_allowances, release_conflicting_holds
+from tests.bench.raw.rooms import Room, get_room, is_available
 
 MAIL = (
     "<!DOCTYPE html><html><head><title>Your room is booked</title></head><body>{text}"
@@ -38,20 +38,21 @@ CALENDAR = (
 )
 
 
-AUDIT = (
-    "INSERT INTO backoffice_auditentry (content_type_id, object_id, object_name, action,"
-    " changes, note, actor_id, actor_email, timestamp) VALUES"
-    " ((SELECT id FROM django_content_type WHERE app_label = 'reservations'"
-    " AND model = 'reservation'), %s, %s, 1, %s, '', %s, %s, %s)"
-)
+INSERT_AUDIT_ENTRY = """
+    INSERT INTO backoffice_auditentry (timestamp, action, content_type_id, object_id, object_name,
+      changes, note, actor_id, actor_email)
+    VALUES (%s, 1, (SELECT id FROM django_content_type
+                    WHERE app_label = 'reservations' AND model = 'reservation'),
+      %s, %s, %s, '', %s, '')
+"""
 
 
-def checkout(data: Told, root: str, now: datetime) -> Told:
-    """The same five transactions: take the slot, authorize, book, capture, write that down."""
-    cur = cursor()
-    user = signed_in(cur, data, now)
+def checkout(data: JSONDict, root: str, now: datetime) -> JSONDict:
+    """Five transactions: claim the slot, authorize, book, capture, record the capture."""
+    cur = get_cursor()
+    user = authenticate(cur, data, now)
     pk = data["ReservationId"]
-    found = rows(
+    found = fetch_all(
         cur,
         """SELECT v.status, s.reference, s.exp_year, s.exp_month, x.outcome, x.brand, x.last4
            FROM reservations_reservation v
@@ -69,7 +70,7 @@ def checkout(data: Told, root: str, now: datetime) -> Told:
         raise Refused("402 Payment Required", "CardDeclined")
     key = uuid.uuid4()
     with transaction() as cur:
-        payment, amount = begin(cur, user, pk, key, now)
+        payment, amount = claim(cur, user, pk, key, now)
     with transaction() as cur:
         cur.execute(
             """INSERT INTO payments_sandboxpayment (key, state, amount, currency, refunded, brand,
@@ -78,7 +79,7 @@ def checkout(data: Told, root: str, now: datetime) -> Told:
             (key, amount, brand, last4, f"Reservation {pk}", now),
         )
     with transaction() as cur:
-        status, text = book(cur, user, pk, payment, (key, amount, brand, last4), now)
+        status, text = apply_authorization(cur, user, pk, payment, (key, amount, brand, last4), now)
     if status == "Confirmed":
         with transaction() as cur:
             cur.execute("SELECT FROM payments_sandboxpayment WHERE key = %s FOR UPDATE", (key,))
@@ -98,9 +99,11 @@ def checkout(data: Told, root: str, now: datetime) -> Told:
 
 
 def lock_reservation(cur: Any, pk: int) -> tuple[Room, Row]:
-    [(room_id,)] = rows(cur, "SELECT room_id FROM reservations_reservation WHERE id = %s", (pk,))
-    room = room_of(cur, room_id, lock=True)
-    [row] = rows(
+    [(room_id,)] = fetch_all(
+        cur, "SELECT room_id FROM reservations_reservation WHERE id = %s", (pk,)
+    )
+    room = get_room(cur, room_id, lock=True)
+    [row] = fetch_all(
         cur,
         """SELECT status, start, "end", total_cost, uid, calendar_sequence
            FROM reservations_reservation WHERE id = %s FOR NO KEY UPDATE""",
@@ -109,15 +112,15 @@ def lock_reservation(cur: Any, pk: int) -> tuple[Room, Row]:
     return room, row
 
 
-def begin(cur: Any, user: User, pk: int, key: uuid.UUID, now: datetime) -> tuple[int, Decimal]:
+def claim(cur: Any, user: User, pk: int, key: uuid.UUID, now: datetime) -> tuple[int, Decimal]:
     room, (status, start, end, amount, *_) = lock_reservation(cur, pk)
     if status != "New" or start <= now:
         raise Refused("409 Conflict", "ReservationNotOpen")
     span = Span(start, end)
-    make_way(cur, room, span, user=user, now=now, but=pk)
-    if not is_free(cur, room, span, user=user, now=now, but=pk):
+    release_conflicting_holds(cur, room, span, user=user, now=now, exclude=pk)
+    if not is_available(cur, room, span, user=user, now=now, exclude=pk):
         raise Refused("409 Conflict", "SlotUnavailable")
-    [(uses, promotions)] = rows(
+    [(uses, promotions)] = fetch_all(
         cur,
         """SELECT (SELECT json_agg(json_build_array(allowance_id, hours))
                    FROM reservations_allowanceuse WHERE reservation_id = %s AND hours > 0),
@@ -128,7 +131,7 @@ def begin(cur: Any, user: User, pk: int, key: uuid.UUID, now: datetime) -> tuple
     if promotions:
         raise Refused("501 Not Implemented", "PromoCode")
     if uses:
-        take_hours(cur, user, room, span, pk, uses, now)
+        consume_hours(cur, user, room, span, pk, uses, now)
     cur.execute(
         """INSERT INTO accounts_attemptwindow (scope, key, count, since)
            VALUES ('card-declined', %s, 1, %s) ON CONFLICT (scope, key) DO UPDATE
@@ -140,8 +143,8 @@ def begin(cur: Any, user: User, pk: int, key: uuid.UUID, now: datetime) -> tuple
              hold_until = NULL WHERE id = %s""",
         (pk,),
     )
-    audit(cur, user, pk, ["New", "Processing"], now)
-    [(payment,)] = rows(
+    log_status_change(cur, user, pk, ["New", "Processing"], now)
+    [(payment,)] = fetch_all(
         cur,
         """INSERT INTO payments_payment (reservation_id, key, gateway, is_live, amount, currency,
              state, reference, card_brand, card_last4, message, lease_until, is_called_off,
@@ -153,7 +156,7 @@ def begin(cur: Any, user: User, pk: int, key: uuid.UUID, now: datetime) -> tuple
     return payment, amount
 
 
-def take_hours(
+def consume_hours(
     cur: Any, user: User, room: Room, span: Span, pk: int, uses: list[list[int]], now: datetime
 ) -> None:
     cur.execute(
@@ -161,11 +164,11 @@ def take_hours(
         ([allowance for allowance, _ in uses],),
     )
     day = span.start.astimezone(room.zone).date()
-    offers = {each.allowance.pk: each for each in offers_for(cur, user.pk, room, day)}
+    offers = {each.allowance.pk: each for each in get_available_allowances(cur, user.pk, room, day)}
     for allowance, count in uses:
         if allowance not in offers or offers[allowance].hours_left < count:
             raise Refused("409 Conflict", "AllowanceExhausted")
-    many(
+    insert_rows(
         cur,
         "reservations_allowanceentry (allowance_id, reservation_id, period, hours, reason, at)",
         [
@@ -175,7 +178,7 @@ def take_hours(
     )
 
 
-def book(
+def apply_authorization(
     cur: Any,
     user: User,
     pk: int,
@@ -199,8 +202,8 @@ def book(
              calendar_sequence = %s WHERE id = %s""",
         (status, now, sequence + (status == "Confirmed"), pk),
     )
-    audit(cur, user, pk, ["Processing", status], now)
-    [(center,)] = rows(cur, "SELECT name FROM centers_center WHERE id = %s", (room.center_id,))
+    log_status_change(cur, user, pk, ["Processing", status], now)
+    [(center,)] = fetch_all(cur, "SELECT name FROM centers_center WHERE id = %s", (room.center_id,))
     row = SimpleNamespace(
         pk=pk,
         start=start,
@@ -208,16 +211,16 @@ def book(
         reduced_by=None,
         room=SimpleNamespace(name=room.name, center=SimpleNamespace(name=center, zone=room.zone)),
     )
-    what = confirmation.describe_booking(row)
+    description = confirmation.describe_booking(row)
     charged = SimpleNamespace(amount=amount, card_brand=brand, card_last4=last4)
     if status == "Confirmed":
-        text = f"You have booked {what} (reservation {pk})."
+        text = f"You have booked {description} (reservation {pk})."
         text += f" {confirmation.describe_payment(row, charged)}"
     else:
-        text = f"Your request for {what} is with the center (reservation {pk})."
+        text = f"Your request for {description} is with the center (reservation {pk})."
         text += f" {money.format_amount(amount)} is reserved on"
         text += f" {confirmation.describe_card(charged)} and charged only when the center agrees."
-    lines = rows(
+    lines = fetch_all(
         cur,
         "SELECT description, amount FROM reservations_lineitem WHERE reservation_id = %s",
         (pk,),
@@ -242,7 +245,6 @@ def book(
     return status, text
 
 
-def audit(cur: Any, user: User, pk: int, change: list[str], now: datetime) -> None:
+def log_status_change(cur: Any, user: User, pk: int, change: list[str], now: datetime) -> None:
     changes = json.dumps({"status": change})
-    repr_ = f"Reservation {pk}"
-    cur.execute(AUDIT, (pk, repr_, changes, user.pk, "", now))
+    cur.execute(INSERT_AUDIT_ENTRY, (now, pk, f"Reservation {pk}", changes, user.pk))

@@ -1,4 +1,4 @@
-"""The connection, transactions, refusals, and who asks."""
+"""The connection, prepared statements, transactions, refusals and authentication."""
 
 import hashlib
 import os
@@ -9,17 +9,20 @@ from typing import Any, NamedTuple
 import psycopg2
 import psycopg2.extras
 
+from roombook.db.compiled_queries import with_numbered_placeholders
+
 psycopg2.extras.register_uuid()
 
-
 Row = tuple[Any, ...]
+JSONDict = dict[str, Any]
 
-
-Told = dict[str, Any]
+# Prepare each distinct statement once per connection, as roombook does.
+PREPARE = os.environ.get("RAW_PREPARE") == "true"
+TRANSACTION_STATEMENTS = {"BEGIN", "COMMIT", "ROLLBACK"}
 
 
 class Refused(Exception):
-    """Told to the client with a status and a code."""
+    """A response other than 200, with its status and error code."""
 
     def __init__(self, status: str, code: str) -> None:
         super().__init__(code)
@@ -27,36 +30,63 @@ class Refused(Exception):
         self.code = code
 
 
+class PreparingCursor(psycopg2.extensions.cursor):
+    """Prepares each distinct statement when it is first executed, and executes it by its name."""
+
+    # By SQL: what executes the statement. The process has one connection.
+    prepared: dict[str, str] = {}
+
+    def execute(self, sql: Any, values: Any = ()) -> None:
+        if sql not in TRANSACTION_STATEMENTS:
+            # Statements that are sent together are prepared one by one, and again sent together.
+            sql = ";".join(map(self._prepare, sql.split(";")))
+        super().execute(sql, values)
+
+    def _prepare(self, sql: str) -> str:
+        if sql not in self.prepared:
+            name = f"raw_{len(self.prepared)}"
+            super().execute(f"PREPARE {name} AS {with_numbered_placeholders(sql)}")
+            placeholders = ", ".join(["%s"] * sql.count("%s"))
+            self.prepared[sql] = f"EXECUTE {name}" + (f" ({placeholders})" if placeholders else "")
+        return self.prepared[sql]
+
+
 _connection: Any = None
 
 
-def cursor() -> Any:
-    """One connection a process, kept."""
+def get_cursor() -> Any:
+    """A cursor of the process's one connection."""
     global _connection
     if _connection is None:
-        _connection = psycopg2.connect(os.environ["DATABASE_URL"])
+        factory = PreparingCursor if PREPARE else None
+        _connection = psycopg2.connect(os.environ["DATABASE_URL"], cursor_factory=factory)
         _connection.autocommit = True
     return _connection.cursor()
 
 
 class transaction:  # noqa: N801 (reads as a statement)
     def __enter__(self) -> Any:
-        self.cursor = cursor()
+        self.cursor = get_cursor()
         self.cursor.execute("BEGIN")
         return self.cursor
 
-    def __exit__(self, kind: Any, *rest: Any) -> None:
-        self.cursor.execute("COMMIT" if kind is None else "ROLLBACK")
+    def __exit__(self, error_type: Any, *rest: Any) -> None:
+        self.cursor.execute("COMMIT" if error_type is None else "ROLLBACK")
 
 
-def rows(cur: Any, sql: str, values: Sequence[Any] = ()) -> list[Row]:
+def fetch_all(cur: Any, sql: str, values: Sequence[Any] = ()) -> list[Row]:
     cur.execute(sql, values)
     return cur.fetchall()
 
 
-def many(cur: Any, table: str, values: list[Row]) -> None:
-    if values:
-        psycopg2.extras.execute_values(cur, f"INSERT INTO {table} VALUES %s", values)
+def insert_rows(cur: Any, table: str, rows: list[Row]) -> None:
+    """Inserts all rows by one statement."""
+    if rows:
+        row_placeholders = f"({', '.join(['%s'] * len(rows[0]))})"
+        cur.execute(
+            f"INSERT INTO {table} VALUES {', '.join([row_placeholders] * len(rows))}",
+            [value for row in rows for value in row],
+        )
 
 
 class User(NamedTuple):
@@ -67,30 +97,32 @@ class User(NamedTuple):
     company_name: str
 
 
-def signed_in(cur: Any, data: Told, now: datetime) -> User:
-    found = rows(
+def authenticate(cur: Any, data: JSONDict, now: datetime) -> User:
+    found = fetch_all(
         cur,
         """SELECT t.id, t.created_at, t.expires_at,
                   u.id, u.email, u.first_name, u.last_name, u.company_name
            FROM accounts_apitoken t JOIN accounts_user u ON u.id = t.user_id
            WHERE t.digest = %s AND t.expires_at > %s AND u.is_active""",
-        (digest(data), now),
+        (hash_token(data), now),
     )
     if not found:
         raise Refused("401 Unauthorized", "NotSignedIn")
     token, created_at, expires_at, *user = found[0]
-    renew(cur, token, created_at, expires_at, now)
+    extend_token(cur, token, created_at, expires_at, now)
     return User(*user)
 
 
-def digest(data: Told) -> str:
+def hash_token(data: JSONDict) -> str:
     token = data.get("Token")
     if not isinstance(token, str) or not token.isascii() or not 0 < len(token) <= 128:
         raise Refused("401 Unauthorized", "NotSignedIn")
     return hashlib.sha256(token.encode()).hexdigest()
 
 
-def renew(cur: Any, token: int, created_at: datetime, expires_at: datetime, now: datetime) -> None:
+def extend_token(
+    cur: Any, token: int, created_at: datetime, expires_at: datetime, now: datetime
+) -> None:
     until = min(now + timedelta(days=30), created_at + timedelta(days=180))
     if until - expires_at >= timedelta(days=1):
         cur.execute(

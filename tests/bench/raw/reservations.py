@@ -1,4 +1,4 @@
-"""Reservations, read and made."""
+"""Reading and creating reservations."""
 
 import uuid
 from dataclasses import dataclass
@@ -13,18 +13,26 @@ from reservations.models import Allowance
 from reservations.pricing import quote as pricing
 from reservations.pricing.allowances import AvailableAllowance
 from tests.bench.raw.database import (
+    JSONDict,
     Refused,
     Row,
-    Told,
     User,
-    cursor,
-    many,
-    rows,
-    signed_in,
+    authenticate,
+    fetch_all,
+    get_cursor,
+    insert_rows,
     transaction,
 )
-from tests.bench.raw.rooms import Room, extras_of, is_free, room_of, span_of
-from tests.bench.raw.told import CENTER, FAVORITE, RATE, CenterParts, room_told, service_told, told
+from tests.bench.raw.rendering import (
+    CENTER,
+    FAVORITE,
+    RATE,
+    CenterParts,
+    drop_empty,
+    render_room,
+    render_service,
+)
+from tests.bench.raw.rooms import Room, get_room, get_services, is_available, parse_span
 
 HOLD = timedelta(minutes=15)
 
@@ -48,8 +56,10 @@ class AllowanceRow:
         return Allowance.get_period(cast("Allowance", self), day)
 
 
-def offers_for(cur: Any, user_id: int, room: Any, day: date) -> list[AvailableAllowance]:
-    found = rows(
+def get_available_allowances(
+    cur: Any, user_id: int, room: Any, day: date
+) -> list[AvailableAllowance]:
+    found = fetch_all(
         cur,
         """SELECT a.id, a.description, a.kind, a.hours, a.valid_until, a.is_automatic,
              (SELECT coalesce(sum(e.hours), 0) FROM reservations_allowanceentry e
@@ -76,14 +86,14 @@ def offers_for(cur: Any, user_id: int, room: Any, day: date) -> list[AvailableAl
     ]
 
 
-def get_reservation(data: Told, root: str, now: datetime) -> Told:
-    cur = cursor()
-    user = signed_in(cur, data, now)
-    return {"Reservation": reservation_told(cur, user, data["Id"], root)}
+def get_reservation(data: JSONDict, root: str, now: datetime) -> JSONDict:
+    cur = get_cursor()
+    user = authenticate(cur, data, now)
+    return {"Reservation": render_reservation(cur, user, data["Id"], root)}
 
 
-def reservation_told(cur: Any, user: User, pk: int, root: str) -> Told:
-    found = rows(
+def render_reservation(cur: Any, user: User, pk: int, root: str) -> JSONDict:
+    found = fetch_all(
         cur,
         f"""SELECT v.start, v."end", v.status, v.number_of_attendees, v.total_cost,
                    v.billable_hours, p.code, r.resource_type_id, {CENTER}, {FAVORITE},
@@ -100,23 +110,23 @@ def reservation_told(cur: Any, user: User, pk: int, root: str) -> Told:
     if not found:
         raise Refused("404 Not Found", "NotFound")
     row = found[0]
-    start, end, status, heads, total, billable, promo, resource_type = row[:8]
+    start, end, status, attendee_count, total, billable, promo, resource_type = row[:8]
     center, favorite, room = row[8:25], row[25], row[26:]
     zone = ZoneInfo(center[11])
     parts = CenterParts(cur, [center[0]], root)
-    lines = rows(
+    lines = fetch_all(
         cur,
         """SELECT amount, description, total, type, rate, service_id, allowance_id
            FROM reservations_lineitem WHERE reservation_id = %s ORDER BY position""",
         (pk,),
     )
-    attendees = rows(
+    attendees = fetch_all(
         cur,
         """SELECT id, name, email_address, company_name, is_creator FROM reservations_attendee
            WHERE reservation_id = %s ORDER BY id""",
         (pk,),
     )
-    chosen = rows(
+    chosen = fetch_all(
         cur,
         """SELECT s.id, s.name, s.needs_duration, s.needs_quantity, s.position,
                   o.duration_hours, o.quantity
@@ -124,7 +134,7 @@ def reservation_told(cur: Any, user: User, pk: int, root: str) -> Told:
            WHERE o.reservation_id = %s""",
         (pk,),
     )
-    uses = rows(
+    uses = fetch_all(
         cur,
         """SELECT a.id, a.description, o.hours, o.discount FROM reservations_allowanceuse o
              JOIN reservations_allowance a ON a.id = o.allowance_id
@@ -132,7 +142,7 @@ def reservation_told(cur: Any, user: User, pk: int, root: str) -> Told:
         (pk,),
     )
     here = SimpleNamespace(center_id=center[0], resource_type_id=resource_type)
-    offers = offers_for(cur, user.pk, here, start.astimezone(zone).date())
+    offers = get_available_allowances(cur, user.pk, here, start.astimezone(zone).date())
     brief = {
         "Id": pk,
         "Start": start.astimezone(zone).isoformat(),
@@ -140,7 +150,7 @@ def reservation_told(cur: Any, user: User, pk: int, root: str) -> Told:
         "Status": status,
     }
     room_cost = sum((line[2] for line in lines if line[3] == "Room"), Decimal(0))
-    used = [usage_told(brief, *use, in_use=True) for use in uses]
+    used = [render_usage(brief, *use, in_use=True) for use in uses]
     in_use = {use[0] for use in uses}
     usable = []
     for offer in offers:
@@ -148,16 +158,16 @@ def reservation_told(cur: Any, user: User, pk: int, root: str) -> Told:
         if offer.allowance.pk not in in_use and offer.hours_left:
             discount = pricing.get_allowance_discount(room_cost, hours_left, billable)
             words = (offer.allowance.pk, offer.allowance.description)
-            usable.append(usage_told(brief, *words, hours_left, discount, in_use=False))
-    services = [service_told(each) for each in parts.services[center[0]]]
-    return told(
+            usable.append(render_usage(brief, *words, hours_left, discount, in_use=False))
+    services = [render_service(each) for each in parts.services[center[0]]]
+    return drop_empty(
         {
             **brief,
-            "Center": parts.told(center, favorite=favorite),
-            "MeetingRoom": room_told(room, services, root),
-            "Services": options_told(parts.services[center[0]], chosen),
+            "Center": parts.render_center(center, favorite=favorite),
+            "MeetingRoom": render_room(room, services, root),
+            "Services": render_options(parts.services[center[0]], chosen),
             "Attendees": [
-                told(
+                drop_empty(
                     {
                         "Id": attendee,
                         "Name": name,
@@ -170,7 +180,7 @@ def reservation_told(cur: Any, user: User, pk: int, root: str) -> Told:
             ],
             "TotalCost": float(total),
             "LineItems": [
-                told(
+                drop_empty(
                     {
                         "Amount": amount,
                         "Description": description,
@@ -183,7 +193,7 @@ def reservation_told(cur: Any, user: User, pk: int, root: str) -> Told:
                 )
                 for amount, description, line_total, kind, rate, service, allowance in lines
             ],
-            "NumberOfAttendees": heads,
+            "NumberOfAttendees": attendee_count,
             "Allowances": used,
             "CanApplyAllowances": status == "New" and bool(usable),
             "UsableAllowances": usable,
@@ -193,9 +203,9 @@ def reservation_told(cur: Any, user: User, pk: int, root: str) -> Told:
     )
 
 
-def usage_told(
-    brief: Told, pk: int, description: str, count: int, discount: Decimal, *, in_use: bool
-) -> Told:
+def render_usage(
+    brief: JSONDict, pk: int, description: str, count: int, discount: Decimal, *, in_use: bool
+) -> JSONDict:
     return {
         "Reservation": brief,
         "Allowance": {"Description": description, "Id": pk},
@@ -205,8 +215,8 @@ def usage_told(
     }
 
 
-def options_told(offered: list[Row], chosen: list[Row]) -> list[Told]:
-    """What was chosen and what else there is, in the services' order."""
+def render_options(offered: list[Row], chosen: list[Row]) -> list[JSONDict]:
+    """The chosen services and all others of the center, in the order of the services."""
     options = {row[1]: (place, row[2], row[6], row[7]) for place, row in enumerate(offered)}
     picked = {row[0]: row[5:] for row in chosen}
     for pk, name, needs_duration, needs_quantity, position, *_ in chosen:
@@ -217,7 +227,7 @@ def options_told(offered: list[Row], chosen: list[Row]) -> list[Told]:
     ):
         duration, quantity = picked.get(pk, (None, None))
         listed.append(
-            told(
+            drop_empty(
                 {
                     "ServiceId": pk,
                     "ServiceName": name,
@@ -232,17 +242,19 @@ def options_told(offered: list[Row], chosen: list[Row]) -> list[Told]:
     return listed
 
 
-def create(data: Told, root: str, now: datetime) -> Told:
-    user = signed_in(cursor(), data, now)
+def create(data: JSONDict, root: str, now: datetime) -> JSONDict:
+    user = authenticate(get_cursor(), data, now)
     with transaction() as cur:
-        pk = draft(cur, user, data, now)
-    return {"Reservation": reservation_told(cursor(), user, pk, root)}
+        pk = create_draft(cur, user, data, now)
+    return {"Reservation": render_reservation(get_cursor(), user, pk, root)}
 
 
 RELEASE = "UPDATE reservations_reservation SET holds_slot = false, hold_until = NULL WHERE "
 
 
-def make_way(cur: Any, room: Room, span: Span, *, user: User, now: datetime, but: int = 0) -> None:
+def release_conflicting_holds(
+    cur: Any, room: Room, span: Span, *, user: User, now: datetime, exclude: int = 0
+) -> None:
     margin = timedelta(minutes=room.turnaround_minutes)
     cur.execute(
         RELEASE
@@ -251,15 +263,15 @@ def make_way(cur: Any, room: Room, span: Span, *, user: User, now: datetime, but
         + """room_id = %s AND user_id = %s AND status = 'New' AND holds_slot AND id <> %s
              AND ((start < %s AND "end" > %s) OR (occupied_from < %s AND occupied_until > %s))""",
         (
-            *(room.pk, now, room.pk, user.pk, but, span.end + margin, span.start - margin),
+            *(room.pk, now, room.pk, user.pk, exclude, span.end + margin, span.start - margin),
             *(span.end, span.start),
         ),
     )
 
 
-def draft(cur: Any, user: User, data: Told, now: datetime) -> int:
-    room = room_of(cur, data["MeetingRoomId"], lock=True)
-    span = span_of(room, data)
+def create_draft(cur: Any, user: User, data: JSONDict, now: datetime) -> int:
+    room = get_room(cur, data["MeetingRoomId"], lock=True)
+    span = parse_span(room, data)
     guests = [
         (each.get("Name", ""), each.get("EmailAddress", ""), each.get("CompanyName", ""))
         for each in data.get("Attendees") or []
@@ -267,12 +279,12 @@ def draft(cur: Any, user: User, data: Told, now: datetime) -> int:
     if not any(guest[1].lower() == user.email.lower() for guest in guests):
         name = f"{user.first_name} {user.last_name}".strip()
         guests.insert(0, (name, user.email, user.company_name))
-    heads = data.get("NumberOfAttendees", len(guests))
-    if not len(guests) <= heads <= room.capacity:
+    attendee_count = data.get("NumberOfAttendees", len(guests))
+    if not len(guests) <= attendee_count <= room.capacity:
         raise Refused("400 Bad Request", "InvalidRequest")
-    wanted = extras_of(cur, room, data)
-    make_way(cur, room, span, user=user, now=now)
-    if not is_free(cur, room, span, user=user, now=now):
+    services = get_services(cur, room, data)
+    release_conflicting_holds(cur, room, span, user=user, now=now)
+    if not is_available(cur, room, span, user=user, now=now):
         raise Refused("409 Conflict", "SlotUnavailable")
     cur.execute(
         f"""{RELEASE} id IN (SELECT id FROM reservations_reservation
@@ -281,10 +293,14 @@ def draft(cur: Any, user: User, data: Told, now: datetime) -> int:
         (user.pk, now),
     )
     day = span.start.astimezone(room.zone).date()
-    offers = [each for each in offers_for(cur, user.pk, room, day) if each.allowance.is_automatic]
-    quote = pricing.calculate_quote(room, span, services=wanted, allowances=offers)
+    allowances = [
+        each
+        for each in get_available_allowances(cur, user.pk, room, day)
+        if each.allowance.is_automatic
+    ]
+    quote = pricing.calculate_quote(room, span, services=services, allowances=allowances)
     margin = timedelta(minutes=room.turnaround_minutes)
-    [(pk,)] = rows(
+    [(pk,)] = fetch_all(
         cur,
         """INSERT INTO reservations_reservation (user_id, room_id, start, "end",
              turnaround_minutes, occupied_from, occupied_until, status, holds_slot, hold_until,
@@ -296,21 +312,21 @@ def draft(cur: Any, user: User, data: Told, now: datetime) -> int:
              %s, 0, 24, 15, %s, 0, '') RETURNING id""",
         (
             *(user.pk, room.pk, span.start, span.end, room.turnaround_minutes),
-            *(span.start - margin, span.end + margin, now + HOLD, heads, quote.total),
+            *(span.start - margin, span.end + margin, now + HOLD, attendee_count, quote.total),
             *(quote.room.billable_hours, uuid.uuid4(), now),
         ),
     )
-    many(
+    insert_rows(
         cur,
         "reservations_chosenservice (reservation_id, service_id, duration_hours, quantity)",
-        [(pk, each.service.pk, each.duration_hours, each.quantity) for each in wanted],
+        [(pk, each.service.pk, each.duration_hours, each.quantity) for each in services],
     )
-    many(
+    insert_rows(
         cur,
         "reservations_attendee (reservation_id, name, email_address, company_name, is_creator)",
         [(pk, *guest, guest[1].lower() == user.email.lower()) for guest in guests],
     )
-    many(
+    insert_rows(
         cur,
         "reservations_lineitem (reservation_id, position, type, description, amount, rate,"
         " total, service_id, allowance_id)",
@@ -322,7 +338,7 @@ def draft(cur: Any, user: User, data: Told, now: datetime) -> int:
             for place, line in enumerate(quote.lines, start=1)
         ],
     )
-    many(
+    insert_rows(
         cur,
         "reservations_allowanceuse (reservation_id, allowance_id, hours, discount)",
         [

@@ -1,4 +1,4 @@
-"""Whether a room is free, and what it costs."""
+"""Availability and prices of rooms."""
 
 from datetime import datetime, time, timedelta
 from decimal import Decimal
@@ -9,8 +9,17 @@ from zoneinfo import ZoneInfo
 from centers import hours
 from centers.span import Span
 from reservations.pricing import quote
-from tests.bench.raw.database import Refused, Row, Told, User, cursor, digest, renew, rows
-from tests.bench.raw.told import RATE, HoursRow, RateRow, rate_of
+from tests.bench.raw.database import (
+    JSONDict,
+    Refused,
+    Row,
+    User,
+    extend_token,
+    fetch_all,
+    get_cursor,
+    hash_token,
+)
+from tests.bench.raw.rendering import RATE, HoursRow, RateRow, get_rate
 
 HOLDING = "('Processing', 'Pending', 'Confirmed')"
 
@@ -45,16 +54,16 @@ class Room(NamedTuple):
 
     @property
     def center(self) -> Any:
-        """As prices want it."""
+        """The center as the quote expects it."""
         return SimpleNamespace(zone=self.zone, tax_rate=self.tax_rate)
 
 
-def room_from(row: Row) -> Room:
-    return Room._make([*row[:13], ZoneInfo(row[13]), *row[14:17], rate_of(row[17:25])])
+def build_room(row: Row) -> Room:
+    return Room._make([*row[:13], ZoneInfo(row[13]), *row[14:17], get_rate(row[17:25])])
 
 
-def room_of(cur: Any, pk: int, *, lock: bool = False) -> Room:
-    found = rows(
+def get_room(cur: Any, pk: int, *, lock: bool = False) -> Room:
+    found = fetch_all(
         cur,
         f"""SELECT {ROOM} FROM centers_meetingroom r JOIN centers_center c ON c.id = r.center_id
               LEFT JOIN centers_rate t ON t.id = r.rate_id
@@ -63,10 +72,10 @@ def room_of(cur: Any, pk: int, *, lock: bool = False) -> Room:
     )
     if not found:
         raise Refused("404 Not Found", "NotFound")
-    return room_from(found[0])
+    return build_room(found[0])
 
 
-def span_of(room: Room, data: Told) -> Span:
+def parse_span(room: Room, data: JSONDict) -> Span:
     try:
         start, end = (
             hours.localize(datetime.fromisoformat(data[name]), room.zone)
@@ -80,17 +89,23 @@ def span_of(room: Room, data: Told) -> Span:
     return span
 
 
-def is_free(cur: Any, room: Room, span: Span, *, user: User, now: datetime, but: int = 0) -> bool:
-    """Every question of B11, the two about rows in one statement."""
+def is_available(
+    cur: Any, room: Room, span: Span, *, user: User, now: datetime, exclude: int = 0
+) -> bool:
+    """All rules of B11. One statement reads closures, reservations and opening hours."""
     if not (room.center_is_active and room.is_active) or room.is_blocked or span.start < now:
         return False
     days = 365 if room.booking_window_days is None else room.booking_window_days
-    start, end = (moment.astimezone(room.zone) for moment in (span.start, span.end))
+    start, end = (time_of_day.astimezone(room.zone) for time_of_day in (span.start, span.end))
     if start.date() > now.astimezone(room.zone).date() + timedelta(days=days):
         return False
     grid = room.grid_minutes or 15
-    for moment in (start, end):
-        if moment.second or moment.microsecond or (moment.hour * 60 + moment.minute) % grid:
+    for time_of_day in (start, end):
+        if (
+            time_of_day.second
+            or time_of_day.microsecond
+            or (time_of_day.hour * 60 + time_of_day.minute) % grid
+        ):
             return False
     minutes = span.duration.total_seconds() / 60
     least = 30 if room.minimum_minutes is None else room.minimum_minutes
@@ -98,7 +113,7 @@ def is_free(cur: Any, room: Room, span: Span, *, user: User, now: datetime, but:
     if not least <= minutes <= most:
         return False
     margin = timedelta(minutes=room.turnaround_minutes)
-    [(closed, taken, week)] = rows(
+    [(closed, taken, week)] = fetch_all(
         cur,
         f"""SELECT
               EXISTS (SELECT FROM centers_closure WHERE center_id = %s
@@ -111,33 +126,35 @@ def is_free(cur: Any, room: Room, span: Span, *, user: User, now: datetime, but:
                FROM centers_openinghours WHERE center_id = %s)""",
         (
             *(room.center_id, room.pk, span.end, span.start),
-            *(room.pk, now, user.pk, but, span.end + margin, span.start - margin),
+            *(room.pk, now, user.pk, exclude, span.end + margin, span.start - margin),
             *(span.end, span.start, room.center_id),
         ),
     )
     if closed or taken:
         return False
-    return room.after_hours or hours.is_open(span, stretches(week), room.zone)
+    return room.after_hours or hours.is_open(span, parse_hours(week), room.zone)
 
 
-def stretches(week: list[list[Any]] | None) -> list[HoursRow]:
+def parse_hours(week: list[list[Any]] | None) -> list[HoursRow]:
     return [
         HoursRow(day, time.fromisoformat(opens), time.fromisoformat(closes))
         for day, opens, closes in week or []
     ]
 
 
-def check_availability(data: Told, root: str, now: datetime) -> Told:
-    """Token, room and rate are one statement, as anybody would write it who counts them."""
-    cur = cursor()
-    user, room = user_and_room(cur, data, data["RoomId"], now)
+def check_availability(data: JSONDict, root: str, now: datetime) -> JSONDict:
+    """One statement reads the Token, the room and its rate."""
+    cur = get_cursor()
+    user, room = authenticate_and_get_room(cur, data, data["RoomId"], now)
     if data.get("CenterId") not in (None, room.center_id):
         raise Refused("404 Not Found", "NotFound")
-    return {"IsAvailable": is_free(cur, room, span_of(room, data), user=user, now=now)}
+    return {"IsAvailable": is_available(cur, room, parse_span(room, data), user=user, now=now)}
 
 
-def user_and_room(cur: Any, data: Told, room_id: int, now: datetime) -> tuple[User, Room]:
-    found = rows(
+def authenticate_and_get_room(
+    cur: Any, data: JSONDict, room_id: int, now: datetime
+) -> tuple[User, Room]:
+    found = fetch_all(
         cur,
         f"""SELECT k.id, k.created_at, k.expires_at,
                    u.id, u.email, u.first_name, u.last_name, u.company_name, {ROOM}
@@ -146,23 +163,23 @@ def user_and_room(cur: Any, data: Told, room_id: int, now: datetime) -> tuple[Us
               LEFT JOIN centers_center c ON c.id = r.center_id
               LEFT JOIN centers_rate t ON t.id = r.rate_id
             WHERE k.digest = %s AND k.expires_at > %s AND u.is_active""",
-        (room_id, digest(data), now),
+        (room_id, hash_token(data), now),
     )
     if not found:
         raise Refused("401 Unauthorized", "NotSignedIn")
     row = found[0]
-    renew(cur, row[0], row[1], row[2], now)
+    extend_token(cur, row[0], row[1], row[2], now)
     if row[8] is None:
         raise Refused("404 Not Found", "NotFound")
-    return User(*row[3:8]), room_from(row[8:])
+    return User(*row[3:8]), build_room(row[8:])
 
 
-def cost(data: Told, root: str, now: datetime) -> Told:
-    cur = cursor()
-    _, room = user_and_room(cur, data, data["MeetingRoomId"], now)
-    span = span_of(room, data)
-    wanted = extras_of(cur, room, data)
-    return {"Total": float(quote.calculate_quote(room, span, services=wanted).total)}
+def cost(data: JSONDict, root: str, now: datetime) -> JSONDict:
+    cur = get_cursor()
+    _, room = authenticate_and_get_room(cur, data, data["MeetingRoomId"], now)
+    span = parse_span(room, data)
+    services = get_services(cur, room, data)
+    return {"Total": float(quote.calculate_quote(room, span, services=services).total)}
 
 
 class ServiceRow(NamedTuple):
@@ -175,25 +192,25 @@ class ServiceRow(NamedTuple):
     rate: RateRow | None
 
 
-def extras_of(cur: Any, room: Room, data: Told) -> list[quote.ServiceSelection]:
-    asked = {each["ServiceId"]: each for each in data.get("ServiceOptions") or []}
-    if not asked:
+def get_services(cur: Any, room: Room, data: JSONDict) -> list[quote.ServiceSelection]:
+    options = {each["ServiceId"]: each for each in data.get("ServiceOptions") or []}
+    if not options:
         return []
-    found = rows(
+    found = fetch_all(
         cur,
         f"""SELECT s.id, s.name, s.bill_at_center, s.minimum_booking, s.needs_duration,
                    s.needs_quantity, {RATE}
             FROM centers_service s LEFT JOIN centers_rate t ON t.id = s.rate_id
             WHERE s.center_id = %s AND s.is_active AND s.id = ANY (%s)
             ORDER BY s.position, s.id""",
-        (room.center_id, list(asked)),
+        (room.center_id, list(options)),
     )
-    if len(found) < len(asked):
+    if len(found) < len(options):
         raise Refused("400 Bad Request", "InvalidRequest")
     extras = []
     for row in found:
-        service = ServiceRow._make([*row[:6], rate_of(row[6:])])
-        option = asked[service.pk]
+        service = ServiceRow._make([*row[:6], get_rate(row[6:])])
+        option = options[service.pk]
         quantity = option.get("Quantity") if service.needs_quantity else None
         if service.needs_quantity and not quantity:
             raise Refused("400 Bad Request", "InvalidRequest")

@@ -1,15 +1,15 @@
-"""Centers around a place."""
+"""Search for centers around a location."""
 
 from datetime import datetime
 
 from centers import geo
-from tests.bench.raw.database import Row, Told, cursor, rows, signed_in
-from tests.bench.raw.told import CENTER, FAVORITE, USABLE, CenterParts, told
+from tests.bench.raw.database import JSONDict, Row, authenticate, fetch_all, get_cursor
+from tests.bench.raw.rendering import CENTER, FAVORITE, USABLE, CenterParts, drop_empty
 
 
-def search(data: Told, root: str, now: datetime) -> Told:
-    cur = cursor()
-    user = signed_in(cur, data, now)
+def search(data: JSONDict, root: str, now: datetime) -> JSONDict:
+    cur = get_cursor()
+    user = authenticate(cur, data, now)
     place = geo.Coordinates(data["Latitude"], data["Longitude"])
     miles = data.get("RadiusInMiles", 25)
     box = geo.get_bounding_box(place, miles)
@@ -17,7 +17,7 @@ def search(data: Told, root: str, now: datetime) -> Told:
     chord = "((c.x - %s) * (c.x - %s) + (c.y - %s) * (c.y - %s) + (c.z - %s) * (c.z - %s))"
     vector = (x, x, y, y, z, z)
     longitudes = " OR ".join(["c.longitude BETWEEN %s AND %s"] * len(box.longitudes))
-    found = rows(
+    found = fetch_all(
         cur,
         f"""SELECT {CENTER}, {FAVORITE}, {chord} AS chord, c.neighborhood_id
             FROM centers_center c
@@ -35,10 +35,12 @@ def search(data: Told, root: str, now: datetime) -> Told:
     ids = [row[0] for row in found]
     parts = CenterParts(cur, ids[:50], root)
     centers = [
-        parts.told(row, favorite=row[17], distance=round(geo.miles_from_squared_chord(row[18]), 2))
+        parts.render_center(
+            row, favorite=row[17], distance=round(geo.miles_from_squared_chord(row[18]), 2)
+        )
         for row in found[:50]
     ]
-    types = rows(
+    types = fetch_all(
         cur,
         f"""SELECT id, name, is_service, position FROM centers_resourcetype
             WHERE NOT internal AND id IN
@@ -50,7 +52,7 @@ def search(data: Told, root: str, now: datetime) -> Told:
             ORDER BY position, name, id""",
         (ids, ids),
     )
-    neighborhoods = rows(
+    neighborhoods = fetch_all(
         cur,
         """SELECT id, original_name, name, city, state, custom_title, landing_page_content,
                   coworking_landing_page_content
@@ -60,10 +62,10 @@ def search(data: Told, root: str, now: datetime) -> Told:
     return {
         "Centers": centers,
         "FilterOptions": {
-            "RoomTypes": [type_told(row) for row in types if not row[2]],
-            "Services": [type_told(row) for row in types if row[2]],
+            "RoomTypes": [render_resource_type(row) for row in types if not row[2]],
+            "Services": [render_resource_type(row) for row in types if row[2]],
             "Neighborhoods": [
-                told(
+                drop_empty(
                     dict(
                         zip(
                             (
@@ -81,7 +83,7 @@ def search(data: Told, root: str, now: datetime) -> Told:
     }
 
 
-def type_told(row: Row) -> Told:
+def render_resource_type(row: Row) -> JSONDict:
     pk, name, is_service, position = row
     return {
         "Id": pk,

@@ -7,16 +7,16 @@ from typing import Any
 
 import django
 
-# Prices and words for money read settings, and types of models.
+# Prices and formats of money need settings and models.
 django.setup()
 
 from tests.bench.raw.checkout import checkout  # noqa: E402
-from tests.bench.raw.database import Refused, Told  # noqa: E402
+from tests.bench.raw.database import JSONDict, Refused  # noqa: E402
 from tests.bench.raw.reservations import create, get_reservation  # noqa: E402
 from tests.bench.raw.rooms import check_availability, cost  # noqa: E402
 from tests.bench.raw.search import search  # noqa: E402
 
-OPERATIONS: dict[str, Callable[[Told, str, datetime], Told]] = {
+OPERATIONS: dict[str, Callable[[JSONDict, str, datetime], JSONDict]] = {
     "/api/meeting-rooms/check-availability": check_availability,
     "/api/account/reservation": get_reservation,
     "/api/reservations/cost": cost,
@@ -26,7 +26,7 @@ OPERATIONS: dict[str, Callable[[Told, str, datetime], Told]] = {
 }
 
 
-def application(environ: Told, start_response: Callable[..., Any]) -> list[bytes]:
+def application(environ: JSONDict, start_response: Callable[..., Any]) -> list[bytes]:
     status = "200 OK"
     try:
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))

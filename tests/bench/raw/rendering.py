@@ -1,4 +1,4 @@
-"""Centers, rooms and rates as answers tell them."""
+"""Centers, rooms and rates as fields of responses."""
 
 from datetime import time
 from decimal import Decimal
@@ -6,10 +6,10 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from centers import hours, rates
-from tests.bench.raw.database import Row, Told, rows
+from tests.bench.raw.database import JSONDict, Row, fetch_all
 
 
-def told(fields: Told) -> Told:
+def drop_empty(fields: JSONDict) -> JSONDict:
     return {name: value for name, value in fields.items() if value not in (None, "", {})}
 
 
@@ -37,7 +37,7 @@ USABLE = (
 
 
 @lru_cache(maxsize=4096)
-def rate_told(rate: RateRow) -> tuple[Told, str]:
+def render_rate(rate: RateRow) -> tuple[JSONDict, str]:
     tiers = {
         "FlatRate": rate.flat_rate,
         "Hourly": rate.hourly,
@@ -54,12 +54,12 @@ def rate_told(rate: RateRow) -> tuple[Told, str]:
     return info, rates.format_entry_price(rate)
 
 
-def rate_of(row: Row) -> RateRow | None:
+def get_rate(row: Row) -> RateRow | None:
     return None if row[0] is None else RateRow(*row)
 
 
-def picture(root: str, image: str, thumbnail: str) -> Told:
-    return told(
+def render_picture(root: str, image: str, thumbnail: str) -> JSONDict:
+    return drop_empty(
         {
             "ThumbnailUrl": thumbnail and f"{root}{thumbnail}",
             "FullUrl": image and f"{root}{image}",
@@ -78,16 +78,16 @@ FAVORITE = "EXISTS (SELECT FROM centers_favorite f WHERE f.user_id = %s AND f.ce
 
 
 class CenterParts:
-    """Everything that answers show of some centers: five statements, however many there are."""
+    """Everything that responses contain of some centers, read by five statements."""
 
     def __init__(self, cur: Any, ids: list[int], root: str) -> None:
         self.root = root
         self.services: dict[int, list[Row]] = {pk: [] for pk in ids}
         self.rooms: dict[int, list[Row]] = {pk: [] for pk in ids}
         self.hours: dict[int, list[Any]] = {pk: [] for pk in ids}
-        self.images: dict[int, list[Told]] = {pk: [] for pk in ids}
-        self.landmarks: dict[int, list[Told]] = {pk: [] for pk in ids}
-        for row in rows(
+        self.images: dict[int, list[JSONDict]] = {pk: [] for pk in ids}
+        self.landmarks: dict[int, list[JSONDict]] = {pk: [] for pk in ids}
+        for row in fetch_all(
             cur,
             f"""SELECT s.center_id, s.id, s.name, s.description, s.bill_at_center,
                        s.minimum_booking, s.needs_duration, s.needs_quantity, {RATE}
@@ -96,7 +96,7 @@ class CenterParts:
             (ids,),
         ):
             self.services[row[0]].append(row)
-        for row in rows(
+        for row in fetch_all(
             cur,
             f"""SELECT r.center_id, r.id, r.name, r.capacity, r.is_live_inventory, r.provider,
                        r.picture, r.picture_thumbnail, {RATE}
@@ -105,44 +105,44 @@ class CenterParts:
             (ids,),
         ):
             self.rooms[row[0]].append(row)
-        for center, *stretch in rows(
+        for center, *interval in fetch_all(
             cur,
             """SELECT center_id, weekday, opens, closes FROM centers_openinghours
                WHERE center_id = ANY (%s)""",
             (ids,),
         ):
-            self.hours[center].append(HoursRow(*stretch))
-        for center, image, thumbnail in rows(
+            self.hours[center].append(HoursRow(*interval))
+        for center, image, thumbnail in fetch_all(
             cur,
             """SELECT center_id, image, thumbnail FROM centers_centerimage
                WHERE center_id = ANY (%s) ORDER BY position, id""",
             (ids,),
         ):
-            self.images[center].append(picture(root, image, thumbnail))
-        for center, name, description, kind in rows(
+            self.images[center].append(render_picture(root, image, thumbnail))
+        for center, name, description, kind in fetch_all(
             cur,
             """SELECT center_id, name, description, type FROM centers_landmark
                WHERE center_id = ANY (%s) ORDER BY name, id""",
             (ids,),
         ):
             self.landmarks[center].append(
-                told({"Name": name, "Description": description, "Type": kind})
+                drop_empty({"Name": name, "Description": description, "Type": kind})
             )
 
-    def told(self, row: Row, *, favorite: bool, distance: float | None = None) -> Told:
-        """A CenterInfoFull of a row of the columns CENTER."""
+    def render_center(self, row: Row, *, favorite: bool, distance: float | None = None) -> JSONDict:
+        """Renders a CenterInfoFull from the columns CENTER."""
         (pk, name, street1, street2, street3, city, state, postal_code, country) = row[:9]
         (latitude, longitude, zone, promo, after_hours, parking, new, low_price) = row[9:17]
-        services = [service_told(each) for each in self.services[pk]]
+        services = [render_service(each) for each in self.services[pk]]
         week = hours.summarize_week(self.hours[pk])
         images = self.images[pk]
         on_offer = self.rooms[pk]
         region = " ".join(filter(None, (state, postal_code)))
-        return told(
+        return drop_empty(
             {
                 "Id": pk,
                 "Name": name,
-                "Address": told(
+                "Address": drop_empty(
                     {
                         "Street1": street1,
                         "Street2": street2,
@@ -170,7 +170,7 @@ class CenterParts:
                 "IsLiveInventory": any(room[4] for room in on_offer),
                 "IsAfterHoursSupportEnabled": after_hours,
                 "IsNotFavorite": not favorite,
-                "MeetingRooms": [room_told(room, services, self.root) for room in on_offer],
+                "MeetingRooms": [render_room(room, services, self.root) for room in on_offer],
                 "Landmarks": self.landmarks[pk],
                 "Images": images,
                 "ParkingInformation": parking,
@@ -186,10 +186,10 @@ class HoursRow(NamedTuple):
     closes: time
 
 
-def service_told(row: Row) -> Told:
+def render_service(row: Row) -> JSONDict:
     _, pk, name, description, at_center, minimum, needs_duration, needs_quantity, *rate = row
-    info, text = rate_told(RateRow(*rate)) if rate[0] is not None else (None, "")
-    return told(
+    info, text = render_rate(RateRow(*rate)) if rate[0] is not None else (None, "")
+    return drop_empty(
         {
             "Id": pk,
             "Name": name,
@@ -204,10 +204,10 @@ def service_told(row: Row) -> Told:
     )
 
 
-def room_told(row: Row, services: list[Told], root: str) -> Told:
+def render_room(row: Row, services: list[JSONDict], root: str) -> JSONDict:
     _, pk, name, capacity, is_live, provider, image, thumbnail, *rate = row
-    info, text = rate_told(RateRow(*rate)) if rate[0] is not None else (None, "")
-    return told(
+    info, text = render_rate(RateRow(*rate)) if rate[0] is not None else (None, "")
+    return drop_empty(
         {
             "Id": pk,
             "Name": name,
@@ -216,7 +216,7 @@ def room_told(row: Row, services: list[Told], root: str) -> Told:
             "LowestRate": text,
             "Capacity": capacity,
             "IsLiveInventory": is_live,
-            "Picture": picture(root, image, thumbnail),
+            "Picture": render_picture(root, image, thumbnail),
             "Provider": provider,
         }
     )
