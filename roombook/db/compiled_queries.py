@@ -50,7 +50,7 @@ class Param(Expression):
     def get_group_by_cols(self) -> list[Any]:
         return []
 
-    def bound(self, value: Any, connection: Any) -> Any:
+    def bind(self, value: Any, connection: Any) -> Any:
         """Converts the value to what the database driver accepts."""
         prepare = self.output_field.get_db_prep_value
         if not self.many:
@@ -106,7 +106,7 @@ class AnyOf(Lookup):
             right, right_params = self.process_rhs(compiler, connection)
         else:
             param = Param("", self.lhs.output_field, many=True)
-            right, right_params = "%s", (param.bound(self.rhs, connection),)
+            right, right_params = "%s", (param.bind(self.rhs, connection),)
         is_postgresql = connection.vendor == "postgresql"
         condition = "= ANY(%s)" if is_postgresql else "IN (SELECT value FROM json_each(%s))"
         return f"{left} {condition % right}", (*left_params, *right_params)
@@ -179,7 +179,7 @@ class CompiledQuery:
         connection: Any = connections[self.statement.using]
         if self.is_locking and not connection.in_atomic_block:
             raise TransactionManagementError("select_for_update needs a transaction.")
-        rows, _ = self.statement.execute(values)
+        rows = self.statement.execute(values)
         converted = self._convert(rows, connection) if self.converters else rows
         return map(self.build_result, converted)
 
@@ -246,11 +246,11 @@ class Statement:
         placeholders = f" ({', '.join(['%s'] * len(params))})" if params else ""
         self.execute_sql = f"EXECUTE {self.name}{placeholders}"
 
-    def execute(self, values: Mapping[str, Any]) -> tuple[list[Any], int]:
-        """Returns the rows, and how many rows were found or changed."""
+    def execute(self, values: Mapping[str, Any]) -> list[Any]:
+        """Returns the rows."""
         connection: Any = connections[self.using]
         bound = [
-            each.bound(values[each.name], connection) if isinstance(each, Param) else each
+            each.bind(values[each.name], connection) if isinstance(each, Param) else each
             for each in self.params
         ]
         with connection.cursor() as cursor:
@@ -267,7 +267,7 @@ class Statement:
                 if connection.in_atomic_block:
                     raise RetryTransaction from error
                 cursor.execute(self.sql, bound)
-            return cursor.fetchall() if cursor.description else [], cursor.rowcount
+            return cursor.fetchall()
 
     def _prepare(self, connection: Any, cursor: Any) -> bool:
         """Prepares the statement unless the connection has done so. Returns False where it cannot:
