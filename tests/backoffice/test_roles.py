@@ -29,7 +29,7 @@ from tests.world import NOW, World
 
 pytestmark = pytest.mark.django_db
 
-MAY = importlib.import_module("reservations.migrations.0003_roles").ROLES
+MAY = importlib.import_module("reservations.migrations.0002_roles").ROLES
 
 # Rows are those of a center; those that every role sees alike and only who may everywhere changes;
 # those that only who may everywhere sees; and power, which is administrators' alone.

@@ -1,4 +1,4 @@
-"""The roles of staff, as groups: what each may do where it is given (B18)."""
+"""The roles of staff as groups, with the permissions of each (B18)."""
 
 from django.contrib.auth.management import create_permissions
 from django.db import migrations
@@ -15,23 +15,23 @@ CENTER_PARTS = (
 BENEFITS = ("promocode", "allowance", "partner")
 
 
-def every(actions, app, models):
+def permissions_of(actions, app, models):
     return {f"{app}.{action}_{model}" for action in actions for model in models}
 
 
 VIEWER = (
-    every(["view"], "centers", ["center", "neighborhood", "resourcetype", *CENTER_PARTS])
-    | every(
+    permissions_of(["view"], "centers", ["center", "neighborhood", "resourcetype", *CENTER_PARTS])
+    | permissions_of(
         ["view"], "reservations", ["reservation", "lineitem", "chosenservice", "priceadjustment"]
     )
-    | every(["view"], "reservations", ["allowanceuse", "promoredemption"])
+    | permissions_of(["view"], "reservations", ["allowanceuse", "promoredemption"])
 )
 DESK = (
     VIEWER
-    | every(["add", "change"], "reservations", ["reservation"])
-    | every(["view"], "reservations", ["attendee"])
-    | every(["view"], "payments", ["payment", "refund", "dispute"])
-    | every(["view", "add"], "accounts", ["user"])
+    | permissions_of(["add", "change"], "reservations", ["reservation"])
+    | permissions_of(["view"], "reservations", ["attendee"])
+    | permissions_of(["view"], "payments", ["payment", "refund", "dispute"])
+    | permissions_of(["view", "add"], "accounts", ["user"])
 )
 MANAGER = (
     DESK
@@ -40,27 +40,27 @@ MANAGER = (
         "reservations.override_opening_hours",
         "reservations.see_reports",
     }
-    | every(["add", "change", "delete"], "centers", CENTER_PARTS)
-    | every(["add", "change"], "centers", ["center", "neighborhood"])
-    | every(["view", "add", "change"], "reservations", BENEFITS)
-    | every(["view"], "reservations", ["allowanceentry"])
-    | every(["change"], "payments", ["refund"])
-    | every(["change"], "accounts", ["user"])
+    | permissions_of(["add", "change", "delete"], "centers", CENTER_PARTS)
+    | permissions_of(["add", "change"], "centers", ["center", "neighborhood"])
+    | permissions_of(["view", "add", "change"], "reservations", BENEFITS)
+    | permissions_of(["view"], "reservations", ["allowanceentry"])
+    | permissions_of(["change"], "payments", ["refund"])
+    | permissions_of(["change"], "accounts", ["user"])
 )
 ACCOUNTANT = (
     VIEWER
-    | every(["view"], "reservations", ["attendee", "allowanceentry", *BENEFITS])
-    | every(["view"], "payments", ["payment", "refund", "dispute"])
-    | every(["view"], "accounts", ["user"])
-    | every(["view"], "backoffice", ["auditentry"])
-    | every(["change"], "payments", ["refund"])
+    | permissions_of(["view"], "reservations", ["attendee", "allowanceentry", *BENEFITS])
+    | permissions_of(["view"], "payments", ["payment", "refund", "dispute"])
+    | permissions_of(["view"], "accounts", ["user"])
+    | permissions_of(["view"], "backoffice", ["auditentry"])
+    | permissions_of(["change"], "payments", ["refund"])
     | {"reservations.see_reports"}
 )
 ROLES = {"Viewer": VIEWER, "Desk": DESK, "Manager": MANAGER, "Accountant": ACCOUNTANT}
 
 
-def make_groups(apps, schema_editor):
-    # Django makes permissions after the last migration only.
+def create_roles(apps, schema_editor):
+    # Django creates permissions only after the last migration.
     for app in ("accounts", "centers", "payments", "reservations", "backoffice"):
         config = apps.get_app_config(app)
         before, config.models_module = getattr(config, "models_module", None), True
@@ -79,10 +79,10 @@ def make_groups(apps, schema_editor):
 class Migration(migrations.Migration):
     dependencies = [
         ("accounts", "0002_center_roles"),
-        ("backoffice", "0001_initial"),
         ("auth", "0012_alter_user_first_name_max_length"),
+        ("backoffice", "0001_initial"),
         ("centers", "0001_initial"),
         ("payments", "0001_initial"),
-        ("reservations", "0002_staff_permissions"),
+        ("reservations", "0001_initial"),
     ]
-    operations = [migrations.RunPython(make_groups, migrations.RunPython.noop)]
+    operations = [migrations.RunPython(create_roles, migrations.RunPython.noop)]
