@@ -16,11 +16,6 @@ from tests.import_graph import (
 
 MAX_LINES = 400
 
-# What remains to be done. Remove an entry when it is done: an entry that is not needed fails.
-KNOWN_CYCLES: list[set[str]] = []
-KNOWN_SHARED_CLASS_NAMES: set[str] = set()
-KNOWN_LONG_MODULES: set[str] = set()
-
 
 def test_imports_follow_the_contracts_of_import_linter():
     # In its own process: import-linter disables the loggers of the process it runs in.
@@ -33,14 +28,7 @@ def test_imports_follow_the_contracts_of_import_linter():
 def test_modules_do_not_import_each_other_in_cycles():
     cycles = find_cycles(build_graph(parse_product()))
 
-    unknown = [
-        " -> ".join(cycle)
-        for cycle in cycles
-        if not any(known.issuperset(cycle) for known in KNOWN_CYCLES)
-    ]
-    assert unknown == []
-    done = [known for known in KNOWN_CYCLES if not any(known.issuperset(each) for each in cycles)]
-    assert done == [], "remove these from the list"
+    assert [" -> ".join(cycle) for cycle in cycles] == []
 
 
 def test_cycles_of_hidden_imports_are_found():
@@ -76,18 +64,13 @@ def test_no_two_classes_share_a_name():
     for module, tree in parse_product().items():
         for name in find_classes(tree):
             modules[name].append(module)
-    shared = {name: found for name, found in modules.items() if len(found) > 1}
 
-    assert {name: shared[name] for name in shared.keys() - KNOWN_SHARED_CLASS_NAMES} == {}
-    assert KNOWN_SHARED_CLASS_NAMES - shared.keys() == set(), "remove these from the list"
+    assert {name: found for name, found in modules.items() if len(found) > 1} == {}
 
 
 def test_no_module_is_longer_than_400_lines():
-    long = {
-        name
-        for name, path in get_product_files().items()
-        if len(path.read_text().splitlines()) > MAX_LINES
+    lengths = {
+        name: len(path.read_text().splitlines()) for name, path in get_product_files().items()
     }
 
-    assert long - KNOWN_LONG_MODULES == set()
-    assert KNOWN_LONG_MODULES - long == set(), "remove these from the list"
+    assert {name: lines for name, lines in lengths.items() if lines > MAX_LINES} == {}
