@@ -24,7 +24,7 @@ from roombook.errors import SlotUnavailable
 
 class Command(BaseCommand):
     help = (
-        "Create a draft for a customer, by the same rules as the API. It holds its room for 15"
+        "Create a draft for a customer, by the same rules as the API; it holds its room for 15"
         " minutes, or for 24 hours if --staff is given."
     )
 

@@ -18,8 +18,8 @@ END_STATUSES = (Status.EXPIRED, Status.COMPLETED)
 class Command(BaseCommand):
     help = (
         "Expire drafts past their start and requests that were not answered in time, complete"
-        " meetings that are over, and remind customers of holds that are about to expire. Run it"
-        " every few minutes. Exits with 1 if one of them failed."
+        " meetings that are over, and remind customers of holds that are about to expire; run it"
+        " every few minutes, exits with 1 if one of them failed."
     )
 
     def handle(self, *args: Any, **options: Any) -> None:

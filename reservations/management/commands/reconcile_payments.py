@@ -26,7 +26,7 @@ MAX_UNANSWERED = 2
 class Command(BaseCommand):
     help = (
         "Resolve payments whose outcome is unknown after a crash or a gateway failure, and execute"
-        " captures, voids and refunds that are due. Run it every minute. Exits with 1 if something"
+        " captures, voids and refunds that are due; run it every minute, exits with 1 if something"
         " needs attention."
     )
 
