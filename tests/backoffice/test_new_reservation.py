@@ -181,7 +181,7 @@ def test_customer_suggestions_match_name_company_and_email(office, user):
 
 
 def test_customer_suggestions_with_common_name(office, monkeypatch):
-    monkeypatch.setattr("accounts.user_search.MAX_LOOKED_UP_USERS", 3)
+    monkeypatch.setattr("accounts.user_search.MAX_LOADED_IDS", 3)
     UserFactory.create_batch(5, last_name="Smith")
     assert len(offered(office, "smith")) == 5
 

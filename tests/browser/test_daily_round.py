@@ -110,16 +110,16 @@ def test_manager_import_with_one_bad_row_imports_nothing(desk, live_server):
             "input[type=file]",
             {"name": "rates.csv", "mimeType": "text/csv", "buffer": text.encode()},
         )
-        page.get_by_role("button", name="Check the file").click()
+        page.get_by_role("button", name="Submit").click()
 
     send(f"{good},31.00", f"{bad},12.345")
-    expect(page.get_by_role("row", name="3 hourly At most 2 places")).to_be_visible()
-    expect(page.get_by_text("Nothing can be imported while a row has an error")).to_be_visible()
-    assert page.get_by_role("button", name=re.compile("^Import:")).count() == 0
+    expect(page.get_by_text("Some rows failed to validate")).to_be_visible()
+    expect(page.get_by_text("At most 2 places after the point.")).to_be_visible()
+    assert page.get_by_role("button", name="Confirm import").count() == 0
     assert {rate.pk: rate.hourly for rate in Rate.objects.filter(pk__in=before)} == before
 
     send(f"{good},31.00", f"{bad},12.34")
-    page.get_by_role("button", name=re.compile("^Import: 0 new, 2 changed")).click()
+    page.get_by_role("button", name="Confirm import").click()
     expect(page.get_by_text("Imported: 0 new, 2 changed")).to_be_visible()
     assert [Rate.objects.get(pk=pk).hourly for pk in before] == [31, Decimal("12.34")]
 
