@@ -1,4 +1,4 @@
-"""Calls to the API as a client makes them."""
+"""Sends requests to the API, and parses CSV and JSONP responses."""
 
 import csv
 import io
@@ -19,13 +19,13 @@ def post_csv(client: Any, path: str, row: dict[str, Any], **extra: Any) -> Any:
 
 
 def table(response: Any) -> list[list[str]]:
-    """The rows of a CSV answer, its header first."""
+    """Return the rows of a CSV response; the first row is the header."""
     assert response["Content-Type"] == "text/csv; charset=utf-8"
     return list(csv.reader(io.StringIO(response.content.decode(), newline="")))
 
 
 def jsonp(response: Any, callback: str) -> Any:
-    """What a JSONP answer hands to the callback."""
+    """Return the argument that a JSONP response passes to the callback."""
     assert response["Content-Type"] == "application/javascript; charset=utf-8"
     text = response.content.decode()
     start, end = f"/**/{callback}(", ");"

@@ -48,7 +48,7 @@ def card(number, **fields):
 
 
 class Canary:
-    """Searches everything that could leak a card: the database, the logs, the responses."""
+    """Searches the database, the logs and the responses for card numbers and security codes."""
 
     def __init__(self):
         self.answers = []
@@ -104,9 +104,9 @@ def rows():
 
 def contains(text, secret):
     if secret in CODES:
-        # Codes are short: find them only as separate words, not in a price, a time or a hash.
+        # Codes are short: match them only as separate words, not in a price, a time or a hash.
         return re.search(rf"(?<![\w.-]){secret}(?![\w.-])", text) is not None
-    # The digits in their order, with common separators between them.
+    # Allow common separators between the digits.
     return re.search(r"[\s.,_-]{0,3}".join(secret), text) is not None
 
 
@@ -137,10 +137,10 @@ def token(ada):
 
 
 def test_canary_finds_a_leaked_card():
-    """The negative control: the canary finds a card that was leaked on purpose."""
+    """The negative control: the canary finds a card that the test leaks."""
     for number in NUMBERS:
-        for spelling in NOTATIONS:
-            assert contains(f"x{spelling(number)}y", number)
+        for notation in NOTATIONS:
+            assert contains(f"x{notation(number)}y", number)
     assert contains('{"SecurityCode": "739"}', CODE)
     assert not contains("739.5 ms, $1739, a739f", CODE)
     ada = UserFactory(last_name=NOTATIONS[1](GOOD), company_name=AMEX_CODE)
@@ -176,8 +176,8 @@ def test_card_number_and_code_are_stored_and_shown_nowhere(canary, ada, token, m
         assert canary.post("/api/account/update-payment-info", body).status_code == status
 
     # A number in other fields.
-    for spelling in NOTATIONS:
-        number = spelling(GOOD)
+    for notation in NOTATIONS:
+        number = notation(GOOD)
         for name in ("FirstName", "LastName", "CompanyName"):
             body = {"Token": token, "PaymentInfo": card(GOOD, **{name: number})}
             assert canary.post("/api/account/update-payment-info", body).status_code == 400

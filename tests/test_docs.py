@@ -24,12 +24,12 @@ PAGES = [
 
 
 def section(page, heading):
-    """The text under a heading of the second level."""
+    """Return the text under a heading of the second level."""
     return re.split(rf"^## {heading}\n", page, flags=re.M)[1].split("\n## ")[0]
 
 
 def rows(text):
-    """The rows of all tables, each a list of its cells."""
+    """Return the rows of all tables; each row is a list of its cells."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     return [row for row in cells if set("".join(row)) - set("-")]
@@ -64,12 +64,12 @@ def test_every_error_is_listed_with_its_status(text):
     assert documented == HTTP_STATUSES
 
 
-def test_the_settings_page_lists_every_setting_with_its_default():
+def test_settings_page_lists_every_setting_with_its_default():
     listed = {
         names_in(name).pop(): default for name, default, _ in rows(SETTINGS) if name.startswith("`")
     }
     example = (ROOT / "deploy/env.example").read_text()
-    # Whether these are the settings and their defaults, test_settings.py asks.
+    # test_settings.py checks that these are the settings and their defaults.
     names = re.findall(r"^#?([A-Z_]+)=", example, re.M)
     defaults = dict(re.findall(r"^#([A-Z_]+)=(.*)$", example, re.M))
 
@@ -88,7 +88,7 @@ def test_every_command_is_listed(text):
     assert {names_in(row[0]).pop() for row in rows(text) if row[0].startswith("`")} == ours
 
 
-def test_the_readme_has_at_most_200_lines():
+def test_readme_has_at_most_200_lines():
     assert len(README.splitlines()) <= 200
 
 
@@ -106,7 +106,7 @@ def test_each_page_of_docs_is_in_the_index_and_says_who_it_is_for(name):
 
 
 def rules():
-    """Every number of a rule: `B12`, and `B12.3` for its third point."""
+    """Return the numbers of all rules: `B12`, and `B12.3` for its third point."""
     found = set()
     for chapter in re.split(r"^## (?=B\d+ )", BEHAVIOUR, flags=re.M)[1:]:
         name = chapter.split()[0]
@@ -124,7 +124,7 @@ def test_cited_rules_exist():
         *(ROOT / "tests").rglob("*.py"),
         *(ROOT / page for page in PAGES),
     ]
-    # A card may be "B1" too: a rule is cited in prose, in brackets or with its point.
+    # "B1" alone may have another meaning: rules are cited in prose, in brackets or with a point.
     cited = {
         (rule, path.relative_to(ROOT))
         for path in files

@@ -20,10 +20,10 @@ def test_readyz_is_ok_when_all_migrations_are_applied(client):
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
 def test_health_without_database_is_503(client, path, monkeypatch):
-    def refuse(*_):
+    def fail(*_):
         raise DatabaseError("connection refused by secret-host")
 
-    monkeypatch.setattr(connection, "cursor", refuse)
+    monkeypatch.setattr(connection, "cursor", fail)
 
     response = client.get(path)
 
@@ -33,10 +33,10 @@ def test_health_without_database_is_503(client, path, monkeypatch):
 
 @pytest.mark.django_db
 def test_readyz_is_503_if_the_database_disappears(client, monkeypatch):
-    def refuse(*_):
+    def fail(*_):
         raise DatabaseError("gone")
 
-    monkeypatch.setattr("roombook.health.MigrationExecutor", refuse)
+    monkeypatch.setattr("roombook.health.MigrationExecutor", fail)
 
     assert client.get("/readyz").json() == {"status": "database unreachable"}
 

@@ -26,7 +26,7 @@ HOUR = dt.timedelta(hours=1)
 IS_POSTGRES = connection.vendor == "postgresql"
 CENTERS = 3000
 DENVER = Coordinates(39.7392, -104.9903)
-# Tables that grow with the business. The others are a page long.
+# Tables that grow with the number of centers or bookings. All others stay small.
 LARGE = re.compile(
     "(accounts_(apitoken|user|outboxmessage|attemptwindow)"
     "|centers_(center|meetingroom|rate|service|openinghours|closure|centerimage|landmark|favorite)"
@@ -36,42 +36,42 @@ LARGE = re.compile(
 )
 
 
-def get_plans(work):
-    """The plan of each SELECT, UPDATE and DELETE that the work sends."""
+def get_plans(function):
+    """Return each SELECT, UPDATE and DELETE that the function executes, with its plan."""
     found = []
 
     def explain(execute, sql, params, many, context):
         result = execute(sql, params, many, context)
         if sql.startswith(("SELECT", "UPDATE", "DELETE")):
-            how = "EXPLAIN " if IS_POSTGRES else "EXPLAIN QUERY PLAN "
+            explain_prefix = "EXPLAIN " if IS_POSTGRES else "EXPLAIN QUERY PLAN "
             with connection.cursor() as cursor:
-                # Past the wrapper, which would explain this, too.
-                cursor.cursor.execute(how + sql, params)
+                # Bypass the wrapper, which would explain this statement too.
+                cursor.cursor.execute(explain_prefix + sql, params)
                 found.append((sql, "\n".join(str(row[-1]) for row in cursor.fetchall())))
         return result
 
     with connection.execute_wrapper(explain):
-        work()
+        function()
     return found
 
 
 @pytest.fixture
-def as_written(monkeypatch):
-    """Statements are sent as SQL, not by the name of a prepared statement."""
+def without_prepared_statements(monkeypatch):
+    """Send statements as SQL, not by the names of prepared statements."""
     if IS_POSTGRES:
         monkeypatch.setattr(connection, "prepared", None)
 
 
 @pytest.fixture
-def no_scans(as_written):
-    """PostgreSQL scans a whole table only if no index can be used."""
+def without_table_scans(without_prepared_statements):
+    """Let PostgreSQL scan a whole table only if it can use no index."""
     if IS_POSTGRES:
         with connection.cursor() as cursor:
             cursor.execute("SET LOCAL enable_seqscan = off")
 
 
 @pytest.fixture
-def many_centers(as_written):
+def many_centers(without_prepared_statements):
     model = make.make_center_with_room(name="Model")
     rate, kind = model.rates.get(), model.rooms.get().resource_type
     parts = make.NeighborhoodFactory.create_batch(30)
@@ -93,15 +93,15 @@ def many_centers(as_written):
     )
     with connection.cursor() as cursor:
         if IS_POSTGRES:
-            # As a vacuum would have done by now: put what is new in its place of the index.
+            # Move new entries from the pending list into the index, as a vacuum does.
             cursor.execute("SELECT gin_clean_pending_list('center_search_text')")
         cursor.execute("ANALYZE")
 
 
-def many_bookings():
-    """Two years of cancelled bookings and pending requests, each with a declined payment.
+def create_many_bookings():
+    """Create two years of cancelled bookings and pending requests, each with a declined payment.
 
-    With a handful of rows one index is as good as another.
+    With only a few rows, the planner could choose any index.
     """
     model = Reservation.objects.order_by("pk").first()
     columns = {
@@ -138,8 +138,8 @@ def many_bookings():
         cursor.execute("ANALYZE")
 
 
-def scans(plan):
-    """The large tables that the plan scans."""
+def find_scans(plan):
+    """Return the large tables that the plan scans."""
     pattern = r"Seq Scan on (\w+)" if IS_POSTGRES else r"SCAN (\w+)(?! USING)"
     return [table for table in re.findall(pattern, plan) if LARGE.match(table)]
 
@@ -168,17 +168,17 @@ def test_location_search_uses_an_index(many_centers, search_fields, index):
     assert first
     for plan in first:
         assert index in plan, plan
-        assert "centers_center" not in scans(plan), plan
+        assert "centers_center" not in find_scans(plan), plan
 
 
 @pytest.mark.postgres
-def test_word_search_uses_an_index(many_centers, no_scans):
+def test_word_search_uses_an_index(many_centers, without_table_scans):
     found = get_plans(lambda: search.search_locations(UserFactory(), query="center 1234"))
     first = [plan for sql, plan in found if "squared_chord" in sql]
     matching = Center.objects.containing_words(["1234"]).explain()
 
-    assert len(first) == 2  # those that are called so, and the others
-    assert not [table for plan in first for table in scans(plan)]
+    assert len(first) == 2  # centers whose name matches, and all others
+    assert not [table for plan in first for table in find_scans(plan)]
     assert "center_search_text" in matching
 
 
@@ -190,7 +190,7 @@ def test_word_search_uses_an_index(many_centers, no_scans):
     ],
 )
 def test_filter_options_of_many_centers_use_an_index(
-    many_centers, no_scans, settings, monkeypatch, search_fields, index
+    many_centers, without_table_scans, settings, monkeypatch, search_fields, index
 ):
     settings.SEARCH_MAX_RESULTS = 1
     monkeypatch.setattr(
@@ -203,7 +203,7 @@ def test_filter_options_of_many_centers_use_an_index(
 
     assert [index in plan for plan in one_each] == [True], one_each
     for sql, plan in found:
-        assert not {"centers_center", "centers_meetingroom"} & {*scans(plan)}, f"{sql}\n{plan}"
+        assert not {"centers_center", "centers_meetingroom"} & {*find_scans(plan)}, f"{sql}\n{plan}"
 
 
 @pytest.mark.parametrize(
@@ -213,18 +213,18 @@ def test_filter_options_of_many_centers_use_an_index(
         *("Create reservation", "Checkout", "List reservations"),
     ],
 )
-def test_frequent_operations_never_scan_a_large_table(client, no_scans, operation):
+def test_frequent_operations_never_scan_a_large_table(client, without_table_scans, operation):
     with time_machine.travel(NOW, tick=False):
         world = World(client)
         found = get_plans(lambda: world.call(operation))
 
     assert found
     for sql, plan in found:
-        assert not scans(plan), f"{sql}\n{plan}"
+        assert not find_scans(plan), f"{sql}\n{plan}"
 
 
-# SQLite takes no index of a part of the rows for a state that is bound, nor one of lower-case names
-# for how a name begins: it reads these tables whole.
+# SQLite uses neither a partial index if the state is a parameter, nor an index on lower-case names
+# for a prefix: it scans these tables.
 PAGES = (
     pytest.param("", marks=pytest.mark.postgres),
     pytest.param("reservations/reservation/?q=garcia", marks=pytest.mark.postgres),
@@ -246,7 +246,7 @@ PAGES = (
 
 
 @pytest.mark.parametrize("page", PAGES)
-def test_back_office_pages_never_scan_a_large_table(client, no_scans, page):
+def test_back_office_pages_never_scan_a_large_table(client, without_table_scans, page):
     with time_machine.travel(NOW, tick=False):
         World(client)
         client.force_login(AdministratorFactory())
@@ -254,14 +254,14 @@ def test_back_office_pages_never_scan_a_large_table(client, no_scans, page):
 
     assert found
     for sql, plan in found:
-        assert not scans(plan), f"{sql}\n{plan}"
+        assert not find_scans(plan), f"{sql}\n{plan}"
 
 
 @pytest.mark.postgres
-def test_dashboard_uses_partial_indexes(client, no_scans):
+def test_dashboard_uses_partial_indexes(client, without_table_scans):
     with time_machine.travel(NOW, tick=False):
         World(client)
-        many_bookings()
+        create_many_bookings()
         found = get_plans(lambda: build_dashboard(AdministratorFactory(), now=NOW))
     plan = "\n".join(plan for _, plan in found)
 

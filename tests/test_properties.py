@@ -1,4 +1,4 @@
-"""One answer in three formats: CSV and JSONP say what JSON says, whatever the texts hold (B2)."""
+"""CSV and JSONP responses have the same content as JSON responses, for any text (B2)."""
 
 import pytest
 from hypothesis import given, settings
@@ -15,9 +15,9 @@ from tests.world import OPERATIONS_BY_NAME
 
 EVERY = [pytest.param(each, id=each.name) for each in (*OPERATIONS, *EXTENSIONS)]
 TABLES = [*zip(urls.contract_paths, OPERATIONS), *zip(urls.extension_paths, EXTENSIONS)]  # noqa: B905
-ROWS = {told.name: address.callback.cls.csv_rows_field for address, told in TABLES}
+ROWS = {operation.name: address.callback.cls.csv_rows_field for address, operation in TABLES}
 
-# What a database can hold: no NUL, no half of a surrogate pair.
+# Text that a database can store: it has no NUL and no lone surrogate.
 TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=20)
 RISKY = st.text("'=+-@\t\r\n\",;. a1é\u2028\ufeff</", max_size=8)
 
@@ -27,24 +27,24 @@ def world(world_copy):
     return world_copy
 
 
-def as_cells(value):
-    """A JSON answer as CSV tells it: all values text, and nothing where nothing is."""
+def convert_to_cells(value):
+    """Convert a JSON body to the form of a CSV body: all values are text, without empty ones."""
     if isinstance(value, dict):
-        inner = {name: as_cells(each) for name, each in value.items()}
+        inner = {name: convert_to_cells(each) for name, each in value.items()}
         return {name: each for name, each in inner.items() if each is not None} or None
     if isinstance(value, list):
-        return [as_cells(each) for each in value] or None
+        return [convert_to_cells(each) for each in value] or None
     if isinstance(value, bool):
         return "true" if value else "false"
     return value if isinstance(value, str) else repr(value)
 
 
-def settled(body, name):
-    """The body without what is fresh in each answer."""
+def drop_new_values(body, name):
+    """Return the body without the values that differ in every response, such as ids."""
     if name == "Sign in":
         return {**body, "Token": None}
     if name == "Create reservation":
-        # Sequences of PostgreSQL go on where a request is undone.
+        # A rollback does not reset PostgreSQL's sequences.
         def without_ids(value):
             if isinstance(value, dict):
                 return {key: without_ids(each) for key, each in value.items() if key != "Id"}
@@ -54,70 +54,70 @@ def settled(body, name):
     return body
 
 
-def in_csv(world, name, **instead):
+def call_in_csv(world, name, **instead):
     response = world.call(name, ".csv", **instead)
     assert response["Content-Type"] == "text/csv; charset=utf-8"
     return response.status_code, parse_response(response.content.decode(), rows_field=ROWS[name])
 
 
 @pytest.mark.parametrize("operation", EVERY)
-def test_csv_says_what_json_says(world, operation):
+def test_csv_response_has_the_content_of_the_json_response(world, operation):
     name = operation.name
     body = world.call(name, ".json").json()
-    status, read = in_csv(world, name)
+    status, read = call_in_csv(world, name)
 
     assert status == 200
-    assert settled(read, name) == as_cells(settled(body, name)) | (
+    assert drop_new_values(read, name) == convert_to_cells(drop_new_values(body, name)) | (
         {"Token": None} if name == "Sign in" else {}
     )
 
 
 @pytest.mark.parametrize("operation", EVERY)
-def test_jsonp_says_what_json_says(world, operation):
+def test_jsonp_response_has_the_content_of_the_json_response(world, operation):
     name = operation.name
     body = world.call(name).json()
     wrapped = jsonp(world.call(name, "?callback=app.done"), "app.done")
 
-    assert settled(wrapped, name) == settled(body, name)
+    assert drop_new_values(wrapped, name) == drop_new_values(body, name)
 
 
 @pytest.mark.parametrize("operation", EVERY)
-def test_refusals_say_the_same_too(world, operation):
+def test_error_response_has_the_same_content_in_all_formats(world, operation):
     body = world.call(operation.name, AppVersion=1).json()
-    status, read = in_csv(world, operation.name, AppVersion=1)
+    status, read = call_in_csv(world, operation.name, AppVersion=1)
 
     assert status == 400
-    assert read == as_cells(body)
+    assert read == convert_to_cells(body)
     assert jsonp(world.call(operation.name, "?callback=f", AppVersion=1), "f") == body
 
 
 @pytest.mark.parametrize("operation", EVERY)
-def test_what_json_asks_csv_can_ask(world, operation):
-    """A request flattened by the same rule is the same request."""
+def test_csv_request_gets_the_response_of_the_json_request(world, operation):
+    """A CSV request with the same fields as a JSON request gets the same response."""
     fields = world.with_token(operation, world.body(operation))
     cells = {
         csv_table.join_path(path): text for path, text in csv_table.iterate_leaves(fields)
     } or {"AppVersion": ""}
 
-    assert csv_table.parse_request(csv_of(cells)) == (as_cells(fields) or {})
+    assert csv_table.parse_request(build_csv(cells)) == (convert_to_cells(fields) or {})
     response = world.call_and_roll_back(
         lambda: world.client.post(
-            f"{operation.path}.json", data=csv_of(cells), content_type="text/csv"
+            f"{operation.path}.json", data=build_csv(cells), content_type="text/csv"
         )
     )
     assert response.status_code == 200, response.content
     body = world.call(operation.name).json()
-    assert settled(response.json(), operation.name) == settled(body, operation.name)
+    assert drop_new_values(response.json(), operation.name) == drop_new_values(body, operation.name)
 
 
-def csv_of(cells):
+def build_csv(cells):
     lines = (cells.keys(), cells.values())
     return "".join(
         ",".join('"' + text.replace('"', '""') + '"' for text in line) + "\r\n" for line in lines
     )
 
 
-def test_whatever_staff_and_customers_write_every_format_says_the_same(world):
+def test_response_with_any_stored_text_has_the_same_content_in_all_formats(world):
     rows = {
         Center: ["name", "street1", "promo_text", "parking_information"],
         MeetingRoom: ["provider"],
@@ -132,9 +132,9 @@ def test_whatever_staff_and_customers_write_every_format_says_the_same(world):
     @settings(max_examples=30)
     @given(st.data())
     def check(data):
-        def ask():
+        def write_and_compare():
             for model, names in rows.items():
-                # Nobody can leave a name empty.
+                # A name is required.
                 texts = {
                     name: data.draw(TEXTS | RISKY, name) or ("x" if name == "name" else "")
                     for name in names
@@ -143,35 +143,35 @@ def test_whatever_staff_and_customers_write_every_format_says_the_same(world):
             for name in ("Search locations", "Get reservation", "Get allowances"):
                 instead = {"Query": None} if name == "Search locations" else {}
                 body = world.call(name, **instead).json()
-                assert in_csv(world, name, **instead) == (200, as_cells(body))
+                assert call_in_csv(world, name, **instead) == (200, convert_to_cells(body))
                 assert jsonp(world.call(name, "?callback=f", **instead), "f") == body
 
-        world.call_and_roll_back(ask)
+        world.call_and_roll_back(write_and_compare)
 
     check()
 
 
-def test_many_rows_are_read_back_row_by_row(world):
+def test_csv_list_of_no_or_several_rows_has_the_content_of_the_json_list(world):
     body = world.call("List reservations", Statuses=[]).json()
     assert len(body["Reservations"]) == 1
     empty = world.call("List reservations", Statuses=["NoShow"])
 
     assert empty.json() == {"Success": True, "Reservations": []}
-    assert in_csv(world, "List reservations", Statuses=["NoShow"]) == (
+    assert call_in_csv(world, "List reservations", Statuses=["NoShow"]) == (
         200,
         {"Success": "true"},
     )
     found = world.call("Search locations", Query=None, Filters=None, RadiusInMiles=100).json()
     assert len(found["Centers"]) == 2
     options = {"Query": None, "Filters": None, "RadiusInMiles": 100}
-    assert in_csv(world, "Search locations", **options) == (200, as_cells(found))
+    assert call_in_csv(world, "Search locations", **options) == (200, convert_to_cells(found))
 
 
-def test_the_good_requests_are_of_every_operation():
+def test_world_has_a_valid_request_for_every_operation():
     assert set(ROWS) == set(OPERATIONS_BY_NAME)
 
 
-def test_an_answer_is_bytes_of_utf_8(world):
+def test_response_in_every_format_is_encoded_in_utf_8(world):
     Center.objects.update(name="Ærøskøbing 🏢")
     for end in (".json", ".csv", "?callback=f"):
         response = world.call("Update favorite", end)

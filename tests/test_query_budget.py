@@ -1,4 +1,4 @@
-"""How often each operation asks the database: so many times, however much there is to show."""
+"""Each operation executes a limited number of queries, however many rows its response has."""
 
 import datetime as dt
 from decimal import Decimal
@@ -14,11 +14,11 @@ from reservations.models import Allowance, AllowanceEntry
 from tests import factories_centers as make
 from tests.world import END, NOW, OPERATIONS_BY_NAME, START, World
 
-# A ceiling each, the Token's own query included. Raise one only with a reason.
+# The maximum number of queries, including the query for the Token. Raise one only with a reason.
 BUDGET = {
     "Sign in": 9,
     "Get reservation": 14,
-    "Update account info": 4,  # one writes down who changed it
+    "Update account info": 4,  # including one for the audit log
     "Update payment info": 13,
     "Remove account thumbnail": 4,
     "Change password": 9,
@@ -37,12 +37,12 @@ BUDGET = {
     "Remove payment info": 7,
     "Sign out": 2,
 }
-# Marks of the transaction, not questions.
-FRAME = ("SAVEPOINT", "RELEASE", "ROLLBACK", "BEGIN", "COMMIT")
+# Statements that control the transaction are not counted.
+TRANSACTION_STATEMENTS = ("SAVEPOINT", "RELEASE", "ROLLBACK", "BEGIN", "COMMIT")
 
 
-class Crowd(World):
-    """The world with so many of everything that is told in lists."""
+class LargeWorld(World):
+    """A world in which every list of a response has at least `count` elements."""
 
     def __init__(self, client, count):
         super().__init__(client)
@@ -69,18 +69,18 @@ class Crowd(World):
         self.room.capacity = 100
         self.room.save()
         for number in range(count):
-            self.crowded(dt.timedelta(days=1 + number))
-        self.reservation = self.crowded(dt.timedelta(days=0))
+            self.create_draft(dt.timedelta(days=1 + number))
+        self.reservation = self.create_draft(dt.timedelta(days=0))
         price_adjustments.adjust_price(
             self.reservation.pk, amount=Decimal(-5), reason="Kindness", by=self.bob, now=NOW
         )
 
-    def crowded(self, later):
+    def create_draft(self, offset):
         reservation = drafts.create_draft(
             self.ada,
             room_id=self.room.pk,
-            start=START + later,
-            end=END + later,
+            start=START + offset,
+            end=END + offset,
             service_options=self.options,
             attendees=self.guests,
             now=NOW,
@@ -103,26 +103,26 @@ class Crowd(World):
         return body
 
 
-def questions(crowd, name):
-    """The statements of an operation, once whatever is remembered has been read."""
-    first = crowd.call(name)
+def capture_statements(world, name):
+    """Return the statements of an operation, after a first call has filled the caches."""
+    first = world.call(name)
     assert first.status_code == 200, (name, first.content)
     with CaptureQueriesContext(connection) as captured:
-        crowd.call(name)
-    return [each["sql"] for each in captured if not each["sql"].startswith(FRAME)]
+        world.call(name)
+    return [each["sql"] for each in captured if not each["sql"].startswith(TRANSACTION_STATEMENTS)]
 
 
-def asked(client, count):
-    """The statements of each operation where there are so many of everything."""
-    crowd = Crowd(client, count)
-    return {name: questions(crowd, name) for name in OPERATIONS_BY_NAME}
+def capture_all_statements(client, count):
+    """Return the statements of each operation in a world with lists of that length."""
+    world = LargeWorld(client, count)
+    return {name: capture_statements(world, name) for name in OPERATIONS_BY_NAME}
 
 
 @pytest.mark.django_db
-def test_no_operation_asks_more_often_where_there_is_more_to_show(client):
+def test_operations_with_longer_lists_execute_the_same_number_of_queries(client):
     with time_machine.travel(NOW, tick=False):
-        few = Crowd.call_and_roll_back(lambda: asked(client, 1))
-        many = Crowd.call_and_roll_back(lambda: asked(client, 20))
+        few = LargeWorld.call_and_roll_back(lambda: capture_all_statements(client, 1))
+        many = LargeWorld.call_and_roll_back(lambda: capture_all_statements(client, 20))
 
     for name, statements in many.items():
         more = "\n".join(each[:160] for each in statements)
@@ -132,15 +132,15 @@ def test_no_operation_asks_more_often_where_there_is_more_to_show(client):
 
 
 @pytest.mark.django_db
-def test_the_crowd_is_one(client):
-    """The test of the test: the lists are as long as they should be."""
+def test_large_world_has_long_lists(client):
+    """The lists are as long as the test above expects."""
     with time_machine.travel(NOW, tick=False):
-        crowd = Crowd(client, 3)
-        centers = crowd.call("Search locations", Query="").json()["Centers"]
-        reservation = crowd.call("Get reservation").json()["Reservation"]
-        reservations = crowd.call("List reservations").json()["Reservations"]
+        world = LargeWorld(client, 3)
+        centers = world.call("Search locations", Query="").json()["Centers"]
+        reservation = world.call("Get reservation").json()["Reservation"]
+        reservations = world.call("List reservations").json()["Reservations"]
 
-    full = next(each for each in centers if each["Id"] == crowd.center.pk)
+    full = next(each for each in centers if each["Id"] == world.center.pk)
     assert len(centers) == 2 + 3
     assert len(full["MeetingRooms"]) == len(full["MeetingRooms"][0]["AvailableServices"]) - 1 == 4
     assert len(full["Images"]) == len(full["Landmarks"]) == 1 + 3

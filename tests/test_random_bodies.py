@@ -1,4 +1,4 @@
-"""Random requests of valid and invalid parts: never a crash, always the envelope."""
+"""Random requests of valid and invalid values never crash and always get the envelope."""
 
 import pytest
 from hypothesis import given, settings
@@ -19,7 +19,7 @@ DATES = st.datetimes().map(str) | st.sampled_from(
 TEXTS = st.text(max_size=12) | st.sampled_from(
     ["Denver", "SPRING", "ACME", "State", "New", "4242424242424242", "737", "quiet-harbour-42"]
 )
-# Lone surrogates cannot be sent as UTF-8, but as an escape they can.
+# Lone surrogates cannot be encoded in UTF-8, but JSON can escape them.
 ANYTHING = st.recursive(
     st.none() | st.booleans() | NUMBERS | TEXTS,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXTS, inner, max_size=3),
@@ -40,22 +40,22 @@ def world(world_copy):
     return world_copy
 
 
-def values(type_name, good):
-    """Mostly of the right type, often the good value itself, at times anything or nothing."""
+def build_values(type_name, good):
+    """Return a strategy: the valid value, other values of the right type, or any value."""
     if is_list_type(type_name):
         element = good[0] if good else None
-        right = st.lists(values(get_element_type(type_name), element), max_size=3)
+        right = st.lists(build_values(get_element_type(type_name), element), max_size=3)
     elif type_name in TYPES:
-        right = objects(TYPES[type_name], good)
+        right = build_objects(TYPES[type_name], good)
     else:
         right = KINDS.get(type_name, TEXTS)
     return st.one_of(st.just(good), st.just(good), right, right, ANYTHING)
 
 
-def objects(fields, good):
+def build_objects(fields, good):
     return st.fixed_dictionaries(
         {},
-        optional={name: values(type_name, good[name]) for name, type_name in fields.items()},
+        optional={name: build_values(type_name, good[name]) for name, type_name in fields.items()},
     )
 
 
@@ -64,7 +64,7 @@ def test_random_requests_get_conforming_responses(world, operation):
     good = world.body(operation)
 
     @settings(max_examples=40)
-    @given(objects(operation.request, good))
+    @given(build_objects(operation.request, good))
     def check(fields):
         body = world.with_token(operation, {**good, **fields})
         response = world.call_and_roll_back(lambda: post(world.client, operation.path, body))

@@ -22,7 +22,7 @@ OTHER = re.compile(
 
 
 def get_steps(page):
-    """Each block of commands with the response that is printed below it, if there is one."""
+    """Return each block of commands with the response that is printed below it, if any."""
     walk = (ROOT / page).read_text().split("<!-- walk -->")[1].split("<!-- /walk -->")[0]
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", walk, re.M | re.S)
     found = []
@@ -67,7 +67,7 @@ def test_walkthrough_run_as_printed_books_rooms(
 
 
 def elision(match):
-    """The replacement of `…`: a comma only between two values."""
+    """Return the replacement of `…`: a comma between two values, otherwise nothing."""
     before = match.string[: match.start()].rstrip()[-1]
     return "," if match[0].endswith(",") and before not in "{[" else ""
 
@@ -81,7 +81,7 @@ def contains(answer, documented):
         )
     if isinstance(documented, list):
         rest = iter(answer)
-        # In this order, with others in between.
+        # The elements have this order; others may be in between.
         return all(any(contains(each, wanted) for each in rest) for wanted in documented)
     if isinstance(documented, str):
         return OTHER.sub("*", answer) == OTHER.sub("*", documented)

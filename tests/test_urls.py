@@ -19,7 +19,7 @@ def test_operations_have_their_paths_in_the_order_of_the_contract(table, operati
             assert resolve(f"{operation.path}.{suffix}").kwargs == {"format": suffix}
 
 
-def test_main_lists_become_the_rows_of_csv():
+def test_csv_rows_are_the_main_lists_of_responses():
     named = {
         address.callback.cls.csv_rows_field
         for address in (*urls.contract_paths, *urls.extension_paths)

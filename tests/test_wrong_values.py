@@ -1,7 +1,8 @@
-"""Every field of every operation against values that nobody should send (B1, B3).
+"""Invalid and unusual values in every field of every operation (B1, B3).
 
-Whatever comes in: never a crash, always the envelope; a refusal names the field and repeats
-nothing of its value. By the thousand, so each test asks one operation for all its fields.
+No value crashes an operation. Every response has the envelope; an error names the field and does
+not repeat its value. There are thousands of combinations, so each test covers all fields of one
+operation.
 """
 
 import json
@@ -23,7 +24,7 @@ EVERY = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS]
 WITH_FIELDS = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS if each.request]
 WITH_TOKEN = [pytest.param(each, id=each.name) for each in ALL_OPERATIONS if each.needs_token]
 
-# Stands in values, and must stand in no refusal.
+# A part of values that must not occur in any error response.
 MARK = "zq9-mark"
 
 TEXTS = [
@@ -36,13 +37,13 @@ TEXTS = [
     f"{MARK}\x00",
     f"{MARK}\ud800",
     f"\u202e{MARK}\u2066 שלום e\u0301\u0323 👩‍👩‍👧 \ufdfa",
-    "\uff11\uff12",  # Digits, but not those of JSON.
+    "\uff11\uff12",  # Digits that JSON does not allow in numbers.
     MARK * 1280,
     "' OR 1=1; --",
     "%_\\",
     "2027-04-05",
 ]
-# Dates that do not exist, that the clock skips or shows twice, or that a booking cannot have.
+# Dates that do not exist, that a change of the clock skips or repeats, or that cannot be booked.
 DATES = [
     "2027-02-30T09:00:00",
     "2027-04-05T09:00:60",
@@ -62,7 +63,7 @@ NUMBERS = [0, -1, 1, 2**31 - 1, 2**31, 2**63, -(2**63) - 1, 10**300, 1.5, -0.0, 
 OTHERS = [True, False, [], {}, [MARK], [[]], [None], {"Is": MARK}, [1] * 101, [{}] * 101]
 VALUES = [*TEXTS, *NUMBERS, *OTHERS]
 
-# No JSON that a strict reader takes: the body as a whole is refused.
+# Text that is not strict JSON: the whole body is rejected.
 UNREADABLE = [
     "NaN",
     "Infinity",
@@ -86,7 +87,7 @@ CELLS = [
     *("TRUE", "false", "null", '[{"Id":1}]', "=1+1", "'=1+1", 'say "x",', "line\r\nend"),
 ]
 
-# What one field says of another: either may be named.
+# Fields that are validated together: an error may name any of them.
 TOGETHER = [
     {"StartDate", "EndDate"},
     {"From", "To"},
@@ -109,7 +110,7 @@ def values_for(type_name):
 
 
 def is_of_type(value, type_name):
-    """Whether JSON calls the value what the contract calls the field."""
+    """Whether the JSON type of the value is the type of the field in the contract."""
     is_number = isinstance(value, int | float) and not isinstance(value, bool)
     match type_name:
         case "bool" | "boolean":
@@ -125,8 +126,8 @@ def is_of_type(value, type_name):
     return isinstance(value, str)
 
 
-def instead(body, path, value):
-    """A copy of the body with another value at that place."""
+def replace_value(body, path, value):
+    """Return a copy of the body with another value at the path."""
     body = deepcopy(body)
     *above, last = [int(part) if part.isdigit() else part for part in path.split(".")]
     node = body
@@ -136,8 +137,8 @@ def instead(body, path, value):
     return body
 
 
-def judged(response, about):
-    """The body of an answer that is whole, whatever it says."""
+def check_envelope(response, about):
+    """Check the envelope of a success or an error, and return the body."""
     assert response.status_code < 500, about
     body = response.json()
     if response.status_code == 200:
@@ -153,7 +154,7 @@ def judged(response, about):
 
 
 def is_named(path, body):
-    """Whether a refusal tells this field, one inside it, or one that it goes together with."""
+    """Whether an error names this field, a field inside it, or one that is validated with it."""
     related = {path}.union(
         *(group for group in TOGETHER if any(path.startswith(each) for each in group))
     )
@@ -161,11 +162,11 @@ def is_named(path, body):
     return any(name == each or name.startswith(f"{each}.") for name in names for each in related)
 
 
-def good_beside(world, operation, path):
-    """A good request to put a wrong value into."""
+def build_valid_body(world, operation, path):
+    """Return a valid request, in which the test replaces the value at the path."""
     good = world.body(operation)
     if operation.name == "Checkout" and path.startswith("PaymentInfo."):
-        # Judged alike, and much quicker than a booking each time.
+        # The validation is the same, and much faster than a booking.
         good["TestMode"] = True
     return good
 
@@ -177,7 +178,7 @@ def send(world, operation, body):
 
 
 def send_cells(world, operation, cells):
-    """As CSV, to be answered in JSON."""
+    """Send the cells as CSV; the response is JSON."""
     return world.call_and_roll_back(
         lambda: post_csv(
             world.client, operation.path, cells, headers={"Accept": "application/json"}
@@ -191,11 +192,11 @@ def send_cells(world, operation, cells):
 @pytest.mark.parametrize("operation", WITH_FIELDS)
 def test_any_value_is_accepted_or_rejected_naming_its_field(world, operation):
     for path, type_name in iterate_paths(operation.request):
-        good = good_beside(world, operation, path)
+        good = build_valid_body(world, operation, path)
         for value in values_for(type_name):
             about = (path, repr(value)[:80])
-            response = send(world, operation, instead(good, path, value))
-            body = judged(response, about)
+            response = send(world, operation, replace_value(good, path, value))
+            body = check_envelope(response, about)
             if not is_of_type(value, type_name):
                 assert response.status_code == 400, about
             if response.status_code == 400:
@@ -208,18 +209,19 @@ def test_null_is_the_same_as_absent(world, operation):
     good = world.body(operation)
     for path, _ in iterate_paths(operation.request):
         if path.endswith(".0"):
-            continue  # An element of a list has a value.
-        with_null = send(world, operation, instead(good, path, None))
+            continue  # Elements of lists cannot be null.
+        with_null = send(world, operation, replace_value(good, path, None))
         without = deepcopy(good)
         *above, last = path.split(".")
         node = without
         for part in above:
             node = node[int(part) if part.isdigit() else part]
         del node[last]
-        judged(with_null, path)
+        check_envelope(with_null, path)
         answer = send(world, operation, without)
         assert with_null.status_code == answer.status_code, path
-        if operation.name not in {"Sign in", "Create reservation"}:  # With fresh secrets and ids.
+        # The responses of these two have new secrets and ids.
+        if operation.name not in {"Sign in", "Create reservation"}:
             assert with_null.json() == answer.json(), path
 
 
@@ -227,10 +229,10 @@ def test_null_is_the_same_as_absent(world, operation):
 def test_unreadable_value_makes_the_body_invalid(world, operation):
     for name in operation.request:
         for raw in UNREADABLE:
-            fields = world.with_token(operation, instead(world.body(operation), name, MARK))
+            fields = world.with_token(operation, replace_value(world.body(operation), name, MARK))
             text = json.dumps(fields).replace(f'"{MARK}"', raw)
             response = world.client.post(operation.path, data=text, content_type="application/json")
-            body = judged(response, (name, raw[:40]))
+            body = check_envelope(response, (name, raw[:40]))
             assert response.status_code == 400, (name, raw[:40])
             assert body["Error"]["Summary"] == "InvalidRequest"
 
@@ -239,7 +241,7 @@ def test_unreadable_value_makes_the_body_invalid(world, operation):
 def test_any_csv_cell_is_accepted_or_rejected_naming_its_field(world, operation):
     for path, type_name in iterate_paths(operation.request):
         if operation.name == "Checkout" and path.startswith("PaymentInfo."):
-            continue  # The cells of "Update payment info".
+            continue  # "Update payment info" covers these cells.
         good = world.with_token(operation, world.body(operation))
         cells = {csv_table.join_path(each): text for each, text in csv_table.iterate_leaves(good)}
         others = {
@@ -250,33 +252,33 @@ def test_any_csv_cell_is_accepted_or_rejected_naming_its_field(world, operation)
         for cell in [*CELLS, *(DATES if type_name == "DateTime" else [])]:
             about = (path, repr(cell)[:80])
             response = send_cells(world, operation, {**others, path: cell})
-            body = judged(response, about)
+            body = check_envelope(response, about)
             if response.status_code == 400:
                 assert is_named(path, body), (*about, body)
 
 
 @pytest.mark.parametrize("name", ["Update payment info", "Checkout"])
 def test_card_data_is_never_repeated(world, name):
-    """Not when the card is good, and not when any field beside it is wrong."""
+    """Neither if the card is valid nor if any other field is invalid."""
     operation = OPERATIONS_BY_NAME[name]
     for path, _ in iterate_paths(operation.request):
         for value in ("", "abc", 0, [], {}, "2020-01-01T00:00:00Z", CARD_NUMBER):
-            response = send(world, operation, instead(world.body(operation), path, value))
-            judged(response, (path, value))
+            response = send(world, operation, replace_value(world.body(operation), path, value))
+            check_envelope(response, (path, value))
             text = response.content.decode()
             assert CARD_NUMBER not in text, path
             assert f'"{SECURITY_CODE}"' not in text, path
     number = "4111 1111 1111 1112"
     for value in (number, number.replace(" ", "-"), number.replace(" ", "")):
         for field in ("CreditCardNumber", "SecurityCode", "FirstName", "LastName", "CompanyName"):
-            body = instead(world.body(operation), f"PaymentInfo.{field}", value)
+            body = replace_value(world.body(operation), f"PaymentInfo.{field}", value)
             response = send(world, operation, body)
             assert response.status_code == 400
             assert value not in response.content.decode()
             assert f"PaymentInfo.{field}:" in response.json()["Error"]["Details"]
 
 
-# --- Fields that are not asked for ----------------------------------------------------------------
+# --- Unknown fields -----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("operation", EVERY)
@@ -300,30 +302,30 @@ def test_unknown_fields_change_nothing(world, operation):
         "": 1,
     }
 
-    def everywhere(value):
+    def add_extra_fields(value):
         if isinstance(value, dict):
-            return {**{name: everywhere(inner) for name, inner in value.items()}, **extra}
-        return [everywhere(each) for each in value] if isinstance(value, list) else value
+            return {**{name: add_extra_fields(inner) for name, inner in value.items()}, **extra}
+        return [add_extra_fields(each) for each in value] if isinstance(value, list) else value
 
-    def state():
+    def get_state():
         users = get_user_model().objects.order_by("pk").values("pk", "is_staff", "is_superuser")
         rows = Reservation.objects.values("user", "status", "total_cost", "room", "start")
         return list(users), sorted(map(str, rows))
 
-    def told_and_done(body):
-        def act():
-            return post(world.client, operation.path, body), state()
+    def call_and_get_state(body):
+        def post_and_get_state():
+            return post(world.client, operation.path, body), get_state()
 
-        return world.call_and_roll_back(act)
+        return world.call_and_roll_back(post_and_get_state)
 
     good = world.with_token(operation, world.body(operation))
-    plain, done = told_and_done(good)
-    response, done_too = told_and_done(
-        {**everywhere(good), **good} if not good else everywhere(good)
+    plain, state = call_and_get_state(good)
+    response, state_with_extra = call_and_get_state(
+        {**add_extra_fields(good), **good} if not good else add_extra_fields(good)
     )
 
     assert plain.status_code == response.status_code == 200
-    assert done_too == done
+    assert state_with_extra == state
     if operation.name not in {"Sign in", "Create reservation"}:
         assert response.json() == plain.json()
 
@@ -331,29 +333,29 @@ def test_unknown_fields_change_nothing(world, operation):
 # --- Ids of others ------------------------------------------------------------------------------
 
 
-def test_reservation_of_another_account_is_answered_like_a_missing_one(world):
-    asked = [
+def test_reservation_of_another_account_gets_the_response_of_a_missing_one(world):
+    operations_with_id = [
         (each, name)
         for each in OPERATIONS_BY_NAME.values()
         for name in each.request
         if name in {"Id", "ReservationId"}
     ]
-    assert len(asked) == 6
-    staffs = issue_token(AdministratorFactory())
+    assert len(operations_with_id) == 6
+    staff_token = issue_token(AdministratorFactory())
     for status in ("New", "Confirmed"):
         Reservation.objects.filter(pk=world.bobs_reservation.pk).update(
             status=status, hold_until=None if status == "Confirmed" else NOW
         )
-        for operation, name in asked:
+        for operation, name in operations_with_id:
             tests = [{}, {"TestMode": True}] if "TestMode" in operation.request else [{}]
             for more in tests:
                 good = {**world.body(operation), **more}
-                bobs = {**good, name: world.bobs_reservation.pk}
+                body_with_bobs_id = {**good, name: world.bobs_reservation.pk}
                 answers = [
-                    send(world, operation, bobs),
+                    send(world, operation, body_with_bobs_id),
                     send(world, operation, {**good, name: 2**31 - 1}),
-                    # A Token of staff sees no more than a customer's (B7.1).
-                    post(world.client, operation.path, {**bobs, "Token": staffs}),
+                    # A staff member's Token shows no more than a customer's (B7.1).
+                    post(world.client, operation.path, {**body_with_bobs_id, "Token": staff_token}),
                 ]
                 assert {each.status_code for each in answers} == {404}, (operation, status)
                 assert len({each.content for each in answers}) == 1, (operation, status)
@@ -362,7 +364,7 @@ def test_reservation_of_another_account_is_answered_like_a_missing_one(world):
         assert world.bobs_reservation.status == status
 
 
-def test_allowance_of_another_account_is_answered_like_a_missing_one(world):
+def test_allowance_of_another_account_gets_the_response_of_a_missing_one(world):
     operation = OPERATIONS_BY_NAME["Update allowances"]
     answers = [
         world.call(operation.name, AllowanceIds=[number])
@@ -375,7 +377,7 @@ def test_allowance_of_another_account_is_answered_like_a_missing_one(world):
 
 
 @pytest.mark.parametrize("name", ["Reservation cost", "Create reservation"])
-def test_service_of_another_center_is_answered_like_a_missing_one(world, name):
+def test_service_of_another_center_gets_the_response_of_a_missing_one(world, name):
     answers = [
         world.call(name, ServiceOptions=[{"ServiceId": number}])
         for number in (world.other_service.pk, 2**31 - 1)
@@ -386,7 +388,7 @@ def test_service_of_another_center_is_answered_like_a_missing_one(world, name):
     assert answers[0].json()["Error"]["Details"].startswith("ServiceOptions.0.ServiceId: ")
 
 
-def test_room_of_another_center_is_answered_like_a_missing_one(world):
+def test_room_of_another_center_gets_the_response_of_a_missing_one(world):
     name = "Check room availability"
     answers = [
         world.call(name, CenterId=world.other_center.pk),
@@ -424,7 +426,7 @@ def test_every_kind_of_invalid_token_gets_the_same_response(world, operation):
         post(world.client, operation.path, {**world.body(operation), "Token": token})
         for token in (None, *wrong)
     ]
-    # Fields are judged after the Token.
+    # Fields are validated after the Token.
     answers.append(post(world.client, operation.path, dict.fromkeys(operation.request, "wrong")))
 
     assert {each.status_code for each in answers} == {401}

@@ -6,7 +6,7 @@ from django.test.utils import CaptureQueriesContext
 
 
 def queries_of(client: Client, address: str) -> int:
-    """The number of queries of a page, after a first request has filled the caches."""
+    """Return the number of queries of a page, after a first request has filled the caches."""
     client.get(address)
     with CaptureQueriesContext(connection) as queries:
         answer = client.get(address)

@@ -13,7 +13,7 @@ MINUTE = dt.timedelta(minutes=1)
 
 
 def many(room, user, count, *, start, status=Status.COMPLETED, **fields):
-    """Consecutive meetings of a minute, inserted without any rules."""
+    """Insert consecutive reservations of one minute each, without checking any rule."""
     rows = []
     for number in range(count):
         begins = start + number * MINUTE
@@ -40,8 +40,8 @@ def many(room, user, count, *, start, status=Status.COMPLETED, **fields):
     return Reservation.objects.bulk_create(rows)
 
 
-def questions(ask):
-    """The number of queries of a function call."""
+def questions(call):
+    """Return the number of queries that a function executes."""
     with CaptureQueriesContext(connection) as queries:
-        ask()
+        call()
     return len(queries)
