@@ -32,7 +32,7 @@ class BodyTokenAuthentication(BaseAuthentication):
 
 
 def find_token(data: Any) -> ApiToken | None:
-    """The valid token in a request body, if there is one."""
+    """Return the valid token of a request body, if there is one."""
     secret = data.get("Token") if isinstance(data, dict) else None
     if (
         not isinstance(secret, str)
@@ -50,7 +50,7 @@ def find_token(data: Any) -> ApiToken | None:
 
 @compiled_query(keep_plan=True)
 def get_unexpired_token() -> "QuerySet[ApiToken]":
-    """The token and its account, with one query."""
+    """Return the token and its account, with one query."""
     return (
         ApiToken.objects.filter(digest=text_param("digest"), user__is_active=True)
         .unexpired(datetime_param("now"))

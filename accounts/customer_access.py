@@ -1,4 +1,4 @@
-"""Which customers a member of staff may see and find (B18).
+"""The customers that a member of staff may view and find (B18).
 
 Staff with a role at some centers see the customers who have, or had, a reservation there. To book
 for somebody else, they must enter that person's complete e-mail address.
@@ -17,14 +17,14 @@ def get_customer_filter(
     *,
     permission: str = roles.VIEW_USER,
 ) -> Q:
-    """A filter for accounts that the user may see; ``path`` leads from a row to an account.
+    """Return a filter for accounts that the user may view; ``path`` leads from a row to an account.
 
-    With another permission: the customers of the centers at which the user has that one.
+    With another permission, it selects the customers of the centers with that permission.
     """
     centers = roles.get_permitted_centers(staff, permission)
     if centers is None:
         return Q()
-    # By the relation, because this app must not import reservations.
+    # The relation leads to the model, because this app must not import reservations.
     reservations = User._meta.get_field("reservations").related_model
     rows = reservations._default_manager.filter(room__center__in=sorted(centers))
     return Q(**{f"{path}__in": rows.values("user")})
@@ -35,7 +35,7 @@ def can_view_customer(staff: User | AnonymousUser, customer: User) -> bool:
 
 
 def find_bookable_customers(staff: User, words: str) -> QuerySet[User]:
-    """The accounts that the user may book for.
+    """Return the accounts that the user may book for.
 
     ``words`` are matched as a prefix among the user's own customers; a complete e-mail address
     finds anybody.
@@ -50,6 +50,6 @@ def find_bookable_customers(staff: User, words: str) -> QuerySet[User]:
 def search_customers(
     rows: QuerySet[User], words: str, *, staff: User | AnonymousUser
 ) -> QuerySet[User]:
-    """The rows that match the words, among the customers that the user may see."""
+    """Return the customers that match the words and that the user may view."""
     matching = user_search.matching_prefix(words, among=get_customer_filter(staff))
     return rows.filter(pk__in=matching)

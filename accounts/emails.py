@@ -15,8 +15,8 @@ from accounts.outbox import suppress_mail_errors
 def render_email(template: str, context: dict[str, Any]) -> dict[str, str]:
     """Render an e-mail's text and HTML.
 
-    The context has ``heading``, ``paragraphs`` and what the template needs. The text alone must
-    tell everything.
+    The context has ``heading``, ``paragraphs`` and the variables of the template. The text must
+    be complete without the HTML.
     """
     context = {"service": get_service_name(), "support_email": settings.SUPPORT_EMAIL, **context}
     return {
@@ -34,13 +34,13 @@ def get_service_name() -> str:
 def send_password_changed(
     user_id: int, email: str, *, now: datetime, is_removed: bool = False
 ) -> None:
-    """Tell an account's owner that the password was changed or removed, in case somebody else did
-    it."""
+    """Notify an account's owner that the password was changed or removed, in case somebody else
+    did it."""
     when = str(format_datetime(now.astimezone(UTC), "long", locale=settings.LOCALE))
-    what_happened = "removed" if is_removed else "changed"
+    change = "removed" if is_removed else "changed"
     contact = settings.SUPPORT_EMAIL or "the people who run this service"
     paragraphs = [
-        f"The password of your {get_service_name()} account {email} was {what_happened} on"
+        f"The password of your {get_service_name()} account {email} was {change} on"
         # A narrow no-break space, which some mail programs cannot show.
         f" {when.replace(chr(0x202F), ' ')}. Other devices were signed out.",
         "If that was you, there is nothing to do.",
@@ -49,7 +49,7 @@ def send_password_changed(
     ]
     about = f"account {user_id}"
     with suppress_mail_errors(about):
-        heading = f"Your password was {what_happened}"
+        heading = f"Your password was {change}"
         OutboxMessage.enqueue(
             user_id=user_id,
             to=email,

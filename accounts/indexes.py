@@ -8,7 +8,7 @@ from django.db.models.expressions import OrderBy
 from django.db.models.functions import Collate, Lower
 from django.db.models.indexes import IndexExpression
 
-# django.contrib.postgres does this when it is installed; nothing else of that app is needed.
+# django.contrib.postgres calls this if it is installed; we need nothing else of that app.
 IndexExpression.register_wrappers(OrderBy, OpClass, Collate)
 
 # A migration executes what create_sql returns, so it cannot be empty.

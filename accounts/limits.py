@@ -1,13 +1,13 @@
-"""How often something may be tried, counted in the database for all workers together.
+"""Rate limits, counted in the database for all workers together.
 
-A window opens with the first counted try and lasts its period; refused tries are not counted, so
-they never make it longer. Two ways to use a limit, by what has to be bounded:
+A window opens with the first counted attempt and lasts for the limit's period. Refused attempts are
+not counted, so they do not extend the window. There are two ways to use a limit:
 
-* `attempt` before and `forgive` after success, where the try itself is what must not happen too
-  often (asking the gateway about a card).
-* `check` before and `count` after a failure, where success must never be refused only because
-  others succeed at the same moment (sign-in). `count` raises when rivals filled the window
-  meanwhile: then the failure is not told apart from a success that came too late.
+* Call `attempt` before and `forgive` after success if the attempt itself must be limited, such as
+  sending a card to the gateway.
+* Call `check` before and `count` after a failure if concurrent successes must not refuse each
+  other, such as at sign-in. `count` raises TooManyRequests if concurrent requests have filled the
+  window: the response is then the same as for a correct password that came too late.
 """
 
 import ipaddress
@@ -26,25 +26,25 @@ from roombook.errors import TooManyRequests
 
 @dataclass(frozen=True, slots=True)
 class RateLimit:
-    """At most `maximum` counted tries a key within `period`."""
+    """Allows at most `maximum` counted attempts per key within `period`."""
 
     scope: str
     maximum: int
     period: timedelta
 
     def attempt(self, key: object, *, now: datetime) -> None:
-        """Take one try, or raise TooManyRequests. Exact however many workers ask at once."""
-        # Each step is one statement that decides alone. Repeated if another request was faster.
-        while not self._take(key, now):
-            window = self._window(key)
+        """Count an attempt, or raise TooManyRequests. Exact even with concurrent workers."""
+        # Each step is one atomic statement. The loop repeats if another request was faster.
+        while not self._increment(key, now):
+            window = self._get_window(key)
             if window is None:
                 if self._open_window(key, now):
                     return
-            elif not self._has_room(window, now):
-                raise self._refusal(window, now)
+            elif not self._is_open(window, now):
+                raise self._build_error(window, now)
 
-    def _take(self, key: object, now: datetime) -> bool:
-        """Count one more in the current window, or start it again if it is over."""
+    def _increment(self, key: object, now: datetime) -> bool:
+        """Count one more in the current window, or start a new window if it is over."""
         is_over = Q(since__lte=now - self.period)
         rows = AttemptWindow.objects.filter(
             is_over | Q(count__lt=self.maximum), scope=self.scope, key=str(key)
@@ -64,30 +64,30 @@ class RateLimit:
             return False
         return True
 
-    def _window(self, key: object) -> AttemptWindow | None:
+    def _get_window(self, key: object) -> AttemptWindow | None:
         return get_attempt_window.first(scope=self.scope, key=str(key))
 
     def forgive(self, key: object) -> None:
-        """Give a taken try back: it was no failure."""
+        """Subtract an attempt that was counted, because it succeeded."""
         rows = AttemptWindow.objects.filter(scope=self.scope, key=str(key), count__gt=0)
         rows.update(count=F("count") - 1)
 
     def check(self, key: object, *, now: datetime) -> None:
-        """Raise TooManyRequests when the window is full; counts nothing."""
-        window = self._window(key)
-        if window and not self._has_room(window, now):
-            raise self._refusal(window, now)
+        """Raise TooManyRequests if the window is full; count nothing."""
+        window = self._get_window(key)
+        if window and not self._is_open(window, now):
+            raise self._build_error(window, now)
 
     def count(self, key: object, *, now: datetime) -> None:
-        """Count one failure; raise TooManyRequests when others filled the window meanwhile."""
+        """Count a failure; raise TooManyRequests if other requests have filled the window."""
         self.attempt(key, now=now)
 
-    def _has_room(self, window: AttemptWindow, now: datetime) -> bool:
+    def _is_open(self, window: AttemptWindow, now: datetime) -> bool:
         return window.count < self.maximum or window.since <= now - self.period
 
-    def _refusal(self, window: AttemptWindow, now: datetime) -> TooManyRequests:
+    def _build_error(self, window: AttemptWindow, now: datetime) -> TooManyRequests:
         seconds = math.ceil((window.since + self.period - now).total_seconds())
-        # A clock that was set back must not lock anybody out for longer than the period.
+        # If the clock was set back, nobody is locked out for longer than the period.
         longest = math.ceil(self.period.total_seconds())
         return TooManyRequests(retry_after=min(max(seconds, 1), longest))
 
@@ -102,17 +102,17 @@ SIGN_IN_BY_NETWORK = RateLimit("sign-in-network", 100, timedelta(minutes=15))
 PROMO_CODE = RateLimit("promo-code", 20, timedelta(hours=1))
 CARD_DECLINED = RateLimit("card-declined", 6, timedelta(hours=1))
 
-# No window of any limit matters any more after this.
+# The longest period of all limits: older windows have no effect.
 MAX_PERIOD = timedelta(hours=1)
 
 
 def hash_email(email: str) -> str:
-    """A key that stands for an e-mail address without telling it."""
+    """Return a key for an e-mail address, which does not reveal the address."""
     return salted_hmac("accounts.limits", canonicalize_email(email), algorithm="sha256").hexdigest()
 
 
 def get_network_key(address: str) -> str:
-    """A network address as it is counted: IPv6 by its /64, which is one customer's network."""
+    """Return the key of a network address: for IPv6 its /64, which is one customer's network."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
@@ -125,13 +125,13 @@ def get_network_key(address: str) -> str:
 
 
 def clear_failed_sign_ins(email: str) -> None:
-    """Let an address be tried again at once, from everywhere."""
+    """Allow sign-ins with this e-mail address again, from all networks."""
     AttemptWindow.objects.filter(
         scope=SIGN_IN_BY_EMAIL.scope, key__startswith=hash_email(email)
     ).delete()
 
 
 def delete_expired_windows(*, now: datetime) -> int:
-    """Delete windows that no limit looks at any more; says how many."""
+    """Delete windows that have no effect any more, and return their number."""
     count, _ = AttemptWindow.objects.filter(since__lte=now - MAX_PERIOD).delete()
     return count

@@ -26,7 +26,7 @@ from accounts.models.outbox_message import (
 
 logger = logging.getLogger(__name__)
 
-# How long to wait after each failed attempt; after the last attempt staff must look at it.
+# The delay after each failed attempt. After the last attempt, the message needs attention.
 RETRY_DELAYS = (
     timedelta(minutes=1),
     timedelta(minutes=5),
@@ -37,7 +37,7 @@ RETRY_DELAYS = (
 )
 MAX_ATTEMPTS = len(RETRY_DELAYS) + 1
 
-# How long a process may take to send an e-mail before it is considered dead.
+# The time in which a process must send an e-mail, before it is considered dead.
 SENDING_LEASE = timedelta(minutes=10)
 
 

@@ -1,4 +1,4 @@
-"""Which rows staff may import and export, by their roles and centers (B18)."""
+"""The rows that staff may import and export, by their roles and centers (B18)."""
 
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -24,13 +24,14 @@ class ImportRights:
 
 
 class CenterScopedResource(SpreadsheetResource):
-    """Rows that belong to centers. A user's rights decide at which; without a user, all.
+    """A resource whose rows belong to centers. Only rows that the user's rights allow are included.
 
-    Who sees reports (the Accountant) may export what they view.
+    Without a user, all rows are included. Staff who see reports (the Accountant) may export the
+    rows that they may view.
     """
 
     # The lookup from a row to its center. None if rows belong to no center: then only users who
-    # may change them everywhere import them.
+    # may change them everywhere may import them.
     center_path: ClassVar[str | None] = "center"
     # Foreign keys that a row displays.
     related: ClassVar[tuple[str, ...]] = ()
@@ -66,30 +67,30 @@ class CenterScopedResource(SpreadsheetResource):
 
     @property
     def written_centers(self) -> CenterIds:
-        """The centers at which the user may add or change rows."""
+        """Return the centers at which the user may add or change rows."""
         add, change = self.rights.add, self.rights.change
         return None if add is None or change is None else add | change
 
     def get_center_id(self, instance: models.Model) -> int | None:
-        """The center of a row; None if it belongs to none."""
+        """Return the id of a row's center; None if it belongs to none."""
         return None
 
     def can_add(self, instance: models.Model) -> bool:
         return self.rights.add is None or self.get_center_id(instance) in self.rights.add
 
     def get_queryset(self) -> models.QuerySet[Any]:
-        """The rows that the user may change."""
+        """Return the rows that the user may change."""
         return self._get_rows_at(self.rights.change)
 
     def filter_export(
         self, queryset: models.QuerySet[Any] | None, **kwargs: object
     ) -> models.QuerySet[Any]:
-        """The rows that the user may export, or those of them in `queryset`."""
+        """Return the rows that the user may export, of all rows or of `queryset`."""
         rows = self._get_rows_at(self.rights.export).order_by(*self.order)
         return rows if queryset is None else rows.filter(pk__in=queryset.order_by().values("pk"))
 
     def _get_rows_at(self, centers: CenterIds) -> models.QuerySet[Any]:
-        # Without a name, Django would follow every foreign key.
+        # Without an argument, select_related would follow every foreign key.
         rows = self._meta.model._default_manager.select_related(*self.related or (None,))
         if self.center_path is None or centers is None:
             return rows

@@ -1,4 +1,4 @@
-"""Which members of staff may do what, and at which centers (B18).
+"""Roles and permissions of staff, at single centers or at all centers (B18).
 
 A role is one of Django's groups: Viewer, Desk, Manager, Accountant, or one that a company adds. A
 member of the group has the role at all centers; a CenterRole gives it at one center. Permissions
@@ -49,7 +49,7 @@ def has_permission_everywhere(user: User | AnonymousUser, permission: str) -> bo
 def get_permitted_centers(
     user: User | AnonymousUser | None, permission: str
 ) -> frozenset[int] | None:
-    """The ids of the centers at which the user has the permission; None means every center."""
+    """Return the ids of the centers with the permission; None means every center."""
     if not isinstance(user, User) or not user.is_active:
         return frozenset()
     if user.is_superuser or permission in ModelBackend().get_all_permissions(user):
@@ -58,13 +58,13 @@ def get_permitted_centers(
 
 
 def get_staff(request: HttpRequest) -> User:
-    """The user of a request to the admin site, which lets only staff in."""
+    """Return the user of a request to the admin site, which admits only staff."""
     assert isinstance(request.user, User)
     return request.user
 
 
 def require_permission(request: HttpRequest, *permissions: str) -> User:
-    """The user, who has one of the permissions at any center. Raises PermissionDenied."""
+    """Return the user; raise PermissionDenied without one of the permissions at any center."""
     if not any(has_permission(request.user, permission) for permission in permissions):
         raise PermissionDenied
     return get_staff(request)
@@ -73,7 +73,7 @@ def require_permission(request: HttpRequest, *permissions: str) -> User:
 def get_center_filter(
     user: User | AnonymousUser, permission: str | Iterable[str], path: str = "room__center"
 ) -> Q:
-    """A filter for rows of centers at which the user has one of the permissions.
+    """Return a filter for rows of centers at which the user has one of the permissions.
 
     ``path`` leads from a row to its center; "" if the rows are centers.
     """
@@ -106,7 +106,7 @@ class CenterRoleBackend(ModelBackend):
 
 
 def _load_centers_by_permission(user: User) -> CentersByPermission:
-    """Each permission that the user has by roles at centers, with the centers.
+    """Return each permission that the user has by roles at centers, with the centers.
 
     Cached on the user object, which lives as long as the request.
     """

@@ -44,7 +44,7 @@ def verify_credentials(
     if user is None or not is_correct or not user.is_active:
         attempts.count(now)
         raise InvalidCredentials
-    # Concurrent attempts may have filled the window: then the correct guess came too late as well.
+    # Concurrent attempts may have filled the window: then the correct password came too late too.
     attempts.check(now)
     return user, is_hash_outdated
 

@@ -19,7 +19,7 @@ ALL_USERS = Q()
 def matching_prefix(
     words: str, *, by_address: bool = True, among: Q = ALL_USERS
 ) -> Iterable[int] | QuerySet[Any, Any]:
-    """The accounts that match, for ``user__in``.
+    """Return the matching accounts, for ``user__in``.
 
     Case does not matter. Two words are a first and a last name, in either order. Each condition
     uses an index. ``by_address``: also search e-mail addresses and phone numbers. ``among``: the

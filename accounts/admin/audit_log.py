@@ -25,7 +25,7 @@ MAX_SUMMARY_LENGTH = 160
 
 
 class TrackedModelFilter(admin.SimpleListFilter):
-    """By the type of the row. Offers all tracked models, without a query for those that occur."""
+    """Filters by the model of the row. Offers all tracked models, without a query."""
 
     title = "what"
     parameter_name = "what"

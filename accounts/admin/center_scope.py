@@ -30,7 +30,7 @@ DJANGO_ACTIONS = {"add", "change", "delete", "view"}
 def get_scoped_choices(
     site: AdminSite, request: HttpRequest, db_field: RelatedField
 ) -> QuerySet | None:
-    """The rows that a select may offer; None if the rows do not belong to centers."""
+    """Return the rows that a select may offer; None if the rows do not belong to centers."""
     model_admin = _get_center_scoped_admin(site, db_field.related_model)
     if model_admin is None:
         return None
@@ -86,7 +86,7 @@ class RolePermissionsMixin(AnyAdminBase):
     """
 
     def get_permission_name(self, action: str) -> str:
-        """The name of a permission of this page's model."""
+        """Return the name of a permission of this page's model."""
         return f"{self.opts.app_label}.{get_permission_codename(action, self.opts)}"
 
     def _has_role_permission(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
@@ -122,7 +122,7 @@ class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase
     action_permissions: dict[str, str] = {}
 
     def get_center_id(self, row: Model) -> int | None:
-        """The id of the center that a row belongs to."""
+        """Return the id of the center that a row belongs to."""
         *steps, last = (self.center_path or "pk").split("__")
         for step in steps:
             row = getattr(row, step)
@@ -219,7 +219,7 @@ class SharedRowsMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase):
 
 
 class AllCentersOnlyMixin(SharedRowsMixin):
-    """Rows that are visible only with a role at all centers: e-mails, the audit log."""
+    """A ModelAdmin whose rows only a role at all centers may view: e-mails, the audit log."""
 
     def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return super().has_view_permission(request, obj) and (
@@ -229,7 +229,7 @@ class AllCentersOnlyMixin(SharedRowsMixin):
 
 
 class SuperuserOnlyMixin(AnyAdminBase):
-    """Rows that grant privileges: only for superusers, whatever permissions somebody has."""
+    """A ModelAdmin whose rows grant privileges: only superusers may view or change them."""
 
     def _is_superuser(self, request: HttpRequest, obj: Any = None) -> bool:
         return request.user.is_active and request.user.is_superuser
@@ -239,7 +239,7 @@ class SuperuserOnlyMixin(AnyAdminBase):
 
 
 class CenterScopedInlineMixin(ScopedChoicesMixin, RolePermissionsMixin, InlineAdminBase):
-    """Rows on the page of an object that belongs to a center, whose permissions they need."""
+    """An inline on the page of an object that belongs to a center; needs permissions there."""
 
     def _has_role_permission(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
         """``obj`` is the object of the page."""

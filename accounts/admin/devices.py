@@ -17,7 +17,7 @@ class SignedInDevice:
 
 
 def list_devices(user: User, *, now: dt.datetime) -> list[SignedInDevice]:
-    """The devices, the last used first. ``last_used_at`` is exact to the day only."""
+    """Return the devices, the last used first. ``last_used_at`` is exact to the day only."""
     tokens = ApiToken.objects.unexpired(now).filter(user=user).order_by("-expires_at", "-pk")
     return [
         SignedInDevice(

@@ -43,7 +43,7 @@ class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
         return queryset.filter(user__in=user_search.matching_prefix(words)), False
 
     def has_send_permission(self, request: HttpRequest) -> bool:
-        """Nobody changes an e-mail; the permission to change e-mails is for sending them again."""
+        """E-mails cannot be changed; the permission to change them allows sending them again."""
         return self._has_role_permission(request, "change")
 
     @admin.action(description="Send again", permissions=["send"])

@@ -17,7 +17,7 @@ admin.site.unregister(Group)
 
 @admin.register(Group)
 class GroupAdmin(SuperuserOnlyMixin, auth_admin.GroupAdmin, ModelAdmin):
-    """Roles: what each may do. At which centers is up to its members and CenterRoles."""
+    """Roles and their permissions. Members and CenterRoles decide at which centers they apply."""
 
     list_display = ("name", "members")
 
@@ -42,7 +42,7 @@ class CenterRoleInline(SuperuserOnlyMixin, TabularInline):
     ordering = ("group", "pk")
     classes = ("no-names",)
     extra = 0
-    # For more centers than fit on a page there is the role at all centers.
+    # A member with more centers than fit on a page should have the role at all centers.
     per_page = 50
 
 

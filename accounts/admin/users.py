@@ -172,7 +172,7 @@ class UserAdmin(
         return response
 
     def get_account_context(self, request: HttpRequest, user: User) -> dict[str, Any]:
-        """What other apps show on the page of an account."""
+        """Return the context that other apps add to the page of an account."""
         return {}
 
     def get_urls(self) -> list[URLPattern]:
@@ -233,11 +233,11 @@ class UserAdmin(
         )
 
     def has_add_permission(self, request: HttpRequest) -> bool:
-        """Staff who may not change accounts add customers by booking for them."""
+        """Staff without the permission to change accounts add customers by booking for them."""
         return super().has_add_permission(request) and self._has_role_permission(request, "change")
 
     def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
-        # Whoever can reset a password can sign in with it: only superusers may change staff.
+        # A user who can reset a password can sign in with it: only superusers may change staff.
         return super().has_change_permission(request, obj) and (
             request.user.is_superuser or obj is None or obj.type == UserType.ACCOUNT
         )

@@ -1,8 +1,8 @@
 """The outbox: e-mails are written in the transaction of the change that they report, and sent
 later by accounts/outbox.py.
 
-So no e-mail reports something that did not happen, none is lost when a process dies, and a mail
-server that is down does not fail a booking.
+Therefore no e-mail reports a change that was rolled back, no e-mail is lost if a process dies, and
+bookings succeed while the mail server is down.
 """
 
 import re
@@ -31,11 +31,11 @@ class OutboxQuerySet(models.QuerySet["OutboxMessage"]):
         return self.filter(state=OutboxState.WAITING)
 
     def due(self, now: datetime) -> Self:
-        """Messages whose next attempt is due, the longest waiting first."""
+        """Return messages whose next attempt is due; the longest waiting come first."""
         return self.waiting().filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
 
     def about(self, subject: str) -> Self:
-        """All messages about one thing, such as "reservation 17", the oldest first."""
+        """Return all messages about one subject, such as "reservation 17", the oldest first."""
         return self.filter(about=subject).order_by("pk")
 
 
@@ -97,7 +97,7 @@ class OutboxMessage(models.Model):
                 name="outbox_message_due",
             ),
             models.Index(fields=["about"], name="outbox_message_by_its_matter"),
-            # Few messages have failed; staff have to look at them.
+            # Few messages have failed. They need attention.
             models.Index(
                 fields=["created_at"],
                 condition=Q(state="given up"),
@@ -169,7 +169,7 @@ class OutboxMessage(models.Model):
             reply_to=[settings.SUPPORT_EMAIL] if settings.SUPPORT_EMAIL else None,
             headers={
                 "Message-ID": f"<{self.key}@{get_sender_address().rpartition('@')[2]}>",
-                # Asks for no automatic replies.
+                # Suppresses automatic replies.
                 "Auto-Submitted": "auto-generated",
             },
         )
