@@ -1,7 +1,7 @@
 """Uploaded pictures: validated, re-encoded and resized.
 
-Pillow writes every stored file anew, under a random name. So no disguised file, no original file
-name and no position data of a phone is ever published.
+Pillow re-encodes every stored file, under a random name. Therefore no disguised file, original file
+name or GPS position of a phone is published.
 """
 
 import re
@@ -53,7 +53,7 @@ def open_image(upload: File) -> Image.Image:
     try:
         upload.seek(0)
         with Image.open(upload, formats=ALLOWED_FORMATS) as header:
-            # Checked by the header, before a small file is decompressed into gigabytes.
+            # Check the header before a small file is decompressed into gigabytes.
             if header.width * header.height > MAX_PIXELS:
                 raise ValidationError("The picture has too many pixels.", code="too_many_pixels")
             header.verify()
@@ -69,7 +69,7 @@ def open_image(upload: File) -> Image.Image:
 
 def validate_image(upload: File) -> None:
     """Validator of form fields and model fields."""
-    # Stored files were written by this module.
+    # This module has written all stored files.
     if not (isinstance(upload, FieldFile) and is_stored(upload)):
         open_image(upload)
 
@@ -80,7 +80,7 @@ def is_stored(file: FieldFile) -> bool:
 
 
 def resize_image(image: Image.Image, side: int) -> ContentFile:
-    """The picture with no side longer than `side`: as PNG if it is transparent, else as JPEG."""
+    """Return the picture with sides of at most `side`: as PNG if it is transparent, else JPEG."""
     is_transparent = "A" in image.getbands() or "transparency" in image.info
     copy = image.convert("RGBA" if is_transparent else "RGB")
     copy.thumbnail((side, side))
@@ -116,7 +116,7 @@ def process_upload(row: models.Model, field: str, thumbnail_field: str | None = 
 
 
 def get_stored_files(row: models.Model, fields: Iterable[str]) -> list[FieldFile]:
-    """The files of a row that the database still refers to, before a save replaces them."""
+    """Return the files of a row that the database refers to, before a save replaces them."""
     old = type(row)._base_manager.filter(pk=row.pk).first() if row.pk else None
     return [getattr(old, field) for field in fields] if old else []
 
@@ -138,13 +138,13 @@ def delete_after_commit(*files: FieldFile) -> None:
 
 
 def get_url(name: str) -> str:
-    """The URL of a stored picture, as its file field returns it; empty for an empty name."""
+    """Return the URL of a stored picture, as its file field does; empty for an empty name."""
     if not name:
         return ""
     storage = storages["default"]
     if type(storage) is FileSystemStorage and storage.base_url:
-        # What FileSystemStorage.url does, but without parsing the base URL for each of many
-        # pictures, and without quoting names that need no quoting: those of RandomName.
+        # Same as FileSystemStorage.url, but without parsing the base URL for each picture, and
+        # without quoting the names of RandomName, which need no quoting.
         path = name if URL_SAFE_NAME.fullmatch(name) else str(filepath_to_uri(name))
         return storage.base_url + path.lstrip("/")
     return str(storage.url(name))

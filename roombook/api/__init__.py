@@ -1,1 +1,1 @@
-"""How the contract's wire looks: formats, envelope, names, errors. It knows no domain."""
+"""The wire format of the contract: formats, envelope, names, errors. Independent of the domain."""

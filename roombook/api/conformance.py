@@ -1,6 +1,6 @@
 """Checks the responses of a service against a contract: names, types and order of their fields.
 
-Pure: the responses may come from any service, and the contract from anywhere.
+Pure functions: the responses may come from any service, and the contract from any source.
 """
 
 import re
@@ -63,7 +63,7 @@ class ConformanceChecker:
         self.contract = contract
         # The fields that occurred, by the name of their type.
         self.seen: dict[str, set[str]] = {}
-        # A line for each difference, once however often it occurred (a dict keeps the order).
+        # One line per distinct difference (a dict preserves the order).
         self.differences: dict[str, None] = {}
 
     def check_response(self, operation: OperationSchema, body: object) -> None:
@@ -122,13 +122,13 @@ class ConformanceChecker:
             fields = self.contract.types[type_name]
             self._check_object(type_name, fields, value, operation_path, field_path)
         elif not VALUE_CHECKS.get(type_name, is_text)(value):
-            # The type of the value and not the value: that may be somebody's name.
+            # Report the type only: the value may be personal data.
             problem = f"is {describe_json_type(value)} and no {type_name}"
             self._add_difference(operation_path, field_path, problem)
 
 
 def describe_json_type(value: object) -> str:
-    """Return what JSON calls the type of the value."""
+    """Return the JSON name of the value's type."""
     if value is None:
         return "null"
     if value == "":

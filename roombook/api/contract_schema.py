@@ -1,7 +1,7 @@
 """The contract as data, derived from the serializers of the operations.
 
 `check_contract` compares a running service with it, docs/contract.md is generated from it, and
-tests compare it with tables that were written by hand from the original contract.
+tests compare it with tables that were written manually from the original contract.
 
 A type is written as the contract writes it: `string`, `int`, `IList<ServiceOption>`.
 """

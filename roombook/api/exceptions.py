@@ -52,11 +52,11 @@ HTTP_STATUSES = {
     "ServiceUnavailable": 503,
 }
 
-# For errors that the framework raises: code and message by their status.
+# Code and message of errors that the framework raises, by their status.
 ERRORS_BY_STATUS = {
     400: ("InvalidRequest", errors.InvalidRequest.default_message),
     401: ("NotSignedIn", errors.NotSignedIn.default_message),
-    # Clients must not learn whether something exists that is not theirs.
+    # Clients must not learn whether a row of another account exists.
     403: ("NotFound", errors.NotFound.default_message),
     404: ("NotFound", errors.NotFound.default_message),
     405: ("MethodNotAllowed", "This address only takes POST."),
@@ -73,7 +73,7 @@ FORMAT_SUFFIX_PATTERN = re.compile(r"\.(json|csv)\Z")
 
 @dataclass(frozen=True, slots=True)
 class ErrorAnswer:
-    """What a response says about an error."""
+    """The content of an error response."""
 
     summary: str
     message: str

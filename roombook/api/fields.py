@@ -234,7 +234,7 @@ class DecimalField(ContractField):
             return Decimal(data.strip())
         if isinstance(data, bool) or not isinstance(data, int | float) or not is_finite(data):
             raise_invalid("Must be a number.")
-        # The shortest text of a float is what the client wrote: 0.1 stays 0.1.
+        # The shortest text of a float is the text that the client sent: 0.1 stays 0.1.
         return Decimal(repr(data))
 
     def to_representation(self, value: Decimal | int) -> float:

@@ -21,7 +21,7 @@ from roombook.api import csv_table
 MAX_BODY_BYTES = 256 * 1024
 MAX_JSON_DEPTH = 32
 CHARSET_PATTERN = re.compile(r""";\s*charset\s*=\s*["']?([^\s;"']*)""", re.IGNORECASE)
-# Codecs that are not charsets of text, or take unbounded time.
+# Codecs that do not encode text, or take unbounded time.
 FORBIDDEN_CODECS = {"idna", "punycode", "undefined", "raw_unicode_escape", "unicode_escape"}
 # A string (terminated or not) or a bracket. `*+` never backtracks, so the time stays linear.
 STRING_OR_BRACKET_PATTERN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTALL)
@@ -117,7 +117,7 @@ class JSONParser(parsers.JSONParser):
                 object_pairs_hook=build_object_with_unique_names,
             )
         except json.JSONDecodeError as error:
-            # The json module's messages say what was expected where, and quote nothing.
+            # The json module's messages do not quote the content.
             raise ParseError(f"The JSON cannot be read: {error}.") from error
         if not isinstance(data, dict):
             raise ParseError("The body must be a JSON object.")

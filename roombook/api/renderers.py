@@ -23,7 +23,7 @@ class JSONRenderer(renderers.JSONRenderer):
         renderer_context: Mapping[str, Any] | None = None,
     ) -> bytes:
         text = ENCODER.encode(data)
-        # JavaScript, unlike JSON, takes these for line ends.
+        # JavaScript, unlike JSON, treats these as line ends.
         return text.replace("\u2028", "\\u2028").replace("\u2029", "\\u2029").encode()
 
 

@@ -1,6 +1,6 @@
 """Renders Python objects as JSON objects, by functions that are compiled once per serializer.
 
-DRF calls several methods for every field of every object; that took nine tenths of a search.
+DRF calls several methods for every field of every object, which took 90% of a search.
 `ContractSerializer` compiles its declared fields into one function per type instead: all
 attributes are read by one call, and each value is converted by one more.
 """
@@ -21,11 +21,11 @@ NO_VALUES: tuple[object, ...] = (None, "", {})
 
 
 class RenderContext:
-    """What all objects of one response share: the request's host, and what is rendered already."""
+    """Shared by all objects of a response: the request's host and the objects rendered so far."""
 
     def __init__(self, request: HttpRequest | Request | None = None) -> None:
         self.request = request
-        # The object is kept with its rendered form, so that no other object gets its id.
+        # Keeps a reference to the object, so that no other object gets the same id.
         self.shared: dict[tuple[object, int], tuple[object, object]] = {}
 
     @cached_property

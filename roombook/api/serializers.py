@@ -36,7 +36,7 @@ MAX_CACHED_RECORDS = 4096
 
 
 class ContractListSerializer(serializers.ListSerializer[Any]):
-    """What `many=True` makes of a ContractSerializer."""
+    """The list that a ContractSerializer with `many=True` creates."""
 
     default_error_messages = ListField.default_error_messages
 

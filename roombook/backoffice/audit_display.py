@@ -1,4 +1,4 @@
-"""Renders audit log entries for staff: who, when, and each field's old and new value."""
+"""Renders audit log entries for staff: actor, time, and each field's old and new value."""
 
 import datetime as dt
 from collections import defaultdict
@@ -85,7 +85,7 @@ def render_entries(entries: Iterable[AuditEntry]) -> list[RenderedEntry]:
 
 
 def get_actor_name(entry: AuditEntry) -> str:
-    """The actor's name; staff whose account is gone by their e-mail address."""
+    """Return the actor's name, or the e-mail address of staff whose account was deleted."""
     if entry.actor is None:
         return entry.actor_email or "the service"
     name = _get_row_name(entry.actor)
@@ -94,7 +94,7 @@ def get_actor_name(entry: AuditEntry) -> str:
 
 def _render_changes(entry: AuditEntry, names: RowNames) -> Iterator[FieldChange]:
     model = entry.content_type.model_class()
-    # In the order of the model's fields: PostgreSQL does not keep the order of keys.
+    # Sort by the order of the model's fields: PostgreSQL does not preserve the order of keys.
     positions = (
         {field.name: place for place, field in enumerate(model._meta.get_fields())} if model else {}
     )
@@ -164,7 +164,7 @@ def _load_row_names(entries: list[AuditEntry]) -> RowNames:
 
 
 def _get_row_name(row: Model) -> str:
-    """A row's name; an account's full name instead of its e-mail address."""
+    """Return a row's name; for an account, the full name instead of the e-mail address."""
     if isinstance(row, get_user_model()):
         return row.get_full_name() or f"account {row.pk}"
     return _truncate(str(row))

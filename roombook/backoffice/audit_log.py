@@ -1,7 +1,7 @@
-"""Records who changed what, when, and from what to what (B18).
+"""Records every change: the actor, the time, and the old and new values (B18).
 
 Each app registers its models in ``ready``. From then on signals record every row that is created,
-saved or deleted through the ORM. Code that already knows what it changed records that itself:
+saved or deleted through the ORM. Code that already knows its changes records them explicitly:
 ``record_change`` needs one INSERT and no SELECT. In the back office the actor is known without
 ``by``, because the middleware wraps each request in ``acting_as``.
 
@@ -31,7 +31,7 @@ HIDDEN_VALUE = "(not kept)"
 
 @dataclass(frozen=True, slots=True)
 class TrackedModel:
-    """Which fields of a registered model are recorded, and how."""
+    """The recorded fields of a registered model, and how they are recorded."""
 
     fields: tuple[Field, ...]
     hidden_fields: frozenset[str]
@@ -54,8 +54,8 @@ def register(
 ) -> None:
     """Record all changes of a model's rows.
 
-    ``excluded_fields`` are columns that the service itself updates, such as counters. Without
-    ``by_signals`` the code that changes rows records every change itself.
+    ``excluded_fields`` are columns that the service updates automatically, such as counters.
+    Without ``by_signals``, the code that changes rows records every change explicitly.
     """
     columns = [field for field in model._meta.concrete_fields if not field.primary_key]
     _tracked[model] = TrackedModel(
@@ -79,7 +79,7 @@ def get_tracked_models() -> list[type[Model]]:
 
 @contextmanager
 def acting_as(user: Any, *, network_address: str | None = None) -> Iterator[None]:
-    """Name the actor of every entry that is recorded within this context."""
+    """Set the actor of every entry that is recorded within this context."""
     token = _actor.set((user, network_address))
     try:
         yield
@@ -89,7 +89,7 @@ def acting_as(user: Any, *, network_address: str | None = None) -> Iterator[None
 
 @contextmanager
 def pause_signals() -> Iterator[None]:
-    """Record nothing by signals, for code that records its changes itself."""
+    """Disable recording by signals, for code that records its changes explicitly."""
     token = _is_paused.set(True)
     try:
         yield
@@ -110,7 +110,7 @@ def record_change(row: Model, changes: Changes, *, by: Any = None, note: str = "
 
 
 def record_view(row: Model, *, by: Any) -> None:
-    """Record that somebody looked at personal data."""
+    """Record that the actor viewed personal data."""
     build_entry(row, AuditAction.VIEW, by=by).save(force_insert=True)
 
 
@@ -129,7 +129,7 @@ def build_entry(
     note: str = "",
     **fields: Any,
 ) -> AuditEntry:
-    """An entry that is not saved yet."""
+    """Return an entry that is not saved yet."""
     actor, network_address = _actor.get()
     actor = by or actor
     return AuditEntry(
@@ -140,19 +140,19 @@ def build_entry(
         changes=dict(changes or {}),
         note=note,
         actor=actor,
-        # No customer's address is kept apart from the account.
+        # The address of a customer is stored only in the account.
         actor_email=actor.email if actor and actor.is_staff else "",
         **{"network_address": network_address, **fields},
     )
 
 
 def get_object_name(row: Model) -> str:
-    """The name of a row in the audit log."""
+    """Return the name of a row in the audit log."""
     tracked = _tracked.get(type(row))
     if not (tracked and tracked.is_named_by_id):
         try:
             return str(row)[:250]
-        except ObjectDoesNotExist:  # its name includes a row that was deleted with it
+        except ObjectDoesNotExist:  # The name includes a row that was deleted with it.
             pass
     return f"{row._meta.verbose_name} {row.pk}"
 
@@ -214,7 +214,7 @@ def _record_row(row: Model, action: AuditAction, changes: Changes) -> None:
 
 
 def _get_values(row: Model) -> dict[str, object]:
-    """The tracked fields that do not have their default value."""
+    """Return the tracked fields that do not have their default value."""
     values = {field: getattr(row, field.attname) for field in _tracked[type(row)].fields}
     return {
         field.name: value
@@ -250,7 +250,7 @@ def _record_relation(
 
 
 def _compare(changes: Changes, hidden: frozenset[str]) -> dict[str, list[str | None]]:
-    """The changes whose values differ, as they are stored."""
+    """Return the changes whose values differ, in the form in which they are stored."""
     different = {}
     for name, (old, new) in changes.items():
         values = [_serialize(old), _serialize(new)]
@@ -262,7 +262,7 @@ def _compare(changes: Changes, hidden: frozenset[str]) -> dict[str, list[str | N
 
 
 def _serialize(value: object) -> str | None:
-    """A value as text; datetimes in UTC."""
+    """Return a value as text; datetimes are in UTC."""
     if value is None:
         return None
     if isinstance(value, dt.datetime):

@@ -1,4 +1,4 @@
-"""Names who is signed in to the back office as the actor of every change (B18)."""
+"""Records the signed-in user of the back office as the actor of every change (B18)."""
 
 from collections.abc import Callable
 
@@ -9,7 +9,7 @@ from roombook.middleware import get_client_address, is_back_office
 
 
 class AuditActorMiddleware:
-    """Only for the back office: operations of the API pass on their customer themselves."""
+    """Applies only to the back office: operations of the API pass their customer explicitly."""
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self.get_response = get_response

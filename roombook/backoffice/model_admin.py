@@ -67,7 +67,7 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
         return super().response_action(request, queryset)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
-        """The rows that are deleted too, or the first of the rows that prevent the deletion."""
+        """Return the rows that are deleted too, or the first rows that prevent the deletion."""
         for relation in self.opts.related_objects:
             if relation.on_delete is not models.PROTECT:
                 continue
@@ -120,7 +120,7 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
         return TemplateResponse(request, "backoffice/history.html", context)
 
     def get_history(self, request: HttpRequest, row: models.Model) -> models.QuerySet[AuditEntry]:
-        """The changes of a row, the latest first; views are shown in the audit log only."""
+        """Show the changes of a row, the latest first; only the audit log shows views."""
         content_type = ContentType.objects.get_for_model(row)
         entries = AuditEntry.objects.filter(content_type=content_type, object_id=row.pk)
         return (
@@ -141,13 +141,13 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
         pass
 
     def _record_note(self, request: HttpRequest, obj: models.Model, message: Any) -> None:
-        """Record text; lists of changed fields say less than what signals recorded already."""
+        """Record text. Lists of changed fields are ignored: signals have recorded more already."""
         if isinstance(message, str) and message:
             audit_log.record_change(obj, {}, by=request.user, note=message)
 
 
 def redirect_not_found(request: HttpRequest) -> HttpResponse:
-    """The response for a row that does not exist, or that the user may not see."""
+    """Return the response for a row that does not exist, or that the user may not view."""
     messages.warning(request, "Not found.")
     return HttpResponseRedirect(reverse("admin:index"))
 
@@ -171,13 +171,13 @@ class StackedInline(AutocompleteMixin, unfold.StackedInline, InlineAdminBase):
 
 
 class PageAnnotationsMixin(ModelAdminBase):
-    """Loads more about the rows of one page of a list, for all of them together.
+    """Loads additional data for all rows on a page of a list together.
 
     An annotated queryset would compute it for every row of the table in order to show fifty.
     """
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
-        """Set on each row what its columns show."""
+        """Set on each row the values that its columns show."""
         raise NotImplementedError
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type:
@@ -217,7 +217,7 @@ class CenterTimeZoneMixin(ModelAdminBase):
 
 
 class ReadOnlyMixin(AnyAdminBase):
-    """Nothing is added, changed or deleted in the back office."""
+    """A page without permission to add, change or delete rows in the back office."""
 
     def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
         return False

@@ -132,7 +132,7 @@ MENU: tuple[tuple[str, tuple[MenuItem, ...]], ...] = (
 
 
 def build_navigation(request: HttpRequest) -> list[dict[str, Any]]:
-    """The menu groups with the pages that this member of staff may open, for the theme."""
+    """Return the menu groups with the pages that this user may open, for the theme."""
     groups: list[dict[str, Any]] = []
     for title, pages in MENU:
         items = [

@@ -67,7 +67,7 @@ class BackofficeSite(UnfoldAdminSite):
         return response
 
 
-# Our files on every page; settings.UNFOLD names these functions.
+# The URLs of our files on every page; settings.UNFOLD names these functions.
 
 
 def get_icon_url(request: HttpRequest) -> str:

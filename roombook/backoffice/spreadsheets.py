@@ -1,7 +1,7 @@
-"""Read and write CSV and XLSX files of rows, knowing nothing of what the rows mean.
+"""Reads and writes CSV and XLSX files, independently of the meaning of their rows.
 
-A file is judged by its content, not by its name. What cannot be read exactly is refused with a
-message that says what to do; nothing is guessed.
+The content of a file decides its format, not its name. Values that cannot be read exactly are
+rejected with a message that says what to do; no value is guessed.
 """
 
 import csv
@@ -40,11 +40,11 @@ CellValue = str | bool | int | float | Decimal | dt.date | None
 
 
 class InvalidFile(ValueError):
-    """The file as a whole cannot be used; the message says why, and what to do."""
+    """The whole file cannot be used; the message says why, and what to do."""
 
 
 class NumberText(str):
-    """A number of a workbook: its shortest exact text. Spreadsheets display 15 digits of it."""
+    """The shortest exact text of a number in a workbook. Spreadsheets display 15 digits of it."""
 
     __slots__ = ()
 
@@ -54,14 +54,14 @@ class NumberText(str):
 
 
 class ImportTable(tablib.Dataset):
-    """The rows of a file, as text; rows without a single cell are left out."""
+    """The rows of a file, as text; empty rows are left out."""
 
     def __init__(self, sheet_name: str = "") -> None:
         super().__init__()
         self.sheet_name = sheet_name
-        # As spreadsheets number them: the header is row 1.
+        # The numbers that spreadsheets show: the header is row 1.
         self.row_numbers: list[int] = []
-        # Row number -> column -> why the cell could not be read; the cell is empty then.
+        # Row number -> column -> why the cell could not be read. Such a cell is empty.
         self.problems: dict[int, dict[str, str]] = {}
 
 
@@ -109,7 +109,7 @@ def _read_csv(text: str, columns: Mapping[str, bool]) -> ImportTable:
 
 
 def _find_delimiter(text: str, columns: set[str]) -> str:
-    """The delimiter with which most columns are known: some countries write semicolons."""
+    """Return the delimiter with which most columns are known: some countries use semicolons."""
 
     def count_known(delimiter: str) -> int:
         try:
@@ -129,7 +129,7 @@ def _read_workbook(content: bytes, columns: Mapping[str, bool], sheet_name: str)
         book = openpyxl.load_workbook(io.BytesIO(content), read_only=True)
         try:
             sheet = _choose_sheet(book, sheet_name)
-            # What the sheet says about its own size may be wrong.
+            # The size that the sheet declares may be wrong.
             sheet.reset_dimensions()
             lines = sheet.iter_rows(max_col=MAX_COLUMNS + 1)
             return _fill(ImportTable(sheet.title), columns, enumerate(lines, 1))
@@ -230,13 +230,13 @@ def _read_row(
 
 
 def normalize_name(cell: Any) -> str:
-    """The name of a column or sheet as it is compared: any case, no space around."""
+    """Return the name of a column or sheet for comparison: in one case, without outer spaces."""
     value = getattr(cell, "value", cell)
     return "" if value is None else str(value).strip().lower()
 
 
 def read_cell(cell: Any) -> str:
-    """A cell as text: as CSV would have it. Raises ValueError with a message for its author."""
+    """Return a cell as CSV text. Raises ValueError with a message for the author of the file."""
     value = getattr(cell, "value", cell)
     match getattr(cell, "data_type", ""):
         case "f":
@@ -271,13 +271,13 @@ def read_cell(cell: Any) -> str:
 
 
 def format_number(number: str) -> str:
-    """The number without an exponent and without needless zeros."""
+    """Return the number as text without an exponent and without trailing zeros."""
     text = format(Decimal(number), "f")
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
 def normalize_cell(text: str) -> str:
-    """Text as it is stored: no space around it, one kind of line break."""
+    """Return text as it is stored: without outer spaces, with one kind of line break."""
     return text.replace("\r\n", "\n").replace("\r", "\n").strip()
 
 
@@ -285,7 +285,7 @@ def normalize_cell(text: str) -> str:
 
 
 def iterate_csv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-    """The table as CSV, line by line."""
+    """Yield the table as CSV, line by line."""
     line = io.StringIO()
     writer = csv.writer(line)
     for cells in chain([columns], rows):
@@ -298,9 +298,9 @@ def iterate_csv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterat
 def write_workbook(
     name: str, columns: Sequence[str], rows: Iterable[Sequence[CellValue]]
 ) -> IO[bytes]:
-    """The table as an .xlsx workbook, in a temporary file that is deleted when it is closed.
+    """Return the table as an .xlsx workbook, in a temporary file that closing deletes.
 
-    Row by row: a workbook of the library (tablib) is in memory as a whole.
+    Rows are written one by one: tablib would build the whole workbook in memory.
     """
     book = openpyxl.Workbook(write_only=True)
     sheet = book.create_sheet(name)
@@ -337,7 +337,7 @@ def _build_cell(sheet: Any, value: CellValue, number: int) -> Any:
             )
         if value not in ERROR_CODES:
             return value
-        # Text that only looks like an error of a spreadsheet.
+        # Text that looks like a spreadsheet error.
         cell = WriteOnlyCell(sheet, value)
         cell.data_type = "s"
         return cell
