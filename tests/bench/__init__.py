@@ -1,1 +1,1 @@
-"""How fast roombook is, beside hand-written SQL without any framework: `make bench`."""
+"""Compares the speed of roombook with hand-written SQL without a framework: `make bench`."""

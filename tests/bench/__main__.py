@@ -86,7 +86,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 
 class Run:
-    """What all chapters of a run need."""
+    """The state that all chapters of a run share."""
 
     def __init__(self, cluster: Cluster, folder: Path, options: argparse.Namespace) -> None:
         self.cluster = cluster

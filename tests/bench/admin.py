@@ -1,4 +1,4 @@
-"""How long the pages of the back office take."""
+"""Measures the pages of the back office."""
 
 import http.client
 import re
@@ -137,7 +137,7 @@ class StaffSession:
 
 
 class PageTiming(NamedTuple):
-    """How long a page took: milliseconds the first time, and the median of later times."""
+    """The time of a page in milliseconds: the first request, and the median of later ones."""
 
     staff: str
     path: str

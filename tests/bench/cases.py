@@ -17,7 +17,7 @@ Body = dict[str, Any]
 
 
 class World:
-    """Reads from the database what requests need."""
+    """Reads the data for requests from the database."""
 
     def __init__(self, connection: Any) -> None:
         self.connection = connection

@@ -18,7 +18,7 @@ CLIENTS = 8
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """How much is measured."""
+    """The duration and the number of measurements."""
 
     seconds: float = 3.0
     rounds: int = 5

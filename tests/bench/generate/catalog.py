@@ -1,4 +1,4 @@
-"""What generated centers offer: types of rooms and services, rates, opening hours, holidays."""
+"""The catalog of generated centers: room types, services, rates, opening hours, holidays."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ ROOM_TYPES = (
     *("Event space", "Focus booth"),
 )
 SERVICE_TYPES = ("Coffee and tea", "Catering", "Audio and video", "Equipment", "Parking", "Staff")
-# These can be booked, but are no filter of a search.
+# These can be booked, but are not filters of a search.
 INTERNAL_SERVICE_TYPES = ("Cleaning",)
 
 ROOM_TARIFFS = {

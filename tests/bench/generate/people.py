@@ -43,7 +43,7 @@ def get_token(seed: int, number: int) -> str:
 
 @dataclass(slots=True)
 class Customer:
-    """What reservations need of an account."""
+    """The data of an account that reservations need."""
 
     pk: int
     name: str

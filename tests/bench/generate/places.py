@@ -76,7 +76,7 @@ PICTURES = 12
 
 @dataclass(slots=True)
 class Site:
-    """A center with what its reservations need."""
+    """A center with the data that its reservations need."""
 
     center: Center
     rooms: list[MeetingRoom]

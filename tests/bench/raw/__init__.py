@@ -1,8 +1,9 @@
 """The reference: the same responses from a bare WSGI function, psycopg2 and hand-written SQL.
 
-Django and DRF can approach it at best. It runs the same queries on the same tables with the same
-locks, and returns the same JSON; `make bench` compares the responses before it measures. Rules that
-need no framework (prices, opening hours, descriptions of amounts) are roombook's own functions.
+It is an upper bound for the speed of Django and DRF. It runs the same queries on the same tables
+with the same locks, and returns the same JSON; `make bench` compares the responses before it
+measures. Rules that need no framework (prices, opening hours, descriptions of amounts) are
+roombook's own functions.
 
     RAW_PREPARE=true gunicorn -k sync -w 2 tests.bench.raw.wsgi
 """

@@ -33,7 +33,7 @@ class Refused(Exception):
 class PreparingCursor(psycopg2.extensions.cursor):
     """Prepares each distinct statement when it is first executed, and executes it by its name."""
 
-    # By SQL: what executes the statement. The process has one connection.
+    # The command that executes each prepared statement, by SQL. The process has one connection.
     prepared: dict[str, str] = {}
 
     def execute(self, sql: Any, values: Any = ()) -> None:

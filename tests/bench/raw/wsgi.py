@@ -32,13 +32,13 @@ def application(environ: JSONDict, start_response: Callable[..., Any]) -> list[b
         body = environ["wsgi.input"].read(int(environ.get("CONTENT_LENGTH") or 0))
         root = f"http://{environ['HTTP_HOST']}/media/"
         operation = OPERATIONS[environ["PATH_INFO"]]
-        answer = {"Success": True, **operation(json.loads(body), root, datetime.now(UTC))}
+        fields = {"Success": True, **operation(json.loads(body), root, datetime.now(UTC))}
     except Refused as refusal:
         status = refusal.status
-        answer = {"Success": False, "Error": {"Summary": refusal.code}}
-    written = json.dumps(answer, ensure_ascii=False, separators=(",", ":")).encode()
+        fields = {"Success": False, "Error": {"Summary": refusal.code}}
+    content = json.dumps(fields, ensure_ascii=False, separators=(",", ":")).encode()
     start_response(
         status,
-        [("Content-Type", "application/json"), ("Content-Length", str(len(written)))],
+        [("Content-Type", "application/json"), ("Content-Length", str(len(content)))],
     )
-    return [written]
+    return [content]
