@@ -1,7 +1,8 @@
-"""Finds what needs attention: money and e-mails that no further automatic attempt can fix.
+"""Finds payments and e-mails that need attention because no further automatic attempt can fix them.
 
-`reconcile_payments` and the dashboard of the back office report them. Each `find_` function takes
-the payments to look at, and yields those with a problem and a sentence that describes it.
+The command `reconcile_payments` and the dashboard of the back office report them. Each `find_`
+function takes the payments to check, and yields each payment that has a problem with a sentence
+that describes the problem.
 """
 
 import datetime as dt
@@ -23,16 +24,16 @@ from roombook import dates
 
 PaymentAlerts = Iterator[tuple[Payment, str]]
 
-# A gateway that does not answer usually does a few minutes later. After that, staff are alerted.
+# An outage of the gateway usually ends within minutes. Staff are alerted after this time.
 GATEWAY_PATIENCE = dt.timedelta(minutes=15)
-# Payments read at once. The dashboard stops after the first few.
+# The number of payments read at once. The dashboard stops after the first few.
 BATCH_SIZE = 100
 
 
 def find_lost_authorizations(payments: QuerySet[Payment]) -> PaymentAlerts:
     """Find bookings whose authorization was voided before it was captured."""
-    # Most voided payments belong to no booking. Only for the few others, other payments are read.
-    likely = payments.filter(
+    # Most voided payments belong to no booking. Other payments are read only for the remaining few.
+    candidates = payments.filter(
         state=PaymentState.VOIDED,
         reservation__status__in=CAPTURE_DUE_STATUSES,
         reservation__total_cost__gt=0,
@@ -40,9 +41,9 @@ def find_lost_authorizations(payments: QuerySet[Payment]) -> PaymentAlerts:
     other_payments = Payment.objects.filter(
         reservation=OuterRef("reservation"), state__in=[*OPEN_PAYMENT_STATES, PaymentState.REFUNDED]
     )
-    found = list(likely.order_by().values_list("pk", flat=True))
-    rows = Payment.objects.filter(~Exists(other_payments), pk__in=found)
-    for payment in _each(rows):
+    candidate_ids = list(candidates.order_by().values_list("pk", flat=True))
+    rows = Payment.objects.filter(~Exists(other_payments), pk__in=candidate_ids)
+    for payment in _iterate(rows):
         yield (
             payment,
             f"voided before it was captured, and the reservation is {payment.reservation.status}.",
@@ -51,29 +52,29 @@ def find_lost_authorizations(payments: QuerySet[Payment]) -> PaymentAlerts:
 
 def get_orphaned(payments: QuerySet[Payment]) -> QuerySet[Payment]:
     """Return payments captured for no booking that are not being refunded."""
-    taken = payments.filter(
+    captured = payments.filter(
         state=PaymentState.CAPTURED, reservation__status__in=sorted(NOT_BOOKED_STATUSES)
     )
-    return taken.annotate(given=refunded_amount()).filter(given__lt=F("amount"))
+    return captured.annotate(given=refunded_amount()).filter(given__lt=F("amount"))
 
 
 def find_captured_without_booking(payments: QuerySet[Payment]) -> PaymentAlerts:
-    """Find payments captured for no booking. Cancelled ones can rightly keep a fee."""
-    for payment in _each(get_orphaned(payments).exclude(refunds__state=RefundState.STARTED)):
+    """Find payments captured for no booking. A cancelled booking can have a cancellation fee."""
+    for payment in _iterate(get_orphaned(payments).exclude(refunds__state=RefundState.STARTED)):
         yield payment, f"it was captured, and the reservation is {payment.reservation.status}."
 
 
 def find_unmet_refund_promises(payments: QuerySet[Payment]) -> PaymentAlerts:
     """Find cancelled reservations whose customers were refunded less than promised."""
-    # Most payments are refunded in full. Only for the few others, the refunds are summed up.
-    likely = payments.filter(
+    # Most payments are refunded in full. Refunds are summed up only for the remaining few.
+    candidates = payments.filter(
         state=PaymentState.CAPTURED,
         reservation__status=Status.CANCELLED,
         reservation__refund_promised__gt=0,
     )
-    paid = list(likely.order_by().values_list("reservation", flat=True))
+    paid = list(candidates.order_by().values_list("reservation", flat=True))
     unmet = unmet_refund_promises().filter(pk__in=paid).values_list("pk", flat=True)
-    for payment in _each(likely.filter(reservation__in=list(unmet))):
+    for payment in _iterate(candidates.filter(reservation__in=list(unmet))):
         yield (
             payment,
             f"a refund of {payment.reservation.refund_promised} was promised,"
@@ -82,9 +83,9 @@ def find_unmet_refund_promises(payments: QuerySet[Payment]) -> PaymentAlerts:
 
 
 def find_unmet_reductions(payments: QuerySet[Payment]) -> PaymentAlerts:
-    """Find bookings that became cheaper and were refunded less than the difference."""
+    """Find bookings whose price was reduced and that were refunded less than the difference."""
     rows = payments.filter(captured_at__isnull=False, reservation__in=unmet_reductions())
-    for payment in _each(rows):
+    for payment in _iterate(rows):
         reduced_by = payment.reservation.reduced_by
         yield payment, f"price reduced by {reduced_by}, and the gateway refused the refund."
 
@@ -94,14 +95,14 @@ def find_expiring_authorizations(payments: QuerySet[Payment], *, now: dt.datetim
     waiting = (payments & lifecycle.get_expiring_authorizations(now)).filter(
         reservation__status=Status.PENDING
     )
-    for payment in _each(waiting):
+    for payment in _iterate(waiting):
         until = dates.format_datetime(payment.authorized_until or now, dt.UTC)
         yield payment, f"authorized only until {until} UTC, and the request is not answered."
 
 
 def find_unresolved_payments(payments: QuerySet[Payment], *, now: dt.datetime) -> PaymentAlerts:
     """Find payments for which the gateway has not answered for too long."""
-    for payment in _each(payments & Payment.objects.stale(now - GATEWAY_PATIENCE)):
+    for payment in _iterate(payments & Payment.objects.stale(now - GATEWAY_PATIENCE)):
         yield payment, "payment status unknown: the gateway does not answer."
 
 
@@ -110,14 +111,14 @@ def find_refused_refunds(payments: QuerySet[Payment]) -> PaymentAlerts:
     unhandled = Refund.objects.filter(
         state=RefundState.REFUSED, retry__isnull=True, payment__state=PaymentState.CAPTURED
     )
-    for payment in _each(payments.filter(refunds__in=unhandled).distinct()):
+    for payment in _iterate(payments.filter(refunds__in=unhandled).distinct()):
         yield payment, "the gateway refused a refund."
 
 
-def _each(payments: QuerySet[Payment]) -> Iterator[Payment]:
+def _iterate(payments: QuerySet[Payment]) -> Iterator[Payment]:
     """Yield the payments with their reservations, in batches.
 
-    Usually there is none, so only the ids are read first, which takes no more than indexes.
+    Usually there are none. So the ids are read first, which only needs indexes.
     """
     ids = list(payments.order_by("pk").values_list("pk", flat=True))
     for first in range(0, len(ids), BATCH_SIZE):
@@ -126,7 +127,7 @@ def _each(payments: QuerySet[Payment]) -> Iterator[Payment]:
 
 
 def get_open_disputes(payments: QuerySet[Payment]) -> QuerySet[Dispute]:
-    """Return open disputes; those that must be answered first come first."""
+    """Return open disputes, ordered by the time until which they must be answered."""
     return (
         Dispute.objects.filter(closed_at__isnull=True, payment__in=payments)
         .select_related("payment__reservation")
@@ -135,7 +136,7 @@ def get_open_disputes(payments: QuerySet[Payment]) -> QuerySet[Dispute]:
 
 
 def get_unsent_emails(*, now: dt.datetime, since: dt.datetime) -> QuerySet[OutboxMessage]:
-    """Return e-mails that failed since then, and those that wait for too long."""
+    """Return e-mails that failed after `since`, and those that have been waiting for too long."""
     failed = OutboxMessage.objects.filter(state=OutboxState.FAILED, created_at__gte=since)
     waiting = OutboxMessage.objects.waiting().filter(created_at__lte=now - 4 * GATEWAY_PATIENCE)
     return (failed | waiting).order_by("-pk")

@@ -1,4 +1,4 @@
-"""Approves and declines requests, marks no-shows, and expires or completes what is overdue."""
+"""Approves and declines requests, marks no-shows, and expires or completes reservations."""
 
 import datetime as dt
 import logging
@@ -55,13 +55,13 @@ def approve(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) 
 
 
 def decline(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) -> Reservation:
-    """Decline a request: return promo use and hours, and void the authorization."""
+    """Decline a request, return its promo use and hours, and void its authorization."""
     reservation, payment = _end_request(reservation_id, Status.DECLINED, by=by, now=now)
     return _fulfil(reservation, payment, now=now)
 
 
 def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
-    """Ask the gateway whether the money is still reserved, before the room is promised."""
+    """Check that the payment is still authorized at the gateway, before the room is confirmed."""
     payment = (
         Payment.objects.authorized()
         .filter(reservation=reservation_id, reservation__status=Status.PENDING)
@@ -80,7 +80,7 @@ def _approve(
     payment = get_open_payment(reservation)
     calendar_sequence = reservation.calendar_sequence + 1
     if reservation.total_cost and (payment is None or payment.state not in FUNDED_STATES):
-        # The authorization has expired: the room is not given away for nothing.
+        # The authorization has expired, so the booking could no longer be charged.
         reservation.transition_to(
             Status.EXPIRED, by=by, now=now, calendar_sequence=calendar_sequence
         )
@@ -124,7 +124,7 @@ def _fulfil(reservation: Reservation, payment: Payment | None, *, now: dt.dateti
 
 @in_transaction
 def mark_no_show(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) -> Reservation:
-    """Record that nobody came. Possible once the meeting has begun."""
+    """Record that nobody came. This is possible once the meeting has begun."""
     reservation = lock_reservation(reservation_id)
     if reservation.status not in {Status.CONFIRMED, Status.COMPLETED} or reservation.start > now:
         raise ReservationNotOpen("Only a confirmed meeting that has begun can be a no-show.")
@@ -132,7 +132,7 @@ def mark_no_show(reservation_id: int, *, by: "User | None" = None, now: dt.datet
     return reservation
 
 
-# --- The passing of time -------------------------------------------------------------------------
+# --- Expiry and completion -----------------------------------------------------------------------
 
 
 class ExpiryIncomplete(Exception):
@@ -144,11 +144,12 @@ class ExpiryIncomplete(Exception):
 
 
 def close_overdue(*, now: dt.datetime) -> Iterator[Reservation]:
-    """Expire or complete the reservations whose time has come, and yield each that changed.
+    """Expire or complete all reservations that are overdue, and yield each changed one.
 
     Drafts whose start has passed, and requests that nobody answered in time or before their start,
     become Expired, and an authorization is voided. Confirmed meetings that are over become
-    Completed. A failure does not stop the others: ExpiryIncomplete is raised after the last one.
+    Completed. If one fails, the others are still processed, and ExpiryIncomplete is raised at the
+    end.
     """
     has_begun = Q(start__lte=now)
     is_unanswered = Q(booked_at__lte=now - dt.timedelta(hours=settings.PENDING_HOURS))
@@ -173,7 +174,7 @@ def close_overdue(*, now: dt.datetime) -> Iterator[Reservation]:
 
 
 def _find(*conditions: Q, **filters: Any) -> list[int]:
-    """Find candidates. Each is checked again under its lock, as others may change it meanwhile."""
+    """Return the ids of candidates. Each is checked again under its lock, as it can change."""
     rows = Reservation.objects.filter(*conditions, **filters).order_by("start", "pk")
     return list(rows.values_list("pk", flat=True))
 

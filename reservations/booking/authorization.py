@@ -1,6 +1,6 @@
-"""The second transaction of a checkout: what the gateway's answer makes of the reservation (B16).
+"""The second transaction of a checkout: applies the gateway's answer to the reservation (B16).
 
-Called by checkout, and by payment_recovery where the worker that began the checkout is gone.
+Checkout calls it, and so does payment_recovery if the worker that began the checkout has died.
 """
 
 import datetime as dt
@@ -35,31 +35,32 @@ def apply_authorization(
     by: "User | None" = None,
     now: dt.datetime,
 ) -> tuple[Reservation, Payment]:
-    """Record what the gateway answered, and book the reservation or make it a draft again.
+    """Record the gateway's answer, and book the reservation or make it a draft again.
 
-    Safe to repeat and to race: only the call that resolves the payment changes the reservation,
-    which by then may be Processing again for another payment. `by` is the customer who waits for
-    the answer, None when a payment is recovered. `room_id` saves a query (see `lock_reservation`).
+    Repeated and concurrent calls are safe: only the call that resolves the payment changes the
+    reservation, which can be Processing again for another payment by then. `by` is the customer who
+    waits for the answer, or None when a payment is recovered. `room_id` saves a query (see
+    `lock_reservation`).
     """
     reservation = lock_reservation(payment.reservation_id, room_id=room_id)
     payment = lifecycle.lock_payment(payment.pk)
     was_unresolved = payment.state == PaymentState.STARTED
     if was_unresolved and payment.is_called_off and result.state == "authorized":
-        # Too late: another process is voiding this payment. It stays unresolved until that is done.
+        # Another process is voiding this payment. It stays unresolved until it is voided.
         return reservation, payment
     lifecycle.apply_gateway_result(payment, result, now=now)
     if not was_unresolved or reservation.status != Status.PROCESSING:
         return reservation, payment
-    # Nobody is charged for a meeting that began before the outcome was known: that is voided.
+    # If the meeting began before the outcome was known, the payment is voided and not captured.
     if payment.state in FUNDED_STATES and reservation.start > now:
         book(reservation, payment=payment, is_live_payment=payment.is_live, by=by, now=now)
     else:
         bill.return_benefits(reservation, now=now)
-        # Held a little longer, so that the customer can try another card.
+        # The hold is extended, so that the customer can try another card.
         hold = dt.timedelta(minutes=settings.HOLD_MINUTES_AFTER_DECLINE)
         reservation.transition_to(Status.NEW, by=by, now=now, hold_until=now + hold)
     if payment.state != PaymentState.DECLINED:
-        # Undo the attempt that `_claim` counted. Done here, so that a dead worker costs none.
+        # Undo the attempt that `_claim` counted. This also happens if the worker has died.
         CARD_DECLINED.forgive(reservation.user_id)
     return reservation, payment
 
@@ -73,7 +74,7 @@ def book(
     now: dt.datetime,
     **columns: Any,
 ) -> None:
-    """Set the status to Confirmed, or to Pending where the center approves requests itself.
+    """Set the status to Confirmed, or to Pending if the center has to approve requests.
 
     `columns` are saved together with the status. The caller holds the lock.
     """

@@ -1,4 +1,4 @@
-"""Cancels reservations, and decides the refund by the policy they were booked under (B15.4)."""
+"""Cancels reservations and calculates refunds by the policy at the time of booking (B15.4)."""
 
 import datetime as dt
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ CANCELLED = "The reservation is cancelled: "
 
 @dataclass(frozen=True, slots=True)
 class CancellationTerms:
-    """What cancelling means for the money: the refund, the fee, and a sentence that says so."""
+    """The refund and the fee of a cancellation, and a sentence that describes them."""
 
     refund: Decimal
     fee: Decimal
@@ -45,7 +45,7 @@ class Cancellation:
 
 
 def preview(reservation: Reservation, *, now: dt.datetime) -> Cancellation:
-    """Say what cancelling now would do. Raises what `cancel` would raise."""
+    """Return what cancelling now would do. Raises the same errors as `cancel`."""
     if reservation.status == Status.CANCELLED:
         return _describe_cancelled(reservation)
     _require_cancellable(reservation, now)
@@ -61,10 +61,11 @@ def cancel(
     expected_refund: Decimal | None = None,
     now: dt.datetime,
 ) -> Cancellation:
-    """Cancel a reservation and refund what its policy says. Calling it again returns the same.
+    """Cancel a reservation and refund it by its policy. A second call returns the same result.
 
-    `user` is the customer who cancels their own reservation, `by` the member of staff who cancels
-    any. `expected_refund` is the refund that was shown: if it differs by now, nothing is done.
+    `user` is the customer who cancels their own reservation; `by` is the member of staff who
+    cancels any reservation. `expected_refund` is the refund in the preview: if it has changed since
+    then, nothing is done.
 
     Raises:
         ReservationNotOpen: it is too late to cancel.
@@ -99,7 +100,7 @@ def _cancel(
     was_confirmed = reservation.status == Status.CONFIRMED
     if was_confirmed and payment is not None and payment.state == PaymentState.AUTHORIZED:
         raise ServiceUnavailable(PAYMENT_NOT_SETTLED)
-    # A draft that never was a booking is in nobody's calendar, and its end is nobody's e-mail.
+    # A draft that never was a booking is in no calendar, and its customer gets no e-mail.
     was_booked = reservation.booked_at is not None
     reservation.transition_to(
         Status.CANCELLED,
@@ -124,16 +125,16 @@ def _cancel(
 
 
 def get_terms(reservation: Reservation, *, now: dt.datetime) -> CancellationTerms:
-    """Decide what cancelling now would refund."""
+    """Return the refund and the fee of cancelling now."""
     return _get_terms(reservation, get_open_payment(reservation), now=now)
 
 
 def _get_terms(
     reservation: Reservation, payment: Payment | None, *, now: dt.datetime
 ) -> CancellationTerms:
-    """A booking is refunded in full until its free cancellation ends, then not at all.
+    """Return the terms: a full refund until free cancellation ends, then no refund.
 
-    What is not a booking yet is never paid for.
+    A request or a draft costs nothing to cancel.
     """
     paid = _get_paid_amount(reservation, payment)
     if payment is None or not paid:
@@ -141,13 +142,13 @@ def _get_terms(
     is_free = now <= reservation.free_cancellation_until
     if reservation.status != Status.CONFIRMED or is_free:
         return CancellationTerms(paid, money.ZERO, _describe_refund(payment, paid))
-    # The fee is never more than the price: what is due back of an older, higher price stays due.
+    # The fee is at most the price: a refund that is due after a price reduction stays due.
     fee = min(paid, reservation.total_cost)
     return CancellationTerms(money.ZERO, fee, _describe_too_late(reservation))
 
 
 def _get_paid_amount(reservation: Reservation, payment: Payment | None) -> Decimal:
-    """What was captured and not refunded; for a booking also what is about to be captured."""
+    """Return the captured and not refunded amount; for a booking, a due capture counts too."""
     if payment is None:
         return money.ZERO
     is_capture_due = (
@@ -171,7 +172,7 @@ def _require_cancellable(reservation: Reservation, now: dt.datetime) -> None:
 
 
 def _describe_cancelled(reservation: Reservation) -> Cancellation:
-    """Return the result that cancelling had, from what is stored."""
+    """Return the result of the earlier cancellation, from the stored data."""
     refund = reservation.refund_promised or money.ZERO
     payment = _get_last_captured_payment(reservation)
     if payment is not None and refund:

@@ -59,7 +59,7 @@ OUTCOME_UNKNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class PaymentMethod:
-    """How the customer asked to pay. Validated only if there is something to pay."""
+    """How the customer wants to pay. It is validated only if there is something to pay."""
 
     use_saved_card: bool = False
     card: Mapping[str, Any] | None = None
@@ -146,7 +146,7 @@ def dry_run(
 
 
 def is_already_submitted(reservation: Reservation) -> bool:
-    """Whether a checkout has succeeded or is in progress, so that this one returns the same.
+    """Return whether an earlier checkout has succeeded or is in progress.
 
     Raises ReservationNotOpen if the reservation is not a draft either.
     """
@@ -213,7 +213,7 @@ def _claim(
     if is_already_submitted(reservation):
         return reservation, None
     _consume(reservation, now=now)
-    # Saved together with the status.
+    # These columns are saved together with the status.
     columns: dict[str, Any] = {} if partner is None else {"partner": partner}
     gateway = gateways.get_current_gateway()
     if not reservation.total_cost:
@@ -222,10 +222,10 @@ def _claim(
         )
         return reservation, None
     if not can_pay:
-        # It was free before the lock. The customer has to see the new total.
+        # The total was 0 before the lock. The customer has to see the new total.
         raise ReservationNotOpen("The price has changed. Please look at it again.")
-    # Counted before the gateway call, so that parallel requests cannot try more cards than allowed,
-    # and only here, so that a double click does not count twice.
+    # Count before the gateway call, so that parallel requests cannot try more cards than allowed,
+    # and count only here, so that a double click does not count twice.
     CARD_DECLINED.attempt(user.pk, now=now)
     reservation.transition_to(Status.PROCESSING, by=user, now=now, **columns)
     payment = lifecycle.create_payment(
@@ -240,7 +240,10 @@ def _claim(
 
 
 def _consume(reservation: Reservation, *, now: dt.datetime) -> None:
-    """Take the slot, the promo code and the included hours, or raise. The caller holds the lock."""
+    """Claim the slot, the promo code and the included hours, or raise.
+
+    The caller holds the lock.
+    """
     if not reservation.is_new:
         raise ReservationNotOpen
     if reservation.start <= now:
@@ -269,7 +272,7 @@ def _pay(
             payment, source, description=f"Reservation {payment.reservation_id}"
         )
     except GatewayUnavailable:
-        # The outcome is unknown: the slot stays held until the payment is resolved.
+        # The outcome is unknown, so the slot stays held until the payment is resolved.
         rows = Reservation.objects.select_related("room__center")
         return _require_submitted(rows.get(pk=payment.reservation_id))
     reservation, payment = authorization.apply_authorization(
@@ -282,7 +285,7 @@ def _pay(
 
 
 def _require_submitted(reservation: Reservation) -> Reservation:
-    """Return the reservation, unless another process has called off the payment meanwhile."""
+    """Return the reservation, or raise if another process has called off the payment meanwhile."""
     if reservation.status in BOOKED_STATUSES or reservation.status == Status.PROCESSING:
         return reservation
     raise ReservationNotOpen("The payment was called off. You were not charged.")

@@ -1,4 +1,4 @@
-"""What customers and staff can do to a reservation before it is paid."""
+"""Creates drafts, and changes their holds, promo codes and allowances before they are paid."""
 
 import datetime as dt
 from collections.abc import Iterator, Mapping, Sequence
@@ -109,7 +109,7 @@ def create_draft(
 def _resolve_hours_override(
     room: MeetingRoom, span: Span, reason: str, *, by: "User | None"
 ) -> str:
-    """Return the reason to store, empty if the center is open. Raises if `by` may not give one."""
+    """Return the reason to store, empty if the center is open. Raises if `by` may not override."""
     reason = reason.strip()
     if not reason or not availability.is_outside_opening_hours(room, span):
         return ""
@@ -242,10 +242,10 @@ def _release_oldest_holds(user: "User", *, now: dt.datetime) -> None:
 
 
 @compiled_query(keep_plan=True)
-def excess_holds(kept: int) -> "QuerySet[Any, Any]":
+def excess_holds(max_count: int) -> "QuerySet[Any, Any]":
     holds = Reservation.objects.filter(user=int_param("user")).active_holds(datetime_param("now"))
     drafts = holds.filter(status=Status.NEW, created_by__isnull=True)
-    return drafts.order_by("-created_at", "-pk").values_list("pk")[kept:]
+    return drafts.order_by("-created_at", "-pk").values_list("pk")[max_count:]
 
 
 def _release(rows: Sequence[tuple[int]]) -> None:
@@ -257,7 +257,7 @@ def _release(rows: Sequence[tuple[int]]) -> None:
 def extend_hold(
     reservation_id: int, *, until: dt.datetime, by: "User", now: dt.datetime
 ) -> Reservation:
-    """Hold a draft's room for longer (by staff). An expired hold starts again if the room is free.
+    """Extend a draft's hold (by staff). An expired hold starts again if the room is available.
 
     Raises InvalidRequest if `until` is not later than now and the current hold, or later than
     `get_latest_hold_end`.
@@ -281,7 +281,7 @@ def extend_hold(
             reservation, now=now, for_user=user
         ).raise_if_unavailable()
     reservation.holds_slot, reservation.hold_until = True, until
-    # The customer is reminded again before it expires.
+    # The customer gets another reminder before the new hold expires.
     reservation.reminded_at = None
     reservation.save(update_fields=["holds_slot", "hold_until", "reminded_at"])
     history.record_changes(reservation, {"hold_until": (held_until, until)}, by=by, now=now)
@@ -289,7 +289,7 @@ def extend_hold(
 
 
 def get_latest_hold_end(reservation: Reservation, *, now: dt.datetime) -> dt.datetime:
-    """Until when a draft's room can be held at most. Has no meaning after its start."""
+    """Return the latest time until which a draft can hold its room. Not valid after its start."""
     return min(now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF), reservation.start)
 
 
@@ -354,7 +354,7 @@ def select_allowances(
     bill.reprice(reservation, available=selected, save_also=["allowances_by_hand"])
     names = ", ".join(each.allowance.description for each in selected)
     changes = {
-        # The previous selection is not worth a query; its effect on the price is recorded.
+        # Reading the previous selection would take another query. The change of price is recorded.
         "allowances": (None, names or "none"),
         "total_cost": (old_total, reservation.total_cost),
     }

@@ -1,4 +1,4 @@
-"""The one order in which rows are locked: room, reservation, promo code, allowances, payment.
+"""Locks rows, always in this order: room, reservation, promo code, allowances, payment.
 
 The room comes first because competing requests share it. Every request that takes or releases a
 slot waits for the room's row, so none waits for a reservation while it holds a lock that another
@@ -41,8 +41,8 @@ def lock_reservation(
 ) -> Reservation:
     """Lock a reservation and its room, or raise NotFound, also if `owner` is not its customer.
 
-    A caller that has read the reservation, and knows that it exists and who owns it, gives its
-    `room_id` and saves a query.
+    A caller that has already read the reservation and checked its owner can pass its `room_id`,
+    which saves a query.
     """
     while True:
         if room_id is None:
@@ -79,7 +79,8 @@ def reservation_for_update() -> "QuerySet[Any, Reservation]":
 def lock_for_rescheduling(reservation_id: int, room_id: int) -> tuple[Reservation, MeetingRoom]:
     """Lock a reservation, its own room and another room; return the reservation and the other room.
 
-    The rooms are locked in the order of their ids, so that two opposite moves do not deadlock.
+    The rooms are locked in the order of their ids, so that two requests that exchange rooms do not
+    deadlock.
     """
     while True:
         old_id = _get_room_id(reservation_id)

@@ -1,8 +1,8 @@
-"""Resolves payments whose outcome is unknown, and does what is still due at the gateway (B16).
+"""Resolves payments whose outcome is unknown, and executes due captures, voids and refunds (B16).
 
 A worker can die, or the gateway can fail to answer, at any step of a checkout, a cancellation or a
-price change. Whoever comes next calls these functions: the customer's retry, a cancellation, or the
-command `reconcile_payments`, which runs every minute. Each of them can be repeated.
+price change. The next request calls these functions: the customer's retry, a cancellation, or the
+command `reconcile_payments`, which runs every minute. Repeated calls are safe.
 """
 
 import datetime as dt
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-# What is due for an authorized payment follows from the status of its reservation alone.
+# Only the status of the reservation decides what is due for an authorized payment.
 CAPTURE_DUE_STATUSES = frozenset({Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
 NOT_BOOKED_STATUSES = frozenset({Status.DECLINED, Status.EXPIRED, Status.NEW})
 VOID_DUE_STATUSES = NOT_BOOKED_STATUSES | {Status.CANCELLED}
@@ -35,10 +35,10 @@ VOID_DUE_STATUSES = NOT_BOOKED_STATUSES | {Status.CANCELLED}
 
 
 def resolve_stale_payments(reservation_id: int, *, user: "User | None", now: dt.datetime) -> bool:
-    """Resolve the reservation's payments whose lease has expired; say whether there were any.
+    """Resolve the reservation's payments whose lease has expired; return whether there were any.
 
-    A payment that cannot be resolved stays as it is, and `reconcile_payments` reports it. `user`
-    is the customer if only their own reservation may be touched.
+    A payment that cannot be resolved is not changed, and `reconcile_payments` reports it. If `user`
+    is given, only a reservation of this customer is processed.
     """
     stale = [
         payment
@@ -62,32 +62,32 @@ def stale_payments() -> "QuerySet[Payment]":
 
 
 def resolve_payment(payment: Payment, *, now: dt.datetime) -> Payment:
-    """Ask the gateway what became of a payment whose worker is gone, and finish its checkout."""
+    """Fetch the status of an unresolved payment from the gateway, and finish its checkout."""
     result = lifecycle.fetch_gateway_status(payment)
     reservation, payment = authorization.apply_authorization(payment, result, now=now)
     try_fulfil_obligations(payment, reservation.status, now=now)
     return payment
 
 
-# --- What is due at the gateway ------------------------------------------------------------------
+# --- Obligations at the gateway ------------------------------------------------------------------
 
 
 def try_fulfil_obligations(payment: Payment, status: str, *, now: dt.datetime) -> None:
-    """Do at the gateway what the reservation's status requires; what fails stays due.
+    """Execute the capture, void or refunds that are due. If that fails, they stay due.
 
-    `payment` and `status` are as the caller has just committed them.
+    `payment` and `status` have the values that the caller has just committed.
     """
     try:
         _fulfil_obligations(payment, status, now=now)
     except GatewayUnavailable:
         logger.warning("Payment %s stays due: the gateway does not answer.", payment.key)
     except Exception:
-        # The booking stands in any case; reconcile_payments reports what is left.
+        # The booking is valid in any case. reconcile_payments tries again and reports failures.
         logger.exception("Payment %s: what is due could not be done.", payment.key)
 
 
 def fulfil_obligations(payment: Payment, *, now: dt.datetime) -> Payment:
-    """Do what the reservation's status requires, read again; raise what the gateway raises."""
+    """Read the payment again and execute what is due. Raises the errors of the gateway."""
     [payment] = payment_with_reservation(payment=payment.pk)
     return _fulfil_obligations(payment, payment.reservation.status, now=now)
 
@@ -95,11 +95,11 @@ def fulfil_obligations(payment: Payment, *, now: dt.datetime) -> Payment:
 def _fulfil_obligations(payment: Payment, status: str, *, now: dt.datetime) -> Payment:
     """Capture or void an authorized payment, and execute the refunds that are due.
 
-    A payment captured without us (in the gateway's dashboard) for no booking is refunded.
+    A payment that was captured in the gateway's own dashboard, for no booking, is refunded.
     """
     if payment.state == PaymentState.AUTHORIZED:
         if status in CAPTURE_DUE_STATUSES:
-            # No refund can be due: only a captured payment has refunds.
+            # Only a captured payment has refunds, so none can be due here.
             return lifecycle.capture_payment(payment, now=now)
         if status in VOID_DUE_STATUSES:
             payment = lifecycle.void_payment(payment, now=now)
@@ -125,7 +125,7 @@ def pending_refunds() -> "QuerySet[Refund]":
 
 @in_transaction
 def _create_full_refund(payment: Payment, *, now: dt.datetime) -> None:
-    """Record that all of a payment is due back, unless that is already recorded."""
+    """Create a refund of the whole payment, unless there is one already."""
     payment = lifecycle.lock_payment(payment.pk)
     amount = refunds.get_refundable_amount(payment)
     if amount:
@@ -135,7 +135,7 @@ def _create_full_refund(payment: Payment, *, now: dt.datetime) -> None:
 def capture_outstanding(
     reservation_id: int, *, user: "User | None" = None, now: dt.datetime
 ) -> None:
-    """Capture the authorized payment of a booking, so that a part of it can be refunded."""
+    """Capture the authorized payment of a booking, so that it can be refunded in part."""
     rows = Payment.objects.authorized().filter(
         reservation=reservation_id, reservation__status=Status.CONFIRMED
     )
@@ -147,12 +147,12 @@ def capture_outstanding(
         except GatewayUnavailable:
             logger.warning("Payment %s: the gateway does not answer.", payment.key)
         except GatewayRefused:
-            # It can never be captured. The booking must not be stuck for that.
+            # It can never be captured. That must not block changes of the booking.
             logger.exception("Payment %s cannot be captured; it is voided.", payment.key)
             lifecycle.void_payment(payment, now=now)
 
 
 def get_open_payment(reservation: Reservation) -> Payment | None:
-    """Return the payment that holds or has taken the reservation's money."""
+    """Return the reservation's payment that is started, authorized or captured, if any."""
     payment: Payment | None = reservation.payments.open().first()
     return payment

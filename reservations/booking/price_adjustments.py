@@ -1,12 +1,12 @@
-"""Changes of a price by staff, with a reason that the bill shows.
+"""Price adjustments by staff, with a reason that the bill shows.
 
-A draft is priced again with the adjustment. A booking that is paid, before and after its meeting,
-can only become cheaper (price_changes.py): its bill is not priced again, but gets one more line,
-and the tax follows in proportion.
+A draft is repriced with the adjustment. The price of a paid booking can only be reduced, before and
+after its meeting (price_changes.py): its bill is not repriced, but gets one more line, and the tax
+changes in proportion.
 
-An adjustment is stored as what it really took off, not as what was entered. So the adjustments add
-up to what the bill shows, and the next pricing, perhaps in a more expensive room, takes off no more
-than that.
+The stored adjustment is the amount that was applied, not the amount that was entered. So the
+adjustments add up to what the bill shows, and the next repricing, perhaps in a more expensive room,
+reduces the price by no more than that.
 """
 
 import datetime as dt
@@ -36,7 +36,7 @@ ADJUSTABLE_STATUSES = frozenset({Status.NEW, Status.CONFIRMED, Status.COMPLETED,
 
 @dataclass(frozen=True, slots=True)
 class AdjustmentResult:
-    """What an adjustment does, or would do."""
+    """The result of an adjustment or of its preview."""
 
     reservation: Reservation
     lines: tuple[LineItem, ...]
@@ -53,7 +53,7 @@ def can_adjust(reservation: Reservation) -> bool:
 def preview(
     reservation_id: int, *, amount: Decimal, reason: str, by: "User", now: dt.datetime
 ) -> AdjustmentResult:
-    """Say what an adjustment would do, by doing it and rolling back. Raises the same errors."""
+    """Apply an adjustment, roll it back and return its result. Raises the same errors."""
     reservation = lock_reservation(reservation_id)
     old_total = reservation.total_cost
     _apply(reservation, amount=amount, reason=reason, by=by, now=now)
@@ -75,9 +75,9 @@ def adjust_price(
 ) -> AdjustmentResult:
     """Add to a price or reduce it. The reduction of a paid booking is refunded.
 
-    `expected_old_total` and `expected_total` are the totals that were shown: if one differs by now,
-    nothing is done. Both are needed so that what is confirmed twice is done once: the new total
-    alone may be the same twice, when it is 0.
+    `expected_old_total` and `expected_total` are the totals in the preview: if one of them has
+    changed since then, nothing is done. Both are needed, so that an adjustment that is confirmed
+    twice is applied once: a new total of 0 can be the same both times.
     """
     payment_recovery.capture_outstanding(reservation_id, now=now)
     result, payment = _adjust(
@@ -149,12 +149,12 @@ def _apply(
     )
     if reservation.is_new:
         lines = bill.reprice(reservation).lines
-        # Adjustments are priced in the order in which they were made, so this one's line is last.
+        # Adjustments are priced in the order of their creation, so this one has the last line.
         applied = [line.total for line in lines if line.type == LineItemType.ADJUSTMENT][-1]
     else:
         applied = bill.append_adjustment(reservation, amount=amount, reason=reason)
         price_changes.require_no_extra_charge(reservation, old_total=old_total)
-    # The line decides, not the total: a draft's total may change by today's rates as well.
+    # Compare the line, not the total: changed rates can change the total of a draft as well.
     if not applied:
         raise ReservationNotOpen("There is nothing left to take off.")
     adjustment.amount = applied

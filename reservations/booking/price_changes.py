@@ -1,13 +1,13 @@
-"""What a change of price means for the money of a booking that is paid (B15.4).
+"""Price changes of paid bookings, and the refunds that they cause (B15.4).
 
-The card was charged once and is not charged again: the customer agreed to one price, and no card
-is kept for more. So a booking can keep its price or become cheaper, never more expensive. The
-reduction is added to `reduced_by` in the same transaction as the refund that it makes due. The
-gateway is called afterwards, and `reconcile_payments` executes what a crash left due. At any time
+The card is charged once and never again: the customer agreed to one price. So the price of a
+booking can stay the same or be reduced, but never increase. The reduction is added to `reduced_by`
+in the same transaction that creates the refund. The gateway is called afterwards. If the worker
+dies in between, `reconcile_payments` executes the refund. At any time
 
     amount charged = total cost + reduced by
 
-which `verify_integrity` checks.
+`verify_integrity` checks this.
 """
 
 import datetime as dt
@@ -44,7 +44,7 @@ def require_no_extra_charge(reservation: Reservation, *, old_total: Decimal) -> 
 def require_expected(label: str, amount: Decimal, *, expected: Decimal | None) -> None:
     """Raise ReservationNotOpen if an amount differs from the one that the user has confirmed.
 
-    So what is confirmed twice is done once. `expected` is None if no amount was shown.
+    So a change that is confirmed twice is applied once. `expected` is None if no amount was shown.
     """
     if expected is not None and amount != expected:
         raise ReservationNotOpen(
@@ -56,7 +56,7 @@ def require_expected(label: str, amount: Decimal, *, expected: Decimal | None) -
 def refund_reduction(
     reservation: Reservation, *, old_total: Decimal, reason: str, now: dt.datetime
 ) -> tuple[Decimal, Payment | None]:
-    """Record by how much a booking became cheaper, and the refund that is due for it.
+    """Record by how much the price of a booking was reduced, and create the refund.
 
     Returns the refund and its payment. The caller holds the reservation's lock, has called
     `require_no_extra_charge`, and calls `try_fulfil_obligations` for the payment after the commit.
@@ -68,7 +68,7 @@ def refund_reduction(
     reservation.save(update_fields=["reduced_by"])
     payment = get_open_payment(reservation)
     if payment is None:
-        # All of it has been refunded already, as a favor.
+        # The whole payment has been refunded already.
         return money.ZERO, None
     if payment.state != PaymentState.CAPTURED:
         raise ServiceUnavailable(PAYMENT_NOT_SETTLED)

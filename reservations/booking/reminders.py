@@ -1,4 +1,4 @@
-"""E-mails that no change of status sends: reminders of expiring holds, and resent e-mails."""
+"""Sends e-mails without a change of status: reminders of expiring holds, and resent e-mails."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ from roombook.errors import ReservationNotOpen
 if TYPE_CHECKING:
     from accounts.models import User
 
-# How long before a hold expires its customer is reminded.
+# The customer gets the reminder this long before the hold expires.
 REMINDER_LEAD_TIME = dt.timedelta(hours=2)
 
 
 def send_hold_reminders(*, now: dt.datetime) -> Iterator[Reservation]:
-    """Remind each customer once that a draft made by staff is about to lose its room."""
+    """Remind customers once that the hold of a draft created by staff is about to expire."""
     expiring = Reservation.objects.hold_expiring(now, REMINDER_LEAD_TIME)
     for pk in list(expiring.values_list("pk", flat=True)):
         yield from _send_hold_reminder(pk, now)
@@ -30,7 +30,7 @@ def _send_hold_reminder(reservation_id: int, now: dt.datetime) -> list[Reservati
     reservation = lock_reservation(reservation_id)
     expiring = Reservation.objects.hold_expiring(now, REMINDER_LEAD_TIME)
     if reservation.hold_until is None or not expiring.filter(pk=reservation.pk).exists():
-        # It was checked out or reminded meanwhile.
+        # Another process has checked it out or sent the reminder meanwhile.
         return []
     reservation.reminded_at = now
     reservation.save(update_fields=["reminded_at"])
@@ -42,8 +42,8 @@ def _send_hold_reminder(reservation_id: int, now: dt.datetime) -> list[Reservati
 def resend_last_email(reservation_id: int, *, by: "User", now: dt.datetime) -> OutboxMessage:
     """Send the last message about a reservation again, to its customer's current address.
 
-    The calendar file is the same, so calendars that have it already change nothing. Raises
-    ReservationNotOpen if there is no message, or if it is waiting to be sent anyway.
+    The calendar file is the same, so calendars that have it already do not change. Raises
+    ReservationNotOpen if there is no message, or if it has not been sent yet.
     """
     reservation = lock_reservation(reservation_id)
     message = emails.get_last_email(reservation)

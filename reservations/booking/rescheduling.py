@@ -1,20 +1,20 @@
 """Moves a reservation to another room, another time, or both.
 
-Everything happens in one transaction, under the locks of both rooms. Availability is evaluated
-without the reservation itself. Its promo use and included hours are returned and consumed again for
-the new time, and it is priced by today's rates. What that means for the money:
+The change takes one transaction, which locks both rooms. The availability check ignores the
+reservation itself. The promo use and the included hours are returned and consumed again for the new
+time, and the reservation is repriced by today's rates. The rules for the price:
 
-* A draft is only priced again. Its hold continues, or starts again if it has expired.
+* A draft is only repriced. Its hold continues, or starts again if it has expired.
 * A Confirmed booking never costs its customer more (price_changes.py). If it becomes cheaper, the
-  difference is refunded. If it becomes more expensive, it is refused, or the difference is waived
-  by an adjustment on the bill with its reason. A waiver applies to that move alone: the next one
-  prices the booking without it. The waiver costs the center that the booking moves to, so it needs
-  the permission to adjust prices there and where the booking was.
-* A request (Pending) keeps its price, because gateways capture what was authorized.
-* Nothing is moved while a payment is in progress, or once the meeting has begun.
+  difference is refunded. If it becomes more expensive, rescheduling is refused, or the difference
+  is waived by an adjustment on the bill that states the reason. A waiver applies only once: the
+  next rescheduling prices the booking without it. The new center bears the cost of the waiver, so
+  the user needs the permission to adjust prices at both centers.
+* A request (Pending) keeps its price, because gateways capture the authorized amount.
+* A reservation cannot be rescheduled while a payment is in progress, or once the meeting has begun.
 
-A promo code that a booking has used stays with it, whatever days and places it is for: the customer
-was promised that price. The code of a draft must be valid for the new time and place.
+A booking keeps the promo code that it has used, even if the code is not valid for the new time and
+room: the customer was promised that price. The code of a draft must be valid for both.
 """
 
 import datetime as dt
@@ -59,7 +59,7 @@ RESCHEDULABLE_STATUSES = frozenset({Status.NEW, Status.PENDING, Status.CONFIRMED
 
 @dataclass(frozen=True, slots=True)
 class RoomSlot:
-    """A room at a time."""
+    """A room and a time span."""
 
     room: MeetingRoom
     start: dt.datetime
@@ -72,10 +72,10 @@ class RoomSlot:
 
 @dataclass(frozen=True, slots=True)
 class RescheduleResult:
-    """What a move does, or would do. `reservation` is as it is after the move.
+    """The result of a rescheduling or of its preview. `reservation` has the new values.
 
-    `problems` say, in words for staff, why it cannot be done. `can_be_waived`: the only problem is
-    the price, and somebody with the permission can waive the difference.
+    `problems` are messages for staff that say why it is not possible. `can_be_waived`: the only
+    problem is the price, and a user with the permission can waive the difference.
     """
 
     reservation: Reservation
@@ -96,12 +96,12 @@ class RescheduleResult:
 
 
 def can_reschedule(reservation: Reservation, *, now: dt.datetime) -> bool:
-    """Whether the status and the time allow a move at all."""
+    """Return whether the status and the time allow the reservation to be rescheduled."""
     return reservation.status in RESCHEDULABLE_STATUSES and reservation.start > now
 
 
 def get_waiver_refusal(user: "User", *rooms: MeetingRoom) -> str:
-    """Why the user cannot waive the difference between these rooms; empty if they can."""
+    """Return why the user cannot waive the difference between these rooms; empty if they can."""
     for room in rooms:
         if not roles.has_permission(user, ADJUST_PRICE, room.center_id):
             return f"Only who may adjust prices at {room.center.name} can waive the difference."
@@ -119,17 +119,17 @@ def preview(
     by: "User",
     now: dt.datetime,
 ) -> RescheduleResult:
-    """Say what a move would do, by doing it and rolling back.
+    """Reschedule the reservation, roll that back and return the result.
 
-    What prevents the move is in `problems`. Only a request that makes no sense raises an error.
+    `problems` contains the reasons why it is not possible. Only invalid requests raise an error.
     """
     reservation, room = lock_for_rescheduling(reservation_id, room_id)
     new = _validate(reservation, room, start, end, now)
     result = _begin(reservation, new)
-    answer = _evaluate(reservation, new, now)
-    if not answer.is_available:
+    evaluation = _evaluate(reservation, new, now)
+    if not evaluation.is_available:
         transaction.set_rollback(True)
-        return replace(result, problems=answer.staff_texts)
+        return replace(result, problems=evaluation.staff_texts)
     result = _apply(result, waiver=waiver, by=by, now=now)
     if not reservation.is_new:
         try:
@@ -154,17 +154,17 @@ def reschedule(
     by: "User",
     now: dt.datetime,
 ) -> RescheduleResult:
-    """Move a reservation. Times without an offset are local to the new center.
+    """Reschedule a reservation. Times without an offset are local to the new center.
 
-    `waiver` is the reason why a more expensive slot costs no more. `expected_total` is the new
-    total that was shown: if it differs by now, nothing is done.
+    `waiver` is the reason for waiving the difference to a higher price. `expected_total` is the new
+    total in the preview: if it has changed since then, nothing is done.
 
     Raises:
         SlotUnavailable, ReservationNotOpen, InvalidRequest, NotFound, PromoCodeInvalid,
         AllowanceExhausted, RateNotConfigured: nothing was changed.
-        ServiceUnavailable: the payment is not settled yet; nothing was changed.
+        ServiceUnavailable: the payment is not resolved yet; nothing was changed.
     """
-    # So that a part of it can be refunded.
+    # Only a captured payment can be refunded in part.
     payment_recovery.capture_outstanding(reservation_id, now=now)
     result, payment = _reschedule(
         reservation_id,
@@ -237,7 +237,7 @@ def describe_room(room: MeetingRoom) -> str:
     return f"{room.name} at {room.center.name}"
 
 
-# --- Before the move -----------------------------------------------------------------------------
+# --- Validation ----------------------------------------------------------------------------------
 
 
 def _validate(
@@ -247,7 +247,7 @@ def _validate(
     end: dt.datetime,
     now: dt.datetime,
 ) -> RoomSlot:
-    """Return the new slot if the reservation can move and the slot is suitable for it."""
+    """Return the new slot if the reservation can be rescheduled and the slot is suitable."""
     if reservation.status == Status.PROCESSING:
         raise ReservationNotOpen("A payment is under way. Please try again in a minute.")
     if reservation.status not in RESCHEDULABLE_STATUSES:
@@ -269,7 +269,7 @@ def _validate(
 
 
 def _evaluate(reservation: Reservation, new: RoomSlot, now: dt.datetime) -> Availability:
-    """Check the new slot. The customer's own drafts and expired holds are released for it."""
+    """Evaluate the new slot. Releases the customer's own drafts and expired holds that conflict."""
     user = reservation.user
     release_conflicting_holds(new.room, new.span, user=user, now=now, excluding=reservation)
     return availability.evaluate(
@@ -282,11 +282,11 @@ def _evaluate(reservation: Reservation, new: RoomSlot, now: dt.datetime) -> Avai
     )
 
 
-# --- The move ------------------------------------------------------------------------------------
+# --- The change ----------------------------------------------------------------------------------
 
 
 def _begin(reservation: Reservation, new: RoomSlot) -> RescheduleResult:
-    """Return the result of a move of which nothing is done yet."""
+    """Return the initial result, in which nothing has changed yet."""
     return RescheduleResult(
         reservation=reservation,
         old=RoomSlot(reservation.room, reservation.start, reservation.end),
@@ -303,7 +303,7 @@ def _begin(reservation: Reservation, new: RoomSlot) -> RescheduleResult:
 def _apply(
     result: RescheduleResult, *, waiver: str, by: "User", now: dt.datetime
 ) -> RescheduleResult:
-    """Move and price the reservation. The caller holds the locks of both rooms."""
+    """Reschedule and reprice the reservation. The caller holds the locks of both rooms."""
     reservation, new = result.reservation, result.new
     is_booked = not reservation.is_new
     if is_booked and waiver and (refusal := get_waiver_refusal(by, reservation.room, new.room)):
@@ -327,17 +327,17 @@ def _apply(
 
 
 def _return_benefits(reservation: Reservation, *, now: dt.datetime) -> bool:
-    """Return what the booking has consumed; say whether it had used its promo code."""
+    """Return the booking's promo use and included hours. True if it had used its promo code."""
     had_promo = reservation.promo_redemptions.filter(given_back_at__isnull=True).exists()
     bill.return_benefits(reservation, now=now)
     if reservation.promo_code is not None:
-        # Its counters were changed on another instance.
+        # `return_benefits` has changed the counters of another instance.
         reservation.promo_code.refresh_from_db()
     return had_promo
 
 
 def _keeps_its_time(reservation: Reservation, new: RoomSlot) -> bool:
-    """Whether only the room changes. Opening hours are overridden for one time at one center."""
+    """Return whether only the room changes. An override applies to one time at one center."""
     is_same_center = new.room.center_id == reservation.room.center_id
     return is_same_center and (new.start, new.end) == (reservation.start, reservation.end)
 
@@ -367,10 +367,10 @@ def _save_slot(reservation: Reservation, new: RoomSlot, *, now: dt.datetime) -> 
 
 
 def calculate_waiver(quote: Quote, tax_rate: Decimal, max_total: Decimal) -> Decimal:
-    """Return what to take off a bill before tax, so that with tax it comes to `max_total`.
+    """Return the reduction before tax with which a bill, including tax, adds up to `max_total`.
 
-    If no amount before tax comes to exactly that, the nearest total below it is used, and the rest
-    is refunded.
+    If no amount before tax gives exactly that total, the next lower total is used, and the
+    remainder is refunded.
     """
     untaxed = sum((line.total for line in quote.lines if line.type != LineItemType.TAX), money.ZERO)
     step = Decimal(1).scaleb(-money.get_minor_digits())

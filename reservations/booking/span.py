@@ -13,21 +13,21 @@ MAX_SPAN = dt.timedelta(days=31)
 def resolve_span(center: Center, start: dt.datetime, end: dt.datetime) -> Span:
     """Return the span between two times. Times without an offset are local to the center.
 
-    Raises InvalidRequest, by field: a local time that the clock skips, an end that is not after the
-    start, more than 31 days. The availability evaluator checks how long a booking can be.
+    Raises InvalidRequest, by field, for a local time that the clock skips, an end that is not after
+    the start, or more than 31 days. The availability evaluator checks the allowed duration.
     """
-    moments, problems = [], {}
-    for name, moment in (("start_date", start), ("end_date", end)):
+    times, problems = [], {}
+    for name, at in (("start_date", start), ("end_date", end)):
         try:
-            moments.append(localize(moment, center.zone))
+            times.append(localize(at, center.zone))
         except NonexistentLocalTime:
             problems[name] = "The clock skips this time at the center."
         except ValueError:
             problems[name] = "This time is out of range."
     if problems:
         raise InvalidRequest(problems)
-    # Compared in UTC: two times in one time zone would be compared by their local times.
-    first, last = (moment.astimezone(dt.UTC) for moment in moments)
+    # Compare in UTC: Python compares two times in the same time zone by their local times.
+    first, last = (at.astimezone(dt.UTC) for at in times)
     if first >= last:
         raise InvalidRequest({"end_date": "The end must be after the start."})
     if last - first > MAX_SPAN:

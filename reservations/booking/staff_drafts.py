@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class DraftPreview:
-    """What a draft would be: why the room is not available, and what it costs line by line.
+    """The preview of a draft: why the room is not available, and the lines of its price.
 
-    `problems` are the invalid fields. `span` is None if the times are among them, `quote` is None
+    `problems` are the invalid fields. `span` is None if the times are among them. `quote` is None
     if there is no price; `price_problem` says why.
     """
 
@@ -57,15 +57,15 @@ def preview_draft(
     ignore_opening_hours: bool = False,
     now: dt.datetime,
 ) -> DraftPreview:
-    """Say what a draft would be for a customer, or for nobody while none is selected.
+    """Preview a draft for a customer, or for no customer while none is selected.
 
-    With a customer, the price is the one that the draft will have, with the included hours that
-    apply automatically. Without one, it is the list price. `ignore_opening_hours`: the opening
+    With a customer, the price is the price of the draft, with the included hours that apply
+    automatically. Without a customer, it is the list price. `ignore_opening_hours`: the opening
     hours are overridden.
     """
     problems: dict[str, str] = {}
     try:
-        # A new customer attends too.
+        # A new customer is an attendee too.
         guests = drafts.add_creator(user, attendees) if user else [*attendees, None]
         drafts.resolve_attendee_count(room, number_of_attendees, guests)
     except InvalidRequest as error:
@@ -99,10 +99,10 @@ def preview_draft(
 
 @in_transaction
 def create_draft_for_new_customer(customer: Mapping[str, str], **draft: Any) -> Reservation:
-    """Create an account for a customer and their first draft: both or neither.
+    """Create an account for a customer and their first draft, in one transaction.
 
-    `customer` are the arguments of `create_customer`, whose problems are reported as
-    `customer.<field>`; `draft` are those of `create_draft`.
+    `customer` contains the arguments of `create_customer`, whose problems are reported as
+    `customer.<field>`; `draft` contains the arguments of `create_draft`.
     """
     try:
         user = create_customer(**customer)

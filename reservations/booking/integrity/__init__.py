@@ -1,7 +1,7 @@
-"""Checks that the stored data agrees with itself: every promise that can be checked afterwards.
+"""Checks that the stored data is consistent.
 
-Each check is one query that returns no rows if all is well, so it is fast for millions of
-reservations. A finding names its rows. Nothing is changed.
+Each check is one query that returns only inconsistent rows, so it is fast for millions of
+reservations. A finding names its rows. The checks change nothing.
 """
 
 import datetime as dt
@@ -13,7 +13,7 @@ from reservations.booking.integrity import benefits, money, rooms
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """A contradiction: which check found it, and in which rows."""
+    """An inconsistency: the check that found it, and the rows that it affects."""
 
     check: str
     detail: str
@@ -26,7 +26,7 @@ CHECKS = (*rooms.CHECKS, *money.CHECKS, *benefits.CHECKS)
 
 
 def find_problems(*, now: dt.datetime) -> Iterator[Finding]:
-    """Run all checks and yield what they find."""
+    """Run all checks and yield their findings."""
     for check in CHECKS:
         for detail in check(now):
             yield Finding(check.__name__.replace("_", " "), detail)

@@ -29,7 +29,7 @@ USING_BENEFITS = sorted(BOOKED_STATUSES | {Status.PROCESSING})
 
 
 def promo_counters_off_their_ledger(now: dt.datetime) -> Iterator[str]:
-    """A promo code whose counters differ from its redemptions."""
+    """Find promo codes whose counters differ from their redemptions."""
     is_open = Q(redemptions__given_back_at__isnull=True)
     rows = PromoCode.objects.annotate(
         taken=Count("redemptions", filter=is_open),
@@ -44,14 +44,14 @@ def promo_counters_off_their_ledger(now: dt.datetime) -> Iterator[str]:
 
 
 def promo_uses_off_their_reservation(now: dt.datetime) -> Iterator[str]:
-    """A promo use that a reservation keeps although it is not booked."""
-    kept = _open_redemptions().exclude(reservation__status__in=USING_BENEFITS)
-    for pk, status in kept.values_list("reservation", "reservation__status"):
+    """Find promo uses of reservations that are not booked."""
+    unreturned = _open_redemptions().exclude(reservation__status__in=USING_BENEFITS)
+    for pk, status in unreturned.values_list("reservation", "reservation__status"):
         yield f"reservation {pk} is {status} and keeps its promo use"
 
 
 def promotions_without_use(now: dt.datetime) -> Iterator[str]:
-    """A booking with a promotion on its bill, but without a promo use."""
+    """Find bookings with a promotion on their bill, but without a promo use."""
     used = _open_redemptions().filter(reservation=OuterRef("pk"))
     promoted = LineItem.objects.filter(reservation=OuterRef("pk"), type=LineItemType.PROMOTION)
     rows = Reservation.objects.filter(Exists(promoted), ~Exists(used), status__in=USING_BENEFITS)
@@ -60,7 +60,7 @@ def promotions_without_use(now: dt.datetime) -> Iterator[str]:
 
 
 def promo_uses_off_their_bill(now: dt.datetime) -> Iterator[str]:
-    """A promo use with another amount than the discount on the bill."""
+    """Find promo uses whose amount differs from the discount on the bill."""
     lines = LineItem.objects.filter(type=LineItemType.PROMOTION)
     off = sum_of_related(lines, "total", by="reservation__promo_redemptions")
     rows = _open_redemptions().annotate(off=-off)
@@ -74,7 +74,7 @@ def promo_uses_off_their_bill(now: dt.datetime) -> Iterator[str]:
 
 
 def promo_uses_above_the_limit(now: dt.datetime) -> Iterator[str]:
-    """An account that has used a code too often. The limit may have been lowered since."""
+    """Find accounts that have used a code too often. The limit can have been lowered since."""
     rows = (
         _open_redemptions()
         .values("promo_code__code", "user", "promo_code__max_uses_per_account")
@@ -88,7 +88,7 @@ def promo_uses_above_the_limit(now: dt.datetime) -> Iterator[str]:
 
 
 def allowances_overdrawn(now: dt.datetime) -> Iterator[str]:
-    """More hours used than were granted."""
+    """Find allowances of which more hours were used than granted."""
     rows = (
         AllowanceEntry.objects.values("allowance", "period", "allowance__hours")
         .annotate(entered=Sum("hours"))
@@ -101,7 +101,7 @@ def allowances_overdrawn(now: dt.datetime) -> Iterator[str]:
 
 
 def allowance_hours_off_their_reservation(now: dt.datetime) -> Iterator[str]:
-    """A reservation whose hours in the ledger differ from those that it uses."""
+    """Find reservations whose hours in the ledger differ from the hours on their bill."""
     entered = sum_of_related(AllowanceEntry.objects, "hours", is_integer=True)
     planned = sum_of_related(AllowanceUse.objects, "hours", is_integer=True)
     rows = Reservation.objects.annotate(entered=entered, planned=planned)
@@ -113,7 +113,7 @@ def allowance_hours_off_their_reservation(now: dt.datetime) -> Iterator[str]:
 
 
 def hours_of_another_account(now: dt.datetime) -> Iterator[str]:
-    """A booking that uses the hours of another account."""
+    """Find bookings that use the hours of another account."""
     rows = AllowanceEntry.objects.filter(reservation__isnull=False)
     rows = rows.exclude(allowance__user=F("reservation__user"))
     for pk, allowance, reservation in rows.values_list("pk", "allowance", "reservation"):
@@ -124,7 +124,7 @@ def hours_of_another_account(now: dt.datetime) -> Iterator[str]:
 
 
 def hours_in_the_wrong_period(now: dt.datetime) -> Iterator[str]:
-    """Monthly hours without a month, or one-off hours with one."""
+    """Find monthly hours without a month, and one-off hours with a month."""
     monthly = Q(allowance__kind=Allowance.Kind.MONTHLY)
     rows = AllowanceEntry.objects.filter(
         Q(monthly, period__isnull=True) | Q(~monthly, period__isnull=False)

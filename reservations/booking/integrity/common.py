@@ -1,4 +1,4 @@
-"""Parts that all checks share."""
+"""Helpers for all integrity checks."""
 
 import datetime as dt
 from collections.abc import Callable, Iterator
@@ -8,14 +8,14 @@ from typing import Any
 from django.db.models import DecimalField, F, OuterRef, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
-# A check runs one query and describes each contradiction that it finds.
+# A check runs one query and describes each inconsistency that it finds.
 Check = Callable[[dt.datetime], Iterator[str]]
 
 MONEY_FIELD = DecimalField(max_digits=14, decimal_places=2)
-# SQLite adds in binary floating point. The tolerance is less than any coin.
+# SQLite adds in binary floating point. The tolerance is smaller than any coin.
 ROUNDING_TOLERANCE = Decimal("0.0001")
-# Payments take seconds, and reconcile_payments tries again every minute. What is not finished after
-# this time has been forgotten.
+# Payments take seconds, and reconcile_payments tries again every minute. A payment or refund that
+# is not finished after this time is reported.
 OVERDUE_AFTER = dt.timedelta(hours=1)
 
 
@@ -26,7 +26,7 @@ def approximately(column: str) -> tuple[Any, Any]:
 def sum_of_related(
     rows: Any, column: str, *, by: str = "reservation", is_integer: bool = False
 ) -> Coalesce:
-    """Build the sum of a column over the related rows of each row; 0 if there are none."""
+    """Return an expression for the sum of a column over the related rows; 0 if there are none."""
     related = rows.filter(**{by: OuterRef("pk")}).order_by().values(by)
     zero = Value(0) if is_integer else Value(Decimal(0), output_field=MONEY_FIELD)
     return Coalesce(Subquery(related.annotate(all=Sum(column)).values("all")), zero)

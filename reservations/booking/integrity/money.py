@@ -32,7 +32,7 @@ ALLOWED: dict[Status, tuple[frozenset[PaymentState], frozenset[PaymentState]]] =
     Status.CONFIRMED: (CLOSED | CAPTURED, AUTHORIZED),
     Status.COMPLETED: (CLOSED | CAPTURED, AUTHORIZED),
     Status.NO_SHOW: (CLOSED | CAPTURED, AUTHORIZED),
-    # A cancellation fee is kept. See `unmet_refund_promises`.
+    # The payment stays captured if there is a cancellation fee. See `unmet_refund_promises`.
     Status.CANCELLED: (CLOSED | CAPTURED, AUTHORIZED),
     Status.DECLINED: (CLOSED, AUTHORIZED | CAPTURED),
     Status.EXPIRED: (CLOSED, AUTHORIZED | CAPTURED),
@@ -43,36 +43,36 @@ ALLOWED: dict[Status, tuple[frozenset[PaymentState], frozenset[PaymentState]]] =
 
 
 def effective_refunds() -> QuerySet[Refund]:
-    """Refunds that were paid in any way, or are about to be."""
+    """Return the refunds that were paid in any way, or that are due."""
     return Refund.objects.exclude(state=RefundState.REFUSED)
 
 
 def refunded_amount() -> Coalesce:
-    """How much of a payment was refunded or is about to be."""
+    """Return an expression for the amount of a payment that was refunded or is due for refund."""
     return sum_of_related(effective_refunds(), "amount", by="payment")
 
 
 def unmet_refund_promises() -> QuerySet[Reservation]:
-    """Cancelled reservations whose customers were promised more than is refunded.
+    """Return cancelled reservations with a promised refund that is larger than what was refunded.
 
-    What was refunded before the cancellation is not part of the promise. But if everything has been
-    refunded, no more can be.
+    Refunds before the cancellation do not count towards the promise. But a reservation that is
+    refunded in full is not returned, because no more can be refunded.
     """
     since = effective_refunds().filter(created_at__gte=F("payment__reservation__cancelled_at"))
-    mine = "payment__reservation"
+    own = "payment__reservation"
     rows = Reservation.objects.filter(status=Status.CANCELLED, refund_promised__gt=0).annotate(
-        given_since=sum_of_related(since, "amount", by=mine),
-        given=sum_of_related(effective_refunds(), "amount", by=mine),
+        given_since=sum_of_related(since, "amount", by=own),
+        given=sum_of_related(effective_refunds(), "amount", by=own),
         taken=sum_of_related(Payment.objects.filter(captured_at__isnull=False), "amount"),
     )
-    all_is_back = Q(taken__gt=0, given__gte=F("taken") - ROUNDING_TOLERANCE)
+    is_fully_refunded = Q(taken__gt=0, given__gte=F("taken") - ROUNDING_TOLERANCE)
     return rows.filter(given_since__lt=F("refund_promised") - ROUNDING_TOLERANCE).exclude(
-        all_is_back
+        is_fully_refunded
     )
 
 
 def unmet_reductions() -> QuerySet[Any]:
-    """Paid bookings that became cheaper and are refunded less: the gateway refused."""
+    """Return paid bookings with a price reduction that the gateway refused to refund in full."""
     given = sum_of_related(effective_refunds(), "amount", by="payment__reservation")
     rows = Reservation.objects.filter(reduced_by__gt=0).annotate(given=given)
     return rows.filter(given__lt=F("reduced_by") - ROUNDING_TOLERANCE)
@@ -82,7 +82,7 @@ def unmet_reductions() -> QuerySet[Any]:
 
 
 def totals_that_are_not_their_lines(now: dt.datetime) -> Iterator[str]:
-    """A total that is not the sum of its line items."""
+    """Find totals that are not the sum of their line items."""
     rows = Reservation.objects.annotate(lines=sum_of_related(LineItem.objects, "total"))
     rows = rows.exclude(lines__range=approximately("total_cost"))
     for pk, total, lines in rows.values_list("pk", "total_cost", "lines"):
@@ -90,23 +90,23 @@ def totals_that_are_not_their_lines(now: dt.datetime) -> Iterator[str]:
 
 
 def payments_off_their_reservation(now: dt.datetime) -> Iterator[str]:
-    """A payment in a state that contradicts the status of its reservation."""
+    """Find payments in a state that contradicts the status of their reservation."""
     wrong = Q()
-    for status, (stays, passes) in ALLOWED.items():
-        allowed = Q(state__in=sorted(stays)) | Q(_is_recent(now), state__in=sorted(passes))
+    for status, (permanent, temporary) in ALLOWED.items():
+        allowed = Q(state__in=sorted(permanent)) | Q(_is_recent(now), state__in=sorted(temporary))
         wrong |= Q(reservation__status=status) & ~allowed
-    # A full refund that is due has a check of its own.
-    is_going_back = Q(state=PaymentState.CAPTURED, given__gte=F("amount") - ROUNDING_TOLERANCE)
-    rows = Payment.objects.filter(wrong).annotate(given=refunded_amount()).exclude(is_going_back)
+    # A separate check finds full refunds that are overdue.
+    is_refund_due = Q(state=PaymentState.CAPTURED, given__gte=F("amount") - ROUNDING_TOLERANCE)
+    rows = Payment.objects.filter(wrong).annotate(given=refunded_amount()).exclude(is_refund_due)
     columns = ("pk", "state", "reservation", "reservation__status")
     for pk, state, reservation, status in rows.values_list(*columns):
         yield f"payment {pk} is {state}, and its reservation {reservation} is {status}"
 
 
 def bookings_without_payment(now: dt.datetime) -> Iterator[str]:
-    """A booking with a price, but without a payment of that amount."""
+    """Find bookings with a price, but without a payment of that amount."""
     paid = Payment.objects.filter(
-        # A payment refunded as a favor counts as well.
+        # A payment that staff have refunded voluntarily counts as well.
         Q(state__in=[PaymentState.AUTHORIZED, PaymentState.CAPTURED])
         | Q(state=PaymentState.REFUNDED) & ~Q(reservation__status=Status.PENDING),
         reservation=OuterRef("pk"),
@@ -115,7 +115,7 @@ def bookings_without_payment(now: dt.datetime) -> Iterator[str]:
             OuterRef("charged") + ROUNDING_TOLERANCE,
         ),
     )
-    # A booking that became cheaper was charged the old price, and the difference was refunded.
+    # A booking with a reduced price was charged the old price, and the difference was refunded.
     rows = Reservation.objects.annotate(charged=F("total_cost") + F("reduced_by")).filter(
         status__in=sorted(BOOKED_STATUSES), charged__gt=0
     )
@@ -124,7 +124,7 @@ def bookings_without_payment(now: dt.datetime) -> Iterator[str]:
 
 
 def payments_in_another_currency(now: dt.datetime) -> Iterator[str]:
-    """A bill in one currency with a payment in another."""
+    """Find bills in one currency with a payment in another."""
     rows = Payment.objects.exclude(currency=F("reservation__currency"))
     columns = ("pk", "currency", "reservation", "reservation__currency")
     for pk, currency, reservation, its in rows.values_list(*columns):
@@ -132,14 +132,14 @@ def payments_in_another_currency(now: dt.datetime) -> Iterator[str]:
 
 
 def payments_forgotten(now: dt.datetime) -> Iterator[str]:
-    """A payment that is unresolved for too long: reconcile_payments does not run."""
+    """Find payments that have been unresolved for too long: reconcile_payments does not run."""
     rows = Payment.objects.filter(state=PaymentState.STARTED, lease_until__lt=now - OVERDUE_AFTER)
     for pk, reservation in rows.values_list("pk", "reservation"):
         yield f"payment {pk} of reservation {reservation} is unresolved for over an hour"
 
 
 def refunds_above_their_payment(now: dt.datetime) -> Iterator[str]:
-    """Refunds that are more than the payment."""
+    """Find payments with refunds that add up to more than the payment."""
     rows = (
         Payment.objects.all()
         .annotate(given=refunded_amount())
@@ -150,7 +150,7 @@ def refunds_above_their_payment(now: dt.datetime) -> Iterator[str]:
 
 
 def refunded_without_refunds(now: dt.datetime) -> Iterator[str]:
-    """A payment marked as refunded whose refunds do not add up to it."""
+    """Find payments that are marked as refunded although their refunds do not add up to them."""
     rows = Payment.objects.filter(state=PaymentState.REFUNDED).annotate(given=refunded_amount())
     rows = rows.filter(given__lt=F("amount") - ROUNDING_TOLERANCE)
     for pk, amount, given in rows.values_list("pk", "amount", "given"):
@@ -158,27 +158,27 @@ def refunded_without_refunds(now: dt.datetime) -> Iterator[str]:
 
 
 def refunds_forgotten(now: dt.datetime) -> Iterator[str]:
-    """A refund that is due for too long: reconcile_payments does not run."""
+    """Find refunds that have been due for too long: reconcile_payments does not run."""
     rows = Refund.objects.filter(state=RefundState.STARTED, created_at__lt=now - OVERDUE_AFTER)
     for pk, payment in rows.values_list("pk", "payment"):
         yield f"refund {pk} of payment {payment} is due for over an hour"
 
 
 def refunds_off_their_promise(now: dt.datetime) -> Iterator[str]:
-    """A promised refund that was refused or never recorded."""
+    """Find promised refunds that were refused or never recorded."""
     for pk, promised in unmet_refund_promises().values_list("pk", "refund_promised"):
         yield f"reservation {pk} is Cancelled: {promised} was promised, and less is refunded"
 
 
 def reductions_off_their_refunds(now: dt.datetime) -> Iterator[str]:
-    """A booking that became cheaper, and whose refund was refused."""
+    """Find bookings with a reduced price whose refund was refused."""
     rows = unmet_reductions().values_list("pk", "reduced_by", "given")
     for pk, reduced_by, given in rows:
         yield f"reservation {pk} became cheaper by {reduced_by}, and {given} is refunded"
 
 
 def _is_recent(now: dt.datetime) -> Q:
-    """Payments whose last known event was not long ago."""
+    """Return the condition that the last known event of a payment is recent."""
     since = now - OVERDUE_AFTER
     return (
         Q(authorized_at__gt=since)

@@ -1,4 +1,4 @@
-"""Checks that each room is held once, and only by reservations that can hold it."""
+"""Checks that each room is held only once at a time, and only by reservations that can hold it."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from reservations.models.status import HOLDING_STATUSES, Status
 
 
 def overlapping_holders(now: dt.datetime) -> Iterator[str]:
-    """Two reservations that hold the same room at the same time."""
+    """Find two reservations that hold the same room at the same time."""
     conflicts = Reservation.objects.filter(
         room=OuterRef("room"),
         holds_slot=True,
@@ -31,7 +31,7 @@ def overlapping_holders(now: dt.datetime) -> Iterator[str]:
 
 
 def processing_without_payment(now: dt.datetime) -> Iterator[str]:
-    """A reservation that waits for a payment that does not exist."""
+    """Find reservations that wait for a payment that does not exist."""
     paying = Payment.objects.filter(reservation=OuterRef("pk"), state=PaymentState.STARTED)
     rows = Reservation.objects.filter(status=Status.PROCESSING).exclude(Exists(paying))
     for (pk,) in rows.values_list("pk"):
@@ -39,7 +39,7 @@ def processing_without_payment(now: dt.datetime) -> Iterator[str]:
 
 
 def holds_off_their_status(now: dt.datetime) -> Iterator[str]:
-    """A booking that does not hold its room, or another reservation that does."""
+    """Find bookings that do not hold their room, and other reservations that do."""
     holding = Q(status__in=sorted(HOLDING_STATUSES))
     wrong = Q(holding, holds_slot=False) | Q(~holding & ~Q(status=Status.NEW), holds_slot=True)
     rows = Reservation.objects.filter(wrong)
@@ -48,7 +48,7 @@ def holds_off_their_status(now: dt.datetime) -> Iterator[str]:
 
 
 def drafts_held_too_long(now: dt.datetime) -> Iterator[str]:
-    """A draft that holds its room for longer than is allowed."""
+    """Find drafts that hold their room for longer than is allowed."""
     latest = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF) + OVERDUE_AFTER
     rows = Reservation.objects.filter(status=Status.NEW, hold_until__gt=latest)
     for pk, until in rows.values_list("pk", "hold_until"):
