@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class AvailableAllowance:
     """An allowance that is valid for a booking, and the whole hours that are left of it.
 
-    `period` is the month that the booking counts to, None for one-off hours.
+    `period` is the month to which the booking counts; None for one-off hours.
     """
 
     allowance: Allowance
@@ -37,7 +37,7 @@ class AvailableAllowance:
 class AllowanceBalances:
     """A user's allowances with their balances and restrictions, read once for many bookings.
 
-    `allowances` are those to read, instead of all active ones.
+    `allowances` selects the allowances to read; by default, all active ones.
     """
 
     def __init__(self, user: "User", *, allowances: Iterable[Allowance] | None = None) -> None:
@@ -106,9 +106,9 @@ def ledger_sums() -> "QuerySet[Any, Any]":
 
 @compiled_query(keep_plan=True)
 def restrictions() -> "QuerySet[Any, Any]":
-    """The centers and room types that allowances are restricted to, in every combination.
+    """Select every combination of center and room type to which the allowances are restricted.
 
-    An allowance that is restricted to none has one row of NULLs.
+    An allowance without restrictions has one row of NULLs.
     """
     rows = Allowance.objects.filter(pk__any_of=int_list_param("allowances"))
     return rows.values_list("pk", "centers", "room_types")
@@ -118,10 +118,10 @@ def restrictions() -> "QuerySet[Any, Any]":
 
 
 def consume(reservation: Reservation, *, now: dt.datetime) -> None:
-    """Enter the hours that the reservation uses in the ledger, or raise AllowanceExhausted.
+    """Enter the hours of the reservation in the ledger as used, or raise AllowanceExhausted.
 
     The caller holds the reservation's lock. The allowances are locked too, so that two checkouts
-    cannot take the same hour.
+    cannot use the same hour.
     """
     planned = dict(planned_hours(reservation=reservation.pk))
     if not planned:

@@ -23,14 +23,14 @@ if TYPE_CHECKING:
 
 
 def quote_list_price(room: MeetingRoom, span: Span, services: list[ServiceSelection]) -> Quote:
-    """What any customer would pay, tax included: without a promo code and allowances."""
+    """Calculate the list price: with tax, without a promo code and allowances."""
     return pricing.calculate_quote(room, span, services=services)
 
 
 def quote_draft(
     user: "User | None", room: MeetingRoom, span: Span, services: list[ServiceSelection]
 ) -> Quote:
-    """What a new draft will cost this customer; the list price if there is no customer yet."""
+    """Calculate the price of a new draft; the list price if there is no customer yet."""
     if user is None:
         return quote_list_price(room, span, services)
     available = _get_automatic(allowances.get_available(user, room, span))
@@ -38,7 +38,7 @@ def quote_draft(
 
 
 def quote_reservation(reservation: Reservation, available: list[AvailableAllowance]) -> Quote:
-    """What the reservation costs by today's rates with these allowances."""
+    """Calculate the price of the reservation by today's rates with these allowances."""
     return pricing.calculate_quote(
         reservation.room,
         reservation.span,
@@ -58,7 +58,7 @@ def get_selected_services(reservation: Reservation) -> list[ServiceSelection]:
 
 
 def get_applicable_allowances(reservation: Reservation) -> list[AvailableAllowance]:
-    """The allowances that the reservation uses: the selected ones, else the automatic ones."""
+    """Return the allowances that apply: the selected ones, or else the automatic ones."""
     available = allowances.get_available(reservation.user, reservation.room, reservation.span)
     if not reservation.allowances_by_hand:
         return _get_automatic(available)
@@ -81,7 +81,7 @@ def reprice(
 ) -> Quote:
     """Price the reservation again, and store its lines, allowance hours and total.
 
-    `save_also` are changed columns that are saved with the total. The caller is in a transaction
+    `save_also` names changed columns that are saved with the total. The caller is in a transaction
     and holds the reservation's lock; the room's center and rate are loaded. Raises PromoCodeInvalid
     if the booking no longer meets the terms of its promo code.
     """
@@ -102,7 +102,7 @@ def reprice(
 
 
 def save_lines(reservation: Reservation, quote: Quote) -> None:
-    """Store the lines and the allowance hours of a reservation that has none."""
+    """Store the lines and the allowance hours of a reservation that has none yet."""
     LineItem.objects.bulk_create(
         LineItem(
             reservation=reservation,
@@ -130,7 +130,7 @@ def save_lines(reservation: Reservation, quote: Quote) -> None:
 
 
 def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str) -> Decimal:
-    """Add an adjustment to a bill that otherwise stays the same; tax follows in proportion.
+    """Add an adjustment to a bill that otherwise stays the same. The tax changes in proportion.
 
     Returns the amount that was applied: the bill never goes below zero. The caller holds the
     reservation's lock.
@@ -166,14 +166,14 @@ def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str)
 def consume_benefits(
     reservation: Reservation, *, keeps_promo: bool = False, now: "dt.datetime"
 ) -> None:
-    """Consume the promo code and the included hours that the bill relies on, or raise.
+    """Consume the promo code and the included hours on the bill, or raise.
 
-    `keeps_promo`: a booking that had used its promo code is only priced again.
+    `keeps_promo`: the booking had already used its promo code and is only repriced.
     """
     if reservation.promo_code_id is not None:
         lines = reservation.line_items.filter(type=LineItemType.PROMOTION)
         discount = -sum((line.total for line in lines), money.ZERO)
-        # A code that takes nothing off, because the hours cover everything, is not used up.
+        # If the included hours cover everything, the code gives no discount and is not used.
         if discount:
             promo_codes.redeem(reservation, discount=discount, is_kept=keeps_promo, now=now)
     allowances.consume(reservation, now=now)

@@ -23,7 +23,7 @@ USED_UP = "This promo code has been used up."
 
 
 def get_promo_code(code: str) -> PromoCode:
-    """Return the active promo code, in whatever case it was typed, or raise PromoCodeInvalid."""
+    """Return the active promo code, ignoring case, or raise PromoCodeInvalid."""
     try:
         return PromoCode.objects.get(code=normalize_code(code), is_active=True)
     except PromoCode.DoesNotExist:
@@ -33,8 +33,8 @@ def get_promo_code(code: str) -> PromoCode:
 def require_usable(promo_code: PromoCode, reservation: Reservation, *, now: dt.datetime) -> None:
     """Raise PromoCodeInvalid unless the reservation can use the code now.
 
-    Checkout calls this again. A code for other centers, rooms or days gives the same answer as an
-    unknown one, so that customers learn nothing about offers that are not for them.
+    Checkout calls this again. A code for other centers, rooms or days raises the same error as an
+    unknown code, so that customers learn nothing about offers that are not for them.
     """
     room = reservation.room
     day = reservation.start.astimezone(room.center.zone).date()
@@ -58,7 +58,7 @@ def require_usable(promo_code: PromoCode, reservation: Reservation, *, now: dt.d
 
 
 def _is_valid_for_room(promo_code: PromoCode, room: "MeetingRoom") -> bool:
-    """Whether the code is not restricted to other centers or room types."""
+    """Return whether the restrictions of the code, if any, include the room."""
     rows = PromoCode.objects.filter(
         Q(centers__isnull=True) | Q(centers=room.center_id),
         Q(room_types__isnull=True) | Q(room_types=room.resource_type_id),
@@ -86,7 +86,7 @@ def _require_budget(promo_code: PromoCode, discount: Decimal) -> None:
 
 
 def get_open_redemptions(promo_code: PromoCode) -> "models.QuerySet[PromoRedemption]":
-    """The uses of a code that were not returned."""
+    """Return the uses of a code that were not returned."""
     return PromoRedemption.objects.filter(promo_code=promo_code, given_back_at__isnull=True)
 
 
@@ -95,10 +95,10 @@ def redeem(
 ) -> None:
     """Use the reservation's promo code once, or raise. The caller holds the reservation's lock.
 
-    `is_kept`: the booking had used the code and is only priced again. The code was valid then, and
-    the use that was just returned is available.
+    `is_kept`: the booking had already used the code and is only repriced. The code was valid then,
+    and the use that was just returned is available.
     """
-    assert reservation.promo_code_id is not None  # A discount has a code.
+    assert reservation.promo_code_id is not None  # There is no discount without a code.
     promo_code = _lock(reservation.promo_code_id)
     if not is_kept:
         require_usable(promo_code, reservation, now=now)
@@ -132,7 +132,7 @@ def _lock(promo_code_id: int) -> PromoCode:
 
 
 def _update_counters(promo_code: PromoCode, *, uses: int, spent: Decimal) -> None:
-    """Add to the counters of a locked code. Added in Python: SQLite would add money in binary."""
+    """Add to the counters of a locked code, in Python: SQLite would use binary floating point."""
     # Never below 0: cancelling must not fail because a counter was wrong.
     promo_code.uses = max(0, promo_code.uses + uses)
     promo_code.spent = max(money.ZERO, promo_code.spent + spent)

@@ -1,7 +1,7 @@
-"""Calculates what a booking costs, line by line (B12). Pure: rows can be unsaved.
+"""Calculates what a booking costs, line by line (B12). Pure functions: the rows can be unsaved.
 
-The order of the lines is the rule: room and set-up fee, services, allowances on the room's line,
-the promotion on what is left, adjustments by staff, and tax on the sum of all.
+The price is calculated in the order of the lines: room and set-up fee, services, allowances on the
+room's line, the promotion on the remaining sum, adjustments by staff, and tax on the sum of all.
 """
 
 import datetime as dt
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ServiceSelection:
-    """A service that the customer selected, with its duration and quantity if it needs them."""
+    """A service that the customer selected, with a duration and a quantity if it needs them."""
 
     service: "Service"
     duration_hours: Decimal | None = None
@@ -32,7 +32,7 @@ class ServiceSelection:
 
 @dataclass(frozen=True, slots=True)
 class QuoteLine:
-    """A line of the bill. `amount` and `rate` are texts; `total` is what it adds to the sum."""
+    """A line of the bill. `amount` and `rate` are texts; `total` is the amount in the sum."""
 
     type: LineItemType
     description: str
@@ -126,19 +126,19 @@ def apply_allowances(
 
 
 def get_allowance_discount(room_cost: Decimal, hours: int, billable_hours: Decimal) -> Decimal:
-    """The discount on the room's line for hours of an allowance, whatever its tiers are."""
+    """Return the discount on the room's line for hours of an allowance; it ignores the tiers."""
     return money.round_amount(room_cost * hours / billable_hours) if hours else money.ZERO
 
 
 def get_promo_discount(promo_code: PromoCode, base: Decimal) -> Decimal:
-    """The discount of a code on a sum: never more than the sum."""
+    """Return the discount of a code on a sum. It is never more than the sum."""
     if promo_code.percent is not None:
         return money.round_amount(base * promo_code.percent / 100)
     return min(promo_code.amount or money.ZERO, base)
 
 
 def format_percent(rate: Decimal) -> str:
-    """A percentage without trailing zeros: `8.625`, `10`."""
+    """Format a percentage without trailing zeros: `8.625`, `10`."""
     return f"{rate:f}".rstrip("0").rstrip(".") if "." in f"{rate:f}" else f"{rate:f}"
 
 
@@ -186,7 +186,7 @@ def _build_line_at_center(selection: ServiceSelection, span: Span, rate_text: st
     try:
         description, price = _price_service(selection, span)
     except RateNotConfigured:
-        # The center tells the price on the spot.
+        # The center states the price at the time of the meeting.
         description, amount = service.name, "At the center"
     else:
         price += (service.rate and service.rate.setup_fee) or money.ZERO
@@ -208,10 +208,10 @@ def _price_service(selection: ServiceSelection, span: Span) -> tuple[str, Decima
         requested = selection.duration_hours
         if requested is None or not service.needs_duration:
             requested = get_duration_hours(span)
-        # The minimum applies to the quantity if that is all that the customer chooses.
+        # The minimum applies to the quantity if the customer chooses no duration.
         is_minimum_in_hours = service.needs_duration or not service.needs_quantity
         billed = max(requested, Decimal(minimum)) if is_minimum_in_hours else requested
-        # A flat rate is for the whole time, however long.
+        # A flat rate does not depend on the duration.
         amount *= 1 if rate.is_flat_rate else billed
         parts.append(rates.format_hours(billed))
         if billed != requested:
@@ -227,7 +227,7 @@ def _price_service(selection: ServiceSelection, span: Span) -> tuple[str, Decima
 
 
 def get_duration_hours(span: Span) -> Decimal:
-    """The length of a span in hours, to the minute."""
+    """Return the length of a span in hours, to the minute."""
     return Decimal(span.duration // dt.timedelta(minutes=1)) / 60
 
 

@@ -19,19 +19,19 @@ MAX_DURATION_HOURS = 31 * 24
 def select_services(center: Center, options: Sequence[Mapping[str, Any]]) -> list[ServiceSelection]:
     """Return the selected options, in the center's order. Raises InvalidRequest by field.
 
-    An option without `selected` counts as selected. The server decides on names and on what a
-    service needs: what a client sends of them is ignored, as are a duration and a quantity that
-    the service does not need.
+    An option without `selected` counts as selected. The names of services, and whether they need a
+    duration or a quantity, come from the database and not from the client. A duration or a quantity
+    that the service does not need is ignored.
     """
-    wanted = [(index, each) for index, each in enumerate(options) if each.get("selected", True)]
-    ids = [each["service_id"] for _, each in wanted if "service_id" in each]
+    selected = [(index, each) for index, each in enumerate(options) if each.get("selected", True)]
+    ids = [each["service_id"] for _, each in selected if "service_id" in each]
     offered = {}
     if ids:
         offered = {each.pk: each for each in offered_services(center=center.pk, services=ids)}
     selections: list[ServiceSelection] = []
     problems: dict[str, str] = {}
     seen: set[int] = set()
-    for index, option in wanted:
+    for index, option in selected:
         path = f"service_options.{index}"
         pk = option.get("service_id", 0)
         service = offered.get(pk)
