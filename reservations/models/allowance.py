@@ -13,8 +13,8 @@ class Allowance(models.Model):
     """Room hours that an account can use without paying.
 
     One-off hours are used once between `valid_from` and `valid_until`. Monthly hours are granted
-    again each calendar month of the meeting, and expire unused. The balance is not stored: it is
-    the hours granted plus the sum of the ledger's entries (AllowanceEntry).
+    again each calendar month of the meeting, and unused hours expire. The balance is not stored: it
+    is the hours granted plus the sum of the ledger's entries (AllowanceEntry).
     """
 
     class Kind(models.TextChoices):
@@ -61,7 +61,7 @@ class Allowance(models.Model):
                 {"hours": f"{used} hours are used already. Switch this one off and add another."}
             )
 
-    # Set by imports, which read it for many rows at once.
+    # Imports set it, because they read it for many rows at once.
     peak_usage_from_query: int | None = None
 
     def get_peak_usage(self) -> int:

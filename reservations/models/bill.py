@@ -19,7 +19,7 @@ class LineItemType(models.TextChoices):
     TAX = "Tax"
 
 
-# What can make a bill cheaper than the list price.
+# The types of lines that can reduce a bill below the list price.
 DEDUCTION_TYPES = (LineItemType.ALLOWANCE, LineItemType.PROMOTION, LineItemType.ADJUSTMENT)
 
 
@@ -30,7 +30,7 @@ class LineItem(models.Model):
         "reservations.Reservation",
         models.CASCADE,
         related_name="line_items",
-        db_index=False,  # Here and below: a composite index begins with it.
+        db_index=False,  # No index here and below: a composite index begins with this column.
     )
     position = models.PositiveIntegerField()
     type = models.CharField(max_length=10, choices=LineItemType.choices)
@@ -52,7 +52,7 @@ class LineItem(models.Model):
             )
         ]
         indexes = [
-            # For the sums in reports: tax, and discounts.
+            # For the sums of taxes and discounts in reports.
             models.Index(
                 fields=["reservation", "total"],
                 condition=Q(type=LineItemType.TAX),
@@ -72,8 +72,8 @@ class LineItem(models.Model):
 class AllowanceUse(models.Model):
     """An allowance that a reservation uses: the hours, and the discount for them.
 
-    On a draft it is a plan; checkout enters the hours in the ledger. A row with 0 hours is an
-    allowance that the customer selected and that the booking does not need.
+    On a draft, the hours are only planned; checkout enters them in the ledger. A row with 0 hours
+    is an allowance that the customer selected, but that the booking does not need.
     """
 
     reservation = models.ForeignKey(

@@ -12,15 +12,15 @@ from roombook.money import MoneyField
 
 
 def normalize_code(code: str) -> str:
-    """Return the code as it is stored and looked up: in capitals, without surrounding space."""
+    """Return the code in the format in which it is stored: upper case, without outer whitespace."""
     return code.strip().upper()
 
 
 class PromoCode(models.Model):
     """A code that takes a percentage or an amount off a booking.
 
-    `uses` and `spent` repeat what the ledger says, so that a database constraint can refuse one use
-    too many. `verify_integrity` compares them with the ledger.
+    `uses` and `spent` are totals of the ledger, so that a database constraint can limit the uses.
+    `verify_integrity` compares them with the ledger.
     """
 
     code = models.CharField(
@@ -62,7 +62,7 @@ class PromoCode(models.Model):
             models.CheckConstraint(
                 name="promo_code_is_percent_or_amount",
                 violation_error_message="A percentage of 0 to 100, or an amount above 0.",
-                # Spelled out because a comparison with NULL passes a SQL check.
+                # NULL is excluded explicitly, because a comparison with NULL passes a SQL check.
                 condition=Q(
                     amount__isnull=True, percent__isnull=False, percent__gt=0, percent__lte=100
                 )

@@ -1,4 +1,4 @@
-"""The database's own guarantee that two reservations never hold a room at the same time.
+"""Database constraints that prevent two reservations from holding a room at the same time.
 
 PostgreSQL has an exclusion constraint, SQLite two triggers with the same rule. Some migrations make
 Django rebuild a SQLite table, which drops its triggers. So they are created again after every
@@ -17,10 +17,10 @@ NO_OVERLAP = "reservation_holders_never_overlap"
 
 
 class BtreeGist(BtreeGistExtension):
-    """btree_gist on PostgreSQL, nothing elsewhere. It stays when the migration is reversed."""
+    """Creates btree_gist on PostgreSQL only. Reversing the migration does not remove it."""
 
     def database_backwards(self, *args: Any) -> None:
-        """Do nothing: another application of the same database may use it."""
+        """Do nothing, because another application in the same database can use the extension."""
 
 
 class TimestampRange(Func):
@@ -31,7 +31,7 @@ class TimestampRange(Func):
 class PostgresExclusion(ExclusionConstraint):
     """An exclusion constraint that does not exist on other databases.
 
-    Named in migrations: never move or rename this class.
+    Migrations refer to this class, so it must not be moved or renamed.
     """
 
     def constraint_sql(self, model: Any, schema_editor: Any) -> Any:
@@ -50,7 +50,7 @@ class PostgresExclusion(ExclusionConstraint):
         return super().remove_sql(model, schema_editor)
 
     def validate(self, *args: Any, **kwargs: Any) -> None:
-        """Do nothing: forms get better messages from the availability evaluator."""
+        """Do nothing, because forms get better messages from the availability evaluator."""
 
 
 TABLE = "reservations_reservation"
@@ -97,5 +97,5 @@ def get_missing_triggers(using: str) -> list[str]:
 
 
 def is_overlap_error(error: DatabaseError) -> bool:
-    """Whether the database refused a second reservation that holds the same room."""
+    """Return whether the database refused a second reservation that holds the same room."""
     return NO_OVERLAP in str(error)

@@ -1,4 +1,4 @@
-"""Records the changes of reservations in the audit log: who changed what, from what to what.
+"""Records changes of reservations in the audit log: the user, and the old and new values.
 
 The function that makes a change records it, in the same transaction and with a single INSERT.
 Reservations are not registered with the audit log's signals, which would read each row again before
@@ -27,9 +27,10 @@ def record_changes(
     by: "User | None",
     now: dt.datetime,
 ) -> None:
-    """Record the fields whose old and new values differ; nothing if none does.
+    """Record the fields whose old and new values differ. Without any, nothing is recorded.
 
-    `by` is the customer or member of staff who made the change, None for time or a command.
+    `by` is the customer or member of staff who made the change, or None for an automatic change or
+    a command.
     """
     serialized = {
         name: [_serialize(old), _serialize(new)]
@@ -43,14 +44,14 @@ def record_changes(
 
 
 def get_changes(row: Model) -> QuerySet[AuditEntry]:
-    """Return the changes of a row, the latest first."""
+    """Return the changes of a reservation, latest first."""
     content_type = ContentType.objects.get_for_model(type(row))
     entries = AuditEntry.objects.filter(content_type=content_type, object_id=row.pk)
     return entries.select_related("actor").order_by("-timestamp", "-pk")
 
 
 def _serialize(value: object) -> str | None:
-    """Money with all its places, times in UTC."""
+    """Serialize a value: money with all its decimal places, times in UTC."""
     if value is None:
         return None
     if isinstance(value, dt.datetime):

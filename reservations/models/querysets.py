@@ -1,4 +1,4 @@
-"""Queries for reservations."""
+"""The queryset of reservations."""
 
 import datetime as dt
 from typing import TYPE_CHECKING, Any, TypedDict
@@ -12,7 +12,7 @@ from reservations.models.status import FINISHED_STATUSES, HOLDING_STATUSES, REVE
 if TYPE_CHECKING:
     from accounts.models import User
 
-# The columns of a draft that no longer holds its room.
+# The values of a draft that no longer holds its room.
 RELEASED_HOLD = {"holds_slot": False, "hold_until": None}
 
 
@@ -37,25 +37,25 @@ def get_conflict_bounds(span: Span, turnaround_minutes: int) -> ConflictBounds:
 
 class ReservationQuerySet(models.QuerySet[Any]):
     def for_user(self, user: "User") -> "ReservationQuerySet":
-        """Return the customer's own reservations: other customers' are not found."""
+        """Return the customer's own reservations."""
         return self.filter(user=user)
 
     def active_holds(self, now: dt.datetime) -> "ReservationQuerySet":
-        """Return those that hold their room; a New one holds it only until its hold expires."""
+        """Return the reservations that hold their room; a New one only until its hold expires."""
         return self.filter(
             Q(status__in=sorted(HOLDING_STATUSES)) | Q(status=Status.NEW, hold_until__gt=now),
             holds_slot=True,
         )
 
     def occupying_time(self, now: dt.datetime) -> "ReservationQuerySet":
-        """Return those that a timeline shows: they hold their room or were to take place."""
+        """Return the reservations on a timeline: they hold their room, or have taken place."""
         return self.filter(
             Q(status__in=sorted(HOLDING_STATUSES | FINISHED_STATUSES))
             | Q(status=Status.NEW, hold_until__gt=now)
         )
 
     def counting_as_revenue(self) -> "ReservationQuerySet":
-        """Return those whose total counts as revenue, here and in every report."""
+        """Return the reservations whose total counts as revenue, in every report."""
         return self.filter(status__in=sorted(REVENUE_STATUSES))
 
     def drafts_with_hold(self) -> "ReservationQuerySet":
@@ -71,7 +71,7 @@ class ReservationQuerySet(models.QuerySet[Any]):
         return self.drafts_with_hold().update(**RELEASED_HOLD)
 
     def hold_expiring(self, now: dt.datetime, within: dt.timedelta) -> "ReservationQuerySet":
-        """Return drafts by staff whose hold ends soon and whose customer was not reminded yet."""
+        """Return drafts by staff whose hold expires soon and whose customer got no reminder yet."""
         return self.filter(
             status=Status.NEW,
             created_by__isnull=False,
@@ -84,7 +84,7 @@ class ReservationQuerySet(models.QuerySet[Any]):
     def overlapping(
         self, start: Any, end: Any, wide_start: Any, wide_end: Any
     ) -> "ReservationQuerySet":
-        """Return those that overlap a span, with the larger of both turnaround times between.
+        """Return the reservations that overlap a span, with the larger of both turnaround times.
 
         `wide_start` and `wide_end` are the span with its own turnaround (`get_conflict_bounds`).
         """
@@ -93,7 +93,7 @@ class ReservationQuerySet(models.QuerySet[Any]):
         return self.filter(with_our_turnaround | with_their_turnaround)
 
     def between(self, first: dt.datetime | None, last: dt.datetime | None) -> "ReservationQuerySet":
-        """Return those that overlap the time from first to last; None is no bound."""
+        """Return the reservations that overlap the time from first to last; None means no limit."""
         rows = self
         if first is not None:
             rows = rows.filter(end__gt=first)

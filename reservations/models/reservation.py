@@ -36,9 +36,9 @@ if TYPE_CHECKING:
 class Reservation(models.Model):
     """A room for a customer for a span of time, from draft to completion.
 
-    `holds_slot` says whether it keeps others from booking the room. `hold_until` is set only on a
-    New one, whose hold expires then. `occupied_from` and `occupied_until` are the span with its
-    turnaround time on both sides.
+    `holds_slot` says whether it prevents other bookings of the room. `hold_until` is set only if
+    the status is New: the hold expires at that time. `occupied_from` and `occupied_until` are the
+    span with its turnaround time on both sides.
     """
 
     user = models.ForeignKey(
@@ -46,7 +46,7 @@ class Reservation(models.Model):
         models.PROTECT,
         related_name="reservations",
         verbose_name="customer",
-        db_index=False,  # Here and below: a composite index begins with it.
+        db_index=False,  # No index here and below: a composite index begins with this column.
     )
     room = models.ForeignKey(
         "centers.MeetingRoom", models.PROTECT, related_name="reservations", db_index=False
@@ -182,7 +182,7 @@ class Reservation(models.Model):
             models.Index(fields=["user", "start"], name="reservation_by_user"),
             models.Index(fields=["room", "start"], name="reservation_by_room"),
             models.Index(fields=["status", "start", "id"], name="reservation_by_status"),
-            # The list in the back office, and the days of all centers.
+            # For the list in the back office, and for the days of all centers.
             models.Index(fields=["-start", "-id"], name="reservation_by_start"),
             # `reconcile_payments` checks that the difference was refunded.
             models.Index(
@@ -196,7 +196,7 @@ class Reservation(models.Model):
                 condition=Q(status=Status.CANCELLED, refund_promised__gt=0),
                 name="reservation_promised_back",
             ),
-            # Pending requests, the longest waiting first.
+            # For pending requests, longest waiting first.
             models.Index(
                 fields=["booked_at", "id"],
                 condition=Q(status=Status.PENDING),
@@ -214,7 +214,7 @@ class Reservation(models.Model):
         try:
             super().save(*args, **kwargs)
         except DatabaseError as error:
-            # The last line of defense: availability is evaluated before.
+            # The availability evaluator should have prevented this; the database constraint did.
             if is_overlap_error(error):
                 raise SlotUnavailable from error
             raise
@@ -229,16 +229,16 @@ class Reservation(models.Model):
 
     @property
     def is_outside_hours(self) -> bool:
-        """Whether a manager has allowed it while the center is closed."""
+        """Return whether a manager has allowed it outside the opening hours."""
         return bool(self.hours_override_reason)
 
     def is_held_at(self, now: dt.datetime) -> bool:
-        """Whether it keeps others from booking the room; a draft's hold expires."""
+        """Return whether it prevents other bookings of the room now; a draft's hold expires."""
         return self.holds_slot and (self.hold_until is None or self.hold_until > now)
 
     @property
     def free_cancellation_until(self) -> dt.datetime:
-        """Until when cancelling is refunded in full (B15.4): the one place that decides this."""
+        """Return the time until which cancelling is refunded in full (B15.4)."""
         free = self.start - dt.timedelta(hours=self.cancellation_notice_hours)
         if self.booked_at is not None:
             grace = dt.timedelta(minutes=self.cancellation_grace_minutes)
@@ -247,7 +247,7 @@ class Reservation(models.Model):
 
     @property
     def room_cost(self) -> Decimal:
-        """The room's line before discounts."""
+        """Return the amount of the room's line before discounts."""
         lines = self.line_items.all()
         return sum((line.total for line in lines if line.type == LineItemType.ROOM), Decimal(0))
 
@@ -262,10 +262,11 @@ class Reservation(models.Model):
     ) -> None:
         """Change the status and the hold that goes with it, save, and record the change.
 
-        No other code sets the status. `by` is the user who caused it, None for time or a command.
-        `columns` are saved in the same UPDATE. The caller holds the row's lock.
+        No other code sets the status. `by` is the user who caused it, or None for an automatic
+        change or a command. `columns` are saved in the same UPDATE. The caller holds
+        the row's lock.
 
-        Raises InvalidStatusTransition: a defect in the calling code.
+        Raises InvalidStatusTransition, which is a defect in the calling code.
         """
         if not can_transition(self.status, status):
             raise InvalidStatusTransition(

@@ -1,10 +1,10 @@
-"""The statuses of a reservation, what they mean for its room, and the allowed transitions."""
+"""The statuses of a reservation, which of them hold its room, and the allowed transitions."""
 
 from django.db import models
 
 
 class Status(models.TextChoices):
-    """The contract's ReservationStatuses. The stored value is the one on the wire."""
+    """The contract's ReservationStatuses. The stored value is the value in the API."""
 
     NEW = "New", "Draft"  # not paid
     PROCESSING = "Processing"  # a payment is in progress or its outcome is unknown
@@ -17,16 +17,16 @@ class Status(models.TextChoices):
     NO_SHOW = "NoShow", "No-show"
 
 
-# They hold their room at any time; a New reservation does so only until its hold expires.
+# These always hold their room; a New reservation holds it only until its hold expires.
 HOLDING_STATUSES = frozenset({Status.PROCESSING, Status.PENDING, Status.CONFIRMED})
 
-# The time is over, and the room was kept.
+# The meeting is over, and the room was held for it.
 FINISHED_STATUSES = frozenset({Status.COMPLETED, Status.NO_SHOW})
 
 # A repeated checkout returns these without calling the gateway.
 BOOKED_STATUSES = frozenset({Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
 
-# Their total counts as revenue: the center has approved, and the time was or will be used.
+# The total counts as revenue: the center has approved, and the time was or will be used.
 REVENUE_STATUSES = BOOKED_STATUSES - {Status.PENDING}
 
 TRANSITIONS: dict[Status, frozenset[Status]] = {
@@ -45,7 +45,7 @@ TRANSITIONS: dict[Status, frozenset[Status]] = {
 
 
 class InvalidStatusTransition(Exception):
-    """A defect: code requested a transition that is not in the table."""
+    """Raised if code requests a transition that is not allowed, which is a defect."""
 
 
 def can_transition(old: str, new: str) -> bool:
