@@ -15,7 +15,7 @@ from centers.models import Center
 from reservations.models import Reservation
 
 SECOND = dt.timedelta(seconds=1)
-# No clock changes twice within a week.
+# A clock does not change twice within a week.
 WEEK = dt.timedelta(days=7)
 # The time zone is cached as text, which icalendar's own `Calendar` cannot contain.
 CALENDAR_FILE = (
@@ -38,8 +38,9 @@ class MeetingStatus(StrEnum):
 def render_invitation(reservation: Reservation, status: MeetingStatus, *, now: dt.datetime) -> str:
     """Render the meeting as an .ics file.
 
-    Calendars recognize it by the UID, which never changes, and prefer the file with the higher
-    SEQUENCE, so the caller has raised `calendar_sequence`. `reservation.room.center` is loaded.
+    Calendars identify the meeting by its UID, which never changes, and use the file with the
+    highest SEQUENCE. So the caller increases `calendar_sequence` first. The caller also loads
+    `reservation.room.center`.
     """
     center = reservation.room.center
     event = Event()
@@ -54,7 +55,7 @@ def render_invitation(reservation: Reservation, status: MeetingStatus, *, now: d
     event.add("description", f"Reservation {reservation.pk}, {get_service_name()}")
     event.add("organizer", _build_person(get_sender_address(), get_service_name()))
     customer = _build_person(reservation.user.email, reservation.user.get_full_name())
-    # The customer made the booking, so the calendar asks for no answer.
+    # The customer made the booking, so the calendar does not request an answer.
     customer.params["PARTSTAT"] = "ACCEPTED"
     event.add("attendee", customer)
     return CALENDAR_FILE.format(
@@ -86,7 +87,7 @@ def render_timezone(zone: ZoneInfo, first: int, last: int) -> str:
 
 
 def build_timezone(zone: ZoneInfo, first: dt.datetime, last: dt.datetime) -> Timezone:
-    """Build a VTIMEZONE with every change of the clock between two moments.
+    """Build a VTIMEZONE with every change of the clock between two points in time.
 
     icalendar's own function is not used: it places changes to summer time an hour late and misses
     some changes (Morocco's, around Ramadan).
@@ -102,7 +103,7 @@ def build_timezone(zone: ZoneInfo, first: dt.datetime, last: dt.datetime) -> Tim
 
 
 def _find_next_change(zone: ZoneInfo, after: dt.datetime, last: dt.datetime) -> dt.datetime | None:
-    """Return the first moment from which the clock has another offset, None if there is none."""
+    """Return the first time at which the clock has another offset, or None if there is none."""
     offset, low = _get_offset(zone, after), after
     while _get_offset(zone, low + WEEK) == offset:
         low += WEEK
@@ -115,7 +116,7 @@ def _find_next_change(zone: ZoneInfo, after: dt.datetime, last: dt.datetime) -> 
             low = middle
         else:
             high = middle
-    # Clocks change on a full second, and not later than found.
+    # Clocks change on a full second, at this time or up to a second earlier.
     return high.replace(microsecond=0)
 
 
@@ -132,8 +133,8 @@ def _build_observance(
     return observance
 
 
-def _get_offset(zone: ZoneInfo, moment: dt.datetime) -> dt.timedelta:
-    offset = moment.astimezone(zone).utcoffset()
+def _get_offset(zone: ZoneInfo, at: dt.datetime) -> dt.timedelta:
+    offset = at.astimezone(zone).utcoffset()
     assert offset is not None
     return offset
 

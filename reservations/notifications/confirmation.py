@@ -1,4 +1,4 @@
-"""The message that answers a checkout. It is built from stored data, so a retry reads the same."""
+"""Builds the message of a checkout from stored data, so that a retry gets the same message."""
 
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ PAID_STATES = {PaymentState.AUTHORIZED, PaymentState.CAPTURED, PaymentState.REFU
 
 
 def get_message(reservation: Reservation) -> str:
-    """What the customer reads after a checkout, a repeated checkout or a dry run."""
+    """Return the message for the customer after a checkout, a repeated checkout or a dry run."""
     if reservation.status == Status.PROCESSING:
         return "Your payment is being confirmed. Please do not pay again."
     if reservation.status not in BOOKED_STATUSES:
@@ -35,7 +35,7 @@ def get_message(reservation: Reservation) -> str:
 
 
 def get_last_payment(reservation: Reservation) -> Payment | None:
-    """The last payment that authorized or captured money; it may have been refunded since."""
+    """Return the last payment that was authorized or captured; it can have been refunded since."""
     return paid_payments.first(reservation=reservation.pk)
 
 
@@ -48,7 +48,10 @@ def paid_payments() -> "QuerySet[Payment]":
 
 
 def describe_booking(reservation: Reservation) -> str:
-    """Room, center and time: `Boardroom at Union Station, Mon, Mar 1, 2027, 9:00 AM - 5:00 PM`."""
+    """Describe room, center and time.
+
+    For example: `Boardroom at Union Station, Mon, Mar 1, 2027, 9:00 AM - 5:00 PM`.
+    """
     center = reservation.room.center
     start = reservation.start.astimezone(center.zone)
     end = reservation.end.astimezone(center.zone)
@@ -62,7 +65,7 @@ def describe_booking(reservation: Reservation) -> str:
 def describe_payment(
     reservation: Reservation, payment: Payment | None, *, verb: str = "was"
 ) -> str:
-    """What the card was charged, and how much of it was refunded when the price was reduced."""
+    """Describe the amount that was charged, and the refund after a price reduction."""
     if payment is None:
         return f"There {verb} nothing to pay."
     text = f"{money.format_amount(payment.amount)} {verb} charged to {describe_card(payment)}"
@@ -81,5 +84,5 @@ def describe_authorization(payment: Payment | None) -> str:
 
 
 def describe_card(payment: Payment) -> str:
-    """The card as a receipt shows it: `Visa ending 4242`."""
+    """Describe the card as on a receipt: `Visa ending 4242`."""
     return f"{payment.card_brand} ending {payment.card_last4}".strip()

@@ -1,11 +1,11 @@
 """E-mails to customers about their reservations.
 
-Each function writes one message into the outbox, in the transaction that changes the reservation;
-the caller holds its lock, and `reservation.room.center` is loaded. A message that cannot be written
-is logged, and the change goes on without it.
+Each function adds one message to the outbox, in the transaction that changes the reservation. The
+caller holds the reservation's lock and has loaded `reservation.room.center`. If a message cannot be
+added, the error is logged, and the change continues without it.
 
-Most messages carry a calendar file with the number `calendar_sequence`. The caller raises it in the
-same change, because calendars ignore a file whose number is not higher than the last one.
+Most messages carry a calendar file with the number `calendar_sequence`. The caller increases it
+in the same change, because calendars ignore a file whose number is not higher than the last one.
 """
 
 import datetime as dt
@@ -46,12 +46,12 @@ Send = Callable[Concatenate[Reservation, P], None]
 
 
 def get_subject_key(reservation: Reservation) -> str:
-    """The key by which the outbox finds the messages about this reservation."""
+    """Return the key of this reservation's messages in the outbox."""
     return f"reservation {reservation.pk}"
 
 
 def get_last_email(reservation: Reservation) -> OutboxMessage | None:
-    """The message that describes the current state; each change of it wrote one."""
+    """Return the last message. It describes the current state, as every change adds a message."""
     return OutboxMessage.objects.about(get_subject_key(reservation)).last()
 
 
@@ -71,7 +71,7 @@ def _suppress_errors(send: Send[P]) -> Send[P]:
 def send_booking_confirmed(
     reservation: Reservation, *, payment: Payment | None = None, now: dt.datetime
 ) -> None:
-    """`payment` saves a query where the caller has it."""
+    """Send the confirmation. Passing `payment`, if the caller has it, saves a query."""
     _enqueue(
         reservation,
         "confirmed",
@@ -89,7 +89,7 @@ def send_booking_confirmed(
 def send_request_received(
     reservation: Reservation, *, payment: Payment | None = None, now: dt.datetime
 ) -> None:
-    """`payment` saves a query where the caller has it."""
+    """Send the receipt of a request. Passing `payment`, if the caller has it, saves a query."""
     payment = payment or get_last_payment(reservation)
     _enqueue(
         reservation,
@@ -162,7 +162,7 @@ def send_request_expired(reservation: Reservation, *, now: dt.datetime) -> None:
 
 @_suppress_errors
 def send_authorization_expired(reservation: Reservation, *, now: dt.datetime) -> None:
-    """The center approved, but the customer's bank no longer reserves the money."""
+    """Tell the customer that the center approved, but the authorization has expired."""
     _enqueue(
         reservation,
         "request expired",
@@ -190,7 +190,7 @@ def send_cancelled(
     refund_text: str,
     now: dt.datetime,
 ) -> None:
-    """`refund_text` is the cancellation's sentence about the money."""
+    """Send the cancellation. `refund_text` is the sentence of the cancellation terms."""
     paragraphs = [f"The reservation is cancelled: {refund_text}"]
     if fee:
         paragraphs.append(f"The fee for cancelling so late is {money.format_amount(fee)}.")
@@ -219,7 +219,7 @@ def send_rescheduled(
     refund: Decimal,
     now: dt.datetime,
 ) -> None:
-    """The calendar file moves the meeting in the customer's calendar."""
+    """Send the new room and time, with a calendar file that updates the customer's calendar."""
     center = old_room.center
     old_time = format_time_range(center, old_start, old_end)
     is_pending = reservation.status == Status.PENDING
@@ -255,7 +255,7 @@ def send_price_reduced(
             _describe_refund(reservation, refund),
         ],
         with_bill=True,
-        # So that the last message is complete if it is sent again.
+        # Include the calendar file, so that this message is complete if staff resend the last one.
         meeting=MeetingStatus.CONFIRMED if is_confirmed else None,
         now=now,
     )
@@ -265,7 +265,7 @@ def send_price_reduced(
 def send_hold_expiring(
     reservation: Reservation, *, hold_until: dt.datetime, now: dt.datetime
 ) -> None:
-    """A draft that staff made for a customer is about to lose its room."""
+    """Remind the customer that the hold of a draft created by staff is about to expire."""
     until = format_local_time(reservation.room.center, hold_until)
     _enqueue(
         reservation,
@@ -351,7 +351,7 @@ def _get_facts(reservation: Reservation) -> list[tuple[str, str]]:
 
 
 def _describe_cancellation(reservation: Reservation, now: dt.datetime) -> str:
-    """The cancellation policy, as it applies to this reservation."""
+    """Describe the cancellation policy for this reservation."""
     if not reservation.total_cost:
         return "You can cancel until it begins; there is nothing to pay."
     if reservation.free_cancellation_until <= now:
@@ -379,7 +379,7 @@ def _describe_refund(reservation: Reservation, refund: Decimal) -> str:
 
 
 def _describe_release(reservation: Reservation) -> str:
-    """What becomes of money that was authorized and is not captured."""
+    """Describe that an authorized amount is released instead of captured."""
     payment = get_last_payment(reservation)
     if payment is None:
         return "Nothing was charged."

@@ -1,4 +1,4 @@
-"""Formats dates and times for customers, on the center's clock and in the deployment's language."""
+"""Formats dates and times for customers, in the center's time zone and the deployment's locale."""
 
 import datetime as dt
 import functools
@@ -24,9 +24,9 @@ def format_time_range(center: "Center", start: dt.datetime, end: dt.datetime) ->
     return f"{first} ({start_zone}) - {last} ({end_zone})"
 
 
-def format_local_time(center: "Center", moment: dt.datetime) -> str:
-    """Format a moment with its day and time zone."""
-    local = moment.astimezone(center.zone)
+def format_local_time(center: "Center", at: dt.datetime) -> str:
+    """Format a point in time with its day and time zone."""
+    local = at.astimezone(center.zone)
     return f"{_format_full_day(local)}, {format_hour(local)} ({_format_zone(local)})"
 
 
@@ -46,7 +46,7 @@ def _format_zone(local: dt.datetime) -> str:
     return str(get_timezone_name(local, locale=settings.LOCALE))
 
 
-# Cached: customers book few different days and times of day.
+# Cached, because customers book few different days and times of day.
 
 
 @functools.lru_cache(1024)
@@ -56,5 +56,5 @@ def _format_day(date: dt.date, pattern: str, locale: str) -> str:
 
 @functools.lru_cache(1024)
 def _format_time(time: dt.time, locale: str) -> str:
-    # CLDR separates hour and AM/PM by a narrow no-break space, which few phones' fonts have.
+    # CLDR uses a narrow no-break space before AM/PM, which the fonts of many phones lack.
     return str(format_time(time, "short", locale=locale)).replace("\u202f", " ")
