@@ -17,7 +17,7 @@ from reservations.pricing.services import MAX_DURATION_HOURS, MAX_QUANTITY
 from roombook import money
 from roombook.errors import DomainError, InvalidRequest
 
-# Fields of the domain, and the options that set them.
+# Maps the fields of the domain to the options that set them.
 COMMAND_OPTIONS = {
     "start_date": "--start",
     "end_date": "--end",
@@ -29,7 +29,7 @@ COMMAND_OPTIONS = {
 
 
 def parse_datetime(text: str) -> dt.datetime:
-    """Parse a time; without an offset it is local to the center."""
+    """Parse a time. Without an offset, it is in the center's local time."""
     try:
         parsed = dt.datetime.fromisoformat(text)
     except ValueError:

@@ -17,13 +17,13 @@ from reservations import availability
 from reservations.availability import Reason
 from reservations.management.command_line import get_room, parse_date, parse_id
 
-# They apply to the length and the ends of a booking, not to one step of the grid.
+# These apply to the duration and the ends of a booking, not to a single time slot.
 DURATION_REASONS = {"off-grid", "too-short", "too-long"}
 
 
 @dataclass(frozen=True, slots=True)
 class DayInterval:
-    """A part of a day with the same reasons throughout; available if there is none."""
+    """A part of a day with the same reasons throughout; available if there are no reasons."""
 
     span: Span
     reasons: tuple[Reason, ...]
@@ -64,8 +64,8 @@ class Command(BaseCommand):
 def get_intervals(room: MeetingRoom, date: dt.date, now: dt.datetime) -> Iterator[DayInterval]:
     """Split the day into intervals with the same reasons throughout."""
     steps = ((step, get_reasons(room, step, now)) for step in get_grid_steps(room, date))
-    for reasons, run in groupby(steps, key=lambda item: item[1]):
-        spans = [span for span, _ in run]
+    for reasons, group in groupby(steps, key=lambda item: item[1]):
+        spans = [span for span, _ in group]
         yield DayInterval(Span(spans[0].start, spans[-1].end), reasons)
 
 

@@ -47,5 +47,5 @@ class Command(BaseCommand):
         try:
             yield from approval.close_overdue(now=timezone.now())
         except ExpiryIncomplete as error:
-            # Reported at the end: the reminders are sent all the same.
+            # The error is reported at the end, so that the reminders are sent first.
             self.failed = error

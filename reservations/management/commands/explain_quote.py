@@ -44,11 +44,11 @@ class Command(BaseCommand):
         service: list[dict[str, Any]],
         **options: Any,
     ) -> None:
-        given = [f"--{name}" for name in NAMES if options[name] is not None]
-        given += ["--service"] if service else []
+        excluded = [f"--{name}" for name in NAMES if options[name] is not None]
+        excluded += ["--service"] if service else []
         if reservation is not None:
-            if given:
-                raise CommandError(f"--reservation stands alone, without {', '.join(given)}.")
+            if excluded:
+                raise CommandError(f"--reservation stands alone, without {', '.join(excluded)}.")
             self._explain_reservation(reservation)
             return
         missing = [f"--{name}" for name in NAMES if options[name] is None]
@@ -57,11 +57,11 @@ class Command(BaseCommand):
         room = get_room(options["room"])
         with domain_errors_as_command_errors():
             span = resolve_span(room.center, options["start"], options["end"])
-            wanted = extras.select_services(room.center, service)
-            quote = billing.quote_list_price(room, span, wanted)
-        self._say(f"List price of {_what(room, span)}")
+            selected = extras.select_services(room.center, service)
+            quote = billing.quote_list_price(room, span, selected)
+        self._print(f"List price of {_describe_slot(room, span)}")
         self._explain_room(room, quote.room)
-        self._say(*render_bill(quote.lines, quote.total))
+        self._print(*render_bill(quote.lines, quote.total))
 
     def _explain_reservation(self, number: int) -> None:
         rows = Reservation.objects.select_related("room__center", "room__rate", "promo_code")
@@ -69,41 +69,41 @@ class Command(BaseCommand):
         if reservation is None:
             raise CommandError(f"There is no reservation {number}.")
         room = reservation.room
-        self._say(
+        self._print(
             f"Reservation {number} ({reservation.status}) of {reservation.user}:"
-            f" {_what(room, reservation.span)}"
+            f" {_describe_slot(room, reservation.span)}"
         )
         try:
             priced = rates.price_room(room.rate, reservation.span, room.center.zone)
         except RateNotConfigured as error:
-            self._say(f"By today's rates it has no price: {error.message}")
+            self._print(f"By today's rates it has no price: {error.message}")
         else:
             self._explain_room(room, priced)
             if priced.total != reservation.room_cost:
-                self._say(
+                self._print(
                     f"By today's rate the room would be {money.format_amount(priced.total)}; the"
                     f" reservation keeps {money.format_amount(reservation.room_cost)}."
                 )
         self._explain_discounts(reservation)
         lines = reservation.line_items.order_by("position")
-        self._say(*render_bill(lines, reservation.total_cost))
+        self._print(*render_bill(lines, reservation.total_cost))
         if reservation.is_new:
             self._compare_with_today(reservation)
 
     def _explain_room(self, room: MeetingRoom, priced: rates.RoomPrice) -> None:
-        assert room.rate is not None  # it was priced
-        self._say(f"Rate: {describe_rate(room.rate)}")
+        assert room.rate is not None  # Otherwise it would have no price.
+        self._print(f"Rate: {describe_rate(room.rate)}")
         if priced.is_flat:
-            self._say("A flat rate: the same for any time.")
+            self._print("A flat rate: the same for any time.")
         for day in priced.days:
-            self._say(
+            self._print(
                 f"  {day.day}, {rates.format_hours(day.billable_hours)} billed: {day.explanation}"
             )
 
     def _explain_discounts(self, reservation: Reservation) -> None:
         for use in reservation.allowance_uses.select_related("allowance").order_by("pk"):
             share = f"{use.hours} of {rates.format_quantity(reservation.billable_hours)}"
-            self._say(
+            self._print(
                 f"Allowance {use.allowance.description}: {share} billable hours,"
                 f" {money.format_amount(-use.discount)} of the room's line."
             )
@@ -111,25 +111,25 @@ class Command(BaseCommand):
             base = sum(
                 line.total for line in reservation.line_items.all() if line.type in BEFORE_PROMOTION
             )
-            self._say(
+            self._print(
                 f"Promo code {reservation.promo_code}: off room, set-up and services less"
                 f" allowances, {money.format_amount(base)}."
             )
 
     def _compare_with_today(self, reservation: Reservation) -> None:
-        """A draft is priced again at its next change: say what that would give."""
+        """Print the price that the draft would have after its next change, which reprices it."""
         try:
             quote = billing.quote_reservation(
                 reservation, billing.get_applicable_allowances(reservation)
             )
         except RateNotConfigured as error:
-            self._say(f"Priced anew it would be refused: {error.message}")
+            self._print(f"Priced anew it would be refused: {error.message}")
             return
         if quote.total != reservation.total_cost:
-            self._say(f"Priced anew it would be {money.format_amount(quote.total)}:")
-            self._say(*render_bill(quote.lines, quote.total))
+            self._print(f"Priced anew it would be {money.format_amount(quote.total)}:")
+            self._print(*render_bill(quote.lines, quote.total))
 
-    def _say(self, *lines: str) -> None:
+    def _print(self, *lines: str) -> None:
         for line in lines:
             self.stdout.write(line)
 
@@ -142,5 +142,5 @@ BEFORE_PROMOTION = {
 }
 
 
-def _what(room: MeetingRoom, span: Span) -> str:
+def _describe_slot(room: MeetingRoom, span: Span) -> str:
     return confirmation.describe_booking(Reservation(room=room, start=span.start, end=span.end))

@@ -19,7 +19,7 @@ logger = logging.getLogger(__name__)
 
 NO_ANSWER = "no answer"
 SKIPPED = "skipped"
-# After this many calls in a row without an answer, the gateway is not called again in this run.
+# After this many calls in a row without an answer, this run does not call the gateway again.
 MAX_UNANSWERED = 2
 
 
@@ -45,16 +45,16 @@ class Command(BaseCommand):
         now = timezone.now()
         self.counts: Counter[str] = Counter()
         self.problems: dict[int, str] = {}
-        self.unanswered = 0  # Calls in a row.
+        self.unanswered = 0  # Number of calls in a row without an answer.
         payments = Payment.objects.filter(created_at__lte=now - dt.timedelta(seconds=older_than))
         unknown = payments & Payment.objects.stale(now)
         self._process("unknown", unknown, payment_recovery.resolve_payment)
-        # Queried after the first round, which can leave a payment authorized.
+        # This query follows the first step, because that can leave a payment authorized.
         due = payments.authorized().filter(
             reservation__status__in=CAPTURE_DUE_STATUSES | VOID_DUE_STATUSES
         )
         self._process("due", due, payment_recovery.fulfil_obligations)
-        # A refund that the gateway refused is not tried again; it is reported below.
+        # A refund that the gateway refused is not tried again, but reported below.
         orphaned = alerts.get_orphaned(payments).exclude(refunds__state=RefundState.REFUSED)
         self._process("without booking", orphaned, payment_recovery.fulfil_obligations)
         refunds = payments.filter(refunds__state=RefundState.STARTED).distinct()
@@ -65,8 +65,8 @@ class Command(BaseCommand):
     def _process(
         self, label: str, payments: QuerySet[Payment], process: Callable[..., Any]
     ) -> None:
-        """Process each payment. One that fails does not keep the others waiting."""
-        # Read first: processing takes long, and none must be processed twice.
+        """Process each payment. If one fails, the others are still processed."""
+        # Read all rows first: processing takes long, and no payment may be processed twice.
         rows = list(payments.select_related("reservation").order_by("pk"))
         for number, payment in enumerate(rows, start=1):
             if self.unanswered >= MAX_UNANSWERED:
@@ -80,7 +80,7 @@ class Command(BaseCommand):
 
     def _try(self, payment: Payment, process: Callable[..., Any]) -> str:
         try:
-            # Its own time: a run can be long, and what it records has an order.
+            # Use the current time for each payment, because a run can be long.
             process(payment, now=timezone.now())
         except GatewayUnavailable:
             self._report_if_overdue(payment)
@@ -97,9 +97,9 @@ class Command(BaseCommand):
         return payment.state
 
     def _report_if_overdue(self, payment: Payment) -> None:
-        """Report a payment for which the gateway has not answered for long.
+        """Report a payment for which the gateway has not answered for a long time.
 
-        An authorized payment is due since the last event that we know of.
+        An authorized payment has been due since its last recorded event.
         """
         if payment.state == PaymentState.STARTED:
             since = payment.lease_until
@@ -112,14 +112,14 @@ class Command(BaseCommand):
             self.problems[payment.pk] = f"{_describe(payment)}: the gateway does not answer."
 
     def _report_alerts(self, payments: QuerySet[Payment], now: dt.datetime) -> None:
-        """Report what no further attempt fixes, in this run or an earlier one."""
-        found = [*alerts.find_lost_authorizations(payments)]
+        """Report problems, of this run or an earlier one, that no further attempt can fix."""
+        problems = [*alerts.find_lost_authorizations(payments)]
         if self.unanswered < MAX_UNANSWERED:
-            found += alerts.find_captured_without_booking(payments)
-        found += alerts.find_unmet_refund_promises(payments)
-        found += alerts.find_unmet_reductions(payments)
-        for payment, problem in found:
-            # What the gateway answered in this run is more specific.
+            problems += alerts.find_captured_without_booking(payments)
+        problems += alerts.find_unmet_refund_promises(payments)
+        problems += alerts.find_unmet_reductions(payments)
+        for payment, problem in problems:
+            # An answer of the gateway in this run is more specific.
             self.problems.setdefault(payment.pk, f"{_describe(payment)}: {problem}")
         for payment, problem in alerts.find_expiring_authorizations(payments, now=now):
             self.problems[payment.pk] = f"{_describe(payment)}: {problem}"
