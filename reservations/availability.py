@@ -25,7 +25,7 @@ from roombook.errors import SlotUnavailable
 if TYPE_CHECKING:
     from accounts.models import User
 
-NO_ID = 0  # Compared with an id, it excludes nothing: no row has it.
+NO_ID = 0  # No row has this id, so excluding it excludes nothing.
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,13 +38,16 @@ class Reason:
 
     @property
     def staff_text(self) -> str:
-        """The message and the detail, or only one of them where they are equal."""
+        """Return the message and the detail, or only the message if both are equal."""
         return self.message if self.detail == self.message else f"{self.message} {self.detail}"
 
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """The result of an evaluation; `is_outside_opening_hours` is set even if they are ignored."""
+    """The result of an evaluation.
+
+    `is_outside_opening_hours` is set even if the evaluation ignores the opening hours.
+    """
 
     reasons: tuple[Reason, ...] = ()
     is_outside_opening_hours: bool = False
@@ -75,9 +78,9 @@ def evaluate(
     excluding: Reservation | None = None,
     ignore_opening_hours: bool = False,
 ) -> Availability:
-    """Check everything that can keep the room from being booked for the span.
+    """Check everything that can prevent a booking of the room for the span.
 
-    `for_user`: this customer's own drafts are not in the way. `excluding`: the reservation that is
+    `for_user`: this customer's own drafts are not conflicts. `excluding`: the reservation that is
     checked out, approved or rescheduled. `ignore_opening_hours`: a manager has allowed this booking
     outside the opening hours; every other rule still applies.
     """
@@ -108,7 +111,7 @@ def evaluate(
 def evaluate_reservation(
     reservation: Reservation, *, now: dt.datetime, for_user: "User | None" = None
 ) -> Availability:
-    """Evaluate an existing reservation: it is not in its own way, and its override applies."""
+    """Evaluate an existing reservation, without itself as a conflict and with its override."""
     return evaluate(
         reservation.room,
         reservation.span,
@@ -120,7 +123,7 @@ def evaluate_reservation(
 
 
 def is_outside_opening_hours(room: MeetingRoom, span: Span) -> bool:
-    """Whether the opening hours keep the room from being booked for the span."""
+    """Return whether the opening hours prevent a booking of the room for the span."""
     return _is_outside_opening_hours(room.center, span, room.center.opening_hours.all())
 
 
@@ -128,7 +131,7 @@ def is_outside_opening_hours(room: MeetingRoom, span: Span) -> bool:
 
 
 class ConflictParams(ConflictBounds):
-    """What the queries for closures and conflicts need: values, or parameters to be bound later."""
+    """The arguments of the queries for closures and conflicts: values, or query parameters."""
 
     room: Any
     center: Any
@@ -138,7 +141,7 @@ class ConflictParams(ConflictBounds):
 
 
 class OpeningHoursRow(NamedTuple):
-    """An interval of opening hours, and whether anything is in the way of the span."""
+    """An interval of opening hours, and whether a closure or a reservation overlaps the span."""
 
     weekday: int
     opens: dt.time
@@ -149,10 +152,11 @@ class OpeningHoursRow(NamedTuple):
 
 @compiled_query(keep_plan=True)
 def opening_hours_and_conflicts() -> "QuerySet[Any, Any]":
-    """The center's opening hours; one row of empty columns where it has none.
+    """Select the center's opening hours, or one row of empty columns if it has none.
 
-    Each row says whether a closure or a reservation is in the way, so that the usual answer (the
-    room is available) takes one query. What is in the way is queried only if something is.
+    Each row also says whether a closure or a reservation conflicts with the span. So one query is
+    enough if the room is available, which is the usual case. The conflicts themselves are read only
+    if there are any.
     """
     params: ConflictParams = {
         "room": int_param("room"),
@@ -272,5 +276,5 @@ def _check_shape(room: MeetingRoom, span: Span) -> list[Reason]:
     return reasons
 
 
-def _format_local(moment: dt.datetime, room: MeetingRoom) -> str:
-    return f"{moment.astimezone(room.center.zone):%Y-%m-%d %H:%M}"
+def _format_local(at: dt.datetime, room: MeetingRoom) -> str:
+    return f"{at.astimezone(room.center.zone):%Y-%m-%d %H:%M}"

@@ -1,4 +1,4 @@
-"""Records of reservations: everything that a response shows of one, read by a few queries."""
+"""Records of reservations: all data that a response shows of them, read with a few queries."""
 
 import datetime as dt
 from collections.abc import Sequence
@@ -47,7 +47,7 @@ class AllowanceRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class AllowanceUsageRecord:
-    """An allowance as a reservation uses it, or would use it if it were the only one."""
+    """The use of an allowance by a reservation, or its possible use if no other were selected."""
 
     reservation: "ReservationRecord"
     allowance: AllowanceRecord
@@ -58,7 +58,7 @@ class AllowanceUsageRecord:
 
 
 class ServiceOptionRecord(NamedTuple):
-    """A service that can be selected with the room, or is."""
+    """A service that is selected with the room or can be selected."""
 
     position: int
     service_name: str
@@ -89,7 +89,7 @@ class LineItemRecord(NamedTuple):
 
 
 class ChosenServiceRow(NamedTuple):
-    """What the customer entered for a service, and the service's columns as they are now."""
+    """The customer's input for a service, and the current columns of the service."""
 
     duration_hours: Decimal | None
     quantity: int | None
@@ -125,8 +125,9 @@ class ReservationColumns:
 
 @dataclass(eq=False, kw_only=True)
 class ReservationRecord(ReservationColumns):
-    """A reservation with everything that responses show of it; `start` and `end` are local times
-    of the center."""
+    """A reservation with all data that responses show of it.
+
+    `start` and `end` are in the center's local time."""
 
     center: CenterRecord
     meeting_room: RoomRecord
@@ -144,13 +145,13 @@ class ReservationRecord(ReservationColumns):
 
     @property
     def services(self) -> list[ServiceOptionRecord]:
-        """The selected services and those that the center offers besides, in its order."""
+        """Return the selected services and the others that the center offers, in its order."""
         offered = {each.id: each for each in self.center.services_on_offer}
         chosen = {each.service_id: each for each in self.chosen_services}
         options = [
             build_service_option(pk, service, chosen.get(pk)) for pk, service in offered.items()
         ]
-        # Selected services that the center no longer offers.
+        # These are selected, but the center no longer offers them.
         options += [
             build_service_option(pk, row, row) for pk, row in chosen.items() if pk not in offered
         ]
@@ -158,18 +159,18 @@ class ReservationRecord(ReservationColumns):
 
     @property
     def room_cost(self) -> Decimal:
-        """The room's line before discounts."""
+        """Return the amount of the room's line before discounts."""
         lines = (line.total for line in self.line_items if line.type == LineItemType.ROOM)
         return sum(lines, Decimal(0))
 
     @property
     def allowances(self) -> list[AllowanceUsageRecord]:
-        """The allowances in use."""
+        """Return the allowances that the reservation uses."""
         return [usage for usage in self.all_allowances if usage.in_use]
 
     @property
     def usable_allowances(self) -> list[AllowanceUsageRecord]:
-        """The valid allowances that are not in use and have an hour left."""
+        """Return the other valid allowances that have at least one hour left."""
         return [each for each in self.all_allowances if not each.in_use and each.hours_left]
 
     @property
@@ -178,7 +179,7 @@ class ReservationRecord(ReservationColumns):
 
     @cached_property
     def all_allowances(self) -> list[AllowanceUsageRecord]:
-        """The allowances in use, then the other valid ones in the order of their use."""
+        """Return the allowances in use, then the other valid ones in the order of their use."""
         in_use = {use.allowance_id: use for use in self.allowance_uses if use.hours}
         hours_left = {each.allowance.pk: each.hours_left for each in self.available_allowances}
         used = [
@@ -249,7 +250,10 @@ def get_record(reservation_id: int, *, user: "User") -> ReservationRecord:
 
 
 def list_records(reservations: "ReservationQuerySet", *, user: "User") -> list[ReservationRecord]:
-    """Return these reservations of the account; the number of queries does not grow with them."""
+    """Return the records of these reservations of the account.
+
+    The number of queries does not depend on the number of reservations.
+    """
     return _load_records(list(select_columns(reservations, user.pk)), user)
 
 
@@ -260,7 +264,7 @@ def select_columns(reservations: "ReservationQuerySet", user_id: Any) -> "QueryS
 
 
 def _load_records(rows: Sequence[Row], user: "User") -> list[ReservationRecord]:
-    """Build the records of these rows and fill their lists; they may share centers."""
+    """Build the records of these rows and load their lists. Rows can share a center."""
     records: dict[int, ReservationRecord] = {}
     centers: dict[int, CenterRecord] = {}
     first_room_column = RESERVATION_COLUMN_COUNT + CENTER_COLUMN_COUNT
@@ -291,7 +295,7 @@ def _load_records(rows: Sequence[Row], user: "User") -> list[ReservationRecord]:
     return list(records.values())
 
 
-# --- Queries, each for any number of reservations -------------------------------------------------
+# --- Queries for any number of reservations -------------------------------------------------------
 
 
 @compiled_query(keep_plan=True)

@@ -29,7 +29,7 @@ IdSet = frozenset[int]
 
 
 def join_list(texts: Iterable[str]) -> str:
-    """Several texts in one cell, separated by semicolons; `split_list` is the inverse."""
+    """Join texts into one cell, separated by semicolons. `split_list` is the inverse."""
     line = io.StringIO()
     csv.writer(line, delimiter=";", lineterminator="").writerow(texts)
     return line.getvalue() if '"' in line.getvalue() else line.getvalue().replace(";", "; ")
@@ -45,7 +45,7 @@ def split_list(cell: str) -> list[str]:
 
 
 class CenterIdsWidget(TextWidget):
-    """The ids of the centers to which a row is restricted."""
+    """Converts the ids of the centers to which a row is restricted."""
 
     help_text = "ids of centers, separated by semicolons; empty: every center"
     is_text = False
@@ -63,7 +63,7 @@ class CenterIdsWidget(TextWidget):
 
 
 class ResourceTypesWidget(TextWidget):
-    """The names of the room types to which a row is restricted."""
+    """Converts the names of the room types to which a row is restricted."""
 
     help_text = "names of room types, separated by semicolons; empty: every type"
 
@@ -81,7 +81,7 @@ class ResourceTypesWidget(TextWidget):
 
 
 class AccountWidget(TextWidget):
-    """An account by its e-mail address."""
+    """Converts an account to its e-mail address and back."""
 
     help_text = "an account's e-mail address"
 
@@ -93,7 +93,7 @@ class AccountWidget(TextWidget):
 
 
 class AllowanceKindWidget(TextWidget):
-    """The kind of an allowance."""
+    """Converts the kind of an allowance."""
 
     help_text = " or ".join(Allowance.Kind.values)
 
@@ -108,7 +108,7 @@ class RestrictedBenefitResource(CenterScopedResource):
 
     center_path = None
     extra_attributes: ClassVar[tuple[str, ...]] = ("restricted_center_ids", "restricted_type_ids")
-    # Extra attribute -> the model's relation, and the column of its table.
+    # Maps each extra attribute to the model's relation and the column of the table between them.
     RELATIONS: ClassVar = {
         "restricted_center_ids": ("centers", "center_id"),
         "restricted_type_ids": ("room_types", "resourcetype_id"),
@@ -125,7 +125,7 @@ class RestrictedBenefitResource(CenterScopedResource):
         self.types = get_types_by_name(is_service=False)
         ids: set[int] = set()
         for row in rows:
-            # The error is reported when the row is checked.
+            # The check of the row reports the error.
             with contextlib.suppress(ValueError):
                 ids |= {int(text) for text in split_list(row.get("center_ids", "")) if is_id(text)}
         centers = Center.objects.values_list("pk", flat=True)
@@ -163,7 +163,7 @@ class RestrictedBenefitResource(CenterScopedResource):
 
 
 class PromoCodeResource(RestrictedBenefitResource):
-    """Promo codes, found by their code."""
+    """Promo codes. The code identifies the row."""
 
     name: ClassVar = "promo-codes"
     singular: ClassVar = "promo code"
@@ -200,7 +200,7 @@ class AllowanceResource(RestrictedBenefitResource):
     related: ClassVar = ("user",)
     key: ClassVar = ("account", "description", "kind", "valid_from")
     has_unique_key: ClassVar = False
-    # An import is refused if hours were booked since the check.
+    # An import is refused if bookings have used hours since the check.
     extra_attributes: ClassVar = (*RestrictedBenefitResource.extra_attributes, "used_most")
     required_columns: ClassVar = (("account",), ("description",))
 
