@@ -36,7 +36,7 @@ def adjusted(reservation, by, amount, now=NOW, **how):
     )
 
 
-def test_the_price_of_a_booking_can_be_lowered_and_the_difference_goes_back(clerk):
+def test_adjustment_that_lowers_the_price_refunds_the_difference(clerk):
     room = make_room()
     room.center.tax_rate = Decimal(8)
     room.center.save()
@@ -57,7 +57,7 @@ def test_the_price_of_a_booking_can_be_lowered_and_the_difference_goes_back(cler
     assert "Projector broke" in emails.get_last_email(reservation).text
 
 
-def test_it_can_be_lowered_once_the_meeting_is_over(clerk):
+def test_adjustment_after_the_meeting_can_lower_the_price(clerk):
     reservation = make_booking()
     after = START + 4 * HOUR
     list(approval.close_overdue(now=after))
@@ -68,7 +68,7 @@ def test_it_can_be_lowered_once_the_meeting_is_over(clerk):
         adjusted(reservation, clerk, -5, now=after)
 
 
-def test_a_paid_price_is_never_raised(clerk):
+def test_adjustment_that_raises_a_paid_price_is_refused(clerk):
     reservation = make_booking()
 
     with pytest.raises(ReservationNotOpen, match="only be lowered"):
@@ -77,12 +77,12 @@ def test_a_paid_price_is_never_raised(clerk):
 
 @pytest.mark.broken_books
 @pytest.mark.parametrize("status", [Status.PENDING, Status.PROCESSING, Status.CANCELLED])
-def test_the_price_of_what_is_under_way_or_over_is_left_alone(clerk, status):
+def test_adjustment_of_processing_or_closed_reservation_is_refused(clerk, status):
     with pytest.raises(ReservationNotOpen):
         adjusted(ReservationFactory(status=status), clerk, -5)
 
 
-def test_an_adjustment_is_done_at_the_price_that_was_seen(clerk):
+def test_adjustment_with_outdated_price_is_refused(clerk):
     reservation = make_draft()
 
     with pytest.raises(ReservationNotOpen, match="price has changed"):
@@ -90,7 +90,7 @@ def test_an_adjustment_is_done_at_the_price_that_was_seen(clerk):
     assert adjusted(reservation, clerk, -5, expected_total=Decimal(70)).new_total == 70
 
 
-def test_an_adjustment_of_a_moved_booking_stays_on_its_bill(clerk):
+def test_adjustment_of_rescheduled_booking_stays_on_its_bill(clerk):
     reservation = make_booking()
     adjusted(reservation, clerk, -5)
 
@@ -108,7 +108,7 @@ def kept(reservation):
     return amounts
 
 
-def test_an_adjustment_is_kept_as_it_was_applied_and_a_move_takes_off_no_more(clerk):
+def test_adjustment_is_stored_as_applied_and_not_increased_by_reschedule(clerk):
     room = make_room()
     room.center.tax_rate = Decimal("8.82")
     room.center.save()
@@ -131,7 +131,7 @@ def test_an_adjustment_is_kept_as_it_was_applied_and_a_move_takes_off_no_more(cl
 
 
 @pytest.mark.parametrize("make", [make_booking, make_draft])
-def test_adjustments_add_up_to_what_the_bill_shows(clerk, make):
+def test_adjustments_add_up_to_the_bill(clerk, make):
     reservation = make()
 
     adjusted(reservation, clerk, -25)
@@ -140,7 +140,7 @@ def test_adjustments_add_up_to_what_the_bill_shows(clerk, make):
     assert kept(reservation) == [-25, -50]
 
 
-def test_a_draft_that_moves_to_a_dearer_room_pays_what_was_not_taken_off(clerk):
+def test_draft_rescheduled_to_more_expensive_room_pays_the_difference(clerk):
     reservation = make_draft()
     adjusted(reservation, clerk, -1000)
 
@@ -150,7 +150,7 @@ def test_a_draft_that_moves_to_a_dearer_room_pays_what_was_not_taken_off(clerk):
     assert kept(reservation) == [-75]
 
 
-def test_nothing_is_taken_off_a_draft_that_costs_nothing(clerk):
+def test_adjustment_of_free_draft_is_refused(clerk):
     reservation = make_draft()
     adjusted(reservation, clerk, -1000)
 
@@ -162,7 +162,7 @@ def test_nothing_is_taken_off_a_draft_that_costs_nothing(clerk):
     assert adjusted(reservation, clerk, 5).new_total == 5  # up is possible still
 
 
-def test_what_is_confirmed_twice_is_adjusted_once(clerk):
+def test_adjustment_submitted_twice_is_applied_once(clerk):
     """Also where the new total is the one that was seen, and there is something to take off."""
     reservation = make_draft()
     seen = {"expected_old_total": Decimal(75), "expected_total": Decimal(0)}

@@ -71,7 +71,7 @@ def left(allowance, day=date(2027, 3, 3)):
 # --- Which ---------------------------------------------------------------------------------------
 
 
-def test_an_accounts_own_active_ones(ada, room):
+def test_only_own_active_allowances_are_available(ada, room):
     mine = AllowanceFactory(user=ada)
     AllowanceFactory(user=ada, is_active=False)
     AllowanceFactory()
@@ -86,12 +86,12 @@ def test_an_accounts_own_active_ones(ada, room):
         ({"valid_until": date(2027, 3, 2)}, False),
     ],
 )
-def test_valid_on_the_day_of_the_meeting(ada, room, fields, is_valid):
+def test_allowance_must_be_valid_on_the_day_of_the_meeting(ada, room, fields, is_valid):
     AllowanceFactory(user=ada, **fields)
     assert bool(offers(ada, room)) == is_valid
 
 
-def test_the_day_is_the_centers(ada, room):
+def test_allowance_validity_uses_the_local_day_of_the_center(ada, room):
     """20:00 in Denver on Wednesday is Thursday in UTC; so is the month's last evening."""
     AllowanceFactory(user=ada, valid_until=date(2027, 3, 3))
     evening = Span(START + 11 * HOUR, START + 12 * HOUR)
@@ -99,7 +99,7 @@ def test_the_day_is_the_centers(ada, room):
     assert len(offers(ada, room, evening)) == 1
 
 
-def test_bound_to_centers_and_room_types(ada, room):
+def test_allowance_is_restricted_to_centers_and_room_types(ada, room):
     here, elsewhere = AllowanceFactory(user=ada), AllowanceFactory(user=ada)
     here.centers.add(room.center)
     here.room_types.add(room.resource_type, ResourceTypeFactory())
@@ -109,7 +109,7 @@ def test_bound_to_centers_and_room_types(ada, room):
     assert offers(ada, room) == [(here, 10)]
 
 
-def test_soonest_to_expire_first_monthly_before_one_off(ada, room):
+def test_allowances_are_ordered_by_expiry_and_monthly_first(ada, room):
     for_ever = AllowanceFactory(user=ada)
     month_end = AllowanceFactory(user=ada, valid_until=date(2027, 3, 31))
     monthly = MonthlyAllowanceFactory(user=ada)
@@ -121,7 +121,7 @@ def test_soonest_to_expire_first_monthly_before_one_off(ada, room):
     ]
 
 
-def test_monthly_hours_are_those_of_the_meetings_month_and_lapse(ada, room):
+def test_monthly_hours_belong_to_the_month_of_the_meeting_and_expire(ada, room):
     plan = MonthlyAllowanceFactory(user=ada, hours=4)
     plan.entries.create(hours=-3, period=date(2027, 3, 1), reason="used", at=NOW)
     april = Span(START + 30 * DAY, START + 30 * DAY + HOUR)
@@ -129,7 +129,7 @@ def test_monthly_hours_are_those_of_the_meetings_month_and_lapse(ada, room):
     assert offers(ada, room, april) == [(plan, 4)]
 
 
-def test_entries_of_staff_add_hours_and_nothing_goes_below_none(ada, room):
+def test_entries_by_staff_change_hours_never_below_zero(ada, room):
     plan = AllowanceFactory(user=ada, hours=2)
     plan.entries.create(hours=5, reason="a gift", at=NOW)
     assert offers(ada, room) == [(plan, 7)]
@@ -140,7 +140,7 @@ def test_entries_of_staff_add_hours_and_nothing_goes_below_none(ada, room):
 # --- On a draft ----------------------------------------------------------------------------------
 
 
-def test_a_draft_uses_the_automatic_ones_by_itself(ada, room):
+def test_draft_applies_automatic_allowances(ada, room):
     AllowanceFactory(user=ada, is_automatic=False, valid_until=date(2027, 3, 3))
     monthly = MonthlyAllowanceFactory(user=ada, hours=2)
     one_off = AllowanceFactory(user=ada, hours=10)
@@ -151,20 +151,20 @@ def test_a_draft_uses_the_automatic_ones_by_itself(ada, room):
     assert reservation.total_cost == 0
 
 
-def test_whole_hours_rounded_down(ada, room):
+def test_allowance_hours_are_rounded_down(ada, room):
     AllowanceFactory(user=ada)
     reservation = make_draft(ada, room, hours=2.5)
     assert [hours for _, hours in used(reservation)] == [2]
     assert reservation.total_cost == 12.5
 
 
-def test_a_draft_takes_no_hours_yet(ada, room):
+def test_draft_consumes_no_hours(ada, room):
     plan = AllowanceFactory(user=ada)
     make_draft(ada, room)
     assert left(plan) == 10
 
 
-def test_choosing_uses_exactly_these(ada, room):
+def test_selected_allowances_are_the_only_ones_applied(ada, room):
     first, second = AllowanceFactory(user=ada, hours=1), AllowanceFactory(user=ada, hours=10)
     reservation = make_draft(ada, room)
     assert used(reservation) == [(first.pk, 1), (second.pk, 2)]
@@ -177,7 +177,7 @@ def test_choosing_uses_exactly_these(ada, room):
     assert reservation.total_cost == 75
 
 
-def test_what_was_chosen_stays_chosen_through_a_new_pricing(ada, room):
+def test_selected_allowances_survive_repricing(ada, room):
     AllowanceFactory(user=ada)
     by_hand = AllowanceFactory(user=ada, is_automatic=False, hours=1)
     reservation = make_draft(ada, room)
@@ -192,7 +192,7 @@ def test_what_was_chosen_stays_chosen_through_a_new_pricing(ada, room):
     assert used(reservation) == []
 
 
-def test_only_valid_ones_can_be_chosen(ada, room):
+def test_invalid_allowance_cannot_be_selected(ada, room):
     mine, somebody_elses = AllowanceFactory(user=ada), AllowanceFactory()
     past = AllowanceFactory(user=ada, valid_until=date(2027, 3, 2))
     reservation = make_draft(ada, room)
@@ -205,7 +205,7 @@ def test_only_valid_ones_can_be_chosen(ada, room):
     assert used(reservation) == [(mine.pk, 3)]
 
 
-def test_only_on_an_own_draft(ada, room):
+def test_allowances_can_be_selected_only_on_own_draft(ada, room):
     with pytest.raises(ReservationNotOpen):
         select_allowances(make_booking(ada, room).pk, [], user=ada, now=NOW)
     with pytest.raises(NotFound):
@@ -215,7 +215,7 @@ def test_only_on_an_own_draft(ada, room):
 # --- The ledger ----------------------------------------------------------------------------------
 
 
-def test_hours_are_taken_at_checkout_and_given_back_by_cancelling(ada, room):
+def test_hours_are_consumed_by_checkout_and_returned_by_cancellation(ada, room):
     plan = AllowanceFactory(user=ada, hours=2)
     reservation = make_booking(ada, room)
     assert left(plan) == 0
@@ -230,7 +230,7 @@ def test_hours_are_taken_at_checkout_and_given_back_by_cancelling(ada, room):
     ]
 
 
-def test_monthly_hours_are_entered_in_the_meetings_month(ada, room):
+def test_monthly_hours_are_recorded_in_the_month_of_the_meeting(ada, room):
     plan = MonthlyAllowanceFactory(user=ada, hours=4)
     make_booking(ada, room, start=START + 30 * DAY)
     assert plan.entries.get().period == date(2027, 4, 1)
@@ -238,7 +238,7 @@ def test_monthly_hours_are_entered_in_the_meetings_month(ada, room):
     assert left(plan, date(2027, 4, 2)) == 1
 
 
-def test_spent_elsewhere_in_the_meantime_is_refused_before_any_charge(ada, room):
+def test_checkout_with_hours_used_elsewhere_is_refused_before_charging(ada, room):
     plan = AllowanceFactory(user=ada, hours=2)
     first, second = make_draft(ada, room), make_draft(ada, room, start=START + DAY)
     check_out(first.pk, user=ada, payment_method=make_payment_method(), now=NOW)
@@ -256,7 +256,7 @@ def test_spent_elsewhere_in_the_meantime_is_refused_before_any_charge(ada, room)
     assert second.payments.get().amount == 75
 
 
-def test_switched_off_in_the_meantime_is_refused_too(ada, room):
+def test_checkout_with_deactivated_allowance_is_refused(ada, room):
     plan = AllowanceFactory(user=ada, hours=2)
     reservation = make_draft(ada, room)
     plan.is_active = False
@@ -265,7 +265,7 @@ def test_switched_off_in_the_meantime_is_refused_too(ada, room):
         check_out(reservation.pk, user=ada, payment_method=make_payment_method(), now=NOW)
 
 
-def test_a_decline_gives_the_hours_back_each_time(ada, room):
+def test_declined_card_returns_the_hours_each_time(ada, room):
     plan = AllowanceFactory(user=ada, hours=2)
     reservation = make_draft(ada, room)
     for _ in range(2):
@@ -281,7 +281,7 @@ def test_a_decline_gives_the_hours_back_each_time(ada, room):
     assert left(plan) == 0
 
 
-def test_fewer_hours_than_are_used_already_are_refused(ada, room):
+def test_checkout_with_fewer_hours_than_used_is_refused(ada, room):
     plan = AllowanceFactory(user=ada, hours=4)
     check_out(make_draft(ada, room).pk, user=ada, payment_method=make_payment_method(), now=NOW)
     plan.hours = 3
@@ -292,7 +292,7 @@ def test_fewer_hours_than_are_used_already_are_refused(ada, room):
         plan.full_clean()
 
 
-def test_giving_back_twice_is_harmless(ada, room):
+def test_hours_returned_twice_are_returned_once(ada, room):
     plan = AllowanceFactory(user=ada, hours=2)
     reservation = make_booking(ada, room)
     for _ in range(2):
@@ -305,7 +305,7 @@ def test_giving_back_twice_is_harmless(ada, room):
     plans=st.lists(st.tuples(st.integers(0, 5), st.booleans(), st.booleans()), max_size=4),
     quarters=st.integers(2, 36),
 )
-def test_a_draft_never_uses_more_than_there_is(ada, room, plans, quarters):
+def test_draft_never_applies_more_hours_than_available(ada, room, plans, quarters):
     for plan in ada.allowances.all():
         plan.uses.all().delete()
         plan.delete()

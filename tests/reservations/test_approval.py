@@ -48,7 +48,7 @@ def at_the_gateway():
     return payment.state, payment.captures
 
 
-def test_a_request_is_authorized_only(pending):
+def test_pending_request_is_authorized_only(pending):
     assert pending.status == Status.PENDING
     assert pending.payments.get().state == "authorized"
     assert at_the_gateway() == ("authorized", 0)
@@ -57,7 +57,7 @@ def test_a_request_is_authorized_only(pending):
 # --- Approve, decline ----------------------------------------------------------------------------
 
 
-def test_approving_captures(pending):
+def test_approve_captures_the_payment(pending):
     reservation = approval.approve(pending.pk, now=NOW + HOUR)
 
     assert reservation.status == Status.CONFIRMED
@@ -65,7 +65,7 @@ def test_approving_captures(pending):
     assert at_the_gateway() == ("captured", 1)
 
 
-def test_declining_voids_and_gives_everything_back(ada):
+def test_decline_voids_the_payment_and_returns_benefits(ada):
     plan = AllowanceFactory(user=ada, hours=1)
     promo = PromoCodeFactory(code="TEN")
     reservation = make_draft(ada, make_room(is_live_inventory=False))
@@ -82,7 +82,7 @@ def test_declining_voids_and_gives_everything_back(ada):
     assert plan.entries.aggregate(balance=Sum("hours")) == {"balance": 0}
 
 
-def test_the_evaluator_is_asked_again(pending):
+def test_approve_checks_availability_again(pending):
     room = pending.room
     ClosureFactory(center=room.center, starts_at=START, ends_at=START + HOUR)
 
@@ -94,13 +94,13 @@ def test_the_evaluator_is_asked_again(pending):
     assert at_the_gateway() == ("authorized", 0)
 
 
-def test_not_once_its_time_has_passed(pending):
+def test_approve_after_start_is_refused(pending):
     with pytest.raises(SlotUnavailable):
         approval.approve(pending.pk, now=START + MINUTE)
 
 
 @pytest.mark.parametrize("answer", [approval.approve, approval.decline])
-def test_only_what_is_pending_can_be_answered(answer):
+def test_answer_to_reservation_that_is_not_pending_is_refused(answer):
     for status in set(Status) - {Status.PENDING}:
         row = ReservationFactory(status=status)
         with pytest.raises(ReservationNotOpen, match="Only a pending request"):
@@ -109,7 +109,7 @@ def test_only_what_is_pending_can_be_answered(answer):
         answer(999, now=NOW)
 
 
-def test_it_is_answered_once(pending):
+def test_second_answer_is_refused(pending):
     approval.approve(pending.pk, now=NOW)
     for answer in (approval.approve, approval.decline):
         with pytest.raises(ReservationNotOpen):
@@ -118,7 +118,7 @@ def test_it_is_answered_once(pending):
 
 
 @pytest.mark.parametrize("kind", ["timeout_before", "timeout_after"])
-def test_a_capture_that_fails_stays_owed_and_is_done_once(pending, kind):
+def test_failed_capture_stays_due_and_is_done_once(pending, kind):
     SandboxFault.objects.create(operation="capture", kind=kind, times=1)
 
     assert approval.approve(pending.pk, now=NOW).status == Status.CONFIRMED
@@ -130,7 +130,7 @@ def test_a_capture_that_fails_stays_owed_and_is_done_once(pending, kind):
         assert at_the_gateway() == ("captured", 1)
 
 
-def test_a_free_request_needs_no_money(ada):
+def test_approve_free_request_needs_no_payment(ada):
     AllowanceFactory(user=ada)
     reservation = make_pending_booking(ada)
     assert reservation.status == Status.PENDING
@@ -141,14 +141,14 @@ def test_a_free_request_needs_no_money(ada):
 # --- No-show -------------------------------------------------------------------------------------
 
 
-def test_a_no_show_once_the_meeting_has_begun(ada):
+def test_no_show_is_possible_once_the_meeting_has_begun(ada):
     reservation = make_booking(ada)
     with pytest.raises(ReservationNotOpen):
         approval.mark_no_show(reservation.pk, now=START - MINUTE)
     assert approval.mark_no_show(reservation.pk, now=START).status == Status.NO_SHOW
 
 
-def test_a_completed_one_can_still_be_a_no_show_nothing_else_can():
+def test_no_show_of_completed_reservation_is_accepted_others_are_refused():
     for status in Status:
         row = ReservationFactory(status=status)
         if status in {Status.CONFIRMED, Status.COMPLETED}:
@@ -176,12 +176,12 @@ def test_drafts_whose_start_has_passed_expire(ada):
     assert expired(START) == {reservation.pk: Status.EXPIRED}
 
 
-def test_a_lapsed_hold_alone_does_not_end_a_draft(ada):
+def test_draft_with_expired_hold_stays_new(ada):
     make_draft(ada)
     assert expired(NOW + DAY) == {}
 
 
-def test_requests_that_nobody_answered_in_72_hours_expire_and_the_money_is_let_go(ada):
+def test_request_unanswered_for_72_hours_expires_and_payment_is_voided(ada):
     later = START + 5 * DAY
     reservation = make_pending_booking(ada, start=later)
     assert expired(NOW + 72 * HOUR - MINUTE) == {}
@@ -189,24 +189,24 @@ def test_requests_that_nobody_answered_in_72_hours_expire_and_the_money_is_let_g
     assert at_the_gateway() == ("voided", 0)
 
 
-def test_or_before_their_start(pending):
+def test_request_unanswered_before_its_start_expires(pending):
     assert expired(START) == {pending.pk: Status.EXPIRED}
     assert at_the_gateway() == ("voided", 0)
 
 
-def test_confirmed_meetings_that_are_over_are_completed(ada):
+def test_confirmed_reservation_past_its_end_is_completed(ada):
     reservation = make_booking(ada)
     assert expired(START + 3 * HOUR - MINUTE) == {}
     assert expired(START + 3 * HOUR) == {reservation.pk: Status.COMPLETED}
     assert at_the_gateway() == ("captured", 1)
 
 
-def test_a_payment_in_doubt_is_left_alone():
+def test_reservation_with_unresolved_payment_is_not_closed():
     ReservationFactory(status=Status.PROCESSING)
     assert expired(START + DAY) == {}
 
 
-def test_a_gateway_that_does_not_answer_stops_nobody(ada):
+def test_gateway_timeout_does_not_stop_other_reservations(ada):
     SandboxFault.objects.create(operation="void", kind="timeout_before", times=1)
     first = make_pending_booking(ada)
     second = make_draft()

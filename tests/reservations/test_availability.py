@@ -48,7 +48,7 @@ def change(row, **fields):
     type(row).objects.filter(pk=row.pk).update(**fields)
 
 
-def test_a_free_room_is_free(room):
+def test_room_without_conflicts_is_available(room):
     answer = of(room)
     assert answer.is_available
     assert answer.reasons == ()
@@ -58,27 +58,27 @@ def test_a_free_room_is_free(room):
 # --- Each reason alone ---------------------------------------------------------------------------
 
 
-def test_an_inactive_center(room):
+def test_inactive_center_is_unavailable(room):
     change(room.center, is_active=False)
     assert codes(room) == ["center-inactive"]
 
 
-def test_an_inactive_room(room):
+def test_inactive_room_is_unavailable(room):
     change(room, is_active=False)
     assert codes(room) == ["room-inactive"]
 
 
-def test_a_room_blocked_by_staff(room):
+def test_room_blocked_by_staff_is_unavailable(room):
     change(room, is_blocked=True)
     assert codes(room) == ["room-blocked"]
 
 
-def test_a_start_that_is_past(room):
+def test_start_in_the_past_is_unavailable(room):
     assert codes(room, now=START) == []
     assert codes(room, now=START + timedelta(seconds=1)) == ["past"]
 
 
-def test_at_most_a_year_ahead_to_the_end_of_that_local_day(room):
+def test_booking_window_ends_with_the_local_day_a_year_ahead(room):
     # 365 days from a March 1st: February 29th of 2028.
     last_evening = datetime(2028, 3, 1, 0, tzinfo=UTC)  # 17:00 on the clock
     assert codes(room, Span(last_evening, last_evening + HOUR)) == []
@@ -87,21 +87,21 @@ def test_at_most_a_year_ahead_to_the_end_of_that_local_day(room):
 
 
 @pytest.mark.parametrize(("late", "longer"), [(1, 0), (0, 1), (7, 7), (14, -14), (0, 5)], ids=str)
-def test_off_the_quarter_hour_grid(room, late, longer):
+def test_times_off_the_quarter_hour_grid_are_unavailable(room, late, longer):
     start = START + late * MINUTE
     assert codes(room, Span(start, start + HOUR + longer * MINUTE)) == ["off-grid"]
 
 
-def test_seconds_are_off_the_grid_too(room):
+def test_start_with_seconds_is_off_grid(room):
     assert codes(room, Span(START + timedelta(seconds=1), START + HOUR)) == ["off-grid"]
 
 
-def test_shorter_than_half_an_hour(room):
+def test_span_shorter_than_half_an_hour_is_too_short(room):
     assert codes(room, Span(START, START + 30 * MINUTE)) == []
     assert codes(room, Span(START, START + 15 * MINUTE)) == ["too-short"]
 
 
-def test_longer_than_two_weeks(room):
+def test_span_longer_than_two_weeks_is_too_long(room):
     change(room.center, is_after_hours_support_enabled=True)
     # In UTC, so that Denver's change of the clock takes no part: durations are elapsed time.
     assert codes(room, Span(START, START + 14 * DAY)) == []
@@ -118,20 +118,20 @@ def test_longer_than_two_weeks(room):
         ("booking_window_days", 0, SPAN, "too-far-ahead"),
     ],
 )
-def test_a_room_has_rules_of_its_own(room, field, value, span, code):
+def test_room_limits_override_the_settings(room, field, value, span, code):
     assert codes(room, span) == []
     change(room, **{field: value})
     assert codes(room, span) == [code]
 
 
-def test_a_room_may_be_more_generous_than_the_setting(room):
+def test_room_limits_can_be_looser_than_the_settings(room):
     quick = Span(START + 5 * MINUTE, START + 15 * MINUTE)
     assert codes(room, quick) == ["off-grid", "too-short"]
     change(room, grid_minutes=5, minimum_minutes=0)
     assert codes(room, quick) == []
 
 
-def test_the_settings_are_the_deployments(room, settings):
+def test_booking_limits_are_read_from_settings(room, settings):
     settings.BOOKING_GRID_MINUTES = 120
     settings.BOOKING_MINIMUM_MINUTES = 240
     settings.BOOKING_WINDOW_DAYS = 1
@@ -149,13 +149,13 @@ def test_the_settings_are_the_deployments(room, settings):
         (17, 33, False),  # from one open day into the next
     ],
 )
-def test_within_the_opening_hours_of_one_local_day(room, first, last, is_open):
+def test_span_outside_the_opening_hours_of_one_local_day_is_closed(room, first, last, is_open):
     midnight = datetime(2027, 3, 3, 7, tzinfo=UTC)
     span = Span(midnight + first * HOUR, midnight + last * HOUR)
     assert codes(room, span) == ([] if is_open else ["closed"])
 
 
-def test_after_hours_support_opens_the_night_but_no_closure(room):
+def test_after_hours_support_opens_the_night_but_not_closures(room):
     night = Span(START + 10 * HOUR, START + 20 * HOUR)
     assert codes(room, night) == ["closed"]
     change(room.center, is_after_hours_support_enabled=True)
@@ -165,14 +165,14 @@ def test_after_hours_support_opens_the_night_but_no_closure(room):
     assert codes(room, night) == ["closure"]
 
 
-def test_a_center_without_hours_is_never_open(room):
+def test_center_without_opening_hours_is_closed(room):
     room.center.opening_hours.all().delete()
     answer = of(room)
     assert [reason.code for reason in answer.reasons] == ["closed"]
     assert "never" in answer.reasons[0].detail
 
 
-def test_opening_hours_are_wall_clock_across_a_change_of_the_clock(room):
+def test_opening_hours_on_dst_change_follow_local_time(room):
     # Open from midnight to 4 on the Sunday that has 23 hours.
     OpeningHoursFactory(center=room.center, weekday=6, opens=time(0), closes=time(4))
     midnight = datetime(2027, 3, 14, 7, tzinfo=UTC)
@@ -181,7 +181,7 @@ def test_opening_hours_are_wall_clock_across_a_change_of_the_clock(room):
 
 
 @pytest.mark.parametrize("zone", ["Asia/Kolkata", "Asia/Kathmandu", "Australia/Lord_Howe"])
-def test_grid_and_hours_are_the_centers_own(zone):
+def test_grid_and_opening_hours_follow_the_time_zone_of_the_center(zone):
     room = make_room(time_zone_id=zone)
     nine = datetime(2027, 3, 3, 9, tzinfo=room.center.zone)
     assert codes(room, Span(nine, nine + HOUR)) == []
@@ -204,7 +204,7 @@ def test_grid_and_hours_are_the_centers_own(zone):
         (3, 5, False),
     ],
 )
-def test_a_closure_that_touches(room, first, last, touched):
+def test_overlapping_closure_makes_room_unavailable(room, first, last, touched):
     ClosureFactory(
         center=room.center,
         starts_at=START + first * HOUR,
@@ -217,7 +217,7 @@ def test_a_closure_that_touches(room, first, last, touched):
         assert answer.reasons[0].detail.startswith("Holiday: 2027-03-0")
 
 
-def test_a_closure_of_the_room_of_another_and_of_another_center(room):
+def test_closure_of_another_room_or_center_is_ignored(room):
     other = MeetingRoomFactory(center=room.center)
     around = {"starts_at": START - DAY, "ends_at": START + DAY}
     ClosureFactory(center=room.center, room=other, **around)
@@ -233,7 +233,7 @@ def test_a_closure_of_the_room_of_another_and_of_another_center(room):
 
 
 @pytest.mark.parametrize("status", [Status.PROCESSING, Status.PENDING, Status.CONFIRMED])
-def test_a_holder_keeps_everybody_out(room, status):
+def test_active_reservation_makes_room_unavailable_to_everybody(room, status):
     rival = ReservationFactory(room=room, status=status)
     answer = of(room, for_user=rival.user)
     assert [reason.code for reason in answer.reasons] == ["held"]
@@ -244,12 +244,12 @@ def test_a_holder_keeps_everybody_out(room, status):
     "status",
     [Status.DECLINED, Status.CANCELLED, Status.EXPIRED, Status.COMPLETED, Status.NO_SHOW],
 )
-def test_what_is_over_keeps_nobody_out(room, status):
+def test_closed_reservation_does_not_conflict(room, status):
     ReservationFactory(room=room, status=status)
     assert codes(room) == []
 
 
-def test_another_room_is_no_rival(room):
+def test_reservation_of_another_room_does_not_conflict(room):
     ReservationFactory(room=MeetingRoomFactory(center=room.center))
     assert codes(room) == []
 
@@ -266,14 +266,14 @@ def test_another_room_is_no_rival(room):
         (0, 3, True),
     ],
 )
-def test_spans_are_half_open(room, first, last, is_rival):
+def test_adjacent_reservations_do_not_conflict(room, first, last, is_rival):
     ReservationFactory(room=room, start=START + first * HOUR, end=START + last * HOUR)
     assert codes(room) == (["held"] if is_rival else [])
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(0, 30), (30, 0), (30, 15), (15, 30), (30, 30)])
 @pytest.mark.parametrize("side", ["before", "after"])
-def test_the_larger_turnaround_counts_between_two(room, ours, theirs, side):
+def test_larger_turnaround_applies_between_two_reservations(room, ours, theirs, side):
     """30 minutes in each case, on both sides, never their sum."""
     change(room, turnaround_minutes=ours)
     for gap, is_rival in ((15, True), (30, False), (45, False)):
@@ -283,20 +283,20 @@ def test_the_larger_turnaround_counts_between_two(room, ours, theirs, side):
         rival.delete()
 
 
-def test_a_draft_keeps_others_out_until_its_hold_lapses(room):
+def test_draft_conflicts_until_its_hold_expires(room):
     make_draft(room=room)
     assert codes(room) == ["held"]
     assert codes(room, now=NOW + 15 * MINUTE - timedelta(seconds=1)) == ["held"]
     assert codes(room, now=NOW + 15 * MINUTE) == []
 
 
-def test_a_draft_of_staff_holds_for_a_day(room):
+def test_draft_by_staff_holds_room_for_a_day(room):
     make_draft(room=room, created_by=UserFactory(is_staff=True))
     assert codes(room, now=NOW + 24 * HOUR - MINUTE) == ["held"]
     assert codes(room, now=NOW + 24 * HOUR) == []
 
 
-def test_own_drafts_do_not_count_own_bookings_do(room):
+def test_own_drafts_do_not_conflict_but_own_bookings_do(room):
     ada = UserFactory()
     mine = make_draft(ada, room)
     assert codes(room, for_user=ada) == []
@@ -306,7 +306,7 @@ def test_own_drafts_do_not_count_own_bookings_do(room):
     assert codes(room, for_user=ada) == ["held"]
 
 
-def test_what_is_being_judged_is_not_its_own_rival(room):
+def test_excluded_reservation_does_not_conflict_with_itself(room):
     reservation = make_booking(room=room)
     assert codes(room) == ["held"]
     assert codes(room, excluding=reservation) == []
@@ -315,7 +315,7 @@ def test_what_is_being_judged_is_not_its_own_rival(room):
 # --- Many at once --------------------------------------------------------------------------------
 
 
-def test_all_reasons_are_told_at_once_and_customers_read_the_first(room):
+def test_all_reasons_are_listed_and_the_error_has_the_first(room):
     change(room.center, is_active=False)
     change(room, is_active=False, is_blocked=True)
     span = Span(START - 10 * HOUR + MINUTE, START - 10 * HOUR + 2 * MINUTE)
@@ -333,7 +333,7 @@ def test_all_reasons_are_told_at_once_and_customers_read_the_first(room):
         answer.raise_if_unavailable()
 
 
-def test_no_customer_reads_of_other_customers(room):
+def test_conflict_message_does_not_identify_other_reservations(room):
     rival = ReservationFactory(room=room)
     (reason,) = of(room).reasons
     assert str(rival.pk) not in reason.message
@@ -396,7 +396,7 @@ def test_evaluation_agrees_with_a_brute_force_check(room, after_hours, turnaroun
     assert seen == {"available", "closure", "held"} | (set() if after_hours else {"closed"})
 
 
-def test_no_hours_at_all_and_open_all_the_same(room):
+def test_after_hours_support_without_opening_hours_is_open(room):
     room.center.opening_hours.all().delete()
     change(room.center, is_after_hours_support_enabled=True)
     assert codes(room) == []

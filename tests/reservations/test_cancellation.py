@@ -70,7 +70,7 @@ def cancelled(reservation, *, now=NOW):
         (MINUTE, NOTHING_BACK),
     ],
 )
-def test_all_is_refunded_up_to_24_hours_before_the_start(ada, before_start, terms):
+def test_cancellation_24_hours_before_start_is_refunded_in_full(ada, before_start, terms):
     reservation = make_booking(ada, now=START - 72 * HOUR)
     refund = 75 if terms == ALL_BACK else 0
     assert cancelled(reservation, now=START - before_start) == (refund, terms)
@@ -78,12 +78,12 @@ def test_all_is_refunded_up_to_24_hours_before_the_start(ada, before_start, term
 
 
 @pytest.mark.parametrize(("after", "refund"), [(15 * MINUTE, 75), (16 * MINUTE, 0)])
-def test_all_is_refunded_within_15_minutes_of_booking(ada, after, refund):
+def test_cancellation_within_15_minutes_of_booking_is_refunded_in_full(ada, after, refund):
     reservation = make_booking(ada, now=START - 2 * HOUR)
     assert cancelled(reservation, now=START - 2 * HOUR + after)[0] == refund
 
 
-def test_the_policy_is_the_one_it_was_booked_under(ada, settings):
+def test_cancellation_uses_the_policy_of_the_time_of_booking(ada, settings):
     reservation = make_booking(ada, now=START - 72 * HOUR)
     settings.CANCELLATION_NOTICE_HOURS = 48
     other = make_booking(now=START - 72 * HOUR)
@@ -94,34 +94,34 @@ def test_the_policy_is_the_one_it_was_booked_under(ada, settings):
     )
 
 
-def test_a_draft_costs_nothing(ada):
+def test_cancelled_draft_has_no_fee(ada):
     assert cancelled(make_draft(ada)) == (0, NOT_CHARGED)
 
 
-def test_a_draft_whose_time_has_passed_can_be_put_away(ada):
+def test_draft_whose_start_has_passed_can_be_cancelled(ada):
     assert cancelled(make_draft(ada), now=START + HOUR) == (0, NOT_CHARGED)
 
 
-def test_a_pending_one_is_voided(ada):
+def test_cancelled_pending_request_is_voided(ada):
     reservation = make_pending_booking(ada)
     assert cancelled(reservation, now=START - HOUR) == (0, NOT_CHARGED)
     assert reservation.payments.get().state == "voided"
     assert SandboxPayment.objects.get().state == "voided"
 
 
-def test_a_free_booking_costs_nothing(ada):
+def test_cancelled_free_booking_has_no_fee(ada):
     AllowanceFactory(user=ada)
     assert cancelled(make_booking(ada)) == (0, NOT_CHARGED)
 
 
-def test_the_room_is_free_again(ada):
+def test_cancellation_releases_the_room(ada):
     room = make_room()
     cancel(make_booking(ada, room).pk, user=ada, now=NOW)
     assert make_booking(room=room).status == Status.CONFIRMED
 
 
 @pytest.mark.parametrize("make", [make_booking, make_pending_booking])
-def test_not_once_it_has_begun(ada, make):
+def test_cancellation_after_start_is_refused(ada, make):
     reservation = make(ada)
     for call in (
         lambda: preview(reservation, now=START),
@@ -134,7 +134,7 @@ def test_not_once_it_has_begun(ada, make):
 @pytest.mark.parametrize(
     "status", [Status.PROCESSING, Status.DECLINED, Status.EXPIRED, Status.COMPLETED, Status.NO_SHOW]
 )
-def test_not_what_cannot_be_cancelled(status):
+def test_cancellation_of_closed_reservation_is_refused(status):
     reservation = ReservationFactory(status=status)
     for call in (
         lambda: preview(reservation, now=NOW),
@@ -146,7 +146,7 @@ def test_not_what_cannot_be_cancelled(status):
     assert reservation.status == status
 
 
-def test_customers_their_own_staff_any(ada):
+def test_customers_cancel_their_own_and_staff_any_reservation(ada):
     reservation = make_booking(ada)
     with pytest.raises(NotFound):
         cancel(reservation.pk, user=UserFactory(), now=NOW)
@@ -155,7 +155,7 @@ def test_customers_their_own_staff_any(ada):
     assert cancel(reservation.pk, now=NOW).refund == 75
 
 
-def test_a_preview_changes_nothing(ada):
+def test_cancellation_preview_changes_nothing(ada):
     reservation = make_booking(ada)
     preview(reservation, now=NOW)
     reservation.refresh_from_db()
@@ -171,7 +171,7 @@ def fault(operation, kind="timeout_before", times=1):
 
 
 @pytest.mark.parametrize("kind", ["timeout_before", "timeout_after", "error", "reset"])
-def test_a_refund_that_fails_stays_owed_and_is_paid_once(ada, kind):
+def test_failed_refund_stays_due_and_is_paid_once(ada, kind):
     reservation = make_booking(ada)
     fault("refund", kind)
 
@@ -186,7 +186,7 @@ def test_a_refund_that_fails_stays_owed_and_is_paid_once(ada, kind):
 
 
 @pytest.mark.parametrize("kind", ["timeout_before", "timeout_after"])
-def test_a_void_that_fails_stays_owed(ada, kind):
+def test_failed_void_stays_due(ada, kind):
     reservation = make_pending_booking(ada)
     fault("void", kind)
 
@@ -197,7 +197,7 @@ def test_a_void_that_fails_stays_owed(ada, kind):
     assert reservation.payments.get().state == "voided"
 
 
-def test_what_is_not_captured_yet_is_captured_first_so_that_the_policy_holds(ada):
+def test_late_cancellation_captures_an_authorized_payment_first(ada):
     fault("capture")
     reservation = make_booking(ada)
     assert reservation.payments.get().state == "authorized"
@@ -207,7 +207,7 @@ def test_what_is_not_captured_yet_is_captured_first_so_that_the_policy_holds(ada
     assert SandboxPayment.objects.get().refunded == 75
 
 
-def test_as_long_as_it_cannot_be_captured_it_cannot_be_cancelled(ada):
+def test_cancellation_is_refused_while_capture_fails(ada):
     fault("capture", times=2)
     reservation = make_booking(ada)
 
@@ -219,7 +219,7 @@ def test_as_long_as_it_cannot_be_captured_it_cannot_be_cancelled(ada):
     assert cancel(reservation.pk, user=ada, now=NOW).refund == 75
 
 
-def test_a_draft_that_was_declined_once_is_cancelled_for_nothing(ada):
+def test_cancelled_draft_after_decline_has_no_fee(ada):
     reservation = make_draft(ada)
     with pytest.raises(Exception, match="declined"):
         checkout.check_out(

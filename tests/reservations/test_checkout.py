@@ -99,7 +99,7 @@ def books_agree(now):
 # --- When nothing dies ---------------------------------------------------------------------------
 
 
-def test_live_inventory_is_confirmed_and_charged_once(drafted, plan, promo):
+def test_checkout_of_instant_booking_room_confirms_and_charges_once(drafted, plan, promo):
     reservation = pay(drafted)
 
     assert (reservation.status, reservation.booked_at) == (Status.CONFIRMED, NOW)
@@ -110,7 +110,7 @@ def test_live_inventory_is_confirmed_and_charged_once(drafted, plan, promo):
     assert books_agree(NOW)
 
 
-def test_repeating_it_gives_the_same_and_asks_no_gateway(drafted):
+def test_checkout_repeated_returns_same_status_without_gateway_call(drafted):
     first = pay(drafted)
     fault("*", "timeout_before", times=None)
     for number in ("4242424242424242", DECLINED_NUMBER):
@@ -121,7 +121,7 @@ def test_repeating_it_gives_the_same_and_asks_no_gateway(drafted):
     assert charges() == 1
 
 
-def test_other_rooms_are_pending_and_only_authorized(ada):
+def test_checkout_of_room_with_approval_is_pending_and_only_authorized(ada):
     reservation = pay(make_draft(ada, make_room(is_live_inventory=False)))
     assert reservation.status == Status.PENDING
     assert reservation.payments.get().state == "authorized"
@@ -129,7 +129,7 @@ def test_other_rooms_are_pending_and_only_authorized(ada):
     assert charges() == 0
 
 
-def test_a_saved_card_pays(ada):
+def test_checkout_with_saved_card_charges_it(ada):
     SavedCardFactory(user=ada)
     reservation = make_draft(ada)
     check_out(reservation.pk, user=ada, payment_method=PaymentMethod(use_saved_card=True), now=NOW)
@@ -137,7 +137,7 @@ def test_a_saved_card_pays(ada):
 
 
 @pytest.mark.parametrize("fields", [None, {"exp_year": 2027, "exp_month": 2}, {"gateway": "other"}])
-def test_a_saved_card_must_be_usable(ada, fields):
+def test_checkout_without_usable_saved_card_is_refused(ada, fields):
     if fields:
         SavedCardFactory(user=ada, **fields)
     reservation = make_draft(ada)
@@ -151,7 +151,7 @@ def test_a_saved_card_must_be_usable(ada, fields):
 @pytest.mark.parametrize(
     "means", [PaymentMethod(), PaymentMethod(use_saved_card=True, card={"x": 1})]
 )
-def test_not_both_and_not_neither(ada, means):
+def test_checkout_with_both_or_no_payment_methods_is_refused(ada, means):
     with pytest.raises(InvalidRequest) as error:
         check_out(make_draft(ada).pk, user=ada, payment_method=means, now=NOW)
     assert error.value.fields.keys() == {"payment_info"}
@@ -161,7 +161,7 @@ def test_not_both_and_not_neither(ada, means):
     "means",
     [PaymentMethod(), PaymentMethod(use_saved_card=True), make_payment_method(DECLINED_NUMBER)],
 )
-def test_where_nothing_is_to_be_paid_no_card_is_needed_nor_looked_at(ada, means):
+def test_free_checkout_ignores_the_payment_method(ada, means):
     AllowanceFactory(user=ada)
     reservation = make_draft(ada)
     assert reservation.total_cost == 0
@@ -173,20 +173,20 @@ def test_where_nothing_is_to_be_paid_no_card_is_needed_nor_looked_at(ada, means)
     assert not SandboxPayment.objects.exists()
 
 
-def test_only_its_owner(ada):
+def test_checkout_by_another_user_raises_not_found(ada):
     for user, pk in ((UserFactory(), make_draft(ada).pk), (ada, 999)):
         with pytest.raises(NotFound):
             check_out(pk, user=user, payment_method=make_payment_method(), now=NOW)
 
 
-def test_only_in_the_future(ada):
+def test_checkout_after_start_is_refused(ada):
     reservation = make_draft(ada)
     with pytest.raises(ReservationNotOpen, match="has passed"):
         pay(reservation, now=START)
 
 
 @pytest.mark.parametrize("status", [Status.CANCELLED, Status.EXPIRED])
-def test_only_a_new_one(ada, status):
+def test_checkout_of_closed_reservation_is_refused(ada, status):
     reservation = make_draft(ada)
     reservation.transition_to(status, by=None, now=NOW)
     with pytest.raises(ReservationNotOpen):
@@ -194,12 +194,12 @@ def test_only_a_new_one(ada, status):
     assert not Payment.objects.exists()
 
 
-def test_a_lapsed_hold_can_be_checked_out_while_the_room_is_free(ada):
+def test_checkout_with_expired_hold_succeeds_while_room_is_available(ada):
     reservation = make_draft(ada)
     assert pay(reservation, now=NOW + HOUR).status == Status.CONFIRMED
 
 
-def test_a_lapsed_hold_gives_way_to_a_rival_who_was_quicker(ada):
+def test_checkout_with_expired_hold_fails_if_room_is_held_by_another(ada):
     room = make_room()
     mine = make_draft(ada, room)
     rival = make_draft(room=room, now=NOW + 15 * MINUTE)
@@ -211,7 +211,7 @@ def test_a_lapsed_hold_gives_way_to_a_rival_who_was_quicker(ada):
     assert charges() == 1
 
 
-def test_own_drafts_give_way_and_stay_new(ada):
+def test_checkout_releases_own_conflicting_drafts(ada):
     room = make_room()
     first = make_draft(ada, room)
     second = make_draft(ada, room)
@@ -225,7 +225,7 @@ def test_own_drafts_give_way_and_stay_new(ada):
         pay(second)
 
 
-def test_a_partner_is_kept_in_any_case_and_judged_before_any_charge(ada):
+def test_checkout_validates_partner_before_charging_and_ignores_case(ada):
     partner = PartnerFactory(code="acme")
     PartnerFactory(code="GONE", is_active=False)
     reservation = make_draft(ada)
@@ -252,7 +252,7 @@ def test_a_partner_is_kept_in_any_case_and_judged_before_any_charge(ada):
     assert reservation.partner == partner
 
 
-def test_repeating_it_is_answered_alike_though_the_partner_is_gone(ada):
+def test_checkout_repeated_with_inactive_partner_returns_the_booking(ada):
     partner = PartnerFactory(code="ACME")
     reservation = make_draft(ada)
     check_out(
@@ -268,7 +268,7 @@ def test_repeating_it_is_answered_alike_though_the_partner_is_gone(ada):
     assert again.status == Status.CONFIRMED
 
 
-def test_the_card_is_saved_once_the_charge_is_authorized(ada):
+def test_card_is_saved_only_after_authorization(ada):
     reservation = make_draft(ada)
     with pytest.raises(CardDeclined):
         pay(reservation, DECLINED_NUMBER, save_card=True)
@@ -279,13 +279,13 @@ def test_the_card_is_saved_once_the_charge_is_authorized(ada):
     assert ada.saved_card.last4 == "4242"
 
 
-def test_that_the_card_cannot_be_saved_harms_no_booking(ada):
+def test_failed_card_save_does_not_affect_the_booking(ada):
     fault("store", "timeout_before")
     assert pay(make_draft(ada), save_card=True).status == Status.CONFIRMED
     assert not SandboxCard.objects.exists()
 
 
-def test_a_card_that_was_never_charged_is_not_saved(ada, monkeypatch):
+def test_card_that_was_not_charged_is_not_saved(ada, monkeypatch):
     """A second tap with another card, that found the reservation New and then lost the race."""
     reservation = make_draft(ada)
     begin = checkout._claim
@@ -306,7 +306,7 @@ def test_a_card_that_was_never_charged_is_not_saved(ada, monkeypatch):
 # --- Declined ------------------------------------------------------------------------------------
 
 
-def test_declined_is_new_again_held_ten_minutes_with_everything_given_back(drafted, plan, promo):
+def test_declined_checkout_resets_draft_with_ten_minute_hold(drafted, plan, promo):
     with pytest.raises(CardDeclined, match="You were not charged"):
         pay(drafted, DECLINED_NUMBER)
 
@@ -321,7 +321,7 @@ def test_declined_is_new_again_held_ten_minutes_with_everything_given_back(draft
     assert books_agree(NOW)
 
 
-def test_a_second_card_works(drafted, plan, promo):
+def test_checkout_with_second_card_after_decline_confirms(drafted, plan, promo):
     with pytest.raises(CardDeclined):
         pay(drafted, DECLINED_NUMBER)
     assert pay(drafted, "5555555555554444").status == Status.CONFIRMED
@@ -330,7 +330,7 @@ def test_a_second_card_works(drafted, plan, promo):
     assert charges() == 1
 
 
-def test_six_declines_an_hour_are_enough(drafted):
+def test_checkout_after_six_declines_in_an_hour_is_limited(drafted):
     for _ in range(6):
         with pytest.raises(CardDeclined):
             pay(drafted, DECLINED_NUMBER)
@@ -342,7 +342,7 @@ def test_six_declines_an_hour_are_enough(drafted):
     assert pay(drafted, now=NOW + HOUR).status == Status.CONFIRMED
 
 
-def test_what_is_no_decline_is_not_counted(ada):
+def test_errors_other_than_declines_are_not_limited(ada):
     room = make_room()
     make_booking(room=room)
     taken = make_draft(ada, room, start=START + 4 * HOUR)
@@ -362,9 +362,7 @@ def test_what_is_no_decline_is_not_counted(ada):
 
 
 @pytest.mark.parametrize("kind", ["timeout_before", "error", "timeout_after", "reset"])
-def test_in_doubt_is_processing_and_the_retry_after_the_lease_settles_it(
-    drafted, plan, promo, kind
-):
+def test_unresolved_payment_is_processing_until_retry_after_lease(drafted, plan, promo, kind):
     fault("authorize", kind)
     reservation = pay(drafted)
     assert (reservation.status, reservation.holds_slot) == (Status.PROCESSING, True)
@@ -387,7 +385,7 @@ def test_in_doubt_is_processing_and_the_retry_after_the_lease_settles_it(
     assert books_agree(LEASE_OVER)
 
 
-def test_settling_alone_confirms_what_was_authorized(drafted):
+def test_resolve_payment_confirms_an_authorized_payment(drafted):
     fault("authorize", "timeout_after")
     payment = pay(drafted).payments.get()
 
@@ -400,7 +398,7 @@ def test_settling_alone_confirms_what_was_authorized(drafted):
     assert drafted.status == Status.CONFIRMED
 
 
-def test_settling_alone_gives_everything_back_where_nothing_was_authorized(drafted, plan, promo):
+def test_resolve_payment_without_authorization_returns_benefits(drafted, plan, promo):
     fault("authorize", "timeout_before")
     payment = pay(drafted).payments.get()
 
@@ -413,7 +411,7 @@ def test_settling_alone_gives_everything_back_where_nothing_was_authorized(draft
     assert books_agree(LEASE_OVER)
 
 
-def test_a_declined_card_that_timed_out_is_no_booking(drafted, plan, promo):
+def test_declined_card_after_timeout_does_not_book(drafted, plan, promo):
     fault("authorize", "timeout_after")
     assert pay(drafted, DECLINED_NUMBER).status == Status.PROCESSING
 
@@ -422,7 +420,7 @@ def test_a_declined_card_that_timed_out_is_no_booking(drafted, plan, promo):
     assert benefits(plan, promo) == (1, 1)
 
 
-def test_still_no_answer_is_still_processing(drafted):
+def test_gateway_still_timing_out_stays_processing(drafted):
     fault("*", "timeout_before", times=3)
     pay(drafted)
     assert pay(drafted, now=LEASE_OVER).status == Status.PROCESSING
@@ -431,9 +429,7 @@ def test_still_no_answer_is_still_processing(drafted):
     assert charges() == 1
 
 
-def test_a_worker_that_was_only_slow_charges_nobody_once_it_was_fenced_off(
-    drafted, plan, promo, monkeypatch
-):
+def test_slow_worker_after_its_lease_expired_does_not_charge(drafted, plan, promo, monkeypatch):
     """It wakes up after the lease: somebody has settled, and the customer has gone."""
     authorize = lifecycle.authorize_payment
 
@@ -452,7 +448,7 @@ def test_a_worker_that_was_only_slow_charges_nobody_once_it_was_fenced_off(
 
 
 @pytest.mark.parametrize("answers", [True, False])
-def test_nor_once_the_customer_has_cancelled_meanwhile(drafted, monkeypatch, answers):
+def test_slow_worker_after_cancellation_does_not_charge(drafted, monkeypatch, answers):
     authorize = lifecycle.authorize_payment
 
     def late(payment, source, **kwargs):
@@ -468,9 +464,7 @@ def test_nor_once_the_customer_has_cancelled_meanwhile(drafted, monkeypatch, ans
     assert charges() == 0
 
 
-def test_a_slow_worker_that_was_overtaken_by_a_retry_is_answered_with_its_booking(
-    drafted, monkeypatch
-):
+def test_slow_worker_overtaken_by_a_retry_returns_its_booking(drafted, monkeypatch):
     authorize = lifecycle.authorize_payment
 
     def late(payment, source, **kwargs):
@@ -502,7 +496,7 @@ class Killed(BaseException):
         (lifecycle, "capture_payment", "after", ["captured"]),
     ],
 )
-def test_whatever_step_dies_the_customer_pays_once_and_has_the_booking(
+def test_crash_at_any_step_charges_once_and_books(
     drafted, plan, promo, monkeypatch, module, step, when, settled
 ):
     original = getattr(module, step)
@@ -529,7 +523,7 @@ def test_whatever_step_dies_the_customer_pays_once_and_has_the_booking(
 
 
 @pytest.mark.parametrize("kind", ["timeout_before", "timeout_after", "error", "reset"])
-def test_a_capture_that_fails_stays_owed_and_is_settled_later(drafted, kind):
+def test_failed_capture_stays_due_and_is_captured_later(drafted, kind):
     fault("capture", kind)
 
     reservation = pay(drafted)
@@ -561,7 +555,7 @@ def rehearse(reservation, means, **kwargs):
     )
 
 
-def test_a_rehearsal_changes_no_row_anywhere(drafted):
+def test_dry_run_changes_no_rows(drafted):
     PartnerFactory(code="ACME")
     SavedCardFactory(user=drafted.user)
     make_draft(drafted.user, drafted.room)  # has taken over the hold
@@ -572,7 +566,7 @@ def test_a_rehearsal_changes_no_row_anywhere(drafted):
         assert all_rows() == before
 
 
-def test_a_rehearsal_that_fails_changes_nothing_either(drafted):
+def test_failed_dry_run_changes_no_rows(drafted):
     before = all_rows()
     for _ in range(8):  # nothing is counted
         with pytest.raises(CardDeclined):
@@ -588,7 +582,7 @@ def test_a_rehearsal_that_fails_changes_nothing_either(drafted):
     assert all_rows() == before
 
 
-def test_everything_is_checked_slot_promo_and_hours(ada, plan, promo):
+def test_dry_run_checks_slot_promo_code_and_hours(ada, plan, promo):
     room = make_room()
     reservation = make_draft(ada, room)
     apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
@@ -611,7 +605,7 @@ def test_everything_is_checked_slot_promo_and_hours(ada, plan, promo):
         rehearse(late, make_payment_method())
 
 
-def test_a_rehearsal_settles_nothing_and_is_answered_by_what_is(drafted):
+def test_dry_run_does_not_resolve_payments(drafted):
     fault("authorize", "timeout_after")
     pay(drafted)
     before = all_rows()

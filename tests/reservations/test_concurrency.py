@@ -86,7 +86,7 @@ def rivals():
     ]
 
 
-def test_one_slot_is_sold_once(rivals):
+def test_concurrent_checkouts_of_one_slot_book_once(rivals):
     answers = asked(CHECKOUT, [checkout_of(each) for each in rivals])
 
     assert answers == {"Confirmed": 1, "SlotUnavailable": MANY - 1}
@@ -96,7 +96,7 @@ def test_one_slot_is_sold_once(rivals):
 
 
 @pytest.mark.postgres
-def test_one_slot_is_sold_once_by_the_database_alone(rivals, monkeypatch):
+def test_concurrent_checkouts_without_row_locks_book_once(rivals, monkeypatch):
     """With the evaluator blind and the room's lock gone, the constraint still stands."""
 
     def unlocked(room_id):
@@ -111,7 +111,7 @@ def test_one_slot_is_sold_once_by_the_database_alone(rivals, monkeypatch):
     assert Payment.objects.count() == 1
 
 
-def test_many_taps_on_one_reservation_charge_once():
+def test_concurrent_checkouts_of_one_reservation_charge_once():
     reservation = make_draft()
     answers = asked(CHECKOUT, [checkout_of(reservation)] * MANY)
 
@@ -121,7 +121,7 @@ def test_many_taps_on_one_reservation_charge_once():
     assert Payment.objects.count() == SandboxPayment.objects.count() == 1
 
 
-def test_many_taps_with_a_bad_card_decline_at_most_as_often_as_it_is_allowed():
+def test_concurrent_declines_of_one_reservation_stay_within_the_limit():
     reservation = make_draft()
     answers = asked(
         CHECKOUT,
@@ -135,7 +135,7 @@ def test_many_taps_with_a_bad_card_decline_at_most_as_often_as_it_is_allowed():
     assert reservation.status == Status.NEW
 
 
-def test_no_more_cards_are_tried_than_allowed_whatever_the_reservation():
+def test_concurrent_declines_across_reservations_stay_within_the_limit():
     ada, room = UserFactory(), make_room()
     drafts = [make_draft(ada, room, start=START + day * timedelta(days=1)) for day in range(10)]
     bad = {**CARD, "CreditCardNumber": DECLINED_NUMBER}
@@ -147,7 +147,7 @@ def test_no_more_cards_are_tried_than_allowed_whatever_the_reservation():
 
 
 @pytest.mark.parametrize("uses", [1, 3])
-def test_the_last_uses_of_a_promo_code(uses):
+def test_concurrent_checkouts_never_exceed_promo_code_uses(uses):
     promo = PromoCodeFactory(code="LAST", max_uses=uses)
     center = make_room().center
     drafts = [make_draft(room=MeetingRoomFactory(center=center)) for _ in range(8)]
@@ -162,7 +162,7 @@ def test_the_last_uses_of_a_promo_code(uses):
     assert promo.uses == uses
 
 
-def test_the_last_hours_of_an_allowance():
+def test_concurrent_checkouts_never_exceed_allowance_hours():
     ada, center = UserFactory(), make_room().center
     plan = AllowanceFactory(user=ada, hours=5)
     drafts = [make_draft(ada, MeetingRoomFactory(center=center), hours=3) for _ in range(4)]
@@ -175,7 +175,7 @@ def test_the_last_hours_of_an_allowance():
     assert plan.entries.get().hours == -3
 
 
-def test_one_slot_is_held_by_one_draft():
+def test_concurrent_drafts_of_one_slot_hold_once():
     room = make_room()
     body = {
         "MeetingRoomId": room.pk,
@@ -191,7 +191,7 @@ def test_one_slot_is_held_by_one_draft():
     assert Reservation.objects.get().holds_slot
 
 
-def test_a_customer_who_taps_create_many_times_has_one_hold():
+def test_concurrent_drafts_by_one_customer_have_one_hold():
     room, token = make_room(), issue_token(UserFactory())
     body = {
         "Token": token,
@@ -203,7 +203,7 @@ def test_a_customer_who_taps_create_many_times_has_one_hold():
     assert Reservation.objects.filter(holds_slot=True).count() == 1
 
 
-def test_cancelling_many_times_refunds_once():
+def test_concurrent_cancellations_refund_once():
     reservation = make_booking()
     body = {"Token": issue_token(reservation.user), "ReservationId": reservation.pk}
 
@@ -213,7 +213,7 @@ def test_cancelling_many_times_refunds_once():
     assert SandboxPayment.objects.get().refunded == 75
 
 
-def test_a_request_is_answered_by_one_of_those_who_answer_it():
+def test_concurrent_answers_to_one_request_one_succeeds():
     reservation = make_pending_booking()
 
     def answer(act):
@@ -240,7 +240,7 @@ def test_a_request_is_answered_by_one_of_those_who_answer_it():
     }
 
 
-def test_approving_and_cancelling_at_once_leaves_no_money_astray():
+def test_concurrent_approval_and_cancellation_keep_the_money_consistent():
     reservation = make_pending_booking()
 
     def answer(act):

@@ -30,7 +30,7 @@ def ada():
     return UserFactory()
 
 
-def test_a_booking_says_what_where_when_and_what_was_charged(ada):
+def test_booking_message_has_room_center_time_and_charge(ada):
     reservation = make_booking(ada)
     assert confirmation.get_message(reservation) == (
         f"You have booked {WHAT} (reservation {reservation.pk})."
@@ -38,13 +38,13 @@ def test_a_booking_says_what_where_when_and_what_was_charged(ada):
     )
 
 
-def test_a_free_booking_says_that_there_was_nothing_to_pay(ada):
+def test_free_booking_message_has_no_charge(ada):
     AllowanceFactory(user=ada)
     message = confirmation.get_message(make_booking(ada))
     assert message.endswith(". There was nothing to pay.")
 
 
-def test_a_request_says_that_the_center_has_to_agree(ada):
+def test_pending_request_message_mentions_approval(ada):
     reservation = make_pending_booking(ada)
     assert confirmation.get_message(reservation) == (
         f"Your request for {WHAT} is with the center (reservation {reservation.pk})."
@@ -52,19 +52,19 @@ def test_a_request_says_that_the_center_has_to_agree(ada):
     )
 
 
-def test_a_free_request(ada):
+def test_free_pending_request_message_has_no_charge(ada):
     AllowanceFactory(user=ada)
     assert confirmation.get_message(make_pending_booking(ada)).endswith("There is nothing to pay.")
 
 
-def test_what_is_under_way_says_not_to_pay_again():
+def test_processing_message_asks_not_to_pay_again():
     row = ReservationFactory(status=Status.PROCESSING)
     assert confirmation.get_message(row) == (
         "Your payment is being confirmed. Please do not pay again."
     )
 
 
-def test_a_rehearsal_says_that_it_was_a_test(ada):
+def test_dry_run_message_mentions_the_test(ada):
     reservation = dry_run(
         make_draft(ada).pk, user=ada, payment_method=make_payment_method(), now=NOW
     )
@@ -73,7 +73,7 @@ def test_a_rehearsal_says_that_it_was_a_test(ada):
     )
 
 
-def test_times_are_the_centers_and_a_second_day_is_told(ada):
+def test_message_times_are_local_and_show_the_second_day(ada):
     room = make_room(time_zone_id="Asia/Kolkata", turnaround_minutes=0)
     room.center.is_after_hours_support_enabled = True
     room.center.save()
@@ -84,7 +84,7 @@ def test_times_are_the_centers_and_a_second_day_is_told(ada):
     )
 
 
-def test_a_repeat_reads_alike_also_after_the_meeting(ada):
+def test_repeated_checkout_has_same_message_after_the_meeting(ada):
     reservation = make_booking(ada)
     first = confirmation.get_message(reservation)
     for status in (Status.COMPLETED, Status.NO_SHOW):
@@ -92,7 +92,7 @@ def test_a_repeat_reads_alike_also_after_the_meeting(ada):
         assert confirmation.get_message(reservation) == first
 
 
-def test_a_second_card_is_the_one_that_is_told(ada):
+def test_message_names_the_card_that_was_charged(ada):
     reservation = make_draft(ada)
     with pytest.raises(CardDeclined):
         check_out(

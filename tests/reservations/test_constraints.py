@@ -61,22 +61,22 @@ def bare(room, **fields):
 
 @pytest.mark.parametrize("status", [Status.PROCESSING, Status.PENDING, Status.CONFIRMED])
 @pytest.mark.parametrize(("first", "last"), [(0, 3), (1, 2), (-1, 4), (-1, 0.25), (2.75, 4)])
-def test_a_second_holder_cannot_be_inserted(held, room, status, first, last):
+def test_insert_of_overlapping_active_reservation_is_refused(held, room, status, first, last):
     with refused():
         bare(room, status=status, start=START + first * HOUR, end=START + last * HOUR)
 
 
-def test_nor_a_draft_that_holds(held, room):
+def test_insert_of_overlapping_draft_with_hold_is_refused(held, room):
     with refused():
         bare(room, status=Status.NEW, hold_until=NOW + HOUR)
 
 
-def test_the_models_own_answer_reads_like_the_evaluators(held, room):
+def test_save_of_overlapping_reservation_raises_slot_unavailable(held, room):
     with pytest.raises(SlotUnavailable), transaction.atomic():
         ReservationFactory(room=room)
 
 
-def test_neighbours_other_rooms_and_those_that_do_not_hold_are_welcome(held, room):
+def test_insert_without_conflict_is_accepted(held, room):
     bare(room, start=START - 3 * HOUR)
     bare(room, start=START + 3 * HOUR)
     bare(MeetingRoomFactory())
@@ -86,7 +86,7 @@ def test_neighbours_other_rooms_and_those_that_do_not_hold_are_welcome(held, roo
     assert Reservation.objects.count() == 9 + 1
 
 
-def test_turnaround_is_kept_free_after_each(held, room):
+def test_insert_within_turnaround_is_refused(held, room):
     held.turnaround_minutes = 30
     held.save()
     with refused():
@@ -94,7 +94,7 @@ def test_turnaround_is_kept_free_after_each(held, room):
     bare(room, start=held.end + 30 * MINUTE)
 
 
-def test_update_cannot_move_one_onto_another(held, room):
+def test_update_that_creates_an_overlap_is_refused(held, room):
     later = bare(room, start=START + 3 * HOUR)
     elsewhere = bare(MeetingRoomFactory())
     rows = Reservation.objects
@@ -106,7 +106,7 @@ def test_update_cannot_move_one_onto_another(held, room):
         rows.filter(pk=elsewhere.pk).update(room=room)
 
 
-def test_update_cannot_make_a_second_one_hold(held, room):
+def test_update_to_a_second_hold_of_the_slot_is_refused(held, room):
     drafted = bare(room, status=Status.NEW)
     with refused():
         Reservation.objects.filter(pk=drafted.pk).update(status="Confirmed", holds_slot=True)
@@ -114,7 +114,7 @@ def test_update_cannot_make_a_second_one_hold(held, room):
         Reservation.objects.filter(pk=drafted.pk).update(holds_slot=True, hold_until=NOW)
 
 
-def test_many_rows_at_once_are_judged_too(room):
+def test_bulk_update_that_creates_an_overlap_is_refused(room):
     rows = [bare(room, start=START + 3 * index * HOUR) for index in range(3)]
     with refused():
         Reservation.objects.filter(pk__in=[row.pk for row in rows]).update(
@@ -122,14 +122,14 @@ def test_many_rows_at_once_are_judged_too(room):
         )
 
 
-def test_a_row_may_be_changed_in_its_own_place(held):
+def test_update_within_its_own_slot_is_accepted(held):
     Reservation.objects.filter(pk=held.pk).update(
         start=START + HOUR, occupied_from=START + HOUR, status="Pending"
     )
     held.transition_to(Status.CANCELLED, by=None, now=NOW)
 
 
-def test_checkout_with_a_blind_evaluator_is_refused_by_the_database(monkeypatch):
+def test_checkout_without_availability_check_is_refused_by_the_database(monkeypatch):
     room = make_room()
     first, second = make_draft(room=room), make_draft(room=room, now=NOW + 20 * MINUTE)
     check_out(
@@ -154,7 +154,7 @@ def test_checkout_with_a_blind_evaluator_is_refused_by_the_database(monkeypatch)
 
 
 @pytest.mark.skipif(connection.vendor != "sqlite", reason="PostgreSQL has no triggers of ours")
-def test_a_lost_trigger_is_missed_and_laid_again_by_migrate():
+def test_missing_trigger_is_reported_and_created_again():
     assert apps.check_triggers(["default"]) == []
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TRIGGER {constraints.NO_OVERLAP}_update")
@@ -167,7 +167,7 @@ def test_a_lost_trigger_is_missed_and_laid_again_by_migrate():
     assert apps.check_triggers(["default"]) == []
 
 
-def test_the_check_is_content_on_either_database():
+def test_trigger_check_on_either_database_has_no_errors():
     assert apps.check_triggers(["default"]) == []
     assert apps.check_triggers(None) == []
 
@@ -189,7 +189,7 @@ def test_the_check_is_content_on_either_database():
         ({"status": "New"}, "reservation_holds_as_its_status_says"),
     ],
 )
-def test_a_reservation_that_cannot_be(held, fields, name):
+def test_invalid_reservation_is_refused_by_the_database(held, fields, name):
     # Two may be broken at once; which of them is told first is the database's affair.
     with refused("reservation_"):
         Reservation.objects.filter(pk=held.pk).update(**fields)
@@ -209,18 +209,18 @@ def test_a_reservation_that_cannot_be(held, fields, name):
         {"minimum_spend": Decimal(-1)},
     ],
 )
-def test_a_promo_code_that_cannot_be(fields):
+def test_invalid_promo_code_is_refused_by_the_database(fields):
     promo = PromoCodeFactory()
     with refused("promo_code_"):
         type(promo).objects.filter(pk=promo.pk).update(**fields)
 
 
-def test_an_amount_off_is_above_zero():
+def test_promo_code_amount_of_zero_is_refused():
     with refused("promo_code_is_percent_or_amount"):
         AmountOffPromoCodeFactory(amount=Decimal(0))
 
 
-def test_one_open_use_of_promo_codes_a_reservation(held):
+def test_second_open_promo_redemption_of_a_reservation_is_refused(held):
     promo = PromoCodeFactory()
 
     def use(**fields):
@@ -234,7 +234,7 @@ def test_one_open_use_of_promo_codes_a_reservation(held):
         use()
 
 
-def test_an_allowance_and_its_ledger_that_cannot_be():
+def test_invalid_allowance_and_entries_are_refused_by_the_database():
     with refused("allowance_begins_before_it_ends"):
         AllowanceFactory(valid_from=START.date(), valid_until=NOW.date())
     plan = AllowanceFactory()
@@ -244,7 +244,7 @@ def test_an_allowance_and_its_ledger_that_cannot_be():
         plan.entries.create(hours=1, period=START.date(), reason="no month", at=NOW)
 
 
-def test_an_adjustment_changes_something_for_a_reason(held):
+def test_price_adjustment_without_amount_or_reason_is_refused(held):
     staff = UserFactory()
     with refused("price_adjustment_is_not_zero"):
         PriceAdjustment.objects.create(reservation=held, amount=0, reason="x", by=staff, at=NOW)

@@ -36,7 +36,7 @@ def refused(center, *options):
     return error.value.fields
 
 
-def test_the_selected_ones_in_the_centers_order(center, coffee, projector):
+def test_selected_services_are_in_the_order_of_the_center(center, coffee, projector):
     first, second = chosen(
         center,
         {"service_id": coffee.pk, "selected": True, "quantity": 3},
@@ -51,15 +51,15 @@ def test_the_selected_ones_in_the_centers_order(center, coffee, projector):
     assert (second.service, second.duration_hours, second.quantity) == (coffee, None, 3)
 
 
-def test_none_is_none(center):
+def test_no_options_select_no_services(center):
     assert chosen(center) == []
 
 
-def test_what_is_not_selected_is_not_even_looked_at(center):
+def test_unselected_options_are_not_validated(center):
     assert chosen(center, {"service_id": 999, "selected": False}, {"selected": False}) == []
 
 
-def test_a_duration_may_be_left_out_a_quantity_may_not(center, coffee, projector):
+def test_duration_is_optional_and_quantity_is_required(center, coffee, projector):
     (extra,) = chosen(center, {"service_id": projector.pk})
     assert extra.duration_hours is None
     assert refused(center, {"service_id": coffee.pk}) == {
@@ -67,7 +67,7 @@ def test_a_duration_may_be_left_out_a_quantity_may_not(center, coffee, projector
     }
 
 
-def test_nothing_of_what_a_service_needs_is_refused(center, coffee, projector):
+def test_quantity_and_duration_of_zero_are_refused(center, coffee, projector):
     nothing = {"quantity": 0, "duration_hours": Decimal(0)}
     wanted = [{"service_id": coffee.pk, **nothing}, {"service_id": projector.pk, **nothing}]
     assert refused(center, *wanted) == {
@@ -76,7 +76,7 @@ def test_nothing_of_what_a_service_needs_is_refused(center, coffee, projector):
     }
 
 
-def test_what_a_service_does_not_need_is_ignored(center, coffee, projector):
+def test_fields_that_a_service_does_not_need_are_ignored(center, coffee, projector):
     first, second = chosen(
         center,
         {"service_id": coffee.pk, "quantity": 1, "duration_hours": Decimal(9)},
@@ -86,14 +86,14 @@ def test_what_a_service_does_not_need_is_ignored(center, coffee, projector):
     assert (second.service, second.quantity, second.duration_hours) == (coffee, 1, None)
 
 
-def test_name_and_needs_are_the_servers_to_say(center, coffee):
+def test_submitted_name_and_needs_are_ignored(center, coffee):
     told = {"service_name": "Champagne", "needs_quantity": False, "needs_duration": True}
     assert refused(center, {"service_id": coffee.pk, **told}).keys() == {
         "service_options.0.quantity"
     }
 
 
-def test_only_what_that_center_offers(center):
+def test_service_not_offered_by_the_center_is_refused(center):
     elsewhere = ServiceFactory()
     off = ServiceFactory(center=center, is_active=False)
     assert refused(
@@ -104,7 +104,7 @@ def test_only_what_that_center_offers(center):
     }
 
 
-def test_each_once(center, coffee):
+def test_service_selected_twice_is_refused(center, coffee):
     wanted = {"service_id": coffee.pk, "quantity": 1}
     assert refused(center, wanted, wanted) == {
         "service_options.1.service_id": "Each service can be chosen once."
@@ -112,14 +112,14 @@ def test_each_once(center, coffee):
     assert len(chosen(center, wanted, {**wanted, "selected": False})) == 1
 
 
-def test_an_option_names_its_service_and_all_problems_are_told(center, coffee):
+def test_all_invalid_options_are_reported(center, coffee):
     assert refused(center, {"quantity": 1}, {"selected": False}, {"service_id": coffee.pk}) == {
         "service_options.0.service_id": "Required.",
         "service_options.2.quantity": "This service needs a quantity of 1 or more.",
     }
 
 
-def test_two_without_a_service_are_told_the_same(center):
+def test_each_option_without_a_service_is_reported(center):
     assert refused(center, {}, {}) == {
         f"service_options.{index}.service_id": "Required." for index in range(2)
     }

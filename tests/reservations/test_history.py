@@ -57,11 +57,11 @@ def statuses(reservation):
     ]
 
 
-def test_a_draft_tells_its_beginning_itself():
+def test_new_draft_has_no_history():
     assert told(make_draft()) == []
 
 
-def test_a_customers_checkout_is_their_own():
+def test_checkout_history_names_the_customer():
     reservation = make_booking()
 
     ada = reservation.user
@@ -72,7 +72,7 @@ def test_a_customers_checkout_is_their_own():
     assert {row.timestamp for row in history.get_changes(reservation)} == {NOW}
 
 
-def test_a_declined_card_is_told():
+def test_declined_card_is_in_the_history():
     reservation = make_draft()
     with pytest.raises(CardDeclined):
         checkout.check_out(
@@ -88,7 +88,7 @@ def test_a_declined_card_is_told():
     ]
 
 
-def test_what_a_command_settles_is_nobodys():
+def test_payment_resolved_by_command_has_no_actor():
     SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
     reservation = make_booking()
     assert reservation.status == Status.PROCESSING
@@ -101,7 +101,7 @@ def test_what_a_command_settles_is_nobodys():
 @pytest.mark.parametrize(
     ("act", "status"), [(approval.approve, "Confirmed"), (approval.decline, "Declined")]
 )
-def test_staff_who_answer_are_named(act, status):
+def test_approval_history_names_the_staff_user(act, status):
     clerk, reservation = StaffFactory(), make_pending_booking()
 
     act(reservation.pk, by=clerk, now=NOW + HOUR)
@@ -113,7 +113,7 @@ def test_staff_who_answer_are_named(act, status):
     assert latest.changes == {"status": ["Pending", status]}
 
 
-def test_staff_who_cancel_are_named_with_the_refund():
+def test_cancellation_history_by_staff_has_actor_and_refund():
     clerk, reservation = StaffFactory(), make_booking()
 
     cancellation.cancel(reservation.pk, by=clerk, now=NOW)
@@ -124,20 +124,20 @@ def test_staff_who_cancel_are_named_with_the_refund():
     )
 
 
-def test_customers_who_cancel_are_named():
+def test_cancellation_history_names_the_customer():
     reservation = make_booking()
     cancellation.cancel(reservation.pk, user=reservation.user, now=NOW)
     assert statuses(reservation)[-1] == (reservation.user, "Confirmed", "Cancelled")
 
 
-def test_time_has_no_name():
+def test_automatic_transitions_have_no_actor():
     late, confirmed = make_draft(), make_booking()
     list(approval.close_overdue(now=START + DAY))
     assert statuses(late) == [(None, "New", "Expired")]
     assert statuses(confirmed)[-1] == (None, "Confirmed", "Completed")
 
 
-def test_a_move_tells_from_where_to_where():
+def test_reschedule_history_has_old_and_new_values():
     clerk, reservation = StaffFactory(), make_booking()
     other = make_room(name="Loft")
 
@@ -157,7 +157,7 @@ def test_a_move_tells_from_where_to_where():
     assert "total_cost" not in changes
 
 
-def test_prices_holds_codes_and_hours_are_told():
+def test_draft_changes_are_in_the_history():
     clerk, ada = StaffFactory(), UserFactory()
     reservation = make_draft(ada)
     plan = AllowanceFactory(user=ada, hours=1, is_automatic=False)
@@ -181,7 +181,7 @@ def test_prices_holds_codes_and_hours_are_told():
     ]
 
 
-def test_what_is_refused_leaves_no_history():
+def test_refused_change_leaves_no_history():
     reservation = make_pending_booking()
     clerk = StaffFactory()
     before = AuditEntry.objects.count()
@@ -192,7 +192,7 @@ def test_what_is_refused_leaves_no_history():
     assert AuditEntry.objects.count() == before
 
 
-def test_a_change_costs_one_insert_and_no_question(monkeypatch):
+def test_transition_adds_one_insert_and_no_select(monkeypatch):
     # PostgreSQL, too, is sent the words, not the name by which it keeps them.
     monkeypatch.setattr(connection, "prepared", None, raising=False)
     row = ReservationFactory(status=Status.PENDING)
@@ -210,7 +210,7 @@ def test_a_change_costs_one_insert_and_no_question(monkeypatch):
     ]
 
 
-def test_settling_by_the_command_runs_with_history():
+def test_reconcile_payments_records_history():
     SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
     reservation = make_booking()
     reservation.payments.update(lease_until=NOW - MINUTE)

@@ -19,7 +19,7 @@ pytestmark = [
 DAY = dt.timedelta(days=1)
 
 
-def test_staff_extend_a_hold(clerk):
+def test_extend_hold_by_staff_moves_its_end(clerk):
     reservation = make_draft()
 
     extend_hold(reservation.pk, until=NOW + 5 * HOUR, by=clerk, now=NOW)
@@ -29,21 +29,21 @@ def test_staff_extend_a_hold(clerk):
 
 
 @pytest.mark.parametrize("until", [NOW + DAY + MINUTE, NOW + 10 * MINUTE, NOW - MINUTE])
-def test_a_hold_is_extended_within_bounds(clerk, until):
+def test_extend_hold_outside_its_bounds_is_refused(clerk, until):
     reservation = make_draft()
 
     with pytest.raises(InvalidRequest):
         extend_hold(reservation.pk, until=until, by=clerk, now=NOW)
 
 
-def test_a_lapsed_hold_begins_again_where_the_room_is_free(clerk):
+def test_extend_expired_hold_with_available_room_holds_again(clerk):
     reservation = make_draft()
     later = NOW + HOUR
     extend_hold(reservation.pk, until=later + HOUR, by=clerk, now=later)
     assert Reservation.objects.get().is_held_at(later)
 
 
-def test_a_lapsed_hold_is_gone_where_somebody_took_the_room(clerk):
+def test_extend_expired_hold_with_taken_room_is_refused(clerk):
     reservation = make_draft()
     later = NOW + HOUR
     make_draft(UserFactory(), reservation.room, now=later)
@@ -52,6 +52,6 @@ def test_a_lapsed_hold_is_gone_where_somebody_took_the_room(clerk):
         extend_hold(reservation.pk, until=later + HOUR, by=clerk, now=later)
 
 
-def test_only_a_draft_has_a_hold_to_extend(clerk):
+def test_extend_hold_of_reservation_that_is_no_draft_is_refused(clerk):
     with pytest.raises(ReservationNotOpen):
         extend_hold(make_booking().pk, until=NOW + HOUR, by=clerk, now=NOW)

@@ -55,7 +55,7 @@ def cancelled():
     return reservation
 
 
-def test_good_books():
+def test_consistent_data_has_no_problems():
     make_draft(), make_booking(), make_pending_booking(), cancelled()
 
     assert found() == []
@@ -76,7 +76,7 @@ def test_good_books():
         (Status.NEW, PaymentState.STARTED),
     ],
 )
-def test_a_payment_that_does_not_go_with_its_reservation(status, state):
+def test_payment_state_not_matching_reservation_is_reported(status, state):
     reservation = make_booking()
     turned(reservation, status)
     payment = paid_as(state)
@@ -87,14 +87,14 @@ def test_a_payment_that_does_not_go_with_its_reservation(status, state):
     ) in found()
 
 
-def test_money_that_is_about_to_be_taken_is_no_finding():
+def test_recent_due_capture_is_not_reported():
     make_booking()
     paid_as(PaymentState.AUTHORIZED)
 
     assert found(now=NOW + HOUR / 2) == []
 
 
-def test_a_favour_is_no_finding():
+def test_goodwill_refund_is_not_reported():
     make_booking()
     payment = paid_as(PaymentState.REFUNDED)
     refund(payment, 75, RefundState.DONE)
@@ -108,14 +108,14 @@ def refund(payment, amount, state):
     )
 
 
-def test_refunded_without_refunds():
+def test_refunded_payment_without_refunds_is_reported():
     make_booking()
     payment = paid_as(PaymentState.REFUNDED)
 
     assert [f"payment {payment.pk} of 75.00 is refunded" in line for line in found()] == [True]
 
 
-def test_a_refund_that_stays_owed():
+def test_refund_due_for_over_an_hour_is_reported():
     make_booking()
     owed = refund(Payment.objects.get(), 5, RefundState.STARTED)
 
@@ -126,7 +126,7 @@ def test_a_refund_that_stays_owed():
 
 
 @pytest.mark.parametrize("how", ["refused", "less", "never written down", "a favour before"])
-def test_a_promise_that_is_not_kept(how):
+def test_promised_refund_not_paid_is_reported(how):
     reservation = cancelled()
     Payment.objects.update(state=PaymentState.CAPTURED)
     match how:
@@ -144,14 +144,14 @@ def test_a_promise_that_is_not_kept(how):
     assert line.startswith(f"refunds off their promise: reservation {reservation.pk} is Cancelled")
 
 
-def test_more_than_was_promised_is_no_finding():
+def test_refund_above_the_promise_is_not_reported():
     cancelled()
     Reservation.objects.update(refund_promised=Decimal(50))
 
     assert found() == []
 
 
-def test_another_currency():
+def test_payment_in_another_currency_is_reported():
     make_booking()
     Payment.objects.update(currency="EUR")
     payment = Payment.objects.get()
@@ -162,7 +162,7 @@ def test_another_currency():
     ]
 
 
-def test_drafts_held_too_long():
+def test_draft_held_too_long_is_reported():
     reservation = make_draft()
     Reservation.objects.update(hold_until=NOW + 30 * HOUR)
 
@@ -170,7 +170,7 @@ def test_drafts_held_too_long():
     assert f"reservation {reservation.pk} is New and held until" in line
 
 
-def test_a_room_held_by_what_is_no_booking():
+def test_hold_of_completed_reservation_is_reported():
     reservation = make_booking()
     turned(reservation, Status.COMPLETED)
     with connection.cursor() as cursor:
@@ -204,7 +204,7 @@ def unguarded(cursor):
         )
 
 
-def test_hours_of_another_account_and_of_no_month():
+def test_allowance_entry_of_wrong_account_or_period_is_reported():
     user = UserFactory()
     allowance = AllowanceFactory(user=user, hours=3)
     reservation = make_booking(user)
@@ -222,7 +222,7 @@ def test_hours_of_another_account_and_of_no_month():
     ]
 
 
-def test_promo_uses_off_their_bill_and_above_the_limit():
+def test_promo_uses_not_matching_bill_or_limit_are_reported():
     PromoCodeFactory(code="TEN")
     user = UserFactory()
     for _ in range(2):

@@ -82,35 +82,35 @@ def words(html):
 # --- When ----------------------------------------------------------------------------------------
 
 
-def test_a_booking_is_confirmed_by_mail():
+def test_booking_sends_confirmation_email():
     reservation = make_booking()
 
     assert kinds(reservation) == ["confirmed"]
     assert mails(reservation)[0].to == reservation.user.email
 
 
-def test_a_request_is_acknowledged_and_its_approval_told():
+def test_pending_request_and_approval_send_emails():
     reservation = make_pending_booking()
     approval.approve(reservation.pk, now=NOW + HOUR)
 
     assert kinds(reservation) == ["request received", "approved"]
 
 
-def test_a_decline_is_told():
+def test_declined_request_sends_email():
     reservation = make_pending_booking()
     approval.decline(reservation.pk, now=NOW + HOUR)
 
     assert kinds(reservation) == ["request received", "declined"]
 
 
-def test_a_request_that_nobody_answered_is_told():
+def test_expired_request_sends_email():
     reservation = make_pending_booking(start=START + 7 * DAY)
     list(approval.close_overdue(now=NOW + 3 * DAY))
 
     assert kinds(reservation) == ["request received", "request expired"]
 
 
-def test_a_cancellation_is_told_once():
+def test_cancellation_repeated_sends_one_email():
     reservation = make_booking()
     for _ in range(2):
         cancellation.cancel(reservation.pk, now=NOW + HOUR)
@@ -118,7 +118,7 @@ def test_a_cancellation_is_told_once():
     assert kinds(reservation) == ["confirmed", "cancelled"]
 
 
-def test_a_draft_that_ends_is_nobodys_mail():
+def test_cancelled_or_expired_draft_sends_no_email():
     cancellation.cancel(make_draft().pk, now=NOW)
     make_draft()
     list(approval.close_overdue(now=START + HOUR))
@@ -126,7 +126,7 @@ def test_a_draft_that_ends_is_nobodys_mail():
     assert not OutboxMessage.objects.exists()
 
 
-def test_meetings_that_are_over_get_no_mail():
+def test_completed_or_no_show_reservation_sends_no_email():
     reservation = make_booking()
     list(approval.close_overdue(now=START + DAY))
     approval.mark_no_show(reservation.pk, now=START + DAY)
@@ -134,7 +134,7 @@ def test_meetings_that_are_over_get_no_mail():
     assert kinds(reservation) == ["confirmed"]
 
 
-def test_a_repeated_checkout_mails_nothing_more():
+def test_repeated_checkout_sends_no_second_email():
     reservation = make_booking()
     for _ in range(2):
         checkout.check_out(
@@ -144,7 +144,7 @@ def test_a_repeated_checkout_mails_nothing_more():
     assert kinds(reservation) == ["confirmed"]
 
 
-def test_a_rehearsal_mails_nothing():
+def test_dry_run_sends_no_email():
     reservation = make_draft()
     checkout.dry_run(
         reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
@@ -153,7 +153,7 @@ def test_a_rehearsal_mails_nothing():
     assert not OutboxMessage.objects.exists()
 
 
-def test_a_declined_card_mails_nothing():
+def test_declined_card_sends_no_email():
     reservation = make_draft()
     with pytest.raises(CardDeclined):
         checkout.check_out(
@@ -167,7 +167,7 @@ def test_a_declined_card_mails_nothing():
 
 
 @pytest.mark.django_db(transaction=True)
-def test_no_booking_no_mail(monkeypatch):
+def test_booking_rolled_back_sends_no_email(monkeypatch):
     """The mail is written in the transaction that books: undone together."""
     reservation = make_draft()
     book = authorization.book
@@ -188,7 +188,7 @@ def test_no_booking_no_mail(monkeypatch):
     assert not OutboxMessage.objects.exists()
 
 
-def test_what_a_dead_worker_left_is_mailed_by_whoever_settles_it(monkeypatch):
+def test_stale_payment_resolved_sends_confirmation_email(monkeypatch):
     reservation = make_draft()
     with monkeypatch.context() as patch:
         patch.setattr(authorization, "apply_authorization", lambda *_, **__: 1 / 0)
@@ -211,7 +211,7 @@ def test_what_a_dead_worker_left_is_mailed_by_whoever_settles_it(monkeypatch):
         (OutboxMessage, "enqueue"),
     ],
 )
-def test_mail_trouble_never_harms_a_booking(module, name, monkeypatch, caplog):
+def test_email_error_does_not_affect_the_booking(module, name, monkeypatch, caplog):
     monkeypatch.setattr(module, name, lambda *_, **__: 1 / 0)
 
     reservation = make_booking()
@@ -225,7 +225,7 @@ def test_mail_trouble_never_harms_a_booking(module, name, monkeypatch, caplog):
 # --- What ----------------------------------------------------------------------------------------
 
 
-def test_a_confirmation_says_all_that_matters():
+def test_confirmation_email_text_is_complete():
     reservation = make_booking(
         UserFactory(email="ada@example.com"), service_options=[], number_of_attendees=4
     )
@@ -264,7 +264,7 @@ def everything():
     return OutboxMessage.objects.order_by("pk")
 
 
-def test_every_mail_says_in_its_text_what_its_html_says():
+def test_every_email_has_the_same_content_as_text_and_html():
     messages = {each.kind: each for each in everything()}
 
     assert set(messages) == {
@@ -279,7 +279,7 @@ def test_every_mail_says_in_its_text_what_its_html_says():
                 assert bare in read, (message.kind, bare)
 
 
-def test_html_needs_nothing_from_elsewhere():
+def test_email_html_loads_no_external_resources():
     for message in everything():
         for forbidden in ("http:", "https:", "<img", "<link", "<script", "url(", "@import"):
             assert forbidden not in message.html
@@ -287,7 +287,7 @@ def test_html_needs_nothing_from_elsewhere():
         assert 'name="viewport"' in message.html
 
 
-def test_names_are_escaped_and_stay_in_their_line():
+def test_names_in_email_are_escaped_and_on_one_line():
     user = UserFactory(first_name=NASTY)
     room = make_room(name=NASTY)
     room.center.name = NASTY
@@ -309,7 +309,7 @@ def test_names_are_escaped_and_stay_in_their_line():
     assert len(Calendar.from_ical(message.calendar).walk("VEVENT")) == 1
 
 
-def test_a_request_says_what_is_reserved_and_until_when_it_is_answered():
+def test_request_email_has_authorized_amount_and_deadline():
     text = the_mail(make_pending_booking(), "request received").text
 
     assert "answered, within 72 hours at most." in text
@@ -317,7 +317,7 @@ def test_a_request_says_what_is_reserved_and_until_when_it_is_answered():
     assert "Until the center has answered, cancelling costs nothing." in text
 
 
-def test_a_decline_and_a_silence_let_the_money_go():
+def test_declined_and_expired_emails_mention_the_released_amount():
     declined, silent = (make_pending_booking(start=START + 7 * DAY) for _ in range(2))
     approval.decline(declined.pk, now=NOW)
     list(approval.close_overdue(now=NOW + 3 * DAY))
@@ -327,7 +327,7 @@ def test_a_decline_and_a_silence_let_the_money_go():
     assert let_go in the_mail(silent, "request expired").text
 
 
-def test_a_cancellation_in_time_tells_the_refund():
+def test_cancellation_email_in_time_has_the_refund():
     reservation = make_booking()
     cancellation.cancel(reservation.pk, now=NOW + HOUR)
 
@@ -336,7 +336,7 @@ def test_a_cancellation_in_time_tells_the_refund():
     assert "fee" not in text
 
 
-def test_a_late_cancellation_tells_its_fee():
+def test_late_cancellation_email_has_the_fee():
     reservation = make_booking()
     cancellation.cancel(reservation.pk, now=START - HOUR)
 
@@ -345,7 +345,7 @@ def test_a_late_cancellation_tells_its_fee():
     assert "The fee for cancelling so late is $75.00." in text
 
 
-def test_a_cancelled_request_was_never_charged():
+def test_cancelled_request_email_has_no_refund():
     reservation = make_pending_booking()
     cancellation.cancel(reservation.pk, now=NOW)
 
@@ -354,7 +354,7 @@ def test_a_cancelled_request_was_never_charged():
     assert "refund" not in text
 
 
-def test_the_terms_are_those_that_the_customer_will_meet():
+def test_email_cancellation_terms_match_the_preview():
     late = make_booking(start=NOW + 5 * HOUR)
     within_grace = the_mail(late, "confirmed").text
     asked = make_pending_booking(start=NOW + 5 * HOUR)
@@ -372,7 +372,7 @@ def test_the_terms_are_those_that_the_customer_will_meet():
         assert bool(refund) == (moment == late.free_cancellation_until)
 
 
-def test_what_costs_nothing_says_so():
+def test_free_booking_email_has_nothing_to_pay():
     room = make_room()
     room.rate.is_flat_rate, room.rate.flat_rate = True, 0
     room.rate.save()
@@ -384,7 +384,7 @@ def test_what_costs_nothing_says_so():
     assert "Total: $0.00" in text
 
 
-def test_without_an_address_for_questions_none_is_named(settings):
+def test_email_without_support_address_omits_it(settings):
     settings.SUPPORT_EMAIL = ""
 
     message = the_mail(make_booking(), "confirmed")
@@ -395,7 +395,7 @@ def test_without_an_address_for_questions_none_is_named(settings):
 # --- The clock -----------------------------------------------------------------------------------
 
 
-def test_times_are_on_the_centers_clock():
+def test_email_times_are_local_times_of_the_center():
     room = make_room(time_zone_id="Asia/Tokyo")
     start = dt.datetime(2027, 3, 3, 1, tzinfo=dt.UTC)
 
@@ -414,7 +414,7 @@ def across_the_clock_change():
     return make_booking(room=room, start=start, hours=23)
 
 
-def test_a_meeting_across_a_clock_change_names_both_clocks():
+def test_email_time_range_across_dst_change_names_both_zones():
     text = the_mail(across_the_clock_change(), "confirmed").text
 
     assert (
@@ -423,7 +423,7 @@ def test_a_meeting_across_a_clock_change_names_both_clocks():
     ) in text
 
 
-def test_a_calendar_across_a_clock_change_is_exact():
+def test_calendar_event_across_dst_change_has_exact_times():
     reservation = across_the_clock_change()
     event = event_of(the_mail(reservation, "confirmed"))
 
@@ -435,7 +435,7 @@ def test_a_calendar_across_a_clock_change_is_exact():
 # --- The calendar --------------------------------------------------------------------------------
 
 
-def test_the_meeting_is_all_there():
+def test_calendar_event_has_all_properties():
     reservation = make_booking(UserFactory(email="ada@example.com"))
     message = the_mail(reservation, "confirmed")
     event = event_of(message)
@@ -457,7 +457,7 @@ def test_the_meeting_is_all_there():
     assert event["ATTENDEE"].params["CN"] == "Ada Lovelace"
 
 
-def test_the_time_zone_comes_along():
+def test_calendar_includes_its_time_zone():
     parsed = Calendar.from_ical(the_mail(make_booking(), "confirmed").calendar)
 
     [zone] = parsed.walk("VTIMEZONE")
@@ -472,7 +472,7 @@ def test_the_time_zone_comes_along():
         *("Asia/Kathmandu", "America/Sao_Paulo", "Pacific/Chatham", "UTC"),
     ],
 )
-def test_a_told_time_zone_is_exact(name):
+def test_calendar_time_zone_matches_zoneinfo(name):
     zone, first, last = ZoneInfo(name), START - 400 * DAY, START + 400 * DAY
     # As the format defines it: an observance begins at its DTSTART, on the clock before it.
     told = sorted(
@@ -490,7 +490,7 @@ def test_a_told_time_zone_is_exact(name):
         moment += HOUR
 
 
-def test_a_request_is_tentative_until_it_is_approved():
+def test_calendar_event_of_request_is_tentative_until_approved():
     reservation = make_pending_booking()
     approval.approve(reservation.pk, now=NOW + HOUR)
     received, approved = map(event_of, mails(reservation))
@@ -501,7 +501,7 @@ def test_a_request_is_tentative_until_it_is_approved():
 
 
 @pytest.mark.parametrize("end", ["cancel", "decline", "expire"])
-def test_what_is_called_off_leaves_the_calendar(end):
+def test_calendar_event_of_closed_reservation_is_cancelled(end):
     if end == "cancel":
         reservation = make_booking()
         cancellation.cancel(reservation.pk, now=NOW)
@@ -521,7 +521,7 @@ def test_what_is_called_off_leaves_the_calendar(end):
         assert ended[name].to_ical() == begun[name].to_ical()
 
 
-def test_the_calendar_comes_from_whom_the_mail_comes(settings):
+def test_calendar_organizer_is_the_sender_of_the_email(settings):
     settings.DEFAULT_FROM_EMAIL = "plain@example.com"
     event = event_of(the_mail(make_booking(), "confirmed"))
 
@@ -540,7 +540,7 @@ def remind(now):
     return [each.pk for each in reminders.send_hold_reminders(now=now)]
 
 
-def test_a_customer_is_reminded_once_of_what_staff_hold_for_them():
+def test_hold_reminder_for_draft_by_staff_is_sent_once():
     reservation = by_staff()
 
     assert remind(NOW + 21 * HOUR) == []
@@ -554,7 +554,7 @@ def test_a_customer_is_reminded_once_of_what_staff_hold_for_them():
     assert message.calendar == ""
 
 
-def test_who_made_a_draft_or_booked_it_is_not_reminded():
+def test_hold_reminder_for_own_or_booked_draft_is_not_sent():
     make_draft()
     paid = by_staff()
     checkout.check_out(paid.pk, user=paid.user, payment_method=make_payment_method(), now=NOW)
@@ -565,7 +565,7 @@ def test_who_made_a_draft_or_booked_it_is_not_reminded():
     assert remind(NOW + 23 * HOUR) == []
 
 
-def test_a_hold_that_is_over_is_not_told_as_one_that_ends():
+def test_hold_reminder_after_expiry_is_not_sent():
     by_staff()
 
     assert remind(NOW + 24 * HOUR) == []
@@ -574,7 +574,7 @@ def test_a_hold_that_is_over_is_not_told_as_one_that_ends():
 # --- Back office ---------------------------------------------------------------------------------
 
 
-def test_the_page_of_a_reservation_lists_its_mails(admin_client):
+def test_reservation_page_lists_its_emails(admin_client):
     reservation = make_booking()
     OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
     cancellation.cancel(reservation.pk, now=NOW + HOUR)
@@ -592,7 +592,7 @@ def test_the_page_of_a_reservation_lists_its_mails(admin_client):
 
 
 @pytest.mark.usefixtures("books_agree")
-def test_the_last_mail_goes_out_again_to_the_address_of_today(clerk):
+def test_resend_last_email_uses_the_current_address(clerk):
     reservation = make_booking()
     with pytest.raises(ReservationNotOpen, match="waiting to be sent already"):
         reminders.resend_last_email(reservation.pk, by=clerk, now=NOW)
@@ -609,7 +609,7 @@ def test_the_last_mail_goes_out_again_to_the_address_of_today(clerk):
 
 
 @pytest.mark.usefixtures("books_agree")
-def test_a_mail_that_was_given_up_is_tried_again(clerk):
+def test_resend_last_email_that_failed_is_queued_again(clerk):
     reservation = make_booking()
     OutboxMessage.objects.update(state="given up", next_attempt_at=None)
 

@@ -36,7 +36,7 @@ def outcomes(calls):
     return sorted(each if isinstance(each, str) else "done" for each in ended)
 
 
-def test_many_moves_into_one_slot_and_one_wins():
+def test_concurrent_reschedules_into_one_slot_one_succeeds():
     clerk, target = StaffFactory(), make_room()
     rows = [make_booking(room=beside(target)) for _ in range(6)]
 
@@ -46,7 +46,7 @@ def test_many_moves_into_one_slot_and_one_wins():
     assert Reservation.objects.filter(room=target).count() == 1
 
 
-def test_a_move_against_checkouts_of_the_same_slot():
+def test_reschedule_and_checkouts_of_one_slot_one_succeeds():
     clerk, target = StaffFactory(), make_room()
     row = make_booking(room=beside(target))
     rivals = [make_draft(UserFactory(), target, now=NOW - n * 16 * MINUTE) for n in (3, 2, 1)]
@@ -62,7 +62,7 @@ def test_a_move_against_checkouts_of_the_same_slot():
     assert answers == [*["SlotUnavailable"] * 3, "done"]
 
 
-def test_moves_that_cross_do_not_wait_for_each_other_for_ever():
+def test_crossing_reschedules_do_not_deadlock():
     """Each wants the other's room, at a time at which it is free; over and over."""
     clerk, one = StaffFactory(), make_room()
     two = beside(one)
@@ -82,7 +82,7 @@ def test_moves_that_cross_do_not_wait_for_each_other_for_ever():
         assert answers == ["done", "done"]
 
 
-def test_moving_and_cancelling_at_once_leaves_no_money_astray():
+def test_concurrent_reschedule_and_cancellation_keep_the_money_consistent():
     clerk = StaffFactory()
     reservation = make_booking()
     cheap = at_rate(reservation.room, 15)

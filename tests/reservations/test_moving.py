@@ -60,7 +60,7 @@ DAY = dt.timedelta(days=1)
 # --- Booked -------------------------------------------------------------------------------------
 
 
-def test_a_booking_moves_to_another_time_at_the_same_price(clerk):
+def test_reschedule_at_the_same_price_has_no_refund(clerk):
     reservation = make_booking()
 
     done = moved(reservation, clerk, start=START + DAY)
@@ -74,7 +74,7 @@ def test_a_booking_moves_to_another_time_at_the_same_price(clerk):
     assert again.start == START  # the old slot is free
 
 
-def test_a_cheaper_place_gives_the_difference_back(clerk):
+def test_reschedule_to_cheaper_room_refunds_the_difference(clerk):
     reservation = make_booking()  # 75
     cheap = at_rate(reservation.room, 15)
 
@@ -88,7 +88,7 @@ def test_a_cheaper_place_gives_the_difference_back(clerk):
     assert net() == 45
 
 
-def test_it_may_become_cheaper_more_than_once_and_be_cancelled_then(clerk):
+def test_reschedule_to_cheaper_room_twice_then_cancel_refunds_the_rest(clerk):
     reservation = make_booking()
     moved(reservation, clerk, room=at_rate(reservation.room, 15))
     moved(reservation, clerk, room=at_rate(reservation.room, 10))
@@ -99,7 +99,7 @@ def test_it_may_become_cheaper_more_than_once_and_be_cancelled_then(clerk):
     assert net() == 0
 
 
-def test_the_fee_of_a_late_cancellation_is_the_lower_price(clerk):
+def test_late_cancellation_fee_after_reschedule_is_the_lower_price(clerk):
     reservation = make_booking()
     moved(reservation, clerk, room=at_rate(reservation.room, 15))
 
@@ -108,7 +108,7 @@ def test_the_fee_of_a_late_cancellation_is_the_lower_price(clerk):
     assert (terms.refund, terms.fee) == (0, 45)
 
 
-def test_a_dearer_place_is_refused_and_nothing_is_changed(clerk):
+def test_reschedule_to_more_expensive_room_is_refused(clerk):
     reservation = make_booking()
     dear = at_rate(reservation.room, 40)
     before = snapshot(reservation)
@@ -123,7 +123,7 @@ def test_a_dearer_place_is_refused_and_nothing_is_changed(clerk):
     assert OutboxMessage.objects.filter(kind="moved").count() == 0
 
 
-def test_the_difference_can_be_waived_with_a_reason(manager):
+def test_reschedule_with_waiver_and_reason_waives_the_difference(manager):
     reservation = make_booking()
     dear = at_rate(reservation.room, 40)
 
@@ -138,7 +138,7 @@ def test_the_difference_can_be_waived_with_a_reason(manager):
     assert (line.total, line.description) == (-45, "Adjustment: Their room leaks")
 
 
-def test_a_waiver_is_good_for_its_move_alone(manager):
+def test_waiver_applies_to_one_reschedule_only(manager):
     """Else moving there and back would give money away."""
     reservation = make_booking()
     home = reservation.room
@@ -151,7 +151,7 @@ def test_a_waiver_is_good_for_its_move_alone(manager):
 
 
 @pytest.mark.parametrize("missing", ["the old center", "the new center", "both"])
-def test_who_waives_may_adjust_prices_where_it_was_and_where_it_goes(missing):
+def test_waiver_needs_price_permission_at_both_centers(missing):
     """The new center loses the money; the old one's customer is given it."""
     reservation, dear = make_booking(), at_rate(make_room(), 40)
     old, new = reservation.room.center, dear.center
@@ -170,7 +170,7 @@ def test_who_waives_may_adjust_prices_where_it_was_and_where_it_goes(missing):
 
 @pytest.mark.parametrize("rate", ["0", "8.625", "19", "7.77"])
 @pytest.mark.parametrize("hourly", ["25.01", "40", "99.99"])
-def test_a_waiver_with_tax_comes_to_the_old_total_or_gives_the_rest_back(manager, rate, hourly):
+def test_waiver_with_tax_gives_the_old_total_or_refunds_the_rest(manager, rate, hourly):
     reservation = make_booking()
     dear = at_rate(make_room(), hourly)
     dear.center.tax_rate = Decimal(rate)
@@ -183,7 +183,7 @@ def test_a_waiver_with_tax_comes_to_the_old_total_or_gives_the_rest_back(manager
     assert net() == done.new_total
 
 
-def test_a_price_that_is_not_the_one_agreed_to_moves_nothing(clerk):
+def test_reschedule_with_outdated_price_is_refused(clerk):
     reservation = make_booking()
     cheap = at_rate(reservation.room, 15)
     before = snapshot(reservation)
@@ -194,7 +194,7 @@ def test_a_price_that_is_not_the_one_agreed_to_moves_nothing(clerk):
     assert snapshot(reservation) == before
 
 
-def test_a_preview_tells_all_and_changes_nothing(clerk):
+def test_reschedule_preview_shows_totals_and_changes_nothing(clerk):
     reservation = make_booking()
     cheap = at_rate(reservation.room, 15)
     before = snapshot(reservation)
@@ -209,7 +209,7 @@ def test_a_preview_tells_all_and_changes_nothing(clerk):
     assert Reservation.objects.get().room == reservation.room
 
 
-def test_a_free_booking_moves_to_what_is_free(clerk):
+def test_free_booking_can_be_rescheduled_only_to_free_slots(clerk):
     free = at_rate(make_room(), 0)
     reservation = make_booking(room=free)
 
@@ -218,7 +218,7 @@ def test_a_free_booking_moves_to_what_is_free(clerk):
         moved(reservation, clerk, room=beside(free))
 
 
-def test_money_that_was_not_taken_yet_is_taken_first(clerk):
+def test_reschedule_to_cheaper_room_captures_authorized_payment_first(clerk):
     SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
     reservation = make_booking()
     assert reservation.payments.get().state == PaymentState.AUTHORIZED
@@ -228,7 +228,7 @@ def test_money_that_was_not_taken_yet_is_taken_first(clerk):
     assert (reservation.payments.get().state, net()) == (PaymentState.CAPTURED, 45)
 
 
-def test_money_that_cannot_be_taken_now_moves_nothing_that_is_cheaper(clerk):
+def test_reschedule_to_cheaper_room_is_refused_while_capture_fails(clerk):
     SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE)
     reservation = make_booking()
 
@@ -239,7 +239,7 @@ def test_money_that_cannot_be_taken_now_moves_nothing_that_is_cheaper(clerk):
     assert Reservation.objects.get().total_cost == 75
 
 
-def test_a_refund_that_a_crash_left_owed_is_paid_by_the_reconciler(clerk, monkeypatch):
+def test_refund_due_after_a_crash_is_paid_by_reconcile_payments(clerk, monkeypatch):
     from django.core.management import call_command
 
     reservation = make_booking()
@@ -254,7 +254,7 @@ def test_a_refund_that_a_crash_left_owed_is_paid_by_the_reconciler(clerk, monkey
 
 
 @pytest.mark.broken_books
-def test_a_refused_refund_is_told_until_it_is_seen_to(clerk):
+def test_refused_refund_is_reported_as_problem(clerk):
     reservation = make_booking()
     SandboxPayment.objects.update(refunded=70)
     moved(reservation, clerk, room=at_rate(reservation.room, 15))
@@ -265,7 +265,7 @@ def test_a_refused_refund_is_told_until_it_is_seen_to(clerk):
     assert any("became cheaper by 30.00, and 0" in each for each in found)
 
 
-def test_a_favour_before_leaves_less_to_give_back(clerk):
+def test_earlier_goodwill_refund_reduces_the_refund(clerk):
     reservation = make_booking()
     payment = reservation.payments.get()
     from payments import refunds
@@ -282,7 +282,7 @@ def test_a_favour_before_leaves_less_to_give_back(clerk):
 # --- Drafts -------------------------------------------------------------------------------------
 
 
-def test_a_draft_is_priced_anew_and_keeps_its_hold(clerk):
+def test_rescheduled_draft_is_repriced_and_keeps_its_hold(clerk):
     reservation = make_draft()
     until = reservation.hold_until
 
@@ -294,7 +294,7 @@ def test_a_draft_is_priced_anew_and_keeps_its_hold(clerk):
     assert not OutboxMessage.objects.exists()
 
 
-def test_a_draft_whose_hold_had_lapsed_is_held_again(clerk):
+def test_rescheduled_draft_with_expired_hold_is_held_again(clerk):
     reservation = make_draft()
     later = NOW + HOUR
 
@@ -305,7 +305,7 @@ def test_a_draft_whose_hold_had_lapsed_is_held_again(clerk):
     assert reservation.holds_slot
 
 
-def test_a_drafts_code_must_be_good_for_the_new_place(clerk):
+def test_rescheduled_draft_needs_a_promo_code_valid_for_the_new_room(clerk):
     promo = PromoCodeFactory(code="HERE")
     reservation = make_draft()
     promo.centers.add(reservation.room.center)
@@ -315,7 +315,7 @@ def test_a_drafts_code_must_be_good_for_the_new_place(clerk):
         moved(reservation, clerk, room=make_room())
 
 
-def test_a_customers_own_draft_gives_way(clerk):
+def test_reschedule_releases_conflicting_draft_of_the_customer(clerk):
     reservation = make_booking()
     mine = make_draft(reservation.user, reservation.room, start=START + DAY)
 
@@ -328,7 +328,7 @@ def test_a_customers_own_draft_gives_way(clerk):
 # --- Requests -----------------------------------------------------------------------------------
 
 
-def test_a_request_moves_at_the_same_price(clerk):
+def test_pending_request_can_be_rescheduled_at_the_same_price(clerk):
     reservation = make_pending_booking()
 
     moved(reservation, clerk, start=START + DAY)
@@ -337,7 +337,7 @@ def test_a_request_moves_at_the_same_price(clerk):
     assert net() == 75
 
 
-def test_a_request_does_not_become_cheaper_before_it_is_approved(clerk):
+def test_pending_request_to_cheaper_room_is_refused_until_approved(clerk):
     reservation = make_pending_booking()
     cheap = at_rate(reservation.room, 15)
 
@@ -349,7 +349,7 @@ def test_a_request_does_not_become_cheaper_before_it_is_approved(clerk):
     assert net() == 45
 
 
-def test_a_request_moves_to_a_dearer_room_where_the_difference_is_waived(manager):
+def test_pending_request_to_more_expensive_room_can_be_waived(manager):
     reservation = make_pending_booking()
 
     moved(reservation, manager, room=at_rate(reservation.room, 40), waiver="Leak")
@@ -369,7 +369,7 @@ def test_a_request_moves_to_a_dearer_room_where_the_difference_is_waived(manager
     ],
 )
 @pytest.mark.broken_books
-def test_what_is_over_or_under_way_is_not_moved(clerk, status):
+def test_processing_or_closed_reservation_cannot_be_rescheduled(clerk, status):
     row = ReservationFactory(status=status, room=make_room())
 
     with pytest.raises(ReservationNotOpen):
@@ -377,17 +377,17 @@ def test_what_is_over_or_under_way_is_not_moved(clerk, status):
     assert not rescheduling.can_reschedule(row, now=NOW)
 
 
-def test_a_meeting_that_has_begun_is_not_moved(clerk):
+def test_reservation_after_its_start_cannot_be_rescheduled(clerk):
     with pytest.raises(ReservationNotOpen, match="time has come"):
         moved(make_booking(), clerk, start=START + DAY, now=START)
 
 
-def test_where_it_is_already_is_no_move(clerk):
+def test_reschedule_to_the_same_slot_is_refused(clerk):
     with pytest.raises(InvalidRequest):
         moved(make_booking(), clerk)
 
 
-def test_a_room_that_is_too_small_is_refused(clerk):
+def test_reschedule_to_room_that_is_too_small_is_refused(clerk):
     reservation = make_booking(number_of_attendees=5)
 
     with pytest.raises(InvalidRequest) as refused:
@@ -395,7 +395,7 @@ def test_a_room_that_is_too_small_is_refused(clerk):
     assert "holds 4 people" in refused.value.fields["room"]
 
 
-def test_services_that_another_center_does_not_offer_are_in_the_way(clerk):
+def test_reschedule_to_center_without_the_services_is_refused(clerk):
     room = make_room()
     service = ServiceFactory(center=room.center, name="Coffee")
     reservation = make_draft(room=room, service_options=[{"service_id": service.pk}])
@@ -405,7 +405,7 @@ def test_services_that_another_center_does_not_offer_are_in_the_way(clerk):
     assert "Coffee" in refused.value.fields["room"]
 
 
-def test_a_taken_room_is_refused_with_every_reason(clerk):
+def test_reschedule_to_taken_room_is_refused_with_every_reason(clerk):
     reservation, rival = make_booking(), make_booking(start=START + DAY)
 
     would = previewed(reservation, clerk, room=rival.room, start=START + DAY + 10 * MINUTE)
@@ -417,7 +417,7 @@ def test_a_taken_room_is_refused_with_every_reason(clerk):
     assert not would.can_be_waived
 
 
-def test_its_own_slot_is_not_in_its_way_and_turnaround_is_counted(clerk):
+def test_reschedule_ignores_own_slot_and_respects_turnaround(clerk):
     room = make_room(turnaround_minutes=30)
     reservation = make_booking(room=room)
     make_booking(room=room, start=START + 4 * HOUR)
@@ -427,7 +427,7 @@ def test_its_own_slot_is_not_in_its_way_and_turnaround_is_counted(clerk):
         moved(reservation, clerk, start=START + 45 * MINUTE)
 
 
-def test_the_turnaround_is_the_new_rooms(clerk):
+def test_rescheduled_reservation_has_the_turnaround_of_the_new_room(clerk):
     reservation = make_booking()
     other = beside(reservation.room, turnaround_minutes=30)
 
@@ -449,7 +449,7 @@ def with_code(promo, **how):
     )
 
 
-def test_a_booking_keeps_the_code_that_it_used(clerk):
+def test_rescheduled_booking_keeps_its_promo_code(clerk):
     promo = PromoCodeFactory(max_uses=1, max_uses_per_account=1, valid_until=NOW + HOUR)
     reservation = with_code(promo)
     promo.centers.add(reservation.room.center)
@@ -463,7 +463,7 @@ def test_a_booking_keeps_the_code_that_it_used(clerk):
     assert open_use.amount == 6
 
 
-def test_a_budget_counts_the_booking_once(clerk):
+def test_rescheduled_booking_counts_once_in_the_budget(clerk):
     promo = PromoCodeFactory(budget=Decimal("7.50"))
     reservation = with_code(promo)
 
@@ -473,7 +473,7 @@ def test_a_budget_counts_the_booking_once(clerk):
     assert promo.spent == Decimal("7.50")
 
 
-def test_a_booking_too_small_for_its_code_is_not_moved(clerk):
+def test_reschedule_below_the_minimum_of_the_promo_code_is_refused(clerk):
     promo = PromoCodeFactory(minimum_spend=Decimal(70))
     reservation = with_code(promo)
 
@@ -484,7 +484,7 @@ def test_a_booking_too_small_for_its_code_is_not_moved(clerk):
     assert promo.uses == 1
 
 
-def test_a_code_that_took_nothing_off_is_used_once_it_does(clerk):
+def test_promo_use_is_counted_when_reschedule_makes_it_effective(clerk):
     ada = UserFactory()
     plan = AllowanceFactory(user=ada, hours=3)
     promo = PromoCodeFactory(percent=Decimal(100), max_uses=1)
@@ -501,7 +501,7 @@ def test_a_code_that_took_nothing_off_is_used_once_it_does(clerk):
     assert sum(entry.hours for entry in plan.entries.all()) == -3
 
 
-def test_hours_are_counted_to_the_new_month(clerk):
+def test_reschedule_moves_monthly_hours_to_the_new_month(clerk):
     ada = UserFactory()
     plan = MonthlyAllowanceFactory(user=ada, hours=2)
     reservation = make_booking(ada)  # March; 1 of 3 hours is paid
@@ -516,7 +516,7 @@ def test_hours_are_counted_to_the_new_month(clerk):
     assert net() == 25
 
 
-def test_without_hours_left_in_the_new_month_it_is_dearer(clerk):
+def test_reschedule_to_month_without_hours_is_more_expensive(clerk):
     ada = UserFactory()
     MonthlyAllowanceFactory(user=ada, hours=2)
     reservation = make_booking(ada)
@@ -532,7 +532,7 @@ def test_without_hours_left_in_the_new_month_it_is_dearer(clerk):
 # --- What the customer is told ------------------------------------------------------------------
 
 
-def test_the_customer_is_told_with_a_newer_calendar_file(clerk):
+def test_rescheduled_email_has_an_updated_calendar_file(clerk):
     reservation = make_booking()
     cheap = at_rate(reservation.room, 15)
 
@@ -553,7 +553,7 @@ def test_the_customer_is_told_with_a_newer_calendar_file(clerk):
     assert cheap.name in new["SUMMARY"]
 
 
-def test_a_moved_request_stays_tentative(clerk):
+def test_rescheduled_pending_request_stays_tentative(clerk):
     reservation = make_pending_booking()
 
     moved(reservation, clerk, start=START + DAY)

@@ -84,7 +84,7 @@ def only_service(some_service, span=None, **asked):
 # --- Room ----------------------------------------------------------------------------------------
 
 
-def test_the_room_alone_is_one_line_that_explains_itself():
+def test_room_without_extras_is_one_line_with_its_rate():
     (line,) = pricing.calculate_quote(room(), hours(5)).lines
 
     assert line == pricing.QuoteLine(
@@ -96,7 +96,7 @@ def test_the_room_alone_is_one_line_that_explains_itself():
     )
 
 
-def test_a_set_up_fee_is_a_line_of_its_own_and_asked_once():
+def test_setup_fee_is_a_separate_line_charged_once():
     two_days = hours(26, start=NINE)
     quote = pricing.calculate_quote(room(rate(25, 90, 160, 20)), two_days)
 
@@ -105,11 +105,11 @@ def test_a_set_up_fee_is_a_line_of_its_own_and_asked_once():
     assert quote.lines[1].description == "Boardroom, set-up"
 
 
-def test_a_set_up_fee_of_nothing_is_no_line():
+def test_setup_fee_of_zero_adds_no_line():
     assert len(pricing.calculate_quote(room(rate(25, setup_fee=0)), hours(1)).lines) == 1
 
 
-def test_each_local_day_is_priced_by_itself():
+def test_each_local_day_is_priced_separately():
     # 22:00 to 03:00 in Denver: 2 hours of one day, 3 of the next, and no half day among them.
     late = hours(5, start=datetime(2027, 3, 4, 5, tzinfo=UTC))
     assert pricing.calculate_quote(room(), late).total == 125
@@ -125,12 +125,12 @@ def test_each_local_day_is_priced_by_itself():
         (rate("33.33"), 0.5, "16.67"),  # 16.665, half-up
     ],
 )
-def test_flat_quarters_blocks_and_free(some_rate, length, total):
+def test_room_price_with_flat_quarter_block_and_free_rates(some_rate, length, total):
     assert pricing.calculate_quote(room(some_rate), hours(length)).total == Decimal(total)
 
 
 @pytest.mark.parametrize("some_rate", [None, rate(), flat(None), rate(setup_fee=20)])
-def test_never_free_by_omission(some_rate):
+def test_room_without_a_rate_cannot_be_billed(some_rate):
     with pytest.raises(RateNotConfigured):
         pricing.calculate_quote(room(some_rate), hours(1))
 
@@ -192,19 +192,19 @@ def test_never_free_by_omission(some_rate):
         ),
     ],
 )
-def test_a_service_is_its_price_times_what_was_asked(some_service, asked, total, description):
+def test_service_price_is_multiplied_by_its_units(some_service, asked, total, description):
     line = only_service(some_service, **asked)
 
     assert (line.type, str(line.total), line.description) == (SERVICE, total, description)
     assert line.service_id == 7
 
 
-def test_a_service_shows_its_rate_and_its_amount():
+def test_service_line_shows_rate_and_amount():
     line = only_service(service(rate(10), needs_duration=True))
     assert (line.rate, line.amount) == ("$10.00/hour", "$30.00")
 
 
-def test_a_service_has_its_own_set_up_fee():
+def test_service_setup_fee_is_added():
     quote = pricing.calculate_quote(
         room(), hours(1), services=[ServiceSelection(service(flat(15, setup_fee=5)))]
     )
@@ -213,7 +213,7 @@ def test_a_service_has_its_own_set_up_fee():
     assert quote.lines[2].service_id == 7
 
 
-def test_what_is_paid_at_the_center_adds_nothing_and_says_so():
+def test_service_paid_at_the_center_adds_nothing_and_says_so():
     coffee = service(flat(20, setup_fee=5), bill_at_center=True)
     quote = pricing.calculate_quote(room(), hours(1), services=[ServiceSelection(coffee)])
 
@@ -222,13 +222,13 @@ def test_what_is_paid_at_the_center_adds_nothing_and_says_so():
     assert quote.lines[1].amount == "$25.00 at the center"
 
 
-def test_the_center_may_name_its_price_on_the_spot():
+def test_service_with_price_set_on_site_adds_nothing():
     line = only_service(service(None, bill_at_center=True))
     assert (line.total, line.amount) == (0, "At the center")
 
 
 @pytest.mark.parametrize("some_rate", [None, rate(), flat(None), rate(half_day=90)])
-def test_a_service_without_a_price_cannot_be_billed(some_rate):
+def test_service_without_a_price_cannot_be_billed(some_rate):
     with pytest.raises(RateNotConfigured, match="Coffee has no price"):
         only_service(service(some_rate))
 
@@ -236,7 +236,7 @@ def test_a_service_without_a_price_cannot_be_billed(some_rate):
 # --- Allowances ----------------------------------------------------------------------------------
 
 
-def test_an_allowance_takes_its_share_by_hours_off_the_rooms_line_whatever_the_tiers():
+def test_allowance_reduces_room_line_in_proportion_to_hours():
     # 5 hours cost 115: 2 of them are 46, not 2 x 25.
     quote = pricing.calculate_quote(room(), hours(5), allowances=[offer(2)])
 
@@ -246,7 +246,7 @@ def test_an_allowance_takes_its_share_by_hours_off_the_rooms_line_whatever_the_t
     assert quote.applied_allowances == (pricing.AppliedAllowance(1, 2, Decimal("46.00")),)
 
 
-def test_allowances_are_spent_in_their_order_up_to_the_booking():
+def test_allowances_are_used_in_order_up_to_the_booking():
     quote = pricing.calculate_quote(
         room(), hours(5), allowances=[offer(2, 1), offer(10, 2), offer(3, 3)]
     )
@@ -261,12 +261,12 @@ def test_allowances_are_spent_in_their_order_up_to_the_booking():
 
 
 @pytest.mark.parametrize(("length", "used"), [(0.5, 0), (1.75, 1), (2, 2), (2.99, 3)])
-def test_only_whole_hours_never_more_than_the_billable_ones_rounded_down(length, used):
+def test_allowances_cover_only_whole_billable_hours(length, used):
     quote = pricing.calculate_quote(room(rate(20)), hours(length), allowances=[offer(10)])
     assert quote.applied_allowances[0].hours == used
 
 
-def test_set_up_fees_and_services_are_not_covered_by_hours():
+def test_allowances_do_not_cover_setup_fees_and_services():
     quote = pricing.calculate_quote(
         room(rate(25, setup_fee=20)),
         hours(2),
@@ -276,7 +276,7 @@ def test_set_up_fees_and_services_are_not_covered_by_hours():
     assert quote.total == 35
 
 
-def test_nothing_is_spent_on_a_free_room():
+def test_free_room_uses_no_allowance():
     quote = pricing.calculate_quote(room(flat(0)), hours(2), allowances=[offer(10)])
     assert quote.applied_allowances[0].hours == 0
 
@@ -284,7 +284,7 @@ def test_nothing_is_spent_on_a_free_room():
 # --- Promotion, adjustment, tax ------------------------------------------------------------------
 
 
-def test_the_promotion_comes_after_the_allowances_and_before_the_tax():
+def test_promotion_applies_after_allowances_and_before_tax():
     quote = pricing.calculate_quote(
         room(rate(25, 90, 160, 20), tax=10),
         hours(5),
@@ -309,12 +309,12 @@ def test_the_promotion_comes_after_the_allowances_and_before_the_tax():
 @pytest.mark.parametrize(
     ("percent", "told"), [("8.625", "8.625"), ("8.250", "8.25"), ("10", "10"), ("100.000", "100")]
 )
-def test_the_tax_line_tells_the_rate_that_it_charges(percent, told):
+def test_tax_line_shows_the_rate_charged(percent, told):
     quote = pricing.calculate_quote(room(tax=Decimal(percent)), hours(1))
     assert quote.lines[-1].description == f"Tax, {told}%"
 
 
-def test_a_promotion_tells_its_code():
+def test_promotion_line_shows_its_code():
     assert pricing.calculate_quote(room(), hours(1), promo_code=percent("12.5")).lines[
         1
     ].description == ("Promo code TEN, 12.5% off")
@@ -323,19 +323,19 @@ def test_a_promotion_tells_its_code():
 
 
 @pytest.mark.parametrize("promo", [percent(100), amount_off("25.00"), amount_off(1000)])
-def test_a_promotion_never_goes_below_zero(promo):
+def test_promotion_never_reduces_total_below_zero(promo):
     quote = pricing.calculate_quote(room(tax=10), hours(1), promo_code=promo)
     assert lines(quote) == [(ROOM, "25.00"), (PROMOTION, "-25.00")]
     assert quote.total == 0
 
 
-def test_a_promotion_on_nothing_is_no_line():
+def test_promotion_on_zero_adds_no_line():
     assert (
         len(pricing.calculate_quote(room(flat(0)), hours(1), promo_code=amount_off(5)).lines) == 1
     )
 
 
-def test_an_adjustment_tells_its_reason_and_is_taxed():
+def test_adjustment_line_shows_reason_and_is_taxed():
     late = PriceAdjustment(amount=Decimal("-5.00"), reason="late key")
     quote = pricing.calculate_quote(room(tax=10), hours(1), adjustments=[late])
 
@@ -343,7 +343,7 @@ def test_an_adjustment_tells_its_reason_and_is_taxed():
     assert quote.lines[1].description == "Adjustment: late key"
 
 
-def test_an_adjustment_never_goes_below_zero():
+def test_adjustment_never_reduces_total_below_zero():
     gift = PriceAdjustment(amount=Decimal(-1000), reason="gift")
     more = PriceAdjustment(amount=Decimal(7), reason="key lost")
     assert pricing.calculate_quote(room(), hours(1), adjustments=[gift]).total == 0
@@ -351,12 +351,12 @@ def test_an_adjustment_never_goes_below_zero():
 
 
 @pytest.mark.parametrize(("tax", "total"), [("0", None), ("8.81", "2.20"), ("10", "2.50")])
-def test_tax_is_the_centers_rate_rounded_half_up_and_left_out_where_there_is_none(tax, total):
+def test_tax_is_rounded_half_up_and_omitted_without_a_rate(tax, total):
     quote = pricing.calculate_quote(room(tax=tax), hours(1))
     assert lines(quote)[1:] == ([(TAX, total)] if total else [])
 
 
-def test_tax_says_its_rate():
+def test_tax_line_describes_its_rate():
     assert pricing.calculate_quote(room(tax="8.25"), hours(1)).lines[1].description == "Tax, 8.25%"
 
 
@@ -404,7 +404,7 @@ taxes = st.decimals(0, 100, places=3)
 
 
 @given(rates_, spans, extras, offers, promos, adjustments, taxes)
-def test_the_lines_add_up_are_in_cents_and_never_below_zero(
+def test_lines_add_up_in_cents_and_are_never_below_zero(
     some_rate, span, wanted, some_offers, promo, changes, tax
 ):
     quote = pricing.calculate_quote(
@@ -428,7 +428,7 @@ def test_the_lines_add_up_are_in_cents_and_never_below_zero(
 
 
 @given(rates_, spans, offers)
-def test_allowances_never_take_more_than_the_rooms_line_nor_its_hours(some_rate, span, some_offers):
+def test_allowances_never_exceed_the_room_line_or_its_hours(some_rate, span, some_offers):
     quote = pricing.calculate_quote(room(some_rate), span, allowances=some_offers)
 
     used = quote.applied_allowances
@@ -443,7 +443,7 @@ def test_allowances_never_take_more_than_the_rooms_line_nor_its_hours(some_rate,
 
 
 @given(rates_, st.integers(0, 95), st.integers(1, 95), taxes)
-def test_more_time_within_a_day_never_costs_less(some_rate, start, quarters, tax):
+def test_longer_booking_within_a_day_never_costs_less(some_rate, start, quarters, tax):
     midnight = datetime(2027, 3, 3, 7, tzinfo=UTC)
     start = midnight + timedelta(minutes=15 * start)
     end = min(start + timedelta(minutes=15 * quarters), midnight + timedelta(hours=24))
@@ -454,7 +454,7 @@ def test_more_time_within_a_day_never_costs_less(some_rate, start, quarters, tax
 
 
 @given(rates_, spans, extras, taxes, promos)
-def test_more_discount_never_costs_more(some_rate, span, wanted, tax, promo):
+def test_larger_discount_never_costs_more(some_rate, span, wanted, tax, promo):
     def total(**discounts):
         return pricing.calculate_quote(
             room(some_rate, tax), span, services=wanted, **discounts

@@ -72,7 +72,7 @@ def counted(promo):
 
 
 @pytest.mark.parametrize("typed", ["WELCOME", "welcome", "  WelCome\t"])
-def test_any_case_and_trimmed(drafted, typed):
+def test_promo_code_ignores_case_and_surrounding_spaces(drafted, typed):
     PromoCodeFactory(code=" Welcome ")
 
     reservation = apply(drafted, typed)
@@ -81,7 +81,7 @@ def test_any_case_and_trimmed(drafted, typed):
     assert reservation.total_cost == Decimal("67.50")
 
 
-def test_it_sets_replaces_and_takes_off(drafted):
+def test_promo_code_is_set_replaced_and_removed(drafted):
     PromoCodeFactory(code="TEN")
     AmountOffPromoCodeFactory(code="OFF")
     assert apply(drafted, "TEN").total_cost == Decimal("67.50")
@@ -90,12 +90,12 @@ def test_it_sets_replaces_and_takes_off(drafted):
     assert apply(drafted, "").promo_code is None
 
 
-def test_an_amount_is_never_more_than_the_booking(drafted):
+def test_promo_code_amount_is_limited_to_the_price(drafted):
     AmountOffPromoCodeFactory(code="OFF", amount=Decimal(1000))
     assert apply(drafted, "OFF").total_cost == 0
 
 
-def test_a_refused_code_leaves_the_one_before(drafted):
+def test_refused_promo_code_keeps_the_previous_one(drafted):
     PromoCodeFactory(code="TEN")
     PromoCodeFactory(code="OLD", valid_until=NOW)
     apply(drafted, "TEN")
@@ -116,13 +116,13 @@ def test_a_refused_code_leaves_the_one_before(drafted):
         {"meeting_until": date(2027, 3, 2)},
     ],
 )
-def test_what_is_not_for_this_booking_reads_like_an_unknown_code(drafted, fields):
+def test_inapplicable_promo_code_has_the_error_of_an_unknown_code(drafted, fields):
     assert refused(drafted, "NONESUCH") == UNKNOWN
     PromoCodeFactory(code="TEN", **fields)
     assert refused(drafted, "TEN") == UNKNOWN
 
 
-def test_bound_to_centers(drafted, room):
+def test_promo_code_is_restricted_to_centers(drafted, room):
     promo = PromoCodeFactory(code="TEN")
     promo.centers.add(CenterFactory())
     assert refused(drafted, "TEN") == UNKNOWN
@@ -130,7 +130,7 @@ def test_bound_to_centers(drafted, room):
     assert apply(drafted, "TEN").promo_code == promo
 
 
-def test_bound_to_room_types(drafted, room):
+def test_promo_code_is_restricted_to_room_types(drafted, room):
     promo = PromoCodeFactory(code="TEN")
     promo.room_types.add(ResourceTypeFactory())
     assert refused(drafted, "TEN") == UNKNOWN
@@ -138,14 +138,14 @@ def test_bound_to_room_types(drafted, room):
     assert apply(drafted, "TEN").promo_code == promo
 
 
-def test_the_window_of_booking_is_half_open(drafted):
+def test_promo_code_booking_window_is_half_open(drafted):
     PromoCodeFactory(code="TEN", valid_from=NOW + HOUR, valid_until=NOW + 2 * HOUR)
     assert refused(drafted, "TEN") == "This promo code is not valid yet."
     assert refused(drafted, "TEN", now=NOW + 2 * HOUR) == "This promo code has expired."
     assert apply(drafted, "TEN", now=NOW + HOUR).promo_code
 
 
-def test_the_window_of_meeting_is_in_the_centers_days(ada):
+def test_promo_code_meeting_window_uses_local_days_of_the_center(ada):
     """20:00 in Denver on Wednesday is Thursday in UTC."""
     room = make_room()
     room.center.opening_hours.update(closes="23:00")
@@ -154,7 +154,7 @@ def test_the_window_of_meeting_is_in_the_centers_days(ada):
     assert apply(evening, "WED").promo_code
 
 
-def test_the_minimum_is_of_what_is_left_before_the_promotion(drafted, ada):
+def test_promo_code_minimum_applies_to_the_price_after_allowances(drafted, ada):
     PromoCodeFactory(code="BIG", minimum_spend=Decimal("75.01"))
     assert refused(drafted, "BIG") == "This promo code is for bookings of $75.01 or more."
 
@@ -169,13 +169,13 @@ def test_the_minimum_is_of_what_is_left_before_the_promotion(drafted, ada):
     assert not drafted.allowance_uses.exists()
 
 
-def test_a_draft_counts_no_use(drafted):
+def test_promo_code_on_draft_counts_no_use(drafted):
     promo = PromoCodeFactory(code="ONCE", max_uses=1)
     apply(drafted, "ONCE")
     assert counted(promo) == 0
 
 
-def test_a_use_is_taken_at_checkout_and_given_back_by_cancelling(drafted, ada):
+def test_promo_use_is_consumed_by_checkout_and_returned_by_cancellation(drafted, ada):
     promo = PromoCodeFactory(code="ONCE", max_uses=1)
     apply(drafted, "ONCE")
     check_out(drafted.pk, user=ada, payment_method=make_payment_method(), now=NOW)
@@ -191,7 +191,7 @@ def test_a_use_is_taken_at_checkout_and_given_back_by_cancelling(drafted, ada):
     assert apply(other, "ONCE").promo_code == promo
 
 
-def test_used_up_between_draft_and_checkout_is_refused_before_any_charge(drafted, ada):
+def test_checkout_with_used_up_promo_code_is_refused_before_charging(drafted, ada):
     promo = PromoCodeFactory(code="ONCE", max_uses=1)
     apply(drafted, "ONCE")
     other = make_draft(start=START + DAY)
@@ -211,14 +211,14 @@ def test_used_up_between_draft_and_checkout_is_refused_before_any_charge(drafted
     assert drafted.payments.get().amount == 75
 
 
-def test_expired_between_draft_and_checkout_is_refused_too(drafted, ada):
+def test_checkout_with_expired_promo_code_is_refused(drafted, ada):
     PromoCodeFactory(code="TEN", valid_until=NOW + HOUR)
     apply(drafted, "TEN")
     with pytest.raises(PromoCodeInvalid, match="expired"):
         check_out(drafted.pk, user=ada, payment_method=make_payment_method(), now=NOW + HOUR)
 
 
-def test_a_code_that_takes_nothing_off_is_not_used_up(ada, drafted):
+def test_promo_code_without_discount_counts_no_use(ada, drafted):
     promo = PromoCodeFactory(code="TEN")
     AllowanceFactory(user=ada, hours=3)
     assert apply(drafted, "TEN").total_cost == 0
@@ -229,7 +229,7 @@ def test_a_code_that_takes_nothing_off_is_not_used_up(ada, drafted):
     assert not list(integrity.find_problems(now=NOW))
 
 
-def test_a_decline_gives_the_use_back(drafted, ada):
+def test_declined_card_returns_the_promo_use(drafted, ada):
     promo = PromoCodeFactory(code="ONCE", max_uses=1)
     apply(drafted, "ONCE")
     for _ in range(2):
@@ -241,7 +241,7 @@ def test_a_decline_gives_the_use_back(drafted, ada):
     assert promo.redemptions.count() == 2
 
 
-def test_a_limit_per_account(ada, room):
+def test_promo_code_has_a_limit_per_account(ada, room):
     promo = PromoCodeFactory(code="ONCE", max_uses_per_account=1)
     first, second = make_draft(ada, room), make_draft(ada, room, start=START + DAY)
     apply(first, "ONCE")
@@ -259,7 +259,7 @@ def test_a_limit_per_account(ada, room):
     assert counted(promo) == 2
 
 
-def test_a_budget(room):
+def test_promo_code_has_a_budget(room):
     promo = PromoCodeFactory(code="TEN", budget=Decimal("15.00"))
     for day in range(2):
         reservation = make_draft(room=room, start=START + day * DAY)
@@ -274,7 +274,7 @@ def test_a_budget(room):
     )
 
 
-def test_the_budget_is_asked_again_at_checkout(room):
+def test_promo_code_budget_is_checked_again_at_checkout(room):
     promo = PromoCodeFactory(code="TEN", budget=Decimal("7.50"))
     first, second = (make_draft(room=room, start=START + day * DAY) for day in range(2))
     for each in (first, second):
@@ -285,7 +285,7 @@ def test_the_budget_is_asked_again_at_checkout(room):
     assert counted(promo) == 1
 
 
-def test_giving_back_twice_is_harmless(drafted, ada):
+def test_promo_use_returned_twice_is_returned_once(drafted, ada):
     promo = PromoCodeFactory(code="TEN")
     apply(drafted, "TEN")
     reservation = check_out(drafted.pk, user=ada, payment_method=make_payment_method(), now=NOW)
@@ -294,7 +294,7 @@ def test_giving_back_twice_is_harmless(drafted, ada):
         assert counted(promo) == 0
 
 
-def test_the_price_of_a_draft_is_never_changed_silently_by_a_change_of_the_code(drafted, ada):
+def test_changed_promo_code_does_not_silently_change_a_draft(drafted, ada):
     promo = PromoCodeFactory(code="TEN")
     apply(drafted, "TEN")
     promo.percent = Decimal(50)
@@ -303,13 +303,13 @@ def test_the_price_of_a_draft_is_never_changed_silently_by_a_change_of_the_code(
     assert drafted.payments.get().amount == Decimal("67.50")
 
 
-def test_only_a_draft_takes_a_code(ada):
+def test_promo_code_on_reservation_that_is_no_draft_is_refused(ada):
     PromoCodeFactory(code="TEN")
     with pytest.raises(ReservationNotOpen):
         apply(make_booking(ada), "TEN")
 
 
-def test_twenty_refused_codes_an_hour_are_enough(drafted):
+def test_promo_code_after_twenty_refusals_in_an_hour_is_limited(drafted):
     PromoCodeFactory(code="TEN")
     for _ in range(20):
         refused(drafted, "GUESS")
@@ -321,14 +321,14 @@ def test_twenty_refused_codes_an_hour_are_enough(drafted):
     assert apply(drafted, "TEN", now=NOW + HOUR).promo_code
 
 
-def test_good_codes_and_taking_one_off_are_not_counted(drafted):
+def test_valid_codes_and_removals_are_not_limited(drafted):
     PromoCodeFactory(code="TEN")
     for _ in range(25):
         apply(drafted, "TEN")
         apply(drafted, "")
 
 
-def test_who_guessed_too_often_may_still_take_the_code_off(drafted):
+def test_promo_code_can_be_removed_after_the_limit(drafted):
     PromoCodeFactory(code="TEN")
     apply(drafted, "TEN")
     for _ in range(20):
@@ -337,7 +337,7 @@ def test_who_guessed_too_often_may_still_take_the_code_off(drafted):
     assert apply(drafted, "").total_cost == 75
 
 
-def test_staffs_adjustment_is_kept_through_a_new_pricing(drafted):
+def test_adjustment_by_staff_survives_repricing(drafted):
     staff = UserFactory(is_staff=True)
     PromoCodeFactory(code="TEN")
     price_adjustments.adjust_price(

@@ -36,7 +36,7 @@ LEGAL = {
 PAIRS = list(product(Status.values, Status.values))
 
 
-def test_the_statuses_are_the_contracts():
+def test_statuses_match_the_contract():
     assert Status.values == [
         *("New", "Processing", "Pending", "Confirmed", "Declined"),
         *("Cancelled", "Expired", "Completed", "NoShow"),
@@ -44,12 +44,12 @@ def test_the_statuses_are_the_contracts():
 
 
 @pytest.mark.parametrize(("old", "new"), PAIRS)
-def test_every_pair_is_legal_or_not(old, new):
+def test_can_transition_matches_the_table_for_every_pair(old, new):
     assert can_transition(old, new) == ((old, new) in LEGAL)
 
 
 @pytest.mark.django_db
-def test_the_one_door_keeps_to_the_table():
+def test_transition_to_follows_the_table():
     row = ReservationFactory()
     for old, new in PAIRS:
         # Past the door: to where the test wants it.
@@ -71,7 +71,7 @@ def test_the_one_door_keeps_to_the_table():
 
 
 @pytest.mark.django_db
-def test_only_a_new_one_holds_for_a_while():
+def test_only_drafts_have_a_hold_that_expires():
     row = ReservationFactory(status=Status.PROCESSING)
     row.transition_to(Status.NEW, by=None, now=NOW, hold_until=NOW + MINUTE)
     row.refresh_from_db()
@@ -86,5 +86,5 @@ def test_processing_pending_and_confirmed_hold_the_room():
     assert {Status.PROCESSING, Status.PENDING, Status.CONFIRMED} == HOLDING_STATUSES
 
 
-def test_a_repeated_checkout_is_answered_for_what_is_booked():
+def test_repeated_checkout_is_accepted_for_submitted_statuses():
     assert {Status.PENDING, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW} == BOOKED_STATUSES

@@ -61,13 +61,13 @@ def two_in_opposite_order():
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_both_of_a_deadlock_succeed():
+def test_deadlocked_transactions_both_succeed():
     assert two_in_opposite_order() == ["done", "done"]
 
 
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
-def test_without_another_try_one_of_them_fails(monkeypatch):
+def test_deadlock_without_retry_fails_one_transaction(monkeypatch):
     monkeypatch.setattr(transactions, "MAX_ATTEMPTS", 1)
 
     assert two_in_opposite_order() == ["40P01", "done"]
@@ -75,14 +75,14 @@ def test_without_another_try_one_of_them_fails(monkeypatch):
 
 @pytest.mark.parametrize("pgcode", ["40001", "40P01"])
 @pytest.mark.django_db(transaction=True)
-def test_a_lost_race_is_run_again(pgcode):
+def test_serialization_failure_is_retried(pgcode):
     work, calls = fails(pgcode, 3)
 
     assert (work(), len(calls)) == ("done", 4)
 
 
 @pytest.mark.django_db(transaction=True)
-def test_but_not_for_ever():
+def test_retries_are_limited():
     work, calls = fails("40P01", 99)
 
     with pytest.raises(OperationalError):
@@ -92,7 +92,7 @@ def test_but_not_for_ever():
 
 @pytest.mark.parametrize("pgcode", ["55P03", "57014", None])
 @pytest.mark.django_db(transaction=True)
-def test_other_errors_of_the_database_are_told_at_once(pgcode):
+def test_other_database_errors_are_not_retried(pgcode):
     work, calls = fails(pgcode, 99)
 
     with pytest.raises(OperationalError):
@@ -102,7 +102,7 @@ def test_other_errors_of_the_database_are_told_at_once(pgcode):
 
 @pytest.mark.parametrize("error", [IntegrityError, ValueError])
 @pytest.mark.django_db(transaction=True)
-def test_other_errors_are_told_at_once(error):
+def test_other_errors_are_not_retried(error):
     calls = []
 
     @in_transaction
@@ -116,7 +116,7 @@ def test_other_errors_are_told_at_once(error):
 
 
 @pytest.mark.django_db(transaction=True)
-def test_inside_another_transaction_the_outer_one_runs_again():
+def test_nested_transaction_failure_retries_the_outer_one():
     work, calls = fails("40P01", 1)
 
     with pytest.raises(OperationalError), transaction.atomic():
