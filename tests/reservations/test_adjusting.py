@@ -77,7 +77,7 @@ def test_adjustment_that_raises_a_paid_price_is_refused(clerk):
 
 @pytest.mark.broken_books
 @pytest.mark.parametrize("status", [Status.PENDING, Status.PROCESSING, Status.CANCELLED])
-def test_adjustment_of_processing_or_closed_reservation_is_refused(clerk, status):
+def test_adjustment_of_pending_or_closed_reservation_is_refused(clerk, status):
     with pytest.raises(ReservationNotOpen):
         adjusted(ReservationFactory(status=status), clerk, -5)
 

@@ -281,7 +281,7 @@ def test_declined_card_returns_the_hours_each_time(ada, room):
     assert left(plan) == 0
 
 
-def test_checkout_with_fewer_hours_than_used_is_refused(ada, room):
+def test_allowance_with_fewer_hours_than_used_is_invalid(ada, room):
     plan = AllowanceFactory(user=ada, hours=4)
     check_out(make_draft(ada, room).pk, user=ada, payment_method=make_payment_method(), now=NOW)
     plan.hours = 3

@@ -75,7 +75,7 @@ def test_deadlock_without_retry_fails_one_transaction(monkeypatch):
 
 @pytest.mark.parametrize("pgcode", ["40001", "40P01"])
 @pytest.mark.django_db(transaction=True)
-def test_serialization_failure_is_retried(pgcode):
+def test_serialization_failure_or_deadlock_is_retried(pgcode):
     work, calls = fails(pgcode, 3)
 
     assert (work(), len(calls)) == ("done", 4)
