@@ -20,7 +20,7 @@ def _clock():
         yield
 
 
-def test_neighbours_with_one_answer_are_one_line(run):
+def test_adjacent_slots_with_the_same_result_are_one_line(run):
     room = make_room(turnaround_minutes=15)
     reservation = make_booking(room=room)
 
@@ -38,7 +38,7 @@ def test_neighbours_with_one_answer_are_one_line(run):
     ]
 
 
-def test_every_reason_is_told(run):
+def test_all_reasons_are_printed(run):
     room = make_room(is_blocked=True)
     ClosureFactory(
         center=room.center,
@@ -55,7 +55,7 @@ def test_every_reason_is_told(run):
     ]
 
 
-def test_a_gap_too_short_for_a_booking_is_told_as_such(run):
+def test_gap_too_short_for_a_booking_is_marked(run):
     room = make_room()
     make_draft(room=room, hours=1)
     make_draft(room=room, start=START + dt.timedelta(minutes=75), hours=1)
@@ -67,7 +67,7 @@ def test_a_gap_too_short_for_a_booking_is_told_as_such(run):
     )
 
 
-def test_today_is_the_centers_and_what_has_begun_is_past(run):
+def test_today_is_the_local_day_and_started_slots_are_past(run):
     # 16:00 UTC on March 1 is March 2 in Auckland.
     room = make_room(time_zone_id="Pacific/Auckland")
 
@@ -77,7 +77,7 @@ def test_today_is_the_centers_and_what_has_begun_is_past(run):
     assert lines[2].startswith("  00:00 - 05:00  past:")
 
 
-def test_a_day_on_which_the_clock_changes_shows_offsets(run):
+def test_day_of_dst_change_shows_offsets(run):
     room = make_room()
     room.center.is_after_hours_support_enabled = True
     room.center.save()
@@ -89,7 +89,7 @@ def test_a_day_on_which_the_clock_changes_shows_offsets(run):
     assert autumn[2:] == ["  00:00 -0600 - 24:00 -0700  available"]
 
 
-def test_a_room_has_its_own_grid(run):
+def test_grid_of_the_room_is_used(run):
     room = make_room(grid_minutes=60)
     reservation = make_booking(room=room)
 
@@ -107,7 +107,7 @@ def test_a_room_has_its_own_grid(run):
         ((), "required"),
     ],
 )
-def test_wrong_input(run, words, told):
+def test_invalid_input_is_refused(run, words, told):
     with pytest.raises(CommandError) as refusal:
         run("availability", *words)
 
@@ -115,6 +115,6 @@ def test_wrong_input(run, words, told):
 
 
 @pytest.mark.parametrize("date", ["0001-01-01", "9999-12-31"])
-def test_the_ends_of_the_calendar(run, date):
+def test_dates_at_the_calendar_limits_are_handled(run, date):
     with pytest.raises(CommandError, match="out of range"):
         run("availability", make_room().pk, "--date", date)

@@ -36,7 +36,7 @@ def words(room, *more, user="ada@example.com", start="2027-03-03T09:00", end="20
     return ("--user", user, "--room", room.pk, "--start", start, "--end", end, *more)
 
 
-def test_it_makes_a_draft_and_prints_its_bill(run, room, ada):
+def test_command_creates_draft_and_prints_its_bill(run, room, ada):
     coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
     projector = ServiceFactory(
         center=room.center,
@@ -67,7 +67,7 @@ def test_it_makes_a_draft_and_prints_its_bill(run, room, ada):
     assert reservation.hold_until == NOW + dt.timedelta(minutes=15)
 
 
-def test_a_draft_by_staff_is_held_for_a_day(run, room, ada):
+def test_draft_by_staff_is_held_for_a_day(run, room, ada):
     staff = StaffFactory(email="sam@example.com")
 
     run("create_reservation", *words(room, "--staff", "SAM@example.com"))
@@ -77,7 +77,7 @@ def test_a_draft_by_staff_is_held_for_a_day(run, room, ada):
     assert reservation.hold_until == NOW + dt.timedelta(hours=24)
 
 
-def test_times_with_an_offset_are_moments(run, room, ada):
+def test_times_with_offset_are_independent_of_the_center(run, room, ada):
     run(
         "create_reservation",
         *words(room, start="2027-03-03T17:00+01:00", end="2027-03-03T18:00+01:00"),
@@ -86,7 +86,7 @@ def test_times_with_an_offset_are_moments(run, room, ada):
     assert Reservation.objects.get().start == dt.datetime(2027, 3, 3, 16, tzinfo=dt.UTC)
 
 
-def test_a_refusal_tells_staff_every_reason(run, room, ada):
+def test_refused_draft_prints_every_reason(run, room, ada):
     other = make_booking(room=room)
 
     with pytest.raises(CommandError) as refusal:
@@ -114,7 +114,7 @@ def test_a_refusal_tells_staff_every_reason(run, room, ada):
         ({"start": "soon"}, "'soon' is not a time"),
     ],
 )
-def test_wrong_input_is_told_by_its_option(run, room, ada, more, told):
+def test_invalid_input_is_reported_with_its_option(run, room, ada, more, told):
     with pytest.raises(CommandError) as refusal:
         run("create_reservation", *words(room, **more))
 
@@ -141,7 +141,7 @@ def test_wrong_input_is_told_by_its_option(run, room, ada, more, told):
         (("--room", "9" * 30), "is not a whole number"),
     ],
 )
-def test_wrong_options_are_told(run, room, ada, more, told):
+def test_invalid_options_are_reported(run, room, ada, more, told):
     with pytest.raises(CommandError) as refusal:
         run("create_reservation", *words(room, *more))
 
@@ -149,14 +149,14 @@ def test_wrong_options_are_told(run, room, ada, more, told):
     assert not Reservation.objects.exists()
 
 
-def test_a_disabled_account_gets_no_draft(run, room):
+def test_disabled_account_is_refused(run, room):
     UserFactory(email="gone@example.com", is_active=False)
 
     with pytest.raises(CommandError, match=r"The account gone@example\.com is disabled\."):
         run("create_reservation", *words(room, user="gone@example.com"))
 
 
-def test_a_room_without_a_price_cannot_be_booked(run, room, ada):
+def test_room_without_a_rate_is_refused(run, room, ada):
     room.rate = None
     room.save()
 

@@ -22,7 +22,7 @@ from tests.factories_reservations import (
 pytestmark = pytest.mark.django_db
 
 
-def test_it_prints_each_and_counts(run):
+def test_changed_reservations_are_printed_and_counted(run):
     new, confirmed, pending = make_draft(), make_booking(), make_pending_booking()
     later = make_draft(start=START + dt.timedelta(days=2))
 
@@ -43,7 +43,7 @@ def test_it_prints_each_and_counts(run):
     assert pending.payments.get().state == PaymentState.VOIDED
 
 
-def test_a_request_that_nobody_answers_expires_after_three_days(run):
+def test_unanswered_request_expires_after_three_days(run):
     pending = make_pending_booking(
         room=make_room(is_live_inventory=False), start=START + dt.timedelta(days=20)
     )
@@ -57,7 +57,7 @@ def test_a_request_that_nobody_answers_expires_after_three_days(run):
     assert pending.status == Status.EXPIRED
 
 
-def test_one_that_fails_keeps_no_other_waiting(run, monkeypatch, caplog):
+def test_failed_reservation_does_not_stop_the_others(run, monkeypatch, caplog):
     new, confirmed, pending = make_draft(), make_booking(), make_pending_booking()
     move_to = Reservation.transition_to
 

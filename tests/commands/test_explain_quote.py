@@ -35,7 +35,7 @@ def words(room, *more, start="2027-03-03T09:00", end="2027-03-03T14:00"):
     return ("--room", room.pk, "--start", start, "--end", end, *more)
 
 
-def test_the_list_price_of_a_room_and_its_services(run):
+def test_quote_of_room_and_services_is_the_list_price(run):
     room = make_room()
     room.center.tax_rate = 10
     room.center.save()
@@ -69,7 +69,7 @@ def test_the_list_price_of_a_room_and_its_services(run):
     assert not Reservation.objects.exists()
 
 
-def test_each_day_is_told_by_itself(run):
+def test_quote_lists_each_day_separately(run):
     said = run(
         "explain_quote", *words(make_room(), start="2027-03-03T20:00", end="2027-03-04T09:00")
     )
@@ -78,7 +78,7 @@ def test_each_day_is_told_by_itself(run):
     assert "  2027-03-04, 9 hours billed: day at $160.00; 2 half days + 1 hour would be" in said
 
 
-def test_a_flat_rate_has_no_days(run):
+def test_quote_of_flat_rate_has_no_days(run):
     room = make_room()
     room.rate = FlatRateFactory(center=room.center, setup_fee=Decimal(20))
     room.save()
@@ -102,7 +102,7 @@ def discounted():
     return drafts.apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
 
 
-def test_a_reservation_shows_its_allowances_and_its_promo_code(run, discounted):
+def test_quote_of_reservation_has_allowances_and_promo_code(run, discounted):
     said = run("explain_quote", "--reservation", discounted.pk)
 
     assert said.splitlines() == [
@@ -124,7 +124,7 @@ def test_a_reservation_shows_its_allowances_and_its_promo_code(run, discounted):
     ]
 
 
-def test_a_draft_tells_what_it_would_cost_anew(run, discounted):
+def test_quote_of_draft_shows_its_current_price(run, discounted):
     rate = discounted.room.rate
     rate.hourly = Decimal(35)
     rate.save()
@@ -138,7 +138,7 @@ def test_a_draft_tells_what_it_would_cost_anew(run, discounted):
     assert discounted.total_cost == Decimal("62.10")
 
 
-def test_a_booked_reservation_is_only_told_what_it_paid(run, discounted):
+def test_quote_of_booking_shows_only_the_price_paid(run, discounted):
     checkout.check_out(
         discounted.pk, user=discounted.user, payment_method=make_payment_method(), now=NOW
     )
@@ -153,7 +153,7 @@ def test_a_booked_reservation_is_only_told_what_it_paid(run, discounted):
     assert "Priced anew" not in said
 
 
-def test_a_room_that_lost_its_price(run, discounted):
+def test_quote_of_room_without_a_rate_is_refused(run, discounted):
     room = discounted.room
     room.rate = None
     room.save()
@@ -166,7 +166,7 @@ def test_a_room_that_lost_its_price(run, discounted):
         run("explain_quote", *words(room))
 
 
-def test_it_wants_a_reservation_or_a_time(run, discounted):
+def test_quote_needs_a_reservation_or_a_span(run, discounted):
     with pytest.raises(CommandError, match=r"Give --room, --start, --end, or --reservation\."):
         run("explain_quote")
     with pytest.raises(CommandError, match=r"Give --end, or --reservation\."):

@@ -53,14 +53,14 @@ def states():
     return (Reservation.objects.get().status, Payment.objects.get().state)
 
 
-def test_nothing_to_do(reconcile):
+def test_no_payments_to_reconcile_is_reported(reconcile):
     make_booking()
     make_pending_booking()
 
     assert reconcile() == NOTHING
 
 
-def test_a_payment_in_doubt_that_went_through_becomes_a_booking(reconcile, fails):
+def test_unresolved_payment_that_was_authorized_becomes_a_booking(reconcile, fails):
     fails("authorize", FaultKind.TIMEOUT_AFTER, times=1)
     reservation = make_booking()
     assert states() == (Status.PROCESSING, PaymentState.STARTED)
@@ -77,7 +77,7 @@ def test_a_payment_in_doubt_that_went_through_becomes_a_booking(reconcile, fails
     assert reconcile() == NOTHING
 
 
-def test_one_that_never_arrived_is_fenced_and_the_draft_is_new_again(reconcile, fails):
+def test_unresolved_payment_unknown_to_gateway_is_voided(reconcile, fails):
     fails("authorize", times=1)
     make_booking()
 
@@ -87,7 +87,7 @@ def test_one_that_never_arrived_is_fenced_and_the_draft_is_new_again(reconcile, 
     assert SandboxPayment.objects.get().state == "voided"
 
 
-def test_a_request_in_doubt_stays_authorized_until_the_center_answers(reconcile, fails):
+def test_unresolved_request_payment_stays_authorized(reconcile, fails):
     fails("authorize", FaultKind.TIMEOUT_AFTER, times=1)
     make_pending_booking()
 
@@ -97,7 +97,7 @@ def test_a_request_in_doubt_stays_authorized_until_the_center_answers(reconcile,
     assert reconcile() == NOTHING
 
 
-def test_a_payment_still_at_work_is_left_alone(run, fails):
+def test_payment_with_active_lease_is_skipped(run, fails):
     fails("authorize", times=1)
     make_booking()
 
@@ -107,7 +107,7 @@ def test_a_payment_still_at_work_is_left_alone(run, fails):
     assert states() == (Status.PROCESSING, PaymentState.STARTED)
 
 
-def test_younger_ones_are_left_alone_where_asked(reconcile, fails):
+def test_payments_younger_than_the_option_are_skipped(reconcile, fails):
     fails("authorize", times=1)
     make_booking()
 
@@ -115,7 +115,7 @@ def test_younger_ones_are_left_alone_where_asked(reconcile, fails):
     assert reconcile("--older-than", 300) != NOTHING
 
 
-def test_an_owed_capture_is_made(reconcile, fails):
+def test_due_capture_is_executed(reconcile, fails):
     fails("capture", times=1)
     make_booking()
     assert states() == (Status.CONFIRMED, PaymentState.AUTHORIZED)
@@ -125,7 +125,7 @@ def test_an_owed_capture_is_made(reconcile, fails):
     assert states() == (Status.CONFIRMED, PaymentState.CAPTURED)
 
 
-def test_owed_money_is_let_go(reconcile, fails):
+def test_due_void_is_executed(reconcile, fails):
     reservation = make_pending_booking()
     fails("void", times=1)
     approval.decline(reservation.pk, now=NOW)
@@ -136,7 +136,7 @@ def test_owed_money_is_let_go(reconcile, fails):
     assert states() == (Status.DECLINED, PaymentState.VOIDED)
 
 
-def test_an_owed_refund_is_paid(reconcile, fails):
+def test_due_refund_is_executed(reconcile, fails):
     reservation = make_booking()
     fails("refund", times=1)
     cancellation.cancel(reservation.pk, now=NOW)
@@ -152,7 +152,7 @@ def test_an_owed_refund_is_paid(reconcile, fails):
 @pytest.mark.parametrize(
     ("operation", "left"), [("authorize", "unknown"), ("capture", "due"), ("refund", "to refund")]
 )
-def test_a_silent_gateway_needs_a_person_once_that_takes_long(reconcile, fails, operation, left):
+def test_gateway_timeouts_over_a_long_time_raise_an_alert(reconcile, fails, operation, left):
     fails(operation)
     reservation = make_booking()
     if operation == "refund":
@@ -168,7 +168,7 @@ def test_a_silent_gateway_needs_a_person_once_that_takes_long(reconcile, fails, 
     assert reconcile() == NOTHING
 
 
-def test_one_that_fails_does_not_keep_the_others_waiting(reconcile, fails, monkeypatch):
+def test_failed_payment_does_not_stop_the_others(reconcile, fails, monkeypatch):
     fails("capture", times=2)
     first, second = make_booking(), make_booking()
     capture = SandboxGateway.capture
@@ -191,7 +191,7 @@ def test_one_that_fails_does_not_keep_the_others_waiting(reconcile, fails, monke
     assert second.payments.get().state == PaymentState.CAPTURED
 
 
-def test_a_defect_is_logged_and_told(reconcile, fails, monkeypatch, caplog):
+def test_unexpected_error_is_logged_and_reported(reconcile, fails, monkeypatch, caplog):
     fails("capture", times=1)
     make_booking()
 
@@ -205,7 +205,7 @@ def test_a_defect_is_logged_and_told(reconcile, fails, monkeypatch, caplog):
     assert "could not be processed" in caplog.text
 
 
-def test_money_that_lapsed_before_its_capture_needs_a_person_until_seen_to(reconcile, fails):
+def test_expired_authorization_needs_attention_until_resolved(reconcile, fails):
     fails("capture", times=1)
     reservation = make_booking()
     SandboxPayment.objects.update(state="voided")
@@ -219,7 +219,7 @@ def test_money_that_lapsed_before_its_capture_needs_a_person_until_seen_to(recon
     assert reconcile() == NOTHING
 
 
-def test_a_request_whose_money_is_about_to_lapse_needs_a_person(reconcile):
+def test_request_with_expiring_authorization_needs_attention(reconcile):
     make_pending_booking()
     Payment.objects.update(authorized_until=NOW + dt.timedelta(days=3))
     assert reconcile() == NOTHING
@@ -229,7 +229,7 @@ def test_a_request_whose_money_is_about_to_lapse_needs_a_person(reconcile):
         reconcile()
 
 
-def test_money_taken_for_what_is_no_booking_is_paid_back(reconcile, fails):
+def test_payment_captured_without_a_booking_is_refunded(reconcile, fails):
     reservation = make_pending_booking()
     fails("void", times=1)
     approval.decline(reservation.pk, now=NOW)
@@ -241,7 +241,7 @@ def test_money_taken_for_what_is_no_booking_is_paid_back(reconcile, fails):
     assert reconcile() == NOTHING
 
 
-def test_money_that_we_know_was_taken_for_no_booking_is_paid_back_too(reconcile):
+def test_payment_known_as_captured_without_a_booking_is_refunded(reconcile):
     reservation = make_booking()
     Reservation.objects.filter(pk=reservation.pk).update(status=Status.DECLINED, holds_slot=False)
 
@@ -250,7 +250,7 @@ def test_money_that_we_know_was_taken_for_no_booking_is_paid_back_too(reconcile)
     assert states() == (Status.DECLINED, PaymentState.REFUNDED)
 
 
-def test_where_that_is_refused_it_is_asked_once_and_then_told(reconcile):
+def test_refused_refund_is_requested_once_and_reported(reconcile):
     reservation = make_booking()
     Reservation.objects.filter(pk=reservation.pk).update(status=Status.DECLINED, holds_slot=False)
     SandboxPayment.objects.update(refunded=Decimal(75))
@@ -262,7 +262,7 @@ def test_where_that_is_refused_it_is_asked_once_and_then_told(reconcile):
     assert Refund.objects.get().state == RefundState.REFUSED
 
 
-def test_a_gateway_that_is_silent_twice_is_not_asked_again(reconcile, fails):
+def test_gateway_is_not_called_again_after_two_timeouts(reconcile, fails):
     fails("capture")
     for _ in range(4):
         make_booking()
@@ -276,7 +276,7 @@ def test_a_gateway_that_is_silent_twice_is_not_asked_again(reconcile, fails):
     ]
 
 
-def test_money_of_a_meeting_that_is_over_is_told_too(reconcile, fails):
+def test_failed_capture_of_completed_reservation_needs_attention(reconcile, fails):
     fails("capture", times=1)
     make_booking()
     Reservation.objects.update(status=Status.COMPLETED, holds_slot=False)
@@ -286,7 +286,7 @@ def test_money_of_a_meeting_that_is_over_is_told_too(reconcile, fails):
         reconcile()
 
 
-def test_a_refused_refund_needs_a_person_until_the_promise_is_kept(reconcile):
+def test_refused_refund_needs_attention_until_refunded(reconcile):
     reservation = make_booking()
     payment = reservation.payments.get()
     SandboxPayment.objects.update(refunded=Decimal(75))
@@ -305,7 +305,7 @@ def test_a_refused_refund_needs_a_person_until_the_promise_is_kept(reconcile):
     assert reconcile() == NOTHING
 
 
-def test_a_kept_fee_is_no_problem(reconcile):
+def test_cancellation_fee_is_not_reported(reconcile):
     """Cancelled too late: the money is rightly kept."""
     reservation = make_booking()
     late = reservation.start - dt.timedelta(hours=1)
@@ -315,6 +315,6 @@ def test_a_kept_fee_is_no_problem(reconcile):
     assert reconcile() == NOTHING
 
 
-def test_a_number_of_seconds_is_not_negative(reconcile):
+def test_negative_number_of_seconds_is_refused(reconcile):
     with pytest.raises(CommandError, match="0 or more"):
         reconcile("--older-than", "-1")

@@ -52,7 +52,7 @@ def read(client, token):
     return read
 
 
-def test_cancels_refunds_and_shows_the_whole_reservation(cancel, read, ada):
+def test_cancel_refunds_and_returns_the_reservation(cancel, read, ada):
     reservation = make_booking(ada)
     before = read(reservation)
 
@@ -68,7 +68,7 @@ def test_cancels_refunds_and_shows_the_whole_reservation(cancel, read, ada):
     assert SandboxPayment.objects.get().refunded == 75
 
 
-def test_a_preview_says_what_it_would_do_and_does_nothing(cancel, read, ada):
+def test_preview_shows_terms_and_changes_nothing(cancel, read, ada):
     reservation = make_booking(ada)
 
     response = cancel(reservation, TestMode=True)
@@ -83,7 +83,7 @@ def test_a_preview_says_what_it_would_do_and_does_nothing(cancel, read, ada):
     assert not Refund.objects.exists()
 
 
-def test_cancelling_twice_gives_the_same_answer_and_one_refund(cancel, ada):
+def test_cancel_repeated_returns_same_response_and_one_refund(cancel, ada):
     reservation = make_booking(ada)
     answers = [cancel(reservation) for _ in range(3)]
     assert len({each.content for each in answers}) == 1
@@ -91,7 +91,7 @@ def test_cancelling_twice_gives_the_same_answer_and_one_refund(cancel, ada):
     assert Refund.objects.get().state == "done"
 
 
-def test_takes_and_gives_csv_and_jsonp(client, token, ada):
+def test_cancel_accepts_and_returns_csv_and_jsonp(client, token, ada):
     reservation = make_booking(ada)
     body = {"Token": token, "ReservationId": reservation.pk, "TestMode": "true"}
 
@@ -106,7 +106,7 @@ def test_takes_and_gives_csv_and_jsonp(client, token, ada):
     assert wrapped["Reservation"]["Status"] == "Cancelled"
 
 
-def test_too_late_nothing_is_refunded(cancel, ada, time_machine):
+def test_late_cancellation_has_no_refund(cancel, ada, time_machine):
     reservation = make_booking(ada)
     time_machine.move_to(START - 23 * HOUR, tick=False)
     token = issue_token(ada)
@@ -121,7 +121,7 @@ def test_too_late_nothing_is_refunded(cancel, ada, time_machine):
     assert not Refund.objects.exists()
 
 
-def test_a_draft_costs_nothing_and_lets_its_room_go(cancel, ada):
+def test_cancelled_draft_has_no_fee_and_releases_its_room(cancel, ada):
     room = make_room()
     answer = cancel(make_draft(ada, room)).json()
     assert (answer["Message"], answer["Refund"]) == (
@@ -131,7 +131,7 @@ def test_a_draft_costs_nothing_and_lets_its_room_go(cancel, ada):
     assert make_draft(room=room).holds_slot
 
 
-def test_a_pending_one_is_voided(cancel, ada):
+def test_cancelled_pending_request_is_voided(cancel, ada):
     answer = cancel(make_pending_booking(ada)).json()
     assert (answer["Message"], answer["Refund"]) == (
         "The reservation is cancelled: nothing was charged.",
@@ -144,7 +144,7 @@ def test_a_pending_one_is_voided(cancel, ada):
     "status", [Status.PROCESSING, Status.DECLINED, Status.EXPIRED, Status.COMPLETED, Status.NO_SHOW]
 )
 @pytest.mark.parametrize("test_mode", [True, False])
-def test_what_is_over_or_under_way_cannot_be_cancelled(cancel, ada, status, test_mode):
+def test_processing_or_closed_reservation_cannot_be_cancelled(cancel, ada, status, test_mode):
     row = ReservationFactory(user=ada, status=status)
     response = cancel(row, TestMode=test_mode)
     assert response.status_code == 409
@@ -153,7 +153,7 @@ def test_what_is_over_or_under_way_cannot_be_cancelled(cancel, ada, status, test
     assert row.status == status
 
 
-def test_a_meeting_that_has_begun_cannot_be_cancelled(cancel, ada, time_machine):
+def test_cancel_after_start_is_refused(cancel, ada, time_machine):
     reservation = make_booking(ada)
     time_machine.move_to(START, tick=False)
     response = cancel(reservation, Token=issue_token(ada))
@@ -164,7 +164,7 @@ def test_a_meeting_that_has_begun_cannot_be_cancelled(cancel, ada, time_machine)
     }
 
 
-def test_while_the_payment_is_being_settled_it_is_503_and_nothing_changes(cancel, ada):
+def test_cancel_with_unresolved_payment_returns_503(cancel, ada):
     SandboxFault.objects.create(operation="capture", kind="timeout_before", times=2)
     reservation = make_booking(ada)
 
@@ -181,7 +181,7 @@ def test_while_the_payment_is_being_settled_it_is_503_and_nothing_changes(cancel
 
 
 @pytest.mark.parametrize("test_mode", [True, False])
-def test_somebody_elses_is_not_found_like_one_that_does_not_exist(cancel, test_mode):
+def test_reservation_of_another_account_is_not_found(cancel, test_mode):
     strangers = make_booking()
     answers = [cancel(each, TestMode=test_mode) for each in (strangers, 2**31 - 1)]
     assert {each.status_code for each in answers} == {404}
@@ -199,11 +199,11 @@ def test_somebody_elses_is_not_found_like_one_that_does_not_exist(cancel, test_m
         ({"TestMode": 1}, "TestMode: Must be true or false."),
     ],
 )
-def test_names_what_is_wrong(cancel, fields, details):
+def test_invalid_request_names_the_wrong_fields(cancel, fields, details):
     response = cancel(1, **fields)
     assert response.status_code == 400
     assert response.json()["Error"]["Details"] == details
 
 
-def test_needs_a_token(client):
+def test_request_without_token_is_refused(client):
     assert post(client, PATH, {"ReservationId": 1}).status_code == 401

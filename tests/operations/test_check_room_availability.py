@@ -47,7 +47,7 @@ def is_available(ask):
     return is_available
 
 
-def test_says_whether_the_room_can_be_had(ask, room):
+def test_check_returns_whether_the_room_is_available(ask, room):
     response = ask(CenterId=room.center_id)
     assert response.status_code == 200
     assert response.json() == {"Success": True, "IsAvailable": True}
@@ -56,7 +56,7 @@ def test_says_whether_the_room_can_be_had(ask, room):
     assert ask().json() == {"Success": True, "IsAvailable": False}
 
 
-def test_takes_and_gives_csv_and_jsonp(client, ada, room):
+def test_check_accepts_and_returns_csv_and_jsonp(client, ada, room):
     body = {"Token": issue_token(ada), "RoomId": room.pk, **NINE_TO_TWELVE}
 
     assert table(post_csv(client, f"{PATH}.csv", body)) == [
@@ -67,7 +67,7 @@ def test_takes_and_gives_csv_and_jsonp(client, ada, room):
     assert wrapped == {"Success": True, "IsAvailable": True}
 
 
-def test_asking_holds_and_changes_nothing(is_available):
+def test_check_changes_nothing(is_available):
     assert is_available()
     assert is_available()
     assert not Reservation.objects.exists()
@@ -84,17 +84,17 @@ def test_asking_holds_and_changes_nothing(is_available):
         ("2027-03-03T17:00:00", "2027-03-03T19:00:00"),  # closed
     ],
 )
-def test_what_cannot_be_booked_is_an_answer_not_an_error(is_available, start, end):
+def test_unbookable_time_is_unavailable_without_error(is_available, start, end):
     assert is_available(StartDate=start, EndDate=end) is False
 
 
 @pytest.mark.parametrize("fields", [{"is_active": False}, {"is_blocked": True}])
-def test_nor_a_room_that_is_not_offered(is_available, room, fields):
+def test_inactive_or_blocked_room_is_unavailable(is_available, room, fields):
     MeetingRoom.objects.filter(pk=room.pk).update(**fields)
     assert is_available() is False
 
 
-def test_nor_in_a_closed_or_inactive_center(is_available, room):
+def test_room_of_closed_or_inactive_center_is_unavailable(is_available, room):
     closure = ClosureFactory(center=room.center, starts_at=START - HOUR, ends_at=START + HOUR)
     assert is_available() is False
     closure.delete()
@@ -104,26 +104,26 @@ def test_nor_in_a_closed_or_inactive_center(is_available, room):
     assert is_available() is False
 
 
-def test_others_drafts_count_own_ones_do_not(is_available, ada, room):
+def test_drafts_of_others_conflict_but_own_drafts_do_not(is_available, ada, room):
     make_draft(ada, room)
     assert is_available() is True
     make_draft(room=room, start=START + 3 * HOUR)
     assert is_available(EndDate="2027-03-03T12:15:00") is False
 
 
-def test_a_booking_that_ends_as_this_begins_is_no_rival(is_available, room):
+def test_adjacent_booking_does_not_conflict(is_available, room):
     make_booking(room=room, start=START - HOUR, hours=1)
     make_booking(room=room, start=START + 3 * HOUR)
     assert is_available() is True
 
 
-def test_times_with_an_offset_are_moments_without_one_the_centers(is_available, room):
+def test_times_without_offset_are_local_times_of_the_center(is_available, room):
     make_booking(room=room)
     assert is_available(StartDate="2027-03-03T16:00:00Z", EndDate="2027-03-03T17:00:00Z") is False
     assert is_available(StartDate="2027-03-03T12:00:00", EndDate="2027-03-03T20:00:00+00:00")
 
 
-def test_a_room_of_another_center_is_not_found_like_one_that_does_not_exist(ask):
+def test_room_of_another_center_is_not_found(ask):
     elsewhere = MeetingRoomFactory()
 
     answers = [
@@ -168,16 +168,16 @@ EXAMPLE = "2027-03-01T09:00:00 or 2027-03-01T09:00:00-07:00"
         ),
     ],
 )
-def test_names_what_is_wrong(ask, fields, details):
+def test_invalid_request_names_the_wrong_fields(ask, fields, details):
     response = ask(**fields)
     assert response.status_code == 400
     assert response.json()["Error"]["Summary"] == "InvalidRequest"
     assert response.json()["Error"]["Details"] == details
 
 
-def test_31_days_are_a_question_too_long_a_booking_but_no_error(is_available):
+def test_span_of_31_days_is_unavailable_without_error(is_available):
     assert is_available(StartDate="2027-04-03T09:00:00", EndDate="2027-05-04T09:00:00") is False
 
 
-def test_needs_a_token(client, room):
+def test_request_without_token_is_refused(client, room):
     assert post(client, PATH, {"RoomId": room.pk, **NINE_TO_TWELVE}).status_code == 401

@@ -73,7 +73,7 @@ def refused(response, status, code):
 # --- Paid ----------------------------------------------------------------------------------------
 
 
-def test_live_inventory_is_confirmed(check_out, drafted):
+def test_checkout_of_instant_booking_room_is_confirmed(check_out, drafted):
     response = check_out(PaymentInfo=CARD)
 
     assert response.status_code == 200
@@ -91,7 +91,7 @@ def test_live_inventory_is_confirmed(check_out, drafted):
     assert (payment.amount, payment.captures) == (75, 1)
 
 
-def test_other_rooms_are_pending(client, ada, token):
+def test_checkout_of_room_with_approval_is_pending(client, ada, token):
     reservation = make_draft(ada, make_room(is_live_inventory=False))
 
     body = {"Token": token, "ReservationId": reservation.pk, "PaymentInfo": CARD}
@@ -107,7 +107,7 @@ def test_other_rooms_are_pending(client, ada, token):
     assert SandboxPayment.objects.get().captures == 0
 
 
-def test_takes_and_gives_csv_and_jsonp(client, ada, token, drafted):
+def test_checkout_accepts_and_returns_csv_and_jsonp(client, ada, token, drafted):
     row = {
         "Token": token,
         "ReservationId": drafted.pk,
@@ -124,7 +124,7 @@ def test_takes_and_gives_csv_and_jsonp(client, ada, token, drafted):
     assert wrapped["Status"] == "Confirmed"
 
 
-def test_charges_exactly_the_total_that_the_reservation_shows(client, check_out, ada, token):
+def test_checkout_charges_the_total_of_the_reservation(client, check_out, ada, token):
     room = make_room()
     room.center.tax_rate = "8.81"
     room.center.save()
@@ -143,13 +143,13 @@ def test_charges_exactly_the_total_that_the_reservation_shows(client, check_out,
     assert float(charged) == shown.json()["Reservation"]["TotalCost"] == 90.09
 
 
-def test_the_saved_card_pays(check_out, ada):
+def test_checkout_with_saved_card_charges_it(check_out, ada):
     SavedCardFactory(user=ada, last4="4444", brand="MasterCard")
     message = check_out(UseSavedPaymentInfo=True).json()["ConfirmationMessage"]
     assert message.endswith("$75.00 was charged to MasterCard ending 4444.")
 
 
-def test_without_a_usable_saved_card_it_is_409(check_out, ada):
+def test_checkout_without_usable_saved_card_returns_409(check_out, ada):
     error = refused(check_out(UseSavedPaymentInfo=True), 409, "NoSavedCard")
     assert error["Message"] == "There is no saved card that can be used. Please enter a card."
 
@@ -170,7 +170,7 @@ def test_without_a_usable_saved_card_it_is_409(check_out, ada):
         ),
     ],
 )
-def test_one_card_not_both_and_not_neither(check_out, ada, fields, reason):
+def test_checkout_with_both_or_no_cards_is_refused(check_out, ada, fields, reason):
     SavedCardFactory(user=ada)
     for more in ({}, {"TestMode": True}):
         error = refused(check_out(**fields, **more), 400, "InvalidRequest")
@@ -179,7 +179,7 @@ def test_one_card_not_both_and_not_neither(check_out, ada, fields, reason):
 
 
 @pytest.mark.parametrize("fields", [{}, {"UseSavedPaymentInfo": True}, {"PaymentInfo": CARD}])
-def test_where_nothing_is_to_be_paid_no_card_is_needed(check_out, ada, drafted, fields):
+def test_free_checkout_needs_no_card(check_out, ada, drafted, fields):
     plan = AllowanceFactory(user=ada)
     select_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
     answer = check_out(**fields).json()
@@ -188,20 +188,20 @@ def test_where_nothing_is_to_be_paid_no_card_is_needed(check_out, ada, drafted, 
     assert not SandboxPayment.objects.exists()
 
 
-def test_the_card_is_saved_once_the_charge_is_authorized(check_out, ada):
+def test_card_is_saved_only_after_authorization(check_out, ada):
     refused(check_out(PaymentInfo=BAD_CARD, SavePaymentInfo=True), 402, "CardDeclined")
     assert not SavedCard.objects.exists()
     check_out(PaymentInfo=CARD, SavePaymentInfo=True)
     assert SavedCard.objects.get().user == ada
 
 
-def test_the_card_is_not_saved_unasked(check_out):
+def test_card_is_not_saved_by_default(check_out):
     check_out(PaymentInfo=CARD)
     check_out(PaymentInfo=CARD, SavePaymentInfo=True)  # a repeat, which charges nothing
     assert not SavedCard.objects.exists()
 
 
-def test_a_partner_is_kept_and_an_unknown_one_is_refused_before_any_charge(check_out, drafted):
+def test_checkout_with_unknown_partner_is_refused_before_charging(check_out, drafted):
     PartnerFactory(code="ACME")
     PartnerFactory(code="GONE", is_active=False)
     for code in ("NONESUCH", "gone"):
@@ -231,21 +231,21 @@ def live(settings, monkeypatch):
 
 
 @pytest.mark.usefixtures("live")
-def test_live_is_a_real_booking_in_live_inventory_charged_by_a_live_gateway(check_out):
+def test_is_live_is_true_for_instant_booking_charged_by_live_gateway(check_out):
     assert check_out(PaymentInfo=CARD, TestMode=True).json()["IsLive"] is False
     assert check_out(PaymentInfo=CARD).json()["IsLive"] is True
     assert check_out(PaymentInfo=CARD, TestMode=True).json()["IsLive"] is False
 
 
 @pytest.mark.usefixtures("live")
-def test_or_free(check_out, ada, drafted):
+def test_is_live_is_true_for_free_instant_booking(check_out, ada, drafted):
     plan = AllowanceFactory(user=ada)
     select_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
     assert check_out().json()["IsLive"] is True
 
 
 @pytest.mark.usefixtures("live")
-def test_a_request_is_not_live(check_out, drafted):
+def test_is_live_is_false_for_pending_request(check_out, drafted):
     drafted.room.is_live_inventory = False
     drafted.room.save()
     answer = check_out(PaymentInfo=CARD).json()
@@ -255,7 +255,7 @@ def test_a_request_is_not_live(check_out, drafted):
 # --- TestMode ------------------------------------------------------------------------------------
 
 
-def test_test_mode_says_so_and_status_stays_new(check_out, drafted):
+def test_test_mode_returns_test_message_and_status_new(check_out, drafted):
     response = check_out(PaymentInfo=CARD, TestMode=True, SavePaymentInfo=True)
     assert response.status_code == 200
     assert response.json() == {
@@ -272,7 +272,7 @@ def test_test_mode_says_so_and_status_stays_new(check_out, drafted):
     assert not SavedCard.objects.exists()
 
 
-def test_test_mode_refuses_what_checkout_refuses(check_out, ada, drafted):
+def test_test_mode_refuses_the_same_as_checkout(check_out, ada, drafted):
     refused(check_out(PaymentInfo=BAD_CARD, TestMode=True), 402, "CardDeclined")
     refused(check_out(UseSavedPaymentInfo=True, TestMode=True), 409, "NoSavedCard")
     promo = PromoCodeFactory(code="TEN")
@@ -282,7 +282,7 @@ def test_test_mode_refuses_what_checkout_refuses(check_out, ada, drafted):
     refused(check_out(PaymentInfo=CARD, TestMode=True), 409, "PromoCodeInvalid")
 
 
-def test_after_a_test_the_real_one_works(check_out):
+def test_checkout_after_test_mode_succeeds(check_out):
     check_out(PaymentInfo=CARD, TestMode=True)
     assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
 
@@ -290,7 +290,7 @@ def test_after_a_test_the_real_one_works(check_out):
 # --- Refused, and nothing is charged -------------------------------------------------------------
 
 
-def test_declined_is_402_and_the_reservation_is_new_again(check_out, drafted):
+def test_declined_card_returns_402_and_resets_to_new(check_out, drafted):
     response = check_out(PaymentInfo=BAD_CARD)
 
     assert response.status_code == 402
@@ -306,7 +306,7 @@ def test_declined_is_402_and_the_reservation_is_new_again(check_out, drafted):
     assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
 
 
-def test_six_declines_an_hour_are_enough(check_out):
+def test_checkout_after_six_declines_in_an_hour_is_limited(check_out):
     for _ in range(6):
         refused(check_out(PaymentInfo=BAD_CARD), 402, "CardDeclined")
     response = check_out(PaymentInfo=CARD)
@@ -314,7 +314,7 @@ def test_six_declines_an_hour_are_enough(check_out):
     assert response["Retry-After"] == "3600"
 
 
-def test_a_slot_that_was_lost_is_409(check_out, drafted):
+def test_checkout_of_taken_slot_returns_409(check_out, drafted):
     Reservation.objects.filter(pk=drafted.pk).update(holds_slot=False, hold_until=None)
     make_booking(room=drafted.room)
     error = refused(check_out(PaymentInfo=CARD), 409, "SlotUnavailable")
@@ -322,7 +322,7 @@ def test_a_slot_that_was_lost_is_409(check_out, drafted):
     assert not Payment.objects.filter(reservation=drafted).exists()
 
 
-def test_a_code_or_hours_that_are_gone_are_409(check_out, ada, drafted):
+def test_checkout_with_used_up_promo_code_or_hours_returns_409(check_out, ada, drafted):
     plan = AllowanceFactory(user=ada, hours=1)
     select_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
     plan.entries.create(hours=-1, reason="used elsewhere", at=NOW)
@@ -338,7 +338,7 @@ def test_a_code_or_hours_that_are_gone_are_409(check_out, ada, drafted):
     type(once).objects.filter(pk=once.pk).update(uses=0)
 
 
-def test_only_in_the_future(check_out, ada, time_machine):
+def test_checkout_after_start_is_refused(check_out, ada, time_machine):
     time_machine.move_to(START, tick=False)
     error = refused(check_out(PaymentInfo=CARD, Token=issue_token(ada)), 409, "ReservationNotOpen")
     assert error["Message"] == "This reservation's time has passed."
@@ -346,13 +346,13 @@ def test_only_in_the_future(check_out, ada, time_machine):
 
 @pytest.mark.parametrize("status", [Status.CANCELLED, Status.DECLINED, Status.EXPIRED])
 @pytest.mark.parametrize("test_mode", [True, False])
-def test_only_a_new_one(check_out, ada, status, test_mode):
+def test_checkout_of_closed_reservation_is_refused(check_out, ada, status, test_mode):
     row = ReservationFactory(user=ada, status=status, total_cost=10)
     response = check_out(ReservationId=row.pk, PaymentInfo=CARD, TestMode=test_mode)
     refused(response, 409, "ReservationNotOpen")
 
 
-def test_somebody_elses_is_not_found_like_one_that_does_not_exist(check_out):
+def test_reservation_of_another_account_is_not_found(check_out):
     strangers = make_draft()
     for test_mode in (True, False):
         answers = [
@@ -367,7 +367,7 @@ def test_somebody_elses_is_not_found_like_one_that_does_not_exist(check_out):
 # --- Repeated, in doubt --------------------------------------------------------------------------
 
 
-def test_a_repeat_gives_the_same_answer_and_asks_no_gateway(check_out, time_machine):
+def test_checkout_repeated_returns_same_response_without_gateway_call(check_out, time_machine):
     first = check_out(PaymentInfo=CARD)
     SandboxFault.objects.create(operation="*", kind="error")
     time_machine.move_to(NOW + HOUR, tick=False)
@@ -376,9 +376,7 @@ def test_a_repeat_gives_the_same_answer_and_asks_no_gateway(check_out, time_mach
     assert SandboxPayment.objects.get().captures == 1
 
 
-def test_in_doubt_is_200_processing_and_the_retry_after_the_lease_settles_it(
-    check_out, drafted, time_machine
-):
+def test_unresolved_payment_returns_200_processing_until_retry(check_out, drafted, time_machine):
     SandboxFault.objects.create(operation="authorize", kind="timeout_after", times=1)
     processing = {
         "Success": True,
@@ -429,7 +427,7 @@ def test_in_doubt_is_200_processing_and_the_retry_after_the_lease_settles_it(
         ),
     ],
 )
-def test_names_what_is_wrong_and_repeats_no_number(check_out, drafted, fields, details):
+def test_invalid_request_names_fields_without_card_number(check_out, drafted, fields, details):
     for more in ({}, {"TestMode": True}):
         response = check_out(**{"PaymentInfo": CARD, **more, **fields})
         error = refused(response, 400, "InvalidRequest")
@@ -439,5 +437,5 @@ def test_names_what_is_wrong_and_repeats_no_number(check_out, drafted, fields, d
     assert not Payment.objects.exists()
 
 
-def test_needs_a_token(client):
+def test_request_without_token_is_refused(client):
     assert post(client, PATH, {"ReservationId": 1, "PaymentInfo": CARD}).status_code == 401

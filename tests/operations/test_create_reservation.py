@@ -63,7 +63,7 @@ def created(create):
     return created
 
 
-def test_makes_a_draft_and_shows_it_whole(client, create, token, ada, room):
+def test_create_returns_the_whole_draft(client, create, token, ada, room):
     coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
 
     response = create(ServiceOptions=[{"ServiceId": coffee.pk, "Quantity": 2}], Attendees=[GRACE])
@@ -134,7 +134,7 @@ def test_makes_a_draft_and_shows_it_whole(client, create, token, ada, room):
     assert reservation.currency == "USD"
 
 
-def test_takes_and_gives_csv_and_jsonp(client, token, room):
+def test_create_accepts_and_returns_csv_and_jsonp(client, token, room):
     row = {
         "Token": token,
         "MeetingRoomId": room.pk,
@@ -153,13 +153,13 @@ def test_takes_and_gives_csv_and_jsonp(client, token, room):
     assert wrapped["Reservation"]["Status"] == "New"
 
 
-def test_it_holds_the_room_for_15_minutes(create, room):
+def test_created_draft_holds_the_room_for_15_minutes(create, room):
     create()
     row = Reservation.objects.get()
     assert (row.holds_slot, row.hold_until) == (True, NOW + 15 * MINUTE)
 
 
-def test_it_costs_what_reservation_cost_said(client, created, token, room):
+def test_created_draft_costs_the_same_as_reservation_cost(client, created, token, room):
     Rate.objects.filter(pk=room.rate_id).update(setup_fee="12.34")
     room.center.tax_rate = "8.81"
     room.center.save()
@@ -174,14 +174,14 @@ def test_it_costs_what_reservation_cost_said(client, created, token, room):
     assert created(ServiceOptions=[{"ServiceId": service.pk}])["TotalCost"] == said
 
 
-def test_allowances_are_applied_by_themselves(created, ada):
+def test_create_applies_automatic_allowances(created, ada):
     AllowanceFactory(user=ada, hours=2)
     shown = created()
     assert [each["NumberOfHours"] for each in shown["Allowances"]] == [2]
     assert shown["TotalCost"] == 25
 
 
-def test_times_with_an_offset_are_moments(created):
+def test_times_with_offset_are_independent_of_the_center(created):
     shown = created(StartDate="2027-03-03T17:00:00+01:00", EndDate="2027-03-03T12:00:00-05:00")
     assert (shown["Start"], shown["End"]) == (
         "2027-03-03T09:00:00-07:00",
@@ -192,12 +192,12 @@ def test_times_with_an_offset_are_moments(created):
 # --- Attendees -----------------------------------------------------------------------------------
 
 
-def test_the_caller_is_an_attendee_added_first_where_not_listed(created):
+def test_caller_is_added_as_first_attendee_if_not_listed(created):
     names = [(each["Name"], each["IsCreator"]) for each in created(Attendees=[GRACE])["Attendees"]]
     assert names == [("Ada Lovelace", True), ("Grace", False)]
 
 
-def test_who_is_listed_by_e_mail_in_any_case_is_not_added_again(created):
+def test_caller_listed_by_email_in_any_case_is_not_added_again(created):
     listed = [GRACE, {"Name": "A. L.", "EmailAddress": "ADA@example.com"}]
     attendees = created(Attendees=listed)["Attendees"]
     assert [(each["Name"], each["IsCreator"]) for each in attendees] == [
@@ -206,13 +206,13 @@ def test_who_is_listed_by_e_mail_in_any_case_is_not_added_again(created):
     ]
 
 
-def test_who_the_creator_is_is_not_the_clients_to_say(created):
+def test_submitted_creator_is_ignored(created):
     sent = [{**GRACE, "Id": 7, "IsCreator": True}, {"Name": "Joan", "IsCreator": True}]
     attendees = created(Attendees=sent)["Attendees"]
     assert [each["IsCreator"] for each in attendees] == [True, False, False]
 
 
-def test_the_number_of_attendees_is_theirs_or_more(create, created):
+def test_number_of_attendees_is_at_least_the_number_listed(create, created):
     assert created()["NumberOfAttendees"] == 1
     assert created(Attendees=[GRACE])["NumberOfAttendees"] == 2
     assert created(Attendees=[GRACE], NumberOfAttendees=8)["NumberOfAttendees"] == 8
@@ -248,12 +248,12 @@ def refused(response, code="SlotUnavailable", status=409):
         ("2027-03-03T17:00", "2027-03-03T19:00", "The center is closed at that time."),
     ],
 )
-def test_what_cannot_be_booked_says_why(create, start, end, message):
+def test_unbookable_time_is_refused_with_the_reason(create, start, end, message):
     assert refused(create(StartDate=start, EndDate=end)) == message
     assert not Reservation.objects.exists()
 
 
-def test_a_room_that_is_blocked_closed_or_taken(create, room):
+def test_unavailable_room_is_refused(create, room):
     make_draft(room=room)
     assert refused(create()) == "The room is already taken at that time."
     ClosureFactory(center=room.center, starts_at=START, ends_at=START + HOUR)
@@ -263,14 +263,14 @@ def test_a_room_that_is_blocked_closed_or_taken(create, room):
     assert Reservation.objects.count() == 1
 
 
-def test_a_lapsed_hold_gives_way(created, room):
+def test_expired_hold_is_released_for_a_new_draft(created, room):
     old = make_draft(room=room, now=NOW - 15 * MINUTE)
     created()
     old.refresh_from_db()
     assert (old.status, old.holds_slot) == (Status.NEW, False)
 
 
-def test_a_new_draft_takes_over_the_hold_of_an_earlier_one_of_the_caller(created, ada, room):
+def test_new_draft_takes_over_the_hold_of_an_own_draft(created, ada, room):
     apart = make_draft(ada, room, start=START + 5 * HOUR, hours=1)
     earlier = make_draft(ada, room, start=START - HOUR, hours=2)
     shown = created()
@@ -281,7 +281,7 @@ def test_a_new_draft_takes_over_the_hold_of_an_earlier_one_of_the_caller(created
     assert Reservation.objects.get(pk=shown["Id"]).holds_slot
 
 
-def test_one_draft_too_many_lets_the_oldest_go(created, ada, room, settings):
+def test_draft_above_the_limit_releases_the_oldest_hold(created, ada, room, settings):
     settings.HELD_DRAFTS_MAX = 2
     made_by_staff = make_draft(
         ada, room, start=START + 24 * HOUR, created_by=UserFactory(is_staff=True)
@@ -297,7 +297,7 @@ def test_one_draft_too_many_lets_the_oldest_go(created, ada, room, settings):
     assert oldest.status == Status.NEW
 
 
-def test_a_refused_draft_leaves_the_earlier_one_its_hold(create, ada, room):
+def test_refused_draft_keeps_the_hold_of_an_earlier_one(create, ada, room):
     earlier = make_draft(ada, room, hours=1)
     make_draft(room=room, start=START + 2 * HOUR, hours=1)
     refused(create())
@@ -305,13 +305,13 @@ def test_a_refused_draft_leaves_the_earlier_one_its_hold(create, ada, room):
     assert earlier.holds_slot
 
 
-def test_never_free_by_omission(create, room):
+def test_room_without_a_rate_cannot_be_booked(create, room):
     MeetingRoom.objects.filter(pk=room.pk).update(rate=None)
     assert "no price" in refused(create(), "RateNotConfigured")
     assert not Reservation.objects.exists()
 
 
-def test_an_unknown_room_is_not_found(create):
+def test_unknown_room_is_not_found(create):
     refused(create(MeetingRoomId=2**31 - 1), "NotFound", 404)
 
 
@@ -349,16 +349,14 @@ def test_an_unknown_room_is_not_found(create):
         ),
     ],
 )
-def test_names_what_is_wrong(create, fields, details):
+def test_invalid_request_names_the_wrong_fields(create, fields, details):
     response = create(**fields)
     assert response.status_code == 400
     assert response.json()["Error"]["Details"] == details
     assert not Reservation.objects.exists()
 
 
-def test_takes_the_same_queries_for_one_service_and_for_many(
-    created, room, django_assert_num_queries
-):
+def test_query_count_is_independent_of_services(created, room, django_assert_num_queries):
     services = [ServiceFactory(center=room.center) for _ in range(20)]
 
     def asked(options, day):
@@ -375,5 +373,5 @@ def test_takes_the_same_queries_for_one_service_and_for_many(
         created(**asked(services, 1), Attendees=[GRACE] * 7)
 
 
-def test_needs_a_token(client):
+def test_request_without_token_is_refused(client):
     assert post(client, PATH, {"MeetingRoomId": 1, **NINE_TO_TWELVE}).status_code == 401

@@ -55,7 +55,7 @@ def allowances(ask):
     return allowances
 
 
-def test_lists_those_in_use_and_what_the_others_would_give(ask, ada):
+def test_allowances_in_use_and_available_are_listed(ask, ada):
     gift = AllowanceFactory(user=ada, description="Gift", hours=4, is_automatic=False)
     plan = MonthlyAllowanceFactory(user=ada, description="Plan", hours=2)
     # 5 hours for 115: half a day and an hour.
@@ -91,7 +91,7 @@ def test_lists_those_in_use_and_what_the_others_would_give(ask, ada):
     }
 
 
-def test_takes_and_gives_csv_one_row_an_allowance(client, token, ada):
+def test_csv_has_one_row_per_allowance(client, token, ada):
     first = AllowanceFactory(user=ada, description="=1+1", hours=1)
     second = AllowanceFactory(user=ada, description="Gift", hours=1, is_automatic=False)
     reservation = make_draft(ada, hours=1)
@@ -116,13 +116,13 @@ def test_takes_and_gives_csv_one_row_an_allowance(client, token, ada):
     ]
 
 
-def test_none_is_an_empty_list_in_json_and_one_row_in_csv(client, token, ada):
+def test_no_allowances_are_an_empty_list_and_one_csv_row(client, token, ada):
     body = {"Token": token, "ReservationId": make_draft(ada).pk}
     assert post(client, PATH, body).json() == {"Success": True, "Allowances": []}
     assert table(post_csv(client, f"{PATH}.csv", body)) == [["Success"], ["true"]]
 
 
-def test_gives_jsonp(client, token, ada):
+def test_response_can_be_jsonp(client, token, ada):
     body = {"Token": token, "ReservationId": make_draft(ada).pk}
     assert jsonp(post(client, f"{PATH}?callback=cb", body), "cb") == {
         "Success": True,
@@ -130,7 +130,7 @@ def test_gives_jsonp(client, token, ada):
     }
 
 
-def test_only_those_valid_for_this_booking(allowances, ada):
+def test_only_allowances_valid_for_the_booking_are_listed(allowances, ada):
     AllowanceFactory(user=ada, valid_until=date(2027, 3, 2))
     AllowanceFactory(user=ada, is_active=False)
     AllowanceFactory()
@@ -139,7 +139,7 @@ def test_only_those_valid_for_this_booking(allowances, ada):
     assert allowances(make_draft(ada)) == [("Mine", 3, 75, True)]
 
 
-def test_soonest_to_expire_first(allowances, ada):
+def test_allowances_are_ordered_by_expiry(allowances, ada):
     AllowanceFactory(user=ada, description="for ever", is_automatic=False)
     AllowanceFactory(
         user=ada, description="month's end", valid_until=date(2027, 3, 31), is_automatic=False
@@ -153,7 +153,7 @@ def test_soonest_to_expire_first(allowances, ada):
     ]
 
 
-def test_what_was_chosen_by_hand_is_in_use(allowances, ada):
+def test_manually_selected_allowance_is_in_use(allowances, ada):
     AllowanceFactory(user=ada, description="First")
     second = AllowanceFactory(user=ada, description="Second")
     reservation = make_draft(ada)
@@ -161,17 +161,17 @@ def test_what_was_chosen_by_hand_is_in_use(allowances, ada):
     assert allowances(reservation) == [("Second", 3, 75, True), ("First", 3, 75, False)]
 
 
-def test_of_a_booking_too(allowances, ada):
+def test_allowances_of_a_booking_are_listed(allowances, ada):
     AllowanceFactory(user=ada, description="Plan", hours=2)
     assert allowances(make_booking(ada)) == [("Plan", 2, 50, True)]
 
 
-def test_whole_hours_rounded_down(allowances, ada):
+def test_allowance_hours_are_rounded_down(allowances, ada):
     AllowanceFactory(user=ada, description="Plan", is_automatic=False)
     assert allowances(make_draft(ada, hours=2.75)) == [("Plan", 2, 50, False)]
 
 
-def test_somebody_elses_is_not_found_like_one_that_does_not_exist(ask):
+def test_reservation_of_another_account_is_not_found(ask):
     answers = [ask(make_draft().pk), ask(2**31 - 1)]
     assert {each.status_code for each in answers} == {404}
     assert answers[0].content == answers[1].content
@@ -186,13 +186,13 @@ def test_somebody_elses_is_not_found_like_one_that_does_not_exist(ask):
         (-1, "ReservationId: Must be at least 1."),
     ],
 )
-def test_names_what_is_wrong(ask, value, details):
+def test_invalid_request_names_the_wrong_fields(ask, value, details):
     response = ask(value)
     assert response.status_code == 400
     assert response.json()["Error"]["Details"] == details
 
 
-def test_takes_the_same_queries_for_one_and_for_twenty(ask, ada, django_assert_num_queries):
+def test_query_count_is_independent_of_allowances(ask, ada, django_assert_num_queries):
     AllowanceFactory(user=ada, hours=1)
     room = make_room()
     reservation = make_draft(ada, room)
@@ -207,5 +207,5 @@ def test_takes_the_same_queries_for_one_and_for_twenty(ask, ada, django_assert_n
         assert len(ask(reservation.pk).json()["Allowances"]) == 20
 
 
-def test_needs_a_token(client):
+def test_request_without_token_is_refused(client):
     assert post(client, PATH, {"ReservationId": 1}).status_code == 401

@@ -252,7 +252,7 @@ def body_of(reservation):
     }
 
 
-def test_shows_the_whole_reservation(read, rich):
+def test_response_has_the_whole_reservation(read, rich):
     response = read(rich.pk)
 
     assert response.status_code == 200
@@ -262,7 +262,7 @@ def test_shows_the_whole_reservation(read, rich):
     assert list(response.json()["Reservation"]) == list(body_of(rich))
 
 
-def test_takes_and_gives_csv(client, token, rich):
+def test_request_and_response_can_be_csv(client, token, rich):
     header, row = table(post_csv(client, PATH + ".csv", {"Token": token, "Id": rich.pk}))
 
     cells = dict(zip(header, row, strict=True))
@@ -278,20 +278,20 @@ def test_takes_and_gives_csv(client, token, rich):
     assert cells["Reservation.UsableAllowances.0.Reservation.Status"] == "New"
 
 
-def test_gives_jsonp(client, token, rich):
+def test_response_can_be_jsonp(client, token, rich):
     body = {"Token": token, "Id": rich.pk}
     wrapped = jsonp(post(client, f"{PATH}?callback=app.show", body), "app.show")
     assert wrapped == {"Success": True, "Reservation": body_of(rich)}
 
 
-def test_the_line_items_add_up_to_the_total(read, rich):
+def test_line_items_add_up_to_the_total(read, rich):
     shown = read(rich.pk).json()["Reservation"]
     total = sum(Decimal(str(line["Total"])) for line in shown["LineItems"])
     assert total == Decimal(str(shown["TotalCost"]))
 
 
 @pytest.mark.parametrize("status", list(Status))
-def test_shows_any_status_and_allowances_can_be_applied_to_a_new_one_only(read, ada, status):
+def test_any_status_is_shown_and_only_new_accepts_allowances(read, ada, status):
     AllowanceFactory(user=ada)
     row = ReservationFactory(user=ada, status=status)
     shown = read(row.pk).json()["Reservation"]
@@ -300,7 +300,7 @@ def test_shows_any_status_and_allowances_can_be_applied_to_a_new_one_only(read, 
     assert [each["NumberOfHours"] for each in shown["UsableAllowances"]] == [0]
 
 
-def test_an_allowance_without_an_hour_left_is_not_usable(read, ada):
+def test_allowance_without_hours_left_is_not_usable(read, ada):
     AllowanceFactory(user=ada, hours=3)
     reservation = make_booking(ada)
     shown = read(reservation.pk).json()["Reservation"]
@@ -309,7 +309,7 @@ def test_an_allowance_without_an_hour_left_is_not_usable(read, ada):
     assert shown["CanApplyAllowances"] is False
 
 
-def test_times_are_on_the_centers_clock(read, ada):
+def test_times_are_local_times_of_the_center(read, ada):
     reservation = make_draft(
         ada, make_room(time_zone_id="Asia/Kolkata"), start=NOW.replace(hour=4, day=3)
     )
@@ -320,7 +320,7 @@ def test_times_are_on_the_centers_clock(read, ada):
     )
 
 
-def test_a_room_that_is_no_longer_offered_is_still_shown(read, ada):
+def test_inactive_room_is_still_shown(read, ada):
     reservation = make_draft(ada)
     reservation.room.is_active = False
     reservation.room.save()
@@ -329,7 +329,7 @@ def test_a_room_that_is_no_longer_offered_is_still_shown(read, ada):
     assert shown["Center"]["MeetingRooms"] == []
 
 
-def test_somebody_elses_is_not_found_like_one_that_does_not_exist(read, token):
+def test_reservation_of_another_account_is_not_found(read, token):
     strangers = make_draft()
 
     answers = [read(pk) for pk in (strangers.pk, 2**31 - 1)]
@@ -342,7 +342,7 @@ def test_somebody_elses_is_not_found_like_one_that_does_not_exist(read, token):
     }
 
 
-def test_a_member_of_staff_sees_no_more_than_a_customer(client):
+def test_staff_user_has_the_access_of_a_customer(client):
     staff = UserFactory(is_staff=True, is_superuser=True)
     body = {"Token": issue_token(staff), "Id": make_draft().pk}
     assert post(client, PATH, body).status_code == 404
@@ -361,20 +361,18 @@ def test_a_member_of_staff_sees_no_more_than_a_customer(client):
         ({"Id": [1]}, "Id: Must be a whole number."),
     ],
 )
-def test_names_what_is_wrong(client, token, fields, details):
+def test_invalid_request_names_the_wrong_fields(client, token, fields, details):
     response = post(client, PATH, {"Token": token, **fields})
     assert response.status_code == 400
     assert response.json()["Error"]["Summary"] == "InvalidRequest"
     assert response.json()["Error"]["Details"] == details
 
 
-def test_needs_a_token(client):
+def test_request_without_token_is_refused(client):
     assert post(client, PATH, {"Id": 1}).status_code == 401
 
 
-def test_reading_takes_the_same_queries_whatever_there_is_to_show(
-    read, ada, django_assert_num_queries
-):
+def test_query_count_is_independent_of_content(read, ada, django_assert_num_queries):
     AllowanceFactory(user=ada, is_automatic=False)
     service = ServiceFactory(center=make_room().center)
     alone = make_draft(

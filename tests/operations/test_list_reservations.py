@@ -52,7 +52,7 @@ def ids(ask):
     return ids
 
 
-def test_lists_whole_reservations_by_their_start(client, ask, token, ada):
+def test_reservations_are_listed_by_start(client, ask, token, ada):
     room = make_room()
     later, sooner = make_booking(ada, room, start=START + DAY), make_draft(ada, room)
     same_start = ReservationFactory(user=ada, start=START + DAY)
@@ -70,7 +70,7 @@ def test_lists_whole_reservations_by_their_start(client, ask, token, ada):
     }
 
 
-def test_takes_and_gives_csv_one_row_a_reservation(client, token, ada):
+def test_csv_has_one_row_per_reservation(client, token, ada):
     room = make_room()
     first, second = make_draft(ada, room), make_booking(ada, room, start=START + DAY)
     cancelled = make_draft(ada, room, start=START + 2 * DAY)
@@ -87,26 +87,26 @@ def test_takes_and_gives_csv_one_row_a_reservation(client, token, ada):
     assert cells[1]["Reservations.LineItems.0.Amount"] == "$75.00"
 
 
-def test_none_is_an_empty_list(client, token, ask):
+def test_no_reservations_are_an_empty_list(client, token, ask):
     assert ask().json() == {"Success": True, "Reservations": []}
     wrapped = jsonp(post(client, f"{PATH}?callback=cb", {"Token": token}), "cb")
     assert wrapped == {"Success": True, "Reservations": []}
     assert table(post_csv(client, f"{PATH}.csv", {"Token": token})) == [["Success"], ["true"]]
 
 
-def test_the_accounts_own_only(ids, ada):
+def test_only_own_reservations_are_listed(ids, ada):
     mine = make_draft(ada)
     make_draft()
     assert ids() == [mine.pk]
 
 
-def test_a_member_of_staff_sees_no_more_than_a_customer(client):
+def test_staff_user_has_the_access_of_a_customer(client):
     make_draft()
     token = issue_token(UserFactory(is_staff=True, is_superuser=True))
     assert post(client, PATH, {"Token": token}).json()["Reservations"] == []
 
 
-def test_those_that_touch_the_time(ids, ada):
+def test_reservations_overlapping_the_span_are_listed(ids, ada):
     """16:00 to 19:00 in UTC."""
     pk = ReservationFactory(user=ada).pk
     assert ids(From="2027-03-03T18:59:59Z") == [pk]
@@ -116,7 +116,7 @@ def test_those_that_touch_the_time(ids, ada):
     assert ids(From="2027-03-03T17:00:00Z", To="2027-03-03T18:00:00Z") == [pk]
 
 
-def test_without_an_offset_it_is_utc_and_a_date_is_its_midnight(ids, ada):
+def test_times_without_offset_are_utc_and_dates_are_midnight(ids, ada):
     pk = ReservationFactory(user=ada).pk
     assert ids(From="2027-03-03T18:59:59") == [pk]
     assert ids(From="2027-03-03T19:00:00") == []
@@ -126,7 +126,7 @@ def test_without_an_offset_it_is_utc_and_a_date_is_its_midnight(ids, ada):
     assert ids(From="2027-03-03T12:00:00-07:00") == []
 
 
-def test_those_of_these_statuses(ids, ada):
+def test_reservations_are_filtered_by_status(ids, ada):
     rows = {status: ReservationFactory(user=ada, status=status).pk for status in Status}
     for status, pk in rows.items():
         assert ids(Statuses=[status]) == [pk]
@@ -134,7 +134,7 @@ def test_those_of_these_statuses(ids, ada):
     assert ids(Statuses=[]) == ids() == list(rows.values())
 
 
-def test_at_most_a_hundred(ids, ada):
+def test_at_most_100_reservations_are_listed(ids, ada):
     room = make_room()
     rows = [
         ReservationFactory(user=ada, room=room, start=START + n * 4 * HOUR, status=Status.COMPLETED)
@@ -160,14 +160,14 @@ def test_at_most_a_hundred(ids, ada):
         ),
     ],
 )
-def test_names_what_is_wrong(ask, fields, details):
+def test_invalid_request_names_the_wrong_fields(ask, fields, details):
     response = ask(**fields)
     assert response.status_code == 400
     assert response.json()["Error"]["Summary"] == "InvalidRequest"
     assert response.json()["Error"]["Details"] == details
 
 
-def test_takes_the_same_queries_for_one_and_for_twenty(ids, ada, django_assert_num_queries):
+def test_query_count_is_independent_of_reservations(ids, ada, django_assert_num_queries):
     AllowanceFactory(user=ada, hours=30)
 
     def one_more(day):
@@ -193,5 +193,5 @@ def test_takes_the_same_queries_for_one_and_for_twenty(ids, ada, django_assert_n
         assert len(ids()) == 20
 
 
-def test_needs_a_token(client):
+def test_request_without_token_is_refused(client):
     assert post(client, PATH).status_code == 401

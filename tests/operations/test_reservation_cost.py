@@ -61,13 +61,13 @@ def projector(room):
     return ServiceFactory(center=room.center, name="Projector", needs_duration=True, rate=rate)
 
 
-def test_prices_the_room_for_the_time(ask):
+def test_cost_is_the_room_price_for_the_span(ask):
     response = ask()
     assert response.status_code == 200
     assert response.json() == {"Success": True, "Total": 115}
 
 
-def test_takes_and_gives_csv_and_jsonp(client, ada, room, coffee, projector):
+def test_cost_accepts_and_returns_csv_and_jsonp(client, ada, room, coffee, projector):
     row = {
         "Token": issue_token(ada),
         "MeetingRoomId": room.pk,
@@ -87,13 +87,13 @@ def test_takes_and_gives_csv_and_jsonp(client, ada, room, coffee, projector):
     assert wrapped == {"Success": True, "Total": 115}
 
 
-def test_is_a_number_without_binary_noise(ask, room):
+def test_cost_is_an_exact_decimal_number(ask, room):
     Rate.objects.filter(pk=room.rate_id).update(hourly="0.10", half_day=None, full_day=None)
     response = ask(EndDate="2027-03-03T12:00:00")
     assert b'"Total":0.3}' in response.content.replace(b" ", b"")
 
 
-def test_the_cheapest_cover_of_each_local_day(total):
+def test_cost_is_the_cheapest_combination_of_each_local_day(total):
     assert total(EndDate="2027-03-03T12:00:00") == 75
     assert total(EndDate="2027-03-03T13:00:00") == 90
     assert total(EndDate="2027-03-03T17:00:00") == 160
@@ -101,19 +101,19 @@ def test_the_cheapest_cover_of_each_local_day(total):
     assert total(EndDate="2027-03-04T12:00:00") == 320
 
 
-def test_a_flat_rate_once(total, room):
+def test_flat_rate_is_charged_once(total, room):
     MeetingRoom.objects.filter(pk=room.pk).update(rate=FlatRateFactory(center=room.center))
     assert total() == 50
     assert total(EndDate="2027-03-10T12:00:00") == 50
 
 
-def test_set_up_fee_and_tax_are_included(total, room):
+def test_setup_fee_and_tax_are_included(total, room):
     Rate.objects.filter(pk=room.rate_id).update(setup_fee=20)
     Center.objects.filter(pk=room.center_id).update(tax_rate="8.25")
     assert total() == 146.14  # 135 + 11.1375
 
 
-def test_only_the_services_that_are_selected_absent_counts_as_selected(total, coffee, projector):
+def test_services_are_selected_unless_marked_unselected(total, coffee, projector):
     coffee_3 = {"ServiceId": coffee.pk, "Quantity": 3}
     assert total(coffee_3) == 160
     assert total({**coffee_3, "Selected": True}) == 160
@@ -121,29 +121,29 @@ def test_only_the_services_that_are_selected_absent_counts_as_selected(total, co
     assert total(coffee_3, {"ServiceId": projector.pk, "DurationHours": 1.5}) == 175
 
 
-def test_a_duration_is_the_bookings_own_where_absent(total, projector):
+def test_service_duration_defaults_to_the_duration_of_the_booking(total, projector):
     assert total({"ServiceId": projector.pk}) == 165
     assert total({"ServiceId": projector.pk, "DurationHours": None}) == 165
 
 
-def test_what_clients_send_of_names_and_needs_is_ignored(total, coffee):
+def test_submitted_name_and_needs_are_ignored(total, coffee):
     sent = {"ServiceName": "Champagne", "NeedsQuantity": False, "NeedsDuration": True}
     assert total({"ServiceId": coffee.pk, "Quantity": 1, "DurationHours": 9, **sent}) == 130
 
 
-def test_a_minimum_is_billed(total, coffee):
+def test_service_minimum_is_billed(total, coffee):
     coffee.minimum_booking = 10
     coffee.save()
     assert total({"ServiceId": coffee.pk, "Quantity": 2}) == 265
 
 
-def test_what_is_paid_at_the_center_adds_nothing(total, coffee):
+def test_service_paid_at_the_center_adds_nothing(total, coffee):
     coffee.bill_at_center = True
     coffee.save()
     assert total({"ServiceId": coffee.pk, "Quantity": 2}) == 115
 
 
-def test_the_list_price_no_allowance_and_no_question_of_availability(total, ada, room):
+def test_cost_ignores_allowances_and_availability(total, ada, room):
     AllowanceFactory(user=ada)
     make_booking(room=room)
     assert total() == 115
@@ -152,12 +152,12 @@ def test_the_list_price_no_allowance_and_no_question_of_availability(total, ada,
     assert total() == 115
 
 
-def test_asking_stores_nothing(total):
+def test_cost_request_stores_nothing(total):
     total()
     assert not Reservation.objects.exists()
 
 
-def test_never_free_by_omission(ask, room, coffee):
+def test_room_without_a_rate_has_no_cost(ask, room, coffee):
     Rate.objects.filter(pk=coffee.rate_id).update(flat_rate=None)
     response = ask({"ServiceId": coffee.pk, "Quantity": 1})
     assert response.status_code == 409
@@ -178,12 +178,12 @@ def test_never_free_by_omission(ask, room, coffee):
     }
 
 
-def test_zero_is_free(total, room):
+def test_rate_of_zero_is_free(total, room):
     Rate.objects.filter(pk=room.rate_id).update(hourly=0)
     assert total() == 0
 
 
-def test_an_unknown_room_is_not_found(ask):
+def test_unknown_room_is_not_found(ask):
     response = ask(MeetingRoomId=2**31 - 1)
     assert response.status_code == 404
     assert response.json()["Error"]["Summary"] == "NotFound"
@@ -226,14 +226,14 @@ def test_an_unknown_room_is_not_found(ask):
         ),
     ],
 )
-def test_names_what_is_wrong(ask, fields, details):
+def test_invalid_request_names_the_wrong_fields(ask, fields, details):
     response = ask(**fields)
     assert response.status_code == 400
     assert response.json()["Error"]["Summary"] == "InvalidRequest"
     assert response.json()["Error"]["Details"] == details
 
 
-def test_names_each_option_that_is_wrong(ask, coffee):
+def test_invalid_service_options_are_all_named(ask, coffee):
     elsewhere = ServiceFactory()
     once = {"ServiceId": coffee.pk, "Quantity": 1}
     response = ask({"ServiceId": coffee.pk}, once, {"ServiceId": elsewhere.pk})
@@ -244,9 +244,7 @@ def test_names_each_option_that_is_wrong(ask, coffee):
     ]
 
 
-def test_takes_the_same_queries_for_one_service_and_for_twenty(
-    total, room, django_assert_num_queries
-):
+def test_query_count_is_independent_of_services(total, room, django_assert_num_queries):
     services = [ServiceFactory(center=room.center) for _ in range(20)]
     with CaptureQueriesContext(connection) as one:
         assert total({"ServiceId": services[0].pk}) == 130
@@ -254,5 +252,5 @@ def test_takes_the_same_queries_for_one_service_and_for_twenty(
         assert total(*({"ServiceId": each.pk} for each in services)) == 415
 
 
-def test_needs_a_token(client, room):
+def test_request_without_token_is_refused(client, room):
     assert post(client, PATH, {"MeetingRoomId": room.pk, **NINE_TO_TWO}).status_code == 401

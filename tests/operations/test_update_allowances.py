@@ -67,7 +67,7 @@ def in_use(shown):
     return [(each["Allowance"]["Id"], each["NumberOfHours"]) for each in shown["Allowances"]]
 
 
-def test_uses_exactly_these_and_shows_the_whole_reservation(choose, read, plan, gift):
+def test_update_applies_only_the_selected_allowances(choose, read, plan, gift):
     before = read()
     assert (before["TotalCost"], in_use(before)) == (0, [(gift.pk, 3)])
     brief = {name: before[name] for name in ("Id", "Start", "End", "Status")}
@@ -114,7 +114,7 @@ def test_uses_exactly_these_and_shows_the_whole_reservation(choose, read, plan, 
     assert response.json()["UpdatedReservation"] == read()
 
 
-def test_takes_and_gives_csv_and_jsonp(client, token, drafted, plan, gift):
+def test_update_accepts_and_returns_csv_and_jsonp(client, token, drafted, plan, gift):
     body = {
         "Token": token,
         "ReservationId": drafted.pk,
@@ -132,7 +132,7 @@ def test_takes_and_gives_csv_and_jsonp(client, token, drafted, plan, gift):
 
 
 @pytest.mark.parametrize("nothing", [[], None])
-def test_none_uses_none_and_it_stays_so(choose, ada, drafted, nothing):
+def test_empty_selection_removes_allowances_permanently(choose, ada, drafted, nothing):
     shown = choose(AllowanceIds=nothing).json()["UpdatedReservation"]
     assert (shown["TotalCost"], shown["Allowances"]) == (75, [])
 
@@ -140,13 +140,13 @@ def test_none_uses_none_and_it_stays_so(choose, ada, drafted, nothing):
     assert apply_promo_code(drafted.pk, "TEN", user=ada, now=NOW).total_cost == 67.5
 
 
-def test_in_the_order_of_their_use_whatever_was_sent(choose, plan, gift):
+def test_selected_allowances_are_applied_in_order_of_use(choose, plan, gift):
     """Neither ends; the older is used first."""
     shown = choose(gift.pk, plan.pk, gift.pk).json()["UpdatedReservation"]
     assert in_use(shown) == [(plan.pk, 1), (gift.pk, 2)]
 
 
-def test_those_that_are_not_valid_are_named_and_nothing_changes(choose, read, plan):
+def test_invalid_allowances_are_named_and_nothing_changes(choose, read, plan):
     before = read()
     somebody_elses = AllowanceFactory()
 
@@ -162,14 +162,14 @@ def test_those_that_are_not_valid_are_named_and_nothing_changes(choose, read, pl
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status != Status.NEW])
-def test_only_on_a_new_reservation(choose, ada, status):
+def test_update_of_reservation_that_is_not_new_is_refused(choose, ada, status):
     row = ReservationFactory(user=ada, status=status)
     response = choose(ReservationId=row.pk)
     assert response.status_code == 409
     assert response.json()["Error"]["Summary"] == "ReservationNotOpen"
 
 
-def test_somebody_elses_is_not_found_like_one_that_does_not_exist(choose):
+def test_reservation_of_another_account_is_not_found(choose):
     answers = [choose(ReservationId=pk) for pk in (make_draft().pk, 2**31 - 1)]
     assert {each.status_code for each in answers} == {404}
     assert answers[0].content == answers[1].content
@@ -185,11 +185,11 @@ def test_somebody_elses_is_not_found_like_one_that_does_not_exist(choose):
         ({"AllowanceIds": [1] * 101}, "AllowanceIds: Must have at most 100 elements."),
     ],
 )
-def test_names_what_is_wrong(choose, fields, details):
+def test_invalid_request_names_the_wrong_fields(choose, fields, details):
     response = choose(**fields)
     assert response.status_code == 400
     assert response.json()["Error"]["Details"] == details
 
 
-def test_needs_a_token(client):
+def test_request_without_token_is_refused(client):
     assert post(client, PATH, {"ReservationId": 1}).status_code == 401

@@ -58,7 +58,7 @@ def read(client, token, drafted):
     return read
 
 
-def test_sets_the_code_and_shows_the_whole_reservation(apply, read):
+def test_update_sets_the_code_and_returns_the_reservation(apply, read):
     PromoCodeFactory(code="TEN")
     before = read()
 
@@ -85,7 +85,7 @@ def test_sets_the_code_and_shows_the_whole_reservation(apply, read):
     assert response.json()["UpdatedReservation"] == read()
 
 
-def test_takes_and_gives_csv_and_jsonp(client, token, drafted):
+def test_update_accepts_and_returns_csv_and_jsonp(client, token, drafted):
     AmountOffPromoCodeFactory(code="OFF")
     body = {"Token": token, "ReservationId": drafted.pk, "PromoCode": " off "}
 
@@ -98,7 +98,7 @@ def test_takes_and_gives_csv_and_jsonp(client, token, drafted):
     assert wrapped["UpdatedReservation"]["Promotion"] == "OFF"
 
 
-def test_replaces_it(apply):
+def test_new_code_replaces_the_previous_one(apply):
     PromoCodeFactory(code="TEN")
     AmountOffPromoCodeFactory(code="OFF")
     apply("TEN")
@@ -107,7 +107,7 @@ def test_replaces_it(apply):
 
 
 @pytest.mark.parametrize("nothing", ["", "  ", None])
-def test_absent_or_empty_takes_it_off(apply, nothing):
+def test_missing_or_empty_code_removes_it(apply, nothing):
     PromoCodeFactory(code="TEN")
     apply("TEN")
     shown = apply(nothing).json()["UpdatedReservation"]
@@ -115,7 +115,7 @@ def test_absent_or_empty_takes_it_off(apply, nothing):
     assert shown["TotalCost"] == 75
 
 
-def test_taking_off_what_is_not_there_is_harmless(apply, read):
+def test_removing_without_a_code_changes_nothing(apply, read):
     before = read()
     assert apply("").json()["UpdatedReservation"] == before
 
@@ -136,7 +136,7 @@ def test_taking_off_what_is_not_there_is_harmless(apply, read):
         ),
     ],
 )
-def test_a_refused_code_leaves_the_reservation_as_it_was(apply, read, terms, message):
+def test_refused_code_leaves_the_reservation_unchanged(apply, read, terms, message):
     PromoCodeFactory(code="TEN")
     PromoCodeFactory(code="BAD", **terms)
     apply("TEN")
@@ -152,14 +152,14 @@ def test_a_refused_code_leaves_the_reservation_as_it_was(apply, read, terms, mes
     assert read() == before
 
 
-def test_unknown_and_not_for_you_read_alike(apply):
+def test_inapplicable_code_has_the_error_of_an_unknown_code(apply):
     elsewhere = PromoCodeFactory(code="ELSEWHERE")
     elsewhere.centers.add(ReservationFactory().room.center)
     assert apply("NONESUCH").content == apply("ELSEWHERE").content
     assert apply("NONESUCH").json()["Error"] == UNKNOWN
 
 
-def test_twenty_refused_codes_an_hour_are_enough(apply):
+def test_update_after_twenty_refusals_in_an_hour_is_limited(apply):
     PromoCodeFactory(code="TEN")
     for _ in range(20):
         assert apply("GUESS").status_code == 409
@@ -171,7 +171,7 @@ def test_twenty_refused_codes_an_hour_are_enough(apply):
 
 @pytest.mark.parametrize("status", [status for status in Status if status != Status.NEW])
 @pytest.mark.parametrize("code", ["TEN", ""])
-def test_only_a_new_reservation_takes_one(apply, ada, status, code):
+def test_update_of_reservation_that_is_not_new_is_refused(apply, ada, status, code):
     PromoCodeFactory(code="TEN")
     row = ReservationFactory(user=ada, status=status)
     response = apply(code, ReservationId=row.pk)
@@ -185,7 +185,7 @@ def test_only_a_new_reservation_takes_one(apply, ada, status, code):
     }
 
 
-def test_somebody_elses_is_not_found_like_one_that_does_not_exist(apply):
+def test_reservation_of_another_account_is_not_found(apply):
     answers = [apply("TEN", ReservationId=pk) for pk in (make_draft().pk, 2**31 - 1)]
     assert {each.status_code for each in answers} == {404}
     assert answers[0].content == answers[1].content
@@ -204,11 +204,11 @@ def test_somebody_elses_is_not_found_like_one_that_does_not_exist(apply):
         ),
     ],
 )
-def test_names_what_is_wrong(apply, fields, details):
+def test_invalid_request_names_the_wrong_fields(apply, fields, details):
     response = apply("TEN", **fields)
     assert response.status_code == 400
     assert response.json()["Error"]["Details"] == details
 
 
-def test_needs_a_token(client):
+def test_request_without_token_is_refused(client):
     assert post(client, PATH, {"ReservationId": 1}).status_code == 401
