@@ -43,7 +43,7 @@ SENDING_LEASE = timedelta(minutes=10)
 
 @contextmanager
 def suppress_mail_errors(about: str) -> Iterator[None]:
-    """Log any error of writing an e-mail, so that the change that it reports goes on.
+    """Log any error of writing an e-mail, so that the change that it reports succeeds.
 
     Only OperationalError is raised, because then the whole transaction is tried again.
     """

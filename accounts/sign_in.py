@@ -36,7 +36,7 @@ def verify_credentials(
     attempts.check(now)
     user = User.objects.filter(email=canonicalize_email(email)).first()
     if user is None:
-        # Hash all the same, so that a missing account is not answered faster.
+        # Hash the password here too, so that the response is not faster for a missing account.
         make_password(password)
         is_correct, is_hash_outdated = False, False
     else:

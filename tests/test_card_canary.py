@@ -218,7 +218,7 @@ def test_card_number_and_code_are_stored_and_shown_nowhere(canary, ada, token, m
                 )
             )
 
-    # A gateway that does not answer, and crashes that have the card in a variable.
+    # A gateway that does not respond, and crashes while a variable holds the card.
     SandboxFault.objects.create(operation="*", kind="timeout_before", times=1)
     checkout(GOOD, 11, expected=200)
     authorize = lifecycle.authorize_payment

@@ -73,7 +73,7 @@ def elision(match):
 
 
 def contains(answer, documented):
-    """Whether the answer has everything that is documented; it may have more."""
+    """Whether the response has all documented values; it may have more."""
     if isinstance(documented, dict):
         return all(
             name in answer and (name.endswith("Id") or contains(answer[name], value))

@@ -67,7 +67,7 @@ class ConformanceChecker:
         self.differences: dict[str, None] = {}
 
     def check_response(self, operation: OperationSchema, body: object) -> None:
-        """Compare one whole body, of a success or a failure."""
+        """Compare the body of a success or a failure."""
         fields: Mapping[str, str] = RESPONSE_BASE
         if isinstance(body, dict):
             if body.get("Success") is True:

@@ -40,7 +40,7 @@ class ContractSchema:
     types: Mapping[str, Mapping[str, str]]
 
     def get_response_types(self, operations: Iterable[OperationSchema]) -> set[str]:
-        """Return the object types that these operations can answer with, nested ones too."""
+        """Return the object types of these operations' responses, including nested ones."""
         found: set[str] = set()
         pending = [name for each in operations for name in each.response.values()]
         while pending:

@@ -61,7 +61,7 @@ def build_table(
     fields: Mapping[str, Any], *, rows_field: str | None = None, field_tree: FieldTree
 ) -> CSVTable:
     """Return the columns in the order of `field_tree`, and one row for each element of the list
-    in `rows_field`; all other fields stand in the first row."""
+    in `rows_field`; all other fields are in the first row."""
     elements = fields.get(rows_field) if rows_field else None
     if not isinstance(elements, list):
         elements = []

@@ -113,7 +113,7 @@ def exception_handler(error: Exception, context: Mapping[str, Any]) -> Response:
 
 
 def get_error_answer(error: Exception, field_tree: FieldTree) -> ErrorAnswer | None:
-    """Return the answer to the client, or None if the exception is a defect."""
+    """Return the error response for an exception, or None if the exception is a defect."""
     match error:
         case errors.InvalidRequest():
             reasons = (
@@ -211,7 +211,7 @@ def respond_outside_operation(request: HttpRequest, answer: ErrorAnswer) -> Resp
 
 @csrf_exempt
 def handle_unknown_path(request: HttpRequest) -> HttpResponse:
-    """Answer any path below /api/ that is not an operation, also if DEBUG is on."""
+    """Respond to any path below /api/ that is not an operation, even if DEBUG is on."""
     return respond_outside_operation(request, ErrorAnswer("NotFound", UNKNOWN_PATH_MESSAGE))
 
 

@@ -1,4 +1,4 @@
-"""Chooses the format that a request is read in and answered in (B2.3, B2.4)."""
+"""Chooses the formats of a request and its response (B2.3, B2.4)."""
 
 import re
 from collections.abc import Iterable, Mapping

@@ -28,7 +28,7 @@ STRING_OR_BRACKET_PATTERN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[\[\]{}]', re.DOTAL
 
 
 class BoundedRequest(Request):
-    """A request whose body is read once, as a whole, and never beyond MAX_BODY_BYTES."""
+    """A request whose whole body is read at once, up to MAX_BODY_BYTES."""
 
     def _load_stream(self) -> None:
         body = read_body(self._request)

@@ -129,7 +129,7 @@ class Cluster:
         self._run("pg_ctl", "-D", self.data, "-l", log, "-w", "-t", "60", *arguments)
 
     def _run(self, program: str, *arguments: Any) -> None:
-        # Not to a pipe, which the server would inherit and keep open.
+        # A file instead of a pipe, which the server would inherit and keep open.
         with (self.folder.parent / f"{program}.out").open("ab") as out:
             subprocess.run(
                 [str(self.programs / program), *map(str, arguments)],

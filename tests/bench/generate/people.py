@@ -37,7 +37,7 @@ def get_administrator_email(seed: int) -> str:
 
 
 def get_token(seed: int, number: int) -> str:
-    """The Token of the customer with this number (from 1). Anybody who knows the seed knows it."""
+    """The Token of the customer with this number (from 1). It depends on the seed only."""
     return hashlib.sha256(f"roombook {seed} {number}".encode()).hexdigest()
 
 
