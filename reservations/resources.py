@@ -51,12 +51,12 @@ class CenterIdsWidget(TextWidget):
     is_text = False
 
     def clean(self, value: str, *, resource: Any = None, **kwargs: object) -> IdSet:
-        found = set()
+        pks = set()
         for text in split_list(value):
             if not is_id(text) or int(text) not in resource.center_ids:
                 raise ValueError(f"There is no center {text[:20]}. Separate ids by semicolons.")
-            found.add(int(text))
-        return frozenset(found)
+            pks.add(int(text))
+        return frozenset(pks)
 
     def render(self, value: Any, **kwargs: object) -> str:
         return "; ".join(str(pk) for pk in sorted(value or ()))
@@ -68,12 +68,12 @@ class ResourceTypesWidget(TextWidget):
     help_text = "names of room types, separated by semicolons; empty: every type"
 
     def clean(self, value: str, *, resource: Any = None, **kwargs: object) -> IdSet:
-        found = set()
+        pks = set()
         for name in split_list(value):
             if name.lower() not in resource.types:
                 raise ValueError(f'There is no room type "{name[:50]}".')
-            found.add(resource.types[name.lower()].pk)
-        return frozenset(found)
+            pks.add(resource.types[name.lower()].pk)
+        return frozenset(pks)
 
     def render(self, value: Any, *, resource: Any = None, **kwargs: object) -> str:
         names = (resource.type_names[pk] for pk in value or ())
@@ -217,14 +217,14 @@ class AllowanceResource(RestrictedBenefitResource):
     def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
         super().load_references(rows, instances)
         addresses = {canonicalize_email(row.get("account", "")) for row in rows} - {""}
-        found = iterate_rows_where(User.objects.all(), "email", addresses)
-        self.accounts: dict[str, User] = {user.email: user for user in found}
+        users = iterate_rows_where(User.objects.all(), "email", addresses)
+        self.accounts: dict[str, User] = {user.email: user for user in users}
 
     def find_account(self, address: str) -> User:
-        found = self.accounts.get(canonicalize_email(address))
-        if found is None:
+        account = self.accounts.get(canonicalize_email(address))
+        if account is None:
             raise ValueError("There is no account with this e-mail address.")
-        return found
+        return account
 
     def load_extra_attributes(self, instances: Sequence[Any]) -> None:
         super().load_extra_attributes(instances)

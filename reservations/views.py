@@ -290,5 +290,5 @@ class ListReservations(Operation):
         rows = Reservation.objects.for_user(user).between(start, end)
         if fields.get("statuses"):
             rows = rows.filter(status__in=fields["statuses"])
-        found = rows.order_by("start", "pk")[:MAX_LISTED_RESERVATIONS]
-        return {"reservations": records.list_records(found, user=user)}
+        first_rows = rows.order_by("start", "pk")[:MAX_LISTED_RESERVATIONS]
+        return {"reservations": records.list_records(first_rows, user=user)}

@@ -1,4 +1,4 @@
-"""Calculates what a booking costs, line by line (B12). Pure functions: the rows can be unsaved.
+"""Calculates the price of a booking, line by line (B12). Pure functions: the rows can be unsaved.
 
 The price is calculated in the order of the lines: room and set-up fee, services, allowances on the
 room's line, the promotion on the remaining sum, adjustments by staff, and tax on the sum of all.

@@ -1,4 +1,4 @@
-"""Validates the services that a customer selected against what the center offers (B12.3)."""
+"""Validates that the center offers the services that a customer selected (B12.3)."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
