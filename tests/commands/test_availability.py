@@ -1,4 +1,4 @@
-"""A room's day, as the evaluator sees it."""
+"""The availability command: the availability of a room on one day."""
 
 import datetime as dt
 

@@ -1,4 +1,4 @@
-"""Drafts from the shell, by the API's rules."""
+"""The create_reservation command: drafts by the rules of the API."""
 
 import datetime as dt
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""What time does by itself, done by a command."""
+"""The expire_reservations command: automatic transitions."""
 
 import datetime as dt
 

@@ -1,4 +1,4 @@
-"""Prices explained: what was taken, and what the rest would have cost."""
+"""The explain_quote command: how a price is calculated."""
 
 import re
 from decimal import Decimal
@@ -94,7 +94,7 @@ def test_quote_of_flat_rate_has_no_days(run):
 
 @pytest.fixture
 def discounted():
-    """Five hours, two of them on an allowance, and ten percent off the rest."""
+    """A reservation of five hours, two of them included, with ten percent off the rest."""
     ada = UserFactory(email="ada@example.com")
     AllowanceFactory(user=ada, description="Plan", hours=2)
     PromoCodeFactory(code="TEN")

@@ -1,4 +1,4 @@
-"""Whatever died in between, `reconcile_payments` brings money and bookings to agree."""
+"""After a crash, `reconcile_payments` makes payments and bookings consistent again."""
 
 import datetime as dt
 from decimal import Decimal
@@ -25,7 +25,7 @@ NOTHING = "0 payments processed.\n"
 
 @pytest.fixture
 def fails():
-    """Let an operation of the gateway fail, for ever or so many times."""
+    """Make an operation of the gateway fail, always or the given number of times."""
 
     def fails(operation, kind=FaultKind.TIMEOUT_BEFORE, times=None):
         return SandboxFault.objects.create(operation=operation, kind=kind, times=times)
@@ -35,7 +35,7 @@ def fails():
 
 @pytest.fixture
 def reconcile(run):
-    """Run it five minutes later."""
+    """Run the command five minutes later."""
 
     def reconcile(*words, at=LATER):
         with time_machine.travel(at, tick=False):
@@ -49,7 +49,7 @@ def mended():
 
 
 def states():
-    """Reservation and payment, as they are."""
+    """Return the states of the reservation and the payment."""
     return (Reservation.objects.get().status, Payment.objects.get().state)
 
 
@@ -276,7 +276,7 @@ def test_gateway_is_not_called_again_after_two_timeouts(reconcile, fails):
     ]
 
 
-def test_failed_capture_of_completed_reservation_needs_attention(reconcile, fails):
+def test_voided_payment_of_completed_reservation_needs_attention(reconcile, fails):
     fails("capture", times=1)
     make_booking()
     Reservation.objects.update(status=Status.COMPLETED, holds_slot=False)
@@ -306,7 +306,7 @@ def test_refused_refund_needs_attention_until_refunded(reconcile):
 
 
 def test_cancellation_fee_is_not_reported(reconcile):
-    """Cancelled too late: the money is rightly kept."""
+    """A late cancellation is not refunded."""
     reservation = make_booking()
     late = reservation.start - dt.timedelta(hours=1)
     cancellation.cancel(reservation.pk, now=late)

@@ -12,7 +12,7 @@ from tests.http import jsonp, post, post_csv, table
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 PATH = "/api/meeting-rooms/check-availability"
-# On the center's clock.
+# Local times of the center.
 NINE_TO_TWELVE = {"StartDate": "2027-03-03T09:00:00", "EndDate": "2027-03-03T12:00:00"}
 
 

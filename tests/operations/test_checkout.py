@@ -1,4 +1,4 @@
-"""POST /api/reservations/checkout (see tests/reservations/test_checkout.py for what may die)"""
+"""POST /api/reservations/checkout (see tests/reservations/test_checkout.py for crashes)"""
 
 import pytest
 
@@ -46,7 +46,7 @@ def token(ada):
 
 @pytest.fixture
 def drafted(ada):
-    """Three hours for 75."""
+    """A draft of three hours for 75 dollars."""
     return make_draft(ada)
 
 
@@ -132,7 +132,7 @@ def test_checkout_charges_the_total_of_the_reservation(client, check_out, ada, t
     PromoCodeFactory(code="TEN")
     reservation = make_draft(ada, room, hours=5)
     apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
-    # Not silently by a change of rates in between.
+    # A change of rates in between does not change the price.
     room.rate.hourly = 99
     room.rate.save()
     shown = post(client, "/api/account/reservation", {"Token": token, "Id": reservation.pk})
@@ -217,7 +217,7 @@ def test_checkout_with_unknown_partner_is_refused_before_charging(check_out, dra
 
 
 class LiveGateway(SandboxGateway):
-    """As if real money moved."""
+    """A sandbox gateway that claims to be live."""
 
     name = "live"
     is_live = True

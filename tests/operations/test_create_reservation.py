@@ -74,7 +74,7 @@ def test_create_returns_the_whole_draft(client, create, token, ada, room):
     assert response.json() == {"Success": True, "Reservation": read.json()["Reservation"]}
     shown = response.json()["Reservation"]
     creator, grace = reservation.attendees.order_by("pk")
-    # What else there is, is the room's and the center's (see test_get_reservation.py).
+    # The other fields are those of the room and the center (see test_get_reservation.py).
     assert {
         **shown,
         "Center": shown["Center"]["Id"],

@@ -44,7 +44,7 @@ def read(client, token):
 
 @pytest.fixture
 def rich(ada):
-    """Five hours with coffee, an allowance in use and one beside it, a promo code, a fee, tax."""
+    """A draft of five hours with coffee, two allowances (one in use), a promo code, a fee, tax."""
     room = make_room(capacity=8, provider="Glenarm Ltd")
     center = room.center
     center.tax_rate = Decimal(10)
@@ -92,7 +92,7 @@ def service_info(pk, name, *, duration=False, quantity=False):
 
 
 def body_of(reservation):
-    """What `rich` looks like, written out."""
+    """The expected response for `rich`."""
     room = reservation.room
     coffee, projector = room.center.services.order_by("position")
     plan, gift = reservation.user.allowances.order_by("pk")
@@ -257,7 +257,7 @@ def test_response_has_the_whole_reservation(read, rich):
 
     assert response.status_code == 200
     assert response.json() == {"Success": True, "Reservation": body_of(rich)}
-    # In the contract's order.
+    # In the order of the contract.
     assert list(response.json()) == ["Success", "Reservation"]
     assert list(response.json()["Reservation"]) == list(body_of(rich))
 
@@ -271,7 +271,7 @@ def test_request_and_response_can_be_csv(client, token, rich):
     assert cells["Reservation.Center.MeetingRooms.0.AvailableServices.1.Name"] == "Projector"
     assert cells["Reservation.Services.0.Quantity"] == "3"
     assert cells["Reservation.LineItems.3.Type"] == "Allowance"
-    # A text that a spreadsheet would run is led by an apostrophe, a number is not.
+    # Text that a spreadsheet would execute gets an apostrophe prefix; a number does not.
     assert cells["Reservation.LineItems.3.Amount"] == "'-$46.00"
     assert cells["Reservation.LineItems.3.Total"] == "-46.0"
     assert cells["Reservation.TotalCost"] == "132.66"

@@ -107,7 +107,7 @@ def test_staff_user_has_the_access_of_a_customer(client):
 
 
 def test_reservations_overlapping_the_span_are_listed(ids, ada):
-    """16:00 to 19:00 in UTC."""
+    """A reservation from 16:00 to 19:00 UTC."""
     pk = ReservationFactory(user=ada).pk
     assert ids(From="2027-03-03T18:59:59Z") == [pk]
     assert ids(From="2027-03-03T19:00:00Z") == []
@@ -185,7 +185,7 @@ def test_query_count_is_independent_of_reservations(ids, ada, django_assert_num_
     one_more(0)
     with CaptureQueriesContext(connection) as one:
         assert len(ids()) == 1
-    for day in range(1, 10):  # each in a center of its own
+    for day in range(1, 10):  # each in a separate center
         one_more(day)
     for day in range(10, 20):
         ReservationFactory(user=ada, start=START + day * DAY)

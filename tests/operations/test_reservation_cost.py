@@ -157,7 +157,7 @@ def test_cost_request_stores_nothing(total):
     assert not Reservation.objects.exists()
 
 
-def test_room_without_a_rate_has_no_cost(ask, room, coffee):
+def test_room_or_service_without_a_rate_returns_409(ask, room, coffee):
     Rate.objects.filter(pk=coffee.rate_id).update(flat_rate=None)
     response = ask({"ServiceId": coffee.pk, "Quantity": 1})
     assert response.status_code == 409

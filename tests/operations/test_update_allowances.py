@@ -41,7 +41,7 @@ def gift(ada):
 
 @pytest.fixture
 def drafted(ada, plan, gift):
-    """Three hours for 75, the gift's."""
+    """A draft of three hours for 75 dollars, paid by the gift."""
     return make_draft(ada)
 
 
@@ -141,7 +141,7 @@ def test_empty_selection_removes_allowances_permanently(choose, ada, drafted, no
 
 
 def test_selected_allowances_are_applied_in_order_of_use(choose, plan, gift):
-    """Neither ends; the older is used first."""
+    """Neither allowance expires; the older one is used first."""
     shown = choose(gift.pk, plan.pk, gift.pk).json()["UpdatedReservation"]
     assert in_use(shown) == [(plan.pk, 1), (gift.pk, 2)]
 
