@@ -1,4 +1,4 @@
-"""What tests of reservations share."""
+"""Fixtures of the reservation tests."""
 
 import pytest
 
@@ -10,7 +10,7 @@ from tests.reservations.moves import with_role
 
 @pytest.fixture
 def books_agree(request):
-    """Whatever a test did, all books are right after it, unless it breaks them on purpose."""
+    """Check after a test that the data is consistent, unless it is marked broken_books."""
     yield
     if "broken_books" not in request.keywords:
         assert [str(each) for each in integrity.find_problems(now=NOW)] == []
@@ -23,5 +23,5 @@ def clerk():
 
 @pytest.fixture
 def manager():
-    """Who may adjust prices everywhere."""
+    """A staff user who may adjust prices at every center."""
     return with_role("Manager")

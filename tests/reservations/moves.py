@@ -1,4 +1,4 @@
-"""Staff who move reservations and change their prices, and what that comes to."""
+"""Helpers for tests of rescheduling and price adjustments."""
 
 from decimal import Decimal
 
@@ -14,7 +14,7 @@ from tests.factories_reservations import HOUR, NOW, START
 
 
 def with_role(role, *centers):
-    """Staff with a role at these centers, or at all."""
+    """Create a staff user with a role at the given centers, or at all centers."""
     user, group = StaffFactory(), Group.objects.get(name=role)
     if not centers:
         user.groups.add(group)
@@ -24,12 +24,12 @@ def with_role(role, *centers):
 
 
 def beside(room, **fields):
-    """Another room of the same center."""
+    """Create another room of the same center."""
     return MeetingRoomFactory(center=room.center, **fields)
 
 
 def at_rate(room, hourly):
-    """A room beside it with only an hourly rate."""
+    """Create another room of the same center with only an hourly rate."""
     rate = RateFactory(center=room.center, hourly=Decimal(hourly), half_day=None, full_day=None)
     return beside(room, rate=rate)
 
@@ -64,6 +64,6 @@ def snapshot(reservation):
 
 
 def net():
-    """What the gateway has taken and kept."""
+    """Return the captured amount less refunds at the gateway."""
     paid = SandboxPayment.objects.get()
     return paid.amount * bool(paid.captures) - paid.refunded

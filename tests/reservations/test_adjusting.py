@@ -1,4 +1,4 @@
-"""Staff change the price of a reservation, and what that means for the money."""
+"""Price adjustments by staff, and their effect on the payment."""
 
 import datetime as dt
 from decimal import Decimal
@@ -30,7 +30,7 @@ pytestmark = [
 DAY = dt.timedelta(days=1)
 
 
-def adjusted(reservation, by, amount, now=NOW, **how):
+def adjust(reservation, by, amount, now=NOW, **how):
     return price_adjustments.adjust_price(
         reservation.pk, amount=Decimal(amount), reason="Projector broke", by=by, now=now, **how
     )
@@ -42,13 +42,13 @@ def test_adjustment_that_lowers_the_price_refunds_the_difference(clerk):
     room.center.save()
     reservation = make_booking(room=room)
     assert reservation.total_cost == 81
-    room.rate.hourly = 99  # the bill is not priced anew
+    room.rate.hourly = 99  # the bill is not repriced
     room.rate.save()
 
     would = price_adjustments.preview(
         reservation.pk, amount=Decimal(-25), reason="Projector broke", by=clerk, now=NOW
     )
-    done = adjusted(reservation, clerk, -25)
+    done = adjust(reservation, clerk, -25)
 
     assert (would.new_total, would.refund) == (done.new_total, done.refund) == (54, 27)
     reservation.refresh_from_db()
@@ -62,37 +62,37 @@ def test_adjustment_after_the_meeting_can_lower_the_price(clerk):
     after = START + 4 * HOUR
     list(approval.close_overdue(now=after))
 
-    assert adjusted(reservation, clerk, -200, now=after).refund == 75
+    assert adjust(reservation, clerk, -200, now=after).refund == 75
     assert net() == 0
     with pytest.raises(ReservationNotOpen, match="nothing left"):
-        adjusted(reservation, clerk, -5, now=after)
+        adjust(reservation, clerk, -5, now=after)
 
 
 def test_adjustment_that_raises_a_paid_price_is_refused(clerk):
     reservation = make_booking()
 
     with pytest.raises(ReservationNotOpen, match="only be lowered"):
-        adjusted(reservation, clerk, 5)
+        adjust(reservation, clerk, 5)
 
 
 @pytest.mark.broken_books
 @pytest.mark.parametrize("status", [Status.PENDING, Status.PROCESSING, Status.CANCELLED])
 def test_adjustment_of_pending_or_closed_reservation_is_refused(clerk, status):
     with pytest.raises(ReservationNotOpen):
-        adjusted(ReservationFactory(status=status), clerk, -5)
+        adjust(ReservationFactory(status=status), clerk, -5)
 
 
 def test_adjustment_with_outdated_price_is_refused(clerk):
     reservation = make_draft()
 
     with pytest.raises(ReservationNotOpen, match="price has changed"):
-        adjusted(reservation, clerk, -5, expected_total=Decimal(75))
-    assert adjusted(reservation, clerk, -5, expected_total=Decimal(70)).new_total == 70
+        adjust(reservation, clerk, -5, expected_total=Decimal(75))
+    assert adjust(reservation, clerk, -5, expected_total=Decimal(70)).new_total == 70
 
 
 def test_adjustment_of_rescheduled_booking_stays_on_its_bill(clerk):
     reservation = make_booking()
-    adjusted(reservation, clerk, -5)
+    adjust(reservation, clerk, -5)
 
     moved(reservation, clerk, start=START + DAY)
 
@@ -100,8 +100,8 @@ def test_adjustment_of_rescheduled_booking_stays_on_its_bill(clerk):
     assert (reservation.total_cost, net()) == (70, 70)
 
 
-def kept(reservation):
-    """What is kept of its adjustments, which add up to what its bill shows."""
+def get_adjustments(reservation):
+    """Return the stored amounts of the adjustments, which add up to those on the bill."""
     amounts = [each.amount for each in reservation.price_adjustments.order_by("pk")]
     lines = reservation.line_items.filter(type=LineItemType.ADJUSTMENT)
     assert sum(amounts) == sum(line.total for line in lines)
@@ -117,10 +117,10 @@ def test_adjustment_is_stored_as_applied_and_not_increased_by_reschedule(clerk):
     reservation = make_booking(room=room)
     assert reservation.total_cost == Decimal("54.42")
 
-    done = adjusted(reservation, clerk, -1000)
+    done = adjust(reservation, clerk, -1000)
 
     assert (done.new_total, done.refund) == (0, Decimal("54.42"))
-    assert kept(reservation) == [Decimal("-50.01")]
+    assert get_adjustments(reservation) == [Decimal("-50.01")]
     assert history.get_changes(reservation)[0].changes["adjustment"] == [
         None,
         "-$50.01: Projector broke",
@@ -134,44 +134,44 @@ def test_adjustment_is_stored_as_applied_and_not_increased_by_reschedule(clerk):
 def test_adjustments_add_up_to_the_bill(clerk, make):
     reservation = make()
 
-    adjusted(reservation, clerk, -25)
-    adjusted(reservation, clerk, -1000)
+    adjust(reservation, clerk, -25)
+    adjust(reservation, clerk, -1000)
 
-    assert kept(reservation) == [-25, -50]
+    assert get_adjustments(reservation) == [-25, -50]
 
 
 def test_draft_rescheduled_to_more_expensive_room_pays_the_difference(clerk):
     reservation = make_draft()
-    adjusted(reservation, clerk, -1000)
+    adjust(reservation, clerk, -1000)
 
     done = moved(reservation, clerk, room=at_rate(reservation.room, 40))
 
     assert done.new_total == 45
-    assert kept(reservation) == [-75]
+    assert get_adjustments(reservation) == [-75]
 
 
 def test_adjustment_of_free_draft_is_refused(clerk):
     reservation = make_draft()
-    adjusted(reservation, clerk, -1000)
+    adjust(reservation, clerk, -1000)
 
-    for attempt in (adjusted, lambda *how: adjusted(*how, expected_total=Decimal(0))):
+    for attempt in (adjust, lambda *how: adjust(*how, expected_total=Decimal(0))):
         with pytest.raises(ReservationNotOpen, match="nothing left"):
             attempt(reservation, clerk, -50)
 
-    assert kept(reservation) == [-75]
-    assert adjusted(reservation, clerk, 5).new_total == 5  # up is possible still
+    assert get_adjustments(reservation) == [-75]
+    assert adjust(reservation, clerk, 5).new_total == 5  # raising the price is still possible
 
 
 def test_adjustment_submitted_twice_is_applied_once(clerk):
-    """Also where the new total is the one that was seen, and there is something to take off."""
+    """Even if the new total equals the expected one and the price can still be reduced."""
     reservation = make_draft()
     seen = {"expected_old_total": Decimal(75), "expected_total": Decimal(0)}
-    adjusted(reservation, clerk, -1000, **seen)
-    adjusted(reservation, clerk, 7)
+    adjust(reservation, clerk, -1000, **seen)
+    adjust(reservation, clerk, 7)
     before = snapshot(reservation)
 
     with pytest.raises(ReservationNotOpen, match=r"The price has changed: it comes to \$7.00"):
-        adjusted(reservation, clerk, -1000, **seen)
+        adjust(reservation, clerk, -1000, **seen)
 
     assert snapshot(reservation) == before
-    assert kept(reservation) == [-75, 7]
+    assert get_adjustments(reservation) == [-75, 7]

@@ -47,7 +47,7 @@ def messages_of(response):
     return [(each.level_tag, str(each)) for each in response.context["messages"]]
 
 
-# --- Addresses and forms with nonsense in them --------------------------------------------------
+# --- Invalid URLs and forms ----------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("pk", ["²", "abc", "9" * 30, "0"])
@@ -71,7 +71,7 @@ def test_autocomplete_field_invalid_id_is_ignored(office, page, name):
     assert office.post(address, {name: "abc"}).status_code == 200
 
 
-# --- Clocks -------------------------------------------------------------------------------------
+# --- Time zones ----------------------------------------------------------------------------------
 
 
 def test_local_time_pages_have_no_browser_time_shortcuts(office):
@@ -90,7 +90,7 @@ def test_local_time_pages_have_no_browser_time_shortcuts(office):
         assert "DateTimeShortcuts" not in html
 
 
-# --- Closures -----------------------------------------------------------------------------------
+# --- Closures ------------------------------------------------------------------------------------
 
 
 def close(office, center, room=None, reason="Leak", **times):

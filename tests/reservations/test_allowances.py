@@ -1,4 +1,4 @@
-"""Included hours: which are good for a booking, in which order, and their ledger."""
+"""Allowances: which are valid for a booking, in which order, and their ledger."""
 
 from datetime import date, timedelta
 
@@ -68,7 +68,7 @@ def left(allowance, day=date(2027, 3, 3)):
     return allowance.hours + (entered or 0)
 
 
-# --- Which ---------------------------------------------------------------------------------------
+# --- Available allowances ------------------------------------------------------------------------
 
 
 def test_only_own_active_allowances_are_available(ada, room):
@@ -92,7 +92,7 @@ def test_allowance_must_be_valid_on_the_day_of_the_meeting(ada, room, fields, is
 
 
 def test_allowance_validity_uses_the_local_day_of_the_center(ada, room):
-    """20:00 in Denver on Wednesday is Thursday in UTC; so is the month's last evening."""
+    """20:00 on Wednesday in Denver is Thursday in UTC; at the end of a month, the next month."""
     AllowanceFactory(user=ada, valid_until=date(2027, 3, 3))
     evening = Span(START + 11 * HOUR, START + 12 * HOUR)
     assert evening.start.date() == date(2027, 3, 4)
@@ -179,13 +179,13 @@ def test_selected_allowances_are_the_only_ones_applied(ada, room):
 
 def test_selected_allowances_survive_repricing(ada, room):
     AllowanceFactory(user=ada)
-    by_hand = AllowanceFactory(user=ada, is_automatic=False, hours=1)
+    manual = AllowanceFactory(user=ada, is_automatic=False, hours=1)
     reservation = make_draft(ada, room)
-    select_allowances(reservation.pk, [by_hand.pk], user=ada, now=NOW)
+    select_allowances(reservation.pk, [manual.pk], user=ada, now=NOW)
     PromoCodeFactory(code="TEN")
 
     apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
-    assert used(reservation) == [(by_hand.pk, 1)]
+    assert used(reservation) == [(manual.pk, 1)]
 
     select_allowances(reservation.pk, [], user=ada, now=NOW)
     apply_promo_code(reservation.pk, "", user=ada, now=NOW)
@@ -250,7 +250,7 @@ def test_checkout_with_hours_used_elsewhere_is_refused_before_charging(ada, room
     assert second.status == Status.NEW
     assert not second.payments.exists()
     assert left(plan) == 0
-    # Priced anew it can be had, for more.
+    # Repriced without the hours, the draft can be booked.
     select_allowances(second.pk, [], user=ada, now=NOW)
     check_out(second.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     assert second.payments.get().amount == 75

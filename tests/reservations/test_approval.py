@@ -1,4 +1,4 @@
-"""What the center answers, what staff note, and what time does by itself."""
+"""Approval and decline of pending requests, no-shows, and automatic transitions."""
 
 from datetime import timedelta
 
@@ -43,7 +43,7 @@ def pending(ada):
     return make_pending_booking(ada)
 
 
-def at_the_gateway():
+def get_gateway_state():
     payment = SandboxPayment.objects.get()
     return payment.state, payment.captures
 
@@ -51,7 +51,7 @@ def at_the_gateway():
 def test_pending_request_is_authorized_only(pending):
     assert pending.status == Status.PENDING
     assert pending.payments.get().state == "authorized"
-    assert at_the_gateway() == ("authorized", 0)
+    assert get_gateway_state() == ("authorized", 0)
 
 
 # --- Approve, decline ----------------------------------------------------------------------------
@@ -62,7 +62,7 @@ def test_approve_captures_the_payment(pending):
 
     assert reservation.status == Status.CONFIRMED
     assert reservation.payments.get().state == "captured"
-    assert at_the_gateway() == ("captured", 1)
+    assert get_gateway_state() == ("captured", 1)
 
 
 def test_decline_voids_the_payment_and_returns_benefits(ada):
@@ -76,7 +76,7 @@ def test_decline_voids_the_payment_and_returns_benefits(ada):
 
     assert (reservation.status, reservation.holds_slot) == (Status.DECLINED, False)
     assert reservation.payments.get().state == "voided"
-    assert at_the_gateway() == ("voided", 0)
+    assert get_gateway_state() == ("voided", 0)
     promo.refresh_from_db()
     assert (promo.uses, promo.spent) == (0, 0)
     assert plan.entries.aggregate(balance=Sum("hours")) == {"balance": 0}
@@ -91,7 +91,7 @@ def test_approve_checks_availability_again(pending):
 
     pending.refresh_from_db()
     assert pending.status == Status.PENDING
-    assert at_the_gateway() == ("authorized", 0)
+    assert get_gateway_state() == ("authorized", 0)
 
 
 def test_approve_after_start_is_refused(pending):
@@ -114,7 +114,7 @@ def test_second_answer_is_refused(pending):
     for answer in (approval.approve, approval.decline):
         with pytest.raises(ReservationNotOpen):
             answer(pending.pk, now=NOW)
-    assert at_the_gateway() == ("captured", 1)
+    assert get_gateway_state() == ("captured", 1)
 
 
 @pytest.mark.parametrize("kind", ["timeout_before", "timeout_after"])
@@ -127,7 +127,7 @@ def test_failed_capture_stays_due_and_is_done_once(pending, kind):
 
     for _ in range(2):
         assert payment_recovery.fulfil_obligations(payment, now=NOW).state == "captured"
-        assert at_the_gateway() == ("captured", 1)
+        assert get_gateway_state() == ("captured", 1)
 
 
 def test_approve_free_request_needs_no_payment(ada):
@@ -158,11 +158,11 @@ def test_no_show_of_completed_reservation_is_accepted_others_are_refused():
                 approval.mark_no_show(row.pk, now=START + DAY)
 
 
-# --- What time does ------------------------------------------------------------------------------
+# --- Automatic transitions -----------------------------------------------------------------------
 
 
-def expired(now):
-    """What changed, and that a second run right after changes nothing."""
+def run_close_overdue(now):
+    """Return the changes, and check that a second run changes nothing."""
     changed = {each.pk: each.status for each in approval.close_overdue(now=now)}
     assert list(approval.close_overdue(now=now)) == []
     for pk, status in changed.items():
@@ -172,38 +172,38 @@ def expired(now):
 
 def test_drafts_whose_start_has_passed_expire(ada):
     reservation = make_draft(ada)
-    assert expired(START - MINUTE) == {}
-    assert expired(START) == {reservation.pk: Status.EXPIRED}
+    assert run_close_overdue(START - MINUTE) == {}
+    assert run_close_overdue(START) == {reservation.pk: Status.EXPIRED}
 
 
 def test_draft_with_expired_hold_stays_new(ada):
     make_draft(ada)
-    assert expired(NOW + DAY) == {}
+    assert run_close_overdue(NOW + DAY) == {}
 
 
 def test_request_unanswered_for_72_hours_expires_and_payment_is_voided(ada):
     later = START + 5 * DAY
     reservation = make_pending_booking(ada, start=later)
-    assert expired(NOW + 72 * HOUR - MINUTE) == {}
-    assert expired(NOW + 72 * HOUR) == {reservation.pk: Status.EXPIRED}
-    assert at_the_gateway() == ("voided", 0)
+    assert run_close_overdue(NOW + 72 * HOUR - MINUTE) == {}
+    assert run_close_overdue(NOW + 72 * HOUR) == {reservation.pk: Status.EXPIRED}
+    assert get_gateway_state() == ("voided", 0)
 
 
 def test_request_unanswered_before_its_start_expires(pending):
-    assert expired(START) == {pending.pk: Status.EXPIRED}
-    assert at_the_gateway() == ("voided", 0)
+    assert run_close_overdue(START) == {pending.pk: Status.EXPIRED}
+    assert get_gateway_state() == ("voided", 0)
 
 
 def test_confirmed_reservation_past_its_end_is_completed(ada):
     reservation = make_booking(ada)
-    assert expired(START + 3 * HOUR - MINUTE) == {}
-    assert expired(START + 3 * HOUR) == {reservation.pk: Status.COMPLETED}
-    assert at_the_gateway() == ("captured", 1)
+    assert run_close_overdue(START + 3 * HOUR - MINUTE) == {}
+    assert run_close_overdue(START + 3 * HOUR) == {reservation.pk: Status.COMPLETED}
+    assert get_gateway_state() == ("captured", 1)
 
 
 def test_reservation_with_unresolved_payment_is_not_closed():
     ReservationFactory(status=Status.PROCESSING)
-    assert expired(START + DAY) == {}
+    assert run_close_overdue(START + DAY) == {}
 
 
 def test_gateway_timeout_does_not_stop_other_reservations(ada):
@@ -211,7 +211,7 @@ def test_gateway_timeout_does_not_stop_other_reservations(ada):
     first = make_pending_booking(ada)
     second = make_draft()
 
-    assert expired(START) == {first.pk: Status.EXPIRED, second.pk: Status.EXPIRED}
+    assert run_close_overdue(START) == {first.pk: Status.EXPIRED, second.pk: Status.EXPIRED}
     assert first.payments.get().state == "authorized"
     payment_recovery.fulfil_obligations(first.payments.get(), now=START)
     assert first.payments.get().state == "voided"

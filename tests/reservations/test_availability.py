@@ -1,4 +1,4 @@
-"""The one evaluator: each reason alone, many at once, and who is whose rival."""
+"""Availability of a room: each reason alone, all reasons together, and conflicts."""
 
 from datetime import UTC, datetime, time, timedelta
 
@@ -80,7 +80,7 @@ def test_start_in_the_past_is_unavailable(room):
 
 def test_booking_window_ends_with_the_local_day_a_year_ahead(room):
     # 365 days from a March 1st: February 29th of 2028.
-    last_evening = datetime(2028, 3, 1, 0, tzinfo=UTC)  # 17:00 on the clock
+    last_evening = datetime(2028, 3, 1, 0, tzinfo=UTC)  # 17:00 local time
     assert codes(room, Span(last_evening, last_evening + HOUR)) == []
     day_after = datetime(2028, 3, 1, 15, tzinfo=UTC)
     assert codes(room, Span(day_after, day_after + HOUR)) == ["too-far-ahead"]
@@ -103,7 +103,7 @@ def test_span_shorter_than_half_an_hour_is_too_short(room):
 
 def test_span_longer_than_two_weeks_is_too_long(room):
     change(room.center, is_after_hours_support_enabled=True)
-    # In UTC, so that Denver's change of the clock takes no part: durations are elapsed time.
+    # In UTC, so that the DST change in Denver has no effect: durations are elapsed time.
     assert codes(room, Span(START, START + 14 * DAY)) == []
     assert codes(room, Span(START, START + 14 * DAY + 15 * MINUTE)) == ["too-long"]
 
@@ -194,7 +194,7 @@ def test_grid_and_opening_hours_follow_the_time_zone_of_the_center(zone):
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "touched"),
+    ("first", "last", "overlaps"),
     [
         (-24, 48, True),
         (1, 2, True),
@@ -204,7 +204,7 @@ def test_grid_and_opening_hours_follow_the_time_zone_of_the_center(zone):
         (3, 5, False),
     ],
 )
-def test_overlapping_closure_makes_room_unavailable(room, first, last, touched):
+def test_overlapping_closure_makes_room_unavailable(room, first, last, overlaps):
     ClosureFactory(
         center=room.center,
         starts_at=START + first * HOUR,
@@ -212,8 +212,8 @@ def test_overlapping_closure_makes_room_unavailable(room, first, last, touched):
         reason="Holiday",
     )
     answer = of(room)
-    assert [reason.code for reason in answer.reasons] == (["closure"] if touched else [])
-    if touched:
+    assert [reason.code for reason in answer.reasons] == (["closure"] if overlaps else [])
+    if overlaps:
         assert answer.reasons[0].detail.startswith("Holiday: 2027-03-0")
 
 
@@ -229,15 +229,15 @@ def test_closure_of_another_room_or_center_is_ignored(room):
     assert codes(room) == ["closure"]
 
 
-# --- Rivals --------------------------------------------------------------------------------------
+# --- Conflicts -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [Status.PROCESSING, Status.PENDING, Status.CONFIRMED])
 def test_active_reservation_makes_room_unavailable_to_everybody(room, status):
-    rival = ReservationFactory(room=room, status=status)
-    answer = of(room, for_user=rival.user)
+    conflicting = ReservationFactory(room=room, status=status)
+    answer = of(room, for_user=conflicting.user)
     assert [reason.code for reason in answer.reasons] == ["held"]
-    assert f"Reservation {rival.pk}" in answer.reasons[0].detail
+    assert f"Reservation {conflicting.pk}" in answer.reasons[0].detail
 
 
 @pytest.mark.parametrize(
@@ -255,9 +255,9 @@ def test_reservation_of_another_room_does_not_conflict(room):
 
 
 @pytest.mark.parametrize(
-    ("first", "last", "is_rival"),
+    ("first", "last", "is_conflict"),
     [
-        (-3, 0, False),  # ends at the very moment
+        (-3, 0, False),  # ends when the span starts
         (3, 6, False),
         (-3, 0.25, True),
         (2.75, 6, True),
@@ -266,21 +266,21 @@ def test_reservation_of_another_room_does_not_conflict(room):
         (0, 3, True),
     ],
 )
-def test_adjacent_reservations_do_not_conflict(room, first, last, is_rival):
+def test_adjacent_reservations_do_not_conflict(room, first, last, is_conflict):
     ReservationFactory(room=room, start=START + first * HOUR, end=START + last * HOUR)
-    assert codes(room) == (["held"] if is_rival else [])
+    assert codes(room) == (["held"] if is_conflict else [])
 
 
 @pytest.mark.parametrize(("ours", "theirs"), [(0, 30), (30, 0), (30, 15), (15, 30), (30, 30)])
 @pytest.mark.parametrize("side", ["before", "after"])
 def test_larger_turnaround_applies_between_two_reservations(room, ours, theirs, side):
-    """30 minutes in each case, on both sides, never their sum."""
+    """The turnaround is 30 minutes in each case, on both sides, and never the sum."""
     change(room, turnaround_minutes=ours)
-    for gap, is_rival in ((15, True), (30, False), (45, False)):
+    for gap, is_conflict in ((15, True), (30, False), (45, False)):
         start = START - 3 * HOUR - gap * MINUTE if side == "before" else SPAN.end + gap * MINUTE
-        rival = ReservationFactory(room=room, start=start, turnaround_minutes=theirs)
-        assert codes(room) == (["held"] if is_rival else []), gap
-        rival.delete()
+        conflicting = ReservationFactory(room=room, start=start, turnaround_minutes=theirs)
+        assert codes(room) == (["held"] if is_conflict else []), gap
+        conflicting.delete()
 
 
 def test_draft_conflicts_until_its_hold_expires(room):
@@ -312,7 +312,7 @@ def test_excluded_reservation_does_not_conflict_with_itself(room):
     assert codes(room, excluding=reservation) == []
 
 
-# --- Many at once --------------------------------------------------------------------------------
+# --- All reasons together ------------------------------------------------------------------------
 
 
 def test_all_reasons_are_listed_and_the_error_has_the_first(room):
@@ -334,19 +334,19 @@ def test_all_reasons_are_listed_and_the_error_has_the_first(room):
 
 
 def test_conflict_message_does_not_identify_other_reservations(room):
-    rival = ReservationFactory(room=room)
+    conflicting = ReservationFactory(room=room)
     (reason,) = of(room).reasons
-    assert str(rival.pk) not in reason.message
+    assert str(conflicting.pk) not in reason.message
     assert reason.message == "The room is already taken at that time."
 
 
-# --- The fast path says the same ------------------------------------------------------------------
+# --- Comparison with a brute-force check ---------------------------------------------------------
 
 
 @pytest.mark.parametrize("after_hours", [False, True])
 @pytest.mark.parametrize("turnaround", [0, 45])
 def test_evaluation_agrees_with_a_brute_force_check(room, after_hours, turnaround):
-    """Over two days with opening hours, closures and reservations of every kind."""
+    """Compares two days with opening hours, closures and reservations of every kind."""
     change(room, turnaround_minutes=turnaround)
     change(room.center, is_after_hours_support_enabled=after_hours)
     OpeningHoursFactory(center=room.center, weekday=2, opens=time(19), closes=time(0))
@@ -358,8 +358,8 @@ def test_evaluation_agrees_with_a_brute_force_check(room, after_hours, turnaroun
     make_booking(ada, room=room, start=START + 2 * HOUR)
     ReservationFactory(room=elsewhere, start=START, end=START + DAY, status=Status.CONFIRMED)
     held = make_draft(bob, room=room, start=START + 6 * HOUR)
-    lapsed = make_draft(bob, room=room, start=START + DAY + 4 * HOUR)
-    change(lapsed, hold_until=NOW)
+    expired = make_draft(bob, room=room, start=START + DAY + 4 * HOUR)
+    change(expired, hold_until=NOW)
 
     intervals = list(room.center.opening_hours.all())
     closures = list(Closure.objects.exclude(room=elsewhere))

@@ -1,4 +1,4 @@
-"""From StartDate and EndDate to a span, on the clocks of the world."""
+"""Resolution of StartDate and EndDate to a span, in many time zones."""
 
 from datetime import UTC, datetime, timedelta, timezone
 from zoneinfo import ZoneInfo
@@ -14,12 +14,12 @@ from roombook.errors import InvalidRequest
 ZONES = [
     "America/Denver",
     "America/New_York",
-    "America/St_Johns",  # half an hour beside the others
+    "America/St_Johns",  # offset by half an hour
     "Europe/London",
-    "Asia/Kolkata",  # half an hour, no summer time
+    "Asia/Kolkata",  # half an hour, no DST
     "Asia/Kathmandu",  # three quarters
-    "Australia/Adelaide",  # half an hour, southern summer
-    "Australia/Lord_Howe",  # the clock moves by half an hour
+    "Australia/Adelaide",  # half an hour, southern DST
+    "Australia/Lord_Howe",  # DST of half an hour
     "Pacific/Auckland",
     "America/Sao_Paulo",
 ]
@@ -55,18 +55,18 @@ def test_time_with_offset_is_independent_of_the_center():
 @pytest.mark.parametrize(
     ("zone", "start", "end", "hours"),
     [
-        # The clock goes forward: an hour less than it shows.
+        # DST begins: elapsed time is an hour less than local times suggest.
         ("America/Denver", "2027-03-14T01:00", "2027-03-14T04:00", 2),
         ("Europe/London", "2027-03-28T00:00", "2027-03-28T03:00", 2),
         ("America/St_Johns", "2027-03-14T01:30", "2027-03-14T03:30", 1),
         ("Australia/Adelaide", "2027-10-03T01:00", "2027-10-03T04:00", 2),
         ("Australia/Lord_Howe", "2027-10-03T01:00", "2027-10-03T03:00", 1.5),
-        # And back: an hour more.
+        # DST ends: elapsed time is an hour more.
         ("America/Denver", "2027-11-07T00:00", "2027-11-07T03:00", 4),
         ("Europe/London", "2027-10-31T00:00", "2027-10-31T03:00", 4),
         ("Australia/Adelaide", "2027-04-04T01:00", "2027-04-04T04:00", 4),
         ("Australia/Lord_Howe", "2027-04-04T01:00", "2027-04-04T03:00", 2.5),
-        # No change at all.
+        # No DST.
         ("Asia/Kolkata", "2027-03-14T01:00", "2027-03-14T04:00", 3),
         ("Asia/Kathmandu", "2027-03-14T01:15", "2027-03-14T04:00", 2.75),
     ],
@@ -98,7 +98,7 @@ def test_ambiguous_local_time_is_the_first():
 
 
 def test_end_is_compared_with_start_in_utc():
-    """Both on Denver's clock, in the hour that it shows twice: the later shows the earlier time."""
+    """In the repeated hour at the end of DST, a later time can have an earlier local time."""
     backwards = span("2027-11-07T01:45-06:00", "2027-11-07T01:15-07:00")
     assert backwards.duration == timedelta(minutes=30)
 
@@ -109,7 +109,7 @@ def test_end_before_start_is_refused(end):
 
 
 def test_span_longer_than_31_days_is_refused():
-    # In UTC, so that the clock's change of March takes no part.
+    # In UTC, so that the DST change in March has no effect.
     assert span("2027-03-03T09:00Z", "2027-04-03T09:00Z").duration == timedelta(days=31)
     assert refused("2027-03-03T09:00Z", "2027-04-03T09:01Z") == {
         "end_date": "At most 31 days after the start."

@@ -1,4 +1,4 @@
-"""Cancelling: what it gives back, and that it does so once."""
+"""Cancellation: its refund, and that it is refunded only once."""
 
 from datetime import timedelta
 
@@ -43,7 +43,7 @@ def told(cancellation):
 
 
 def cancelled(reservation, *, now=NOW):
-    """Preview, cancel and cancel again: all three say the same, and money moves once."""
+    """Preview, cancel and cancel again: all three agree, and the refund happens once."""
     user = reservation.user
     before = told(preview(Reservation.objects.get(pk=reservation.pk), now=now))
 
@@ -163,7 +163,7 @@ def test_cancellation_preview_changes_nothing(ada):
     assert not Refund.objects.exists()
 
 
-# --- The gateway does not answer -----------------------------------------------------------------
+# --- Gateway timeouts ----------------------------------------------------------------------------
 
 
 def fault(operation, kind="timeout_before", times=1):

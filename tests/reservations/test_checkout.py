@@ -1,4 +1,4 @@
-"""Checkout survives whatever dies in between: charged at most once, never without a booking."""
+"""Checkout survives a crash at any step: it count_charges at most once, and only for a booking."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -53,7 +53,7 @@ def ada():
 
 @pytest.fixture
 def plan(ada):
-    """One included hour: 25 of the 75 dollars."""
+    """An allowance of one hour, which pays 25 of the 75 dollars."""
     return AllowanceFactory(user=ada, hours=1)
 
 
@@ -64,7 +64,7 @@ def promo():
 
 @pytest.fixture
 def drafted(ada, plan, promo):
-    """Three hours, of which one is included, less ten percent: 45 dollars."""
+    """A draft of three hours, one of them included, with ten percent off: 45 dollars."""
     reservation = make_draft(ada, make_room())
     return apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
 
@@ -82,21 +82,21 @@ def fault(operation, kind, times=1):
     return SandboxFault.objects.create(operation=operation, kind=kind, times=times)
 
 
-def benefits(plan, promo):
-    """Hours and promo uses that are taken at the moment."""
+def get_benefits(plan, promo):
+    """Return the consumed hours and promo uses."""
     promo.refresh_from_db()
     return -(plan.entries.aggregate(sum=Sum("hours"))["sum"] or 0), promo.uses
 
 
-def charges():
+def count_charges():
     return SandboxPayment.objects.aggregate(sum=Sum("captures"))["sum"] or 0
 
 
-def books_agree(now):
+def has_no_problems(now):
     return [str(each) for each in integrity.find_problems(now=now)] == []
 
 
-# --- When nothing dies ---------------------------------------------------------------------------
+# --- Without failures ----------------------------------------------------------------------------
 
 
 def test_checkout_of_instant_booking_room_confirms_and_charges_once(drafted, plan, promo):
@@ -105,9 +105,9 @@ def test_checkout_of_instant_booking_room_confirms_and_charges_once(drafted, pla
     assert (reservation.status, reservation.booked_at) == (Status.CONFIRMED, NOW)
     payment = reservation.payments.get()
     assert (payment.state, payment.amount, payment.is_live) == ("captured", Decimal(45), False)
-    assert benefits(plan, promo) == (1, 1)
-    assert charges() == 1
-    assert books_agree(NOW)
+    assert get_benefits(plan, promo) == (1, 1)
+    assert count_charges() == 1
+    assert has_no_problems(NOW)
 
 
 def test_checkout_repeated_returns_same_status_without_gateway_call(drafted):
@@ -115,10 +115,10 @@ def test_checkout_repeated_returns_same_status_without_gateway_call(drafted):
     fault("*", "timeout_before", times=None)
     for number in ("4242424242424242", DECLINED_NUMBER):
         assert pay(drafted, number, now=NOW + HOUR).status == first.status
-    # Not even a card is asked for any more.
+    # A payment method is no longer required.
     again = check_out(drafted.pk, user=drafted.user, payment_method=PaymentMethod(), now=NOW + HOUR)
     assert again.booked_at == NOW
-    assert charges() == 1
+    assert count_charges() == 1
 
 
 def test_checkout_of_room_with_approval_is_pending_and_only_authorized(ada):
@@ -126,7 +126,7 @@ def test_checkout_of_room_with_approval_is_pending_and_only_authorized(ada):
     assert reservation.status == Status.PENDING
     assert reservation.payments.get().state == "authorized"
     assert pay(reservation).status == Status.PENDING
-    assert charges() == 0
+    assert count_charges() == 0
 
 
 def test_checkout_with_saved_card_charges_it(ada):
@@ -202,13 +202,13 @@ def test_checkout_with_expired_hold_succeeds_while_room_is_available(ada):
 def test_checkout_with_expired_hold_fails_if_room_is_held_by_another(ada):
     room = make_room()
     mine = make_draft(ada, room)
-    rival = make_draft(room=room, now=NOW + 15 * MINUTE)
+    competing = make_draft(room=room, now=NOW + 15 * MINUTE)
 
     with pytest.raises(SlotUnavailable):
         pay(mine, now=NOW + 16 * MINUTE)
 
-    assert pay(rival, now=NOW + 16 * MINUTE).status == Status.CONFIRMED
-    assert charges() == 1
+    assert pay(competing, now=NOW + 16 * MINUTE).status == Status.CONFIRMED
+    assert count_charges() == 1
 
 
 def test_checkout_releases_own_conflicting_drafts(ada):
@@ -286,20 +286,20 @@ def test_failed_card_save_does_not_affect_the_booking(ada):
 
 
 def test_card_that_was_not_charged_is_not_saved(ada, monkeypatch):
-    """A second tap with another card, that found the reservation New and then lost the race."""
+    """A second request with another card finds the status New and then loses the race."""
     reservation = make_draft(ada)
-    begin = checkout._claim
+    claim = checkout._claim
 
     def overtaken(*args, **kwargs):
-        monkeypatch.setattr(checkout, "_claim", begin)
+        monkeypatch.setattr(checkout, "_claim", claim)
         pay(reservation)
-        return begin(*args, **kwargs)
+        return claim(*args, **kwargs)
 
     monkeypatch.setattr(checkout, "_claim", overtaken)
     outcome = pay(reservation, DECLINED_NUMBER, save_card=True)
 
     assert outcome.status == Status.CONFIRMED
-    assert charges() == 1
+    assert count_charges() == 1
     assert not SandboxCard.objects.exists()
 
 
@@ -314,11 +314,11 @@ def test_declined_checkout_resets_draft_with_ten_minute_hold(drafted, plan, prom
     assert (drafted.status, drafted.holds_slot) == (Status.NEW, True)
     assert drafted.hold_until == NOW + 10 * MINUTE
     assert drafted.payments.get().state == "declined"
-    assert benefits(plan, promo) == (0, 0)
+    assert get_benefits(plan, promo) == (0, 0)
     with pytest.raises(SlotUnavailable):
         make_draft(room=drafted.room, now=NOW + 9 * MINUTE)
     make_draft(room=drafted.room, now=NOW + 10 * MINUTE)
-    assert books_agree(NOW)
+    assert has_no_problems(NOW)
 
 
 def test_checkout_with_second_card_after_decline_confirms(drafted, plan, promo):
@@ -326,8 +326,8 @@ def test_checkout_with_second_card_after_decline_confirms(drafted, plan, promo):
         pay(drafted, DECLINED_NUMBER)
     assert pay(drafted, "5555555555554444").status == Status.CONFIRMED
     assert [each.state for each in drafted.payments.order_by("pk")] == ["declined", "captured"]
-    assert benefits(plan, promo) == (1, 1)
-    assert charges() == 1
+    assert get_benefits(plan, promo) == (1, 1)
+    assert count_charges() == 1
 
 
 def test_checkout_after_six_declines_in_an_hour_is_limited(drafted):
@@ -358,7 +358,7 @@ def test_errors_other_than_declines_are_not_limited(ada):
         pay(make_draft(ada, room, start=START - HOUR, hours=1), DECLINED_NUMBER)
 
 
-# --- The gateway does not answer -----------------------------------------------------------------
+# --- Gateway timeouts ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("kind", ["timeout_before", "error", "timeout_after", "reset"])
@@ -366,9 +366,9 @@ def test_unresolved_payment_is_processing_until_retry_after_lease(drafted, plan,
     fault("authorize", kind)
     reservation = pay(drafted)
     assert (reservation.status, reservation.holds_slot) == (Status.PROCESSING, True)
-    assert benefits(plan, promo) == (1, 1)
+    assert get_benefits(plan, promo) == (1, 1)
 
-    # While somebody may still be at work, nobody touches it.
+    # The payment is not resolved while its lease is active.
     for number in ("4242424242424242", DECLINED_NUMBER):
         assert pay(drafted, number, now=NOW + MINUTE / 2).status == Status.PROCESSING
     assert SandboxPayment.objects.count() == (kind in {"timeout_after", "reset"})
@@ -377,12 +377,12 @@ def test_unresolved_payment_is_processing_until_retry_after_lease(drafted, plan,
 
     assert pay(drafted, now=LEASE_OVER).status == Status.CONFIRMED
 
-    assert charges() == 1
-    assert benefits(plan, promo) == (1, 1)
+    assert count_charges() == 1
+    assert get_benefits(plan, promo) == (1, 1)
     states = [each.state for each in drafted.payments.order_by("pk")]
-    done_over_there = kind in {"timeout_after", "reset"}
-    assert states == (["captured"] if done_over_there else ["voided", "captured"])
-    assert books_agree(LEASE_OVER)
+    is_done_at_gateway = kind in {"timeout_after", "reset"}
+    assert states == (["captured"] if is_done_at_gateway else ["voided", "captured"])
+    assert has_no_problems(LEASE_OVER)
 
 
 def test_resolve_payment_confirms_an_authorized_payment(drafted):
@@ -393,7 +393,7 @@ def test_resolve_payment_confirms_an_authorized_payment(drafted):
         payment_recovery.resolve_payment(payment, now=LEASE_OVER)
         payment.refresh_from_db()
         assert payment.state == "captured"
-        assert charges() == 1
+        assert count_charges() == 1
     drafted.refresh_from_db()
     assert drafted.status == Status.CONFIRMED
 
@@ -406,9 +406,9 @@ def test_resolve_payment_without_authorization_returns_benefits(drafted, plan, p
         assert payment_recovery.resolve_payment(payment, now=LEASE_OVER).state == "voided"
     drafted.refresh_from_db()
     assert (drafted.status, drafted.hold_until) == (Status.NEW, LEASE_OVER + 10 * MINUTE)
-    assert benefits(plan, promo) == (0, 0)
-    assert charges() == 0
-    assert books_agree(LEASE_OVER)
+    assert get_benefits(plan, promo) == (0, 0)
+    assert count_charges() == 0
+    assert has_no_problems(LEASE_OVER)
 
 
 def test_declined_card_after_timeout_does_not_book(drafted, plan, promo):
@@ -417,7 +417,7 @@ def test_declined_card_after_timeout_does_not_book(drafted, plan, promo):
 
     assert pay(drafted, "5555555555554444", now=LEASE_OVER).status == Status.CONFIRMED
     assert [each.state for each in drafted.payments.order_by("pk")] == ["declined", "captured"]
-    assert benefits(plan, promo) == (1, 1)
+    assert get_benefits(plan, promo) == (1, 1)
 
 
 def test_gateway_still_timing_out_stays_processing(drafted):
@@ -426,11 +426,11 @@ def test_gateway_still_timing_out_stays_processing(drafted):
     assert pay(drafted, now=LEASE_OVER).status == Status.PROCESSING
     assert pay(drafted, now=LEASE_OVER).status == Status.PROCESSING
     assert pay(drafted, now=LEASE_OVER).status == Status.CONFIRMED
-    assert charges() == 1
+    assert count_charges() == 1
 
 
 def test_slow_worker_after_its_lease_expired_does_not_charge(drafted, plan, promo, monkeypatch):
-    """It wakes up after the lease: somebody has settled, and the customer has gone."""
+    """The worker continues after its lease expired and the payment was resolved."""
     authorize = lifecycle.authorize_payment
 
     def late(payment, source, **kwargs):
@@ -443,8 +443,8 @@ def test_slow_worker_after_its_lease_expired_does_not_charge(drafted, plan, prom
 
     drafted.refresh_from_db()
     assert drafted.status == Status.NEW
-    assert charges() == 0
-    assert benefits(plan, promo) == (0, 0)
+    assert count_charges() == 0
+    assert get_benefits(plan, promo) == (0, 0)
 
 
 @pytest.mark.parametrize("answers", [True, False])
@@ -461,7 +461,7 @@ def test_slow_worker_after_cancellation_does_not_charge(drafted, monkeypatch, an
     monkeypatch.setattr(lifecycle, "authorize_payment", late)
     with pytest.raises(ReservationNotOpen, match="You were not charged"):
         pay(drafted)
-    assert charges() == 0
+    assert count_charges() == 0
 
 
 def test_slow_worker_overtaken_by_a_retry_returns_its_booking(drafted, monkeypatch):
@@ -474,15 +474,15 @@ def test_slow_worker_overtaken_by_a_retry_returns_its_booking(drafted, monkeypat
 
     monkeypatch.setattr(lifecycle, "authorize_payment", late)
     assert pay(drafted).status == Status.CONFIRMED
-    assert charges() == 1
-    assert books_agree(LEASE_OVER)
+    assert count_charges() == 1
+    assert has_no_problems(LEASE_OVER)
 
 
-# --- What dies between the steps -----------------------------------------------------------------
+# --- Crashes between the steps -------------------------------------------------------------------
 
 
 class Killed(BaseException):
-    """As if the worker had been killed: no handler of ours sees more than this."""
+    """Simulates a killed worker: no exception handler catches it."""
 
 
 @pytest.mark.parametrize(
@@ -517,9 +517,9 @@ def test_crash_at_any_step_charges_once_and_books(
 
     assert reservation.status == Status.CONFIRMED
     assert [each.state for each in drafted.payments.order_by("pk")] == settled
-    assert charges() == 1
-    assert benefits(plan, promo) == (1, 1)
-    assert books_agree(LEASE_OVER)
+    assert count_charges() == 1
+    assert get_benefits(plan, promo) == (1, 1)
+    assert has_no_problems(LEASE_OVER)
 
 
 @pytest.mark.parametrize("kind", ["timeout_before", "timeout_after", "error", "reset"])
@@ -533,14 +533,14 @@ def test_failed_capture_stays_due_and_is_captured_later(drafted, kind):
 
     for _ in range(2):
         assert payment_recovery.fulfil_obligations(payment, now=NOW).state == "captured"
-        assert charges() == 1
+        assert count_charges() == 1
 
 
 # --- TestMode ------------------------------------------------------------------------------------
 
 
-def all_rows():
-    """Every row of every table."""
+def dump_rows():
+    """Return every row of every table."""
     dump = {}
     with connection.cursor() as cursor:
         for table in connection.introspection.table_names(cursor):
@@ -549,7 +549,7 @@ def all_rows():
     return dump
 
 
-def rehearse(reservation, means, **kwargs):
+def dry_run_checkout(reservation, means, **kwargs):
     return checkout.dry_run(
         reservation.pk, user=reservation.user, payment_method=means, now=NOW, **kwargs
     )
@@ -558,28 +558,28 @@ def rehearse(reservation, means, **kwargs):
 def test_dry_run_changes_no_rows(drafted):
     PartnerFactory(code="ACME")
     SavedCardFactory(user=drafted.user)
-    make_draft(drafted.user, drafted.room)  # has taken over the hold
-    before = all_rows()
+    make_draft(drafted.user, drafted.room)  # takes over the hold
+    before = dump_rows()
 
     for means in (make_payment_method(save_card=True), PaymentMethod(use_saved_card=True)):
-        assert rehearse(drafted, means, partner_code="ACME").status == Status.NEW
-        assert all_rows() == before
+        assert dry_run_checkout(drafted, means, partner_code="ACME").status == Status.NEW
+        assert dump_rows() == before
 
 
 def test_failed_dry_run_changes_no_rows(drafted):
-    before = all_rows()
-    for _ in range(8):  # nothing is counted
+    before = dump_rows()
+    for _ in range(8):  # dry runs do not count as declines
         with pytest.raises(CardDeclined):
-            rehearse(drafted, make_payment_method(DECLINED_NUMBER))
+            dry_run_checkout(drafted, make_payment_method(DECLINED_NUMBER))
     with pytest.raises(NoSavedCard):
-        rehearse(drafted, PaymentMethod(use_saved_card=True))
+        dry_run_checkout(drafted, PaymentMethod(use_saved_card=True))
     with pytest.raises(InvalidRequest):
-        rehearse(drafted, make_payment_method("4242424242424241"))
+        dry_run_checkout(drafted, make_payment_method("4242424242424241"))
     with pytest.raises(InvalidRequest):
-        rehearse(drafted, PaymentMethod())
+        dry_run_checkout(drafted, PaymentMethod())
     with pytest.raises(InvalidRequest):
-        rehearse(drafted, make_payment_method(), partner_code="NONESUCH")
-    assert all_rows() == before
+        dry_run_checkout(drafted, make_payment_method(), partner_code="NONESUCH")
+    assert dump_rows() == before
 
 
 def test_dry_run_checks_slot_promo_code_and_hours(ada, plan, promo):
@@ -590,27 +590,27 @@ def test_dry_run_checks_slot_promo_code_and_hours(ada, plan, promo):
     apply_promo_code(other.pk, "TEN", user=other.user, now=NOW)
     pay(other)
     with pytest.raises(Exception, match="used up"):
-        rehearse(reservation, make_payment_method())
+        dry_run_checkout(reservation, make_payment_method())
 
     apply_promo_code(reservation.pk, "", user=ada, now=NOW)
     plan.is_active = False
     plan.save()
     with pytest.raises(Exception, match="included hours"):
-        rehearse(reservation, make_payment_method())
+        dry_run_checkout(reservation, make_payment_method())
 
     late = make_draft(room=room, start=START + 7 * HOUR, hours=1)
     Reservation.objects.filter(pk=late.pk).update(holds_slot=False, hold_until=None)
     make_booking(room=room, start=START + 7 * HOUR, hours=1)
     with pytest.raises(SlotUnavailable):
-        rehearse(late, make_payment_method())
+        dry_run_checkout(late, make_payment_method())
 
 
 def test_dry_run_does_not_resolve_payments(drafted):
     fault("authorize", "timeout_after")
     pay(drafted)
-    before = all_rows()
+    before = dump_rows()
     outcome = checkout.dry_run(
         drafted.pk, user=drafted.user, payment_method=make_payment_method(), now=LEASE_OVER
     )
     assert outcome.status == Status.PROCESSING
-    assert all_rows() == before
+    assert dump_rows() == before

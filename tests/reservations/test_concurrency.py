@@ -1,7 +1,7 @@
-"""Many at once, each in a thread with a connection of its own, through HTTP.
+"""Concurrent HTTP requests, each in its own thread with its own database connection.
 
-On SQLite writers queue by themselves, so these show less there: that nobody is told of a locked
-database, and that the counts are right.
+SQLite serializes writers, so on SQLite these tests prove less: that no request fails because the
+database is locked, and that the counts are right.
 """
 
 from collections import Counter
@@ -51,8 +51,8 @@ MANY = 16
 CHECKOUT = "/api/reservations/checkout"
 
 
-def asked(path, bodies):
-    """How often each answer was given: its status in the body, or the code of its error."""
+def count_responses(path, bodies):
+    """Count the responses by the status in their body or their error code."""
 
     def ask(body):
         response = post(Client(raise_request_exception=False), path, body)
@@ -77,8 +77,8 @@ def captures():
 
 
 @pytest.fixture
-def rivals():
-    """Drafts of as many customers for one slot; all holds but the last have lapsed."""
+def competing_drafts():
+    """Drafts of many customers for one slot; only the last hold has not expired."""
     room = make_room()
     return [
         make_draft(UserFactory(), room, now=NOW - (MANY - index) * 16 * MINUTE)
@@ -86,8 +86,8 @@ def rivals():
     ]
 
 
-def test_concurrent_checkouts_of_one_slot_book_once(rivals):
-    answers = asked(CHECKOUT, [checkout_of(each) for each in rivals])
+def test_concurrent_checkouts_of_one_slot_book_once(competing_drafts):
+    answers = count_responses(CHECKOUT, [checkout_of(each) for each in competing_drafts])
 
     assert answers == {"Confirmed": 1, "SlotUnavailable": MANY - 1}
     assert captures() == 1
@@ -96,15 +96,15 @@ def test_concurrent_checkouts_of_one_slot_book_once(rivals):
 
 
 @pytest.mark.postgres
-def test_concurrent_checkouts_without_row_locks_book_once(rivals, monkeypatch):
-    """With the evaluator blind and the room's lock gone, the constraint still stands."""
+def test_concurrent_checkouts_without_row_locks_book_once(competing_drafts, monkeypatch):
+    """Without availability check and room lock, the constraint still prevents overlaps."""
 
     def unlocked(room_id):
         return MeetingRoom.objects.select_related("center", "rate").get(pk=room_id)
 
     monkeypatch.setattr(locks, "lock_room", unlocked)
     monkeypatch.setattr(availability, "evaluate", lambda *args, **kwargs: Availability(()))
-    answers = asked(CHECKOUT, [checkout_of(each) for each in rivals])
+    answers = count_responses(CHECKOUT, [checkout_of(each) for each in competing_drafts])
 
     assert answers == {"Confirmed": 1, "SlotUnavailable": MANY - 1}
     assert captures() == 1
@@ -113,7 +113,7 @@ def test_concurrent_checkouts_without_row_locks_book_once(rivals, monkeypatch):
 
 def test_concurrent_checkouts_of_one_reservation_charge_once():
     reservation = make_draft()
-    answers = asked(CHECKOUT, [checkout_of(reservation)] * MANY)
+    answers = count_responses(CHECKOUT, [checkout_of(reservation)] * MANY)
 
     assert answers["Confirmed"] >= 1
     assert answers["Confirmed"] + answers["Processing"] == MANY
@@ -123,7 +123,7 @@ def test_concurrent_checkouts_of_one_reservation_charge_once():
 
 def test_concurrent_declines_of_one_reservation_stay_within_the_limit():
     reservation = make_draft()
-    answers = asked(
+    answers = count_responses(
         CHECKOUT,
         [checkout_of(reservation, PaymentInfo={**CARD, "CreditCardNumber": DECLINED_NUMBER})]
         * MANY,
@@ -140,7 +140,7 @@ def test_concurrent_declines_across_reservations_stay_within_the_limit():
     drafts = [make_draft(ada, room, start=START + day * timedelta(days=1)) for day in range(10)]
     bad = {**CARD, "CreditCardNumber": DECLINED_NUMBER}
 
-    answers = asked(CHECKOUT, [checkout_of(each, PaymentInfo=bad) for each in drafts])
+    answers = count_responses(CHECKOUT, [checkout_of(each, PaymentInfo=bad) for each in drafts])
 
     assert answers == {"CardDeclined": 6, "TooManyRequests": 4}
     assert SandboxPayment.objects.count() == 6
@@ -154,7 +154,7 @@ def test_concurrent_checkouts_never_exceed_promo_code_uses(uses):
     for each in drafts:
         apply_promo_code(each.pk, "LAST", user=each.user, now=NOW)
 
-    answers = asked(CHECKOUT, [checkout_of(each) for each in drafts])
+    answers = count_responses(CHECKOUT, [checkout_of(each) for each in drafts])
 
     assert answers == {"Confirmed": uses, "PromoCodeInvalid": 8 - uses}
     assert captures() == uses
@@ -169,7 +169,7 @@ def test_concurrent_checkouts_never_exceed_allowance_hours():
     plan.hours = 3
     plan.save()
 
-    answers = asked(CHECKOUT, [checkout_of(each) for each in drafts])
+    answers = count_responses(CHECKOUT, [checkout_of(each) for each in drafts])
 
     assert answers == {"Confirmed": 1, "AllowanceExhausted": 3}
     assert plan.entries.get().hours == -3
@@ -182,7 +182,7 @@ def test_concurrent_drafts_of_one_slot_hold_once():
         "StartDate": START.isoformat(),
         "EndDate": (START + 3 * HOUR).isoformat(),
     }
-    answers = asked(
+    answers = count_responses(
         "/api/reservations/create",
         [{**body, "Token": issue_token(UserFactory())} for _ in range(MANY)],
     )
@@ -199,7 +199,7 @@ def test_concurrent_drafts_by_one_customer_have_one_hold():
         "StartDate": START.isoformat(),
         "EndDate": (START + 3 * HOUR).isoformat(),
     }
-    assert asked("/api/reservations/create", [body] * 8) == {"Success": 8}
+    assert count_responses("/api/reservations/create", [body] * 8) == {"Success": 8}
     assert Reservation.objects.filter(holds_slot=True).count() == 1
 
 
@@ -207,7 +207,7 @@ def test_concurrent_cancellations_refund_once():
     reservation = make_booking()
     body = {"Token": issue_token(reservation.user), "ReservationId": reservation.pk}
 
-    assert asked("/api/reservations/cancel", [body] * 8) == {"Success": 8}
+    assert count_responses("/api/reservations/cancel", [body] * 8) == {"Success": 8}
 
     assert Refund.objects.get().amount == 75
     assert SandboxPayment.objects.get().refunded == 75
@@ -247,7 +247,7 @@ def test_concurrent_approval_and_cancellation_keep_the_money_consistent():
         try:
             act()
         except (ReservationNotOpen, ServiceUnavailable):
-            # Confirmed and not captured yet: that has to be settled before it can be cancelled.
+            # Confirmed and not captured yet: the payment must be resolved before a cancellation.
             return False
         return True
 

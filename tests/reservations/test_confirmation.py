@@ -1,4 +1,4 @@
-"""The sentence that answers a checkout."""
+"""The message in the response of a checkout."""
 
 from datetime import UTC, datetime
 
@@ -101,6 +101,6 @@ def test_message_names_the_card_that_was_charged(ada):
             payment_method=make_payment_method("4000000000000002"),
             now=NOW,
         )
-    means = make_payment_method("5555555555554444")
-    reservation = check_out(reservation.pk, user=ada, payment_method=means, now=NOW)
+    method = make_payment_method("5555555555554444")
+    reservation = check_out(reservation.pk, user=ada, payment_method=method, now=NOW)
     assert "MasterCard ending 4444" in confirmation.get_message(reservation)

@@ -1,4 +1,4 @@
-"""The database's own word, with every check of ours bypassed."""
+"""Database constraints, with every check of the application bypassed."""
 
 from contextlib import contextmanager
 from datetime import timedelta
@@ -48,27 +48,27 @@ def held(room):
     return ReservationFactory(room=room)
 
 
-def bare(room, **fields):
-    """A row written past the model's own save."""
+def insert_row(room, **fields):
+    """Insert a row without calling the save method of the model."""
     row = ReservationFactory.build(room=room, user=UserFactory(), **fields)
     turnaround = timedelta(minutes=row.turnaround_minutes)
     row.occupied_from, row.occupied_until = row.start - turnaround, row.end + turnaround
     return Reservation.objects.bulk_create([row])[0]
 
 
-# --- Two never share a room ----------------------------------------------------------------------
+# --- Overlapping reservations --------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("status", [Status.PROCESSING, Status.PENDING, Status.CONFIRMED])
 @pytest.mark.parametrize(("first", "last"), [(0, 3), (1, 2), (-1, 4), (-1, 0.25), (2.75, 4)])
 def test_insert_of_overlapping_active_reservation_is_refused(held, room, status, first, last):
     with refused():
-        bare(room, status=status, start=START + first * HOUR, end=START + last * HOUR)
+        insert_row(room, status=status, start=START + first * HOUR, end=START + last * HOUR)
 
 
 def test_insert_of_overlapping_draft_with_hold_is_refused(held, room):
     with refused():
-        bare(room, status=Status.NEW, hold_until=NOW + HOUR)
+        insert_row(room, status=Status.NEW, hold_until=NOW + HOUR)
 
 
 def test_save_of_overlapping_reservation_raises_slot_unavailable(held, room):
@@ -77,12 +77,12 @@ def test_save_of_overlapping_reservation_raises_slot_unavailable(held, room):
 
 
 def test_insert_without_conflict_is_accepted(held, room):
-    bare(room, start=START - 3 * HOUR)
-    bare(room, start=START + 3 * HOUR)
-    bare(MeetingRoomFactory())
+    insert_row(room, start=START - 3 * HOUR)
+    insert_row(room, start=START + 3 * HOUR)
+    insert_row(MeetingRoomFactory())
     for status in Status.values:
         if status not in {Status.PROCESSING, Status.PENDING, Status.CONFIRMED}:
-            bare(room, status=status)
+            insert_row(room, status=status)
     assert Reservation.objects.count() == 9 + 1
 
 
@@ -90,13 +90,13 @@ def test_insert_within_turnaround_is_refused(held, room):
     held.turnaround_minutes = 30
     held.save()
     with refused():
-        bare(room, start=held.end + 15 * MINUTE)
-    bare(room, start=held.end + 30 * MINUTE)
+        insert_row(room, start=held.end + 15 * MINUTE)
+    insert_row(room, start=held.end + 30 * MINUTE)
 
 
 def test_update_that_creates_an_overlap_is_refused(held, room):
-    later = bare(room, start=START + 3 * HOUR)
-    elsewhere = bare(MeetingRoomFactory())
+    later = insert_row(room, start=START + 3 * HOUR)
+    elsewhere = insert_row(MeetingRoomFactory())
     rows = Reservation.objects
     with refused():
         rows.filter(pk=later.pk).update(start=START + 2 * HOUR, occupied_from=START + 2 * HOUR)
@@ -107,7 +107,7 @@ def test_update_that_creates_an_overlap_is_refused(held, room):
 
 
 def test_update_to_a_second_hold_of_the_slot_is_refused(held, room):
-    drafted = bare(room, status=Status.NEW)
+    drafted = insert_row(room, status=Status.NEW)
     with refused():
         Reservation.objects.filter(pk=drafted.pk).update(status="Confirmed", holds_slot=True)
     with refused():
@@ -115,7 +115,7 @@ def test_update_to_a_second_hold_of_the_slot_is_refused(held, room):
 
 
 def test_bulk_update_that_creates_an_overlap_is_refused(room):
-    rows = [bare(room, start=START + 3 * index * HOUR) for index in range(3)]
+    rows = [insert_row(room, start=START + 3 * index * HOUR) for index in range(3)]
     with refused():
         Reservation.objects.filter(pk__in=[row.pk for row in rows]).update(
             start=START, end=START + HOUR, occupied_from=START, occupied_until=START + HOUR
@@ -172,7 +172,7 @@ def test_trigger_check_on_either_database_has_no_errors():
     assert apps.check_triggers(None) == []
 
 
-# --- What else the database refuses --------------------------------------------------------------
+# --- Other constraints ---------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ def test_trigger_check_on_either_database_has_no_errors():
     ],
 )
 def test_invalid_reservation_is_refused_by_the_database(held, fields, name):
-    # Two may be broken at once; which of them is told first is the database's affair.
+    # An update may violate two constraints; the database decides which one it reports.
     with refused("reservation_"):
         Reservation.objects.filter(pk=held.pk).update(**fields)
     assert name in {each.name for each in Reservation._meta.constraints}

@@ -1,4 +1,4 @@
-"""Services that a customer ticked, against what the center offers."""
+"""Validation of the services that a customer selects."""
 
 from decimal import Decimal
 
@@ -26,18 +26,18 @@ def projector(center):
     return ServiceFactory(center=center, name="Projector", needs_duration=True, position=1)
 
 
-def chosen(center, *options):
+def select(center, *options):
     return services.select_services(center, options)
 
 
-def refused(center, *options):
+def get_errors(center, *options):
     with pytest.raises(InvalidRequest) as error:
-        chosen(center, *options)
+        select(center, *options)
     return error.value.fields
 
 
 def test_selected_services_are_in_the_order_of_the_center(center, coffee, projector):
-    first, second = chosen(
+    first, second = select(
         center,
         {"service_id": coffee.pk, "selected": True, "quantity": 3},
         {"service_id": projector.pk, "duration_hours": Decimal("1.5")},  # absent: selected
@@ -52,17 +52,17 @@ def test_selected_services_are_in_the_order_of_the_center(center, coffee, projec
 
 
 def test_no_options_select_no_services(center):
-    assert chosen(center) == []
+    assert select(center) == []
 
 
 def test_unselected_options_are_not_validated(center):
-    assert chosen(center, {"service_id": 999, "selected": False}, {"selected": False}) == []
+    assert select(center, {"service_id": 999, "selected": False}, {"selected": False}) == []
 
 
 def test_duration_is_optional_and_quantity_is_required(center, coffee, projector):
-    (extra,) = chosen(center, {"service_id": projector.pk})
+    (extra,) = select(center, {"service_id": projector.pk})
     assert extra.duration_hours is None
-    assert refused(center, {"service_id": coffee.pk}) == {
+    assert get_errors(center, {"service_id": coffee.pk}) == {
         "service_options.0.quantity": "This service needs a quantity of 1 or more."
     }
 
@@ -70,14 +70,14 @@ def test_duration_is_optional_and_quantity_is_required(center, coffee, projector
 def test_quantity_and_duration_of_zero_are_refused(center, coffee, projector):
     nothing = {"quantity": 0, "duration_hours": Decimal(0)}
     wanted = [{"service_id": coffee.pk, **nothing}, {"service_id": projector.pk, **nothing}]
-    assert refused(center, *wanted) == {
+    assert get_errors(center, *wanted) == {
         "service_options.0.quantity": "This service needs a quantity of 1 or more.",
         "service_options.1.duration_hours": "This service needs more than no time.",
     }
 
 
 def test_fields_that_a_service_does_not_need_are_ignored(center, coffee, projector):
-    first, second = chosen(
+    first, second = select(
         center,
         {"service_id": coffee.pk, "quantity": 1, "duration_hours": Decimal(9)},
         {"service_id": projector.pk, "quantity": 5},
@@ -87,8 +87,8 @@ def test_fields_that_a_service_does_not_need_are_ignored(center, coffee, project
 
 
 def test_submitted_name_and_needs_are_ignored(center, coffee):
-    told = {"service_name": "Champagne", "needs_quantity": False, "needs_duration": True}
-    assert refused(center, {"service_id": coffee.pk, **told}).keys() == {
+    submitted = {"service_name": "Champagne", "needs_quantity": False, "needs_duration": True}
+    assert get_errors(center, {"service_id": coffee.pk, **submitted}).keys() == {
         "service_options.0.quantity"
     }
 
@@ -96,7 +96,7 @@ def test_submitted_name_and_needs_are_ignored(center, coffee):
 def test_service_not_offered_by_the_center_is_refused(center):
     elsewhere = ServiceFactory()
     off = ServiceFactory(center=center, is_active=False)
-    assert refused(
+    assert get_errors(
         center, {"service_id": elsewhere.pk}, {"service_id": off.pk}, {"service_id": 2**31 - 1}
     ) == {
         f"service_options.{index}.service_id": "This center does not offer this service."
@@ -106,20 +106,20 @@ def test_service_not_offered_by_the_center_is_refused(center):
 
 def test_service_selected_twice_is_refused(center, coffee):
     wanted = {"service_id": coffee.pk, "quantity": 1}
-    assert refused(center, wanted, wanted) == {
+    assert get_errors(center, wanted, wanted) == {
         "service_options.1.service_id": "Each service can be chosen once."
     }
-    assert len(chosen(center, wanted, {**wanted, "selected": False})) == 1
+    assert len(select(center, wanted, {**wanted, "selected": False})) == 1
 
 
 def test_all_invalid_options_are_reported(center, coffee):
-    assert refused(center, {"quantity": 1}, {"selected": False}, {"service_id": coffee.pk}) == {
+    assert get_errors(center, {"quantity": 1}, {"selected": False}, {"service_id": coffee.pk}) == {
         "service_options.0.service_id": "Required.",
         "service_options.2.quantity": "This service needs a quantity of 1 or more.",
     }
 
 
 def test_each_option_without_a_service_is_reported(center):
-    assert refused(center, {}, {}) == {
+    assert get_errors(center, {}, {}) == {
         f"service_options.{index}.service_id": "Required." for index in range(2)
     }

@@ -1,4 +1,4 @@
-"""Who changed what of a reservation, when, from what to what."""
+"""The history of a reservation: who changed which field, when, and both values."""
 
 import datetime as dt
 from decimal import Decimal
@@ -44,12 +44,12 @@ pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 DAY = dt.timedelta(days=1)
 
 
-def told(reservation):
-    """Its history, the first change first: who, and what."""
+def get_history(reservation):
+    """Return actor and changes of each history entry, the oldest first."""
     return [(row.actor, row.changes) for row in reversed(history.get_changes(reservation))]
 
 
-def statuses(reservation):
+def get_status_changes(reservation):
     return [
         (row.actor, *row.changes["status"])
         for row in reversed(history.get_changes(reservation))
@@ -58,14 +58,14 @@ def statuses(reservation):
 
 
 def test_new_draft_has_no_history():
-    assert told(make_draft()) == []
+    assert get_history(make_draft()) == []
 
 
 def test_checkout_history_names_the_customer():
     reservation = make_booking()
 
     ada = reservation.user
-    assert statuses(reservation) == [
+    assert get_status_changes(reservation) == [
         (ada, "New", "Processing"),
         (ada, "Processing", "Confirmed"),
     ]
@@ -82,7 +82,7 @@ def test_declined_card_is_in_the_history():
             now=NOW,
         )
 
-    assert [row[1:] for row in statuses(reservation)] == [
+    assert [row[1:] for row in get_status_changes(reservation)] == [
         ("New", "Processing"),
         ("Processing", "New"),
     ]
@@ -95,7 +95,7 @@ def test_payment_resolved_by_command_has_no_actor():
 
     payment_recovery.resolve_payment(reservation.payments.get(), now=NOW + HOUR)
 
-    assert statuses(reservation)[-1] == (None, "Processing", "Confirmed")
+    assert get_status_changes(reservation)[-1] == (None, "Processing", "Confirmed")
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_cancellation_history_by_staff_has_actor_and_refund():
 
     cancellation.cancel(reservation.pk, by=clerk, now=NOW)
 
-    assert told(reservation)[-1] == (
+    assert get_history(reservation)[-1] == (
         clerk,
         {"status": ["Confirmed", "Cancelled"], "refund_promised": [None, "75.00"]},
     )
@@ -127,14 +127,14 @@ def test_cancellation_history_by_staff_has_actor_and_refund():
 def test_cancellation_history_names_the_customer():
     reservation = make_booking()
     cancellation.cancel(reservation.pk, user=reservation.user, now=NOW)
-    assert statuses(reservation)[-1] == (reservation.user, "Confirmed", "Cancelled")
+    assert get_status_changes(reservation)[-1] == (reservation.user, "Confirmed", "Cancelled")
 
 
 def test_automatic_transitions_have_no_actor():
     late, confirmed = make_draft(), make_booking()
     list(approval.close_overdue(now=START + DAY))
-    assert statuses(late) == [(None, "New", "Expired")]
-    assert statuses(confirmed)[-1] == (None, "Confirmed", "Completed")
+    assert get_status_changes(late) == [(None, "New", "Expired")]
+    assert get_status_changes(confirmed)[-1] == (None, "Confirmed", "Completed")
 
 
 def test_reschedule_history_has_old_and_new_values():
@@ -150,7 +150,7 @@ def test_reschedule_history_has_old_and_new_values():
         now=NOW,
     )
 
-    who, changes = told(reservation)[-1]
+    who, changes = get_history(reservation)[-1]
     assert who == clerk
     assert changes["room"][1] == "Loft at Glenarm"
     assert changes["start"] == ["2027-03-03T16:00:00+00:00", "2027-03-04T16:00:00+00:00"]
@@ -170,7 +170,7 @@ def test_draft_changes_are_in_the_history():
     )
     drafts.extend_hold(reservation.pk, until=NOW + HOUR, by=clerk, now=NOW)
 
-    assert told(reservation) == [
+    assert get_history(reservation) == [
         (ada, {"promo_code": [None, "TEN"], "total_cost": ["75.00", "67.50"]}),
         (ada, {"allowances": [None, plan.description], "total_cost": ["67.50", "45.00"]}),
         (clerk, {"adjustment": [None, "-$5.00: Kind"], "total_cost": ["45.00", "40.00"]}),
@@ -193,18 +193,18 @@ def test_refused_change_leaves_no_history():
 
 
 def test_transition_adds_one_insert_and_no_select(monkeypatch):
-    # PostgreSQL, too, is sent the words, not the name by which it keeps them.
+    # PostgreSQL receives the SQL text too, not the name of a prepared statement.
     monkeypatch.setattr(connection, "prepared", None, raising=False)
     row = ReservationFactory(status=Status.PENDING)
     ReservationFactory(status=Status.CONFIRMED, start=START + DAY).transition_to(
         Status.CANCELLED, by=None, now=NOW
-    )  # what kind of row it is, is remembered from now on
+    )  # caches the content type
 
     with CaptureQueriesContext(connection) as captured:
         row.transition_to(Status.DECLINED, by=row.user, now=NOW)
 
-    words = [each["sql"].split()[0] for each in captured]
-    assert [word for word in words if word not in {"SAVEPOINT", "RELEASE"}] == [
+    keywords = [each["sql"].split()[0] for each in captured]
+    assert [keyword for keyword in keywords if keyword not in {"SAVEPOINT", "RELEASE"}] == [
         "UPDATE",
         "INSERT",
     ]
@@ -217,4 +217,4 @@ def test_reconcile_payments_records_history():
 
     call_command("reconcile_payments")
 
-    assert statuses(reservation)[-1] == (None, "Processing", "Confirmed")
+    assert get_status_changes(reservation)[-1] == (None, "Processing", "Confirmed")

@@ -1,4 +1,4 @@
-"""Books that are wrong are found, and the finding names the rows."""
+"""Integrity checks find inconsistent data and name the rows."""
 
 from decimal import Decimal
 
@@ -32,33 +32,33 @@ pytestmark = pytest.mark.django_db
 LATER = NOW + 2 * HOUR
 
 
-def found(now=LATER):
+def get_problems(now=LATER):
     return [str(each) for each in integrity.find_problems(now=now)]
 
 
-def turned(reservation, status):
-    """Its status changed behind everybody's back."""
+def set_status(reservation, status):
+    """Change the status directly in the database."""
     holds = status in {Status.PROCESSING, Status.PENDING, Status.CONFIRMED}
     Reservation.objects.filter(pk=reservation.pk).update(
         status=status, holds_slot=holds, hold_until=None
     )
 
 
-def paid_as(state):
+def set_payment_state(state):
     Payment.objects.update(state=state, authorized_at=NOW)
     return Payment.objects.get()
 
 
-def cancelled():
+def make_cancelled():
     reservation = make_booking()
     cancellation.cancel(reservation.pk, now=NOW)
     return reservation
 
 
 def test_consistent_data_has_no_problems():
-    make_draft(), make_booking(), make_pending_booking(), cancelled()
+    make_draft(), make_booking(), make_pending_booking(), make_cancelled()
 
-    assert found() == []
+    assert get_problems() == []
 
 
 @pytest.mark.parametrize(
@@ -78,28 +78,28 @@ def test_consistent_data_has_no_problems():
 )
 def test_payment_state_not_matching_reservation_is_reported(status, state):
     reservation = make_booking()
-    turned(reservation, status)
-    payment = paid_as(state)
+    set_status(reservation, status)
+    payment = set_payment_state(state)
 
     assert (
         f"payments off their reservation: payment {payment.pk} is {state},"
         f" and its reservation {reservation.pk} is {status}"
-    ) in found()
+    ) in get_problems()
 
 
 def test_recent_due_capture_is_not_reported():
     make_booking()
-    paid_as(PaymentState.AUTHORIZED)
+    set_payment_state(PaymentState.AUTHORIZED)
 
-    assert found(now=NOW + HOUR / 2) == []
+    assert get_problems(now=NOW + HOUR / 2) == []
 
 
 def test_goodwill_refund_is_not_reported():
     make_booking()
-    payment = paid_as(PaymentState.REFUNDED)
+    payment = set_payment_state(PaymentState.REFUNDED)
     refund(payment, 75, RefundState.DONE)
 
-    assert found() == []
+    assert get_problems() == []
 
 
 def refund(payment, amount, state):
@@ -110,24 +110,26 @@ def refund(payment, amount, state):
 
 def test_refunded_payment_without_refunds_is_reported():
     make_booking()
-    payment = paid_as(PaymentState.REFUNDED)
+    payment = set_payment_state(PaymentState.REFUNDED)
 
-    assert [f"payment {payment.pk} of 75.00 is refunded" in line for line in found()] == [True]
+    assert [f"payment {payment.pk} of 75.00 is refunded" in line for line in get_problems()] == [
+        True
+    ]
 
 
 def test_refund_due_for_over_an_hour_is_reported():
     make_booking()
     owed = refund(Payment.objects.get(), 5, RefundState.STARTED)
 
-    assert found(now=NOW + HOUR / 2) == []
-    assert found() == [
+    assert get_problems(now=NOW + HOUR / 2) == []
+    assert get_problems() == [
         f"refunds forgotten: refund {owed.pk} of payment {owed.payment_id} is due for over an hour"
     ]
 
 
 @pytest.mark.parametrize("how", ["refused", "less", "never written down", "a favour before"])
 def test_promised_refund_not_paid_is_reported(how):
-    reservation = cancelled()
+    reservation = make_cancelled()
     Payment.objects.update(state=PaymentState.CAPTURED)
     match how:
         case "refused":
@@ -140,15 +142,15 @@ def test_promised_refund_not_paid_is_reported(how):
             Reservation.objects.update(refund_promised=Decimal(25))
             Refund.objects.update(amount=50, created_at=NOW - HOUR)
 
-    (line,) = found()
+    (line,) = get_problems()
     assert line.startswith(f"refunds off their promise: reservation {reservation.pk} is Cancelled")
 
 
 def test_refund_above_the_promise_is_not_reported():
-    cancelled()
+    make_cancelled()
     Reservation.objects.update(refund_promised=Decimal(50))
 
-    assert found() == []
+    assert get_problems() == []
 
 
 def test_payment_in_another_currency_is_reported():
@@ -156,7 +158,7 @@ def test_payment_in_another_currency_is_reported():
     Payment.objects.update(currency="EUR")
     payment = Payment.objects.get()
 
-    assert found() == [
+    assert get_problems() == [
         f"payments in another currency: payment {payment.pk} is in EUR,"
         f" its reservation {payment.reservation_id} in USD"
     ]
@@ -166,20 +168,20 @@ def test_draft_held_too_long_is_reported():
     reservation = make_draft()
     Reservation.objects.update(hold_until=NOW + 30 * HOUR)
 
-    (line,) = found(now=NOW)
+    (line,) = get_problems(now=NOW)
     assert f"reservation {reservation.pk} is New and held until" in line
 
 
 def test_hold_of_completed_reservation_is_reported():
     reservation = make_booking()
-    turned(reservation, Status.COMPLETED)
+    set_status(reservation, Status.COMPLETED)
     with connection.cursor() as cursor:
-        unguarded(cursor)
+        disable_constraint(cursor)
         cursor.execute(
             "UPDATE reservations_reservation SET holds_slot = %s WHERE id = %s",
             [True, reservation.pk],
         )
-        lines = found()
+        lines = get_problems()
         cursor.execute(
             "UPDATE reservations_reservation SET holds_slot = %s WHERE id = %s",
             [False, reservation.pk],
@@ -192,8 +194,8 @@ def test_hold_of_completed_reservation_is_reported():
     ]
 
 
-def unguarded(cursor):
-    """Without the constraint that forbids it."""
+def disable_constraint(cursor):
+    """Disable the check constraint that forbids the inconsistency."""
     if connection.vendor == "sqlite":
         cursor.execute("PRAGMA ignore_check_constraints = ON")
     else:
@@ -211,12 +213,12 @@ def test_allowance_entry_of_wrong_account_or_period_is_reported():
     entry = AllowanceEntry.objects.get()
 
     Allowance.objects.update(user=UserFactory())
-    assert found() == [
+    assert get_problems() == [
         f"hours of another account: entry {entry.pk}: allowance {allowance.pk} is of another"
         f" account than reservation {reservation.pk}"
     ]
     Allowance.objects.update(user=user, kind=Allowance.Kind.MONTHLY)
-    assert found() == [
+    assert get_problems() == [
         f"hours in the wrong period: entry {entry.pk}: allowance {allowance.pk} is monthly,"
         " its period is None"
     ]
@@ -229,15 +231,15 @@ def test_promo_uses_not_matching_bill_or_limit_are_reported():
         reservation = make_draft(user)
         drafts.apply_promo_code(reservation.pk, "TEN", user=user, now=NOW)
         checkout.check_out(reservation.pk, user=user, payment_method=make_payment_method(), now=NOW)
-    assert found() == []
+    assert get_problems() == []
 
     PromoCode.objects.update(max_uses_per_account=1)
-    assert found() == [f"promo uses above the limit: promo code TEN: user {user.pk}: 2 of 1"]
+    assert get_problems() == [f"promo uses above the limit: promo code TEN: user {user.pk}: 2 of 1"]
 
     PromoCode.objects.update(max_uses_per_account=None, spent=2)
     PromoRedemption.objects.update(amount=1)
     uses = PromoRedemption.objects.order_by("pk")
-    assert [line.partition(" is ")[0] for line in found()] == [
+    assert [line.partition(" is ")[0] for line in get_problems()] == [
         f"promo uses off their bill: promo use {use.pk} of reservation {use.reservation_id}"
         for use in uses
     ]

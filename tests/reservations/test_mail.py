@@ -1,4 +1,4 @@
-"""What customers are told by mail, and the meeting in their calendar."""
+"""E-get_emails to customers about their reservations, and the calendar files in them."""
 
 import datetime as dt
 from email.utils import parseaddr
@@ -51,20 +51,20 @@ def _sender(settings):
     settings.SUPPORT_EMAIL = "help@example.com"
 
 
-def mails(reservation):
+def get_emails(reservation):
     return list(OutboxMessage.objects.about(emails.get_subject_key(reservation)))
 
 
-def the_mail(reservation, kind):
-    [message] = [each for each in mails(reservation) if each.kind == kind]
+def get_email(reservation, kind):
+    [message] = [each for each in get_emails(reservation) if each.kind == kind]
     return message
 
 
-def kinds(reservation):
-    return [each.kind for each in mails(reservation)]
+def get_kinds(reservation):
+    return [each.kind for each in get_emails(reservation)]
 
 
-def event_of(message):
+def get_event(message):
     parsed = Calendar.from_ical(message.calendar)
     [event] = parsed.walk("VEVENT")
     assert parsed["METHOD"] == message.calendar_method
@@ -72,42 +72,42 @@ def event_of(message):
     return event
 
 
-def words(html):
-    """What somebody reads of an HTML mail, in one line."""
+def get_visible_text(html):
+    """Return the visible text of an HTML e-mail in one line."""
     import re
 
     return " ".join(unescape(re.sub(r"<style.*?</style>|<[^>]+>", " ", html, flags=re.S)).split())
 
 
-# --- When ----------------------------------------------------------------------------------------
+# --- When e-get_emails are sent ------------------------------------------------------------------
 
 
 def test_booking_sends_confirmation_email():
     reservation = make_booking()
 
-    assert kinds(reservation) == ["confirmed"]
-    assert mails(reservation)[0].to == reservation.user.email
+    assert get_kinds(reservation) == ["confirmed"]
+    assert get_emails(reservation)[0].to == reservation.user.email
 
 
 def test_pending_request_and_approval_send_emails():
     reservation = make_pending_booking()
     approval.approve(reservation.pk, now=NOW + HOUR)
 
-    assert kinds(reservation) == ["request received", "approved"]
+    assert get_kinds(reservation) == ["request received", "approved"]
 
 
 def test_declined_request_sends_email():
     reservation = make_pending_booking()
     approval.decline(reservation.pk, now=NOW + HOUR)
 
-    assert kinds(reservation) == ["request received", "declined"]
+    assert get_kinds(reservation) == ["request received", "declined"]
 
 
 def test_expired_request_sends_email():
     reservation = make_pending_booking(start=START + 7 * DAY)
     list(approval.close_overdue(now=NOW + 3 * DAY))
 
-    assert kinds(reservation) == ["request received", "request expired"]
+    assert get_kinds(reservation) == ["request received", "request expired"]
 
 
 def test_cancellation_repeated_sends_one_email():
@@ -115,7 +115,7 @@ def test_cancellation_repeated_sends_one_email():
     for _ in range(2):
         cancellation.cancel(reservation.pk, now=NOW + HOUR)
 
-    assert kinds(reservation) == ["confirmed", "cancelled"]
+    assert get_kinds(reservation) == ["confirmed", "cancelled"]
 
 
 def test_cancelled_or_expired_draft_sends_no_email():
@@ -131,7 +131,7 @@ def test_completed_or_no_show_reservation_sends_no_email():
     list(approval.close_overdue(now=START + DAY))
     approval.mark_no_show(reservation.pk, now=START + DAY)
 
-    assert kinds(reservation) == ["confirmed"]
+    assert get_kinds(reservation) == ["confirmed"]
 
 
 def test_repeated_checkout_sends_no_second_email():
@@ -141,7 +141,7 @@ def test_repeated_checkout_sends_no_second_email():
             reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
         )
 
-    assert kinds(reservation) == ["confirmed"]
+    assert get_kinds(reservation) == ["confirmed"]
 
 
 def test_dry_run_sends_no_email():
@@ -168,7 +168,7 @@ def test_declined_card_sends_no_email():
 
 @pytest.mark.django_db(transaction=True)
 def test_booking_rolled_back_sends_no_email(monkeypatch):
-    """The mail is written in the transaction that books: undone together."""
+    """The e-mail is stored in the transaction that books and is rolled back with it."""
     reservation = make_draft()
     book = authorization.book
 
@@ -199,7 +199,7 @@ def test_stale_payment_resolved_sends_confirmation_email(monkeypatch):
     later = NOW + 2 * MINUTE
     payment_recovery.resolve_stale_payments(reservation.pk, user=reservation.user, now=later)
 
-    assert kinds(reservation) == ["confirmed"]
+    assert get_kinds(reservation) == ["confirmed"]
 
 
 @pytest.mark.parametrize(
@@ -222,14 +222,14 @@ def test_email_error_does_not_affect_the_booking(module, name, monkeypatch, capl
     assert f"The e-mail about reservation {reservation.pk} could not be written." in caplog.text
 
 
-# --- What ----------------------------------------------------------------------------------------
+# --- Content -------------------------------------------------------------------------------------
 
 
 def test_confirmation_email_text_is_complete():
     reservation = make_booking(
         UserFactory(email="ada@example.com"), service_options=[], number_of_attendees=4
     )
-    message = the_mail(reservation, "confirmed")
+    message = get_email(reservation, "confirmed")
 
     assert message.subject == ("Booked: Boardroom at Glenarm, Wed, Mar 3, 2027, 9:00 AM - 12:00 PM")
     assert message.text == (
@@ -249,8 +249,8 @@ def test_confirmation_email_text_is_complete():
     )
 
 
-def everything():
-    """One mail of each kind."""
+def send_all_kinds():
+    """Return one e-mail of each kind."""
     confirmed = make_booking()
     cancellation.cancel(confirmed.pk, now=NOW)
     approval.approve(make_pending_booking(start=START + 7 * DAY).pk, now=NOW)
@@ -265,14 +265,14 @@ def everything():
 
 
 def test_every_email_has_the_same_content_as_text_and_html():
-    messages = {each.kind: each for each in everything()}
+    messages = {each.kind: each for each in send_all_kinds()}
 
     assert set(messages) == {
         *("confirmed", "cancelled", "request received", "approved", "declined"),
         *("request expired", "hold lapses", "password changed"),
     }
     for message in messages.values():
-        read = words(message.html)
+        read = get_visible_text(message.html)
         for line in filter(None, message.text.splitlines()):
             for part in line.split(": ") if ": " in line else [line.strip("-")]:
                 bare = part.removesuffix(")").split(" ($")[0].removesuffix(".")
@@ -280,7 +280,7 @@ def test_every_email_has_the_same_content_as_text_and_html():
 
 
 def test_email_html_loads_no_external_resources():
-    for message in everything():
+    for message in send_all_kinds():
         for forbidden in ("http:", "https:", "<img", "<link", "<script", "url(", "@import"):
             assert forbidden not in message.html
         assert "max-width:600px" in message.html
@@ -293,7 +293,7 @@ def test_names_in_email_are_escaped_and_on_one_line():
     room.center.name = NASTY
     room.center.save()
     reservation = make_booking(user, room)
-    message = the_mail(reservation, "confirmed")
+    message = get_email(reservation, "confirmed")
 
     plain = "<b>\"Ada\" & 'Co'</b> Bcc: eve@example.com; a\\n,b"
     assert f"Room: {plain}\n" in message.text
@@ -301,16 +301,16 @@ def test_names_in_email_are_escaped_and_on_one_line():
     assert "&lt;b&gt;&quot;Ada&quot; &amp; &#x27;Co&#x27;&lt;/b&gt; Bcc" in message.html
     assert "\n" not in message.subject
     assert plain in message.subject
-    event = event_of(message)
+    event = get_event(message)
     assert event["SUMMARY"] == f"{plain} at {plain}"
     assert str(event["LOCATION"]).startswith(f"{plain}, 1600 Glenarm Place")
-    # A parameter cannot hold a quote: RFC 6868 writes it otherwise.
+    # A parameter cannot contain a quote: RFC 6868 encodes it.
     assert "BCC" not in [name for name, _ in event.property_items()]
     assert len(Calendar.from_ical(message.calendar).walk("VEVENT")) == 1
 
 
 def test_request_email_has_authorized_amount_and_deadline():
-    text = the_mail(make_pending_booking(), "request received").text
+    text = get_email(make_pending_booking(), "request received").text
 
     assert "answered, within 72 hours at most." in text
     assert "$75.00 is reserved on Visa ending 4242 and charged only when the center agrees." in text
@@ -323,15 +323,15 @@ def test_declined_and_expired_emails_mention_the_released_amount():
     list(approval.close_overdue(now=NOW + 3 * DAY))
     let_go = "Nothing was charged. The hold of $75.00 on Visa ending 4242 is released."
 
-    assert let_go in the_mail(declined, "declined").text
-    assert let_go in the_mail(silent, "request expired").text
+    assert let_go in get_email(declined, "declined").text
+    assert let_go in get_email(silent, "request expired").text
 
 
 def test_cancellation_email_in_time_has_the_refund():
     reservation = make_booking()
     cancellation.cancel(reservation.pk, now=NOW + HOUR)
 
-    text = the_mail(reservation, "cancelled").text
+    text = get_email(reservation, "cancelled").text
     assert "The reservation is cancelled: $75.00 is refunded to Visa ending 4242." in text
     assert "fee" not in text
 
@@ -340,7 +340,7 @@ def test_late_cancellation_email_has_the_fee():
     reservation = make_booking()
     cancellation.cancel(reservation.pk, now=START - HOUR)
 
-    text = the_mail(reservation, "cancelled").text
+    text = get_email(reservation, "cancelled").text
     assert "less than 24 hours before its start, so nothing is refunded." in text
     assert "The fee for cancelling so late is $75.00." in text
 
@@ -349,20 +349,20 @@ def test_cancelled_request_email_has_no_refund():
     reservation = make_pending_booking()
     cancellation.cancel(reservation.pk, now=NOW)
 
-    text = the_mail(reservation, "cancelled").text
+    text = get_email(reservation, "cancelled").text
     assert "is released" in text
     assert "refund" not in text
 
 
 def test_email_cancellation_terms_match_the_preview():
     late = make_booking(start=NOW + 5 * HOUR)
-    within_grace = the_mail(late, "confirmed").text
+    within_grace = get_email(late, "confirmed").text
     asked = make_pending_booking(start=NOW + 5 * HOUR)
     approval.approve(asked.pk, now=NOW + HOUR)
 
-    # Booked at 9:00 for the afternoon: only the quarter of an hour after booking is left.
+    # Booked at 9:00 for the afternoon: cancellation is free for 15 minutes only.
     assert "free until Monday, March 1, 2027, 9:15 AM (Mountain Standard Time)" in within_grace
-    assert "until it begins, but nothing is refunded." in the_mail(asked, "approved").text
+    assert "until it begins, but nothing is refunded." in get_email(asked, "approved").text
     for moment in (
         late.free_cancellation_until,
         late.free_cancellation_until + dt.timedelta(seconds=1),
@@ -377,7 +377,7 @@ def test_free_booking_email_has_nothing_to_pay():
     room.rate.is_flat_rate, room.rate.flat_rate = True, 0
     room.rate.save()
 
-    text = the_mail(make_booking(room=room), "confirmed").text
+    text = get_email(make_booking(room=room), "confirmed").text
 
     assert "There is nothing to pay." in text
     assert "You can cancel until it begins; there is nothing to pay." in text
@@ -387,26 +387,26 @@ def test_free_booking_email_has_nothing_to_pay():
 def test_email_without_support_address_omits_it(settings):
     settings.SUPPORT_EMAIL = ""
 
-    message = the_mail(make_booking(), "confirmed")
+    message = get_email(make_booking(), "confirmed")
 
     assert "Questions" not in message.text + message.html
 
 
-# --- The clock -----------------------------------------------------------------------------------
+# --- Time zones ----------------------------------------------------------------------------------
 
 
 def test_email_times_are_local_times_of_the_center():
     room = make_room(time_zone_id="Asia/Tokyo")
     start = dt.datetime(2027, 3, 3, 1, tzinfo=dt.UTC)
 
-    message = the_mail(make_booking(room=room, start=start), "confirmed")
+    message = get_email(make_booking(room=room, start=start), "confirmed")
 
     assert "Wednesday, March 3, 2027, 10:00 AM - 1:00 PM (Japan Standard Time)" in message.text
-    assert event_of(message)["DTSTART"].params["TZID"] == "Asia/Tokyo"
+    assert get_event(message)["DTSTART"].params["TZID"] == "Asia/Tokyo"
 
 
-def across_the_clock_change():
-    """From Saturday noon to Sunday noon, 23 hours: the clock goes forward at night."""
+def book_across_dst_change():
+    """Book from Saturday noon to Sunday noon: 23 hours, because of the DST change."""
     room = make_room()
     room.center.is_after_hours_support_enabled = True
     room.center.save()
@@ -415,7 +415,7 @@ def across_the_clock_change():
 
 
 def test_email_time_range_across_dst_change_names_both_zones():
-    text = the_mail(across_the_clock_change(), "confirmed").text
+    text = get_email(book_across_dst_change(), "confirmed").text
 
     assert (
         "When: Saturday, March 13, 2027, 12:00 PM (Mountain Standard Time)"
@@ -424,8 +424,8 @@ def test_email_time_range_across_dst_change_names_both_zones():
 
 
 def test_calendar_event_across_dst_change_has_exact_times():
-    reservation = across_the_clock_change()
-    event = event_of(the_mail(reservation, "confirmed"))
+    reservation = book_across_dst_change()
+    event = get_event(get_email(reservation, "confirmed"))
 
     assert event["DTSTART"].dt.astimezone(dt.UTC) == reservation.start.astimezone(dt.UTC)
     assert event["DTEND"].dt.astimezone(dt.UTC) == reservation.end.astimezone(dt.UTC)
@@ -437,10 +437,10 @@ def test_calendar_event_across_dst_change_has_exact_times():
 
 def test_calendar_event_has_all_properties():
     reservation = make_booking(UserFactory(email="ada@example.com"))
-    message = the_mail(reservation, "confirmed")
-    event = event_of(message)
+    message = get_email(reservation, "confirmed")
+    event = get_event(message)
 
-    # Byte for byte as the library writes it.
+    # The text is exactly what the library generates.
     assert Calendar.from_ical(message.calendar).to_ical().decode() == message.calendar
     assert event["UID"] == str(reservation.uid)
     assert event["SUMMARY"] == "Boardroom at Glenarm"
@@ -452,13 +452,13 @@ def test_calendar_event_has_all_properties():
     assert event["DTSTART"].params["TZID"] == "America/Denver"
     assert event["ORGANIZER"] == "mailto:rooms@example.com"
     assert event["ORGANIZER"].params["CN"] == "Rooms & Desks"
-    # One only: parsed, several would be a list.
+    # There is one attendee: several would be parsed as a list.
     assert event["ATTENDEE"] == "mailto:ada@example.com"
     assert event["ATTENDEE"].params["CN"] == "Ada Lovelace"
 
 
 def test_calendar_includes_its_time_zone():
-    parsed = Calendar.from_ical(the_mail(make_booking(), "confirmed").calendar)
+    parsed = Calendar.from_ical(get_email(make_booking(), "confirmed").calendar)
 
     [zone] = parsed.walk("VTIMEZONE")
     assert zone["TZID"] == "America/Denver"
@@ -474,7 +474,7 @@ def test_calendar_includes_its_time_zone():
 )
 def test_calendar_time_zone_matches_zoneinfo(name):
     zone, first, last = ZoneInfo(name), START - 400 * DAY, START + 400 * DAY
-    # As the format defines it: an observance begins at its DTSTART, on the clock before it.
+    # By RFC 5545, DTSTART of an observance is local time with the previous offset.
     told = sorted(
         (
             (each["DTSTART"].dt - each["TZOFFSETFROM"].td).replace(tzinfo=dt.UTC),
@@ -493,7 +493,7 @@ def test_calendar_time_zone_matches_zoneinfo(name):
 def test_calendar_event_of_request_is_tentative_until_approved():
     reservation = make_pending_booking()
     approval.approve(reservation.pk, now=NOW + HOUR)
-    received, approved = map(event_of, mails(reservation))
+    received, approved = map(get_event, get_emails(reservation))
 
     assert (received["STATUS"], approved["STATUS"]) == ("TENTATIVE", "CONFIRMED")
     assert received["UID"] == approved["UID"]
@@ -511,8 +511,8 @@ def test_calendar_event_of_closed_reservation_is_cancelled(end):
     else:
         reservation = make_pending_booking(start=START + 7 * DAY)
         list(approval.close_overdue(now=NOW + 3 * DAY))
-    first, last = mails(reservation)
-    begun, ended = event_of(first), event_of(last)
+    first, last = get_emails(reservation)
+    begun, ended = get_event(first), get_event(last)
 
     assert (first.calendar_method, last.calendar_method) == ("REQUEST", "CANCEL")
     assert (ended["STATUS"], ended["UID"]) == ("CANCELLED", begun["UID"])
@@ -523,16 +523,16 @@ def test_calendar_event_of_closed_reservation_is_cancelled(end):
 
 def test_calendar_organizer_is_the_sender_of_the_email(settings):
     settings.DEFAULT_FROM_EMAIL = "plain@example.com"
-    event = event_of(the_mail(make_booking(), "confirmed"))
+    event = get_event(get_email(make_booking(), "confirmed"))
 
     assert event["ORGANIZER"] == f"mailto:{parseaddr(settings.DEFAULT_FROM_EMAIL)[1]}"
     assert event["ORGANIZER"].params["CN"] == "plain@example.com"
 
 
-# --- A hold that is about to lapse ---------------------------------------------------------------
+# --- Hold reminders ------------------------------------------------------------------------------
 
 
-def by_staff(**asked):
+def make_draft_by_staff(**asked):
     return make_draft(created_by=StaffFactory(), start=START + 7 * DAY, **asked)
 
 
@@ -541,13 +541,13 @@ def remind(now):
 
 
 def test_hold_reminder_for_draft_by_staff_is_sent_once():
-    reservation = by_staff()
+    reservation = make_draft_by_staff()
 
     assert remind(NOW + 21 * HOUR) == []
     assert remind(NOW + 22 * HOUR) == [reservation.pk]
     assert remind(NOW + 22 * HOUR) == []
 
-    message = the_mail(reservation, "hold lapses")
+    message = get_email(reservation, "hold lapses")
     assert message.to == reservation.user.email
     assert "until Tuesday, March 2, 2027, 9:00 AM (Mountain Standard Time)" in message.text
     assert "Total: $75.00" in message.text
@@ -556,9 +556,9 @@ def test_hold_reminder_for_draft_by_staff_is_sent_once():
 
 def test_hold_reminder_for_own_or_booked_draft_is_not_sent():
     make_draft()
-    paid = by_staff()
+    paid = make_draft_by_staff()
     checkout.check_out(paid.pk, user=paid.user, payment_method=make_payment_method(), now=NOW)
-    gone = by_staff()
+    gone = make_draft_by_staff()
     cancellation.cancel(gone.pk, now=NOW)
 
     assert remind(NOW + 10 * MINUTE) == []
@@ -566,7 +566,7 @@ def test_hold_reminder_for_own_or_booked_draft_is_not_sent():
 
 
 def test_hold_reminder_after_expiry_is_not_sent():
-    by_staff()
+    make_draft_by_staff()
 
     assert remind(NOW + 24 * HOUR) == []
 
@@ -580,15 +580,15 @@ def test_reservation_page_lists_its_emails(admin_client):
     cancellation.cancel(reservation.pk, now=NOW + HOUR)
     address = reverse("admin:reservations_reservation_change", args=[reservation.pk])
 
-    told = words(admin_client.get(address).content.decode())
+    told = get_visible_text(admin_client.get(address).content.decode())
 
-    # On the center's clock, as the rest of the page.
+    # Times are local to the center, as on the rest of the page.
     to = reservation.user.email
     sent, waiting = "Sent Mon 2027-03-01 09:00", "Waiting Mon 2027-03-01 10:00"
     assert f"Confirmed {to} {sent} Cancelled {to} {waiting}" in told
 
 
-# --- Mails once more ----------------------------------------------------------------------------
+# --- Resending -----------------------------------------------------------------------------------
 
 
 @pytest.mark.usefixtures("books_agree")

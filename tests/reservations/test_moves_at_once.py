@@ -1,4 +1,4 @@
-"""Moves, checkouts and cancellations of many at the same moment."""
+"""Concurrent reschedules, checkouts and cancellations."""
 
 import datetime as dt
 
@@ -31,7 +31,7 @@ DAY = dt.timedelta(days=1)
 
 
 def outcomes(calls):
-    """How each of the calls ended that were let go at the same moment."""
+    """Run the calls concurrently and return their results."""
     ended = run_concurrently(calls, losers=(DomainError,))
     return sorted(each if isinstance(each, str) else "done" for each in ended)
 
@@ -63,7 +63,7 @@ def test_reschedule_and_checkouts_of_one_slot_one_succeeds():
 
 
 def test_crossing_reschedules_do_not_deadlock():
-    """Each wants the other's room, at a time at which it is free; over and over."""
+    """Two bookings repeatedly change to the room of the other, at a time when it is available."""
     clerk, one = StaffFactory(), make_room()
     two = beside(one)
     first, second = make_booking(room=one), make_booking(room=two)

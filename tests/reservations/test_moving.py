@@ -1,4 +1,4 @@
-"""Moving a reservation to another room or time, and what that means for the money."""
+"""Rescheduling: another room or time for a reservation, and the effect on its payment."""
 
 import datetime as dt
 from decimal import Decimal
@@ -57,7 +57,7 @@ pytestmark = [
 DAY = dt.timedelta(days=1)
 
 
-# --- Booked -------------------------------------------------------------------------------------
+# --- Booked --------------------------------------------------------------------------------------
 
 
 def test_reschedule_at_the_same_price_has_no_refund(clerk):
@@ -110,41 +110,41 @@ def test_late_cancellation_fee_after_reschedule_is_the_lower_price(clerk):
 
 def test_reschedule_to_more_expensive_room_is_refused(clerk):
     reservation = make_booking()
-    dear = at_rate(reservation.room, 40)
+    expensive = at_rate(reservation.room, 40)
     before = snapshot(reservation)
 
-    would = previewed(reservation, clerk, room=dear)
+    preview = previewed(reservation, clerk, room=expensive)
     with pytest.raises(ReservationNotOpen, match=r"\$45.00 more"):
-        moved(reservation, clerk, room=dear)
+        moved(reservation, clerk, room=expensive)
 
-    assert would.can_be_waived
-    assert "$45.00 more" in would.problems[0]
+    assert preview.can_be_waived
+    assert "$45.00 more" in preview.problems[0]
     assert snapshot(reservation) == before
     assert OutboxMessage.objects.filter(kind="moved").count() == 0
 
 
 def test_reschedule_with_waiver_and_reason_waives_the_difference(manager):
     reservation = make_booking()
-    dear = at_rate(reservation.room, 40)
+    expensive = at_rate(reservation.room, 40)
 
-    would = previewed(reservation, manager, room=dear, waiver="Their room leaks")
+    preview = previewed(reservation, manager, room=expensive, waiver="Their room leaks")
     done = moved(
-        reservation, manager, room=dear, waiver="Their room leaks", expected_total=Decimal(75)
+        reservation, manager, room=expensive, waiver="Their room leaks", expected_total=Decimal(75)
     )
 
-    assert (would.waived, would.new_total, would.problems) == (45, 75, ())
+    assert (preview.waived, preview.new_total, preview.problems) == (45, 75, ())
     assert (done.waived, done.new_total, done.refund) == (45, 75, 0)
     line = reservation.line_items.get(type=LineItemType.ADJUSTMENT)
     assert (line.total, line.description) == (-45, "Adjustment: Their room leaks")
 
 
 def test_waiver_applies_to_one_reschedule_only(manager):
-    """Else moving there and back would give money away."""
+    """Otherwise rescheduling there and back preview refund too much."""
     reservation = make_booking()
-    home = reservation.room
-    moved(reservation, manager, room=at_rate(home, 40), waiver="Leak")
+    old_room = reservation.room
+    moved(reservation, manager, room=at_rate(old_room, 40), waiver="Leak")
 
-    done = moved(reservation, manager, room=home)
+    done = moved(reservation, manager, room=old_room)
 
     assert (done.new_total, done.refund) == (75, 0)
     assert not reservation.price_adjustments.exists()
@@ -152,31 +152,34 @@ def test_waiver_applies_to_one_reschedule_only(manager):
 
 @pytest.mark.parametrize("missing", ["the old center", "the new center", "both"])
 def test_waiver_needs_price_permission_at_both_centers(missing):
-    """The new center loses the money; the old one's customer is given it."""
-    reservation, dear = make_booking(), at_rate(make_room(), 40)
-    old, new = reservation.room.center, dear.center
+    """The waiver costs the new center money and benefits a customer of the old center."""
+    reservation, expensive = make_booking(), at_rate(make_room(), 40)
+    old, new = reservation.room.center, expensive.center
     centers = {"the old center": [new], "the new center": [old], "both": [make_room().center]}
     someone = with_role("Manager", *centers[missing])
     before = snapshot(reservation)
 
     for attempt in (previewed, moved):
         with pytest.raises(InvalidRequest) as refused:
-            attempt(reservation, someone, room=dear, waiver="Leak")
+            attempt(reservation, someone, room=expensive, waiver="Leak")
         assert "can waive the difference" in refused.value.fields["waiver"]
     assert snapshot(reservation) == before
 
-    assert moved(reservation, with_role("Manager", old, new), room=dear, waiver="Leak").waived == 45
+    assert (
+        moved(reservation, with_role("Manager", old, new), room=expensive, waiver="Leak").waived
+        == 45
+    )
 
 
 @pytest.mark.parametrize("rate", ["0", "8.625", "19", "7.77"])
 @pytest.mark.parametrize("hourly", ["25.01", "40", "99.99"])
 def test_waiver_with_tax_gives_the_old_total_or_refunds_the_rest(manager, rate, hourly):
     reservation = make_booking()
-    dear = at_rate(make_room(), hourly)
-    dear.center.tax_rate = Decimal(rate)
-    dear.center.save()
+    expensive = at_rate(make_room(), hourly)
+    expensive.center.tax_rate = Decimal(rate)
+    expensive.center.save()
 
-    done = moved(reservation, manager, room=dear, waiver="Leak")
+    done = moved(reservation, manager, room=expensive, waiver="Leak")
 
     assert Decimal(74) < done.new_total <= 75
     assert done.refund == 75 - done.new_total
@@ -199,11 +202,16 @@ def test_reschedule_preview_shows_totals_and_changes_nothing(clerk):
     cheap = at_rate(reservation.room, 15)
     before = snapshot(reservation)
 
-    would = previewed(reservation, clerk, room=cheap)
+    preview = previewed(reservation, clerk, room=cheap)
 
-    assert (would.old_total, would.new_total, would.refund, would.problems) == (75, 45, 30, ())
-    assert [line.total for line in would.old_lines] == [75]
-    assert [line.total for line in would.new_lines] == [45]
+    assert (preview.old_total, preview.new_total, preview.refund, preview.problems) == (
+        75,
+        45,
+        30,
+        (),
+    )
+    assert [line.total for line in preview.old_lines] == [75]
+    assert [line.total for line in preview.new_lines] == [45]
     assert snapshot(reservation) == before
     assert not Refund.objects.exists()
     assert Reservation.objects.get().room == reservation.room
@@ -270,8 +278,8 @@ def test_earlier_goodwill_refund_reduces_the_refund(clerk):
     payment = reservation.payments.get()
     from payments import refunds
 
-    favour = refunds.create_refund(payment, amount=Decimal(60), reason="Sorry", now=NOW)
-    refunds.execute_refund(favour, now=NOW)
+    goodwill = refunds.create_refund(payment, amount=Decimal(60), reason="Sorry", now=NOW)
+    refunds.execute_refund(goodwill, now=NOW)
 
     done = moved(reservation, clerk, room=at_rate(reservation.room, 15))
 
@@ -279,7 +287,7 @@ def test_earlier_goodwill_refund_reduces_the_refund(clerk):
     assert net() == 0
 
 
-# --- Drafts -------------------------------------------------------------------------------------
+# --- Drafts --------------------------------------------------------------------------------------
 
 
 def test_rescheduled_draft_is_repriced_and_keeps_its_hold(clerk):
@@ -325,7 +333,7 @@ def test_reschedule_releases_conflicting_draft_of_the_customer(clerk):
     assert (mine.status, mine.holds_slot) == (Status.NEW, False)
 
 
-# --- Requests -----------------------------------------------------------------------------------
+# --- Pending requests ----------------------------------------------------------------------------
 
 
 def test_pending_request_can_be_rescheduled_at_the_same_price(clerk):
@@ -358,7 +366,7 @@ def test_pending_request_to_more_expensive_room_can_be_waived(manager):
     assert net() == 75
 
 
-# --- What is not moved --------------------------------------------------------------------------
+# --- Refused reschedules -------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -406,15 +414,17 @@ def test_reschedule_to_center_without_the_services_is_refused(clerk):
 
 
 def test_reschedule_to_taken_room_is_refused_with_every_reason(clerk):
-    reservation, rival = make_booking(), make_booking(start=START + DAY)
+    reservation, other_booking = make_booking(), make_booking(start=START + DAY)
 
-    would = previewed(reservation, clerk, room=rival.room, start=START + DAY + 10 * MINUTE)
+    preview = previewed(
+        reservation, clerk, room=other_booking.room, start=START + DAY + 10 * MINUTE
+    )
     with pytest.raises(SlotUnavailable):
-        moved(reservation, clerk, room=rival.room, start=START + DAY)
+        moved(reservation, clerk, room=other_booking.room, start=START + DAY)
 
-    assert len(would.problems) == 2  # off the grid, and taken
-    assert f"Reservation {rival.pk}" in would.problems[1]
-    assert not would.can_be_waived
+    assert len(preview.problems) == 2  # off the grid, and taken
+    assert f"Reservation {other_booking.pk}" in preview.problems[1]
+    assert not preview.can_be_waived
 
 
 def test_reschedule_ignores_own_slot_and_respects_turnaround(clerk):
@@ -438,7 +448,7 @@ def test_rescheduled_reservation_has_the_turnaround_of_the_new_room(clerk):
     assert reservation.occupied_until == START + 3 * HOUR + 30 * MINUTE
 
 
-# --- Promo codes and hours ----------------------------------------------------------------------
+# --- Promo codes and hours -----------------------------------------------------------------------
 
 
 def with_code(promo, **how):
@@ -497,7 +507,7 @@ def test_promo_use_is_counted_when_reschedule_makes_it_effective(clerk):
     moved(reservation, clerk, hours=4)
 
     promo.refresh_from_db()
-    assert (promo.uses, promo.spent) == (1, Decimal("22.50"))  # the hour of a half day
+    assert (promo.uses, promo.spent) == (1, Decimal("22.50"))  # one hour at the half-day price
     assert sum(entry.hours for entry in plan.entries.all()) == -3
 
 
@@ -523,13 +533,13 @@ def test_reschedule_to_month_without_hours_is_more_expensive(clerk):
     april = START + 30 * DAY
     make_booking(ada, start=april + DAY)
 
-    would = previewed(reservation, clerk, start=april)
+    preview = previewed(reservation, clerk, start=april)
 
-    assert would.difference == 50
-    assert would.can_be_waived
+    assert preview.difference == 50
+    assert preview.can_be_waived
 
 
-# --- What the customer is told ------------------------------------------------------------------
+# --- E-mails -------------------------------------------------------------------------------------
 
 
 def test_rescheduled_email_has_an_updated_calendar_file(clerk):

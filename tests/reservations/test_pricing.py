@@ -1,4 +1,4 @@
-"""Prices, on rows that are in no database."""
+"""Price calculation, on model instances that are not saved."""
 
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
@@ -75,7 +75,7 @@ def lines(quote):
 
 
 def only_service(some_service, span=None, **asked):
-    """The line of a service beside a free room."""
+    """Return the line of a service in a quote of a free room."""
     extra = ServiceSelection(some_service, **asked)
     quote = pricing.calculate_quote(room(flat(0)), span or hours(3), services=[extra])
     return quote.lines[1]
@@ -110,7 +110,7 @@ def test_setup_fee_of_zero_adds_no_line():
 
 
 def test_each_local_day_is_priced_separately():
-    # 22:00 to 03:00 in Denver: 2 hours of one day, 3 of the next, and no half day among them.
+    # 22:00 to 03:00 in Denver: 2 hours of one day and 3 of the next, neither of them half a day.
     late = hours(5, start=datetime(2027, 3, 4, 5, tzinfo=UTC))
     assert pricing.calculate_quote(room(), late).total == 125
 
@@ -119,8 +119,8 @@ def test_each_local_day_is_priced_separately():
     ("some_rate", "length", "total"),
     [
         (flat(50), 9, "50.00"),
-        (rate(25), 1.1, "31.25"),  # by the started quarter
-        (rate(25, blocks=True), 1.1, "50.00"),  # by the started hour
+        (rate(25), 1.1, "31.25"),  # per started quarter of an hour
+        (rate(25, blocks=True), 1.1, "50.00"),  # per started hour
         (rate(0), 3, "0"),  # 0 is free
         (rate("33.33"), 0.5, "16.67"),  # 16.665, half-up
     ],
@@ -142,7 +142,7 @@ def test_room_without_a_rate_cannot_be_billed(some_rate):
     ("some_service", "asked", "total", "description"),
     [
         (service(flat(15)), {}, "15.00", "Coffee"),
-        # The booking's own length where nothing is said.
+        # The duration defaults to that of the booking.
         (service(rate(10), needs_duration=True), {}, "30.00", "Coffee, 3 hours"),
         (
             service(rate(10), needs_duration=True),
@@ -176,14 +176,14 @@ def test_room_without_a_rate_cannot_be_billed(some_rate):
             "44.00",
             "Coffee, 11 pieces",
         ),
-        # A floor of hours also where the booking itself is what is billed.
+        # The minimum of hours also applies to the duration of the booking.
         (
             service(rate(10), minimum_booking=4),
             {},
             "40.00",
             "Coffee, 4 hours (the least that is billed; 3 hours asked for)",
         ),
-        # Half a cent up, once a line.
+        # Half a cent is rounded up, once per line.
         (
             service(rate("3.33"), needs_duration=True),
             {"duration_hours": Decimal("0.5")},
@@ -360,7 +360,7 @@ def test_tax_line_describes_its_rate():
     assert pricing.calculate_quote(room(tax="8.25"), hours(1)).lines[1].description == "Tax, 8.25%"
 
 
-# --- What always holds ---------------------------------------------------------------------------
+# --- Invariants ----------------------------------------------------------------------------------
 
 amounts = st.decimals(0, 500, places=2)
 maybe = st.none() | amounts

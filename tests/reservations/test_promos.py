@@ -1,4 +1,4 @@
-"""Promo codes: which is good for which booking, and the ledger of their uses."""
+"""Promo codes: which bookings they are valid for, and the ledger of their uses."""
 
 from datetime import date, timedelta
 from decimal import Decimal
@@ -46,7 +46,7 @@ def room():
 
 @pytest.fixture
 def drafted(ada, room):
-    """Three hours, 75 dollars."""
+    """A draft of three hours for 75 dollars."""
     return make_draft(ada, room)
 
 
@@ -54,7 +54,7 @@ def apply(reservation, code, *, now=NOW):
     return apply_promo_code(reservation.pk, code, user=reservation.user, now=now)
 
 
-def refused(reservation, code, *, now=NOW):
+def get_refusal(reservation, code, *, now=NOW):
     with pytest.raises(PromoCodeInvalid) as error:
         apply(reservation, code, now=now)
     reservation.refresh_from_db()
@@ -117,15 +117,15 @@ def test_refused_promo_code_keeps_the_previous_one(drafted):
     ],
 )
 def test_inapplicable_promo_code_has_the_error_of_an_unknown_code(drafted, fields):
-    assert refused(drafted, "NONESUCH") == UNKNOWN
+    assert get_refusal(drafted, "NONESUCH") == UNKNOWN
     PromoCodeFactory(code="TEN", **fields)
-    assert refused(drafted, "TEN") == UNKNOWN
+    assert get_refusal(drafted, "TEN") == UNKNOWN
 
 
 def test_promo_code_is_restricted_to_centers(drafted, room):
     promo = PromoCodeFactory(code="TEN")
     promo.centers.add(CenterFactory())
-    assert refused(drafted, "TEN") == UNKNOWN
+    assert get_refusal(drafted, "TEN") == UNKNOWN
     promo.centers.add(room.center)
     assert apply(drafted, "TEN").promo_code == promo
 
@@ -133,15 +133,15 @@ def test_promo_code_is_restricted_to_centers(drafted, room):
 def test_promo_code_is_restricted_to_room_types(drafted, room):
     promo = PromoCodeFactory(code="TEN")
     promo.room_types.add(ResourceTypeFactory())
-    assert refused(drafted, "TEN") == UNKNOWN
+    assert get_refusal(drafted, "TEN") == UNKNOWN
     promo.room_types.add(room.resource_type)
     assert apply(drafted, "TEN").promo_code == promo
 
 
 def test_promo_code_booking_window_is_half_open(drafted):
     PromoCodeFactory(code="TEN", valid_from=NOW + HOUR, valid_until=NOW + 2 * HOUR)
-    assert refused(drafted, "TEN") == "This promo code is not valid yet."
-    assert refused(drafted, "TEN", now=NOW + 2 * HOUR) == "This promo code has expired."
+    assert get_refusal(drafted, "TEN") == "This promo code is not valid yet."
+    assert get_refusal(drafted, "TEN", now=NOW + 2 * HOUR) == "This promo code has expired."
     assert apply(drafted, "TEN", now=NOW + HOUR).promo_code
 
 
@@ -156,7 +156,7 @@ def test_promo_code_meeting_window_uses_local_days_of_the_center(ada):
 
 def test_promo_code_minimum_applies_to_the_price_after_allowances(drafted, ada):
     PromoCodeFactory(code="BIG", minimum_spend=Decimal("75.01"))
-    assert refused(drafted, "BIG") == "This promo code is for bookings of $75.01 or more."
+    assert get_refusal(drafted, "BIG") == "This promo code is for bookings of $75.01 or more."
 
     PromoCodeFactory(code="FITS", minimum_spend=Decimal("75.00"))
     assert apply(drafted, "FITS").promo_code
@@ -205,7 +205,7 @@ def test_checkout_with_used_up_promo_code_is_refused_before_charging(drafted, ad
     assert drafted.status == Status.NEW
     assert not drafted.payments.exists()
     assert counted(promo) == 1
-    # The customer takes it off and pays the full price.
+    # The customer removes the code and pays the full price.
     apply(drafted, "")
     check_out(drafted.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     assert drafted.payments.get().amount == 75
@@ -269,7 +269,7 @@ def test_promo_code_has_a_budget(room):
         )
     assert counted(promo) == 2
     assert promo.spent == 15
-    assert refused(make_draft(room=room, start=START + 2 * DAY), "TEN") == (
+    assert get_refusal(make_draft(room=room, start=START + 2 * DAY), "TEN") == (
         "This promo code has been used up."
     )
 
@@ -312,7 +312,7 @@ def test_promo_code_on_reservation_that_is_no_draft_is_refused(ada):
 def test_promo_code_after_twenty_refusals_in_an_hour_is_limited(drafted):
     PromoCodeFactory(code="TEN")
     for _ in range(20):
-        refused(drafted, "GUESS")
+        get_refusal(drafted, "GUESS")
     for code in ("GUESS", "TEN"):
         with pytest.raises(TooManyRequests) as error:
             apply(drafted, code)

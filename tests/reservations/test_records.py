@@ -1,4 +1,4 @@
-"""Records of reservations: what responses show of them."""
+"""Reservation records, from which responses are rendered."""
 
 import pytest
 

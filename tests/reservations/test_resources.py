@@ -1,4 +1,4 @@
-"""Importing promo codes and allowances: what is written, what is refused."""
+"""Import of promo codes and allowances: accepted and refused rows."""
 
 import datetime as dt
 

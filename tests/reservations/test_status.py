@@ -1,4 +1,4 @@
-"""Who may follow whom."""
+"""Transitions between the statuses of reservations."""
 
 from itertools import product
 
@@ -13,7 +13,7 @@ from reservations.models.status import (
 )
 from tests.factories_reservations import MINUTE, NOW, ReservationFactory
 
-# The whole table once more, by hand: what is not here is illegal.
+# A second copy of the whole table: all other transitions are illegal.
 LEGAL = {
     ("New", "Processing"),
     ("New", "Confirmed"),
@@ -52,7 +52,7 @@ def test_can_transition_matches_the_table_for_every_pair(old, new):
 def test_transition_to_follows_the_table():
     row = ReservationFactory()
     for old, new in PAIRS:
-        # Past the door: to where the test wants it.
+        # Set the status without transition_to.
         type(row).objects.filter(pk=row.pk).update(
             status=old, holds_slot=old in HOLDING_STATUSES, hold_until=None
         )

@@ -1,4 +1,4 @@
-"""Who loses a race in the database runs again; everything else is told at once."""
+"""Transactions that lose a race are retried; other errors are raised immediately."""
 
 from concurrent.futures import ThreadPoolExecutor
 from threading import Barrier
@@ -18,7 +18,7 @@ class Lost(Exception):
 
 
 def fails(pgcode, times):
-    """A function that the database turns down so often, and the calls it got."""
+    """Return a function that fails the given number of times, and the list of its calls."""
     calls = []
 
     @in_transaction
@@ -31,8 +31,8 @@ def fails(pgcode, times):
     return work, calls
 
 
-def two_in_opposite_order():
-    """What became of two that each lock a row and then the other's: a deadlock, for sure."""
+def run_deadlocking_transactions():
+    """Run two transactions that lock two rows in opposite order, and return their results."""
     rows = [UserFactory().pk, UserFactory().pk]
     gate = Barrier(2)
     met = set()
@@ -40,7 +40,7 @@ def two_in_opposite_order():
     @in_transaction
     def lock_both(first, second):
         User.objects.select_for_update().get(pk=first)
-        # Only in the first round: whoever runs again runs alone.
+        # Wait in the first attempt only: a retry runs alone.
         if first not in met:
             met.add(first)
             gate.wait(timeout=30)
@@ -62,7 +62,7 @@ def two_in_opposite_order():
 @pytest.mark.postgres
 @pytest.mark.django_db(transaction=True)
 def test_deadlocked_transactions_both_succeed():
-    assert two_in_opposite_order() == ["done", "done"]
+    assert run_deadlocking_transactions() == ["done", "done"]
 
 
 @pytest.mark.postgres
@@ -70,7 +70,7 @@ def test_deadlocked_transactions_both_succeed():
 def test_deadlock_without_retry_fails_one_transaction(monkeypatch):
     monkeypatch.setattr(transactions, "MAX_ATTEMPTS", 1)
 
-    assert two_in_opposite_order() == ["40P01", "done"]
+    assert run_deadlocking_transactions() == ["40P01", "done"]
 
 
 @pytest.mark.parametrize("pgcode", ["40001", "40P01"])
