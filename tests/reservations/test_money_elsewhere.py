@@ -1,4 +1,4 @@
-"""Money that moved without us: in the gateway's dashboard, at the bank, while nobody looked."""
+"""Payments that changed at the gateway or the bank, without a request of the application."""
 
 from datetime import timedelta
 
@@ -30,69 +30,69 @@ from tests.factories_reservations import (
 pytestmark = pytest.mark.django_db
 
 
-def books():
-    """Reservation, payment, and what the gateway has of it."""
-    taken = SandboxPayment.objects.get()
-    return Reservation.objects.get().status, Payment.objects.get().state, taken.state
+def get_states():
+    """Return the states of the reservation, the payment and the payment at the gateway."""
+    gateway_payment = SandboxPayment.objects.get()
+    return Reservation.objects.get().status, Payment.objects.get().state, gateway_payment.state
 
 
-def captured_in_the_dashboard():
+def capture_at_gateway():
     SandboxGateway().capture(Payment.objects.get().key)
 
 
-def test_a_request_whose_money_is_known_to_be_gone_is_not_approved_for_nothing():
+def test_approve_request_with_voided_payment_is_refused():
     reservation = make_pending_booking()
     lifecycle.void_payment(Payment.objects.get(), now=NOW)
 
     with pytest.raises(ReservationNotOpen, match="no longer reserved"):
         approval.approve(reservation.pk, now=NOW)
 
-    assert books() == (Status.EXPIRED, PaymentState.VOIDED, "voided")
+    assert get_states() == (Status.EXPIRED, PaymentState.VOIDED, "voided")
     assert OutboxMessage.objects.last().subject.startswith("Ended")
 
 
-def test_a_request_whose_money_lapsed_unnoticed_is_not_approved_either():
+def test_approve_request_with_payment_voided_at_gateway_is_refused():
     reservation = make_pending_booking()
     SandboxGateway().void(Payment.objects.get().key)
 
     with pytest.raises(ReservationNotOpen, match="no longer reserved"):
         approval.approve(reservation.pk, now=NOW)
 
-    assert books() == (Status.EXPIRED, PaymentState.VOIDED, "voided")
+    assert get_states() == (Status.EXPIRED, PaymentState.VOIDED, "voided")
 
 
-def test_a_request_that_was_captured_elsewhere_is_paid_back_when_cancelled():
+def test_cancelled_request_captured_at_gateway_is_refunded():
     reservation = make_pending_booking()
-    captured_in_the_dashboard()
+    capture_at_gateway()
     lifecycle.record_gateway_result(
         Payment.objects.get(), SandboxGateway().find_payment(Payment.objects.get().key), now=NOW
     )
 
-    told = preview(Reservation.objects.get(), now=NOW)
+    terms = preview(Reservation.objects.get(), now=NOW)
     first = cancel(reservation.pk, now=NOW)
     again = cancel(reservation.pk, now=NOW)
 
-    assert told.refund == first.refund == again.refund == 75
+    assert terms.refund == first.refund == again.refund == 75
     assert (
         first.message
         == again.message
         == ("The reservation is cancelled: $75.00 is refunded to Visa ending 4242.")
     )
-    assert books() == (Status.CANCELLED, PaymentState.REFUNDED, "refunded")
+    assert get_states() == (Status.CANCELLED, PaymentState.REFUNDED, "refunded")
     assert not list(integrity.find_problems(now=NOW))
 
 
 @pytest.mark.parametrize("end", [cancel, approval.decline])
-def test_a_capture_elsewhere_that_we_never_heard_of_is_paid_back_too(end):
+def test_closed_request_with_unknown_capture_is_refunded(end):
     reservation = make_pending_booking()
-    captured_in_the_dashboard()
+    capture_at_gateway()
 
     end(reservation.pk, now=NOW)
 
-    assert books()[1:] == (PaymentState.REFUNDED, "refunded")
+    assert get_states()[1:] == (PaymentState.REFUNDED, "refunded")
 
 
-def test_money_that_was_taken_for_an_expired_request_is_paid_back():
+def test_payment_captured_for_declined_request_is_refunded():
     reservation = make_pending_booking()
     approval.decline(reservation.pk, now=NOW)
     Payment.objects.update(state=PaymentState.CAPTURED, captured_at=NOW, settled_at=None)
@@ -101,14 +101,14 @@ def test_money_that_was_taken_for_an_expired_request_is_paid_back():
     for _ in range(2):
         payment_recovery.fulfil_obligations(Payment.objects.get(), now=NOW)
 
-    assert books()[1:] == (PaymentState.REFUNDED, "refunded")
+    assert get_states()[1:] == (PaymentState.REFUNDED, "refunded")
     assert Refund.objects.count() == 1
 
 
-def test_a_booking_whose_money_can_never_be_taken_can_be_cancelled(monkeypatch):
+def test_booking_with_refused_capture_can_be_cancelled(monkeypatch):
     SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
     reservation = make_booking()
-    assert books()[:2] == (Status.CONFIRMED, PaymentState.AUTHORIZED)
+    assert get_states()[:2] == (Status.CONFIRMED, PaymentState.AUTHORIZED)
 
     def refuse(self, key):
         raise GatewayRefused("no")
@@ -117,10 +117,10 @@ def test_a_booking_whose_money_can_never_be_taken_can_be_cancelled(monkeypatch):
     outcome = cancel(reservation.pk, now=NOW)
 
     assert outcome.refund == 0
-    assert books() == (Status.CANCELLED, PaymentState.VOIDED, "voided")
+    assert get_states() == (Status.CANCELLED, PaymentState.VOIDED, "voided")
 
 
-def test_what_was_paid_back_already_is_told_so():
+def test_cancellation_after_full_refund_says_already_refunded():
     reservation = make_booking()
     payment = Payment.objects.get()
     refund = refunds.create_refund(payment, amount=payment.amount, reason="Goodwill", now=NOW)
@@ -134,20 +134,20 @@ def test_what_was_paid_back_already_is_told_so():
         )
 
 
-def test_nobody_is_charged_for_a_meeting_that_had_begun_before_anybody_knew():
+def test_payment_resolved_after_start_is_voided():
     SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
     reservation = make_draft(start=NOW + HOUR)
     checkout.check_out(
         reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
     )
-    assert books() == (Status.PROCESSING, PaymentState.STARTED, "authorized")
+    assert get_states() == (Status.PROCESSING, PaymentState.STARTED, "authorized")
 
     payment_recovery.resolve_payment(Payment.objects.get(), now=NOW + timedelta(hours=2))
 
-    assert books() == (Status.NEW, PaymentState.VOIDED, "voided")
+    assert get_states() == (Status.NEW, PaymentState.VOIDED, "voided")
 
 
-def test_a_page_that_was_open_during_a_checkout_does_not_write_the_counters_back(rf):
+def test_promo_code_page_saved_after_checkout_keeps_the_counters(rf):
     from django.contrib import admin
 
     promo = PromoCodeFactory(code="TEN")
