@@ -755,11 +755,11 @@ class Migration(migrations.Migration):
         ),
         migrations.AddIndex(
             model_name="reservation",
-            index=models.Index(fields=["status", "start", "id"], name="reservation_by_status"),
+            index=models.Index(fields=["-start", "-id"], name="reservation_by_start"),
         ),
         migrations.AddIndex(
             model_name="reservation",
-            index=models.Index(fields=["-start", "-id"], name="reservation_by_start"),
+            index=models.Index(fields=["status", "start", "id"], name="reservation_by_status"),
         ),
         migrations.AddIndex(
             model_name="reservation",

@@ -181,9 +181,9 @@ class Reservation(models.Model):
         indexes = [
             models.Index(fields=["user", "start"], name="reservation_by_user"),
             models.Index(fields=["room", "start"], name="reservation_by_room"),
-            models.Index(fields=["status", "start", "id"], name="reservation_by_status"),
             # For the list in the back office, and for the days of all centers.
             models.Index(fields=["-start", "-id"], name="reservation_by_start"),
+            models.Index(fields=["status", "start", "id"], name="reservation_by_status"),
             # `reconcile_payments` checks that the difference was refunded.
             models.Index(
                 fields=["start"],

@@ -676,10 +676,10 @@ def test_leap_day_is_left_out_of_other_years():
         ("copy", {}, "no closed days in the year before"),
         ("preview", {"year": "soon", "lines": "2027-01-01"}, "Enter a whole number."),
         ("preview", {"year": "99999", "lines": "2027-01-01"}, "less than or equal to 2200"),
-        ("preview", {"centers": "x", "lines": "2027-01-01"}, "is no choice"),
+        ("preview", {"centers": "x", "lines": "2027-01-01"}, "is not a valid choice"),
         ("preview", {"centers": "999999999", "lines": "2027-01-01"}, "Select a valid choice"),
-        ("preview", {"centers": "3000000000", "lines": "2027-01-01"}, "is no choice"),
-        ("preview", {"centers": "9" * 39, "lines": "2027-01-01"}, "is no choice"),
+        ("preview", {"centers": "3000000000", "lines": "2027-01-01"}, "is not a valid choice"),
+        ("preview", {"centers": "9" * 39, "lines": "2027-01-01"}, "is not a valid choice"),
         ("preview", {"centers": [], "lines": "2027-01-01"}, "This field is required."),
     ],
 )

@@ -241,4 +241,4 @@ def test_overlapping_bookings_are_reported_after_importing_a_closure(client):
     browser = Browser(client, "/admin/centers/closure/")
     browser.upload(build_csv(row))
 
-    assert "hold their room" in browser.confirm()
+    assert "these reservations hold a room during it" in browser.confirm()

@@ -93,7 +93,7 @@ def test_bulk_action_invalid_ids_are_refused(office, name, ticked):
     response = office.post(address, {"action": actions[0], "_selected_action": [ticked]})
 
     assert response.status_code == 302
-    assert "Nothing was done" in messages_of(response)[0][1]
+    assert "Nothing was changed" in messages_of(response)[0][1]
 
 
 def expected_amounts_on(page):
@@ -144,7 +144,7 @@ def test_bulk_action_select_across_is_limited_to_100(office):
     rows = many(make_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
     with CaptureQueriesContext(connection) as queries:
         refused = act(office, "cancel", rows[0], select_across="1")
-    assert "too many for one go: search or filter" in messages_of(refused)[0][1]
+    assert "at most 100 rows at a time. Search or filter" in messages_of(refused)[0][1]
     assert len(queries) < 15
     Reservation.objects.filter(pk=rows[-1].pk).delete()
     assert act(office, "cancel", rows[0], select_across="1").context["possible"] == 100
@@ -153,7 +153,7 @@ def test_bulk_action_select_across_is_limited_to_100(office):
 def test_bulk_action_above_100_rows_is_refused(office):
     rows = many(make_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
     done = act(office, "cancel", *rows, confirmed="yes")
-    assert "Nothing was done." in messages_of(done)[0][1]
+    assert "Nothing was changed." in messages_of(done)[0][1]
     assert not Reservation.objects.filter(status=Status.CANCELLED).exists()
 
 
@@ -188,7 +188,7 @@ def test_every_list_limits_action_rows(office, monkeypatch, model, action):
     address = reverse(f"admin:{model.replace('.', '_')}_changelist")
     for is_all in ("0", "1"):
         data = {"action": action, "_selected_action": ["1"], "select_across": is_all}
-        assert "too many for one go" in messages_of(office.post(address, data))[0][1]
+        assert "rows at a time" in messages_of(office.post(address, data))[0][1]
 
 
 # --- The list -----------------------------------------------------------------------------------
@@ -324,16 +324,16 @@ def test_reservation_list_queries_use_an_index(office):
     """The table is small, so sequential scans are made expensive."""
     from django.db import connection
 
-    from accounts.user_search import _with_lowercase_names
+    from accounts.user_search import _annotate_lower_case
 
     many(make_room(), UserFactory(), 50, start=NOW)
     ways = {
         "reservation_by_start": Reservation.objects.order_by("-start", "-pk")[:50],
         "Index Cond: (user_id": Reservation.objects.filter(user__in=[1, 2, 3]),
         "reservation_by_status": Reservation.objects.filter(status="Pending").order_by("start"),
-        "user_last_name_begins": _with_lowercase_names().filter(last_name_lower__startswith="hop"),
-        "user_first_name_begins": _with_lowercase_names().filter(first_name_lower__startswith="g"),
-        "user_company_name_begins": _with_lowercase_names().filter(
+        "user_last_name_begins": _annotate_lower_case().filter(last_name_lower__startswith="hop"),
+        "user_first_name_begins": _annotate_lower_case().filter(first_name_lower__startswith="g"),
+        "user_company_name_begins": _annotate_lower_case().filter(
             company_name_lower__startswith="na"
         ),
     }

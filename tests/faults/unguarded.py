@@ -19,7 +19,7 @@ from reservations.models.constraints import NO_OVERLAP
 from reservations.pricing import allowances, promo_codes
 
 # Seconds between a check and what follows from it, in which another request interferes.
-GAP = 0.1
+GAP = 0.25
 
 # The constraints that refuse the second of two rows.
 DATABASE_GUARDS: dict[Any, tuple[str, ...]] = {
