@@ -5,6 +5,8 @@ import inspect
 import pytest
 from django.db import connection
 from django.db.models import query
+from django.forms import BaseModelForm
+from import_export.admin import ExportMixin
 
 from centers.models import MeetingRoom
 from tests.factories_people import UserFactory
@@ -73,3 +75,25 @@ def test_user_keeps_the_raw_password_until_save():
     user.save()
 
     assert user._password is None
+
+
+def test_export_of_the_library_can_be_replaced_by_a_stream():
+    signature = inspect.signature(ExportMixin._do_file_export)
+
+    assert [*signature.parameters] == [
+        *("self", "file_format", "request", "queryset", "export_form")
+    ], WHAT_TO_DO.format(
+        what="ExportMixin._do_file_export",
+        module="roombook/imports/admin.py",
+        tests="tests/backoffice/test_export.py",
+    )
+
+
+def test_model_forms_name_the_fields_that_they_do_not_validate():
+    signature = inspect.signature(BaseModelForm._get_validation_exclusions)
+
+    assert [*signature.parameters] == ["self"], WHAT_TO_DO.format(
+        what="BaseModelForm._get_validation_exclusions",
+        module="centers/admin/opening_hours_forms.py",
+        tests="tests/backoffice/test_center_page.py",
+    )
