@@ -33,7 +33,7 @@ class ManualRefundForm(forms.Form):
 class RefundPaginator(CappedPaginator):
     """Counts fewer rows than other lists: each row joins its payment and its reservation."""
 
-    MOST = 2_000
+    MAX_ROWS = 2_000
 
 
 @admin.register(Refund)
