@@ -69,7 +69,7 @@ class Center(Address):
         constraints = [
             models.CheckConstraint(
                 condition=Q(latitude__isnull=True, longitude__isnull=True)
-                # NOT NULL is spelled out, because a check that evaluates to NULL passes.
+                # NOT NULL is explicit, because a check that evaluates to NULL passes.
                 | Q(
                     latitude__isnull=False,
                     longitude__isnull=False,

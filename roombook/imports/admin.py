@@ -172,7 +172,7 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
         }
 
     def import_action(self, request: HttpRequest, **kwargs: Any) -> TemplateResponse:
-        """Upload a file, and see what it would do."""
+        """Upload a file and return the preview."""
         response: TemplateResponse = super().import_action(request, **kwargs)
         context = response.context_data or {}
         if "confirm_form" in context:
@@ -189,7 +189,7 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
         return kwargs | {"digest": form.cleaned_data.get("digest"), "now": timezone.now()}
 
     def process_import(self, request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
-        """Check the confirmed file again and write it, or display what it would do now."""
+        """Check the confirmed file again and write it, or return a new preview."""
         try:
             response: HttpResponseBase = super().process_import(request, **kwargs)
         except ImportRefused as refused:

@@ -133,7 +133,7 @@ def test_quote_of_draft_shows_its_current_price(run, discounted):
 
     kept = "By today's rate the room would be $125.00; the reservation keeps $115.00."
     assert kept in said
-    assert "Priced anew it would be $67.50:" in said
+    assert "If it were repriced, it would cost $67.50:" in said
     discounted.refresh_from_db()
     assert discounted.total_cost == Decimal("62.10")
 
@@ -150,7 +150,7 @@ def test_quote_of_booking_shows_only_the_price_paid(run, discounted):
 
     assert "(Confirmed)" in said
     assert "the reservation keeps $115.00" in said
-    assert "Priced anew" not in said
+    assert "If it were repriced" not in said
 
 
 def test_quote_of_room_without_a_rate_is_refused(run, discounted):
@@ -161,7 +161,7 @@ def test_quote_of_room_without_a_rate_is_refused(run, discounted):
     said = run("explain_quote", "--reservation", discounted.pk)
 
     assert "By today's rates it has no price" in said
-    assert "Priced anew it would be refused" in said
+    assert "If it were repriced, it would be refused" in said
     with pytest.raises(CommandError, match="no price yet"):
         run("explain_quote", *words(room))
 

@@ -1,7 +1,7 @@
 """Generates the tables of docs/contract.md from the serializers (`make contract-docs`).
 
-The page's prose is written by hand. Between `<!-- operations: NAME -->` or `<!-- types: NAMES -->`
-and `<!-- end -->` stands what this module generates.
+The prose of the page is kept. What stands between `<!-- operations: NAME -->` (or
+`<!-- types: NAMES -->`) and `<!-- end -->` is generated here.
 """
 
 import inspect

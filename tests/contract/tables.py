@@ -1,4 +1,4 @@
-"""The contract's tables, written by hand from the original contract, in its order.
+"""The contract's tables, transcribed from the original contract, in its order.
 
 No operation uses them: serializers and documentation are compared with them. A type is written
 as the contract writes it: `string`, `int`, `IList<ServiceOption>`.

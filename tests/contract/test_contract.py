@@ -1,4 +1,4 @@
-"""The contract is told three times: serializers, hand-written tables, docs/contract.md."""
+"""The contract is stated three times: serializers, hand-written tables, docs/contract.md."""
 
 import re
 

@@ -366,7 +366,7 @@ class StripeGateway:
     # --- Read by webhooks ------------------------------------------------------------------------
 
     def refunds(self, key: UUID) -> list[GatewayRefund]:
-        """All refunds of a payment, whoever created them."""
+        """All refunds of a payment, by customers, staff and the gateway."""
         row = get_payment_row(key)
         if not row.intent:
             return []

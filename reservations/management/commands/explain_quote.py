@@ -123,10 +123,10 @@ class Command(BaseCommand):
                 reservation, billing.get_applicable_allowances(reservation)
             )
         except RateNotConfigured as error:
-            self._print(f"Priced anew it would be refused: {error.message}")
+            self._print(f"If it were repriced, it would be refused: {error.message}")
             return
         if quote.total != reservation.total_cost:
-            self._print(f"Priced anew it would be {money.format_amount(quote.total)}:")
+            self._print(f"If it were repriced, it would cost {money.format_amount(quote.total)}:")
             self._print(*render_bill(quote.lines, quote.total))
 
     def _print(self, *lines: str) -> None:
