@@ -18,7 +18,7 @@ class Trigrams(TrigramExtension):
     Another application of the same database may use it by then.
     """
 
-    def database_backwards(self, *args: Any) -> None:
+    def database_backwards(self, *args: object) -> None:
         pass
 
 

@@ -71,15 +71,15 @@ class CenterQuerySet(models.QuerySet["Center"]):
             centers = centers.filter(search_text__contains=word)
         return centers
 
-    def matching_names(self, names: Any) -> Self:
+    def matching_names(self, names: object) -> Self:
         """Centers whose city, postal code or name is one of these."""
         return self.filter(self._has_name(names))
 
-    def not_matching_names(self, names: Any) -> Self:
+    def not_matching_names(self, names: object) -> Self:
         return self.exclude(self._has_name(names))
 
     @staticmethod
-    def _has_name(names: Any) -> Q:
+    def _has_name(names: object) -> Q:
         return (
             Q(city_folded__any_of=names)
             | Q(postal_code_folded__any_of=names)
@@ -105,19 +105,19 @@ class CenterQuerySet(models.QuerySet["Center"]):
 
 
 class ClosureQuerySet(models.QuerySet["Closure"]):
-    def overlapping(self, start: Any, end: Any) -> Self:
+    def overlapping(self, start: object, end: object) -> Self:
         return self.filter(starts_at__lt=end, ends_at__gt=start)
 
     def of_whole_center(self) -> Self:
         return self.filter(room__isnull=True)
 
-    def closing(self, room: Any, *, center: Any) -> Self:
+    def closing(self, room: object, *, center: object) -> Self:
         """Closures of the room or of its whole center."""
         return self.filter(Q(room__isnull=True) | Q(room=room), center=center)
 
 
 class FavoriteQuerySet(models.QuerySet["Favorite"]):
-    def exists_for(self, user: Any, *, center: str = "pk") -> Exists:
+    def exists_for(self, user: object, *, center: str = "pk") -> Exists:
         """Whether the center that the outer query names is a favorite of the account."""
         return Exists(self.filter(user=user, center=OuterRef(center)))
 

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
-from django.db.models import QuerySet
 
 from centers import hours, rates
 from centers.models import (
@@ -27,13 +26,17 @@ from centers.models import (
 )
 from roombook import images, places
 from roombook.address import AddressProperties
-from roombook.db.compiled_queries import compiled_query, int_list_param, int_param
+from roombook.db.compiled_queries import (
+    Row,
+    RowQuerySet,
+    compiled_query,
+    int_list_param,
+    int_param,
+)
 from roombook.errors import NotFound
 
 if TYPE_CHECKING:
     from accounts.models import User
-
-Row: TypeAlias = Sequence[Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -240,7 +243,7 @@ def build_rate_record(row: Row) -> RateRecord | None:
 
 # The texts of a record depend on the currency and the locale, which tests change.
 @lru_cache(maxsize=4096)
-def _get_shared_rate_record(columns: tuple[Any, ...], currency: str, locale: str) -> RateRecord:
+def _get_shared_rate_record(columns: Row, currency: str, locale: str) -> RateRecord:
     return RateRecord(*columns)
 
 
@@ -260,37 +263,37 @@ def build_service_record(row: Row) -> ServiceRecord:
 
 
 @compiled_query(keep_plan=True)
-def query_center() -> QuerySet[Any, Any]:
+def query_center() -> RowQuerySet:
     is_favorite = Favorite.objects.exists_for(int_param("user"))
     center = Center.objects.active().filter(pk=int_param("center"))
     return center.annotate(is_favorite=is_favorite).values_list(*CENTER_COLUMNS)
 
 
 @compiled_query(keep_plan=True)
-def query_rooms() -> QuerySet[Any, Any]:
+def query_rooms() -> RowQuerySet:
     rooms = MeetingRoom.objects.on_offer().filter(center__any_of=int_list_param("centers"))
     return rooms.order_by("name", "pk").values_list(*ROOM_COLUMNS)
 
 
 @compiled_query(keep_plan=True)
-def query_services() -> QuerySet[Any, Any]:
+def query_services() -> RowQuerySet:
     services = Service.objects.filter(is_active=True, center__any_of=int_list_param("centers"))
     return services.values_list(*SERVICE_COLUMNS)
 
 
 @compiled_query(keep_plan=True)
-def query_opening_hours() -> QuerySet[Any, Any]:
+def query_opening_hours() -> RowQuerySet:
     found = OpeningHours.objects.filter(center__any_of=int_list_param("centers"))
     return found.values_list("center_id", "weekday", "opens", "closes")
 
 
 @compiled_query(keep_plan=True)
-def query_images() -> QuerySet[Any, Any]:
+def query_images() -> RowQuerySet:
     found = CenterImage.objects.filter(center__any_of=int_list_param("centers"))
     return found.values_list("center_id", *ImageRecord._fields)
 
 
 @compiled_query(keep_plan=True)
-def query_landmarks() -> QuerySet[Any, Any]:
+def query_landmarks() -> RowQuerySet:
     found = Landmark.objects.filter(center__any_of=int_list_param("centers"))
     return found.values_list("center_id", *LandmarkRecord._fields)

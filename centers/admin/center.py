@@ -140,7 +140,7 @@ class CenterAdmin(
         hidden = set() if obj else {MeetingRoomInline, ServiceInline, ClosureInline}
         return [inline for inline in self.inlines if inline not in hidden]
 
-    def get_timeline_url(self, obj: Any) -> str:
+    def get_timeline_url(self, obj: models.Center) -> str:
         return f"{reverse('admin:reservations_timeline')}?center={obj.pk}"
 
     def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:

@@ -95,7 +95,7 @@ class CenterChoicesMixin(InlineAdminBase):
     choices: tuple[str, ...] = ()
 
     def formfield_for_foreignkey(
-        self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
+        self, db_field: ForeignKey, request: HttpRequest, **kwargs: object
     ) -> ModelChoiceField | None:
         if db_field.name in (*self.center_choices, *self.choices):
             rows = db_field.related_model._default_manager.order_by("name")
@@ -141,7 +141,7 @@ class CenterRatesMixin(ModelAdminBase):
     rate_relation: str
 
     def formfield_for_foreignkey(
-        self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
+        self, db_field: ForeignKey, request: HttpRequest, **kwargs: object
     ) -> ModelChoiceField | None:
         if db_field.name == "rate":
             row = get_object_id(request)

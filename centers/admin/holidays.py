@@ -174,7 +174,7 @@ def _create_closures(
     return HttpResponseRedirect(reverse("admin:centers_closure_changelist"))
 
 
-def summarize_plans(plans: list[HolidayPlan]) -> list[dict[str, Any]]:
+def summarize_plans(plans: list[HolidayPlan]) -> list[dict[str, object]]:
     """Each holiday, with the number of centers by state in words."""
     if not plans:
         return []

@@ -22,7 +22,7 @@ class OpeningHoursForm(ChangedFieldsForm):
         fields = ("weekday", "opens", "closes")
         widgets = {"weekday": forms.HiddenInput}
 
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, *args: object, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self.fields["opens"].required = self.fields["closes"].required = False
 
@@ -94,9 +94,9 @@ class OpeningHoursFormSet(PaginatedInlineFormSet):
     def save(self, commit: bool = True) -> list[OpeningHours]:  # noqa: FBT001, FBT002 (Django's)
         """Delete before adding, because an interval may replace another one."""
         assert commit  # the admin always commits
-        self.new_objects: list[Any] = []
-        self.changed_objects: list[Any] = []
-        self.deleted_objects: list[Any] = []
+        self.new_objects: list[OpeningHours] = []
+        self.changed_objects: list[tuple[OpeningHours, list[str]]] = []
+        self.deleted_objects: list[OpeningHours] = []
         self.save_m2m = lambda: None
         changed = [form for form in self.forms if form.has_changed()]
         filled = set(map(id, self._get_filled_forms()))

@@ -50,7 +50,7 @@ class RateAdmin(
     class Media:
         css = {"all": ["centers/centers.css"]}
 
-    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> type[ModelForm]:
+    def get_changelist_form(self, request: HttpRequest, **kwargs: object) -> type[ModelForm]:
         return super().get_changelist_form(request, form=RateListForm, **kwargs)
 
     # Examples

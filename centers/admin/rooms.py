@@ -41,7 +41,7 @@ class PricedRowAdmin(
     # Rows with inputs are slow to render.
     list_per_page = 25
 
-    def get_changelist_form(self, request: HttpRequest, **kwargs: Any) -> Any:
+    def get_changelist_form(self, request: HttpRequest, **kwargs: object) -> Any:
         return super().get_changelist_form(request, form=ChangedFieldsForm, **kwargs)
 
 

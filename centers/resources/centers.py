@@ -41,7 +41,7 @@ class NeighborhoodWidget(NameWidget):
             )
         return found[0]
 
-    def render(self, value: Any, **kwargs: object) -> str:
+    def render(self, value: object, **kwargs: object) -> str:
         return "" if value is None else normalize_cell(str(value))
 
 

@@ -26,7 +26,7 @@ class NameWidget(TextWidget):
     def clean(self, value: str, row: object = None, **kwargs: object) -> Any:
         return self.find(value, **kwargs) if value else None
 
-    def find(self, name: str, *, record: Any, resource: Any) -> Any:
+    def find(self, name: str, *, record: object, resource: object) -> Any:
         """Raises ValueError if there is no such row."""
         raise NotImplementedError
 

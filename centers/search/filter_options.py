@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import Exists, Min, OuterRef, Q, QuerySet
 
@@ -10,7 +10,7 @@ from centers.models import Center, MeetingRoom, Neighborhood, ResourceType, Serv
 from centers.records import CenterRecord
 from centers.search.filters import has_bookable_room
 from centers.search.queries import QueryShape, SearchQuery, filter_listed, filter_matching
-from roombook.db.compiled_queries import compiled_query, int_list_param
+from roombook.db.compiled_queries import Row, RowQuerySet, compiled_query, int_list_param
 
 
 class ResourceTypeRecord(NamedTuple):
@@ -80,7 +80,7 @@ def _load_by_ids(type_ids: Iterable[int], neighborhood_ids: Iterable[int | None]
     )
 
 
-def _build_options(types: Iterable[Any], neighborhoods: Iterable[Any]) -> FilterOptions:
+def _build_options(types: Iterable[Row], neighborhoods: Iterable[Row]) -> FilterOptions:
     records = [ResourceTypeRecord._make(row) for row in types]
     return FilterOptions(
         room_types=[each for each in records if not each.is_service],
@@ -89,7 +89,7 @@ def _build_options(types: Iterable[Any], neighborhoods: Iterable[Any]) -> Filter
     )
 
 
-def _load_neighborhoods(search: SearchQuery) -> Sequence[Any]:
+def _load_neighborhoods(search: SearchQuery) -> Sequence[Row]:
     """The neighborhoods in which a matching center is listed.
 
     In a selective search, one center of each neighborhood is tried first, because nearly every
@@ -97,7 +97,7 @@ def _load_neighborhoods(search: SearchQuery) -> Sequence[Any]:
     """
     if not search.is_selective:
         return search.execute(load_neighborhoods)
-    centers_by_neighborhood = dict(search.execute(load_one_center_per_neighborhood))
+    centers_by_neighborhood: dict[int, int] = dict(search.execute(load_one_center_per_neighborhood))
     tried = list(centers_by_neighborhood.values())
     listed = {pk for (pk,) in load_neighborhoods_of_listed(centers=tried)}
     if remaining := list(centers_by_neighborhood.keys() - listed):
@@ -110,14 +110,14 @@ def _load_neighborhoods(search: SearchQuery) -> Sequence[Any]:
 
 
 @compiled_query(keep_plan=False)
-def load_sample(shape: QueryShape) -> QuerySet[Any, Any]:
+def load_sample(shape: QueryShape) -> RowQuerySet:
     """Id and neighborhood of the listed centers, of one more than MAX_CENTERS_BY_ID at most."""
     rows = filter_listed(shape).values_list("pk", "neighborhood_id")
     return rows[: MAX_CENTERS_BY_ID + 1]
 
 
 @compiled_query(keep_plan=False)
-def load_resource_types(shape: QueryShape) -> QuerySet[Any, Any]:
+def load_resource_types(shape: QueryShape) -> RowQuerySet:
     """The public types of the rooms and services of the listed centers.
 
     Each type is checked on its own, so that its first room is enough. `known` types are included
@@ -137,13 +137,13 @@ def load_resource_types(shape: QueryShape) -> QuerySet[Any, Any]:
 
 
 @compiled_query(keep_plan=False)
-def load_neighborhoods(shape: QueryShape) -> QuerySet[Any, Any]:
+def load_neighborhoods(shape: QueryShape) -> RowQuerySet:
     ids = filter_listed(shape).values("neighborhood")
     return _select_neighborhoods(Neighborhood.objects.filter(pk__in=ids))
 
 
 @compiled_query(keep_plan=False)
-def load_one_center_per_neighborhood(shape: QueryShape) -> QuerySet[Any, Any]:
+def load_one_center_per_neighborhood(shape: QueryShape) -> RowQuerySet:
     """Every neighborhood with one of its matching centers, which may not be listed."""
     centers = filter_matching(shape).filter(neighborhood__isnull=False).order_by()
     grouped = centers.values("neighborhood_id").annotate(center_id=Min("pk"))
@@ -151,7 +151,7 @@ def load_one_center_per_neighborhood(shape: QueryShape) -> QuerySet[Any, Any]:
 
 
 @compiled_query(keep_plan=False)
-def load_listed_neighborhoods(shape: QueryShape) -> QuerySet[Any, Any]:
+def load_listed_neighborhoods(shape: QueryShape) -> RowQuerySet:
     """Those of the `remaining` neighborhoods in which a matching center is listed."""
     listed = filter_listed(shape).filter(neighborhood__any_of=int_list_param("remaining"))
     return listed.values_list("neighborhood_id").distinct()
@@ -161,14 +161,14 @@ def load_listed_neighborhoods(shape: QueryShape) -> QuerySet[Any, Any]:
 
 
 @compiled_query(keep_plan=True)
-def load_neighborhoods_of_listed() -> QuerySet[Any, Any]:
+def load_neighborhoods_of_listed() -> RowQuerySet:
     """The neighborhoods of those of these centers that are listed."""
     centers = Center.objects.active().filter(pk__any_of=int_list_param("centers"))
     return centers.filter(has_bookable_room({})).values_list("neighborhood_id")
 
 
 @compiled_query(keep_plan=False)
-def load_resource_type_ids() -> QuerySet[Any, Any]:
+def load_resource_type_ids() -> RowQuerySet:
     """The types of the rooms and services of these centers."""
     rooms = MeetingRoom.objects.on_offer().filter(center__any_of=int_list_param("centers"))
     services = Service.objects.filter(is_active=True, center__any_of=int_list_param("centers"))
@@ -177,22 +177,22 @@ def load_resource_type_ids() -> QuerySet[Any, Any]:
 
 
 @compiled_query(keep_plan=True)
-def load_resource_types_by_id() -> QuerySet[Any, Any]:
+def load_resource_types_by_id() -> RowQuerySet:
     types = ResourceType.objects.filter(pk__any_of=int_list_param("types"))
     return _select_resource_types(types)
 
 
 @compiled_query(keep_plan=True)
-def load_neighborhoods_by_id() -> QuerySet[Any, Any]:
+def load_neighborhoods_by_id() -> RowQuerySet:
     ids = int_list_param("neighborhoods")
     return _select_neighborhoods(Neighborhood.objects.filter(pk__any_of=ids))
 
 
-def _select_resource_types(types: QuerySet[ResourceType]) -> QuerySet[Any, Any]:
+def _select_resource_types(types: QuerySet[ResourceType]) -> RowQuerySet:
     """Internal types are for staff only."""
     types = types.filter(internal=False).order_by("position", "name", "pk")
     return types.values_list(*ResourceTypeRecord._fields)
 
 
-def _select_neighborhoods(neighborhoods: QuerySet[Neighborhood]) -> QuerySet[Any, Any]:
+def _select_neighborhoods(neighborhoods: QuerySet[Neighborhood]) -> RowQuerySet:
     return neighborhoods.order_by("name", "pk").values_list(*NeighborhoodRecord._fields)

@@ -68,7 +68,7 @@ class SearchFilters:
         if low is not None and high is not None and low > high:
             raise InvalidRequest({"filters.capacity_low": "This is above CapacityHigh."})
 
-    def get_params(self) -> dict[str, Any]:
+    def get_params(self) -> dict[str, object]:
         """The filters that narrow the search: a capacity of 0 does, an empty list does not."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         params = {

@@ -5,7 +5,6 @@ deletes several rows with one statement, which calls no method of the rows.
 """
 
 from collections.abc import Iterable
-from typing import Any
 
 from django.db.models.signals import post_delete, post_save
 
@@ -31,11 +30,13 @@ def connect_signals() -> None:
     post_delete.connect(_on_landmark_changed, Landmark, dispatch_uid="landmark_deleted")
 
 
-def _on_neighborhood_saved(instance: Neighborhood, *, created: bool, raw: bool, **_: Any) -> None:
+def _on_neighborhood_saved(
+    instance: Neighborhood, *, created: bool, raw: bool, **_: object
+) -> None:
     if not (created or raw):
         refresh_search_columns(instance.centers.values_list("pk", flat=True))
 
 
-def _on_landmark_changed(instance: Landmark, *, raw: bool = False, **_: Any) -> None:
+def _on_landmark_changed(instance: Landmark, *, raw: bool = False, **_: object) -> None:
     if not raw:
         refresh_search_columns([instance.center_id])

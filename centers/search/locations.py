@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 
@@ -118,7 +118,7 @@ def list_phrases(words: Sequence[str]) -> set[str]:
     }
 
 
-def _get_area_params(area_type: AreaType, area: str) -> dict[str, Any] | None:
+def _get_area_params(area_type: AreaType, area: str) -> dict[str, object] | None:
     """The parameters of an area; None if it is unknown."""
     match area_type:
         case AreaType.COUNTRY:

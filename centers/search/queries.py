@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from django.db.models import FloatField, Q, QuerySet, Value
+from django.db.models import Exists, FloatField, Q, Value
 
 from centers import geo
 from centers.models import Center, Favorite
@@ -19,6 +19,8 @@ from centers.search.filters import (
 )
 from roombook.db.compiled_queries import (
     CompiledQueryFunction,
+    Row,
+    RowQuerySet,
     compiled_query,
     float_param,
     int_list_param,
@@ -59,14 +61,14 @@ class SearchQuery:
     """One search: the shape of its statements, and the values of their parameters."""
 
     shape: QueryShape
-    params: dict[str, Any]
+    params: dict[str, object]
     # Whether so few centers are likely to match that they are read before neighborhoods are.
     is_selective: bool
 
-    def execute(self, query: CompiledQueryFunction[Any], **params: Any) -> list[Any]:
+    def execute(self, query: CompiledQueryFunction[Row], **params: object) -> list[Row]:
         return query(self.shape, **self.params, **params)
 
-    def load_first_page(self) -> list[Any]:
+    def load_first_page(self) -> list[Row]:
         """The rows of the first page, in their order."""
         if self.shape.has_location:
             return self._load_page(load_nearest, load_page)
@@ -78,15 +80,15 @@ class SearchQuery:
         return [*named, *self.execute(load_page)][: self.shape.limit]
 
     def _load_page(
-        self, first: CompiledQueryFunction[Any], whole: CompiledQueryFunction[Any]
-    ) -> list[Any]:
+        self, first: CompiledQueryFunction[Row], whole: CompiledQueryFunction[Row]
+    ) -> list[Row]:
         """The page from the first matches, if they fill it or are all; else from the whole query.
 
         Nearly every center has a room that meets the filters. To check that for every match before
         sorting costs several times as much as to check the first few after sorting.
         """
         rows = self.execute(first)
-        page = [row for *row, is_offering in rows if is_offering][: self.shape.limit]
+        page = [row[:-1] for row in rows if row[-1]][: self.shape.limit]
         if len(page) == self.shape.limit or len(rows) < _get_lookahead(self.shape):
             return page
         return self.execute(whole)
@@ -154,33 +156,33 @@ def filter_listed(shape: QueryShape) -> CenterQuerySet:
 
 
 @compiled_query(keep_plan=False)
-def load_page(shape: QueryShape) -> QuerySet[Any, Any]:
+def load_page(shape: QueryShape) -> RowQuerySet:
     return _select_page(_sort_matching(shape), shape)
 
 
 @compiled_query(keep_plan=False)
-def load_page_matching_names(shape: QueryShape) -> QuerySet[Any, Any]:
+def load_page_matching_names(shape: QueryShape) -> RowQuerySet:
     """Without a location, centers whose city, postal code or name was asked for come first."""
     return _select_page(_sort_matching_names(shape), shape)
 
 
 @compiled_query(keep_plan=False)
-def load_nearest(shape: QueryShape) -> QuerySet[Any, Any]:
+def load_nearest(shape: QueryShape) -> RowQuerySet:
     return _select_first(_sort_matching(shape), shape)
 
 
 @compiled_query(keep_plan=False)
-def load_first_matching_names(shape: QueryShape) -> QuerySet[Any, Any]:
+def load_first_matching_names(shape: QueryShape) -> RowQuerySet:
     return _select_first(_sort_matching_names(shape), shape)
 
 
-def _select_page(centers: CenterQuerySet, shape: QueryShape) -> QuerySet[Any, Any]:
+def _select_page(centers: CenterQuerySet, shape: QueryShape) -> RowQuerySet:
     params = shape.filter_params
     centers = centers.filter(meets_center_filters(params)).filter(offers_what_is_wanted(params))
     return _select_columns(centers)[: shape.limit]
 
 
-def _select_first(centers: CenterQuerySet, shape: QueryShape) -> QuerySet[Any, Any]:
+def _select_first(centers: CenterQuerySet, shape: QueryShape) -> RowQuerySet:
     params = shape.filter_params
     centers = centers.filter(meets_center_filters(params))
     centers = centers.annotate(is_offering=offers_what_is_wanted(params))
@@ -204,10 +206,10 @@ def _sort_matching_names(shape: QueryShape) -> CenterQuerySet:
     return filter_matching(shape).matching_names(text_list_param("names")).by_rank_unindexed()
 
 
-def _select_columns(centers: CenterQuerySet, *more: str) -> QuerySet[Any, Any]:
+def _select_columns(centers: CenterQuerySet, *more: str) -> RowQuerySet:
     """Rows of CENTER_COLUMNS, the squared chord to the location (if any), and `more`."""
     is_favorite = Favorite.objects.exists_for(int_param("user"))
-    annotations: dict[str, Any] = {"is_favorite": is_favorite}
+    annotations: dict[str, Exists | Value] = {"is_favorite": is_favorite}
     if "squared_chord" not in centers.query.annotations:
         annotations["squared_chord"] = Value(None, output_field=FloatField())
     return centers.annotate(**annotations).values_list(*CENTER_COLUMNS, "squared_chord", *more)

@@ -21,7 +21,7 @@ import itertools
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from django.db import DatabaseError, connections, models
 from django.db.models import Expression, Field, ForeignObject, Lookup
@@ -31,6 +31,9 @@ from django.db.transaction import TransactionManagementError
 from roombook.db.transactions import RetryTransaction
 
 RowT = TypeVar("RowT")
+# A row of values in the order of the selected columns, and a queryset of such rows (values_list).
+Row: TypeAlias = tuple[Any, ...]
+RowQuerySet: TypeAlias = "models.QuerySet[Any, Row]"
 
 
 # --- Parameters ----------------------------------------------------------------------------------

@@ -1,6 +1,5 @@
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -23,7 +22,7 @@ class Command(BaseCommand):
             "--what", choices=list(RESOURCES), default="centers", help="Default: centers."
         )
 
-    def handle(self, *, file: str, what: str, **options: Any) -> None:
+    def handle(self, *, file: str, what: str, **options: object) -> None:
         if file == "-":
             for line in RESOURCES[what]().export_csv():
                 self.stdout.write(line, ending="")

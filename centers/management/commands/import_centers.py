@@ -1,7 +1,6 @@
 import sys
 from argparse import ArgumentParser
 from pathlib import Path
-from typing import Any
 
 from django.core.exceptions import NON_FIELD_ERRORS
 from django.core.management.base import BaseCommand, CommandError
@@ -39,7 +38,7 @@ class Command(BaseCommand):
         )
 
     def handle(
-        self, *, file: str, what: str, dry_run: bool, email: str | None, **options: Any
+        self, *, file: str, what: str, dry_run: bool, email: str | None, **options: object
     ) -> None:
         user = get_staff(email)
         resource = RESOURCES[what](user, report_progress=self._report_progress)
