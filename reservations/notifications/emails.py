@@ -269,7 +269,7 @@ def send_hold_expiring(
     until = format_local_time(reservation.room.center, hold_until)
     _enqueue(
         reservation,
-        "hold lapses",
+        "hold expiring",
         heading="We still hold this room for you",
         subject="Not booked yet",
         paragraphs=[

@@ -164,13 +164,13 @@ def test_created_draft_costs_the_same_as_reservation_cost(client, created, token
     room.center.tax_rate = "8.81"
     room.center.save()
     service = ServiceFactory(center=room.center)
-    asked = {
+    body = {
         "Token": token,
         "MeetingRoomId": room.pk,
         **NINE_TO_TWELVE,
         "ServiceOptions": [{"ServiceId": service.pk}],
     }
-    said = post(client, "/api/reservations/cost", asked).json()["Total"]
+    said = post(client, "/api/reservations/cost", body).json()["Total"]
     assert created(ServiceOptions=[{"ServiceId": service.pk}])["TotalCost"] == said
 
 
@@ -359,7 +359,7 @@ def test_invalid_request_names_the_wrong_fields(create, fields, details):
 def test_query_count_is_independent_of_services(created, room, django_assert_num_queries):
     services = [ServiceFactory(center=room.center) for _ in range(20)]
 
-    def asked(options, day):
+    def build_body(options, day):
         start = START + day * timedelta(days=1)
         return {
             "ServiceOptions": [{"ServiceId": each.pk} for each in options],
@@ -368,9 +368,9 @@ def test_query_count_is_independent_of_services(created, room, django_assert_num
         }
 
     with CaptureQueriesContext(connection) as one:
-        created(**asked(services[:1], 0), Attendees=[GRACE])
+        created(**build_body(services[:1], 0), Attendees=[GRACE])
     with django_assert_num_queries(len(one)):
-        created(**asked(services, 1), Attendees=[GRACE] * 7)
+        created(**build_body(services, 1), Attendees=[GRACE] * 7)
 
 
 def test_request_without_token_is_refused(client):

@@ -5,14 +5,14 @@ import pytest
 from reservations.booking import integrity
 from tests.factories_people import StaffFactory
 from tests.factories_reservations import NOW
-from tests.reservations.moves import with_role
+from tests.reservations.rescheduling_helpers import make_staff_with_role
 
 
 @pytest.fixture
-def books_agree(request):
-    """Check after a test that the data is consistent, unless it is marked broken_books."""
+def data_is_consistent(request):
+    """Check after a test that the data is consistent, unless it is marked inconsistent_data."""
     yield
-    if "broken_books" not in request.keywords:
+    if "inconsistent_data" not in request.keywords:
         assert [str(each) for each in integrity.find_problems(now=NOW)] == []
 
 
@@ -24,4 +24,4 @@ def clerk():
 @pytest.fixture
 def manager():
     """A staff user who may adjust prices at every center."""
-    return with_role("Manager")
+    return make_staff_with_role("Manager")

@@ -38,23 +38,23 @@ def ada():
     return UserFactory()
 
 
-def told(cancellation):
+def get_terms_shown(cancellation):
     return cancellation.refund, cancellation.message.partition(": ")[2]
 
 
 def cancelled(reservation, *, now=NOW):
     """Preview, cancel and cancel again: all three agree, and the refund happens once."""
     user = reservation.user
-    before = told(preview(Reservation.objects.get(pk=reservation.pk), now=now))
+    before = get_terms_shown(preview(Reservation.objects.get(pk=reservation.pk), now=now))
 
     outcome = cancel(reservation.pk, user=user, now=now)
     refunds = list(Refund.objects.values_list("key", "amount", "state"))
     again = cancel(reservation.pk, user=user, now=now + 30 * HOUR)
     reservation.refresh_from_db()
 
-    assert told(outcome) == before
+    assert get_terms_shown(outcome) == before
     assert (again.refund, again.message) == (outcome.refund, outcome.message)
-    assert told(preview(reservation, now=now)) == before
+    assert get_terms_shown(preview(reservation, now=now)) == before
     assert list(Refund.objects.values_list("key", "amount", "state")) == refunds
     assert (reservation.status, reservation.holds_slot) == (Status.CANCELLED, False)
     assert reservation.cancelled_at == now

@@ -1,4 +1,4 @@
-"""Checkout survives a crash at any step: it count_charges at most once, and only for a booking."""
+"""Checkout survives a crash at any step: it charges at most once, and only for a booking."""
 
 from datetime import timedelta
 from decimal import Decimal
@@ -149,24 +149,24 @@ def test_checkout_without_usable_saved_card_is_refused(ada, fields):
 
 
 @pytest.mark.parametrize(
-    "means", [PaymentMethod(), PaymentMethod(use_saved_card=True, card={"x": 1})]
+    "payment_method", [PaymentMethod(), PaymentMethod(use_saved_card=True, card={"x": 1})]
 )
-def test_checkout_with_both_or_no_payment_methods_is_refused(ada, means):
+def test_checkout_with_both_or_no_payment_methods_is_refused(ada, payment_method):
     with pytest.raises(InvalidRequest) as error:
-        check_out(make_draft(ada).pk, user=ada, payment_method=means, now=NOW)
+        check_out(make_draft(ada).pk, user=ada, payment_method=payment_method, now=NOW)
     assert error.value.fields.keys() == {"payment_info"}
 
 
 @pytest.mark.parametrize(
-    "means",
+    "payment_method",
     [PaymentMethod(), PaymentMethod(use_saved_card=True), make_payment_method(DECLINED_NUMBER)],
 )
-def test_free_checkout_ignores_the_payment_method(ada, means):
+def test_free_checkout_ignores_the_payment_method(ada, payment_method):
     AllowanceFactory(user=ada)
     reservation = make_draft(ada)
     assert reservation.total_cost == 0
     assert (
-        check_out(reservation.pk, user=ada, payment_method=means, now=NOW).status
+        check_out(reservation.pk, user=ada, payment_method=payment_method, now=NOW).status
         == Status.CONFIRMED
     )
     assert not Payment.objects.exists()
@@ -549,9 +549,9 @@ def dump_rows():
     return dump
 
 
-def dry_run_checkout(reservation, means, **kwargs):
+def dry_run_checkout(reservation, payment_method, **kwargs):
     return checkout.dry_run(
-        reservation.pk, user=reservation.user, payment_method=means, now=NOW, **kwargs
+        reservation.pk, user=reservation.user, payment_method=payment_method, now=NOW, **kwargs
     )
 
 
@@ -561,8 +561,8 @@ def test_dry_run_changes_no_rows(drafted):
     make_draft(drafted.user, drafted.room)  # takes over the hold
     before = dump_rows()
 
-    for means in (make_payment_method(save_card=True), PaymentMethod(use_saved_card=True)):
-        assert dry_run_checkout(drafted, means, partner_code="ACME").status == Status.NEW
+    for payment_method in (make_payment_method(save_card=True), PaymentMethod(use_saved_card=True)):
+        assert dry_run_checkout(drafted, payment_method, partner_code="ACME").status == Status.NEW
         assert dump_rows() == before
 
 

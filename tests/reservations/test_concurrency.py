@@ -44,7 +44,7 @@ from tests.http import post
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.time_machine(NOW, tick=False),
-    pytest.mark.usefixtures("books_agree"),
+    pytest.mark.usefixtures("data_is_consistent"),
 ]
 
 MANY = 16

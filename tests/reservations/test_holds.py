@@ -13,7 +13,7 @@ from tests.factories_reservations import HOUR, MINUTE, NOW, make_booking, make_d
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.time_machine(NOW, tick=False),
-    pytest.mark.usefixtures("books_agree"),
+    pytest.mark.usefixtures("data_is_consistent"),
 ]
 
 DAY = dt.timedelta(days=1)

@@ -269,7 +269,7 @@ def test_every_email_has_the_same_content_as_text_and_html():
 
     assert set(messages) == {
         *("confirmed", "cancelled", "request received", "approved", "declined"),
-        *("request expired", "hold lapses", "password changed"),
+        *("request expired", "hold expiring", "password changed"),
     }
     for message in messages.values():
         read = get_visible_text(message.html)
@@ -357,19 +357,19 @@ def test_cancelled_request_email_has_no_refund():
 def test_email_cancellation_terms_match_the_preview():
     late = make_booking(start=NOW + 5 * HOUR)
     within_grace = get_email(late, "confirmed").text
-    asked = make_pending_booking(start=NOW + 5 * HOUR)
-    approval.approve(asked.pk, now=NOW + HOUR)
+    late_request = make_pending_booking(start=NOW + 5 * HOUR)
+    approval.approve(late_request.pk, now=NOW + HOUR)
 
     # Booked at 9:00 for the afternoon: cancellation is free for 15 minutes only.
     assert "free until Monday, March 1, 2027, 9:15 AM (Mountain Standard Time)" in within_grace
-    assert "until it begins, but nothing is refunded." in get_email(asked, "approved").text
-    for moment in (
+    assert "until it begins, but nothing is refunded." in get_email(late_request, "approved").text
+    for at in (
         late.free_cancellation_until,
         late.free_cancellation_until + dt.timedelta(seconds=1),
     ):
         late.refresh_from_db()
-        refund = cancellation.preview(late, now=moment).refund
-        assert bool(refund) == (moment == late.free_cancellation_until)
+        refund = cancellation.preview(late, now=at).refund
+        assert bool(refund) == (at == late.free_cancellation_until)
 
 
 def test_free_booking_email_has_nothing_to_pay():
@@ -475,7 +475,7 @@ def test_calendar_includes_its_time_zone():
 def test_calendar_time_zone_matches_zoneinfo(name):
     zone, first, last = ZoneInfo(name), START - 400 * DAY, START + 400 * DAY
     # By RFC 5545, DTSTART of an observance is local time with the previous offset.
-    told = sorted(
+    changes = sorted(
         (
             (each["DTSTART"].dt - each["TZOFFSETFROM"].td).replace(tzinfo=dt.UTC),
             each["TZOFFSETTO"].td,
@@ -483,11 +483,11 @@ def test_calendar_time_zone_matches_zoneinfo(name):
         for each in calendar.build_timezone(zone, first, last).subcomponents
     )
 
-    moment = first
-    while moment <= last:
-        in_force = [offset for since, offset in told if since <= moment][-1]
-        assert in_force == moment.astimezone(zone).utcoffset(), moment
-        moment += HOUR
+    at = first
+    while at <= last:
+        in_force = [offset for since, offset in changes if since <= at][-1]
+        assert in_force == at.astimezone(zone).utcoffset(), at
+        at += HOUR
 
 
 def test_calendar_event_of_request_is_tentative_until_approved():
@@ -532,8 +532,8 @@ def test_calendar_organizer_is_the_sender_of_the_email(settings):
 # --- Hold reminders ------------------------------------------------------------------------------
 
 
-def make_draft_by_staff(**asked):
-    return make_draft(created_by=StaffFactory(), start=START + 7 * DAY, **asked)
+def make_draft_by_staff(**fields):
+    return make_draft(created_by=StaffFactory(), start=START + 7 * DAY, **fields)
 
 
 def remind(now):
@@ -547,7 +547,7 @@ def test_hold_reminder_for_draft_by_staff_is_sent_once():
     assert remind(NOW + 22 * HOUR) == [reservation.pk]
     assert remind(NOW + 22 * HOUR) == []
 
-    message = get_email(reservation, "hold lapses")
+    message = get_email(reservation, "hold expiring")
     assert message.to == reservation.user.email
     assert "until Tuesday, March 2, 2027, 9:00 AM (Mountain Standard Time)" in message.text
     assert "Total: $75.00" in message.text
@@ -580,18 +580,18 @@ def test_reservation_page_lists_its_emails(admin_client):
     cancellation.cancel(reservation.pk, now=NOW + HOUR)
     address = reverse("admin:reservations_reservation_change", args=[reservation.pk])
 
-    told = get_visible_text(admin_client.get(address).content.decode())
+    text = get_visible_text(admin_client.get(address).content.decode())
 
     # Times are local to the center, as on the rest of the page.
     to = reservation.user.email
     sent, waiting = "Sent Mon 2027-03-01 09:00", "Waiting Mon 2027-03-01 10:00"
-    assert f"Confirmed {to} {sent} Cancelled {to} {waiting}" in told
+    assert f"Confirmed {to} {sent} Cancelled {to} {waiting}" in text
 
 
 # --- Resending -----------------------------------------------------------------------------------
 
 
-@pytest.mark.usefixtures("books_agree")
+@pytest.mark.usefixtures("data_is_consistent")
 def test_resend_last_email_uses_the_current_address(clerk):
     reservation = make_booking()
     with pytest.raises(ReservationNotOpen, match="waiting to be sent already"):
@@ -608,7 +608,7 @@ def test_resend_last_email_uses_the_current_address(clerk):
     assert again.key != first.key
 
 
-@pytest.mark.usefixtures("books_agree")
+@pytest.mark.usefixtures("data_is_consistent")
 def test_resend_last_email_that_failed_is_queued_again(clerk):
     reservation = make_booking()
     OutboxMessage.objects.update(state="given up", next_attempt_at=None)

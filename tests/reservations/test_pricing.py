@@ -74,9 +74,9 @@ def lines(quote):
     return [(line.type, str(line.total)) for line in quote.lines]
 
 
-def only_service(some_service, span=None, **asked):
+def only_service(some_service, span=None, **selection):
     """Return the line of a service in a quote of a free room."""
-    extra = ServiceSelection(some_service, **asked)
+    extra = ServiceSelection(some_service, **selection)
     quote = pricing.calculate_quote(room(flat(0)), span or hours(3), services=[extra])
     return quote.lines[1]
 
@@ -139,7 +139,7 @@ def test_room_without_a_rate_cannot_be_billed(some_rate):
 
 
 @pytest.mark.parametrize(
-    ("some_service", "asked", "total", "description"),
+    ("some_service", "selection", "total", "description"),
     [
         (service(flat(15)), {}, "15.00", "Coffee"),
         # The duration defaults to that of the booking.
@@ -192,8 +192,8 @@ def test_room_without_a_rate_cannot_be_billed(some_rate):
         ),
     ],
 )
-def test_service_price_is_multiplied_by_its_units(some_service, asked, total, description):
-    line = only_service(some_service, **asked)
+def test_service_price_is_multiplied_by_its_units(some_service, selection, total, description):
+    line = only_service(some_service, **selection)
 
     assert (line.type, str(line.total), line.description) == (SERVICE, total, description)
     assert line.service_id == 7
@@ -307,11 +307,11 @@ def test_promotion_applies_after_allowances_and_before_tax():
 
 
 @pytest.mark.parametrize(
-    ("percent", "told"), [("8.625", "8.625"), ("8.250", "8.25"), ("10", "10"), ("100.000", "100")]
+    ("percent", "shown"), [("8.625", "8.625"), ("8.250", "8.25"), ("10", "10"), ("100.000", "100")]
 )
-def test_tax_line_shows_the_rate_charged(percent, told):
+def test_tax_line_shows_the_rate_charged(percent, shown):
     quote = pricing.calculate_quote(room(tax=Decimal(percent)), hours(1))
-    assert quote.lines[-1].description == f"Tax, {told}%"
+    assert quote.lines[-1].description == f"Tax, {shown}%"
 
 
 def test_promotion_line_shows_its_code():

@@ -174,7 +174,7 @@ def reductions_off_their_refunds(now: dt.datetime) -> Iterator[str]:
     """Find bookings with a reduced price whose refund was refused."""
     rows = unmet_reductions().values_list("pk", "reduced_by", "given")
     for pk, reduced_by, given in rows:
-        yield f"reservation {pk} became cheaper by {reduced_by}, and {given} is refunded"
+        yield f"reservation {pk} price reduced by {reduced_by}, and {given} is refunded"
 
 
 def _is_recent(now: dt.datetime) -> Q:

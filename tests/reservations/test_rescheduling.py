@@ -46,12 +46,20 @@ from tests.factories_reservations import (
     make_pending_booking,
     make_room,
 )
-from tests.reservations.moves import at_rate, beside, moved, net, previewed, snapshot, with_role
+from tests.reservations.rescheduling_helpers import (
+    get_net_payment,
+    get_stored_values,
+    make_room_at_rate,
+    make_room_in_same_center,
+    make_staff_with_role,
+    preview_reschedule,
+    reschedule,
+)
 
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.time_machine(NOW, tick=False),
-    pytest.mark.usefixtures("books_agree"),
+    pytest.mark.usefixtures("data_is_consistent"),
 ]
 
 DAY = dt.timedelta(days=1)
@@ -63,7 +71,7 @@ DAY = dt.timedelta(days=1)
 def test_reschedule_at_the_same_price_has_no_refund(clerk):
     reservation = make_booking()
 
-    done = moved(reservation, clerk, start=START + DAY)
+    done = reschedule(reservation, clerk, start=START + DAY)
 
     reservation.refresh_from_db()
     assert (reservation.start, reservation.end) == (START + DAY, START + DAY + 3 * HOUR)
@@ -76,32 +84,32 @@ def test_reschedule_at_the_same_price_has_no_refund(clerk):
 
 def test_reschedule_to_cheaper_room_refunds_the_difference(clerk):
     reservation = make_booking()  # 75
-    cheap = at_rate(reservation.room, 15)
+    cheap = make_room_at_rate(reservation.room, 15)
 
-    done = moved(reservation, clerk, room=cheap)
+    done = reschedule(reservation, clerk, room=cheap)
 
     reservation.refresh_from_db()
     assert (reservation.room, reservation.total_cost, reservation.reduced_by) == (cheap, 45, 30)
     assert done.refund == 30
     refund = Refund.objects.get()
     assert (refund.amount, refund.state) == (30, RefundState.DONE)
-    assert net() == 45
+    assert get_net_payment() == 45
 
 
 def test_reschedule_to_cheaper_room_twice_then_cancel_refunds_the_rest(clerk):
     reservation = make_booking()
-    moved(reservation, clerk, room=at_rate(reservation.room, 15))
-    moved(reservation, clerk, room=at_rate(reservation.room, 10))
+    reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
+    reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 10))
     reservation.refresh_from_db()
-    assert (reservation.total_cost, reservation.reduced_by, net()) == (30, 45, 30)
+    assert (reservation.total_cost, reservation.reduced_by, get_net_payment()) == (30, 45, 30)
 
     assert cancellation.cancel(reservation.pk, now=NOW).refund == 30
-    assert net() == 0
+    assert get_net_payment() == 0
 
 
 def test_late_cancellation_fee_after_reschedule_is_the_lower_price(clerk):
     reservation = make_booking()
-    moved(reservation, clerk, room=at_rate(reservation.room, 15))
+    reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
 
     terms = cancellation.get_terms(Reservation.objects.get(), now=START - HOUR)
 
@@ -110,25 +118,25 @@ def test_late_cancellation_fee_after_reschedule_is_the_lower_price(clerk):
 
 def test_reschedule_to_more_expensive_room_is_refused(clerk):
     reservation = make_booking()
-    expensive = at_rate(reservation.room, 40)
-    before = snapshot(reservation)
+    expensive = make_room_at_rate(reservation.room, 40)
+    before = get_stored_values(reservation)
 
-    preview = previewed(reservation, clerk, room=expensive)
+    preview = preview_reschedule(reservation, clerk, room=expensive)
     with pytest.raises(ReservationNotOpen, match=r"\$45.00 more"):
-        moved(reservation, clerk, room=expensive)
+        reschedule(reservation, clerk, room=expensive)
 
     assert preview.can_be_waived
     assert "$45.00 more" in preview.problems[0]
-    assert snapshot(reservation) == before
+    assert get_stored_values(reservation) == before
     assert OutboxMessage.objects.filter(kind="moved").count() == 0
 
 
 def test_reschedule_with_waiver_and_reason_waives_the_difference(manager):
     reservation = make_booking()
-    expensive = at_rate(reservation.room, 40)
+    expensive = make_room_at_rate(reservation.room, 40)
 
-    preview = previewed(reservation, manager, room=expensive, waiver="Their room leaks")
-    done = moved(
+    preview = preview_reschedule(reservation, manager, room=expensive, waiver="Their room leaks")
+    done = reschedule(
         reservation, manager, room=expensive, waiver="Their room leaks", expected_total=Decimal(75)
     )
 
@@ -142,9 +150,9 @@ def test_waiver_applies_to_one_reschedule_only(manager):
     """Otherwise rescheduling there and back preview refund too much."""
     reservation = make_booking()
     old_room = reservation.room
-    moved(reservation, manager, room=at_rate(old_room, 40), waiver="Leak")
+    reschedule(reservation, manager, room=make_room_at_rate(old_room, 40), waiver="Leak")
 
-    done = moved(reservation, manager, room=old_room)
+    done = reschedule(reservation, manager, room=old_room)
 
     assert (done.new_total, done.refund) == (75, 0)
     assert not reservation.price_adjustments.exists()
@@ -153,20 +161,22 @@ def test_waiver_applies_to_one_reschedule_only(manager):
 @pytest.mark.parametrize("missing", ["the old center", "the new center", "both"])
 def test_waiver_needs_price_permission_at_both_centers(missing):
     """The waiver costs the new center money and benefits a customer of the old center."""
-    reservation, expensive = make_booking(), at_rate(make_room(), 40)
+    reservation, expensive = make_booking(), make_room_at_rate(make_room(), 40)
     old, new = reservation.room.center, expensive.center
     centers = {"the old center": [new], "the new center": [old], "both": [make_room().center]}
-    someone = with_role("Manager", *centers[missing])
-    before = snapshot(reservation)
+    someone = make_staff_with_role("Manager", *centers[missing])
+    before = get_stored_values(reservation)
 
-    for attempt in (previewed, moved):
+    for attempt in (preview_reschedule, reschedule):
         with pytest.raises(InvalidRequest) as refused:
             attempt(reservation, someone, room=expensive, waiver="Leak")
         assert "can waive the difference" in refused.value.fields["waiver"]
-    assert snapshot(reservation) == before
+    assert get_stored_values(reservation) == before
 
     assert (
-        moved(reservation, with_role("Manager", old, new), room=expensive, waiver="Leak").waived
+        reschedule(
+            reservation, make_staff_with_role("Manager", old, new), room=expensive, waiver="Leak"
+        ).waived
         == 45
     )
 
@@ -175,34 +185,34 @@ def test_waiver_needs_price_permission_at_both_centers(missing):
 @pytest.mark.parametrize("hourly", ["25.01", "40", "99.99"])
 def test_waiver_with_tax_gives_the_old_total_or_refunds_the_rest(manager, rate, hourly):
     reservation = make_booking()
-    expensive = at_rate(make_room(), hourly)
+    expensive = make_room_at_rate(make_room(), hourly)
     expensive.center.tax_rate = Decimal(rate)
     expensive.center.save()
 
-    done = moved(reservation, manager, room=expensive, waiver="Leak")
+    done = reschedule(reservation, manager, room=expensive, waiver="Leak")
 
     assert Decimal(74) < done.new_total <= 75
     assert done.refund == 75 - done.new_total
-    assert net() == done.new_total
+    assert get_net_payment() == done.new_total
 
 
 def test_reschedule_with_outdated_price_is_refused(clerk):
     reservation = make_booking()
-    cheap = at_rate(reservation.room, 15)
-    before = snapshot(reservation)
+    cheap = make_room_at_rate(reservation.room, 15)
+    before = get_stored_values(reservation)
 
     with pytest.raises(ReservationNotOpen, match="price has changed"):
-        moved(reservation, clerk, room=cheap, expected_total=Decimal(40))
+        reschedule(reservation, clerk, room=cheap, expected_total=Decimal(40))
 
-    assert snapshot(reservation) == before
+    assert get_stored_values(reservation) == before
 
 
 def test_reschedule_preview_shows_totals_and_changes_nothing(clerk):
     reservation = make_booking()
-    cheap = at_rate(reservation.room, 15)
-    before = snapshot(reservation)
+    cheap = make_room_at_rate(reservation.room, 15)
+    before = get_stored_values(reservation)
 
-    preview = previewed(reservation, clerk, room=cheap)
+    preview = preview_reschedule(reservation, clerk, room=cheap)
 
     assert (preview.old_total, preview.new_total, preview.refund, preview.problems) == (
         75,
@@ -212,18 +222,18 @@ def test_reschedule_preview_shows_totals_and_changes_nothing(clerk):
     )
     assert [line.total for line in preview.old_lines] == [75]
     assert [line.total for line in preview.new_lines] == [45]
-    assert snapshot(reservation) == before
+    assert get_stored_values(reservation) == before
     assert not Refund.objects.exists()
     assert Reservation.objects.get().room == reservation.room
 
 
 def test_free_booking_can_be_rescheduled_only_to_free_slots(clerk):
-    free = at_rate(make_room(), 0)
+    free = make_room_at_rate(make_room(), 0)
     reservation = make_booking(room=free)
 
-    moved(reservation, clerk, start=START + DAY)
+    reschedule(reservation, clerk, start=START + DAY)
     with pytest.raises(ReservationNotOpen, match="more"):
-        moved(reservation, clerk, room=beside(free))
+        reschedule(reservation, clerk, room=make_room_in_same_center(free))
 
 
 def test_reschedule_to_cheaper_room_captures_authorized_payment_first(clerk):
@@ -231,9 +241,9 @@ def test_reschedule_to_cheaper_room_captures_authorized_payment_first(clerk):
     reservation = make_booking()
     assert reservation.payments.get().state == PaymentState.AUTHORIZED
 
-    moved(reservation, clerk, room=at_rate(reservation.room, 15))
+    reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
 
-    assert (reservation.payments.get().state, net()) == (PaymentState.CAPTURED, 45)
+    assert (reservation.payments.get().state, get_net_payment()) == (PaymentState.CAPTURED, 45)
 
 
 def test_reschedule_to_cheaper_room_is_refused_while_capture_fails(clerk):
@@ -241,7 +251,7 @@ def test_reschedule_to_cheaper_room_is_refused_while_capture_fails(clerk):
     reservation = make_booking()
 
     with pytest.raises(ServiceUnavailable, match="Nothing was changed"):
-        moved(reservation, clerk, room=at_rate(reservation.room, 15))
+        reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
     SandboxFault.objects.all().delete()
 
     assert Reservation.objects.get().total_cost == 75
@@ -252,25 +262,25 @@ def test_refund_due_after_a_crash_is_paid_by_reconcile_payments(clerk, monkeypat
 
     reservation = make_booking()
     monkeypatch.setattr(payment_recovery, "try_fulfil_obligations", lambda *_, **__: None)
-    moved(reservation, clerk, room=at_rate(reservation.room, 15))
+    reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
     assert Refund.objects.get().state == RefundState.STARTED
 
     call_command("reconcile_payments")
 
     assert Refund.objects.get().state == RefundState.DONE
-    assert net() == 45
+    assert get_net_payment() == 45
 
 
-@pytest.mark.broken_books
+@pytest.mark.inconsistent_data
 def test_refused_refund_is_reported_as_problem(clerk):
     reservation = make_booking()
     SandboxPayment.objects.update(refunded=70)
-    moved(reservation, clerk, room=at_rate(reservation.room, 15))
+    reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
     assert Refund.objects.get().state == RefundState.REFUSED
 
     assert [row.pk for row in unmet_reductions()] == [reservation.pk]
     found = [str(each) for each in integrity.find_problems(now=NOW)]
-    assert any("became cheaper by 30.00, and 0" in each for each in found)
+    assert any("price reduced by 30.00, and 0" in each for each in found)
 
 
 def test_earlier_goodwill_refund_reduces_the_refund(clerk):
@@ -281,10 +291,10 @@ def test_earlier_goodwill_refund_reduces_the_refund(clerk):
     goodwill = refunds.create_refund(payment, amount=Decimal(60), reason="Sorry", now=NOW)
     refunds.execute_refund(goodwill, now=NOW)
 
-    done = moved(reservation, clerk, room=at_rate(reservation.room, 15))
+    done = reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
 
     assert done.refund == 15
-    assert net() == 0
+    assert get_net_payment() == 0
 
 
 # --- Drafts --------------------------------------------------------------------------------------
@@ -294,7 +304,9 @@ def test_rescheduled_draft_is_repriced_and_keeps_its_hold(clerk):
     reservation = make_draft()
     until = reservation.hold_until
 
-    done = moved(reservation, clerk, room=at_rate(reservation.room, 40), start=START + DAY)
+    done = reschedule(
+        reservation, clerk, room=make_room_at_rate(reservation.room, 40), start=START + DAY
+    )
 
     reservation.refresh_from_db()
     assert (done.old_total, done.new_total, reservation.total_cost) == (75, 120, 120)
@@ -306,7 +318,7 @@ def test_rescheduled_draft_with_expired_hold_is_held_again(clerk):
     reservation = make_draft()
     later = NOW + HOUR
 
-    moved(reservation, clerk, start=START + DAY, now=later)
+    reschedule(reservation, clerk, start=START + DAY, now=later)
 
     reservation.refresh_from_db()
     assert reservation.hold_until == later + DAY
@@ -320,14 +332,14 @@ def test_rescheduled_draft_needs_a_promo_code_valid_for_the_new_room(clerk):
     apply_promo_code(reservation.pk, "HERE", user=reservation.user, now=NOW)
 
     with pytest.raises(PromoCodeInvalid):
-        moved(reservation, clerk, room=make_room())
+        reschedule(reservation, clerk, room=make_room())
 
 
 def test_reschedule_releases_conflicting_draft_of_the_customer(clerk):
     reservation = make_booking()
     mine = make_draft(reservation.user, reservation.room, start=START + DAY)
 
-    moved(reservation, clerk, start=START + DAY)
+    reschedule(reservation, clerk, start=START + DAY)
 
     mine.refresh_from_db()
     assert (mine.status, mine.holds_slot) == (Status.NEW, False)
@@ -339,31 +351,31 @@ def test_reschedule_releases_conflicting_draft_of_the_customer(clerk):
 def test_pending_request_can_be_rescheduled_at_the_same_price(clerk):
     reservation = make_pending_booking()
 
-    moved(reservation, clerk, start=START + DAY)
+    reschedule(reservation, clerk, start=START + DAY)
 
     assert approval.approve(reservation.pk, now=NOW).status == Status.CONFIRMED
-    assert net() == 75
+    assert get_net_payment() == 75
 
 
 def test_pending_request_to_cheaper_room_is_refused_until_approved(clerk):
     reservation = make_pending_booking()
-    cheap = at_rate(reservation.room, 15)
+    cheap = make_room_at_rate(reservation.room, 15)
 
     with pytest.raises(ReservationNotOpen, match="Approve it first"):
-        moved(reservation, clerk, room=cheap)
+        reschedule(reservation, clerk, room=cheap)
 
     approval.approve(reservation.pk, now=NOW)
-    moved(reservation, clerk, room=cheap)
-    assert net() == 45
+    reschedule(reservation, clerk, room=cheap)
+    assert get_net_payment() == 45
 
 
 def test_pending_request_to_more_expensive_room_can_be_waived(manager):
     reservation = make_pending_booking()
 
-    moved(reservation, manager, room=at_rate(reservation.room, 40), waiver="Leak")
+    reschedule(reservation, manager, room=make_room_at_rate(reservation.room, 40), waiver="Leak")
 
     approval.approve(reservation.pk, now=NOW)
-    assert net() == 75
+    assert get_net_payment() == 75
 
 
 # --- Refused reschedules -------------------------------------------------------------------------
@@ -376,30 +388,30 @@ def test_pending_request_to_more_expensive_room_can_be_waived(manager):
         *(Status.COMPLETED, Status.NO_SHOW),
     ],
 )
-@pytest.mark.broken_books
+@pytest.mark.inconsistent_data
 def test_processing_or_closed_reservation_cannot_be_rescheduled(clerk, status):
     row = ReservationFactory(status=status, room=make_room())
 
     with pytest.raises(ReservationNotOpen):
-        moved(row, clerk, start=START + DAY)
+        reschedule(row, clerk, start=START + DAY)
     assert not rescheduling.can_reschedule(row, now=NOW)
 
 
 def test_reservation_after_its_start_cannot_be_rescheduled(clerk):
     with pytest.raises(ReservationNotOpen, match="time has come"):
-        moved(make_booking(), clerk, start=START + DAY, now=START)
+        reschedule(make_booking(), clerk, start=START + DAY, now=START)
 
 
 def test_reschedule_to_the_same_slot_is_refused(clerk):
     with pytest.raises(InvalidRequest):
-        moved(make_booking(), clerk)
+        reschedule(make_booking(), clerk)
 
 
 def test_reschedule_to_room_that_is_too_small_is_refused(clerk):
     reservation = make_booking(number_of_attendees=5)
 
     with pytest.raises(InvalidRequest) as refused:
-        moved(reservation, clerk, room=beside(reservation.room, capacity=4))
+        reschedule(reservation, clerk, room=make_room_in_same_center(reservation.room, capacity=4))
     assert "holds 4 people" in refused.value.fields["room"]
 
 
@@ -409,18 +421,18 @@ def test_reschedule_to_center_without_the_services_is_refused(clerk):
     reservation = make_draft(room=room, service_options=[{"service_id": service.pk}])
 
     with pytest.raises(InvalidRequest) as refused:
-        moved(reservation, clerk, room=make_room())
+        reschedule(reservation, clerk, room=make_room())
     assert "Coffee" in refused.value.fields["room"]
 
 
 def test_reschedule_to_taken_room_is_refused_with_every_reason(clerk):
     reservation, other_booking = make_booking(), make_booking(start=START + DAY)
 
-    preview = previewed(
+    preview = preview_reschedule(
         reservation, clerk, room=other_booking.room, start=START + DAY + 10 * MINUTE
     )
     with pytest.raises(SlotUnavailable):
-        moved(reservation, clerk, room=other_booking.room, start=START + DAY)
+        reschedule(reservation, clerk, room=other_booking.room, start=START + DAY)
 
     assert len(preview.problems) == 2  # off the grid, and taken
     assert f"Reservation {other_booking.pk}" in preview.problems[1]
@@ -432,16 +444,16 @@ def test_reschedule_ignores_own_slot_and_respects_turnaround(clerk):
     reservation = make_booking(room=room)
     make_booking(room=room, start=START + 4 * HOUR)
 
-    moved(reservation, clerk, start=START + 30 * MINUTE)
+    reschedule(reservation, clerk, start=START + 30 * MINUTE)
     with pytest.raises(SlotUnavailable):
-        moved(reservation, clerk, start=START + 45 * MINUTE)
+        reschedule(reservation, clerk, start=START + 45 * MINUTE)
 
 
 def test_rescheduled_reservation_has_the_turnaround_of_the_new_room(clerk):
     reservation = make_booking()
-    other = beside(reservation.room, turnaround_minutes=30)
+    other = make_room_in_same_center(reservation.room, turnaround_minutes=30)
 
-    moved(reservation, clerk, room=other)
+    reschedule(reservation, clerk, room=other)
 
     reservation.refresh_from_db()
     assert reservation.turnaround_minutes == 30
@@ -464,7 +476,9 @@ def test_rescheduled_booking_keeps_its_promo_code(clerk):
     reservation = with_code(promo)
     promo.centers.add(reservation.room.center)
 
-    done = moved(reservation, clerk, room=at_rate(make_room(), 20), now=NOW + 2 * HOUR)
+    done = reschedule(
+        reservation, clerk, room=make_room_at_rate(make_room(), 20), now=NOW + 2 * HOUR
+    )
 
     promo.refresh_from_db()
     assert done.new_total == 54
@@ -477,7 +491,7 @@ def test_rescheduled_booking_counts_once_in_the_budget(clerk):
     promo = PromoCodeFactory(budget=Decimal("7.50"))
     reservation = with_code(promo)
 
-    moved(reservation, clerk, start=START + DAY)
+    reschedule(reservation, clerk, start=START + DAY)
 
     promo.refresh_from_db()
     assert promo.spent == Decimal("7.50")
@@ -488,7 +502,7 @@ def test_reschedule_below_the_minimum_of_the_promo_code_is_refused(clerk):
     reservation = with_code(promo)
 
     with pytest.raises(PromoCodeInvalid, match="70"):
-        moved(reservation, clerk, room=at_rate(reservation.room, 15))
+        reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
 
     promo.refresh_from_db()
     assert promo.uses == 1
@@ -504,7 +518,7 @@ def test_promo_use_is_counted_when_reschedule_makes_it_effective(clerk):
     promo.refresh_from_db()
     assert promo.uses == 0
 
-    moved(reservation, clerk, hours=4)
+    reschedule(reservation, clerk, hours=4)
 
     promo.refresh_from_db()
     assert (promo.uses, promo.spent) == (1, Decimal("22.50"))  # one hour at the half-day price
@@ -517,13 +531,13 @@ def test_reschedule_moves_monthly_hours_to_the_new_month(clerk):
     reservation = make_booking(ada)  # March; 1 of 3 hours is paid
     april = START + 30 * DAY
 
-    moved(reservation, clerk, start=april)
+    reschedule(reservation, clerk, start=april)
 
     periods = {}
     for entry in plan.entries.all():
         periods[entry.period.month] = periods.get(entry.period.month, 0) + entry.hours
     assert periods == {3: 0, 4: -2}
-    assert net() == 25
+    assert get_net_payment() == 25
 
 
 def test_reschedule_to_month_without_hours_is_more_expensive(clerk):
@@ -533,7 +547,7 @@ def test_reschedule_to_month_without_hours_is_more_expensive(clerk):
     april = START + 30 * DAY
     make_booking(ada, start=april + DAY)
 
-    preview = previewed(reservation, clerk, start=april)
+    preview = preview_reschedule(reservation, clerk, start=april)
 
     assert preview.difference == 50
     assert preview.can_be_waived
@@ -544,9 +558,9 @@ def test_reschedule_to_month_without_hours_is_more_expensive(clerk):
 
 def test_rescheduled_email_has_an_updated_calendar_file(clerk):
     reservation = make_booking()
-    cheap = at_rate(reservation.room, 15)
+    cheap = make_room_at_rate(reservation.room, 15)
 
-    moved(reservation, clerk, room=cheap, start=START + DAY)
+    reschedule(reservation, clerk, room=cheap, start=START + DAY)
 
     first, second = OutboxMessage.objects.about(emails.get_subject_key(reservation))
     assert second.kind == "moved"
@@ -566,6 +580,6 @@ def test_rescheduled_email_has_an_updated_calendar_file(clerk):
 def test_rescheduled_pending_request_stays_tentative(clerk):
     reservation = make_pending_booking()
 
-    moved(reservation, clerk, start=START + DAY)
+    reschedule(reservation, clerk, start=START + DAY)
 
     assert "STATUS:TENTATIVE" in emails.get_last_email(reservation).calendar

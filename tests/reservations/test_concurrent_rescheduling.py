@@ -19,12 +19,17 @@ from tests.factories_reservations import (
     make_payment_method,
     make_room,
 )
-from tests.reservations.moves import at_rate, beside, moved, net
+from tests.reservations.rescheduling_helpers import (
+    get_net_payment,
+    make_room_at_rate,
+    make_room_in_same_center,
+    reschedule,
+)
 
 pytestmark = [
     pytest.mark.django_db(transaction=True),
     pytest.mark.time_machine(NOW, tick=False),
-    pytest.mark.usefixtures("books_agree"),
+    pytest.mark.usefixtures("data_is_consistent"),
 ]
 
 DAY = dt.timedelta(days=1)
@@ -38,9 +43,9 @@ def outcomes(calls):
 
 def test_concurrent_reschedules_into_one_slot_one_succeeds():
     clerk, target = StaffFactory(), make_room()
-    rows = [make_booking(room=beside(target)) for _ in range(6)]
+    rows = [make_booking(room=make_room_in_same_center(target)) for _ in range(6)]
 
-    answers = outcomes([lambda row=row: moved(row, clerk, room=target) for row in rows])
+    answers = outcomes([lambda row=row: reschedule(row, clerk, room=target) for row in rows])
 
     assert answers == [*["SlotUnavailable"] * 5, "done"]
     assert Reservation.objects.filter(room=target).count() == 1
@@ -48,16 +53,16 @@ def test_concurrent_reschedules_into_one_slot_one_succeeds():
 
 def test_reschedule_and_checkouts_of_one_slot_one_succeeds():
     clerk, target = StaffFactory(), make_room()
-    row = make_booking(room=beside(target))
-    rivals = [make_draft(UserFactory(), target, now=NOW - n * 16 * MINUTE) for n in (3, 2, 1)]
+    row = make_booking(room=make_room_in_same_center(target))
+    competitors = [make_draft(UserFactory(), target, now=NOW - n * 16 * MINUTE) for n in (3, 2, 1)]
     pays = [
-        lambda rival=rival: checkout.check_out(
-            rival.pk, user=rival.user, payment_method=make_payment_method(), now=NOW
+        lambda competitor=competitor: checkout.check_out(
+            competitor.pk, user=competitor.user, payment_method=make_payment_method(), now=NOW
         )
-        for rival in rivals
+        for competitor in competitors
     ]
 
-    answers = outcomes([lambda: moved(row, clerk, room=target), *pays])
+    answers = outcomes([lambda: reschedule(row, clerk, room=target), *pays])
 
     assert answers == [*["SlotUnavailable"] * 3, "done"]
 
@@ -65,16 +70,16 @@ def test_reschedule_and_checkouts_of_one_slot_one_succeeds():
 def test_crossing_reschedules_do_not_deadlock():
     """Two bookings repeatedly change to the room of the other, at a time when it is available."""
     clerk, one = StaffFactory(), make_room()
-    two = beside(one)
+    two = make_room_in_same_center(one)
     first, second = make_booking(room=one), make_booking(room=two)
 
     for day in range(1, 5):
         answers = outcomes(
             [
-                lambda day=day: moved(
+                lambda day=day: reschedule(
                     first, clerk, room=(one, two)[day % 2], start=START + day * DAY
                 ),
-                lambda day=day: moved(
+                lambda day=day: reschedule(
                     second, clerk, room=(two, one)[day % 2], start=START + day * DAY
                 ),
             ]
@@ -85,14 +90,14 @@ def test_crossing_reschedules_do_not_deadlock():
 def test_concurrent_reschedule_and_cancellation_keep_the_money_consistent():
     clerk = StaffFactory()
     reservation = make_booking()
-    cheap = at_rate(reservation.room, 15)
+    cheap = make_room_at_rate(reservation.room, 15)
 
     outcomes(
         [
-            lambda: moved(reservation, clerk, room=cheap),
+            lambda: reschedule(reservation, clerk, room=cheap),
             lambda: cancellation.cancel(reservation.pk, now=NOW),
         ]
     )
 
     assert Reservation.objects.get().status == Status.CANCELLED
-    assert net() == 0
+    assert get_net_payment() == 0

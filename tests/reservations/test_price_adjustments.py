@@ -19,12 +19,18 @@ from tests.factories_reservations import (
     make_draft,
     make_room,
 )
-from tests.reservations.moves import at_rate, moved, net, previewed, snapshot
+from tests.reservations.rescheduling_helpers import (
+    get_net_payment,
+    get_stored_values,
+    make_room_at_rate,
+    preview_reschedule,
+    reschedule,
+)
 
 pytestmark = [
     pytest.mark.django_db,
     pytest.mark.time_machine(NOW, tick=False),
-    pytest.mark.usefixtures("books_agree"),
+    pytest.mark.usefixtures("data_is_consistent"),
 ]
 
 DAY = dt.timedelta(days=1)
@@ -52,7 +58,7 @@ def test_adjustment_that_lowers_the_price_refunds_the_difference(clerk):
 
     assert (would.new_total, would.refund) == (done.new_total, done.refund) == (54, 27)
     reservation.refresh_from_db()
-    assert (reservation.total_cost, reservation.reduced_by, net()) == (54, 27, 54)
+    assert (reservation.total_cost, reservation.reduced_by, get_net_payment()) == (54, 27, 54)
     assert [line.total for line in reservation.line_items.order_by("position")] == [75, -25, 4]
     assert "Projector broke" in emails.get_last_email(reservation).text
 
@@ -63,7 +69,7 @@ def test_adjustment_after_the_meeting_can_lower_the_price(clerk):
     list(approval.close_overdue(now=after))
 
     assert adjust(reservation, clerk, -200, now=after).refund == 75
-    assert net() == 0
+    assert get_net_payment() == 0
     with pytest.raises(ReservationNotOpen, match="nothing left"):
         adjust(reservation, clerk, -5, now=after)
 
@@ -75,7 +81,7 @@ def test_adjustment_that_raises_a_paid_price_is_refused(clerk):
         adjust(reservation, clerk, 5)
 
 
-@pytest.mark.broken_books
+@pytest.mark.inconsistent_data
 @pytest.mark.parametrize("status", [Status.PENDING, Status.PROCESSING, Status.CANCELLED])
 def test_adjustment_of_pending_or_closed_reservation_is_refused(clerk, status):
     with pytest.raises(ReservationNotOpen):
@@ -94,10 +100,10 @@ def test_adjustment_of_rescheduled_booking_stays_on_its_bill(clerk):
     reservation = make_booking()
     adjust(reservation, clerk, -5)
 
-    moved(reservation, clerk, start=START + DAY)
+    reschedule(reservation, clerk, start=START + DAY)
 
     reservation.refresh_from_db()
-    assert (reservation.total_cost, net()) == (70, 70)
+    assert (reservation.total_cost, get_net_payment()) == (70, 70)
 
 
 def get_adjustments(reservation):
@@ -112,7 +118,7 @@ def test_adjustment_is_stored_as_applied_and_not_increased_by_reschedule(clerk):
     room = make_room()
     room.center.tax_rate = Decimal("8.82")
     room.center.save()
-    room.rate = at_rate(room, "16.67").rate  # 3 hours with tax: 54.42
+    room.rate = make_room_at_rate(room, "16.67").rate  # 3 hours with tax: 54.42
     room.save()
     reservation = make_booking(room=room)
     assert reservation.total_cost == Decimal("54.42")
@@ -125,7 +131,7 @@ def test_adjustment_is_stored_as_applied_and_not_increased_by_reschedule(clerk):
         None,
         "-$50.01: Projector broke",
     ]
-    would = previewed(reservation, clerk, room=at_rate(room, 40))
+    would = preview_reschedule(reservation, clerk, room=make_room_at_rate(room, 40))
     assert would.new_total == Decimal("76.16")  # 120 - 50.01 and tax
     assert would.can_be_waived
 
@@ -144,7 +150,7 @@ def test_draft_rescheduled_to_more_expensive_room_pays_the_difference(clerk):
     reservation = make_draft()
     adjust(reservation, clerk, -1000)
 
-    done = moved(reservation, clerk, room=at_rate(reservation.room, 40))
+    done = reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 40))
 
     assert done.new_total == 45
     assert get_adjustments(reservation) == [-75]
@@ -168,10 +174,10 @@ def test_adjustment_submitted_twice_is_applied_once(clerk):
     seen = {"expected_old_total": Decimal(75), "expected_total": Decimal(0)}
     adjust(reservation, clerk, -1000, **seen)
     adjust(reservation, clerk, 7)
-    before = snapshot(reservation)
+    before = get_stored_values(reservation)
 
     with pytest.raises(ReservationNotOpen, match=r"The price has changed: it comes to \$7.00"):
         adjust(reservation, clerk, -1000, **seen)
 
-    assert snapshot(reservation) == before
+    assert get_stored_values(reservation) == before
     assert get_adjustments(reservation) == [-75, 7]

@@ -13,7 +13,7 @@ from tests.factories_people import StaffFactory
 from tests.factories_reservations import HOUR, NOW, START
 
 
-def with_role(role, *centers):
+def make_staff_with_role(role, *centers):
     """Create a staff user with a role at the given centers, or at all centers."""
     user, group = StaffFactory(), Group.objects.get(name=role)
     if not centers:
@@ -23,18 +23,18 @@ def with_role(role, *centers):
     return User.objects.get(pk=user.pk)
 
 
-def beside(room, **fields):
+def make_room_in_same_center(room, **fields):
     """Create another room of the same center."""
     return MeetingRoomFactory(center=room.center, **fields)
 
 
-def at_rate(room, hourly):
+def make_room_at_rate(room, hourly):
     """Create another room of the same center with only an hourly rate."""
     rate = RateFactory(center=room.center, hourly=Decimal(hourly), half_day=None, full_day=None)
-    return beside(room, rate=rate)
+    return make_room_in_same_center(room, rate=rate)
 
 
-def moved(reservation, by, *, room=None, start=START, hours=3, now=NOW, **how):
+def reschedule(reservation, by, *, room=None, start=START, hours=3, now=NOW, **how):
     return rescheduling.reschedule(
         reservation.pk,
         room_id=(room or reservation.room).pk,
@@ -46,7 +46,7 @@ def moved(reservation, by, *, room=None, start=START, hours=3, now=NOW, **how):
     )
 
 
-def previewed(reservation, by, *, room=None, start=START, hours=3, **how):
+def preview_reschedule(reservation, by, *, room=None, start=START, hours=3, **how):
     return rescheduling.preview(
         reservation.pk,
         room_id=(room or reservation.room).pk,
@@ -58,12 +58,12 @@ def previewed(reservation, by, *, room=None, start=START, hours=3, **how):
     )
 
 
-def snapshot(reservation):
+def get_stored_values(reservation):
     row = Reservation.objects.filter(pk=reservation.pk).values().get()
     return row, list(reservation.line_items.order_by("pk").values())
 
 
-def net():
+def get_net_payment():
     """Return the captured amount less refunds at the gateway."""
     paid = SandboxPayment.objects.get()
     return paid.amount * bool(paid.captures) - paid.refunded
