@@ -15,7 +15,13 @@ from accounts.models import User
 from payments import gateways
 from payments.cards import Card, CardFields, parse_card
 from payments.gateways.base import Gateway, GatewayPayment
-from payments.models import InvalidPaymentTransition, Payment, PaymentState, SavedCard
+from payments.models import (
+    TRANSITIONS,
+    InvalidPaymentTransition,
+    Payment,
+    PaymentState,
+    SavedCard,
+)
 from payments.saved_cards import get_usable_saved_card
 from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.db.transactions import in_transaction
@@ -152,15 +158,6 @@ def _mark_called_off(payment: Payment) -> bool:
     return bool(started.update(is_called_off=True))
 
 
-# An answer is outdated if the payment has already reached one of these later states.
-LATER_STATES = {
-    PaymentState.AUTHORIZED: {
-        PaymentState.CAPTURED,
-        PaymentState.VOIDED,
-        PaymentState.REFUNDED,
-    },
-    PaymentState.CAPTURED: {PaymentState.REFUNDED},
-}
 GATEWAY_RESULT_FIELDS = (
     *("state", "authorized_at", "captured_at", "settled_at"),
     *("reference", "card_brand", "card_last4", "authorized_until", "message"),
@@ -182,7 +179,10 @@ def apply_gateway_result(locked: Payment, result: GatewayPayment, *, now: dateti
     InvalidPaymentTransition.
     """
     state = PaymentState(result.state)
-    if locked.state == state or locked.state in LATER_STATES.get(state, ()):
+    # An answer is outdated if the payment has moved on from it. Nothing comes after refunded: only
+    # a refund that the bank returns leads back, and `record_refunds` stores that.
+    is_outdated = state != PaymentState.REFUNDED and locked.state in TRANSITIONS[state]
+    if locked.state == state or is_outdated:
         return
     holds_money = state in {PaymentState.AUTHORIZED, PaymentState.CAPTURED}
     if holds_money and result.amount != locked.amount:

@@ -284,7 +284,7 @@ class Refund(models.Model):
 
 
 class Dispute(models.Model):
-    """A dispute: a customer asked their bank for the money back.
+    """A dispute: a customer contests a payment at their bank.
 
     Staff respond in the gateway's dashboard, and the bank decides. This row only mirrors it.
     """

@@ -1,4 +1,4 @@
-"""The list of disputes: customers who asked their bank for the money back."""
+"""The list of disputes: payments that customers contest at their bank."""
 
 from django.contrib import admin
 from django.db.models import F

@@ -4,7 +4,6 @@ Every payment has a random key that we create and store before the first call, s
 repeated: the same key gives the same answer and never moves money twice.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -36,10 +35,7 @@ class GatewayPayment:
     state: GatewayState
     reference: str
     amount: Decimal
-    captured: Decimal = Decimal(0)
     refunded: Decimal = Decimal(0)
-    # The amounts of our own refunds by their keys.
-    refunds: Mapping[UUID, Decimal] | None = None
     brand: str = ""
     last4: str = ""
     # Why the card was declined, in words for the customer.
@@ -60,7 +56,7 @@ class GatewayRefund:
 
 @dataclass(frozen=True, slots=True)
 class GatewayDispute:
-    """A dispute at the gateway: a customer asked their bank for the money back."""
+    """A dispute at the gateway: a customer contests a payment at their bank."""
 
     reference: str
     amount: Decimal
@@ -109,7 +105,7 @@ class Gateway(Protocol):
     def capture(self, key: UUID) -> GatewayPayment:
         """Capture an authorization. A payment that cannot be captured is returned unchanged."""
 
-    def refund(self, *, key: UUID, refund_key: UUID, amount: Decimal) -> GatewayPayment:
+    def refund(self, *, key: UUID, refund_key: UUID, amount: Decimal) -> None:
         """Refund an amount once per `refund_key`.
 
         Raises GatewayRefused if the amount exceeds what is left of the captured amount.

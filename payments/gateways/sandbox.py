@@ -4,11 +4,12 @@ It behaves like a real one: it has its own tables (sandbox_models.py), commits i
 and must not be called inside a transaction. It accepts only the test numbers that Stripe documents.
 """
 
+import functools
 import secrets
 import time
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, ClassVar, TypeVar
+from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar
 from uuid import UUID
 
 from django.db import IntegrityError, transaction
@@ -36,6 +37,7 @@ from roombook.errors import CardDeclined
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
+P = ParamSpec("P")
 R = TypeVar("R")
 
 # The outcome of each test number. Only the outcome is stored, never the number.
@@ -101,131 +103,125 @@ DECLINE_MESSAGES = {
 FAIL_ONLY_WHEN_CHARGED = {"declined_when_charged", "requires_action"}
 
 
+def operation(name: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
+    """Run a method in a transaction of its own, with the faults that are switched on for it."""
+
+    def decorate(method: Callable[P, R]) -> Callable[P, R]:
+        @functools.wraps(method)
+        def run(*args: P.args, **kwargs: P.kwargs) -> R:
+            require_no_open_transaction()
+            fault = take_fault(name)
+            if fault:
+                time.sleep(fault.seconds)
+                if fault.kind in {FaultKind.TIMEOUT_BEFORE, FaultKind.ERROR}:
+                    raise GatewayUnavailable
+            result = in_transaction(method)(*args, **kwargs)
+            if fault and fault.kind in {FaultKind.TIMEOUT_AFTER, FaultKind.RESET}:
+                raise GatewayUnavailable
+            return result
+
+        return run
+
+    return decorate
+
+
 class SandboxGateway:
     """Implements the Gateway protocol of gateways/base.py."""
 
     name: ClassVar[str] = "sandbox"
     is_live = False
 
+    @operation("store")
     def store_card(self, card: Card, *, customer: str) -> str:
-        def work() -> str:
-            outcome = get_outcome(card.number)
-            if outcome != SUCCEEDS and outcome not in FAIL_ONLY_WHEN_CHARGED:
-                raise CardDeclined(DECLINE_MESSAGES[outcome])
-            return SandboxCard.objects.create(
-                reference=f"card_{secrets.token_hex(12)}",
-                customer=customer,
-                outcome=outcome,
-                brand=card.brand,
-                last4=card.last4,
-            ).reference
+        outcome = get_outcome(card.number)
+        if outcome != SUCCEEDS and outcome not in FAIL_ONLY_WHEN_CHARGED:
+            raise CardDeclined(DECLINE_MESSAGES[outcome])
+        return SandboxCard.objects.create(
+            reference=f"card_{secrets.token_hex(12)}",
+            customer=customer,
+            outcome=outcome,
+            brand=card.brand,
+            last4=card.last4,
+        ).reference
 
-        return run_operation("store", work)
-
+    @operation("forget")
     def delete_card(self, reference: str) -> None:
-        run_operation("forget", lambda: SandboxCard.objects.filter(reference=reference).delete())
+        SandboxCard.objects.filter(reference=reference).delete()
 
+    @operation("check")
     def check_card(self, source: Card | str) -> None:
-        def work() -> None:
-            outcome, _, _ = evaluate_card(source)
-            if outcome != SUCCEEDS:
-                raise CardDeclined(DECLINE_MESSAGES[outcome])
+        outcome, _, _ = evaluate_card(source)
+        if outcome != SUCCEEDS:
+            raise CardDeclined(DECLINE_MESSAGES[outcome])
 
-        run_operation("check", work)
-
+    @operation("authorize")
     def authorize(
         self, *, key: UUID, amount: Decimal, currency: str, source: Card | str, description: str
     ) -> GatewayPayment:
-        def work() -> GatewayPayment:
-            outcome, brand, last4 = evaluate_card(source)
-            succeeds = outcome == SUCCEEDS
-            payment = SandboxPayment(
-                key=key,
-                state="authorized" if succeeds else "declined",
-                amount=amount,
-                currency=currency,
-                brand=brand,
-                last4=last4,
-                message="" if succeeds else DECLINE_MESSAGES[outcome],
-                description=description[:255],
-            )
-            # The unique key decides between concurrent calls: one creates the payment.
-            try:
-                with transaction.atomic():
-                    payment.save(force_insert=True)
-            except IntegrityError:
-                payment = SandboxPayment.objects.get(key=key)
-            is_fence = payment.state == "voided" and not payment.currency
-            if not is_fence and (payment.amount, payment.currency) != (amount, currency):
-                raise GatewayRefused(f"The key {key} was used for another amount.")
-            return to_gateway_payment(payment)
+        outcome, brand, last4 = evaluate_card(source)
+        succeeds = outcome == SUCCEEDS
+        payment = SandboxPayment(
+            key=key,
+            state="authorized" if succeeds else "declined",
+            amount=amount,
+            currency=currency,
+            brand=brand,
+            last4=last4,
+            message="" if succeeds else DECLINE_MESSAGES[outcome],
+            description=description[:255],
+        )
+        # The unique key decides between concurrent calls: one creates the payment.
+        try:
+            with transaction.atomic():
+                payment.save(force_insert=True)
+        except IntegrityError:
+            payment = SandboxPayment.objects.get(key=key)
+        is_fence = payment.state == "voided" and not payment.currency
+        if not is_fence and (payment.amount, payment.currency) != (amount, currency):
+            raise GatewayRefused(f"The key {key} was used for another amount.")
+        return to_gateway_payment(payment)
 
-        return run_operation("authorize", work)
-
+    @operation("lookup")
     def find_payment(self, key: UUID) -> GatewayPayment | None:
-        def work() -> GatewayPayment | None:
-            payment = SandboxPayment.objects.filter(key=key).first()
-            return to_gateway_payment(payment) if payment else None
+        payment = SandboxPayment.objects.filter(key=key).first()
+        return to_gateway_payment(payment) if payment else None
 
-        return run_operation("lookup", work)
-
+    @operation("void")
     def void(self, key: UUID) -> GatewayPayment:
-        def work() -> GatewayPayment:
-            payment, _ = SandboxPayment.objects.select_for_update().get_or_create(
-                key=key, defaults={"state": "voided"}
-            )
-            if payment.state == "authorized":
-                payment.state = "voided"
-                payment.save(update_fields=["state"])
-            return to_gateway_payment(payment)
+        payment, _ = SandboxPayment.objects.select_for_update().get_or_create(
+            key=key, defaults={"state": "voided"}
+        )
+        if payment.state == "authorized":
+            payment.state = "voided"
+            payment.save(update_fields=["state"])
+        return to_gateway_payment(payment)
 
-        return run_operation("void", work)
-
+    @operation("capture")
     def capture(self, key: UUID) -> GatewayPayment:
-        def work() -> GatewayPayment:
-            payment = lock_payment(key)
-            if payment.state == "authorized":
-                payment.state = "captured"
-                payment.captures += 1
-                payment.save(update_fields=["state", "captures"])
-            return to_gateway_payment(payment)
+        payment = lock_payment(key)
+        if payment.state == "authorized":
+            payment.state = "captured"
+            payment.captures += 1
+            payment.save(update_fields=["state", "captures"])
+        return to_gateway_payment(payment)
 
-        return run_operation("capture", work)
-
-    def refund(self, *, key: UUID, refund_key: UUID, amount: Decimal) -> GatewayPayment:
-        def work() -> GatewayPayment:
-            payment = lock_payment(key)
-            known = payment.refunds.filter(key=refund_key).first()
-            if known:
-                if known.amount != amount:
-                    raise GatewayRefused(f"The key {refund_key} was used for another amount.")
-                return to_gateway_payment(payment)
-            if payment.state != "captured":
-                raise GatewayRefused(f"A payment that is {payment.state} cannot be refunded.")
-            if amount <= 0 or payment.refunded + amount > payment.amount:
-                raise GatewayRefused("No more can be refunded than was captured.")
-            SandboxRefund.objects.create(key=refund_key, payment=payment, amount=amount)
-            payment.refunded += amount
-            if payment.refunded == payment.amount:
-                payment.state = "refunded"
-            payment.save(update_fields=["refunded", "state"])
-            return to_gateway_payment(payment)
-
-        return run_operation("refund", work)
-
-
-def run_operation(operation: str, work: Callable[[], R]) -> R:
-    """Run an operation in a transaction of its own, with the faults that are switched on."""
-    require_no_open_transaction()
-    fault = take_fault(operation)
-    if fault:
-        time.sleep(fault.seconds)
-        if fault.kind in {FaultKind.TIMEOUT_BEFORE, FaultKind.ERROR}:
-            raise GatewayUnavailable
-    result = in_transaction(work)()
-    if fault and fault.kind in {FaultKind.TIMEOUT_AFTER, FaultKind.RESET}:
-        raise GatewayUnavailable
-    return result
+    @operation("refund")
+    def refund(self, *, key: UUID, refund_key: UUID, amount: Decimal) -> None:
+        payment = lock_payment(key)
+        known = payment.refunds.filter(key=refund_key).first()
+        if known:
+            if known.amount != amount:
+                raise GatewayRefused(f"The key {refund_key} was used for another amount.")
+            return
+        if payment.state != "captured":
+            raise GatewayRefused(f"A payment that is {payment.state} cannot be refunded.")
+        if amount <= 0 or payment.refunded + amount > payment.amount:
+            raise GatewayRefused("No more can be refunded than was captured.")
+        SandboxRefund.objects.create(key=refund_key, payment=payment, amount=amount)
+        payment.refunded += amount
+        if payment.refunded == payment.amount:
+            payment.state = "refunded"
+        payment.save(update_fields=["refunded", "state"])
 
 
 def take_fault(operation: str) -> SandboxFault | None:
@@ -275,15 +271,11 @@ def locked_payment_by_key() -> "QuerySet[SandboxPayment]":
 
 def to_gateway_payment(payment: SandboxPayment) -> GatewayPayment:
     """Translate a row of the sandbox."""
-    is_captured = payment.state in {"captured", "refunded"}
-    refunds = payment.refunds.values_list("key", "amount") if payment.refunded else ()
     return GatewayPayment(
         state=payment.state,  # type: ignore[arg-type]
         reference=f"pay_{payment.key.hex}",
         amount=payment.amount,
-        captured=payment.amount if is_captured else Decimal(0),
         refunded=payment.refunded,
-        refunds=dict(refunds),
         brand=payment.brand,
         last4=payment.last4,
         message=payment.message,

@@ -44,7 +44,7 @@ def reconcile(run):
     return reconcile
 
 
-def mended():
+def end_faults():
     SandboxFault.objects.all().delete()
 
 
@@ -162,7 +162,7 @@ def test_gateway_timeouts_over_a_long_time_raise_an_alert(reconcile, fails, oper
     assert reconcile().endswith("1 payment processed: 1 no answer.\n")
     with pytest.raises(CommandError, match=r"1 payment needs attention:\n.*does not answer"):
         reconcile(at=NOW + dt.timedelta(minutes=17))
-    mended()
+    end_faults()
 
     assert left in reconcile()
     assert reconcile() == NOTHING
@@ -296,10 +296,10 @@ def test_refused_refund_needs_attention_until_refunded(reconcile):
     with pytest.raises(CommandError, match=r"a refund of 75\.00 was promised"):
         reconcile()
     SandboxPayment.objects.update(refunded=0)
-    refunds.create_refund(payment, amount=Decimal(25), reason="By hand", now=LATER)
+    refunds.create_refund(payment, amount=Decimal(25), reason="Manually", now=LATER)
     with pytest.raises(CommandError, match=r"a refund of 75\.00 was promised"):
         reconcile()
-    refunds.create_refund(payment, amount=Decimal(50), reason="By hand", now=LATER)
+    refunds.create_refund(payment, amount=Decimal(50), reason="Manually", now=LATER)
 
     assert reconcile().endswith("1 payment processed: 1 refunded.\n")
     assert reconcile() == NOTHING

@@ -58,20 +58,21 @@ def test_authorize_capture_and_refund_report_amounts(gateway, probe):
     key, refund = uuid4(), uuid4()
 
     authorized = authorize(gateway, key)
-    assert (authorized.state, authorized.amount, authorized.captured) == ("authorized", TEN, 0)
+    assert (authorized.state, authorized.amount) == ("authorized", TEN)
     assert (authorized.brand, authorized.last4, authorized.message) == ("Visa", "4242", "")
     assert authorized.reference
     assert probe.count_captures(key) == 0
 
     captured = gateway.capture(key)
-    assert (captured.state, captured.captured, captured.refunded) == ("captured", TEN, 0)
+    assert (captured.state, captured.amount, captured.refunded) == ("captured", TEN, 0)
     assert probe.count_captures(key) == 1
 
-    part = gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00"))
-    assert (part.state, part.refunded, part.refunds) == ("captured", 4, {refund: Decimal("4.00")})
-    rest = gateway.refund(key=key, refund_key=uuid4(), amount=Decimal("6.00"))
+    gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00"))
+    part = gateway.find_payment(key)
+    assert (part.state, part.refunded) == ("captured", 4)
+    gateway.refund(key=key, refund_key=uuid4(), amount=Decimal("6.00"))
+    rest = gateway.find_payment(key)
     assert (rest.state, rest.refunded) == ("refunded", TEN)
-    assert gateway.find_payment(key) == rest
     assert probe.refunded_amount(key) == TEN
 
 
@@ -84,8 +85,8 @@ def test_repeated_calls_with_one_key_act_once(gateway, probe):
     assert (again.state, again.brand, again.last4) == ("authorized", "Visa", "4242")
     assert gateway.capture(key) == gateway.capture(key)
     assert authorize(gateway, key).state == "captured"
-    once = gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00"))
-    assert gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00")) == once
+    gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00"))
+    gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00"))
 
     assert probe.count_captures(key) == 1
     assert probe.refunded_amount(key) == Decimal("4.00")
@@ -120,7 +121,7 @@ def test_voided_payment_cannot_be_captured_or_authorized(gateway, probe):
     assert gateway.void(key).state == "voided"
     assert gateway.capture(key).state == "voided"
     assert authorize(gateway, key).state == "voided"
-    assert gateway.find_payment(key).captured == 0
+    assert gateway.find_payment(key).state == "voided"
     assert probe.count_captures(key) == 0
 
 
@@ -133,7 +134,7 @@ def test_voided_unknown_key_can_never_be_authorized(gateway, probe):
 
     late = authorize(gateway, key)
     assert (late.state, late.amount) == ("voided", 0)
-    assert gateway.capture(key).captured == 0
+    assert gateway.capture(key).state == "voided"
     assert probe.count_captures(key) == 0
     with pytest.raises(GatewayRefused):
         gateway.refund(key=key, refund_key=uuid4(), amount=TEN)
@@ -335,7 +336,8 @@ def test_fault_of_capture_void_or_refund_is_resolved_by_a_retry(gateway, probe, 
             calls[operation]()
         probe.server.test.idempotent_requests.clear()
     states = {"capture": "captured", "void": "voided", "refund": "refunded"}
-    assert calls[operation]().state == states[operation]
+    calls[operation]()
+    assert gateway.find_payment(key).state == states[operation]
     assert probe.count_captures(key) == (0 if operation == "void" else 1)
     if operation == "refund":
         assert probe.refunded_amount(key) == TEN
@@ -429,8 +431,8 @@ class TestParallelCalls:
         gateway.capture(key)
 
         def refund():
-            return gateway.refund(key=key, refund_key=refund_key, amount=Decimal("3.00")).refunded
+            gateway.refund(key=key, refund_key=refund_key, amount=Decimal("3.00"))
 
         answers = set(run_concurrently([refund] * 8, losers=EXPECTED_ERRORS))
-        assert answers <= {Decimal("3.00"), "GatewayUnavailable"}
+        assert answers <= {None, "GatewayUnavailable"}
         assert probe.refunded_amount(key) == Decimal("3.00")

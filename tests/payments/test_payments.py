@@ -304,7 +304,7 @@ def test_expired_or_foreign_saved_card_raises_no_saved_card(ada):
     saved.exp_month = 3
     saved.save()
     use_saved()
-    saved.gateway = "stripe"  # kept by a gateway that is not asked any more
+    saved.gateway = "stripe"  # stored by a gateway that is no longer used
     saved.save()
     with pytest.raises(NoSavedCard):
         use_saved()

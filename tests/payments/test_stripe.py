@@ -162,7 +162,8 @@ def test_refund_retried_after_its_idempotency_key_expired_refunds_once(gateway, 
     gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00"))
     stripe_server.test.idempotent_requests.clear()
 
-    assert gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00")).refunded == 4
+    gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00"))
+    assert gateway.find_payment(key).refunded == 4
     assert len(stripe_server.refunds) == 1
 
 
@@ -295,10 +296,10 @@ def test_live_gateway_checks_cards_in_test_mode(live, stripe_server):
 
 def test_check_of_a_stored_live_card_only_retrieves_it(live, stripe_server):
     reference = live.store_card(card("4111111111111111"), customer="7")
-    asked = len(stripe_server.requests)
+    sent = len(stripe_server.requests)
 
     live.check_card(reference)
-    assert [each.method for each in stripe_server.requests[asked:]] == ["GET"]
+    assert [each.method for each in stripe_server.requests[sent:]] == ["GET"]
 
     live.delete_card(reference)
     with pytest.raises(CardDeclined, match="no longer known"):
@@ -357,10 +358,11 @@ def test_yen_are_charged_without_decimals(gateway, stripe_server):
         key=key, amount=Decimal("5000.00"), currency="JPY", source=card(), description=""
     )
     gateway.capture(key)
-    part = gateway.refund(key=key, refund_key=refund, amount=Decimal("1000.00"))
+    gateway.refund(key=key, refund_key=refund, amount=Decimal("1000.00"))
+    part = gateway.find_payment(key)
 
     assert stripe_server.intent(key)["amount"] == 5000
-    assert (part.amount, part.captured, part.refunded) == (5000, 5000, 1000)
+    assert (part.amount, part.refunded) == (5000, 1000)
     assert stripe_server.refunds[0]["amount"] == 1000
 
 
@@ -457,8 +459,8 @@ def test_decline_codes_have_messages():
     assert get_decline_message("card_declined", "insufficient_funds") == declines.INSUFFICIENT_FUNDS
     assert get_decline_message("expired_card", None) == declines.EXPIRED
     assert get_decline_message("card_declined", "try_again_later") == declines.PROCESSING_ERROR
-    for told in ("fraudulent", "lost_card", "pickup_card", "do_not_honor", "who_knows", None):
-        assert get_decline_message("card_declined", told) == declines.DECLINED
+    for code in ("fraudulent", "lost_card", "pickup_card", "do_not_honor", "who_knows", None):
+        assert get_decline_message("card_declined", code) == declines.DECLINED
     assert all(
         "You were not charged" in words for words in client.DECLINE_MESSAGES_BY_CODE.values()
     )

@@ -14,7 +14,8 @@ passes from one status to the next only once.
 """
 
 import logging
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
@@ -91,7 +92,7 @@ class StripeGateway:
 
     def store_card(self, card: Card, *, customer: str) -> str:
         api = create_client(is_live=self.is_live)
-        try:
+        with unavailable_if_refused("store a card"):
             method = create_payment_method(api, card)
             stripe_customer = self._get_customer(api, customer)
             try:
@@ -103,12 +104,7 @@ class StripeGateway:
                 StripeCustomer.objects.filter(reference=stripe_customer).delete()
                 stripe_customer = self._get_customer(api, customer)
                 attach_payment_method(api, method, stripe_customer)
-        except StripeRequestRefused as error:
-            logger.error("Stripe refused to store a card: %s", error)
-            unavailable = GatewayUnavailable()
-        else:
-            return f"{stripe_customer}/{method}"
-        raise unavailable
+        return f"{stripe_customer}/{method}"
 
     def _get_customer(self, api: stripe.StripeClient, account: str) -> str:
         """The id of the account's Customer, created with its first card."""
@@ -139,29 +135,16 @@ class StripeGateway:
         Test mode does not know the cards that live mode stores: for those, only check that they
         are still stored.
         """
-        try:
-            if isinstance(source, str) and self.is_live:
-                self._require_stored(source)
-            else:
+        if not isinstance(source, str) or not self.is_live:
+            with unavailable_if_refused("check a card"):
                 self._authorize_in_test_mode(source)
-        except StripeRequestRefused as error:
-            logger.error("Stripe refused to check a card: %s", error)
-            unavailable = GatewayUnavailable()
-        else:
-            return
-        raise unavailable
-
-    def _require_stored(self, reference: str) -> None:
-        if not is_stored(create_client(is_live=True), reference):
+        elif not is_stored(create_client(is_live=True), source):
             raise CardDeclined(declines.UNKNOWN_CARD)
 
     def _authorize_in_test_mode(self, source: Card | str) -> None:
         api = create_client(is_live=False)
-        customer, method = ("", "")
-        if isinstance(source, str):
-            customer, method = split_reference(source)
-        else:
-            method = create_payment_method(api, source)
+        customer = split_reference(source)[0] if isinstance(source, str) else ""
+        method = create_payment_method(api, source)
         params: PaymentIntentCreateParams = {
             "amount": CARD_CHECK_UNITS,
             "currency": settings.CURRENCY.lower(),
@@ -325,7 +308,7 @@ class StripeGateway:
             return payment
         return to_gateway_payment(api, intent)
 
-    def refund(self, *, key: UUID, refund_key: UUID, amount: Decimal) -> GatewayPayment:
+    def refund(self, *, key: UUID, refund_key: UUID, amount: Decimal) -> None:
         row = get_payment_row(key)
         if not row.intent:
             raise GatewayRefused("A payment that is voided cannot be refunded.")
@@ -336,20 +319,9 @@ class StripeGateway:
             raise GatewayRefused(f"The key {refund_key} was used for another amount.")
         if known is not None and known.failed:
             raise GatewayRefused(f"The bank returned the refund {known.reference}.")
+        if known is not None:
+            return
         intent = retrieve_intent(api, row.intent)
-        if known is None:
-            self._create_refund(api, intent, key, refund_key, amount)
-            intent = retrieve_intent(api, row.intent)
-        return to_gateway_payment(api, intent)
-
-    def _create_refund(
-        self,
-        api: stripe.StripeClient,
-        intent: stripe.PaymentIntent,
-        key: UUID,
-        refund_key: UUID,
-        amount: Decimal,
-    ) -> None:
         if intent.status != "succeeded":
             raise GatewayRefused(f"A payment that is {intent.status} cannot be refunded.")
         units = to_minor_units(amount, intent.currency)
@@ -388,6 +360,16 @@ class StripeGateway:
             is_closed=dispute.status in {"won", "lost", "warning_closed", "prevented"},
             respond_by=from_timestamp(due) if due else None,
         )
+
+
+@contextmanager
+def unavailable_if_refused(action: str) -> Iterator[None]:
+    """Raise GatewayUnavailable if Stripe refuses: the customer is not at fault."""
+    try:
+        yield
+    except StripeRequestRefused as error:
+        logger.error("Stripe refused to %s: %s", action, error)
+        raise GatewayUnavailable from None
 
 
 def get_payment_row(key: UUID) -> StripePayment:

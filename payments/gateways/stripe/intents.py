@@ -138,11 +138,7 @@ def to_gateway_payment(
         state=state,
         reference=intent.id,
         amount=from_minor_units(intent.amount, intent.currency),
-        captured=from_minor_units(intent.amount_received, intent.currency),
         refunded=from_minor_units(refunded, intent.currency),
-        refunds={r.key: r.amount for r in list_refunds(api, intent.id) if r.key and not r.failed}
-        if refunded
-        else {},
         brand=brand,
         last4=last4,
         message=message,
