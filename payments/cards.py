@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Literal, TypedDict
 
 from django.db import models
 
@@ -40,8 +40,22 @@ BRAND_PATTERNS = [
 
 MAX_YEARS_UNTIL_EXPIRY = 50
 
-# The fields of a card in a request, by our names.
-CardFields = Mapping[str, Any]
+
+class CardFields(TypedDict, total=False):
+    """The fields of a card in a request, by our names. Fields that were left out are missing."""
+
+    first_name: str
+    last_name: str
+    company_name: str
+    credit_card_number: str
+    security_code: str
+    expiration_date: datetime
+    billing_address: Mapping[str, object]
+
+
+HOLDER_FIELDS: tuple[Literal["first_name", "last_name", "company_name"], ...] = (
+    *("first_name", "last_name", "company_name"),
+)
 
 
 class Secret(str):
@@ -65,7 +79,7 @@ class Card:
     first_name: str
     last_name: str
     company_name: str = ""
-    billing_address: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    billing_address: Mapping[str, object] = field(default_factory=dict, repr=False)
 
     @property
     def last4(self) -> str:
@@ -126,7 +140,7 @@ def _parse_number(info: CardFields, problems: dict[str, str]) -> tuple[str, Card
 def _parse_security_code(
     info: CardFields, brand: CardBrand | None, problems: dict[str, str]
 ) -> str:
-    code: str = (info.get("security_code") or "").strip()
+    code = (info.get("security_code") or "").strip()
     if not code:
         return ""
     if brand is None:
@@ -141,7 +155,7 @@ def _parse_security_code(
 
 
 def _parse_expiry(info: CardFields, now: datetime, problems: dict[str, str]) -> tuple[int, int]:
-    expires: datetime | None = info.get("expiration_date")
+    expires = info.get("expiration_date")
     if expires is None:
         problems["expiration_date"] = "The date of expiry is needed."
         return now.year, now.month
@@ -154,10 +168,10 @@ def _parse_expiry(info: CardFields, now: datetime, problems: dict[str, str]) -> 
     return expires.year, expires.month
 
 
-def _parse_holder(info: CardFields, problems: dict[str, str]) -> dict[str, str]:
-    holder = {
-        name: (info.get(name) or "").strip() for name in ("first_name", "last_name", "company_name")
-    }
+def _parse_holder(
+    info: CardFields, problems: dict[str, str]
+) -> dict[Literal["first_name", "last_name", "company_name"], str]:
+    holder = {name: (info.get(name) or "").strip() for name in HOLDER_FIELDS}
     for name, text in holder.items():
         if not text and name != "company_name":
             problems[name] = "The cardholder's name is needed."
@@ -166,7 +180,7 @@ def _parse_holder(info: CardFields, problems: dict[str, str]) -> dict[str, str]:
     return holder
 
 
-def _parse_billing_address(info: CardFields, problems: dict[str, str]) -> dict[str, Any]:
+def _parse_billing_address(info: CardFields, problems: dict[str, str]) -> dict[str, object]:
     address = dict(info.get("billing_address") or {})
     for name, value in address.items():
         if isinstance(value, str) and contains_card_number(value):

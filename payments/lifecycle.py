@@ -8,8 +8,7 @@ transaction, `authorize_payment` outside any, `apply_gateway_result` in its seco
 
 from datetime import datetime, timedelta
 from decimal import Decimal
-
-from django.db.models import QuerySet
+from typing import TYPE_CHECKING
 
 from accounts.models import User
 from payments import gateways
@@ -26,6 +25,9 @@ from payments.saved_cards import get_usable_saved_card
 from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
 
 # --- The card that pays --------------------------------------------------------------------------
 
@@ -119,17 +121,6 @@ def void_payment(payment: Payment, *, now: datetime) -> Payment:
     """Void an authorized payment and store the gateway's answer. Check the result's state."""
     result = gateways.get_gateway(payment.gateway).void(payment.key)
     return record_gateway_result(payment, result, now=now)
-
-
-# Authorizations that expire this soon need attention.
-AUTHORIZATION_EXPIRY_NOTICE = timedelta(hours=24)
-
-
-def get_expiring_authorizations(now: datetime) -> QuerySet[Payment]:
-    """Authorized payments whose authorization expires within a day or has expired already."""
-    return Payment.objects.authorized().filter(
-        authorized_until__lte=now + AUTHORIZATION_EXPIRY_NOTICE
-    )
 
 
 # --- The gateway's answers -----------------------------------------------------------------------

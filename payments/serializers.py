@@ -26,5 +26,5 @@ class AccountPaymentInfo(ContractSerializer):
     SecurityCode = SecretField(
         max_length=10, help_text="3 digits, 4 for American Express; may be left out."
     )
-    ExpirationDate = DateTimeField(help_text="Required. Any moment in the month of expiry.")
+    ExpirationDate = DateTimeField(help_text="Required. Any time in the month of expiry.")
     BillingAddress = AddressInfo()

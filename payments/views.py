@@ -1,12 +1,11 @@
 """The operations on the saved card of the signed-in account."""
 
-from typing import Any
-
 from django.utils import timezone
 
 from accounts.models import User
 from accounts.serializers import UserInfo
 from payments import saved_cards
+from payments.cards import CardFields
 from payments.serializers import AccountPaymentInfo
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer
@@ -21,7 +20,7 @@ class UpdatePaymentInfo(Operation):
     class Output(ContractSerializer):
         UpdatedUserInfo = UserInfo()
 
-    def perform(self, user: User, *, payment_info: dict[str, Any]) -> dict[str, object]:
+    def perform(self, user: User, *, payment_info: CardFields) -> dict[str, object]:
         saved_cards.update_saved_card(user, payment_info, now=timezone.now())
         return {"updated_user_info": user}
 

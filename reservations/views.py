@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from accounts.models import User
 from centers.rooms import get_room
+from payments.cards import CardFields
 from payments.serializers import AccountPaymentInfo
 from reservations import availability, records
 from reservations.booking import cancellation, checkout, drafts
@@ -160,7 +161,7 @@ class Checkout(Operation):
         *,
         reservation_id: int,
         use_saved_payment_info: bool = False,
-        payment_info: dict[str, Any] | None = None,
+        payment_info: CardFields | None = None,
         save_payment_info: bool = False,
         test_mode: bool = False,
         partner_code: str = "",

@@ -1,7 +1,5 @@
 """The list and page of refunds, with the two actions on those that the gateway refused."""
 
-from typing import Any
-
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
@@ -105,7 +103,7 @@ class RefundAdmin(PaymentSearchMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdm
     def _manual_refund_page(
         self, request: HttpRequest, queryset: QuerySet[Refund], form: forms.Form
     ) -> HttpResponse:
-        context: dict[str, Any] = {
+        context = {
             **self.admin_site.each_context(request),
             "title": "Mark as refunded manually",
             "opts": self.opts,

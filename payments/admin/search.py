@@ -1,11 +1,11 @@
 """Search and filters that the lists of payments, refunds and disputes share."""
 
 from datetime import timedelta
-from typing import Any, ClassVar
+from typing import ClassVar
 from uuid import UUID
 
 from django.contrib import admin
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter
@@ -33,7 +33,7 @@ class PaymentSearchMixin(ModelAdminBase):
     search_help_text = SEARCH_HELP
 
     @admin.display(description="no.")
-    def number(self, row: Any) -> int:
+    def number(self, row: Model) -> int:
         return int(row.pk)
 
     def get_search_results(
@@ -72,7 +72,7 @@ class CreatedFilter(DropdownFilter):
     title = "created (days in UTC)"
     parameter_name = "made"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
         return [
             ("today", "Today"),
             ("week", "Last 7 days"),
@@ -101,7 +101,7 @@ class GatewayFilter(DropdownFilter):
     title = "gateway"
     parameter_name = "gateway"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
         return [(name, name.capitalize()) for name in gateways.GATEWAY_CLASSES]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:

@@ -11,7 +11,6 @@ from collections.abc import Iterator
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from accounts.models import OutboxMessage, OutboxState
-from payments import lifecycle
 from payments.models import OPEN_PAYMENT_STATES, Dispute, Payment, PaymentState, Refund, RefundState
 from reservations.booking.integrity.money import (
     refunded_amount,
@@ -26,6 +25,8 @@ PaymentAlerts = Iterator[tuple[Payment, str]]
 
 # An outage of the gateway usually ends within minutes. Staff are alerted after this time.
 GATEWAY_PATIENCE = dt.timedelta(minutes=15)
+# Authorizations that expire this soon need attention.
+AUTHORIZATION_EXPIRY_NOTICE = dt.timedelta(hours=24)
 # The number of payments read at once. The dashboard stops after the first few.
 BATCH_SIZE = 100
 
@@ -92,8 +93,10 @@ def find_unmet_reductions(payments: QuerySet[Payment]) -> PaymentAlerts:
 
 def find_expiring_authorizations(payments: QuerySet[Payment], *, now: dt.datetime) -> PaymentAlerts:
     """Find authorizations of unanswered requests that are about to expire."""
-    waiting = (payments & lifecycle.get_expiring_authorizations(now)).filter(
-        reservation__status=Status.PENDING
+    waiting = payments.filter(
+        state=PaymentState.AUTHORIZED,
+        authorized_until__lte=now + AUTHORIZATION_EXPIRY_NOTICE,
+        reservation__status=Status.PENDING,
     )
     for payment in _iterate(waiting):
         until = dates.format_datetime(payment.authorized_until or now, dt.UTC)

@@ -16,7 +16,6 @@ after a crash at each step.
 """
 
 import datetime as dt
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +24,7 @@ from django.db import InterfaceError, OperationalError, transaction
 
 from accounts.limits import CARD_DECLINED
 from payments import gateways, lifecycle, saved_cards
-from payments.cards import Card
+from payments.cards import Card, CardFields
 from payments.gateways.base import GatewayUnavailable
 from payments.models import Payment, PaymentState, SavedCard
 from reservations import availability
@@ -62,7 +61,7 @@ class PaymentMethod:
     """How the customer wants to pay. It is validated only if there is something to pay."""
 
     use_saved_card: bool = False
-    card: Mapping[str, Any] | None = None
+    card: CardFields | None = None
     save_card: bool = False
 
 

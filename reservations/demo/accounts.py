@@ -1,13 +1,13 @@
 """The demo accounts and what belongs to them: roles, favorites, a saved card."""
 
 import datetime as dt
-from typing import Any
 
 from django.contrib.auth.hashers import make_password
 from django.contrib.auth.models import Group, Permission
 
 from accounts.models import CenterRole, User
 from centers.models import Center, Favorite
+from payments.cards import CardFields
 from payments.saved_cards import update_saved_card
 from reservations.demo.data_files import read_json
 
@@ -58,12 +58,14 @@ def save_card(*, now: dt.datetime) -> None:
         update_saved_card(user, get_card(user, now), now=now)
 
 
-def get_card(user: User, now: dt.datetime) -> dict[str, Any]:
+def get_card(user: User, now: dt.datetime) -> CardFields:
     """A test number that Stripe documents: the sandbox accepts it, and nobody is charged."""
     return {
         "first_name": user.first_name,
         "last_name": user.last_name,
         "company_name": user.company_name,
         "expiration_date": dt.datetime(now.year + 3, 9, 30, tzinfo=dt.UTC),
-        **DATA["card"],
+        "credit_card_number": DATA["card"]["credit_card_number"],
+        "security_code": DATA["card"]["security_code"],
+        "billing_address": DATA["card"]["billing_address"],
     }

@@ -16,11 +16,11 @@ from django.db import OperationalError
 from django.test import Client
 from django.urls import reverse
 
-from payments import gateway_events, gateways, lifecycle, refunds
+from payments import gateway_events, gateways, refunds
 from payments.gateways.stripe_models import StripePayment
 from payments.models import Dispute, GatewayEvent, Payment, Refund
 from payments.webhooks import EVENT_HANDLERS
-from reservations.booking import checkout, integrity, payment_recovery
+from reservations.booking import alerts, checkout, integrity, payment_recovery
 from reservations.booking.cancellation import cancel
 from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory, UserFactory
@@ -424,13 +424,18 @@ def test_expiring_authorization_is_reported_a_day_before(pending_booking):
     until = payment.authorized_until
     assert until - NOW == timedelta(days=7)
 
-    assert not lifecycle.get_expiring_authorizations(until - timedelta(hours=25)).exists()
-    assert lifecycle.get_expiring_authorizations(until - timedelta(hours=24)).get() == payment
-    assert lifecycle.get_expiring_authorizations(until + timedelta(days=9)).get() == payment
+    def find(now):
+        return [found for found, _ in alerts.find_expiring_authorizations(payments, now=now)]
+
+    payments = Payment.objects.all()
+    assert find(until - timedelta(hours=25)) == []
+    assert find(until - timedelta(hours=24)) == [payment]
+    assert find(until + timedelta(days=9)) == [payment]
 
 
 def test_captured_payment_is_not_reported_as_expiring(payment):
-    assert not lifecycle.get_expiring_authorizations(NOW + timedelta(days=30)).exists()
+    found = alerts.find_expiring_authorizations(Payment.objects.all(), now=NOW + timedelta(days=30))
+    assert list(found) == []
 
 
 # --- Disputes ------------------------------------------------------------------------------------

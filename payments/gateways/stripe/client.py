@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from django.conf import settings
 
@@ -68,7 +68,7 @@ class TimeLimitedHttpClient(stripe.RequestsClient):
         method: str,
         url: str,
         headers: Mapping[str, str] | None,
-        post_data: Any = None,
+        post_data: object = None,
     ) -> tuple[bytes, int, Mapping[str, str]]:
         seconds_left = self.deadline - time.monotonic()
         if seconds_left <= 0:

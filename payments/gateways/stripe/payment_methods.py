@@ -1,7 +1,7 @@
 """PaymentMethods: cards as Stripe stores them."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import stripe
 
@@ -44,9 +44,9 @@ def create_payment_method(api: stripe.StripeClient, card: Card | str) -> str:
     return call_stripe(lambda: api.v1.payment_methods.create(params)).id
 
 
-def to_stripe_address(address: Mapping[str, Any]) -> dict[str, str]:
+def to_stripe_address(address: Mapping[str, object]) -> dict[str, str]:
     """The address by Stripe's names. Stripe accepts a country only as a two-letter code."""
-    parts = {theirs: address.get(ours) or "" for ours, theirs in STRIPE_ADDRESS_NAMES.items()}
+    parts = {theirs: str(address.get(ours) or "") for ours, theirs in STRIPE_ADDRESS_NAMES.items()}
     country = parts["country"].upper()
     parts["country"] = country if len(country) == 2 and country.isascii() else ""
     return {name: value for name, value in parts.items() if value}
