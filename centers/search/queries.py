@@ -162,7 +162,7 @@ def load_page(shape: QueryShape) -> RowQuerySet:
 
 @compiled_query(keep_plan=False)
 def load_page_matching_names(shape: QueryShape) -> RowQuerySet:
-    """Without a location, centers whose city, postal code or name was asked for come first."""
+    """Without a location, centers whose city, postal code or name is in the search come first."""
     return _select_page(_sort_matching_names(shape), shape)
 
 

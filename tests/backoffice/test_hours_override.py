@@ -36,9 +36,9 @@ def manager(staff, room):
     return staff("Manager", room.center)
 
 
-def in_the_evening(room, by, **asked):
-    asked = {"start": EVENING, "hours_override_reason": REASON, **asked}
-    return make_draft(room=room, created_by=by, **asked)
+def in_the_evening(room, by, **fields):
+    fields = {"start": EVENING, "hours_override_reason": REASON, **fields}
+    return make_draft(room=room, created_by=by, **fields)
 
 
 def test_draft_outside_hours_without_reason_is_refused(room, manager):
@@ -67,10 +67,10 @@ def test_checkout_of_overridden_draft_succeeds(room, manager):
 def test_approval_of_overridden_request_succeeds(manager, room):
     type(room).objects.filter(pk=room.pk).update(is_live_inventory=False)
     made = in_the_evening(room, manager)
-    asked = checkout.check_out(
+    pending = checkout.check_out(
         made.pk, user=made.user, payment_method=make_payment_method(), now=NOW
     )
-    assert asked.status == Status.PENDING
+    assert pending.status == Status.PENDING
     assert approval.approve(made.pk, by=manager, now=NOW).status == Status.CONFIRMED
 
 
@@ -171,9 +171,9 @@ def test_overridden_reservation_moved_into_hours_drops_reason(room, manager):
 # The preview
 
 
-def seen(room, user=None, **asked):
-    asked = {"start": START, "end": START + 3 * HOUR, **asked}
-    return staff_drafts.preview_draft(user, room, now=NOW, **asked)
+def seen(room, user=None, **fields):
+    fields = {"start": START, "end": START + 3 * HOUR, **fields}
+    return staff_drafts.preview_draft(user, room, now=NOW, **fields)
 
 
 def test_draft_preview_writes_nothing_and_matches_price(room):
@@ -214,7 +214,7 @@ def test_draft_preview_ignores_own_draft(room):
 ADA = {"email": " New@Example.com ", "first_name": "Ada", "last_name": "King"}
 
 
-def for_new(room, by, customer=ADA, **asked):
+def for_new(room, by, customer=ADA, **fields):
     return staff_drafts.create_draft_for_new_customer(
         customer,
         room_id=room.pk,
@@ -222,7 +222,7 @@ def for_new(room, by, customer=ADA, **asked):
         end=START + HOUR,
         created_by=by,
         now=NOW,
-        **asked,
+        **fields,
     )
 
 

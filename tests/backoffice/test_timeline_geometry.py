@@ -50,8 +50,8 @@ def labels(day, zone=DENVER):
 
 
 def at(day, text, zone=DENVER, fold=0):
-    moment = datetime.fromisoformat(f"{day}T{text}").replace(tzinfo=zone, fold=fold)
-    return moment.astimezone(UTC)
+    at = datetime.fromisoformat(f"{day}T{text}").replace(tzinfo=zone, fold=fold)
+    return at.astimezone(UTC)
 
 
 # Examples
@@ -220,6 +220,6 @@ def test_slots_are_free_long_enough_and_on_grid(given_, grid, shortest):
         local = slot.proposed.start.astimezone(axis.zone)
         assert (local.hour * 60 + local.minute) % grid == 0
         # What the draft page makes of the time without its offset is this very time.
-        for moment in (slot.proposed.start, slot.proposed.end):
-            wall = moment.astimezone(axis.zone).replace(tzinfo=None)
-            assert wall.replace(tzinfo=axis.zone).astimezone(UTC) == moment
+        for at in (slot.proposed.start, slot.proposed.end):
+            wall = at.astimezone(axis.zone).replace(tzinfo=None)
+            assert wall.replace(tzinfo=axis.zone).astimezone(UTC) == at

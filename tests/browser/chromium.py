@@ -40,7 +40,7 @@ class Watch:
         self.complaints: list[str] = []
         page.on("console", lambda said: self._said(said.type, said.text))
         page.on("pageerror", lambda error: self.complaints.append(f"error: {error}"))
-        page.on("request", lambda request: self._asked(request.url, host))
+        page.on("request", lambda request: self._on_request(request.url, host))
         page.on("response", lambda answer: self._answered(answer.status, answer.url))
 
     def _said(self, kind: str, text: str) -> None:
@@ -52,9 +52,9 @@ class Watch:
         if status >= HTTPStatus.BAD_REQUEST:
             self.complaints.append(f"{status}: {address}")
 
-    def _asked(self, address: str, host: str) -> None:
+    def _on_request(self, address: str, host: str) -> None:
         if not address.startswith((host, "data:", "blob:")):
-            self.complaints.append(f"asked another host: {address}")
+            self.complaints.append(f"requested another host: {address}")
 
 
 def sign_in(page: Page, host: str, email: str, password: str) -> None:

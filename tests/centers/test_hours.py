@@ -38,13 +38,13 @@ def span(start, end):
 
 
 def test_localize_without_offset_is_local_time():
-    moment = hours.localize(datetime(2027, 3, 1, 9), DENVER)  # noqa: DTZ001
-    assert moment.isoformat() == "2027-03-01T09:00:00-07:00"
+    at = hours.localize(datetime(2027, 3, 1, 9), DENVER)  # noqa: DTZ001
+    assert at.isoformat() == "2027-03-01T09:00:00-07:00"
 
 
 def test_localize_with_offset_converts_the_time():
-    moment = hours.localize(datetime(2027, 3, 1, 16, tzinfo=UTC), DENVER)
-    assert moment.isoformat() == "2027-03-01T09:00:00-07:00"
+    at = hours.localize(datetime(2027, 3, 1, 16, tzinfo=UTC), DENVER)
+    assert at.isoformat() == "2027-03-01T09:00:00-07:00"
 
 
 def test_localize_skipped_time_raises_an_error():
@@ -54,23 +54,23 @@ def test_localize_skipped_time_raises_an_error():
 
 @pytest.mark.parametrize("fold", [0, 1])
 def test_localize_ambiguous_time_is_the_first(fold):
-    moment = hours.localize(datetime(2027, 11, 7, 1, 30, fold=fold), DENVER)  # noqa: DTZ001
-    assert moment.isoformat() == "2027-11-07T01:30:00-06:00"
+    at = hours.localize(datetime(2027, 11, 7, 1, 30, fold=fold), DENVER)  # noqa: DTZ001
+    assert at.isoformat() == "2027-11-07T01:30:00-06:00"
 
 
-@pytest.mark.parametrize("moment", [datetime.min, datetime.max])  # noqa: DTZ901
-def test_localize_at_the_ends_of_the_calendar_raises_an_error(moment):
+@pytest.mark.parametrize("at", [datetime.min, datetime.max])  # noqa: DTZ901
+def test_localize_at_the_ends_of_the_calendar_raises_an_error(at):
     with pytest.raises(ValueError):
-        hours.localize(moment, ZoneInfo("Asia/Tokyo" if moment.year == 1 else "America/Denver"))
+        hours.localize(at, ZoneInfo("Asia/Tokyo" if at.year == 1 else "America/Denver"))
 
 
 @given(st.datetimes(datetime(1990, 1, 1), datetime(2100, 1, 1)))  # noqa: DTZ001
-def test_localize_keeps_every_existing_local_time(moment):
+def test_localize_keeps_every_existing_local_time(at):
     try:
-        placed = hours.localize(moment, DENVER)
+        placed = hours.localize(at, DENVER)
     except hours.NonexistentLocalTime:
         return
-    assert placed.replace(tzinfo=None) == moment
+    assert placed.replace(tzinfo=None) == at
     assert placed.astimezone(UTC).astimezone(DENVER) == placed
 
 

@@ -38,7 +38,7 @@ def coffee(room_types):
         center = make.CenterFactory(
             name=f"Center {number}",
             city="Denver" if number % 5 else "Boulder",
-            street1="Denver road",
+            street1="Denver Road",
             latitude=DENVER.latitude + number * 0.2,
             longitude=DENVER.longitude,
             neighborhood=(*neighborhoods, None)[number % 3],

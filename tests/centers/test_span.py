@@ -73,12 +73,12 @@ def test_day_that_a_time_zone_skips_is_left_out():
     assert span.duration == timedelta(hours=24)
 
 
-moments = st.datetimes(datetime(2020, 1, 1), datetime(2035, 1, 1)).map(  # noqa: DTZ001
-    lambda moment: moment.replace(tzinfo=UTC)
+times = st.datetimes(datetime(2020, 1, 1), datetime(2035, 1, 1)).map(  # noqa: DTZ001
+    lambda at: at.replace(tzinfo=UTC)
 )
 
 
-@given(moments, st.timedeltas(timedelta(minutes=1), timedelta(days=31)), st.sampled_from(ZONES))
+@given(times, st.timedeltas(timedelta(minutes=1), timedelta(days=31)), st.sampled_from(ZONES))
 def test_local_days_partition_the_span(start, length, zone):
     span = Span(start, start + length)
     pieces = list(span.split_by_local_day(zone))

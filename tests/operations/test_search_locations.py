@@ -747,7 +747,7 @@ def test_lowest_rate_is_the_lowest_entry_price_of_the_rooms(search):
 # --- Cost -----------------------------------------------------------------------------------------
 
 
-def furnished_center(index):
+def equipped_center(index):
     center = make_center_with_room(
         name=f"Center {index:02}", neighborhood=NeighborhoodFactory(), latitude=39.7 + index / 1000
     )
@@ -762,7 +762,7 @@ def test_more_centers_send_no_more_queries(search):
     counts = []
     for centers in (range(1), range(1, 20)):
         for index in centers:
-            furnished_center(index)
+            equipped_center(index)
         with CaptureQueriesContext(
             connection,
         ) as queries:

@@ -8,18 +8,18 @@
 document.addEventListener("DOMContentLoaded", () => {
   const follow = (form, address, into, atOnce) => {
     let timer = null;
-    let asked = null;
+    let latest = null;
 
     const show = async () => {
-      asked?.abort();
-      const mine = (asked = new AbortController());
+      latest?.abort();
+      const current = (latest = new AbortController());
       into.setAttribute("aria-busy", "true");
       try {
         const answer = await fetch(address, {
           method: "POST",
           body: new FormData(form),
           headers: { "X-Requested-With": "fetch" },
-          signal: mine.signal,
+          signal: current.signal,
         });
         if (!answer.ok) throw new Error(`${answer.status}`);
         into.innerHTML = await answer.text();
@@ -27,7 +27,7 @@ document.addEventListener("DOMContentLoaded", () => {
         if (error.name === "AbortError") return;
         into.textContent = "The preview could not be loaded.";
       }
-      if (asked === mine) into.removeAttribute("aria-busy");
+      if (latest === current) into.removeAttribute("aria-busy");
     };
 
     const soon = () => {

@@ -111,7 +111,7 @@ SERVICES = {
         bill_at_center=True,
     ),
     "host": ServiceOffer(
-        name="Host at the door",
+        name="Host at reception",
         type="Staff",
         description="Receives your guests and shows them in.",
         tariff=Tariff(hourly="35"),

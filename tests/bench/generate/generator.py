@@ -65,7 +65,7 @@ def generate(
         people = People.generate(load, seed=seed, count=customers, today=now)
         sites = SiteGenerator(load, seed=seed, today=now)
         generator = ReservationGenerator(load, people, seed=seed, now=now)
-        random = Random(f"{seed} moments")
+        random = Random(f"{seed} times")
         creation_times = _iterate_creation_times(load, random, reservations, now)
         shares = _distribute_reservations(random, centers, reservations)
         generated, due = 0, 0
