@@ -3,7 +3,7 @@
 rest_framework.views imports this module, so it must not import DRF's views.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
@@ -31,7 +31,7 @@ class BodyTokenAuthentication(BaseAuthentication):
         return token.user, token
 
 
-def find_token(data: Any) -> ApiToken | None:
+def find_token(data: object) -> ApiToken | None:
     """Return the valid token of a request body, if there is one."""
     secret = data.get("Token") if isinstance(data, dict) else None
     if (

@@ -1,8 +1,8 @@
 """Renders e-mails, and the e-mails about an account itself."""
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parseaddr
-from typing import Any
 
 from babel.dates import format_datetime
 from django.conf import settings
@@ -12,7 +12,7 @@ from accounts.models.outbox_message import OutboxMessage
 from accounts.outbox import suppress_mail_errors
 
 
-def render_email(template: str, context: dict[str, Any]) -> dict[str, str]:
+def render_email(template: str, context: Mapping[str, object]) -> dict[str, str]:
     """Render an e-mail's text and HTML.
 
     The context has ``heading``, ``paragraphs`` and the variables of the template. The text must

@@ -1,7 +1,5 @@
 """Forms of the back office for signing in, passwords and accounts."""
 
-from typing import Any
-
 from django.core.exceptions import ValidationError
 from django.utils import timezone
 from unfold.forms import (
@@ -20,7 +18,7 @@ from roombook.middleware import get_client_address
 class SignInForm(AuthenticationForm):
     """Signs staff in, with the same rate limits as the API."""
 
-    def clean(self) -> dict[str, Any]:
+    def clean(self) -> dict[str, object]:
         email = self.cleaned_data.get("username")
         password = self.cleaned_data.get("password")
         if email and password:
@@ -48,7 +46,7 @@ class OwnPasswordChangeForm(AdminOwnPasswordChangeForm):
     limited too.
     """
 
-    def __init__(self, *args: Any, network_address: str, **kwargs: Any) -> None:
+    def __init__(self, *args: object, network_address: str, **kwargs: object) -> None:
         super().__init__(*args, **kwargs)
         self.attempts = SignInAttempts(self.user.email, network_address)
 
@@ -76,4 +74,4 @@ class UserEditForm(UserChangeForm):
     class Meta:
         model = User
         fields = "__all__"
-        field_classes: dict[str, Any] = {}
+        field_classes: dict[str, type] = {}

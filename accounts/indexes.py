@@ -3,7 +3,8 @@
 from typing import Any
 
 from django.contrib.postgres.indexes import OpClass
-from django.db.models import Index
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.models import Index, Model
 from django.db.models.expressions import OrderBy
 from django.db.models.functions import Collate, Lower
 from django.db.models.indexes import IndexExpression
@@ -26,12 +27,20 @@ class PrefixIndex(Index):
             expressions = (OpClass(Lower(column), name="text_pattern_ops"),)
         super().__init__(*expressions, **kwargs)
 
-    def create_sql(self, model: Any, schema_editor: Any, using: str = "", **kwargs: Any) -> Any:
+    def create_sql(
+        self,
+        model: type[Model],
+        schema_editor: BaseDatabaseSchemaEditor,
+        using: str = "",
+        **kwargs: Any,
+    ) -> Any:
         if schema_editor.connection.vendor != "postgresql":
             return NO_OP_SQL
         return super().create_sql(model, schema_editor, using=using, **kwargs)
 
-    def remove_sql(self, model: Any, schema_editor: Any, **kwargs: Any) -> Any:
+    def remove_sql(
+        self, model: type[Model], schema_editor: BaseDatabaseSchemaEditor, **kwargs: Any
+    ) -> str:
         if schema_editor.connection.vendor != "postgresql":
             return NO_OP_SQL
         return super().remove_sql(model, schema_editor, **kwargs)

@@ -5,8 +5,8 @@ not counted, so they do not extend the window. There are two ways to use a limit
 
 * Call `attempt` before and `forgive` after success if the attempt itself must be limited, such as
   sending a card to the gateway.
-* Call `check` before and `count` after a failure if concurrent successes must not refuse each
-  other, such as at sign-in. `count` raises TooManyRequests if concurrent requests have filled the
+* Call `check` before and `attempt` after a failure if concurrent successes must not refuse each
+  other, such as at sign-in. `attempt` raises TooManyRequests if concurrent requests have filled the
   window: the response is then the same as for a correct password that came too late.
 """
 
@@ -77,10 +77,6 @@ class RateLimit:
         window = self._get_window(key)
         if window and not self._is_open(window, now):
             raise self._build_error(window, now)
-
-    def count(self, key: object, *, now: datetime) -> None:
-        """Count a failure; raise TooManyRequests if other requests have filled the window."""
-        self.attempt(key, now=now)
 
     def _is_open(self, window: AttemptWindow, now: datetime) -> bool:
         return window.count < self.maximum or window.since <= now - self.period

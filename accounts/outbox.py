@@ -9,7 +9,6 @@ import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.core.mail import get_connection
 from django.db import OperationalError, transaction
@@ -138,7 +137,7 @@ def _record_failure(message: OutboxMessage, error: str, now: datetime) -> None:
         logger.error("%s failed after %s attempts: %s", message, message.attempts, error)
 
 
-def _update(message: OutboxMessage, rows: OutboxQuerySet, **columns: Any) -> None:
+def _update(message: OutboxMessage, rows: OutboxQuerySet, **columns: object) -> None:
     rows.filter(pk=message.pk).update(**columns)
     for name, value in columns.items():
         setattr(message, name, value)

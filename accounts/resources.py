@@ -1,12 +1,13 @@
 """The rows that staff may import and export, by their roles and centers (B18)."""
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from django.contrib.auth import get_permission_codename
 from django.db import models
 
 from accounts import roles
+from accounts.models import User
 from roombook.imports.resources import SpreadsheetResource
 
 # Ids of centers; None means every center.
@@ -38,7 +39,7 @@ class CenterScopedResource(SpreadsheetResource):
     # The order of an export.
     order: ClassVar[tuple[str, ...]] = ("pk",)
 
-    def __init__(self, user: Any = None, **kwargs: Any) -> None:
+    def __init__(self, user: User | None = None, **kwargs: object) -> None:
         super().__init__(user, **kwargs)
         self.rights = ImportRights() if user is None else self._get_rights()
         self.can_import = self.rights.add != NO_CENTERS or self.rights.change != NO_CENTERS
@@ -78,18 +79,16 @@ class CenterScopedResource(SpreadsheetResource):
     def can_add(self, instance: models.Model) -> bool:
         return self.rights.add is None or self.get_center_id(instance) in self.rights.add
 
-    def get_queryset(self) -> models.QuerySet[Any]:
+    def get_queryset(self) -> models.QuerySet:
         """Return the rows that the user may change."""
         return self._get_rows_at(self.rights.change)
 
-    def filter_export(
-        self, queryset: models.QuerySet[Any] | None, **kwargs: object
-    ) -> models.QuerySet[Any]:
+    def filter_export(self, queryset: models.QuerySet | None, **kwargs: object) -> models.QuerySet:
         """Return the rows that the user may export, of all rows or of `queryset`."""
         rows = self._get_rows_at(self.rights.export).order_by(*self.order)
         return rows if queryset is None else rows.filter(pk__in=queryset.order_by().values("pk"))
 
-    def _get_rows_at(self, centers: CenterIds) -> models.QuerySet[Any]:
+    def _get_rows_at(self, centers: CenterIds) -> models.QuerySet:
         # Without an argument, select_related would follow every foreign key.
         rows = self._meta.model._default_manager.select_related(*self.related or (None,))
         if self.center_path is None or centers is None:

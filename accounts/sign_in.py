@@ -1,4 +1,4 @@
-"""Signs accounts in and out, and changes passwords."""
+"""Signs accounts in, and changes passwords."""
 
 from datetime import datetime
 
@@ -61,8 +61,8 @@ class SignInAttempts:
         limits.SIGN_IN_BY_NETWORK.check(self.network_key, now=now)
 
     def count(self, now: datetime) -> None:
-        limits.SIGN_IN_BY_EMAIL.count(self.email_key, now=now)
-        limits.SIGN_IN_BY_NETWORK.count(self.network_key, now=now)
+        limits.SIGN_IN_BY_EMAIL.attempt(self.email_key, now=now)
+        limits.SIGN_IN_BY_NETWORK.attempt(self.network_key, now=now)
 
 
 @in_transaction
@@ -76,17 +76,6 @@ def _issue_token(user: User, new_hash: str | None, now: datetime) -> tuple[User,
     locked.last_login = now
     locked.save(update_fields=["password", "last_login"])
     return locked, ApiToken.issue(locked, now=now)
-
-
-def sign_out(token: ApiToken) -> None:
-    """Sign out this one device."""
-    ApiToken.objects.filter(pk=token.pk).delete()
-
-
-def sign_out_everywhere(user: User) -> int:
-    """Sign out every device of an account; returns how many there were."""
-    count, _ = ApiToken.objects.filter(user=user).delete()
-    return count
 
 
 def change_password(

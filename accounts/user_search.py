@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 from functools import reduce
 from operator import or_
-from typing import Any
 
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Lower
@@ -18,7 +17,7 @@ ALL_USERS = Q()
 
 def matching_prefix(
     words: str, *, by_address: bool = True, among: Q = ALL_USERS
-) -> Iterable[int] | QuerySet[Any, Any]:
+) -> Iterable[int] | QuerySet:
     """Return the matching accounts, for ``user__in``.
 
     Case does not matter. Two words are a first and a last name, in either order. Each condition

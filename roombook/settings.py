@@ -154,7 +154,7 @@ DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
 AUTH_USER_MODEL = "accounts.User"
 AUTHENTICATION_BACKENDS = ["accounts.roles.CenterRoleBackend"]
 PASSWORD_HASHERS = [
-    "accounts.hashers.Argon2Hasher",
+    "accounts.passwords.Argon2Hasher",
     # For passwords that were imported from another Django project.
     "django.contrib.auth.hashers.PBKDF2PasswordHasher",
 ]
@@ -167,7 +167,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
     {"NAME": "django.contrib.auth.password_validation.NumericPasswordValidator"},
     # Not longer than sign-in accepts.
-    {"NAME": "accounts.validators.MaximumLengthValidator"},
+    {"NAME": "accounts.passwords.MaximumLengthValidator"},
 ]
 
 # Days after which a token expires if it is not used, and in any case.

@@ -30,7 +30,7 @@ class TrackedModelFilter(admin.SimpleListFilter):
     title = "what"
     parameter_name = "what"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
         tracked = [model._meta for model in audit_log.get_tracked_models()]
         choices = [(opts.label_lower, str(opts.verbose_name).capitalize()) for opts in tracked]
         return sorted(choices, key=lambda choice: choice[1])
@@ -62,8 +62,8 @@ class AuditEntryAdmin(ReadOnlyMixin, AllCentersOnlyMixin, PageAnnotationsMixin, 
     readonly_fields = fields
 
     def get_search_results(
-        self, request: HttpRequest, queryset: Any, search_term: str
-    ) -> tuple[Any, bool]:
+        self, request: HttpRequest, queryset: QuerySet, search_term: str
+    ) -> tuple[QuerySet, bool]:
         words = search_term.strip()
         if not words:
             return queryset, False

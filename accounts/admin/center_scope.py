@@ -7,39 +7,20 @@ privileges. Inlines of a center's page have ``CenterScopedInlineMixin``.
 tests/backoffice/test_roles.py checks every page.
 """
 
-from typing import Any
-
 from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.contrib.admin.exceptions import NotRegistered
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
-from django.db.models import ForeignKey, Model, QuerySet
+from django.db.models import Model, QuerySet
 from django.db.models.fields.related import RelatedField
-from django.forms import ModelChoiceField, ModelForm, ModelMultipleChoiceField
+from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 
 from accounts import roles
 from roombook.backoffice.typing_bases import AnyAdminBase, InlineAdminBase, ModelAdminBase
 from roombook.ids import parse_id
-
-DJANGO_ACTIONS = {"add", "change", "delete", "view"}
-
-
-def get_scoped_choices(
-    site: AdminSite, request: HttpRequest, db_field: RelatedField
-) -> QuerySet | None:
-    """Return the rows that a select may offer; None if the rows do not belong to centers."""
-    model_admin = _get_center_scoped_admin(site, db_field.related_model)
-    if model_admin is None:
-        return None
-    visible = (
-        model_admin.get_permission_name("view"),
-        model_admin.get_permission_name("change"),
-    )
-    rows = db_field.related_model._default_manager.all()
-    return rows.filter(roles.get_center_filter(request.user, visible, model_admin.center_path))
 
 
 def _get_center_scoped_admin(site: AdminSite, model: type[Model]) -> "CenterScopedMixin | None":
@@ -53,30 +34,25 @@ def _get_center_scoped_admin(site: AdminSite, model: type[Model]) -> "CenterScop
 class ScopedChoicesMixin(AnyAdminBase):
     """Selects of a form offer, and accept, only rows of the user's centers."""
 
-    def formfield_for_foreignkey(
-        self, db_field: ForeignKey, request: HttpRequest, **kwargs: Any
-    ) -> ModelChoiceField | None:
-        kwargs = self._add_scoped_choices(db_field, request, kwargs)
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
-
-    def formfield_for_manytomany(
-        self, db_field: Any, request: HttpRequest, **kwargs: Any
-    ) -> ModelMultipleChoiceField | None:
-        kwargs = self._add_scoped_choices(db_field, request, kwargs)
-        return super().formfield_for_manytomany(db_field, request, **kwargs)
-
-    def _add_scoped_choices(
-        self, db_field: RelatedField, request: HttpRequest, kwargs: dict[str, Any]
-    ) -> dict[str, Any]:
-        if "queryset" in kwargs:
-            return kwargs
+    def get_field_queryset(
+        self, db: str | None, db_field: RelatedField, request: HttpRequest
+    ) -> QuerySet | None:
         rows = self.get_choices_for_field(db_field, request)
-        return kwargs if rows is None else {**kwargs, "queryset": rows}
+        return super().get_field_queryset(db, db_field, request) if rows is None else rows
 
     def get_choices_for_field(
         self, db_field: RelatedField, request: HttpRequest
     ) -> QuerySet | None:
-        return get_scoped_choices(self.admin_site, request, db_field)
+        """Return the rows that a select may offer; None if the rows do not belong to centers."""
+        model_admin = _get_center_scoped_admin(self.admin_site, db_field.related_model)
+        if model_admin is None:
+            return None
+        visible = (
+            model_admin.get_permission_name("view"),
+            model_admin.get_permission_name("change"),
+        )
+        rows = db_field.related_model._default_manager.all()
+        return rows.filter(roles.get_center_filter(request.user, visible, model_admin.center_path))
 
 
 class RolePermissionsMixin(AnyAdminBase):
@@ -89,22 +65,24 @@ class RolePermissionsMixin(AnyAdminBase):
         """Return the name of a permission of this page's model."""
         return f"{self.opts.app_label}.{get_permission_codename(action, self.opts)}"
 
-    def _has_role_permission(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
+    def _has_role_permission(
+        self, request: HttpRequest, action: str, obj: Model | None = None
+    ) -> bool:
         """Whether a role of the user allows the action on this row, or on any row."""
         raise NotImplementedError
 
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_view_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super().has_view_permission(request, obj) and (
             self._has_role_permission(request, "view", obj)
             or self._has_role_permission(request, "change", obj)
         )
 
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super().has_change_permission(request, obj) and self._has_role_permission(
             request, "change", obj
         )
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super().has_delete_permission(request, obj) and self._has_role_permission(
             request, "delete", obj
         )
@@ -133,7 +111,9 @@ class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase
         rows = super().get_queryset(request)
         return rows.filter(roles.get_center_filter(request.user, visible, self.center_path))
 
-    def _has_role_permission(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
+    def _has_role_permission(
+        self, request: HttpRequest, action: str, obj: Model | None = None
+    ) -> bool:
         center = None if obj is None or obj._state.adding else self.get_center_id(obj)
         return roles.has_permission(request.user, self.get_permission_name(action), center)
 
@@ -183,11 +163,7 @@ class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase
         """Run an action only on rows of centers where it is allowed; the list may show more."""
         action = self.get_actions(request).get(request.POST.get("action", ""))
         for name in getattr(action and action[0], "allowed_permissions", ()):
-            permission = self.action_permissions.get(name)
-            if permission is None and name in DJANGO_ACTIONS:
-                permission = self.get_permission_name(name)
-            if permission is None:
-                raise PermissionDenied
+            permission = self.action_permissions.get(name, self.get_permission_name(name))
             allowed = roles.get_center_filter(request.user, permission, self.center_path)
             selected = [parse_id(each) for each in request.POST.getlist(ACTION_CHECKBOX_NAME)]
             rows = queryset.filter(pk__in=[pk for pk in selected if pk is not None])
@@ -198,40 +174,37 @@ class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase
         return super().response_action(request, queryset)
 
 
-class SharedRowsMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase):
+class AllCentersOnlyMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase):
+    """A ModelAdmin whose rows need a role at all centers: e-mails, the audit log."""
+
+    def _has_role_permission(
+        self, request: HttpRequest, action: str, obj: Model | None = None
+    ) -> bool:
+        return roles.has_permission_everywhere(request.user, self.get_permission_name(action))
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return super().has_add_permission(request) and self._has_role_permission(request, "add")
+
+
+class SharedRowsMixin(AllCentersOnlyMixin):
     """A ModelAdmin whose rows belong to no center in particular, such as promo codes.
 
     They are visible to every role that may view them, and changed only by users who may do so at
     every center, since a change affects all of them.
     """
 
-    def _has_role_permission(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
-        return roles.has_permission_everywhere(request.user, self.get_permission_name(action))
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return super().has_add_permission(request) and self._has_role_permission(request, "add")
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        # The permission to change at some centers is not enough to view: it allows no change here.
-        return request.user.has_perm(self.get_permission_name("view")) or self._has_role_permission(
-            request, "change"
-        )
-
-
-class AllCentersOnlyMixin(SharedRowsMixin):
-    """A ModelAdmin whose rows only a role at all centers may view: e-mails, the audit log."""
-
-    def has_view_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return super().has_view_permission(request, obj) and (
-            self._has_role_permission(request, "view")
-            or self._has_role_permission(request, "change")
-        )
+    def _has_role_permission(
+        self, request: HttpRequest, action: str, obj: Model | None = None
+    ) -> bool:
+        if action == "view":
+            return request.user.has_perm(self.get_permission_name("view"))
+        return super()._has_role_permission(request, action, obj)
 
 
 class SuperuserOnlyMixin(AnyAdminBase):
     """A ModelAdmin whose rows grant privileges: only superusers may view or change them."""
 
-    def _is_superuser(self, request: HttpRequest, obj: Any = None) -> bool:
+    def _is_superuser(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return request.user.is_active and request.user.is_superuser
 
     has_module_permission = has_add_permission = _is_superuser
@@ -241,7 +214,9 @@ class SuperuserOnlyMixin(AnyAdminBase):
 class CenterScopedInlineMixin(ScopedChoicesMixin, RolePermissionsMixin, InlineAdminBase):
     """An inline on the page of an object that belongs to a center; needs permissions there."""
 
-    def _has_role_permission(self, request: HttpRequest, action: str, obj: Any = None) -> bool:
+    def _has_role_permission(
+        self, request: HttpRequest, action: str, obj: Model | None = None
+    ) -> bool:
         """``obj`` is the object of the page."""
         model_admin = _get_center_scoped_admin(self.admin_site, self.parent_model)
         center = None
@@ -249,7 +224,7 @@ class CenterScopedInlineMixin(ScopedChoicesMixin, RolePermissionsMixin, InlineAd
             center = model_admin.get_center_id(obj)
         return roles.has_permission(request.user, self.get_permission_name(action), center)
 
-    def has_add_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return super().has_add_permission(request, obj) and self._has_role_permission(
             request, "add", obj
         )

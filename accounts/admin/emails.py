@@ -1,7 +1,5 @@
 """The outbox in the back office: e-mails that are waiting, were sent, or failed."""
 
-from typing import Any
-
 from django.contrib import admin, messages
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -32,8 +30,8 @@ class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
     )
 
     def get_search_results(
-        self, request: HttpRequest, queryset: Any, search_term: str
-    ) -> tuple[Any, bool]:
+        self, request: HttpRequest, queryset: QuerySet, search_term: str
+    ) -> tuple[QuerySet, bool]:
         words = " ".join(search_term.split())
         if not words:
             return queryset, False

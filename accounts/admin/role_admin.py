@@ -1,10 +1,9 @@
 """Roles in the back office; only superusers may grant them."""
 
-from typing import Any
-
 from django.contrib import admin
 from django.contrib.auth import admin as auth_admin
 from django.contrib.auth.models import Group
+from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 
 from accounts import user_search
@@ -22,7 +21,7 @@ class GroupAdmin(SuperuserOnlyMixin, auth_admin.GroupAdmin, ModelAdmin):
     list_display = ("name", "members")
 
     def changelist_view(
-        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+        self, request: HttpRequest, extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
         return super().changelist_view(request, {"title": "Roles", **(extra_context or {})})
 
@@ -58,8 +57,8 @@ class CenterRoleAdmin(SuperuserOnlyMixin, ModelAdmin):
     autocomplete_fields = ("user", "center")
 
     def get_search_results(
-        self, request: HttpRequest, queryset: Any, search_term: str
-    ) -> tuple[Any, bool]:
+        self, request: HttpRequest, queryset: QuerySet, search_term: str
+    ) -> tuple[QuerySet, bool]:
         if not search_term.strip():
             return queryset, False
         return queryset.filter(user__in=user_search.matching_prefix(search_term)), False

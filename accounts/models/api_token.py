@@ -27,7 +27,8 @@ def get_token_max_lifetime() -> timedelta:
 
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
     def unexpired(self, now: datetime) -> Self:
-        return self.filter(expires_at__gt=now)
+        """Return the tokens that are valid, the last used first."""
+        return self.filter(expires_at__gt=now).order_by("-expires_at", "-pk")
 
     def expired(self, now: datetime) -> Self:
         return self.filter(expires_at__lte=now)
@@ -68,6 +69,11 @@ class ApiToken(models.Model):
             expires_at=now + get_token_idle_lifetime(),
         )
         return secret
+
+    @property
+    def last_used_at(self) -> datetime:
+        """Exact to the day: see `renew`."""
+        return max(self.created_at, self.expires_at - get_token_idle_lifetime())
 
     def renew(self, now: datetime) -> None:
         """Extend the expiry after use, at most once a day, so that reads rarely write."""

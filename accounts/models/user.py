@@ -103,7 +103,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         super().set_unusable_password()
         self._is_password_removed = True
 
-    def save(self, *args: Any, **kwargs: Any) -> None:
+    def save(self, *args: Any, using: str | None = None, **kwargs: Any) -> None:
         """Save the account; a changed or removed password also signs out every device and is
         e-mailed to the owner.
 
@@ -112,10 +112,10 @@ class User(AbstractBaseUser, PermissionsMixin):
         self.email = canonicalize_email(self.email)
         is_password_changed = self._password is not None or self._is_password_removed
         if self._state.adding or not is_password_changed:
-            super().save(*args, **kwargs)
+            super().save(*args, using=using, **kwargs)
         else:
-            with transaction.atomic(using=kwargs.get("using")):
-                super().save(*args, **kwargs)
+            with transaction.atomic(using=using):
+                super().save(*args, using=using, **kwargs)
                 self.tokens.all().delete()
                 emails.send_password_changed(
                     self.pk,

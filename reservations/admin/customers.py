@@ -1,7 +1,6 @@
 """The page of a customer, with their bookings."""
 
 from dataclasses import dataclass
-from typing import Any
 from urllib.parse import urlencode
 
 from django.conf import settings
@@ -47,7 +46,7 @@ class CustomerBookings:
 class CustomerAdmin(UserAdmin):
     """Adds the bookings to the page of an account."""
 
-    def get_account_context(self, request: HttpRequest, user: User) -> dict[str, Any]:
+    def get_account_context(self, request: HttpRequest, user: User) -> dict[str, object]:
         if not roles.has_permission(request.user, roles.VIEW_RESERVATION):
             return {}
         rows = Reservation.objects.for_user(user).filter(

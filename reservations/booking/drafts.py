@@ -308,7 +308,7 @@ def apply_promo_code(
     try:
         return _apply_promo_code(reservation_id, code.strip(), user=user, now=now)
     except PromoCodeInvalid:
-        PROMO_CODE.count(user.pk, now=now)
+        PROMO_CODE.attempt(user.pk, now=now)
         raise
 
 

@@ -222,7 +222,7 @@ def test_upload_that_is_not_an_image_is_refused(client, root, ada):
     assert not ada.thumbnail
 
 
-# --- The admin's own door ------------------------------------------------------------------------
+# --- Sign-in form --------------------------------------------------------------------------------
 
 
 def log_in(client, email="staff@example.com", password=PASSWORD):

@@ -1,4 +1,4 @@
-"""Limits: how often something may be tried, for all workers together."""
+"""Rate limits, counted for all workers together."""
 
 from collections import Counter
 from datetime import UTC, datetime, timedelta
@@ -19,8 +19,8 @@ THREE = RateLimit("test", 3, 15 * MINUTE)
 
 
 @pytest.mark.django_db
-class TestOneAfterTheOther:
-    def test_refuses_beyond_the_maximum_and_says_when_to_come_back(self):
+class TestSequentialAttempts:
+    def test_attempt_beyond_the_maximum_is_refused_with_retry_after(self):
         for minute in range(3):
             THREE.attempt("ada", now=NOW + minute * MINUTE)
 
@@ -30,7 +30,7 @@ class TestOneAfterTheOther:
         with pytest.raises(TooManyRequests):
             THREE.check("ada", now=NOW + 3 * MINUTE)
 
-    def test_refused_tries_do_not_make_the_window_longer(self):
+    def test_refused_attempts_do_not_extend_the_window(self):
         for _ in range(3):
             THREE.attempt("ada", now=NOW)
         for minute in range(1, 15):
@@ -41,7 +41,7 @@ class TestOneAfterTheOther:
         THREE.attempt("ada", now=NOW + 15 * MINUTE)
         assert AttemptWindow.objects.get().count == 1
 
-    def test_keys_and_scopes_are_counted_apart(self):
+    def test_keys_and_scopes_are_counted_separately(self):
         for _ in range(3):
             THREE.attempt(1, now=NOW)
 
@@ -50,7 +50,7 @@ class TestOneAfterTheOther:
         with pytest.raises(TooManyRequests):
             THREE.attempt("1", now=NOW)
 
-    def test_a_forgiven_try_can_be_taken_again(self):
+    def test_forgiven_attempt_can_be_repeated(self):
         for _ in range(10):
             THREE.attempt("ada", now=NOW)
             THREE.forgive("ada")
@@ -59,18 +59,12 @@ class TestOneAfterTheOther:
 
         assert AttemptWindow.objects.get().count == 0
 
-    def test_checking_counts_nothing(self):
+    def test_check_counts_nothing(self):
         for _ in range(5):
             THREE.check("ada", now=NOW)
         assert not AttemptWindow.objects.exists()
 
-    def test_a_failure_that_comes_too_late_is_refused(self):
-        for _ in range(3):
-            THREE.count("ada", now=NOW)
-        with pytest.raises(TooManyRequests):
-            THREE.count("ada", now=NOW)
-
-    def test_a_clock_that_was_set_back_locks_nobody_out_for_longer(self):
+    def test_clock_set_back_does_not_extend_the_lockout(self):
         for _ in range(3):
             THREE.attempt("ada", now=NOW + timedelta(days=300))
         with pytest.raises(TooManyRequests) as refused:
@@ -95,21 +89,21 @@ def test_ipv6_addresses_of_one_network_share_a_key(address, key):
 
 @pytest.mark.django_db(transaction=True)
 @pytest.mark.postgres
-class TestManyAtOnce:
-    """Threads with connections of their own, as workers have."""
+class TestConcurrentAttempts:
+    """Threads with their own connections, like workers."""
 
-    def test_exactly_the_maximum_gets_through(self):
-        # Again when the window is over: exactly one of them begins the new one.
+    def test_exactly_the_maximum_succeeds(self):
+        # Again when the window is over: exactly one request starts the new one.
         for now in (NOW, NOW + 20 * MINUTE):
 
             def attempt(now=now):
                 THREE.attempt("ada", now=now)
-                return "taken"
+                return "counted"
 
             answers = Counter(run_concurrently([attempt] * 16, losers=(TooManyRequests,)))
-            assert answers == {"taken": 3, "TooManyRequests": 13}
+            assert answers == {"counted": 3, "TooManyRequests": 13}
 
-    def test_exactly_five_wrong_passwords_are_told_to_be_wrong(self, client):
+    def test_exactly_five_wrong_passwords_get_401(self, client):
         UserFactory(email="ada@example.com")
         body = {"EmailAddress": "ada@example.com", "Password": "wrong"}
 
@@ -121,17 +115,17 @@ class TestManyAtOnce:
             ("sign-in-network", 5),
         ]
 
-    def test_exactly_six_cards_are_asked_about(self, monkeypatch):
+    def test_exactly_six_cards_are_sent_to_the_gateway(self, monkeypatch):
         from payments import saved_cards
         from payments.gateways.sandbox import SandboxGateway
         from roombook.errors import CardDeclined
 
         user = UserFactory()
-        asked = []
+        sent = []
         store = SandboxGateway.store_card
 
         def counted(self, card, *, customer):
-            asked.append(card.last4)
+            sent.append(card.last4)
             return store(self, card, customer=customer)
 
         monkeypatch.setattr(SandboxGateway, "store_card", counted)
@@ -147,7 +141,7 @@ class TestManyAtOnce:
 
         answers = Counter(run_concurrently([update] * 16, losers=(CardDeclined, TooManyRequests)))
         assert answers == {"CardDeclined": 6, "TooManyRequests": 10}
-        assert len(asked) == 6
+        assert len(sent) == 6
 
 
 @pytest.mark.django_db

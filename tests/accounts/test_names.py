@@ -1,4 +1,4 @@
-"""What looks like a card number where a name or a telephone is asked for."""
+"""Detection of card numbers in names and phone numbers."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Mails are written with what they tell of, and sent at least once, by whoever comes first."""
+"""E-mails are written in the transaction of their change, and sent at least once."""
 
 import email
 import email.policy
@@ -23,7 +23,7 @@ ICS = "BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n"
 
 
 class Refusing(EmailBackend):
-    """A server that takes no mail."""
+    """A server that accepts no e-mail."""
 
     def send_messages(self, messages):
         raise OSError("450 not\nnow\x00")
@@ -37,7 +37,7 @@ class Unreachable(EmailBackend):
 
 
 class Slow(EmailBackend):
-    """A server that takes its time."""
+    """A slow server."""
 
     def send_messages(self, messages):
         time.sleep(0.02)

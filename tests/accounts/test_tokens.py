@@ -1,4 +1,4 @@
-"""How long a Token lives, and what it is worth (B7.3)."""
+"""Tokens: which are accepted, and when they expire (B7.3)."""
 
 from datetime import UTC, datetime, timedelta
 

@@ -7,7 +7,7 @@ from django.db import IntegrityError, transaction
 
 from accounts.models import User
 from accounts.names import contains_card_number
-from accounts.validators import MaximumLengthValidator
+from accounts.passwords import MaximumLengthValidator
 from tests.factories_people import (
     PASSWORD,
     AdministratorFactory,
@@ -126,7 +126,7 @@ def test_contains_card_number_counts_digits_of_any_script(text, holds):
 
 
 def test_passwords_are_hashed_by_argon2_with_owasp_parameters(settings):
-    settings.PASSWORD_HASHERS = ["accounts.hashers.Argon2Hasher"]
+    settings.PASSWORD_HASHERS = ["accounts.passwords.Argon2Hasher"]
     user = UserFactory()
 
     assert user.password.startswith("argon2$argon2id$v=19$m=19456,t=2,p=1$")

@@ -2,7 +2,7 @@
 
 The pages are not listed here to be called: they are found by walking the site's addresses, so that
 one that is new fails until a table below says who may open it. Rows of center A are everybody's at
-A; nothing of center B is ever told to who has a role at A only.
+A; staff with a role at A only never see anything of center B.
 """
 
 import datetime as dt
@@ -73,7 +73,7 @@ IMPORTED = (
     *("centers_center", "centers_closure", "centers_rate", "centers_meetingroom"),
     *("centers_service", "reservations_allowance", "reservations_promocode"),
 )
-# For whoever may come in at all, or for everybody; nothing of anybody's is told there.
+# For all staff, or for everybody: these pages show no rows of anybody.
 OPEN = {
     *("index", "login", "logout", "password_change", "password_change_done", "jsi18n"),
     *("app_list", "search", "view_on_site", "autocomplete"),
@@ -335,7 +335,7 @@ at_a = pytest.mark.parametrize(
 
 def is_refused(response):
     if response.status_code == 302:
-        # To the door, or back to the front page: there is no such row.
+        # To the sign-in page, or back to the dashboard: there is no such row.
         return response.url.startswith(reverse("admin:login")) or response.url == reverse(
             "admin:index"
         )

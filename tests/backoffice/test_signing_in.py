@@ -1,4 +1,4 @@
-"""The door of the back office: limited, silent about who exists, and strict about scripts."""
+"""The back office's sign-in page: its rate limits, what it reveals, and its security headers."""
 
 import pytest
 from django.urls import reverse
@@ -14,7 +14,7 @@ def sign_in(client, email, password):
     return client.post(LOGIN, {"username": email, "password": password})
 
 
-def told(response):
+def get_form_errors(response):
     """The errors of the form, as the page shows them."""
     errors = [str(each) for each in response.context["form"].non_field_errors()]
     assert all(each in response.content.decode() for each in errors)
@@ -26,7 +26,7 @@ def test_refused_sign_in_does_not_reveal_whether_account_exists(client):
     StaffFactory(email="gone@example.com", is_active=False)
 
     answers = {
-        email: told(sign_in(client, email, password))
+        email: get_form_errors(sign_in(client, email, password))
         for email, password in (
             ("staff@example.com", "wrong"),
             ("nobody@example.com", "wrong"),
@@ -42,7 +42,7 @@ def test_sixth_failed_sign_in_shows_rate_limit_message(client):
     for _ in range(5):
         sign_in(client, "staff@example.com", "wrong")
 
-    assert "Too many attempts" in told(sign_in(client, "staff@example.com", PASSWORD))[0]
+    assert "Too many attempts" in get_form_errors(sign_in(client, "staff@example.com", PASSWORD))[0]
     assert "_auth_user_id" not in client.session
 
 

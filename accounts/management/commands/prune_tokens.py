@@ -1,5 +1,4 @@
 from argparse import ArgumentParser
-from typing import Any
 
 from django.core.management.base import BaseCommand
 from django.utils import timezone
@@ -16,7 +15,7 @@ class Command(BaseCommand):
             "--dry-run", action="store_true", help="Only say how many tokens would be deleted."
         )
 
-    def handle(self, *args: Any, dry_run: bool, **options: Any) -> None:
+    def handle(self, *args: object, dry_run: bool, **options: object) -> None:
         now = timezone.now()
         expired = ApiToken.objects.expired(now)
         if dry_run:

@@ -1,5 +1,4 @@
 from argparse import ArgumentParser
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
@@ -18,7 +17,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("--limit", type=int, metavar="N", help="Try at most this many e-mails.")
 
-    def handle(self, *args: Any, limit: int | None, **options: Any) -> None:
+    def handle(self, *args: object, limit: int | None, **options: object) -> None:
         if limit is not None and limit < 1:
             raise CommandError("--limit must be at least 1.", returncode=2)
         states: list[OutboxState] = []
