@@ -6,8 +6,6 @@ LookupError, and `?format=csv` cannot be read if the charset is UTF-16. Neither 
 answered with the API's error envelope.
 """
 
-from typing import Any
-
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.utils.http import parse_header_parameters
 
@@ -15,7 +13,7 @@ from django.utils.http import parse_header_parameters
 class RoombookWSGIRequest(WSGIRequest):
     """A request whose query string is always decoded as UTF-8."""
 
-    def _set_content_type_params(self, meta: dict[str, Any]) -> None:
+    def _set_content_type_params(self, meta: dict[str, str]) -> None:
         """Parse the Content-Type header, but do not take over its charset."""
         try:
             parsed = parse_header_parameters(meta.get("CONTENT_TYPE", ""))

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 from roombook.spreadsheets import escape_formula, unescape_formula
 
@@ -58,7 +58,7 @@ class CSVTable:
 
 
 def build_table(
-    fields: Mapping[str, Any], *, rows_field: str | None = None, field_tree: FieldTree
+    fields: Mapping[str, object], *, rows_field: str | None = None, field_tree: FieldTree
 ) -> CSVTable:
     """Return the columns in the order of `field_tree`, and one row for each element of the list
     in `rows_field`; all other fields are in the first row."""
@@ -80,7 +80,7 @@ def build_table(
     )
 
 
-def iterate_leaves(value: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
+def iterate_leaves(value: object, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
     """Yield every value that is not a list or an object, with its path; skip empty values."""
     if isinstance(value, Mapping):
         for name, inner in value.items():
@@ -123,7 +123,7 @@ class FieldOrder:
 # --- Requests -------------------------------------------------------------------------------------
 
 
-def parse_request(text: str) -> dict[str, Any]:
+def parse_request(text: str) -> dict[str, object]:
     """Return a request's fields: a header and exactly one row; an empty cell is an absent field."""
     header, rows = parse_rows(text)
     if len(rows) != 1:
@@ -148,9 +148,9 @@ def parse_rows(text: str) -> tuple[list[str], list[list[str]]]:
     return header, rows
 
 
-def build_object(cells: Iterable[tuple[str, str]]) -> dict[str, Any]:
+def build_object(cells: Iterable[tuple[str, str]]) -> dict[str, object]:
     """Return the object that dotted names describe; a name of digits is the index of a list."""
-    root: dict[str, Any] = {}
+    root: dict[str, object] = {}
     seen = set()
     for name, cell in cells:
         parts = name.split(".")
@@ -164,19 +164,20 @@ def build_object(cells: Iterable[tuple[str, str]]) -> dict[str, Any]:
     return {name: convert_to_lists(value) for name, value in root.items()}
 
 
-def set_value(root: dict[str, Any], parts: Sequence[str], value: CSVCell) -> None:
+def set_value(root: dict[str, object], parts: Sequence[str], value: CSVCell) -> None:
     *parents, last = parts
     node = root
     for part in parents:
-        node = node.setdefault(part, {})
-        if not isinstance(node, dict):
+        inner = node.setdefault(part, {})
+        if not isinstance(inner, dict):
             raise InvalidTable("A column is both a value and an object.")
+        node = inner
     if last in node:
         raise InvalidTable("A column is both a value and an object.")
     node[last] = value
 
 
-def convert_to_lists(value: Any) -> Any:
+def convert_to_lists(value: object) -> object:
     """Convert objects whose names are all indices to lists, in the order of the indices."""
     if not isinstance(value, dict):
         return value

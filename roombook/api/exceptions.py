@@ -170,7 +170,9 @@ def build_internal_error() -> ErrorAnswer:
 # --- Details: one line for each invalid field -----------------------------------------------------
 
 
-def iterate_reasons(detail: Any, path: FieldPath = ()) -> Iterator[tuple[FieldPath, str]]:
+def iterate_reasons(
+    detail: Mapping[Any, Any] | Iterable[object], path: FieldPath = ()
+) -> Iterator[tuple[FieldPath, str]]:
     """Yield the path of each invalid field with the reason, from DRF's nested errors."""
     if isinstance(detail, Mapping):
         for name, inner in detail.items():

@@ -11,8 +11,9 @@ import math
 import re
 from collections.abc import Iterable
 from decimal import ROUND_HALF_UP, Decimal
-from typing import Any, ClassVar, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypedDict, TypeVar, Unpack
 
+from django.db.models.fields.files import FieldFile
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
@@ -34,6 +35,8 @@ DATE_TIME_PATTERN = re.compile(
     r"([Zz]|[+-][0-9]{2}:?[0-5][0-9])?"
 )
 
+REQUIRED_MESSAGES = {"required": "Required.", "null": "Must not be null."}
+
 N = TypeVar("N", int, float, Decimal)
 
 
@@ -50,6 +53,15 @@ def check_bounds(number: N, low: float | Decimal | None, high: float | Decimal |
     return number
 
 
+class FieldOptions(TypedDict, total=False):
+    """The options of every field, without those of its own class."""
+
+    required: bool
+    contract_type: str
+    source: str
+    help_text: str
+
+
 class ContractField(serializers.Field[Any, Any, Any, Any]):
     """A field that is optional unless declared with `required=True`.
 
@@ -61,17 +73,24 @@ class ContractField(serializers.Field[Any, Any, Any, Any]):
     # A builtin type renders a value faster than a method; without one, a value stays as it is.
     rendered_type: ClassVar[type[Any] | None] = None
 
-    default_error_messages = {"required": "Required.", "null": "Must not be null."}
+    default_error_messages = {**REQUIRED_MESSAGES}
 
-    def __init__(self, *, required: bool = False, contract_type: str = "", **kwargs: Any) -> None:
-        super().__init__(required=required, **kwargs)
+    def __init__(
+        self,
+        *,
+        required: bool = False,
+        contract_type: str = "",
+        source: str | None = None,
+        help_text: str | None = None,
+    ) -> None:
+        super().__init__(required=required, source=source, help_text=help_text)
         if contract_type:
             self.contract_type = contract_type
 
-    def to_internal_value(self, data: Any) -> Any:
+    def to_internal_value(self, data: object) -> object:
         return raise_invalid("This field cannot be sent.")
 
-    def to_representation(self, value: Any) -> Any:
+    def to_representation(self, value: Any) -> object:
         return self.rendered_type(value) if self.rendered_type else value
 
 
@@ -87,7 +106,7 @@ class TextField(ContractField):
         max_length: int = MAX_TEXT_LENGTH,
         trim: bool = True,
         allow_blank: bool = True,
-        **kwargs: Any,
+        **kwargs: Unpack[FieldOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.max_length = max_length
@@ -121,7 +140,7 @@ class ChoiceField(ContractField):
     contract_type = "string"
     rendered_type = str
 
-    def __init__(self, choices: Iterable[str], **kwargs: Any) -> None:
+    def __init__(self, choices: Iterable[str], **kwargs: Unpack[FieldOptions]) -> None:
         super().__init__(**kwargs)
         # Iterating over a Django TextChoices class yields its members, which are text.
         self.values = [str(choice) for choice in choices]
@@ -153,7 +172,11 @@ class IntegerField(ContractField):
     rendered_type = int
 
     def __init__(
-        self, *, min_value: int = -MAX_INT - 1, max_value: int = MAX_INT, **kwargs: Any
+        self,
+        *,
+        min_value: int = -MAX_INT - 1,
+        max_value: int = MAX_INT,
+        **kwargs: Unpack[FieldOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.min_value = min_value
@@ -170,7 +193,7 @@ class IntegerField(ContractField):
 class IdField(IntegerField):
     """The primary key of a row."""
 
-    def __init__(self, *, min_value: int = 1, **kwargs: Any) -> None:
+    def __init__(self, *, min_value: int = 1, **kwargs: Unpack[FieldOptions]) -> None:
         super().__init__(min_value=min_value, **kwargs)
 
 
@@ -181,7 +204,11 @@ class DoubleField(ContractField):
     rendered_type = float
 
     def __init__(
-        self, *, min_value: float | None = None, max_value: float | None = None, **kwargs: Any
+        self,
+        *,
+        min_value: float | None = None,
+        max_value: float | None = None,
+        **kwargs: Unpack[FieldOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.min_value = min_value
@@ -214,7 +241,7 @@ class DecimalField(ContractField):
         min_value: Decimal | int = -MAX_AMOUNT,
         max_value: Decimal | int = MAX_AMOUNT,
         decimal_places: int = PLACES,
-        **kwargs: Any,
+        **kwargs: Unpack[FieldOptions],
     ) -> None:
         super().__init__(**kwargs)
         self.min_value = min_value
@@ -304,7 +331,7 @@ class UrlField(ContractField):
 
     contract_type = "string"
 
-    def render(self, value: Any, context: RenderContext) -> str | None:
+    def render(self, value: str | FieldFile | None, context: RenderContext) -> str | None:
         """Return the URL; the value is a path or a FieldFile."""
         if not value:
             return None
@@ -314,12 +341,7 @@ class UrlField(ContractField):
 class ListField(serializers.ListField):
     """A list of simple values: `ListField(IdField())`."""
 
-    default_error_messages = {
-        "required": "Required.",
-        "null": "Must not be null.",
-        "not_a_list": "Must be a list.",
-        "max_length": "Must have at most {max_length} elements.",
-    }
+    default_error_messages = {**REQUIRED_MESSAGES}
 
     def __init__(
         self,
@@ -327,19 +349,19 @@ class ListField(serializers.ListField):
         *,
         required: bool = False,
         max_length: int = MAX_LIST_LENGTH,
-        **kwargs: Any,
+        help_text: str | None = None,
     ) -> None:
-        super().__init__(required=required, child=child, **kwargs)
-        self.max_length = max_length
+        super().__init__(required=required, child=child, help_text=help_text)
+        self.max_length: int = max_length
 
-    def to_internal_value(self, data: object) -> list[Any]:
-        return list(self.run_child_validation(validate_list(self, data)))
+    def to_internal_value(self, data: object) -> list[object]:
+        return list(self.run_child_validation(validate_list(data, self.max_length)))
 
 
-def validate_list(field: Any, data: object) -> list[Any]:
-    """Return the data if it is a list that is not too long; `field` raises the error."""
+def validate_list(data: object, max_length: int) -> list[Any]:
+    """Return the data if it is a list that is not too long."""
     if not isinstance(data, list):
-        return field.fail("not_a_list")
-    if len(data) > field.max_length:
-        field.fail("max_length", max_length=field.max_length)
+        raise_invalid("Must be a list.")
+    if len(data) > max_length:
+        raise_invalid(f"Must have at most {max_length} elements.")
     return data

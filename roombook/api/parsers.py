@@ -6,7 +6,7 @@ import json
 import math
 import re
 from collections.abc import Mapping
-from typing import IO, Any, NoReturn
+from typing import IO, NoReturn
 
 from django.core.exceptions import RequestDataTooBig
 from django.core.handlers.wsgi import LimitedStream
@@ -102,8 +102,8 @@ class JSONParser(parsers.JSONParser):
         self,
         stream: IO[bytes],
         media_type: str | None = None,
-        parser_context: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
+        parser_context: Mapping[str, object] | None = None,
+    ) -> dict[str, object]:
         text = decode_body(stream.read(), media_type)
         if not text:
             return {}
@@ -156,7 +156,7 @@ def parse_bounded_int(text: str) -> int:
     return int(text)
 
 
-def build_object_with_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def build_object_with_unique_names(pairs: list[tuple[str, object]]) -> dict[str, object]:
     fields = dict(pairs)
     if len(fields) < len(pairs):
         raise ParseError("An object has the same name twice.")
@@ -170,8 +170,8 @@ class CSVParser(LibraryCSVParser):
         self,
         stream: IO[bytes],
         media_type: str | None = None,
-        parser_context: Mapping[str, Any] | None = None,
-    ) -> dict[str, Any]:
+        parser_context: Mapping[str, object] | None = None,
+    ) -> dict[str, object]:
         # The library's own reading drops line ends inside cells, keeps the BOM and accepts rows
         # of any length.
         try:

@@ -8,6 +8,7 @@ from rest_framework.utils.encoders import JSONEncoder
 from rest_framework_csv.renderers import CSVRenderer as LibraryCSVRenderer
 
 from roombook.api import csv_table
+from roombook.api.rendering import JSONDict
 
 # DRF would create an encoder for each response.
 ENCODER = JSONEncoder(ensure_ascii=False, allow_nan=False, separators=(",", ":"))
@@ -18,9 +19,9 @@ class JSONRenderer(renderers.JSONRenderer):
 
     def render(
         self,
-        data: Any,
+        data: JSONDict,
         accepted_media_type: str | None = None,
-        renderer_context: Mapping[str, Any] | None = None,
+        renderer_context: Mapping[str, object] | None = None,
     ) -> bytes:
         text = ENCODER.encode(data)
         # JavaScript, unlike JSON, treats these as line ends.
@@ -38,9 +39,9 @@ class JSONPRenderer(JSONRenderer):
 
     def render(
         self,
-        data: Any,
+        data: JSONDict,
         accepted_media_type: str | None = None,
-        renderer_context: Mapping[str, Any] | None = None,
+        renderer_context: Mapping[str, object] | None = None,
     ) -> bytes:
         body = super().render(data, accepted_media_type, renderer_context)
         # Because of the comment, the response does not begin with bytes that the client chose.
@@ -55,12 +56,12 @@ class CSVRenderer(LibraryCSVRenderer):
 
     def render(
         self,
-        data: Any,
+        data: JSONDict,
         media_type: str | None = None,
-        renderer_context: Mapping[str, Any] | None = None,
-        writer_opts: Mapping[str, Any] | None = None,
+        renderer_context: Mapping[str, object] | None = None,
+        writer_opts: Mapping[str, object] | None = None,
     ) -> bytes:
-        view = (renderer_context or {}).get("view")
+        view: Any = (renderer_context or {}).get("view")
         table = csv_table.build_table(
             data,
             rows_field=getattr(view, "csv_rows_field", None),

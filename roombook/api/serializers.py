@@ -16,8 +16,8 @@ from rest_framework.fields import SkipField, empty
 from roombook.api.csv_table import FieldTree
 from roombook.api.fields import (
     MAX_LIST_LENGTH,
+    REQUIRED_MESSAGES,
     ContractField,
-    ListField,
     UrlField,
     validate_list,
 )
@@ -38,19 +38,25 @@ MAX_CACHED_RECORDS = 4096
 class ContractListSerializer(serializers.ListSerializer[Any]):
     """The list that a ContractSerializer with `many=True` creates."""
 
-    default_error_messages = ListField.default_error_messages
+    default_error_messages = {**REQUIRED_MESSAGES}
 
     def __init__(
-        self, *args: Any, shared: bool = False, contract_type: str = "", **kwargs: Any
+        self,
+        *args: Any,
+        shared: bool = False,
+        contract_type: str = "",
+        max_length: int = MAX_LIST_LENGTH,
+        **kwargs: Any,
     ) -> None:
         super().__init__(*args, **kwargs)
+        self.max_length: int = max_length
         self.is_shared = shared
         self.contract_type = contract_type
 
     def to_internal_value(self, data: object) -> list[Any]:
         values: list[Any] = []
         errors: dict[Any, Any] = {}
-        for index, element in enumerate(validate_list(self, data)):
+        for index, element in enumerate(validate_list(data, self.max_length)):
             try:
                 values.append(self.run_child_validation(element))
             except ValidationError as error:
@@ -77,8 +83,7 @@ class ContractSerializer(serializers.Serializer[Any]):
     is_cached: ClassVar[bool] = False
 
     default_error_messages = {
-        "required": "Required.",
-        "null": "Must not be null.",
+        **REQUIRED_MESSAGES,
         "invalid": "Must be an object.",
     }
 
@@ -89,8 +94,7 @@ class ContractSerializer(serializers.Serializer[Any]):
 
     @classmethod
     def many_init(cls, *args: Any, **kwargs: Any) -> ContractListSerializer:
-        kwargs = {"required": False, "max_length": MAX_LIST_LENGTH, "child": cls(), **kwargs}
-        return ContractListSerializer(*args, **kwargs)
+        return ContractListSerializer(*args, **{"required": False, "child": cls(), **kwargs})
 
     def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
         fields = super().get_fields()

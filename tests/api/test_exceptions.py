@@ -95,8 +95,8 @@ def test_defect_returns_the_request_id_and_is_logged_once_with_traceback(
     post, settings, caplog, debug
 ):
     settings.DEBUG = debug
-    heard = []
-    got_request_exception.connect(lambda **kw: heard.append(kw["request"].path), weak=False)
+    signalled = []
+    got_request_exception.connect(lambda **kw: signalled.append(kw["request"].path), weak=False)
     try:
         response = post("/api/raises/crash", HTTP_X_REQUEST_ID="phone-7")
     finally:
@@ -110,7 +110,7 @@ def test_defect_returns_the_request_id_and_is_logged_once_with_traceback(
     logged = [record for record in caplog.records if record.levelno >= logging.ERROR]
     assert len(logged) == 1
     assert isinstance(logged[0].exc_info[1], ZeroDivisionError)
-    assert heard == ["/api/raises/crash"]
+    assert signalled == ["/api/raises/crash"]
 
 
 def test_unreachable_database_is_logged_with_traceback(post, caplog):
@@ -206,14 +206,14 @@ def test_error_pages_have_a_message_and_a_link_back(client):
     client.raise_request_exception = False
     back = '<a href="/admin/">Go to the dashboard</a>'
 
-    for name, told in (
+    for name, message in (
         ("denied", "Your role does not allow this"),
         ("crash", "Something went wrong on our side"),
     ):
         page = client.get(f"/page/{name}").text
-        assert told in page, name
+        assert message in page, name
         assert back in page, name
-    # The back office is nobody else's way back.
+    # Only pages of the back office link back to it.
     elsewhere = client.get("/page/http404").text
     assert "This page does not exist" in elsewhere
     assert back not in elsewhere

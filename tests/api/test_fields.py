@@ -41,14 +41,14 @@ FIELDS = {
     "hours": DecimalField(min_value=0, max_value=24, decimal_places=1),
     "kind": ChoiceField(["Account", "Staff"]),
     "at": CenterDateTimeField(),
-    "moment": DateTimeField(),
+    "utc": DateTimeField(),
     "ids": ListField(IdField()),
     "item": Thing(),
     "items": Thing(many=True),
 }
 NOT_TEXT = [True, False, 0, 1.5, [], {}, ["a"]]
 NOT_NUMBER = [True, False, "", " ", "12", "abc", [], {}, [1], {"a": 1}]
-NOT_MOMENT = [
+NOT_DATE_TIME = [
     True, 0, 1767225600, "", "now", "2027-03-01T09", "2027-03-01T9:00:00", "20270301T090000",
     "2027-W09-1T09:00:00", "2027-02-30T09:00:00", "2027-03-01T24:00:00", "2027-03-01T09:00:60",
     "2027-03-01T09:00:00 -07:00", "2027-03-01T09:00:00+24:00", "2027-03-01T09:00:00+07:60",
@@ -68,8 +68,8 @@ WRONG = [
     *[("amount", value) for value in [float("nan"), -(10**10), 10**400]],
     *[("hours", value) for value in [-0.5, 24.5, 0.25]],
     *[("kind", value) for value in ["account", "", "Other", 1, True, [], {}]],
-    *[("at", value) for value in [*NOT_MOMENT, "2027-03-01"]],
-    *[("moment", value) for value in [*NOT_MOMENT, "2027-02-30"]],
+    *[("at", value) for value in [*NOT_DATE_TIME, "2027-03-01"]],
+    *[("utc", value) for value in [*NOT_DATE_TIME, "2027-02-30"]],
     *[("ids", value) for value in ["7", 1, {}, [0], [None], [[1]], [True], [1] * 101]],
     *[("item", value) for value in [[], "a", 1, True, {}, {"Id": 0}, {"id": 1}]],
     *[("items", value) for value in [{}, "a", 1, [1], [None], [{}], [{"Id": 1}] * 101]],
@@ -105,9 +105,9 @@ RIGHT = [
     ("at", "2027-03-01T09:00:00-07:00", dt.datetime(2027, 3, 1, 9, tzinfo=DENVER)),
     ("at", "2027-03-01T09:00:00-0700", dt.datetime(2027, 3, 1, 9, tzinfo=DENVER)),
     ("at", "2027-03-01T09:00:00.123456789", local("2027-03-01T09:00:00.123456")),
-    ("moment", "2027-03-01T09:00:00", dt.datetime(2027, 3, 1, 9, tzinfo=UTC)),
-    ("moment", "2027-03-31", dt.datetime(2027, 3, 31, tzinfo=UTC)),
-    ("moment", "2027-03-31T23:00:00-07:00", dt.datetime(2027, 3, 31, 23, tzinfo=DENVER)),
+    ("utc", "2027-03-01T09:00:00", dt.datetime(2027, 3, 1, 9, tzinfo=UTC)),
+    ("utc", "2027-03-31", dt.datetime(2027, 3, 31, tzinfo=UTC)),
+    ("utc", "2027-03-31T23:00:00-07:00", dt.datetime(2027, 3, 31, 23, tzinfo=DENVER)),
     ("ids", [], []),
     ("ids", [1] * 100, [1] * 100),
     ("item", {"Id": 1, "Name": None, "Unknown": {}}, {"id": 1}),
@@ -191,11 +191,11 @@ def test_base_field_accepts_no_value_and_renders_any():
 def test_decimals_are_rendered_as_numbers_with_two_places():
     field = DecimalField()
 
-    written = [
+    rendered = [
         field.to_representation(Decimal(text)) for text in ("12.50", "0.1", "-0.00", "2.675")
     ]
 
-    assert [repr(number) for number in written] == ["12.5", "0.1", "0.0", "2.68"]
+    assert [repr(number) for number in rendered] == ["12.5", "0.1", "0.0", "2.68"]
 
 
 @given(st.decimals("-9999999999.99", "9999999999.99", places=2))

@@ -72,7 +72,7 @@ def test_javascript_types_mean_json_if_there_is_a_callback(accept, name):
 
 JSON, CSV = "application/json", "text/csv; charset=utf-8"
 
-ROADS = [
+FORMAT_REQUESTS = [
     ("/api/nothing", "text/csv", CSV),
     ("/api/nothing.json", "text/csv", JSON),
     ("/api/nothing.csv", "application/json", CSV),
@@ -87,7 +87,7 @@ ROADS = [
 ]
 
 
-@pytest.mark.parametrize(("path", "accept", "content_type"), ROADS)
+@pytest.mark.parametrize(("path", "accept", "content_type"), FORMAT_REQUESTS)
 def test_suffix_precedes_format_which_precedes_accept(post, path, accept, content_type):
     response = post(path, HTTP_ACCEPT=accept)
 

@@ -32,7 +32,7 @@ from roombook.api.serializers import ContractSerializer
 
 
 class FakeToken(BaseAuthentication):
-    """Lets in whoever has the Token "good"."""
+    """Accepts the Token "good"."""
 
     def authenticate(self, request):
         if request.data.get("Token") != "good":
@@ -41,7 +41,7 @@ class FakeToken(BaseAuthentication):
 
 
 class NoToken(BaseAuthentication):
-    """Finds nobody, and says nothing of it."""
+    """Finds no account, and raises no error."""
 
     def authenticate(self, request):
         return None
@@ -62,7 +62,7 @@ class AllFields(ContractSerializer):
     Amount = DecimalField(min_value=0)
     Kind = ChoiceField(["Account", "Staff"])
     At = CenterDateTimeField()
-    Moment = DateTimeField()
+    Utc = DateTimeField()
     Ids = ListField(IdField())
     Item = Thing()
     Items = Thing(many=True)
@@ -70,7 +70,7 @@ class AllFields(ContractSerializer):
 
 
 class Echo(Operation):
-    """Give back what was understood, as text."""
+    """Returns the deserialized fields as text."""
 
     requires_token = False
     Input = AllFields
@@ -83,7 +83,7 @@ class Echo(Operation):
 
 
 class Mirror(Operation):
-    """Give back what was sent, as it is."""
+    """Returns the submitted fields."""
 
     requires_token = False
     Input = AllFields
@@ -126,7 +126,7 @@ class Rows(Operation):
 
 
 class WhoAmI(Operation):
-    """Needs a Token."""
+    """Requires a Token."""
 
     authentication_classes = [FakeToken]
 
@@ -146,7 +146,7 @@ class Nobody(WhoAmI):
 
 
 class Nothing(Operation):
-    """No fields in, none out."""
+    """Has no fields in the request and none in the response."""
 
     requires_token = False
 
@@ -165,7 +165,7 @@ class Picture(Operation):
 
 
 class Unwritable(Operation):
-    """Answers with a value that JSON cannot write."""
+    """Returns a value that JSON cannot represent."""
 
     requires_token = False
 

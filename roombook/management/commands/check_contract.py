@@ -4,7 +4,6 @@ import datetime as dt
 import json
 from collections.abc import Iterator
 from getpass import getpass
-from typing import Any
 from urllib.error import HTTPError
 from urllib.parse import urlsplit
 from urllib.request import Request, urlopen
@@ -34,7 +33,7 @@ class Command(BaseCommand):
         )
 
     def handle(
-        self, *, base_url: str, email: str, password: str | None, timeout: float, **_: Any
+        self, *, base_url: str, email: str, password: str | None, timeout: float, **_: object
     ) -> None:
         service = ServiceClient(base_url, timeout)
         checker = service.checker
@@ -67,7 +66,7 @@ class ServiceClient:
         self.called: set[str] = set()
         self.checker = ConformanceChecker(load_contract())
 
-    def call(self, name: str, expected_status: int = 200, **fields: Any) -> JSONDict:
+    def call(self, name: str, expected_status: int = 200, **fields: object) -> JSONDict:
         """Return the response's body; an unexpected status is a difference, and returns {}."""
         operation = self.checker.contract.operations[name]
         self.called.add(name)
@@ -82,7 +81,7 @@ class ServiceClient:
         self.checker.differences[f"{answered}, not {expected_status}"] = None
         return {}
 
-    def _post(self, path: str, fields: JSONDict) -> tuple[int, Any]:
+    def _post(self, path: str, fields: JSONDict) -> tuple[int, object]:
         request = Request(
             self.base_url + path,
             data=json.dumps(fields).encode(),

@@ -3,7 +3,6 @@
 import os
 import socket
 import sys
-from typing import Any
 
 from django.conf import settings
 from django.contrib.auth import get_user_model
@@ -43,7 +42,7 @@ class Command(BaseCommand):
         " 127.0.0.1 (PORT, 8000 by default) with gunicorn until Ctrl-C."
     )
 
-    def handle(self, **_: Any) -> None:
+    def handle(self, **_: object) -> None:
         port = parse_free_port(os.environ.get("PORT") or "8000")
         for name in ("WEB_CONCURRENCY", "WEB_THREADS"):
             # gunicorn itself would report a wrong value with a traceback.
