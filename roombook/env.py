@@ -86,10 +86,10 @@ def read_database_url(name: str, default: str) -> dict[str, Any]:
     return read_value(name, parse(default), parse)
 
 
-def read_email_url(name: str, default: str) -> dict[str, Any]:
+def read_email_url(name: str, default: str) -> dict[str, object]:
     """The URL of a mail server as Django's EMAIL_ settings."""
 
-    def parse(raw: str) -> dict[str, Any]:
+    def parse(raw: str) -> dict[str, object]:
         # No message repeats the URL, which contains a password.
         try:
             url = urlsplit(raw)

@@ -62,7 +62,7 @@ class Operation(APIView):
             if request.auth is None:
                 raise NotSignedIn
 
-    def initialize_request(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Request:
+    def initialize_request(self, request: HttpRequest, *args: object, **kwargs: object) -> Request:
         return BoundedRequest(
             request,
             parsers=self.get_parsers(),
@@ -93,7 +93,7 @@ class Operation(APIView):
         return super().perform_content_negotiation(request)
 
     def finalize_response(
-        self, request: Request, response: Response, *args: Any, **kwargs: Any
+        self, request: Request, response: Response, *args: object, **kwargs: object
     ) -> Response:
         """Render the body here, so that an error while rendering gets the envelope too."""
         try:

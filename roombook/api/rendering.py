@@ -62,8 +62,8 @@ def compile_object(fields: Sequence[CompiledField]) -> Render:
     get_values = _compile_getter(attributes)
     steps = [(field.name, field.render, field.takes_context) for field in fields]
 
-    def render(instance: Any, context: RenderContext) -> JSONDict:
-        values: Iterable[Any]
+    def render(instance: object, context: RenderContext) -> JSONDict:
+        values: Iterable[object]
         if isinstance(instance, dict):
             values = [instance.get(name) for name in attributes]
         else:
@@ -87,14 +87,14 @@ def compile_object(fields: Sequence[CompiledField]) -> Render:
     return render
 
 
-def _compile_getter(attributes: Sequence[str]) -> Callable[[Any], Iterable[Any]]:
+def _compile_getter(attributes: Sequence[str]) -> Callable[[object], Iterable[object]]:
     """Return the function that reads all of these attributes."""
     if len(attributes) > 1:
         return attrgetter(*attributes)
     return lambda instance: [getattr(instance, name) for name in attributes]
 
 
-def _get_related(instance: Any, name: str) -> Any:
+def _get_related(instance: object, name: str) -> object:
     try:
         return getattr(instance, name)
     except ObjectDoesNotExist:  # The other side of a one-to-one relation.
@@ -111,7 +111,7 @@ def compile_list(render: Callable[..., object], *, takes_context: bool) -> Rende
 def share(render: Render) -> Render:
     """Render an object that occurs several times in one response only once."""
 
-    def render_shared(instance: Any, context: RenderContext) -> Any:
+    def render_shared(instance: object, context: RenderContext) -> object:
         key = (render, id(instance))
         known = context.shared.get(key)
         if known is None:

@@ -7,7 +7,7 @@ of a response: `ContractSerializer.render` compiles them (rendering.py).
 
 from collections.abc import Callable, Mapping
 from functools import cache, lru_cache
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
@@ -34,11 +34,15 @@ from roombook.api.rendering import (
 
 MAX_CACHED_RECORDS = 4096
 
+AnyField: TypeAlias = serializers.Field[Any, Any, Any, Any]
+
 
 class ContractListSerializer(serializers.ListSerializer[Any]):
     """The list that a ContractSerializer with `many=True` creates."""
 
     default_error_messages = {**REQUIRED_MESSAGES}
+
+    child: "ContractSerializer"
 
     def __init__(
         self,
@@ -54,7 +58,7 @@ class ContractListSerializer(serializers.ListSerializer[Any]):
         self.contract_type = contract_type
 
     def to_internal_value(self, data: object) -> list[Any]:
-        values: list[Any] = []
+        values: list[object] = []
         errors: dict[Any, Any] = {}
         for index, element in enumerate(validate_list(data, self.max_length)):
             try:
@@ -96,7 +100,7 @@ class ContractSerializer(serializers.Serializer[Any]):
     def many_init(cls, *args: Any, **kwargs: Any) -> ContractListSerializer:
         return ContractListSerializer(*args, **{"required": False, "child": cls(), **kwargs})
 
-    def get_fields(self) -> dict[str, serializers.Field[Any, Any, Any, Any]]:
+    def get_fields(self) -> dict[str, AnyField]:
         fields = super().get_fields()
         for name, field in fields.items():
             if field.source is None:
@@ -120,18 +124,18 @@ class ContractSerializer(serializers.Serializer[Any]):
     # Requests
 
     @classmethod
-    def deserialize(cls, data: object) -> dict[str, Any]:
+    def deserialize(cls, data: object) -> JSONDict:
         """Return the fields of a request by their Python names.
 
         Raises a ValidationError that names every invalid field.
         """
         return dict(cls.get_shared().run_validation(data))
 
-    def to_internal_value(self, data: object) -> dict[str, Any]:
+    def to_internal_value(self, data: object) -> JSONDict:
         if not isinstance(data, Mapping):
             # An error of the object itself, not of one of its fields.
             self.fail("invalid")
-        values: dict[str, Any] = {}
+        values: JSONDict = {}
         errors: dict[str, Any] = {}
         for name, field in self.fields.items():
             sent = data.get(name)
@@ -156,7 +160,7 @@ class ContractSerializer(serializers.Serializer[Any]):
         return rendered
 
 
-def build_field_tree(field: Any) -> FieldTree:
+def build_field_tree(field: AnyField) -> FieldTree:
     """Return the field's names in order, each with its own tree; `{}` for a plain value."""
     field = getattr(field, "child", field)
     if not isinstance(field, ContractSerializer):
@@ -175,20 +179,20 @@ def compile_serializer(serializer_class: type[ContractSerializer]) -> Render:
 
 
 @cache
-def compile_cached_serializer(serializer_class: type[ContractSerializer]) -> Callable[..., Any]:
+def compile_cached_serializer(serializer_class: type[ContractSerializer]) -> Callable[..., object]:
     """The same for types that are `is_cached`: without context, and rendered once per record."""
     render = compile_serializer(serializer_class)
     context = RenderContext()
     return lru_cache(MAX_CACHED_RECORDS)(lambda record: render(record, context))
 
 
-def _compile_field(name: str, field: Any) -> CompiledField:
+def _compile_field(name: str, field: AnyField) -> CompiledField:
     attribute = None if field.source == "*" else field.source
     render, takes_context = _compile_value(field)
     return CompiledField(name, attribute, render, takes_context)
 
 
-def _compile_value(field: Any) -> tuple[Callable[..., Any], bool]:
+def _compile_value(field: AnyField) -> tuple[Callable[..., object], bool]:
     """Return the function that renders the field's value, and whether it takes the context."""
     match field:
         case ContractListSerializer():

@@ -16,16 +16,22 @@ server does not parse and plan it again. docs/private-api.md lists the private A
 this module uses.
 """
 
+import datetime as dt
 import functools
 import itertools
 import json
 import re
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 from django.db import DatabaseError, connections, models
-from django.db.models import Expression, Field, ForeignObject, Lookup
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.backends.utils import CursorWrapper
+from django.db.models import Field, ForeignObject, Lookup
 from django.db.models import query as django_query
+from django.db.models.expressions import BaseExpression, Expression
+from django.db.models.sql.compiler import SQLCompiler
 from django.db.transaction import TransactionManagementError
 
 from roombook.db.transactions import RetryTransaction
@@ -47,13 +53,13 @@ class Param(Expression):
         self.name = name
         self.many = many
 
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, Any]:
         return "%s", (self,)
 
-    def get_group_by_cols(self) -> list[Any]:
+    def get_group_by_cols(self) -> list[BaseExpression]:
         return []
 
-    def bind(self, value: Any, connection: Any) -> Any:
+    def bind(self, value: Any, connection: BaseDatabaseWrapper) -> Any:
         """Converts the value to what the database driver accepts."""
         prepare = self.output_field.get_db_prep_value
         if not self.many:
@@ -65,34 +71,37 @@ class Param(Expression):
         return values if connection.vendor == "postgresql" else json.dumps(values)
 
 
-def int_param(name: str) -> Any:
-    return Param(name, models.IntegerField())
+# These are typed as the values that they stand for.
 
 
-def float_param(name: str) -> Any:
-    return Param(name, models.FloatField())
+def int_param(name: str) -> int:
+    return cast("int", Param(name, models.IntegerField()))
 
 
-def datetime_param(name: str) -> Any:
-    return Param(name, models.DateTimeField())
+def float_param(name: str) -> float:
+    return cast("float", Param(name, models.FloatField()))
 
 
-def text_param(name: str) -> Any:
-    return Param(name, models.TextField())
+def datetime_param(name: str) -> dt.datetime:
+    return cast("dt.datetime", Param(name, models.DateTimeField()))
 
 
-def uuid_param(name: str) -> Any:
-    return Param(name, models.UUIDField())
+def text_param(name: str) -> str:
+    return cast("str", Param(name, models.TextField()))
 
 
-def int_list_param(name: str) -> Any:
+def uuid_param(name: str) -> uuid.UUID:
+    return cast("uuid.UUID", Param(name, models.UUIDField()))
+
+
+def int_list_param(name: str) -> list[int]:
     """A list of integers for the lookup `any_of`: `filter(pk__any_of=int_list_param("rooms"))`."""
-    return Param(name, models.IntegerField(), many=True)
+    return cast("list[int]", Param(name, models.IntegerField(), many=True))
 
 
-def text_list_param(name: str) -> Any:
+def text_list_param(name: str) -> list[str]:
     """A list of texts for the lookup `any_of`."""
-    return Param(name, models.TextField(), many=True)
+    return cast("list[str]", Param(name, models.TextField(), many=True))
 
 
 @Field.register_lookup
@@ -103,7 +112,7 @@ class AnyOf(Lookup):
     lookup_name = "any_of"
     prepare_rhs = False
 
-    def as_sql(self, compiler: Any, connection: Any) -> tuple[str, Any]:
+    def as_sql(self, compiler: SQLCompiler, connection: BaseDatabaseWrapper) -> tuple[str, Any]:
         left, left_params = self.process_lhs(compiler, connection)
         if isinstance(self.rhs, Param):
             right, right_params = self.process_rhs(compiler, connection)
@@ -136,10 +145,10 @@ class CompiledQueryFunction(Generic[RowT]):
             lambda *shape: CompiledQuery(build(*shape), keep_plan=keep_plan)
         )
 
-    def __call__(self, *shape: Any, **values: Any) -> list[RowT]:
+    def __call__(self, *shape: object, **values: object) -> list[RowT]:
         return list(self._compile(*shape).execute(values))
 
-    def first(self, *shape: Any, **values: Any) -> RowT | None:
+    def first(self, *shape: object, **values: object) -> RowT | None:
         """Returns the first row, or None. It does not add a LIMIT to the query."""
         return next(iter(self._compile(*shape).execute(values)), None)
 
@@ -174,19 +183,21 @@ class CompiledQuery:
         columns = [column for column, *_ in compiler.select[: compiler.col_count]]
         self.converters = compiler.get_converters(columns)
         is_model = issubclass(queryset._iterable_class, django_query.ModelIterable)
-        self.build_result: Callable[[Any], Any] = (
+        self.build_result: Callable[[Sequence[Any]], object] = (
             get_instance_factory(compiler, queryset.db) if is_model else tuple
         )
 
-    def execute(self, values: Mapping[str, Any]) -> Iterable[Any]:
-        connection: Any = connections[self.statement.using]
+    def execute(self, values: Mapping[str, object]) -> Iterable[Any]:
+        connection = connections[self.statement.using]
         if self.is_locking and not connection.in_atomic_block:
             raise TransactionManagementError("select_for_update needs a transaction.")
         rows = self.statement.execute(values)
         converted = self._convert(rows, connection) if self.converters else rows
         return map(self.build_result, converted)
 
-    def _convert(self, rows: Iterable[Sequence[Any]], connection: Any) -> Iterator[list[Any]]:
+    def _convert(
+        self, rows: Iterable[Row], connection: BaseDatabaseWrapper
+    ) -> Iterator[list[object]]:
         for row in rows:
             values = list(row)
             for position, (converters, expression) in self.converters.items():
@@ -199,7 +210,9 @@ class CompiledQuery:
 FETCH_MODE = {"fetch_mode": models.FETCH_ONE} if hasattr(models, "FETCH_ONE") else {}
 
 
-def get_instance_factory(compiler: Any, using: str) -> Callable[[Sequence[Any]], models.Model]:
+def get_instance_factory(
+    compiler: SQLCompiler, using: str
+) -> Callable[[Sequence[Any]], models.Model]:
     """Returns a function that makes a model instance of a row, as Django's ModelIterable does.
 
     ModelIterable prepares its column names and populators at each execution; here it is done once.
@@ -240,7 +253,7 @@ def with_numbered_placeholders(sql: str) -> str:
 class Statement:
     """SQL with parameters, and the name under which each connection prepares it."""
 
-    def __init__(self, sql: str, params: Sequence[Any], *, using: str, keep_plan: bool) -> None:
+    def __init__(self, sql: str, params: Sequence[object], *, using: str, keep_plan: bool) -> None:
         self.sql = sql
         self.params = params
         self.using = using
@@ -249,7 +262,7 @@ class Statement:
         placeholders = f" ({', '.join(['%s'] * len(params))})" if params else ""
         self.execute_sql = f"EXECUTE {self.name}{placeholders}"
 
-    def execute(self, values: Mapping[str, Any]) -> list[Any]:
+    def execute(self, values: Mapping[str, object]) -> list[Row]:
         """Returns the rows."""
         connection: Any = connections[self.using]
         bound = [
@@ -272,7 +285,7 @@ class Statement:
                 cursor.execute(self.sql, bound)
             return cursor.fetchall()
 
-    def _prepare(self, connection: Any, cursor: Any) -> bool:
+    def _prepare(self, connection: BaseDatabaseWrapper, cursor: CursorWrapper) -> bool:
         """Prepares the statement unless the connection has done so. Returns False where it cannot:
         on SQLite, and behind a pooler."""
         prepared = getattr(connection, "prepared", None)
