@@ -22,58 +22,48 @@ class ComparableLine(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ComparedLine:
-    """The old and the new version of a line; None if the bill has no such line."""
+    """A line as the page shows it. The amount is "" in the bill that has no such line.
 
-    old: ComparableLine | None
-    new: ComparableLine | None
+    ``old_description`` is "" if the description stays the same.
+    """
 
-    @property
-    def old_amount(self) -> str:
-        return money.format_amount(self.old.total) if self.old else ""
-
-    @property
-    def new_amount(self) -> str:
-        return money.format_amount(self.new.total) if self.new else ""
-
-    @property
-    def description(self) -> str:
-        line = self.new or self.old
-        return line.description if line else ""
-
-    @property
-    def old_description(self) -> str:
-        """The description of the old line if it is different."""
-        if self.old and self.new and self.old.description != self.new.description:
-            return self.old.description
-        return ""
-
-    @property
-    def change(self) -> str:
-        old = self.old.total if self.old else money.ZERO
-        new = self.new.total if self.new else money.ZERO
-        return format_signed(new - old)
+    description: str
+    old_description: str
+    old_amount: str
+    new_amount: str
+    change: str
 
 
-def format_signed(amount: Decimal) -> str:
-    """``+$5.00``, ``-$5.00``, or "" for 0."""
-    if not amount:
-        return ""
-    return f"+{money.format_amount(amount)}" if amount > 0 else money.format_amount(amount)
+@dataclass(frozen=True, slots=True)
+class BillComparison:
+    lines: list[ComparedLine]
+    old_total: str
+    new_total: str
+    change: str
 
 
 def compare_bills(
-    old: Iterable[ComparableLine], new: Iterable[ComparableLine]
-) -> list[ComparedLine]:
+    old: Iterable[ComparableLine],
+    new: Iterable[ComparableLine],
+    *,
+    old_total: Decimal,
+    new_total: Decimal,
+) -> BillComparison:
     """Match each new line with the old one that it replaces. Removed lines come last."""
     unmatched: dict[tuple[object, ...], list[ComparableLine]] = {}
     for line in old:
         unmatched.setdefault(_get_key(line), []).append(line)
-    compared = []
+    lines = []
     for line in new:
         candidates = unmatched.get(_get_key(line))
-        compared.append(ComparedLine(candidates.pop(0) if candidates else None, line))
-    removed = (ComparedLine(line, None) for lines in unmatched.values() for line in lines)
-    return [*compared, *removed]
+        lines.append(_compare(candidates.pop(0) if candidates else None, line))
+    lines += [_compare(line, None) for removed in unmatched.values() for line in removed]
+    return BillComparison(
+        lines,
+        money.format_amount(old_total),
+        money.format_amount(new_total),
+        _format_change(new_total - old_total),
+    )
 
 
 def _get_key(line: ComparableLine) -> tuple[object, ...]:
@@ -82,3 +72,22 @@ def _get_key(line: ComparableLine) -> tuple[object, ...]:
         return (line.type, line.description)
     service, allowance = (getattr(line, name, None) for name in ("service_id", "allowance_id"))
     return (str(line.type), service, allowance)
+
+
+def _compare(old: ComparableLine | None, new: ComparableLine | None) -> ComparedLine:
+    old_text, new_text = (line.description if line else "" for line in (old, new))
+    old_amount, new_amount = (line.total if line else money.ZERO for line in (old, new))
+    return ComparedLine(
+        description=new_text or old_text,
+        old_description=old_text if new and old_text != new_text else "",
+        old_amount=money.format_amount(old_amount) if old else "",
+        new_amount=money.format_amount(new_amount) if new else "",
+        change=_format_change(new_amount - old_amount),
+    )
+
+
+def _format_change(amount: Decimal) -> str:
+    """``+$5.00``, ``-$5.00``, or "" for 0."""
+    if not amount:
+        return ""
+    return f"+{money.format_amount(amount)}" if amount > 0 else money.format_amount(amount)

@@ -4,8 +4,6 @@ A closure prevents new bookings. Existing reservations stay as they are: staff h
 cancel them.
 """
 
-from typing import Any
-
 from django.contrib import messages
 from django.dispatch import receiver
 from django.http import HttpRequest
@@ -22,7 +20,7 @@ MAX_LISTED = 20
 
 @receiver(closure_saved)
 def warn_about_reservations(
-    sender: Any, *, closure: Closure, request: HttpRequest, **_: Any
+    sender: object, *, closure: Closure, request: HttpRequest, **_: object
 ) -> None:
     """List the reservations that hold a room that is now closed."""
     rows = (

@@ -1,14 +1,12 @@
 """Fields that forms of the back office share."""
 
+import datetime as dt
 from decimal import Decimal
-from typing import Any
 
 from django import forms
 from django.contrib import admin
-from django.contrib.admin import AdminSite
 from django.core.exceptions import ValidationError
 from django.db import models
-from django.db.models import QuerySet
 
 from centers.models import Center, MeetingRoom
 from roombook.backoffice.widgets import AutocompleteWidget, NativeDateTimeInput
@@ -24,16 +22,11 @@ def build_search_box(model: type[models.Model], field: str) -> AutocompleteWidge
 
 
 class CenterSearchField(forms.ModelChoiceField):
-    """A center, found by typing. ``limit_to`` sets the centers and the widget."""
+    """A center, found by typing. The form sets the queryset: the centers that may be chosen."""
 
     def __init__(self) -> None:
-        super().__init__(Center.objects.none())
-
-    def limit_to(self, centers: QuerySet[Center], site: AdminSite) -> None:
-        self.queryset = centers
         # The autocomplete view needs a foreign key to a center; any one does.
-        self.widget = AutocompleteWidget(MeetingRoom._meta.get_field("center"), site)
-        self.widget.choices = self.choices
+        super().__init__(Center.objects.none(), widget=build_search_box(MeetingRoom, "center"))
 
 
 class LocalTimeField(forms.SplitDateTimeField):
@@ -41,7 +34,7 @@ class LocalTimeField(forms.SplitDateTimeField):
 
     widget = NativeDateTimeInput
 
-    def compress(self, data_list: Any) -> Any:
+    def compress(self, data_list: tuple[dt.date, dt.time] | None) -> dt.datetime | None:
         value = super().compress(data_list)
         if value and value.year not in YEARS:
             raise ValidationError(f"Enter a year from {YEARS[0]} to {YEARS[-1]}.")

@@ -1,10 +1,10 @@
 """Allowances, promo codes and partners in the back office, with what they were used for."""
 
-from typing import Any
+from typing import Any, TypeVar
 
 from django.contrib import admin
 from django.db import connection
-from django.db.models import Q, QuerySet
+from django.db.models import Model, Q, QuerySet
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import reverse
@@ -31,6 +31,8 @@ from roombook.backoffice.model_admin import (
 from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
 
+RowT = TypeVar("RowT", bound=Model)
+
 
 def _render_link(url: str, text: str) -> str:
     return format_html(
@@ -51,7 +53,7 @@ class UsageInline(ReadOnlyMixin, TabularInline):
     hide_title = True
 
     @admin.display(description="reservation")
-    def reservation_link(self, use: Any) -> str:
+    def reservation_link(self, use: AllowanceEntry | PromoRedemption) -> str:
         if use.reservation_id is None:
             return "-"
         return _render_link(
@@ -72,8 +74,8 @@ class DiscountAdmin(SharedRowsMixin, SaveChangedFieldsMixin, PageAnnotationsMixi
         return super().get_object(request, object_id, from_field)
 
     def limit_to_centers(
-        self, request: HttpRequest, rows: QuerySet[Any], *conditions: Q
-    ) -> QuerySet[Any]:
+        self, request: HttpRequest, rows: QuerySet[RowT], *conditions: Q
+    ) -> QuerySet[RowT]:
         """Limit the rows to those valid at the user's centers that meet the conditions.
 
         A user with the permission at all centers sees all rows.
@@ -197,11 +199,11 @@ class AttributedRevenueAdmin(DiscountAdmin):
         return row
 
     @admin.display(description="bookings")
-    def bookings(self, row: Any) -> int:
+    def bookings(self, row: PromoCode | Partner) -> int:
         return getattr(row, "attributed", AttributedRevenue()).bookings
 
     @admin.display(description="revenue generated")
-    def revenue(self, row: Any) -> str:
+    def revenue(self, row: PromoCode | Partner) -> str:
         return money.format_amount(getattr(row, "attributed", AttributedRevenue()).revenue)
 
 

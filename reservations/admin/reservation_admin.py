@@ -1,7 +1,5 @@
 """The ModelAdmin of reservations, composed of the list, its bulk actions and the page of one."""
 
-from typing import Any
-
 from django.contrib import admin
 from django.http import HttpRequest
 from django.urls import URLPattern
@@ -21,7 +19,7 @@ class ReservationAdmin(
 ):
     center_path = "room__center"
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Reservation | None = None) -> bool:
         """Reservations are cancelled, not deleted: the record stays."""
         return False
 

@@ -8,7 +8,7 @@ import datetime as dt
 from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -55,7 +55,7 @@ class ReservationHistoryEntry:
     changes: list[tuple[str, str, str]]
 
 
-def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -> dict[str, Any]:
+def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -> dict[str, object]:
     """The template context; ``reservation`` has its relations loaded."""
     center = reservation.room.center
 

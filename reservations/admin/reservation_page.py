@@ -46,7 +46,11 @@ class ReservationPageMixin(ModelAdminBase):
         return reservation
 
     def change_view(
-        self, request: HttpRequest, object_id: str, form_url: str = "", extra_context: Any = None
+        self,
+        request: HttpRequest,
+        object_id: str,
+        form_url: str = "",
+        extra_context: dict[str, object] | None = None,
     ) -> HttpResponse:
         """Show the reservation. There is no form: each action has a page of its own."""
         reservation = self._get_reservation(request, object_id)
@@ -100,7 +104,8 @@ class ReservationPageMixin(ModelAdminBase):
                 expected_old_total=parse_expected_amount(request, "expected_old_total"),
             )
             if request.POST.get("confirmed"):
-                return _execute(request, action, action_request)
+                execute(request, action, action_request)
+                return redirect(get_reservation_url(reservation.pk))
             preview = action.preview(action_request)
         return self._render_action(request, action, form, preview)
 
@@ -128,7 +133,8 @@ class ReservationPageMixin(ModelAdminBase):
         return TemplateResponse(request, f"admin/reservations/{template}", context)
 
 
-def _execute(request: HttpRequest, action: Action, action_request: ActionRequest) -> HttpResponse:
+def execute(request: HttpRequest, action: Action, action_request: ActionRequest) -> None:
+    """Take the action, and show the user what was done, or why it was not."""
     reservation = action_request.reservation
     try:
         message = action.execute(action_request)
@@ -136,7 +142,6 @@ def _execute(request: HttpRequest, action: Action, action_request: ActionRequest
         messages.error(request, f"{reservation}: {format_error(error)}")
     else:
         messages.success(request, f"{reservation}: {message}")
-    return redirect(get_reservation_url(reservation.pk))
 
 
 def parse_expected_amount(request: HttpRequest, name: str) -> Decimal | None:

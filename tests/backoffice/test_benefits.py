@@ -63,7 +63,7 @@ def reservation():
     return many(make_room(), UserFactory(), 1, start=THEN)[0]
 
 
-def told(allowance):
+def get_months(allowance):
     return [
         (f"{each.month:%Y-%m}", each.granted, each.used, each.left, each.used_in_total)
         for each in allowance_balances.get_monthly_balances(allowance, TODAY)
@@ -78,7 +78,7 @@ def test_monthly_balances_monthly_allowance_expires_unused_hours(reservation):
     enter(monthly, 1, period=date(2027, 1, 1), reservation=reservation)
     enter(monthly, 5, period=date(2027, 2, 1))
     enter(monthly, -2, period=date(2027, 4, 1), reservation=reservation)
-    assert told(monthly) == [
+    assert get_months(monthly) == [
         ("2027-04", 10, 2, 8, 5),
         ("2027-03", 10, 0, 10, 3),
         ("2027-02", 15, 0, 15, 3),
@@ -91,7 +91,7 @@ def test_monthly_balances_one_off_allowance_carries_hours_over(reservation):
     gift = Allowance.objects.create(user=reservation.user, description="Gift", hours=10)
     enter(gift, -4, at=datetime(2027, 1, 5, tzinfo=UTC), reservation=reservation)
     enter(gift, -3, at=datetime(2027, 2, 5, tzinfo=UTC), reservation=reservation)
-    assert told(gift) == [
+    assert get_months(gift) == [
         ("2027-03", 0, 0, 3, 7),
         ("2027-02", 0, 3, 3, 7),
         ("2027-01", 10, 4, 6, 4),
@@ -101,7 +101,7 @@ def test_monthly_balances_one_off_allowance_carries_hours_over(reservation):
 
 def test_monthly_balances_unused_allowance_shows_current_month():
     fresh = Allowance.objects.create(user=UserFactory(), description="Fresh", hours=3)
-    assert told(fresh) == [("2027-03", 3, 0, 3, 0)]
+    assert get_months(fresh) == [("2027-03", 3, 0, 3, 0)]
 
 
 def test_allowance_page_shows_months_and_ledger(client, reservation):
@@ -153,8 +153,8 @@ def test_attributed_revenue_counts_bookings_only(office):
     for index, status in enumerate(Status):
         start = THEN + index * dt.timedelta(days=1)
         many(room, user, 2, start=start, status=status, promo_code=promo, partner=partner)
-    brought = allowance_balances.get_attributed_revenue("promo_code", [promo.pk], visible=Q())
-    assert brought == {promo.pk: allowance_balances.AttributedRevenue(6, Decimal("60.00"))}
+    attributed = allowance_balances.get_attributed_revenue("promo_code", [promo.pk], visible=Q())
+    assert attributed == {promo.pk: allowance_balances.AttributedRevenue(6, Decimal("60.00"))}
     for model, row in (("promocode", promo), ("partner", partner)):
         for page in (url(model, "changelist"), url(model, "change", row.pk)):
             assert "$60.00" in text_of(office.get(page))

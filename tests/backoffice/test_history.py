@@ -153,9 +153,9 @@ def test_personal_data_is_recorded_without_values():
     allowance = Allowance.objects.create(user=ada, description="Hours", hours=1)
 
     for entry in AuditEntry.objects.all():
-        told = f"{entry.object_name} {entry.changes} {entry.actor_email}"
+        text = f"{entry.object_name} {entry.changes} {entry.actor_email}"
         for secret in ("@example.com", "555", "Lovelace", "argon2", "md5"):
-            assert secret not in told, told
+            assert secret not in text, text
     changed = lines_of(ada)[1][2]
     assert "E-mail address: not kept → not kept" in changed
     assert "Active: yes → no" in changed
@@ -226,15 +226,15 @@ def test_audit_log_is_searched_by_id_and_by_actor(client, root):
     other = StaffFactory(email="sam@example.com")
     audit_log.record_change(center, {"name": ("Old", "Glenarm")}, by=other)
 
-    for asked in ({"q": "sam@example.com"}, {"q": f"#{center.pk}", "what": "centers.center"}):
-        page = client.get(LOG, asked)
+    for query in ({"q": "sam@example.com"}, {"q": f"#{center.pk}", "what": "centers.center"}):
+        page = client.get(LOG, query)
         assert page.status_code == 200
         assert "Name: Old → Glenarm" in page.content.decode()
     assert "Old → Glenarm" not in client.get(LOG, {"q": "root@example.com"}).content.decode()
 
 
 @pytest.mark.parametrize(
-    "asked",
+    "query",
     [
         {"q": "' OR 1=1 --"},
         {"q": "9" * 40},
@@ -246,8 +246,8 @@ def test_audit_log_is_searched_by_id_and_by_actor(client, root):
         {"p": "-1"},
     ],
 )
-def test_audit_log_ignores_invalid_query_parameters(client, root, asked):
-    assert client.get(LOG, asked).status_code in (200, 302)
+def test_audit_log_ignores_invalid_query_parameters(client, root, query):
+    assert client.get(LOG, query).status_code in (200, 302)
 
 
 def test_audit_log_pages_are_read_only(client, root):

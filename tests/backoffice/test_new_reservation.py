@@ -173,9 +173,11 @@ def offered(client, term):
 def test_customer_suggestions_match_name_company_and_email(office, user):
     names = {"first_name": "Augusta", "last_name": "Byron", "company_name": "Analytical Engines"}
     User.objects.filter(pk=user.pk).update(**names)
-    told = [{"id": "ada@example.com", "text": "Augusta Byron, ada@example.com, Analytical Engines"}]
+    expected = [
+        {"id": "ada@example.com", "text": "Augusta Byron, ada@example.com, Analytical Engines"}
+    ]
     for words in ("byr", "Augusta B", "ada@", "analyt"):
-        assert offered(office, words) == told
+        assert offered(office, words) == expected
     for words in ("", " ", "zzz", "\0", "%", "'"):
         assert offered(office, words) == []
 
@@ -238,7 +240,7 @@ def test_customer_stays_selected_after_error(office, room, user):
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({}, "Choose a customer, or enter an e-mail address."),
         ({"email": "ada@example.com", "first_name": "Ada"}, "To book for it, leave the names"),
@@ -252,11 +254,11 @@ def test_customer_stays_selected_after_error(office, room, user):
         ({**NEW, "first_name": "\0"}, "Null characters are not allowed."),
     ],
 )
-def test_customer_invalid_data_shows_error(office, room, user, changed, told):
+def test_customer_invalid_data_shows_error(office, room, user, changed, message):
     UserFactory(email="gone@example.com", is_active=False)
     answer = office.post(ADD, typed(room, **changed))
     assert answer.status_code == 200
-    assert told in words(answer)
+    assert message in words(answer)
     assert not Reservation.objects.exists()
 
 
@@ -285,17 +287,17 @@ def test_new_reservation_invalid_data_is_refused(office, room, user, changed):
 
 
 @pytest.mark.parametrize(
-    ("changed", "told"),
+    ("changed", "message"),
     [
         ({"chosen": "on", "quantity": "x"}, "Enter a whole number."),
         ({"chosen": "on", "quantity": "9" * 20}, "less than or equal to 1000"),
         ({"chosen": "on"}, "This service needs a quantity of 1 or more."),
     ],
 )
-def test_service_invalid_amount_shows_error(office, room, user, changed, told):
+def test_service_invalid_amount_shows_error(office, room, user, changed, message):
     coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
     fields = {f"service-{coffee.pk}-{name}": value for name, value in changed.items()}
-    assert told in words(office.post(ADD, typed(room, user, **fields)))
+    assert message in words(office.post(ADD, typed(room, user, **fields)))
     assert not Reservation.objects.exists()
 
 
@@ -307,11 +309,11 @@ def test_room_of_other_center_is_refused(office, room, user):
 
 
 def test_overlap_lists_all_reasons_once(office, room, user):
-    rival = ReservationFactory(room=room)
+    conflict = ReservationFactory(room=room)
     Closure.objects.create(center=room.center, starts_at=START, ends_at=START + HOUR)
     text = words(office.post(ADD, typed(room, user, end="2027-03-03 12:05")))
     assert text.count("The room is already taken at that time.") == 1
-    assert f"Reservation {rival.pk} (Confirmed), 2027-03-03 09:00 to 2027-03-03 12:00" in text
+    assert f"Reservation {conflict.pk} (Confirmed), 2027-03-03 09:00 to 2027-03-03 12:00" in text
     assert "The room is closed at that time. Closed: 2027-03-03 09:00" in text
     assert "15-minute step" in text
     assert Reservation.objects.count() == 1

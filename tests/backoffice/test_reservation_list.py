@@ -297,12 +297,12 @@ def test_list_neither_counts_all_rows_nor_reads_filter_choices(
 ):
     many(make_room(), UserFactory(), 60, start=NOW)
 
-    with django_assert_max_num_queries(14) as asked:
+    with django_assert_max_num_queries(14) as captured:
         office.get(LIST)
 
-    told = [each["sql"] for each in asked.captured_queries]
-    assert not [sql for sql in told if "DISTINCT" in sql or "COUNT(" in sql]
-    assert len([sql for sql in told if "LIMIT 5000" in sql]) == 1
+    statements = [each["sql"] for each in captured.captured_queries]
+    assert not [sql for sql in statements if "DISTINCT" in sql or "COUNT(" in sql]
+    assert len([sql for sql in statements if "LIMIT 5000" in sql]) == 1
 
 
 @pytest.mark.parametrize("page", [1, 2, 3])

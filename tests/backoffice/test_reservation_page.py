@@ -91,7 +91,7 @@ def test_reservation_page_shows_booking_payment_emails_and_history(office):
 
     page = words(office.get(reservation_url(reservation)))
 
-    for told in (
+    for text in (
         *("Confirmed", "Wed 2027-03-03 09:00 - 12:00 MST"),
         *("Glenarm", "Ada Lovelace", ada.email, "Grace Hopper", "Boardroom, 3 hours"),
         *("Plan B", "Promo code TEN", "Adjustment: Projector broke", "$40.00", "Visa ending 4242"),
@@ -99,7 +99,7 @@ def test_reservation_page_shows_booking_payment_emails_and_history(office):
         *("Price changed", "Waiting", "Draft → Processing", "Processing → Confirmed"),
         *("Total: $45.00 → $40.00", "the customer", "Mon 2027-03-01 09:00"),
     ):
-        assert told in page, told
+        assert text in page, text
 
 
 def test_reservation_page_links_to_timeline(office):
@@ -202,7 +202,7 @@ def test_unavailable_action_is_refused(office, status, name):
     assert not history.get_changes(row).exists()
 
 
-# --- Each step ----------------------------------------------------------------------------------
+# --- Each action ----------------------------------------------------------------------------------
 
 
 def test_approve_previews_charge_before_confirmation(office):
@@ -294,55 +294,55 @@ def test_reschedule_previews_bill_and_executes(office):
 
 def test_reschedule_more_expensive_needs_waiver(office):
     reservation = make_booking()
-    dear = at_rate(reservation.room, 40)
+    expensive = at_rate(reservation.room, 40)
 
-    refused = office.post(action_url(reservation, "move"), to(dear))
-    waived = office.post(action_url(reservation, "move"), to(dear, waiver="Leak"))
+    refused = office.post(action_url(reservation, "move"), to(expensive))
+    waived = office.post(action_url(reservation, "move"), to(expensive, waiver="Leak"))
 
     assert "$45.00 more" in words(refused)
     assert 'name="confirmed"' not in refused.content.decode()
     assert 'name="confirmed"' in waived.content.decode()
     assert "Adjustment: Leak" in words(waived)
-    forced = confirm(office, reservation, "move", **to(dear))
+    forced = confirm(office, reservation, "move", **to(expensive))
     assert "$45.00 more" in messages_of(forced)[0][1]
 
 
 def test_waiver_requires_price_adjustment_permission(client, staff):
     reservation = make_booking()
-    dear = at_rate(reservation.room, 40)
+    expensive = at_rate(reservation.room, 40)
     client.force_login(staff("Desk", reservation.room.center))
 
-    confirm(client, reservation, "move", **to(dear, waiver="Please"))
+    confirm(client, reservation, "move", **to(expensive, waiver="Please"))
 
     reservation.refresh_from_db()
     assert reservation.total_cost == 75
-    assert reservation.room != dear
+    assert reservation.room != expensive
     assert "waiver" not in client.get(action_url(reservation, "move")).context["form"].fields
 
 
 @pytest.mark.parametrize("manages", ["old", "new"])
 def test_waiver_requires_permission_at_both_centers(client, staff, groups, manages):
-    reservation, dear = make_booking(), at_rate(make_room(name="Theirs"), 40)
-    dear.center.name = "Far away"
-    dear.center.save()
-    centers = {"old": reservation.room.center, "new": dear.center}
+    reservation, expensive = make_booking(), at_rate(make_room(name="Theirs"), 40)
+    expensive.center.name = "Far away"
+    expensive.center.save()
+    centers = {"old": reservation.room.center, "new": expensive.center}
     someone = staff("Desk", *centers.values())
     role = CenterRole.objects.create(user=someone, center=centers[manages], group=groups["Manager"])
     client.force_login(someone)
-    typed = to(dear, waiver="Leak")
+    typed = to(expensive, waiver="Leak")
 
-    noted = client.post(action_url(reservation, "move"), to(dear))
+    noted = client.post(action_url(reservation, "move"), to(expensive))
     pages = [
         client.post(action_url(reservation, "move"), typed),
         confirm(client, reservation, "move", **typed, expected_amount="75.00"),
     ]
 
     [lacking] = [center.name for name, center in centers.items() if name != manages]
-    told = f"Only who may adjust prices at {lacking} can waive the difference."
-    assert told in words(noted)
+    refusal = f"Only who may adjust prices at {lacking} can waive the difference."
+    assert refusal in words(noted)
     for page in pages:
-        assert page.context["form"].errors == {"waiver": [told]}
-        assert told in words(page)
+        assert page.context["form"].errors == {"waiver": [refusal]}
+        assert refusal in words(page)
     assert Reservation.objects.get().room == reservation.room
 
     role.delete()
@@ -350,7 +350,7 @@ def test_waiver_requires_permission_at_both_centers(client, staff, groups, manag
         CenterRole.objects.create(user=someone, center=center, group=groups["Manager"])
     confirm(client, reservation, "move", **typed, expected_amount="75.00")
     reservation.refresh_from_db()
-    assert (reservation.room, reservation.total_cost) == (dear, 75)
+    assert (reservation.room, reservation.total_cost) == (expensive, 75)
 
 
 def test_reschedule_live_preview_is_a_fragment(office):
@@ -382,10 +382,10 @@ def test_reschedule_room_suggestions_name_centers(office, django_assert_max_num_
     office.get(box, query)
 
     with django_assert_max_num_queries(6):  # however many rooms there are
-        told = [each["text"] for each in office.get(box, query).json()["results"]]
+        suggested = [each["text"] for each in office.get(box, query).json()["results"]]
 
-    assert len(told) == 6
-    assert "Boardroom, Glenarm" in told
+    assert len(suggested) == 6
+    assert "Boardroom, Glenarm" in suggested
     assert "Boardroom, Glenarm" in words(office.get(action_url(reservation, "move")))
 
 
@@ -473,7 +473,7 @@ def test_adjust_price_of_free_reservation_is_refused(office):
 
 
 @pytest.mark.parametrize(
-    ("amount", "told"),
+    ("amount", "message"),
     [
         ("0", "must not be 0"),
         ("100001", "less than or equal to 100000"),
@@ -482,10 +482,10 @@ def test_adjust_price_of_free_reservation_is_refused(office):
         ("lots", "Enter a number"),
     ],
 )
-def test_adjust_price_invalid_amount_shows_error(office, amount, told):
+def test_adjust_price_invalid_amount_shows_error(office, amount, message):
     response = confirm(office, make_draft(), "adjust", amount=amount, reason="x")
 
-    assert told in words(response)
+    assert message in words(response)
     assert not PriceAdjustment.objects.exists()
 
 

@@ -76,7 +76,7 @@ class Phone:
                 "SecurityCode": card["security_code"],
                 "ExpirationDate": card["expiration_date"].isoformat(),
                 "BillingAddress": {
-                    "Street1": "88 Harbour Road",
+                    "Street1": "88 Harbour Street",
                     "City": "Denver",
                     "State": "CO",
                     "PostalCode": "80205",

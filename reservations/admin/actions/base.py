@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from accounts import roles
 from reservations.admin.actions.forms import ActionForm
-from reservations.admin.bill_comparison import ComparedLine
+from reservations.admin.bill_comparison import BillComparison
 from reservations.models import Reservation
 from roombook.errors import DomainError, InvalidRequest
 
@@ -40,10 +40,7 @@ class ActionPreview:
     """
 
     facts: list[tuple[str, str]] = field(default_factory=list)
-    bill: list[ComparedLine] = field(default_factory=list)
-    old_total: str = ""
-    new_total: str = ""
-    total_change: str = ""
+    bill: BillComparison | None = None
     problems: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     expected_amount: Decimal | None = None

@@ -1,7 +1,7 @@
 """Actions that keep the status: move, adjust the price, extend the hold, resend an e-mail."""
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
@@ -21,7 +21,7 @@ from reservations.admin.actions.forms import (
     PriceAdjustmentForm,
     RescheduleForm,
 )
-from reservations.admin.bill_comparison import ComparableLine, compare_bills, format_signed
+from reservations.admin.bill_comparison import compare_bills
 from reservations.booking import drafts, price_adjustments, reminders, rescheduling
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.models import Reservation
@@ -53,7 +53,12 @@ class RescheduleAction(Action):
             preview.notes += [refusal] if refusal else []
         if not result.new_lines:
             return preview
-        _compare(preview, result.old_lines, result.new_lines, result.old_total, result.new_total)
+        preview.bill = compare_bills(
+            result.old_lines,
+            result.new_lines,
+            old_total=result.old_total,
+            new_total=result.new_total,
+        )
         if result.waived:
             preview.facts.append(("Waived", money.format_amount(result.waived)))
         moved = result.reservation
@@ -115,9 +120,12 @@ class AdjustPriceAction(Action):
             now=request.now,
         )
         preview = ActionPreview(
-            expected_amount=result.new_total, expected_old_total=result.old_total
+            bill=compare_bills(
+                old_lines, result.lines, old_total=result.old_total, new_total=result.new_total
+            ),
+            expected_amount=result.new_total,
+            expected_old_total=result.old_total,
         )
-        _compare(preview, old_lines, result.lines, result.old_total, result.new_total)
         if not reservation.is_new:
             preview.facts.append(("Refund", _format_amount(result.refund)))
             preview.facts.append(describe_email(reservation, "with the bill"))
@@ -214,22 +222,6 @@ class ResendEmailAction(Action):
             request.reservation.pk, by=request.by, now=request.now
         )
         return f"“{message.subject}” will be sent within a minute."
-
-
-def _compare(
-    preview: ActionPreview,
-    old_lines: Iterable[ComparableLine],
-    new_lines: Iterable[ComparableLine],
-    old_total: Decimal,
-    new_total: Decimal,
-) -> None:
-    """Add a comparison of the bills to the preview."""
-    preview.bill = compare_bills(old_lines, new_lines)
-    preview.old_total, preview.new_total = (
-        money.format_amount(old_total),
-        money.format_amount(new_total),
-    )
-    preview.total_change = format_signed(new_total - old_total)
 
 
 def _format_amount(amount: Decimal) -> str:

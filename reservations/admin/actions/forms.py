@@ -36,7 +36,7 @@ class ActionForm(forms.Form):
 
 
 class RescheduleRoomField(forms.ModelChoiceField):
-    def label_from_instance(self, obj: Any) -> str:
+    def label_from_instance(self, obj: MeetingRoom) -> str:
         return str(obj.full_name)
 
 

@@ -7,9 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from django import forms
-from django.contrib.admin import AdminSite
+from django.contrib import admin
+from django.contrib.admin.widgets import AutocompleteSelect
 from django.core.exceptions import ValidationError
 from django.db.models import QuerySet
+from django.http import QueryDict
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 from unfold.widgets import (
@@ -24,7 +26,7 @@ from accounts.customer_access import get_customer_filter
 from accounts.models import User, canonicalize_email
 from accounts.profile import EMAIL_TAKEN
 from centers.models import Center, MeetingRoom, Service
-from reservations.admin.forms import CenterSearchField, LocalTimeField, build_search_box
+from reservations.admin.forms import CenterSearchField, LocalTimeField
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from reservations.models import Reservation
 from roombook.backoffice.widgets import INPUT_CLASSES
@@ -50,42 +52,26 @@ class CenterChoiceForm(forms.Form):
 
     center = CenterSearchField()
 
-    def __init__(self, site: AdminSite, staff: User) -> None:
+    def __init__(self, staff: User) -> None:
         super().__init__()
         field: Any = self.fields["center"]
-        field.limit_to(get_bookable_centers(staff), site)
+        field.queryset = get_bookable_centers(staff)
 
 
-class CustomerSelect(forms.Select):
+class CustomerSelect(AutocompleteSelect):
     """Finds customers by typing.
 
     Its values are e-mail addresses: users who know the whole address may book for the customer.
     """
 
     def __init__(self) -> None:
-        super().__init__(
-            {
-                "class": "admin-autocomplete",
-                "data-ajax--cache": "true",
-                "data-ajax--delay": 250,
-                "data-ajax--type": "GET",
-                "data-theme": "admin-autocomplete",
-                "data-allow-clear": "true",
-                "data-placeholder": "",
-                # Required by the theme's script.
-                "data-app-label": "accounts",
-                "data-model-name": "user",
-                "data-field-name": "user",
-            }
-        )
+        super().__init__(Reservation._meta.get_field("user"), admin.site)
 
-    @property
-    def media(self) -> forms.Media:
-        return build_search_box(Reservation, "user").media
+    def get_url(self) -> str:
+        return reverse("admin:reservations_draft_customers")
 
-    def build_attrs(self, *args: Any, **kwargs: Any) -> dict[str, Any]:
-        url = reverse("admin:reservations_draft_customers")
-        return {**super().build_attrs(*args, **kwargs), "data-ajax--url": url}
+    # Django's own method finds the selected rows by their ids.
+    optgroups = forms.Select.optgroups  # type: ignore[assignment]  # only the stubs differ
 
 
 class CustomerField(forms.CharField):
@@ -101,14 +87,14 @@ class CustomerField(forms.CharField):
         )
         self.staff: User | None = None
 
-    def find_customer(self, value: Any) -> User | None:
+    def find_customer(self, value: object) -> User | None:
         rows = User.objects.filter(is_active=True)
         if "@" in str(value):
             return rows.filter(email=canonicalize_email(str(value))).first()
         pk = parse_id(str(value)) or 0
         return rows.filter(get_customer_filter(self.staff), pk=pk).first()
 
-    def clean(self, value: Any) -> Any:
+    def clean(self, value: object) -> User | None:
         text = super().clean(value)
         if not text:
             return None
@@ -127,19 +113,14 @@ class CustomerField(forms.CharField):
 class DraftRoomField(forms.ModelChoiceField):
     """A room of the center, with its capacity and price."""
 
-    def label_from_instance(self, room: Any) -> str:
-        parts = [f"{room.capacity} people", room.lowest_rate or "no price"]
-        parts += ["not active"] if not room.is_active else []
-        parts += ["out of service"] if room.is_blocked else []
-        return f"{room.name} ({', '.join(parts)})"
-
-    def to_python(self, value: Any) -> Any:
-        if value not in self.empty_values and parse_id(str(value)) is None:
-            raise ValidationError("Choose a room.")
-        return super().to_python(value)
+    def label_from_instance(self, obj: MeetingRoom) -> str:
+        parts = [f"{obj.capacity} people", obj.lowest_rate or "no price"]
+        parts += ["not active"] if not obj.is_active else []
+        parts += ["out of service"] if obj.is_blocked else []
+        return f"{obj.name} ({', '.join(parts)})"
 
 
-def _build_text_field(label: str, max_length: int, **attrs: Any) -> forms.CharField:
+def _build_text_field(label: str, max_length: int, **attrs: str) -> forms.CharField:
     widget = UnfoldAdminTextInputWidget(attrs={"autocomplete": "off", **attrs})
     return forms.CharField(label=label, max_length=max_length, required=False, widget=widget)
 
@@ -182,8 +163,8 @@ class NewReservationForm(forms.Form):
         self,
         center: Center,
         staff: User,
-        data: Any = None,
-        initial: Mapping[str, Any] | None = None,
+        data: QueryDict | None = None,
+        initial: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(data, initial=dict(initial or {}))
         self.can_add_customers = roles.has_permission(staff, roles.ADD_USER, center.pk)
@@ -208,8 +189,9 @@ class NewReservationForm(forms.Form):
         lines = self.cleaned_data["attendees"].splitlines()
         return [_parse_attendee(line) for line in lines if line.strip()]
 
-    def clean(self) -> dict[str, Any]:
-        cleaned: dict[str, Any] = super().clean() or self.cleaned_data
+    def clean(self) -> dict[str, object]:
+        super().clean()
+        cleaned = self.cleaned_data
         if "user" in self.errors or "email" in self.errors:
             return cleaned
         entered = {name: cleaned.get(name, "") for name in NEW_CUSTOMER_FIELDS}
@@ -243,12 +225,12 @@ class NewReservationForm(forms.Form):
         return ""
 
     @staticmethod
-    def parse_initial(query: Mapping[str, str], *, local_now: dt.datetime) -> dict[str, Any]:
+    def parse_initial(query: Mapping[str, str], *, local_now: dt.datetime) -> dict[str, object]:
         """Initial data from the query of the URL; invalid values are ignored.
 
         The default time is the next full hour.
         """
-        initial: dict[str, Any] = {
+        initial: dict[str, object] = {
             name: parse_id(query.get(name)) for name in ("user", "room", "number_of_attendees")
         }
         start = _parse_local_datetime(query.get("start"))
@@ -277,17 +259,14 @@ class ServiceOptionForm(forms.Form):
         min_value=1, max_value=1000, required=False, widget=UnfoldAdminIntegerFieldWidget()
     )
 
-    def __init__(self, service: Service, data: Any = None) -> None:
+    def __init__(self, service: Service, data: QueryDict | None = None) -> None:
         super().__init__(data, prefix=f"service-{service.pk}")
         self.service = service
         self.fields["chosen"].label = service.name
-        for name, is_needed in (
-            ("duration_hours", service.needs_duration),
-            ("quantity", service.needs_quantity),
-        ):
-            label = f"{service.name}: {AMOUNT_UNITS[name]}"
-            self.fields[name].widget.attrs["aria-label"] = label
-            if not is_needed:
+        needed = {"duration_hours": service.needs_duration, "quantity": service.needs_quantity}
+        for name, unit in AMOUNT_UNITS.items():
+            self.fields[name].widget.attrs["aria-label"] = f"{service.name}: {unit}"
+            if not needed[name]:
                 del self.fields[name]
 
     @property
@@ -297,7 +276,7 @@ class ServiceOptionForm(forms.Form):
         return price.replace(" flat", " each") if self.service.needs_quantity else price
 
     @property
-    def option(self) -> dict[str, Any] | None:
+    def option(self) -> dict[str, object] | None:
         """The service option for the domain, or None if the service is not chosen."""
         data = getattr(self, "cleaned_data", {})
         if not data.get("chosen"):
@@ -321,7 +300,7 @@ class NewReservationForms:
         return all([self.form.is_valid(), *(each.is_valid() for each in self.services)])
 
     @property
-    def options(self) -> list[tuple[ServiceOptionForm, dict[str, Any]]]:
+    def options(self) -> list[tuple[ServiceOptionForm, dict[str, object]]]:
         """The forms of the chosen services, with their options."""
         return [(each, each.option) for each in self.services if each.option is not None]
 

@@ -59,7 +59,7 @@ class NewReservationPages:
         staff = roles.require_permission(request, roles.ADD_RESERVATION)
         center = _get_center(request, staff)
         if center is None:
-            form = CenterChoiceForm(self.site, staff)
+            form = CenterChoiceForm(staff)
             context = {"title": "New reservation", "form": form, "media": form.media}
             return self._render(request, "new_reservation_center.html", context)
         now = timezone.now()
@@ -109,7 +109,9 @@ class NewReservationPages:
         ]
         return JsonResponse({"results": results, "pagination": {"more": False}})
 
-    def _render(self, request: HttpRequest, template: str, context: dict[str, Any]) -> HttpResponse:
+    def _render(
+        self, request: HttpRequest, template: str, context: dict[str, object]
+    ) -> HttpResponse:
         context = {
             **self.site.each_context(request),
             "content_title": context["title"],
@@ -204,7 +206,7 @@ def _create_draft(forms: NewReservationForms, staff: User, now: dt.datetime) -> 
 
 def _get_preview_context(
     forms: NewReservationForms, preview: DraftPreview | None, center: Center
-) -> dict[str, Any]:
+) -> dict[str, object]:
     if preview is None:
         return {"preview": None, "center": center}
     form = forms.form

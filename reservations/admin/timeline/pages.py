@@ -76,7 +76,7 @@ class TimelinePages:
                 ("Next day", "chevron_right", day + DAY),
             ],
             title=f"{center.name}, {dates.format_day(day)}",
-            form=CenterDayForm(self.site, _get_visible_centers(request), center, day),
+            form=CenterDayForm(_get_visible_centers(request), center, day),
             heading="Room",
             no_rows=no_rows,
         )
@@ -163,12 +163,10 @@ class CenterDayForm(forms.Form):
     center = CenterSearchField()
     date = forms.DateField(widget=NativeDateInput)
 
-    def __init__(
-        self, site: AdminSite, centers: QuerySet[Center], center: Center, day: dt.date
-    ) -> None:
+    def __init__(self, centers: QuerySet[Center], center: Center, day: dt.date) -> None:
         super().__init__(initial={"center": center.pk, "date": day}, auto_id="timeline-%s")
         field: Any = self.fields["center"]
-        field.limit_to(centers, site)
+        field.queryset = centers
 
 
 class RoomWeekForm(forms.Form):
