@@ -1,6 +1,7 @@
 """The ModelAdmin of reservations, composed of the list, its bulk actions and the page of one."""
 
 from django.contrib import admin
+from django.db.models import Model
 from django.http import HttpRequest
 from django.urls import URLPattern
 
@@ -19,7 +20,7 @@ class ReservationAdmin(
 ):
     center_path = "room__center"
 
-    def has_delete_permission(self, request: HttpRequest, obj: Reservation | None = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         """Reservations are cancelled, not deleted: the record stays."""
         return False
 
