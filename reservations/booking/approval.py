@@ -11,10 +11,9 @@ from django.db.models import Q
 from payments import lifecycle
 from payments.models import Payment
 from reservations import availability
-from reservations.booking import payment_recovery
 from reservations.booking.authorization import FUNDED_STATES
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import get_open_payment
+from reservations.booking.payment_recovery import fulfils_obligations, get_open_payment
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -45,19 +44,18 @@ def approve(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) 
         ServiceUnavailable: the gateway does not answer.
     """
     _refresh_authorization(reservation_id, now=now)
-    reservation, payment = _approve(reservation_id, by=by, now=now)
+    reservation = _approve(reservation_id, by=by, now=now)
     if reservation.status == Status.EXPIRED:
         raise ReservationNotOpen(
             "The money for this request is no longer reserved, so the request has expired."
             " The customer has to book again."
         )
-    return _fulfil(reservation, payment, now=now)
+    return reservation
 
 
 def decline(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) -> Reservation:
     """Decline a request, return its promo use and hours, and void its authorization."""
-    reservation, payment = _end_request(reservation_id, Status.DECLINED, by=by, now=now)
-    return _fulfil(reservation, payment, now=now)
+    return _end_request(reservation_id, Status.DECLINED, by=by, now=now)
 
 
 def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
@@ -72,7 +70,7 @@ def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
         lifecycle.record_gateway_result(payment, result, now=now)
 
 
-@in_transaction
+@fulfils_obligations
 def _approve(
     reservation_id: int, *, by: "User | None", now: dt.datetime
 ) -> tuple[Reservation, Payment | None]:
@@ -93,7 +91,7 @@ def _approve(
     return reservation, payment
 
 
-@in_transaction
+@fulfils_obligations
 def _end_request(
     reservation_id: int, status: Status, *, by: "User | None", now: dt.datetime
 ) -> tuple[Reservation, Payment | None]:
@@ -110,12 +108,6 @@ def _lock_request(reservation_id: int) -> Reservation:
     reservation = lock_reservation(reservation_id)
     if reservation.status != Status.PENDING:
         raise ReservationNotOpen("Only a pending request can be answered.")
-    return reservation
-
-
-def _fulfil(reservation: Reservation, payment: Payment | None, *, now: dt.datetime) -> Reservation:
-    if payment is not None:
-        payment_recovery.try_fulfil_obligations(payment, reservation.status, now=now)
     return reservation
 
 
@@ -190,10 +182,9 @@ def _expire_draft(reservation_id: int, now: dt.datetime) -> Reservation | None:
 
 def _expire_request(reservation_id: int, now: dt.datetime) -> Reservation | None:
     try:
-        reservation, payment = _end_request(reservation_id, Status.EXPIRED, by=None, now=now)
+        return _end_request(reservation_id, Status.EXPIRED, by=None, now=now)
     except ReservationNotOpen:
         return None
-    return _fulfil(reservation, payment, now=now)
 
 
 @in_transaction

@@ -9,16 +9,20 @@ from payments import refunds
 from payments.models import Payment, PaymentState
 from reservations.booking import payment_recovery
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import get_open_payment
-from reservations.booking.price_changes import PAYMENT_NOT_SETTLED, require_expected
+from reservations.booking.payment_recovery import (
+    CaptureDue,
+    CaptureRefused,
+    fulfils_obligations,
+    get_open_payment,
+)
+from reservations.booking.price_changes import require_expected
 from reservations.models import Reservation
 from reservations.models.status import Status, can_transition
 from reservations.notifications import emails
 from reservations.notifications.confirmation import describe_card
 from reservations.pricing import bill
 from roombook import money
-from roombook.db.transactions import in_transaction
-from roombook.errors import ReservationNotOpen, ServiceUnavailable
+from roombook.errors import ReservationNotOpen
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -67,27 +71,28 @@ def cancel(
     cancels any reservation. `expected_refund` is the refund in the preview: if it has changed since
     then, nothing is done.
 
+    If the gateway refuses to charge the authorized amount, nothing is charged, and it is voided.
+
     Raises:
         ReservationNotOpen: it is too late to cancel.
         ServiceUnavailable: the payment is not resolved yet, and the gateway does not answer.
     """
     payment_recovery.resolve_stale_payments(reservation_id, user=user, now=now)
-    payment_recovery.capture_outstanding(reservation_id, user=user, now=now)
-    cancellation, payment = _cancel(
-        reservation_id, user=user, by=by or user, expected_refund=expected_refund, now=now
-    )
-    if payment is not None:
-        payment_recovery.try_fulfil_obligations(payment, Status.CANCELLED, now=now)
-    return cancellation
+    by = by or user
+    try:
+        return _cancel(reservation_id, user=user, by=by, expected_refund=expected_refund, now=now)
+    except CaptureRefused:
+        return _cancel(reservation_id, user=user, by=by, can_be_captured=False, now=now)
 
 
-@in_transaction
+@fulfils_obligations
 def _cancel(
     reservation_id: int,
     *,
     user: "User | None",
     by: "User | None",
-    expected_refund: Decimal | None,
+    expected_refund: Decimal | None = None,
+    can_be_captured: bool = True,
     now: dt.datetime,
 ) -> tuple[Cancellation, Payment | None]:
     reservation = lock_reservation(reservation_id, owner=user)
@@ -95,11 +100,10 @@ def _cancel(
         return _describe_cancelled(reservation), None
     _require_cancellable(reservation, now)
     payment = get_open_payment(reservation)
-    terms = _get_terms(reservation, payment, now=now)
+    terms = _get_terms(reservation, payment if can_be_captured else None, now=now)
     require_expected("refund", terms.refund, expected=expected_refund)
-    was_confirmed = reservation.status == Status.CONFIRMED
-    if was_confirmed and payment is not None and payment.state == PaymentState.AUTHORIZED:
-        raise ServiceUnavailable(PAYMENT_NOT_SETTLED)
+    if payment is not None and can_be_captured and _is_capture_due(reservation, payment):
+        raise CaptureDue(payment)
     # A draft that never was a booking is in no calendar, and its customer gets no e-mail.
     was_booked = reservation.booked_at is not None
     reservation.transition_to(
@@ -151,12 +155,13 @@ def _get_paid_amount(reservation: Reservation, payment: Payment | None) -> Decim
     """Return the captured and not refunded amount; for a booking, a due capture counts too."""
     if payment is None:
         return money.ZERO
-    is_capture_due = (
-        reservation.status == Status.CONFIRMED and payment.state == PaymentState.AUTHORIZED
-    )
-    if payment.state == PaymentState.CAPTURED or is_capture_due:
+    if payment.state == PaymentState.CAPTURED or _is_capture_due(reservation, payment):
         return refunds.get_refundable_amount(payment)
     return money.ZERO
+
+
+def _is_capture_due(reservation: Reservation, payment: Payment) -> bool:
+    return reservation.status == Status.CONFIRMED and payment.state == PaymentState.AUTHORIZED
 
 
 def _require_cancellable(reservation: Reservation, now: dt.datetime) -> None:

@@ -6,8 +6,10 @@ command `reconcile_payments`, which runs every minute. Repeated calls are safe.
 """
 
 import datetime as dt
+import functools
 import logging
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from payments import lifecycle, refunds
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
@@ -17,11 +19,15 @@ from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.db.compiled_queries import compiled_query, datetime_param, int_param
 from roombook.db.transactions import in_transaction
+from roombook.errors import ReservationNotOpen, ServiceUnavailable
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from accounts.models import User
+
+P = ParamSpec("P")
+ResultT = TypeVar("ResultT")
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +73,74 @@ def resolve_payment(payment: Payment, *, now: dt.datetime) -> Payment:
     reservation, payment = authorization.apply_authorization(payment, result, now=now)
     try_fulfil_obligations(payment, reservation.status, now=now)
     return payment
+
+
+# --- Changes of a booking ------------------------------------------------------------------------
+
+
+class CaptureDue(ServiceUnavailable):
+    """Raised by a change of a booking that is possible once its payment is captured."""
+
+    default_message = "The payment is not finished yet. Nothing was changed. Please try again."
+
+    def __init__(self, payment: Payment) -> None:
+        super().__init__()
+        self.payment = payment
+
+
+class CaptureRefused(ReservationNotOpen):
+    """The gateway will never capture the authorized amount. Nothing was changed."""
+
+    default_message = (
+        "The gateway refuses to charge the authorized amount, so it cannot be refunded in part."
+        " Nothing was changed."
+    )
+
+
+def fulfils_obligations(
+    change: Callable[P, tuple[ResultT, Payment | None]],
+) -> Callable[P, ResultT]:
+    """Run the function in a transaction, and execute afterwards what became due for the payment.
+
+    The function returns its result and the payment of the reservation. It raises CaptureDue, after
+    all its other checks, if it needs a captured payment: then the payment is captured, and the
+    function runs again. So a change that is refused never changes the payment.
+
+    Raises CaptureRefused if the gateway refuses the capture, and CaptureDue if it does not answer.
+    """
+
+    @functools.wraps(change)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> ResultT:
+        now = kwargs["now"]
+        assert isinstance(now, dt.datetime)
+        try:
+            result, payment = commit_change(change, *args, **kwargs)
+        except CaptureDue as error:
+            _capture(error.payment, now=now)
+            result, payment = commit_change(change, *args, **kwargs)
+        if payment is not None:
+            try_fulfil_obligations(payment, payment.reservation.status, now=now)
+        return result
+
+    return wrapper
+
+
+@in_transaction
+def commit_change(change: Callable[P, ResultT], *args: P.args, **kwargs: P.kwargs) -> ResultT:
+    return change(*args, **kwargs)
+
+
+def _capture(payment: Payment, *, now: dt.datetime) -> None:
+    """Capture the payment of a booking. If the gateway does not answer, the capture stays due."""
+    try:
+        fulfil_obligations(payment, now=now)
+    except GatewayUnavailable:
+        logger.warning("Payment %s: the gateway does not answer.", payment.key)
+    except GatewayRefused as error:
+        logger.exception("Payment %s cannot be captured.", payment.key)
+        raise CaptureRefused from error
+    except InvalidPaymentTransition:
+        logger.exception("Payment %s cannot be captured yet.", payment.key)
 
 
 # --- Obligations at the gateway ------------------------------------------------------------------
@@ -130,26 +204,6 @@ def _create_full_refund(payment: Payment, *, now: dt.datetime) -> None:
     amount = refunds.get_refundable_amount(payment)
     if amount:
         refunds.create_refund(payment, amount=amount, reason="Taken for no booking", now=now)
-
-
-def capture_outstanding(
-    reservation_id: int, *, user: "User | None" = None, now: dt.datetime
-) -> None:
-    """Capture the authorized payment of a booking, so that it can be refunded in part."""
-    rows = Payment.objects.authorized().filter(
-        reservation=reservation_id, reservation__status=Status.CONFIRMED
-    )
-    if user is not None:
-        rows = rows.filter(reservation__user=user)
-    for payment in rows:
-        try:
-            fulfil_obligations(payment, now=now)
-        except GatewayUnavailable:
-            logger.warning("Payment %s: the gateway does not answer.", payment.key)
-        except GatewayRefused:
-            # It can never be captured. That must not block changes of the booking.
-            logger.exception("Payment %s cannot be captured; it is voided.", payment.key)
-            lifecycle.void_payment(payment, now=now)
 
 
 def get_open_payment(reservation: Reservation) -> Payment | None:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING
 from django.db import transaction
 
 from payments.models import Payment
-from reservations.booking import payment_recovery, price_changes
+from reservations.booking import price_changes
 from reservations.booking.locks import lock_reservation
+from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -63,6 +64,7 @@ def preview(
     return result
 
 
+@fulfils_obligations
 def adjust_price(
     reservation_id: int,
     *,
@@ -72,39 +74,13 @@ def adjust_price(
     expected_total: Decimal | None = None,
     by: "User",
     now: dt.datetime,
-) -> AdjustmentResult:
+) -> tuple[AdjustmentResult, Payment | None]:
     """Add to a price or reduce it. The reduction of a paid booking is refunded.
 
     `expected_old_total` and `expected_total` are the totals in the preview: if one of them has
     changed since then, nothing is done. Both are needed, so that an adjustment that is confirmed
     twice is applied once: a new total of 0 can be the same both times.
     """
-    payment_recovery.capture_outstanding(reservation_id, now=now)
-    result, payment = _adjust(
-        reservation_id,
-        amount=amount,
-        reason=reason,
-        expected_old_total=expected_old_total,
-        expected_total=expected_total,
-        by=by,
-        now=now,
-    )
-    if payment is not None:
-        payment_recovery.try_fulfil_obligations(payment, result.reservation.status, now=now)
-    return result
-
-
-@in_transaction
-def _adjust(
-    reservation_id: int,
-    *,
-    amount: Decimal,
-    reason: str,
-    expected_old_total: Decimal | None,
-    expected_total: Decimal | None,
-    by: "User",
-    now: dt.datetime,
-) -> tuple[AdjustmentResult, Payment | None]:
     reservation = lock_reservation(reservation_id)
     old_total = reservation.total_cost
     price_changes.require_expected("price", old_total, expected=expected_old_total)

@@ -15,11 +15,11 @@ from decimal import Decimal
 
 from payments import refunds
 from payments.models import Payment, PaymentState
-from reservations.booking.payment_recovery import get_open_payment
+from reservations.booking.payment_recovery import CaptureDue, get_open_payment
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import money
-from roombook.errors import ReservationNotOpen, ServiceUnavailable
+from roombook.errors import ReservationNotOpen
 
 MORE_EXPENSIVE = (
     "It would cost {} more. The card is not charged again: choose what costs no more, or waive the"
@@ -29,7 +29,6 @@ CHEAPER_REQUEST = (
     "It would cost {} less, and a request's money is taken as it was reserved. Approve it first:"
     " then the difference is refunded."
 )
-PAYMENT_NOT_SETTLED = "The payment is still being settled. Nothing was changed. Please try again."
 
 
 def require_no_extra_charge(reservation: Reservation, *, old_total: Decimal) -> None:
@@ -58,8 +57,8 @@ def refund_reduction(
 ) -> tuple[Decimal, Payment | None]:
     """Record by how much the price of a booking was reduced, and create the refund.
 
-    Returns the refund and its payment. The caller holds the reservation's lock, has called
-    `require_no_extra_charge`, and calls `try_fulfil_obligations` for the payment after the commit.
+    Returns the refund and its payment, for `fulfils_obligations`. The caller holds the lock of the
+    reservation, and has called `require_no_extra_charge` and made all other checks.
     """
     reduction = old_total - reservation.total_cost
     if not reduction:
@@ -71,7 +70,7 @@ def refund_reduction(
         # The whole payment has been refunded already.
         return money.ZERO, None
     if payment.state != PaymentState.CAPTURED:
-        raise ServiceUnavailable(PAYMENT_NOT_SETTLED)
+        raise CaptureDue(payment)
     amount = min(reduction, refunds.get_refundable_amount(payment))
     if amount:
         refunds.create_refund(payment, amount=amount, reason=reason, now=now)

@@ -31,9 +31,10 @@ from centers.span import Span
 from payments.models import Payment
 from reservations import availability
 from reservations.availability import Availability
-from reservations.booking import payment_recovery, price_changes
+from reservations.booking import price_changes
 from reservations.booking.drafts import release_conflicting_holds
 from reservations.booking.locks import lock_for_rescheduling
+from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.booking.span import resolve_span
 from reservations.models import (
@@ -143,6 +144,7 @@ def preview(
     return result
 
 
+@fulfils_obligations
 def reschedule(
     reservation_id: int,
     *,
@@ -153,7 +155,7 @@ def reschedule(
     expected_total: Decimal | None = None,
     by: "User",
     now: dt.datetime,
-) -> RescheduleResult:
+) -> tuple[RescheduleResult, Payment | None]:
     """Reschedule a reservation. Times without an offset are local to the new center.
 
     `waiver` is the reason for waiving the difference to a higher price. `expected_total` is the new
@@ -164,35 +166,6 @@ def reschedule(
         AllowanceExhausted, RateNotConfigured: nothing was changed.
         ServiceUnavailable: the payment is not resolved yet; nothing was changed.
     """
-    # Only a captured payment can be refunded in part.
-    payment_recovery.capture_outstanding(reservation_id, now=now)
-    result, payment = _reschedule(
-        reservation_id,
-        room_id=room_id,
-        start=start,
-        end=end,
-        waiver=waiver,
-        expected_total=expected_total,
-        by=by,
-        now=now,
-    )
-    if payment is not None:
-        payment_recovery.try_fulfil_obligations(payment, result.reservation.status, now=now)
-    return result
-
-
-@in_transaction
-def _reschedule(
-    reservation_id: int,
-    *,
-    room_id: int,
-    start: dt.datetime,
-    end: dt.datetime,
-    waiver: str,
-    expected_total: Decimal | None,
-    by: "User",
-    now: dt.datetime,
-) -> tuple[RescheduleResult, Payment | None]:
     reservation, room = lock_for_rescheduling(reservation_id, room_id)
     new = _validate(reservation, room, start, end, now)
     _evaluate(reservation, new, now).raise_if_unavailable()

@@ -174,7 +174,7 @@ def test_cancel_with_unresolved_payment_returns_503(cancel, ada):
     assert int(response["Retry-After"]) > 0
     assert response.json()["Error"] == {
         "Summary": "ServiceUnavailable",
-        "Message": "The payment is still being settled. Nothing was changed. Please try again.",
+        "Message": "The payment is not finished yet. Nothing was changed. Please try again.",
     }
     assert Reservation.objects.get().status == Status.CONFIRMED
     assert cancel(reservation).json()["Refund"] == 75

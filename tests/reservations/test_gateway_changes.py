@@ -1,6 +1,7 @@
 """Payments that changed at the gateway or the bank, without a request of the application."""
 
 from datetime import timedelta
+from decimal import Decimal
 
 import pytest
 
@@ -10,21 +11,35 @@ from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import Payment, PaymentState, Refund
-from reservations.booking import approval, cancellation, checkout, integrity, payment_recovery
+from reservations.booking import (
+    approval,
+    cancellation,
+    checkout,
+    integrity,
+    payment_recovery,
+    price_adjustments,
+)
 from reservations.booking.cancellation import cancel, preview
+from reservations.booking.payment_recovery import CaptureRefused
 from reservations.models import PromoCode, Reservation
 from reservations.models.status import Status
-from roombook.errors import ReservationNotOpen
-from tests.factories_people import AdministratorFactory
+from roombook.errors import InvalidRequest, ReservationNotOpen
+from tests.factories_people import AdministratorFactory, StaffFactory
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
     NOW,
+    START,
     PromoCodeFactory,
     make_booking,
     make_draft,
     make_payment_method,
     make_pending_booking,
+)
+from tests.reservations.rescheduling_helpers import (
+    get_stored_values,
+    make_room_at_rate,
+    reschedule,
 )
 
 pytestmark = pytest.mark.django_db
@@ -105,19 +120,109 @@ def test_payment_captured_for_declined_request_is_refunded():
     assert Refund.objects.count() == 1
 
 
-def test_booking_with_refused_capture_can_be_cancelled(monkeypatch):
-    SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
-    reservation = make_booking()
-    assert get_states()[:2] == (Status.CONFIRMED, PaymentState.AUTHORIZED)
+def refuse_to(monkeypatch, *operations):
+    """Let the gateway refuse these operations."""
 
     def refuse(self, key):
         raise GatewayRefused("no")
 
-    monkeypatch.setattr(SandboxGateway, "capture", refuse)
-    outcome = cancel(reservation.pk, now=NOW)
+    for operation in operations:
+        monkeypatch.setattr(SandboxGateway, operation, refuse)
+
+
+@pytest.fixture
+def uncaptured():
+    """A booking whose payment is authorized and not captured."""
+    SandboxFault.objects.create(operation="capture", kind=FaultKind.TIMEOUT_BEFORE, times=1)
+    reservation = make_booking()
+    assert get_states()[:2] == (Status.CONFIRMED, PaymentState.AUTHORIZED)
+    return reservation
+
+
+def test_booking_with_refused_capture_can_be_cancelled(uncaptured, monkeypatch):
+    refuse_to(monkeypatch, "capture")
+
+    outcome = cancel(uncaptured.pk, now=NOW)
 
     assert outcome.refund == 0
     assert get_states() == (Status.CANCELLED, PaymentState.VOIDED, "voided")
+
+
+def test_cancellation_with_expected_refund_and_refused_capture_voids_the_payment(
+    uncaptured, monkeypatch
+):
+    refuse_to(monkeypatch, "capture")
+
+    assert cancel(uncaptured.pk, expected_refund=Decimal(75), now=NOW).refund == 0
+    assert get_states() == (Status.CANCELLED, PaymentState.VOIDED, "voided")
+
+
+def test_cancellation_with_refused_capture_and_refused_void_succeeds(uncaptured, monkeypatch):
+    refuse_to(monkeypatch, "capture", "void")
+
+    assert cancel(uncaptured.pk, now=NOW).refund == 0
+    assert get_states() == (Status.CANCELLED, PaymentState.AUTHORIZED, "authorized")
+
+
+def test_cancellation_that_is_too_late_leaves_the_payment_unchanged(uncaptured, monkeypatch):
+    refuse_to(monkeypatch, "capture")
+
+    with pytest.raises(ReservationNotOpen, match="has begun"):
+        cancel(uncaptured.pk, now=START)
+    assert get_states() == (Status.CONFIRMED, PaymentState.AUTHORIZED, "authorized")
+
+
+def adjust(reservation, amount, **options):
+    options = {"by": reservation.user, "now": NOW, **options}
+    return price_adjustments.adjust_price(
+        reservation.pk, amount=Decimal(amount), reason="Noise", **options
+    )
+
+
+def test_refused_price_adjustment_leaves_the_payment_unchanged(uncaptured, monkeypatch):
+    refuse_to(monkeypatch, "capture")
+
+    with pytest.raises(ReservationNotOpen, match="only be lowered"):
+        adjust(uncaptured, 5)
+    with pytest.raises(ReservationNotOpen, match="price has changed"):
+        adjust(uncaptured, -5, expected_total=Decimal(60))
+    assert get_states() == (Status.CONFIRMED, PaymentState.AUTHORIZED, "authorized")
+
+
+def test_refused_reschedule_leaves_the_payment_unchanged(uncaptured, monkeypatch):
+    refuse_to(monkeypatch, "capture")
+    expensive = make_room_at_rate(uncaptured.room, 40)
+
+    with pytest.raises(ReservationNotOpen, match="more"):
+        reschedule(uncaptured, StaffFactory(), room=expensive)
+    with pytest.raises(InvalidRequest):
+        reschedule(uncaptured, StaffFactory())
+    assert get_states() == (Status.CONFIRMED, PaymentState.AUTHORIZED, "authorized")
+
+
+@pytest.mark.parametrize("operations", [["capture"], ["capture", "void"]])
+def test_price_reduction_with_refused_capture_changes_nothing(uncaptured, monkeypatch, operations):
+    refuse_to(monkeypatch, *operations)
+    before = get_stored_values(uncaptured)
+    cheap = make_room_at_rate(uncaptured.room, 15)
+
+    for attempt in (
+        lambda: adjust(uncaptured, -5),
+        lambda: reschedule(uncaptured, StaffFactory(), room=cheap),
+    ):
+        with pytest.raises(CaptureRefused, match="Nothing was changed"):
+            attempt()
+
+    assert get_stored_values(uncaptured) == before
+    assert get_states() == (Status.CONFIRMED, PaymentState.AUTHORIZED, "authorized")
+
+
+def test_reschedule_at_the_same_price_needs_no_capture(uncaptured, monkeypatch):
+    refuse_to(monkeypatch, "capture")
+
+    reschedule(uncaptured, StaffFactory(), start=START + 24 * HOUR)
+
+    assert get_states() == (Status.CONFIRMED, PaymentState.AUTHORIZED, "authorized")
 
 
 def test_cancellation_after_full_refund_says_already_refunded():
