@@ -43,13 +43,12 @@ def _media_root(settings, tmp_path):
 
 @pytest.fixture
 def tiny_pictures(monkeypatch):
-    """Demo data with tiny pictures, because drawing real ones takes most of the time."""
-    from reservations.demo import pictures
+    """Demo data with tiny pictures, because making thumbnails takes most of the time."""
+    from reservations.demo import loader  # Models cannot be imported earlier.
 
     picture = BytesIO()
     Image.new("RGB", (16, 10)).save(picture, "PNG")
-    monkeypatch.setattr(pictures, "draw_city", lambda name: picture.getvalue())
-    monkeypatch.setattr(pictures, "draw_room", lambda name, seats: picture.getvalue())
+    monkeypatch.setattr(loader, "read_picture", lambda name: picture.getvalue())
 
 
 @pytest.fixture

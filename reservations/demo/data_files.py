@@ -22,6 +22,10 @@ def read_json(name: str) -> Any:
     return json.loads((FOLDER / name).read_text("utf-8"), parse_float=Decimal)
 
 
+def read_picture(name: str) -> bytes:
+    return (FOLDER / "pictures" / name).read_bytes()
+
+
 def read_csv(name: str, *, now: dt.datetime) -> list[dict[str, str]]:
     def resolve(cell: str) -> str:
         if not (match := RELATIVE.fullmatch(cell)):

@@ -2,6 +2,7 @@
 
 import datetime as dt
 from collections.abc import Callable, Iterator
+from itertools import cycle
 
 from django.core.files.base import ContentFile
 
@@ -14,12 +15,16 @@ from centers.models import (
     Neighborhood,
     ResourceType,
 )
-from reservations.demo import accounts, bookings, pictures
-from reservations.demo.data_files import import_rows, read_csv
+from reservations.demo import accounts, bookings
+from reservations.demo.data_files import import_rows, read_csv, read_picture
 from reservations.models import Partner
 from roombook.db.transactions import in_transaction
 
 WriteLine = Callable[[str], object]
+
+# Numbers of files in data/pictures.
+CITY_PICTURES = 12
+ROOM_PICTURES = 7
 
 
 class ForeignData(Exception):
@@ -101,14 +106,15 @@ def _iterate_closures(centers: dict[str, Center], now: dt.datetime) -> Iterator[
 
 def _add_pictures(centers: dict[str, Center], *, now: dt.datetime, write_line: WriteLine) -> None:
     images = {row["center"]: int(row["images"]) for row in read_csv("center_images.csv", now=now)}
+    cities = cycle(f"city-{number}.jpg" for number in range(1, CITY_PICTURES + 1))
     for number, center in enumerate(centers.values(), start=1):
         rooms = MeetingRoom.objects.filter(center=center).order_by("pk")
         write_line(f"[{number}/{len(centers)}] {center.name}, {center.city}: {len(rooms)} rooms")
         for room in rooms:
-            drawn = pictures.draw_room(f"{center.name} {room.name}", room.capacity)
-            room.picture = ContentFile(drawn, name="room.jpg")
+            # The number of a picture of a room is the number of chairs on each side of its table.
+            chairs = min(max(room.capacity // 2, 1), ROOM_PICTURES)
+            room.picture = ContentFile(read_picture(f"room-{chairs}.jpg"), name="room.jpg")
             room.save()
         for position in range(images[center.name]):
-            drawn = pictures.draw_city(f"{center.name} {position}")
-            image = ContentFile(drawn, name="center.jpg")
+            image = ContentFile(read_picture(next(cities)), name="center.jpg")
             CenterImage.objects.create(center=center, image=image, position=position)

@@ -23,7 +23,7 @@ from centers.models import (
     ResourceType,
     Service,
 )
-from reservations.demo import pictures
+from reservations.demo.data_files import read_picture
 from roombook import images, places
 from tests.bench.generate import catalog
 from tests.bench.generate.loading import Loader
@@ -282,7 +282,7 @@ def _draw_pictures() -> list[tuple[str, str]]:
     for number in range(1, PICTURES + 1):
         pair = (f"generated/{number}.jpg", f"generated/{number}-small.jpg")
         if not default_storage.exists(pair[0]):
-            drawn = ContentFile(pictures.draw_city(f"generated {number}"))
+            drawn = ContentFile(read_picture(f"city-{number}.jpg"))
             default_storage.save(pair[0], drawn)
             small = images.resize_image(images.open_image(drawn), images.THUMBNAIL_SIDE_PIXELS)
             default_storage.save(pair[1], small)
