@@ -1,5 +1,4 @@
 from collections.abc import Sequence
-from typing import Any
 
 from django.apps import AppConfig
 from django.core import checks
@@ -29,14 +28,14 @@ class ReservationsConfig(AppConfig):
         audit_log.register(Reservation, by_signals=False)
 
 
-def create_triggers(using: str, **kwargs: Any) -> None:
+def create_triggers(using: str, **kwargs: object) -> None:
     from reservations.models import constraints
 
     constraints.create_triggers(using)
 
 
 def check_triggers(
-    databases: Sequence[str] | None = None, **kwargs: Any
+    databases: Sequence[str] | None = None, **kwargs: object
 ) -> list[checks.CheckMessage]:
     """Check that SQLite has the triggers that prevent double bookings."""
     from reservations.models import constraints

@@ -2,7 +2,7 @@
 
 import datetime as dt
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -110,9 +110,14 @@ class AllowanceUseRow(NamedTuple):
 
 
 @dataclass(eq=False)
-class ReservationColumns:
-    """The columns of a reservation that responses show."""
+class ReservationRecord:
+    """A reservation with all data that responses show of it.
 
+    `start` and `end` are in the center's local time."""
+
+    center: CenterRecord
+    meeting_room: RoomRecord
+    # In the order of OWN_COLUMNS.
     id: int
     start: dt.datetime
     end: dt.datetime
@@ -121,16 +126,6 @@ class ReservationColumns:
     billable_hours: Decimal
     number_of_attendees: int
     promotion: str | None
-
-
-@dataclass(eq=False, kw_only=True)
-class ReservationRecord(ReservationColumns):
-    """A reservation with all data that responses show of it.
-
-    `start` and `end` are in the center's local time."""
-
-    center: CenterRecord
-    meeting_room: RoomRecord
     span: Span = field(init=False)
     line_items: list[LineItemRecord] = field(default_factory=list)
     attendees: list[AttendeeRecord] = field(default_factory=list)
@@ -230,11 +225,13 @@ def build_service_option(
 
 # --- Loading --------------------------------------------------------------------------------------
 
-RESERVATION_COLUMN_COUNT = len(fields(ReservationColumns))
-CENTER_COLUMN_COUNT = len(CENTER_COLUMNS)
-RECORD_COLUMNS = (
-    *(each.name for each in fields(ReservationColumns)[:-1]),
+OWN_COLUMNS = (
+    *("id", "start", "end", "status", "total_cost", "billable_hours", "number_of_attendees"),
     "promo_code__code",
+)
+FIRST_ROOM_COLUMN = len(OWN_COLUMNS) + len(CENTER_COLUMNS)
+RECORD_COLUMNS = (
+    *OWN_COLUMNS,
     *(f"room__center__{name}" for name in CENTER_COLUMNS if name != "is_favorite"),
     "is_favorite",
     *(f"room__{name}" for name in ROOM_COLUMNS),
@@ -267,13 +264,11 @@ def _load_records(rows: Sequence[Row], user: "User") -> list[ReservationRecord]:
     """Build the records of these rows and load their lists. Rows can share a center."""
     records: dict[int, ReservationRecord] = {}
     centers: dict[int, CenterRecord] = {}
-    first_room_column = RESERVATION_COLUMN_COUNT + CENTER_COLUMN_COUNT
     for row in rows:
-        center = CenterRecord(*row[RESERVATION_COLUMN_COUNT:first_room_column])
+        center = CenterRecord(*row[len(OWN_COLUMNS) : FIRST_ROOM_COLUMN])
         center = centers.setdefault(center.id, center)
-        room = build_room_record(row[first_room_column:], center.services_on_offer)
-        own_columns = row[:RESERVATION_COLUMN_COUNT]
-        record = ReservationRecord(*own_columns, center=center, meeting_room=room)
+        room = build_room_record(row[FIRST_ROOM_COLUMN:], center.services_on_offer)
+        record = ReservationRecord(center, room, *row[: len(OWN_COLUMNS)])
         records[record.id] = record
     if not records:
         return []

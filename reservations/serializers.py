@@ -1,6 +1,7 @@
 """The contract's reservation types."""
 
 from centers.serializers import CenterInfoFull, MeetingRoomInfo
+from reservations.pricing.services import MAX_DURATION_HOURS, MAX_QUANTITY
 from roombook.api.fields import (
     BooleanField,
     CenterDateTimeField,
@@ -13,7 +14,7 @@ from roombook.api.serializers import ContractSerializer
 
 
 class ServiceOption(ContractSerializer):
-    """An extra: in requests what the customer selects, in responses all there is to select."""
+    """A service: in requests what the customer selects, in responses all that can be selected."""
 
     ServiceId = IdField(help_text="Required where the option is selected.")
     ServiceName = TextField(help_text="Responses; ignored in requests.")
@@ -22,15 +23,15 @@ class ServiceOption(ContractSerializer):
     NeedsQuantity = BooleanField(help_text="Responses; ignored in requests.")
     DurationHours = DecimalField(
         min_value=0,
-        max_value=31 * 24,
-        help_text="Above 0, up to 744, two places, where the service needs hours (absent: the"
-        " booking's own length); else ignored.",
+        max_value=MAX_DURATION_HOURS,
+        help_text=f"Above 0, up to {MAX_DURATION_HOURS}, two places, where the service needs"
+        " hours (absent: the length of the booking); else ignored.",
     )
     # 0 is what many clients send for services that need no quantity.
     Quantity = IntegerField(
         min_value=0,
-        max_value=1000,
-        help_text="1 to 1000 where the service needs a quantity; else ignored.",
+        max_value=MAX_QUANTITY,
+        help_text=f"1 to {MAX_QUANTITY} where the service needs a quantity; else ignored.",
     )
 
 
@@ -42,7 +43,7 @@ class AttendeeInfo(ContractSerializer):
     EmailAddress = TextField(max_length=254, help_text="At most 254 characters.")
     CompanyName = TextField()
     IsCreator = BooleanField(
-        help_text="Responses: the account that made the reservation; ignored in requests."
+        help_text="Responses: the account that created the reservation; ignored in requests."
     )
 
 
@@ -50,7 +51,7 @@ class LineItemInfo(ContractSerializer):
     """A line of the bill."""
 
     Amount = TextField(help_text="For people: `$175.00`, `-$20.00`.")
-    Description = TextField(help_text="What is paid for, and why it costs that.")
+    Description = TextField(help_text="What is billed, and how the price is calculated.")
     Total = DecimalField(help_text="What the line adds to TotalCost.")
     Type = TextField(
         contract_type="LineItemType",
@@ -69,7 +70,7 @@ class AllowanceInfo(ContractSerializer):
 
 
 class ReservationSummary(ContractSerializer):
-    """The ReservationInfo inside an AllowanceUsageInfo: a part, so that the nesting ends."""
+    """The ReservationInfo inside an AllowanceUsageInfo, without the fields that contain others."""
 
     contract_type = "ReservationInfo"
 
@@ -82,9 +83,7 @@ class ReservationSummary(ContractSerializer):
 class AllowanceUsageInfo(ContractSerializer):
     """Included hours that a reservation uses, or could use."""
 
-    Reservation = ReservationSummary(
-        shared=True, help_text="Only Id, Start, End and Status, so that the nesting ends."
-    )
+    Reservation = ReservationSummary(shared=True, help_text="With Id, Start, End and Status only.")
     Allowance = AllowanceInfo()
     NumberOfHours = IntegerField(
         help_text="Hours used, or that would be used if it were the only allowance."
@@ -94,7 +93,7 @@ class AllowanceUsageInfo(ContractSerializer):
 
 
 class ReservationInfo(ContractSerializer):
-    """A whole reservation."""
+    """A reservation with all its details."""
 
     Id = IdField()
     Start = CenterDateTimeField(help_text="The center's local time, with its offset.")
@@ -102,7 +101,7 @@ class ReservationInfo(ContractSerializer):
     Center = CenterInfoFull(shared=True, help_text="With all its rooms.")
     MeetingRoom = MeetingRoomInfo(help_text="The room that is booked.")
     Services = ServiceOption(
-        many=True, help_text="All that the center offers; `Selected` marks the selected ones."
+        many=True, help_text="All that the center offers; `Selected` says whether it is booked."
     )
     Attendees = AttendeeInfo(many=True)
     TotalCost = DecimalField(help_text="The sum of the line items; what Checkout charges.")

@@ -15,7 +15,9 @@ from reservations.booking.span import resolve_span
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import confirmation
-from reservations.pricing import bill, services
+from reservations.pricing import services
+from reservations.pricing.quote import calculate_quote
+from reservations.pricing.services import ServiceInput
 from reservations.serializers import (
     AllowanceUsageInfo,
     AttendeeInfo,
@@ -80,14 +82,19 @@ class CheckRoomAvailability(Operation):
         return {"is_available": answer.is_available}
 
 
+class BookingInput(ContractSerializer):
+    """A room, a time span and services."""
+
+    MeetingRoomId = IdField(required=True)
+    StartDate = CenterDateTimeField(required=True)
+    EndDate = CenterDateTimeField(required=True)
+    ServiceOptions = ServiceOption(many=True)
+
+
 class ReservationCost(Operation):
     """Return the list price of a room with services for a time span, including tax."""
 
-    class Input(ContractSerializer):
-        MeetingRoomId = IdField(required=True)
-        StartDate = CenterDateTimeField(required=True)
-        EndDate = CenterDateTimeField(required=True)
-        ServiceOptions = ServiceOption(many=True)
+    Input = BookingInput
 
     class Output(ContractSerializer):
         Total = DecimalField()
@@ -99,12 +106,12 @@ class ReservationCost(Operation):
         meeting_room_id: int,
         start_date: dt.datetime,
         end_date: dt.datetime,
-        service_options: list[dict[str, Any]] | None = None,
+        service_options: list[ServiceInput] | None = None,
     ) -> dict[str, object]:
         room = get_room(meeting_room_id)
         span = resolve_span(room.center, start_date, end_date)
         selected = services.select_services(room.center, service_options or [])
-        return {"total": bill.quote_list_price(room, span, selected).total}
+        return {"total": calculate_quote(room, span, services=selected).total}
 
 
 class UpdatePromoCode(Operation):
@@ -189,11 +196,7 @@ class Checkout(Operation):
 class CreateReservation(Operation):
     """Create a draft that holds its room for a limited time."""
 
-    class Input(ContractSerializer):
-        MeetingRoomId = IdField(required=True)
-        StartDate = CenterDateTimeField(required=True)
-        EndDate = CenterDateTimeField(required=True)
-        ServiceOptions = ServiceOption(many=True)
+    class Input(BookingInput):
         NumberOfAttendees = IntegerField(min_value=1)
         Attendees = AttendeeInfo(many=True)
 
@@ -207,7 +210,7 @@ class CreateReservation(Operation):
         meeting_room_id: int,
         start_date: dt.datetime,
         end_date: dt.datetime,
-        service_options: list[dict[str, Any]] | None = None,
+        service_options: list[ServiceInput] | None = None,
         number_of_attendees: int | None = None,
         attendees: list[dict[str, Any]] | None = None,
     ) -> dict[str, object]:

@@ -20,6 +20,7 @@ from reservations.models import Attendee, ChosenService, Reservation, history
 from reservations.models.querysets import get_conflict_bounds
 from reservations.models.status import Status
 from reservations.pricing import allowances, bill, promo_codes, services
+from reservations.pricing.services import ServiceInput
 from roombook.db.compiled_queries import compiled_query, datetime_param, int_param
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, PromoCodeInvalid, ReservationNotOpen
@@ -43,7 +44,7 @@ def create_draft(
     room_id: int,
     start: dt.datetime,
     end: dt.datetime,
-    service_options: Sequence[Mapping[str, Any]] = (),
+    service_options: Sequence[ServiceInput] = (),
     number_of_attendees: int | None = None,
     attendees: Sequence[Mapping[str, Any]] = (),
     created_by: "User | None" = None,

@@ -18,6 +18,7 @@ from reservations.booking.span import resolve_span
 from reservations.models import Reservation
 from reservations.pricing import bill, services
 from reservations.pricing.quote import Quote
+from reservations.pricing.services import ServiceInput
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, RateNotConfigured
 
@@ -51,7 +52,7 @@ def preview_draft(
     *,
     start: dt.datetime,
     end: dt.datetime,
-    service_options: Sequence[Mapping[str, Any]] = (),
+    service_options: Sequence[ServiceInput] = (),
     number_of_attendees: int | None = None,
     attendees: Sequence[Mapping[str, Any]] = (),
     ignore_opening_hours: bool = False,

@@ -59,7 +59,7 @@ def save_card(*, now: dt.datetime) -> None:
 
 
 def get_card(user: User, now: dt.datetime) -> CardFields:
-    """A test number that Stripe documents: the sandbox accepts it, and nobody is charged."""
+    """Return a test card that Stripe documents. The sandbox accepts it and charges nobody."""
     return {
         "first_name": user.first_name,
         "last_name": user.last_name,

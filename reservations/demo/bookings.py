@@ -3,7 +3,8 @@
 import datetime as dt
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any
+from decimal import Decimal
+from typing import Literal, NotRequired, TypedDict
 
 from django.db.models import QuerySet
 
@@ -17,17 +18,39 @@ from reservations.demo import accounts
 from reservations.demo.data_files import read_json
 from reservations.models import Allowance, Reservation
 from reservations.models.status import Status
+from reservations.pricing.services import ServiceInput
 from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen
 
-DemoBooking = dict[str, Any]
+
+class DemoService(TypedDict):
+    name: str
+    duration_hours: NotRequired[Decimal]
+    quantity: NotRequired[int]
+
+
+class DemoBooking(TypedDict):
+    """A booking, created `created_days_ago` for the first available day `days_later`."""
+
+    customer: str
+    center: str
+    room: str
+    created_days_ago: Decimal
+    days_later: int
+    start: str
+    end: str
+    outcome: Literal["draft", "paid", "approved", "declined", "cancelled", "missed"]
+    promo_code: NotRequired[str]
+    partner_code: NotRequired[str]
+    allowance: NotRequired[str]
+    services: NotRequired[list[DemoService]]
+    guests: NotRequired[list[dict[str, str]]]
+
 
 # The latest day that is tried after one on which the room is closed or taken.
 MAX_DAYS_TRIED = 30
 
-# Each was created so many days ago, for the first available day so many days later. A customer has
-# at most one in a room: that is how a second run recognizes them. Outcomes: draft, paid, approved,
-# declined, cancelled, missed.
+# A customer has at most one in a room: that is how a second run recognizes them.
 BOOKINGS: list[DemoBooking] = read_json("bookings.json")
 
 
@@ -51,7 +74,7 @@ def create_missing(*, now: dt.datetime, write_line: Callable[[str], object]) -> 
 
 
 def are_complete() -> bool:
-    """By their number: rooms and centers may have been renamed since."""
+    """Return whether all exist, by their number: rooms may have been renamed since."""
     return Reservation.objects.filter(user__email__in=accounts.EMAILS).count() >= len(BOOKINGS)
 
 
@@ -123,20 +146,22 @@ def _create_draft(booking: DemoBooking, user: User, created_at: dt.datetime) -> 
 def _find_available_day(
     booking: DemoBooking, room: MeetingRoom, created_at: dt.datetime
 ) -> tuple[dt.datetime, dt.datetime]:
-    """The first day on which the room is available at these hours, in the center's local time."""
+    """Return the first day on which the room is available at these hours, in local time."""
     earliest = created_at.astimezone(room.center.zone).date() + dt.timedelta(booking["days_later"])
     for later in range(MAX_DAYS_TRIED):
         day = earliest + dt.timedelta(later)
-        start, end = (
-            dt.datetime.combine(day, dt.time.fromisoformat(booking[key]))
-            for key in ("start", "end")
-        )
+        start = dt.datetime.fromisoformat(f"{day}T{booking['start']}")
+        end = dt.datetime.fromisoformat(f"{day}T{booking['end']}")
         span = resolve_span(room.center, start, end)
         if availability.evaluate(room, span, now=created_at).is_available:
             return start, end
     raise AssertionError(f"{room} is never available")
 
 
-def _get_option(room: MeetingRoom, service: dict[str, Any]) -> dict[str, Any]:
+def _get_option(room: MeetingRoom, service: DemoService) -> ServiceInput:
     found = Service.objects.get(center=room.center, name=service["name"])
-    return {"service_id": found.pk} | {key: service[key] for key in service if key != "name"}
+    return {
+        "service_id": found.pk,
+        "duration_hours": service.get("duration_hours"),
+        "quantity": service.get("quantity"),
+    }

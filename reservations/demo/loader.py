@@ -64,7 +64,7 @@ def refuse_foreign_data(now: dt.datetime) -> None:
 
 @in_transaction
 def _load_centers_and_accounts(now: dt.datetime, write_line: WriteLine) -> None:
-    """Centers and accounts, all of them or none."""
+    """Create the centers and accounts, all or none."""
     if not accounts.create_demo_account():
         return
     for row in read_csv("resource_types.csv", now=now):
@@ -86,7 +86,7 @@ def _load_centers_and_accounts(now: dt.datetime, write_line: WriteLine) -> None:
 
 
 def _iterate_closures(centers: dict[str, Center], now: dt.datetime) -> Iterator[dict[str, str]]:
-    """Holidays (12-25) when they come next; others so many days from today (+20)."""
+    """Yield the rows of closures: holidays (12-25) of the coming year, others in days (+20)."""
     for row in read_csv("closures.csv", now=now):
         today = now.astimezone(centers[row["center"]].zone).date()
         if row["day"].startswith("+"):

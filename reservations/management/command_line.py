@@ -6,14 +6,14 @@ from argparse import ArgumentParser, ArgumentTypeError
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from decimal import Decimal, InvalidOperation
-from typing import Any, Protocol
 
 from django.core.management.base import CommandError
 
 from accounts.models import User, canonicalize_email
 from centers.models import MeetingRoom
-from centers.rates import RateLike, Tier, get_tier_prices
-from reservations.pricing.services import MAX_DURATION_HOURS, MAX_QUANTITY
+from reservations.models import LineItem
+from reservations.pricing.quote import QuoteLine
+from reservations.pricing.services import MAX_DURATION_HOURS, MAX_QUANTITY, ServiceInput
 from roombook import money
 from roombook.errors import DomainError, InvalidRequest
 
@@ -46,19 +46,18 @@ def parse_date(text: str) -> dt.date:
         raise ArgumentTypeError(f"{text!r} is not a day, such as 2027-03-01") from None
 
 
-def parse_service_option(text: str) -> dict[str, Any]:
+def parse_service_option(text: str) -> ServiceInput:
     """Parse `12`, `12:8` (pieces), `12:1.5h` (hours) or `12:2:1.5h` (both)."""
     number, *rest = text.split(":")
-    option: dict[str, Any] = {"service_id": _parse_integer(number, text)}
-    for part in rest:
-        name = "duration_hours" if part.endswith("h") else "quantity"
-        if name in option:
-            raise ArgumentTypeError(f"{text!r}: pieces or hours are given twice")
-        if name == "quantity":
-            option[name] = _parse_integer(part, text, maximum=MAX_QUANTITY)
-        else:
-            option[name] = _parse_hours(part[:-1], text)
-    return option
+    hours = [part[:-1] for part in rest if part.endswith("h")]
+    pieces = [part for part in rest if not part.endswith("h")]
+    if max(len(hours), len(pieces)) > 1:
+        raise ArgumentTypeError(f"{text!r}: pieces or hours are given twice")
+    return {
+        "service_id": _parse_integer(number, text),
+        "duration_hours": _parse_hours(hours[0], text) if hours else None,
+        "quantity": _parse_integer(pieces[0], text, maximum=MAX_QUANTITY) if pieces else None,
+    }
 
 
 def parse_id(text: str) -> int:
@@ -132,11 +131,8 @@ def domain_errors_as_command_errors() -> Iterator[None]:
 
 def _render_error(error: DomainError) -> list[str]:
     fields: Mapping[str, str] = error.fields if isinstance(error, InvalidRequest) else {}
-    lines = [
-        error.message,
-        *(f"  {_get_option(path)}: {problem}" for path, problem in fields.items()),
-    ]
-    return [*lines, *(f"  {detail}" for detail in error.details)]
+    problems = [f"  {_get_option(path)}: {problem}" for path, problem in fields.items()]
+    return [error.message, *problems, *(f"  {detail}" for detail in error.details)]
 
 
 def _get_option(path: str) -> str:
@@ -147,46 +143,15 @@ def _get_option(path: str) -> str:
 # --- Output --------------------------------------------------------------------------------------
 
 
-class BillLine(Protocol):
-    """A line of a quote or of a stored bill."""
-
-    @property
-    def type(self) -> Any: ...
-    @property
-    def description(self) -> str: ...
-    @property
-    def amount(self) -> str: ...
-    @property
-    def rate(self) -> str: ...
-
-
-def render_bill(lines: Iterable[BillLine], total: Decimal) -> list[str]:
+def render_bill(lines: Iterable[LineItem | QuoteLine], total: Decimal) -> list[str]:
     """Render a bill as a table, with the total last."""
-    rows = [
-        (
-            str(line.type),
-            f"{line.description} ({line.rate})" if line.rate else line.description,
-            line.amount,
-        )
-        for line in lines
-    ]
+    rows = []
+    for line in lines:
+        rate = f" ({line.rate})" if line.rate else ""
+        rows.append((str(line.type), f"{line.description}{rate}", line.amount))
     rows.append(("Total", "", money.format_amount(total)))
     first, second, third = (max(map(len, column)) for column in zip(*rows, strict=True))
     return [f"  {kind:{first}}  {text:{second}}  {amount:>{third}}" for kind, text, amount in rows]
-
-
-def describe_rate(rate: RateLike) -> str:
-    """Describe every price of a rate, and how its hours are counted."""
-    if rate.is_flat_rate:
-        parts = []
-        if rate.flat_rate is not None:
-            parts.append(f"{money.format_amount(rate.flat_rate)} {Tier.FLAT}")
-    else:
-        unit = "by the started hour" if rate.bill_in_blocks else "by the started quarter hour"
-        parts = [*map(str, get_tier_prices(rate)), unit]
-    if rate.setup_fee:
-        parts.append(f"set-up {money.format_amount(rate.setup_fee)}")
-    return ", ".join(parts)
 
 
 def format_count(count: int, one: str, many: str = "") -> str:

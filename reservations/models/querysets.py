@@ -1,7 +1,7 @@
 """The queryset of reservations."""
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Self, TypedDict
 
 from django.db import models
 from django.db.models import Q
@@ -11,6 +11,7 @@ from reservations.models.status import FINISHED_STATUSES, HOLDING_STATUSES, REVE
 
 if TYPE_CHECKING:
     from accounts.models import User
+    from reservations.models.reservation import Reservation  # noqa: F401 (base class)
 
 # The values of a draft that no longer holds its room.
 RELEASED_HOLD = {"holds_slot": False, "hold_until": None}
@@ -19,50 +20,45 @@ RELEASED_HOLD = {"holds_slot": False, "hold_until": None}
 class ConflictBounds(TypedDict):
     """The ends of a span, without and with its own turnaround time."""
 
-    start: Any
-    end: Any
-    wide_start: Any
-    wide_end: Any
+    start: dt.datetime
+    end: dt.datetime
+    wide_start: dt.datetime
+    wide_end: dt.datetime
 
 
 def get_conflict_bounds(span: Span, turnaround_minutes: int) -> ConflictBounds:
     wide = span.expand(dt.timedelta(minutes=turnaround_minutes))
-    return {
-        "start": span.start,
-        "end": span.end,
-        "wide_start": wide.start,
-        "wide_end": wide.end,
-    }
+    return ConflictBounds(start=span.start, end=span.end, wide_start=wide.start, wide_end=wide.end)
 
 
-class ReservationQuerySet(models.QuerySet[Any]):
-    def for_user(self, user: "User") -> "ReservationQuerySet":
+class ReservationQuerySet(models.QuerySet["Reservation"]):
+    def for_user(self, user: "User") -> Self:
         """Return the customer's own reservations."""
         return self.filter(user=user)
 
-    def active_holds(self, now: dt.datetime) -> "ReservationQuerySet":
+    def active_holds(self, now: dt.datetime) -> Self:
         """Return the reservations that hold their room; a New one only until its hold expires."""
         return self.filter(
             Q(status__in=sorted(HOLDING_STATUSES)) | Q(status=Status.NEW, hold_until__gt=now),
             holds_slot=True,
         )
 
-    def occupying_time(self, now: dt.datetime) -> "ReservationQuerySet":
+    def occupying_time(self, now: dt.datetime) -> Self:
         """Return the reservations on a timeline: they hold their room, or have taken place."""
         return self.filter(
             Q(status__in=sorted(HOLDING_STATUSES | FINISHED_STATUSES))
             | Q(status=Status.NEW, hold_until__gt=now)
         )
 
-    def counting_as_revenue(self) -> "ReservationQuerySet":
+    def counting_as_revenue(self) -> Self:
         """Return the reservations whose total counts as revenue, in every report."""
         return self.filter(status__in=sorted(REVENUE_STATUSES))
 
-    def drafts_with_hold(self) -> "ReservationQuerySet":
+    def drafts_with_hold(self) -> Self:
         """Return drafts that are marked as holding, whether their hold has expired or not."""
         return self.filter(status=Status.NEW, holds_slot=True)
 
-    def with_expired_hold(self, now: dt.datetime) -> "ReservationQuerySet":
+    def with_expired_hold(self, now: dt.datetime) -> Self:
         """Return drafts that are still marked as holding although their hold has expired."""
         return self.drafts_with_hold().filter(hold_until__lte=now)
 
@@ -70,7 +66,7 @@ class ReservationQuerySet(models.QuerySet[Any]):
         """Release the rooms of drafts. They stay New and can be paid while the room is free."""
         return self.drafts_with_hold().update(**RELEASED_HOLD)
 
-    def hold_expiring(self, now: dt.datetime, within: dt.timedelta) -> "ReservationQuerySet":
+    def hold_expiring(self, now: dt.datetime, within: dt.timedelta) -> Self:
         """Return drafts by staff whose hold expires soon and whose customer got no reminder yet."""
         return self.filter(
             status=Status.NEW,
@@ -82,8 +78,8 @@ class ReservationQuerySet(models.QuerySet[Any]):
         )
 
     def overlapping(
-        self, start: Any, end: Any, wide_start: Any, wide_end: Any
-    ) -> "ReservationQuerySet":
+        self, start: dt.datetime, end: dt.datetime, wide_start: dt.datetime, wide_end: dt.datetime
+    ) -> Self:
         """Return the reservations that overlap a span, with the larger of both turnaround times.
 
         `wide_start` and `wide_end` are the span with its own turnaround (`get_conflict_bounds`).
@@ -92,7 +88,7 @@ class ReservationQuerySet(models.QuerySet[Any]):
         with_their_turnaround = Q(occupied_from__lt=end, occupied_until__gt=start)
         return self.filter(with_our_turnaround | with_their_turnaround)
 
-    def between(self, first: dt.datetime | None, last: dt.datetime | None) -> "ReservationQuerySet":
+    def between(self, first: dt.datetime | None, last: dt.datetime | None) -> Self:
         """Return the reservations that overlap the time from first to last; None means no limit."""
         rows = self
         if first is not None:

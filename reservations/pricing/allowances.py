@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.db.models import Sum
 
@@ -98,14 +98,14 @@ def active_allowances() -> "QuerySet[Allowance]":
 
 
 @compiled_query(keep_plan=True)
-def ledger_sums() -> "QuerySet[Any, Any]":
+def ledger_sums() -> "QuerySet[AllowanceEntry, tuple[int, dt.date | None, int]]":
     entries = AllowanceEntry.objects.filter(allowance__any_of=int_list_param("allowances"))
     sums = entries.values_list("allowance_id", "period").annotate(hours=Sum("hours"))
     return sums.order_by()
 
 
 @compiled_query(keep_plan=True)
-def restrictions() -> "QuerySet[Any, Any]":
+def restrictions() -> "QuerySet[Allowance, tuple[int, int | None, int | None]]":
     """Select every combination of center and room type to which the allowances are restricted.
 
     An allowance without restrictions has one row of NULLs.
@@ -156,7 +156,7 @@ def consume(reservation: Reservation, *, now: dt.datetime) -> None:
 
 
 @compiled_query(keep_plan=False)
-def planned_hours() -> "QuerySet[Any, Any]":
+def planned_hours() -> "QuerySet[AllowanceUse, tuple[int, int]]":
     uses = AllowanceUse.objects.filter(reservation=int_param("reservation"), hours__gt=0)
     return uses.order_by("pk").values_list("allowance_id", "hours")
 

@@ -8,9 +8,13 @@ from centers.models import MeetingRoom
 from centers.span import Span
 from reservations.models import AllowanceUse, LineItem, LineItemType, Reservation
 from reservations.pricing import allowances, promo_codes
-from reservations.pricing import quote as pricing
 from reservations.pricing.allowances import AvailableAllowance
-from reservations.pricing.quote import Quote, ServiceSelection
+from reservations.pricing.quote import (
+    Quote,
+    ServiceSelection,
+    calculate_quote,
+    describe_adjustment,
+)
 from roombook import money
 
 if TYPE_CHECKING:
@@ -22,24 +26,17 @@ if TYPE_CHECKING:
 # --- Quotes --------------------------------------------------------------------------------------
 
 
-def quote_list_price(room: MeetingRoom, span: Span, services: list[ServiceSelection]) -> Quote:
-    """Calculate the list price: with tax, without a promo code and allowances."""
-    return pricing.calculate_quote(room, span, services=services)
-
-
 def quote_draft(
     user: "User | None", room: MeetingRoom, span: Span, services: list[ServiceSelection]
 ) -> Quote:
     """Calculate the price of a new draft; the list price if there is no customer yet."""
-    if user is None:
-        return quote_list_price(room, span, services)
-    available = _get_automatic(allowances.get_available(user, room, span))
-    return pricing.calculate_quote(room, span, services=services, allowances=available)
+    available = _get_automatic(allowances.get_available(user, room, span)) if user else []
+    return calculate_quote(room, span, services=services, allowances=available)
 
 
 def quote_reservation(reservation: Reservation, available: list[AvailableAllowance]) -> Quote:
     """Calculate the price of the reservation by today's rates with these allowances."""
-    return pricing.calculate_quote(
+    return calculate_quote(
         reservation.room,
         reservation.span,
         services=get_selected_services(reservation),
@@ -151,7 +148,7 @@ def append_adjustment(reservation: Reservation, *, amount: Decimal, reason: str)
         reservation=reservation,
         position=last + 1,
         type=LineItemType.ADJUSTMENT,
-        description=pricing.describe_adjustment(reason)[:500],
+        description=describe_adjustment(reason)[:500],
         amount=money.format_amount(applied),
         total=applied,
     )

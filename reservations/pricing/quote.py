@@ -37,10 +37,14 @@ class QuoteLine:
     type: LineItemType
     description: str
     total: Decimal
-    amount: str
     rate: str = ""
     service_id: int | None = None
     allowance_id: int | None = None
+    amount_at_center: str = ""
+
+    @property
+    def amount(self) -> str:
+        return self.amount_at_center or money.format_amount(self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,13 +96,15 @@ def calculate_quote(
     discount = get_promo_discount(promo_code, base) if promo_code else money.ZERO
     if promo_code and discount:
         text = _describe_promotion(promo_code)
-        lines.append(_build_deduction(LineItemType.PROMOTION, text, discount))
+        lines.append(QuoteLine(LineItemType.PROMOTION, text, -discount))
     for adjustment in adjustments:
-        lines.append(_build_adjustment_line(adjustment, left=_sum(lines)))
+        text = describe_adjustment(adjustment.reason)
+        amount = max(adjustment.amount, -_sum(lines))
+        lines.append(QuoteLine(LineItemType.ADJUSTMENT, text, amount))
     tax = money.round_amount(_sum(lines) * center.tax_rate / 100)
     if tax:
         text = f"Tax, {format_percent(center.tax_rate)}%"
-        lines.append(QuoteLine(LineItemType.TAX, text, tax, money.format_amount(tax)))
+        lines.append(QuoteLine(LineItemType.TAX, text, tax))
     quote = Quote(tuple(lines), room_price, applied, base, discount)
     if quote.total > money.MAX_AMOUNT:
         raise RateNotConfigured("This price is beyond what can be charged. Please ask the center.")
@@ -139,23 +145,14 @@ def get_promo_discount(promo_code: PromoCode, base: Decimal) -> Decimal:
 
 def format_percent(rate: Decimal) -> str:
     """Format a percentage without trailing zeros: `8.625`, `10`."""
-    return f"{rate:f}".rstrip("0").rstrip(".") if "." in f"{rate:f}" else f"{rate:f}"
+    return f"{rate.normalize():f}"
 
 
 def _build_room_lines(room: "MeetingRoom", room_price: rates.RoomPrice) -> Iterator[QuoteLine]:
-    total = room_price.total
-    yield QuoteLine(
-        LineItemType.ROOM,
-        f"{room.name}, {room_price.explanation}",
-        total,
-        money.format_amount(total),
-        room_price.rate_text,
-    )
-    fee = room.rate.setup_fee if room.rate else None
-    if fee:
-        yield QuoteLine(
-            LineItemType.SETUP_FEE, f"{room.name}, set-up", fee, money.format_amount(fee)
-        )
+    text = f"{room.name}, {room_price.explanation}"
+    yield QuoteLine(LineItemType.ROOM, text, room_price.total, room_price.rate_text)
+    if room.rate and room.rate.setup_fee:
+        yield QuoteLine(LineItemType.SETUP_FEE, f"{room.name}, set-up", room.rate.setup_fee)
 
 
 def _build_service_lines(selection: ServiceSelection, span: Span) -> Iterator[QuoteLine]:
@@ -164,35 +161,30 @@ def _build_service_lines(selection: ServiceSelection, span: Span) -> Iterator[Qu
     if service.bill_at_center:
         yield _build_line_at_center(selection, span, rate_text)
         return
-    description, amount = _price_service(selection, span)
-    yield QuoteLine(
-        LineItemType.SERVICE,
-        description,
-        amount,
-        money.format_amount(amount),
-        rate_text,
-        service_id=service.pk,
-    )
-    fee = service.rate.setup_fee if service.rate else None
-    if fee:
-        text = f"{service.name}, set-up"
-        yield QuoteLine(
-            LineItemType.SETUP_FEE, text, fee, money.format_amount(fee), service_id=service.pk
-        )
+    text, price = _price_service(selection, span)
+    yield QuoteLine(LineItemType.SERVICE, text, price, rate_text, service_id=service.pk)
+    if service.rate and service.rate.setup_fee:
+        text, fee = f"{service.name}, set-up", service.rate.setup_fee
+        yield QuoteLine(LineItemType.SETUP_FEE, text, fee, service_id=service.pk)
 
 
 def _build_line_at_center(selection: ServiceSelection, span: Span, rate_text: str) -> QuoteLine:
     service = selection.service
     try:
-        description, price = _price_service(selection, span)
+        text, price = _price_service(selection, span)
     except RateNotConfigured:
         # The center states the price at the time of the meeting.
-        description, amount = service.name, "At the center"
+        text, amount = service.name, "At the center"
     else:
         price += (service.rate and service.rate.setup_fee) or money.ZERO
         amount = f"{money.format_amount(price)} at the center"
     return QuoteLine(
-        LineItemType.SERVICE, description, money.ZERO, amount, rate_text, service_id=service.pk
+        LineItemType.SERVICE,
+        text,
+        money.ZERO,
+        rate_text,
+        service_id=service.pk,
+        amount_at_center=amount,
     )
 
 
@@ -237,8 +229,8 @@ def _build_allowance_lines(
     for use, each in zip(applied, allowances, strict=True):
         if use.discount:
             text = f"{each.allowance.description}, {rates.format_hours(Decimal(use.hours))}"
-            yield _build_deduction(
-                LineItemType.ALLOWANCE, text, use.discount, allowance_id=use.allowance_id
+            yield QuoteLine(
+                LineItemType.ALLOWANCE, text, -use.discount, allowance_id=use.allowance_id
             )
 
 
@@ -248,22 +240,8 @@ def _describe_promotion(promo_code: PromoCode) -> str:
     return f"Promo code {promo_code.code}"
 
 
-def _build_adjustment_line(adjustment: PriceAdjustment, *, left: Decimal) -> QuoteLine:
-    amount = max(adjustment.amount, -left)
-    text = describe_adjustment(adjustment.reason)
-    return QuoteLine(LineItemType.ADJUSTMENT, text, amount, money.format_amount(amount))
-
-
 def describe_adjustment(reason: str) -> str:
     return f"Adjustment: {reason}"
-
-
-def _build_deduction(
-    line_type: LineItemType, description: str, amount: Decimal, *, allowance_id: int | None = None
-) -> QuoteLine:
-    return QuoteLine(
-        line_type, description, -amount, money.format_amount(-amount), allowance_id=allowance_id
-    )
 
 
 def _sum(lines: Iterable[QuoteLine]) -> Decimal:

@@ -1,7 +1,8 @@
 """Validates that the center offers the services that a customer selected (B12.3)."""
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from decimal import Decimal
+from typing import TYPE_CHECKING, TypedDict
 
 from centers.models import Center, Service
 from reservations.pricing.quote import ServiceSelection
@@ -16,7 +17,16 @@ MAX_QUANTITY = 1000
 MAX_DURATION_HOURS = 31 * 24
 
 
-def select_services(center: Center, options: Sequence[Mapping[str, Any]]) -> list[ServiceSelection]:
+class ServiceInput(TypedDict, total=False):
+    """A service as the customer selects it. `service_id` is required if `selected` is not False."""
+
+    service_id: int
+    selected: bool
+    duration_hours: Decimal | None
+    quantity: int | None
+
+
+def select_services(center: Center, options: Sequence[ServiceInput]) -> list[ServiceSelection]:
     """Return the selected options, in the center's order. Raises InvalidRequest by field.
 
     An option without `selected` counts as selected. The names of services, and whether they need a

@@ -16,6 +16,7 @@ from reservations.booking import integrity
 from reservations.models import LineItem, Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
 from reservations.pricing import bill
+from reservations.pricing.quote import calculate_quote
 from tests.bench.generate import bookings, command, generator
 from tests.bench.generate.people import get_token
 from tests.factories_centers import CenterFactory
@@ -88,9 +89,8 @@ def test_generated_prices_equal_quotes():
     plain = Reservation.objects.filter(promo_code=None, allowance_uses=None)
 
     for reservation in plain.select_related("room__center", "room__rate")[:100]:
-        quote = bill.quote_list_price(
-            reservation.room, reservation.span, bill.get_selected_services(reservation)
-        )
+        services = bill.get_selected_services(reservation)
+        quote = calculate_quote(reservation.room, reservation.span, services=services)
         lines = LineItem.objects.filter(reservation=reservation).order_by("position")
         assert [line.total for line in lines] == [line.total for line in quote.lines]
         assert [line.description for line in lines] == [line.description for line in quote.lines]

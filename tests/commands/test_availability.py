@@ -99,7 +99,7 @@ def test_grid_of_the_room_is_used(run):
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         ((77777,), "There is no room 77777."),
         (("x",), "'x' is not a whole number"),
@@ -107,11 +107,11 @@ def test_grid_of_the_room_is_used(run):
         ((), "required"),
     ],
 )
-def test_invalid_input_is_refused(run, words, told):
+def test_invalid_input_is_refused(run, words, expected):
     with pytest.raises(CommandError) as refusal:
         run("availability", *words)
 
-    assert told in str(refusal.value)
+    assert expected in str(refusal.value)
 
 
 @pytest.mark.parametrize("date", ["0001-01-01", "9999-12-31"])

@@ -102,7 +102,7 @@ def test_refused_draft_prints_every_reason(run, room, ada):
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "expected"),
     [
         ({"user": "nobody@example.com"}, "There is no account nobody@example.com."),
         ({"end": "2027-03-03T09:00"}, "--end: The end must be after the start."),
@@ -114,16 +114,16 @@ def test_refused_draft_prints_every_reason(run, room, ada):
         ({"start": "soon"}, "'soon' is not a time"),
     ],
 )
-def test_invalid_input_is_reported_with_its_option(run, room, ada, more, told):
+def test_invalid_input_is_reported_with_its_option(run, room, ada, more, expected):
     with pytest.raises(CommandError) as refusal:
         run("create_reservation", *words(room, **more))
 
-    assert told in str(refusal.value)
+    assert expected in str(refusal.value)
     assert not Reservation.objects.exists()
 
 
 @pytest.mark.parametrize(
-    ("more", "told"),
+    ("more", "expected"),
     [
         (("--service", "999"), "--service 0 service_id: This center does not offer this service."),
         (("--service", "x"), "'x' is not a whole number"),
@@ -141,11 +141,11 @@ def test_invalid_input_is_reported_with_its_option(run, room, ada, more, told):
         (("--room", "9" * 30), "is not a whole number"),
     ],
 )
-def test_invalid_options_are_reported(run, room, ada, more, told):
+def test_invalid_options_are_reported(run, room, ada, more, expected):
     with pytest.raises(CommandError) as refusal:
         run("create_reservation", *words(room, *more))
 
-    assert told in str(refusal.value)
+    assert expected in str(refusal.value)
     assert not Reservation.objects.exists()
 
 

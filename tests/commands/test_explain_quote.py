@@ -22,7 +22,10 @@ from tests.factories_reservations import (
 
 pytestmark = pytest.mark.django_db
 
-RATE = "Rate: $25.00/hour, $90.00/half day, $160.00/day, by the started quarter hour"
+RATE = [
+    "Rate: $25.00/hour, $90.00/half day, $160.00/day",
+    "Each started quarter of an hour is billed.",
+]
 
 
 @pytest.fixture(autouse=True)
@@ -46,13 +49,13 @@ def test_quote_of_room_and_services_is_the_list_price(run):
     said = run("explain_quote", *words(room, "--service", f"{coffee.pk}:4"))
 
     lines = said.splitlines()
-    assert lines[:3] == [
+    assert lines[:4] == [
         "List price of Boardroom at Glenarm, Wed, Mar 3, 2027, 9:00 AM - 2:00 PM",
-        RATE,
+        *RATE,
         "  2027-03-03, 5 hours billed: half day + 1 hour at $115.00; 5 hours would be $125.00,"
         " day would be $160.00, 2 half days would be $180.00",
     ]
-    assert [re.split("  +", line.strip()) for line in lines[3:]] == [
+    assert [re.split("  +", line.strip()) for line in lines[4:]] == [
         [
             "Room",
             "Boardroom, 5 hours: half day + 1 hour ($90.00/half day + $25.00/hour)",
@@ -86,7 +89,7 @@ def test_quote_of_flat_rate_has_no_days(run):
     lines = run("explain_quote", *words(room)).splitlines()
 
     assert lines[1:3] == [
-        "Rate: $50.00 flat, set-up $20.00",
+        "Rate: $50.00 flat; set-up $20.00",
         "A flat rate: the same for any time.",
     ]
     assert lines[-1].split() == ["Total", "$70.00"]
@@ -108,7 +111,7 @@ def test_quote_of_reservation_has_allowances_and_promo_code(run, discounted):
     assert said.splitlines() == [
         f"Reservation {discounted.pk} (New) of ada@example.com: Boardroom at Glenarm,"
         " Wed, Mar 3, 2027, 9:00 AM - 2:00 PM",
-        RATE,
+        *RATE,
         "  2027-03-03, 5 hours billed: half day + 1 hour at $115.00; 5 hours would be $125.00,"
         " day would be $160.00, 2 half days would be $180.00",
         "Allowance Plan: 2 of 5 billable hours, -$46.00 of the room's line.",

@@ -74,7 +74,7 @@ def test_send_outbox_exits_one_if_message_failed(capsys, settings):
 
     assert error.value.returncode == 1
     assert "0 sent, 0 waiting, 1 failed\n" in capsys.readouterr().out
-    # Told once; after that the list of mails tells it.
+    # It is reported once; after that it is in the list of e-mails.
     assert run(capsys) == "0 sent, 0 waiting, 0 failed\n"
 
 

@@ -91,9 +91,9 @@ def test_room_without_extras_is_one_line_with_its_rate():
         type=ROOM,
         description="Boardroom, 5 hours: half day + 1 hour",
         total=Decimal("115.00"),
-        amount="$115.00",
         rate="$90.00/half day + $25.00/hour",
     )
+    assert line.amount == "$115.00"
 
 
 def test_setup_fee_is_a_separate_line_charged_once():

@@ -29,6 +29,7 @@ from centers.models import Center, MeetingRoom, Service
 from reservations.admin.forms import CenterSearchField, LocalTimeField
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from reservations.models import Reservation
+from reservations.pricing.services import MAX_DURATION_HOURS, MAX_QUANTITY, ServiceInput
 from roombook.backoffice.widgets import INPUT_CLASSES
 from roombook.ids import parse_id
 
@@ -250,13 +251,13 @@ class ServiceOptionForm(forms.Form):
     chosen = forms.BooleanField(required=False, widget=UnfoldBooleanWidget())
     duration_hours = forms.DecimalField(
         min_value=0,
-        max_digits=5,
+        max_value=MAX_DURATION_HOURS,
         decimal_places=2,
         required=False,
         widget=UnfoldAdminIntegerFieldWidget({"step": "0.25"}),
     )
     quantity = forms.IntegerField(
-        min_value=1, max_value=1000, required=False, widget=UnfoldAdminIntegerFieldWidget()
+        min_value=1, max_value=MAX_QUANTITY, required=False, widget=UnfoldAdminIntegerFieldWidget()
     )
 
     def __init__(self, service: Service, data: QueryDict | None = None) -> None:
@@ -276,13 +277,16 @@ class ServiceOptionForm(forms.Form):
         return price.replace(" flat", " each") if self.service.needs_quantity else price
 
     @property
-    def option(self) -> dict[str, object] | None:
+    def option(self) -> ServiceInput | None:
         """The service option for the domain, or None if the service is not chosen."""
         data = getattr(self, "cleaned_data", {})
         if not data.get("chosen"):
             return None
-        amounts = {name: data[name] for name in AMOUNT_UNITS if data.get(name) is not None}
-        return {"service_id": self.service.pk, **amounts}
+        return {
+            "service_id": self.service.pk,
+            "duration_hours": data.get("duration_hours"),
+            "quantity": data.get("quantity"),
+        }
 
 
 # Fields of the domain that have another name in the form.
@@ -300,7 +304,7 @@ class NewReservationForms:
         return all([self.form.is_valid(), *(each.is_valid() for each in self.services)])
 
     @property
-    def options(self) -> list[tuple[ServiceOptionForm, dict[str, object]]]:
+    def options(self) -> list[tuple[ServiceOptionForm, ServiceInput]]:
         """The forms of the chosen services, with their options."""
         return [(each, each.option) for each in self.services if each.option is not None]
 

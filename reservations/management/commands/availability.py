@@ -3,7 +3,6 @@ from argparse import ArgumentParser
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
 
 from babel.dates import format_date
 from django.conf import settings
@@ -41,7 +40,7 @@ class Command(BaseCommand):
             "--date", type=parse_date, help="2027-03-01. Default: today, at the center."
         )
 
-    def handle(self, *, room: int, date: dt.date | None, **options: Any) -> None:
+    def handle(self, *, room: int, date: dt.date | None, **options: object) -> None:
         now = timezone.now()
         selected = get_room(room)
         zone = selected.center.zone

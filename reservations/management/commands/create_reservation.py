@@ -1,6 +1,5 @@
 import datetime as dt
 from argparse import ArgumentParser
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
@@ -19,6 +18,7 @@ from reservations.management.command_line import (
     render_bill,
 )
 from reservations.notifications import confirmation
+from reservations.pricing.services import ServiceInput
 from roombook.errors import SlotUnavailable
 
 
@@ -43,10 +43,10 @@ class Command(BaseCommand):
         room: int,
         start: dt.datetime,
         end: dt.datetime,
-        service: list[dict[str, Any]],
+        service: list[ServiceInput],
         attendees: int | None,
         staff: str | None,
-        **options: Any,
+        **options: object,
     ) -> None:
         customer = get_account(user)
         created_by = self._get_staff(staff)

@@ -1,6 +1,5 @@
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
@@ -22,7 +21,7 @@ class Command(BaseCommand):
         " every few minutes, exits with 1 if one of them failed."
     )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, **options: object) -> None:
         self.failed: ExpiryIncomplete | None = None
         counts: Counter[str] = Counter()
         for reservation in self._close_overdue():

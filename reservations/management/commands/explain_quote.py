@@ -1,5 +1,5 @@
+import datetime as dt
 from argparse import ArgumentParser
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -9,7 +9,6 @@ from centers.span import Span
 from reservations.booking.span import resolve_span
 from reservations.management.command_line import (
     add_booking_arguments,
-    describe_rate,
     domain_errors_as_command_errors,
     get_room,
     parse_id,
@@ -17,12 +16,19 @@ from reservations.management.command_line import (
 )
 from reservations.models import LineItemType, Reservation
 from reservations.notifications import confirmation
-from reservations.pricing import bill as billing
-from reservations.pricing import services as extras
+from reservations.pricing import bill, services
+from reservations.pricing.quote import calculate_quote
+from reservations.pricing.services import ServiceInput
 from roombook import money
 from roombook.errors import RateNotConfigured
 
-NAMES = ("room", "start", "end")
+# The types of lines off which a promo code takes a percentage.
+BEFORE_PROMOTION = {
+    LineItemType.ROOM,
+    LineItemType.SETUP_FEE,
+    LineItemType.SERVICE,
+    LineItemType.ALLOWANCE,
+}
 
 
 class Command(BaseCommand):
@@ -41,24 +47,31 @@ class Command(BaseCommand):
         self,
         *,
         reservation: int | None,
-        service: list[dict[str, Any]],
-        **options: Any,
+        room: int | None,
+        start: dt.datetime | None,
+        end: dt.datetime | None,
+        service: list[ServiceInput],
+        **options: object,
     ) -> None:
-        excluded = [f"--{name}" for name in NAMES if options[name] is not None]
-        excluded += ["--service"] if service else []
+        values = {"--room": room, "--start": start, "--end": end, "--service": service or None}
         if reservation is not None:
-            if excluded:
+            if excluded := [name for name, value in values.items() if value is not None]:
                 raise CommandError(f"--reservation stands alone, without {', '.join(excluded)}.")
             self._explain_reservation(reservation)
-            return
-        missing = [f"--{name}" for name in NAMES if options[name] is None]
-        if missing:
+        elif room is not None and start is not None and end is not None:
+            self._explain_list_price(room, start, end, service)
+        else:
+            missing = [name for name in list(values)[:3] if values[name] is None]
             raise CommandError(f"Give {', '.join(missing)}, or --reservation.")
-        room = get_room(options["room"])
+
+    def _explain_list_price(
+        self, room_id: int, start: dt.datetime, end: dt.datetime, service: list[ServiceInput]
+    ) -> None:
+        room = get_room(room_id)
         with domain_errors_as_command_errors():
-            span = resolve_span(room.center, options["start"], options["end"])
-            selected = extras.select_services(room.center, service)
-            quote = billing.quote_list_price(room, span, selected)
+            span = resolve_span(room.center, start, end)
+            selected = services.select_services(room.center, service)
+            quote = calculate_quote(room, span, services=selected)
         self._print(f"List price of {_describe_slot(room, span)}")
         self._explain_room(room, quote.room)
         self._print(*render_bill(quote.lines, quote.total))
@@ -92,9 +105,13 @@ class Command(BaseCommand):
 
     def _explain_room(self, room: MeetingRoom, priced: rates.RoomPrice) -> None:
         assert room.rate is not None  # Otherwise it would have no price.
-        self._print(f"Rate: {describe_rate(room.rate)}")
+        self._print(f"Rate: {rates.describe_rate(room.rate)}")
         if priced.is_flat:
             self._print("A flat rate: the same for any time.")
+        elif room.rate.bill_in_blocks:
+            self._print("Each started hour is billed.")
+        else:
+            self._print("Each started quarter of an hour is billed.")
         for day in priced.days:
             self._print(
                 f"  {day.day}, {rates.format_hours(day.billable_hours)} billed: {day.explanation}"
@@ -119,9 +136,8 @@ class Command(BaseCommand):
     def _compare_with_today(self, reservation: Reservation) -> None:
         """Print the price that the draft would have after its next change, which reprices it."""
         try:
-            quote = billing.quote_reservation(
-                reservation, billing.get_applicable_allowances(reservation)
-            )
+            available = bill.get_applicable_allowances(reservation)
+            quote = bill.quote_reservation(reservation, available)
         except RateNotConfigured as error:
             self._print(f"If it were repriced, it would be refused: {error.message}")
             return
@@ -132,14 +148,6 @@ class Command(BaseCommand):
     def _print(self, *lines: str) -> None:
         for line in lines:
             self.stdout.write(line)
-
-
-BEFORE_PROMOTION = {
-    LineItemType.ROOM,
-    LineItemType.SETUP_FEE,
-    LineItemType.SERVICE,
-    LineItemType.ALLOWANCE,
-}
 
 
 def _describe_slot(room: MeetingRoom, span: Span) -> str:

@@ -3,7 +3,6 @@ import logging
 from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 from django.db.models import QuerySet
@@ -39,7 +38,7 @@ class Command(BaseCommand):
             help="Skip payments that were created more recently.",
         )
 
-    def handle(self, *, older_than: int, **options: Any) -> None:
+    def handle(self, *, older_than: int, **options: object) -> None:
         if older_than < 0:
             raise CommandError("--older-than is a number of seconds, 0 or more.")
         now = timezone.now()
@@ -63,7 +62,7 @@ class Command(BaseCommand):
         self._print_summary()
 
     def _process(
-        self, label: str, payments: QuerySet[Payment], process: Callable[..., Any]
+        self, label: str, payments: QuerySet[Payment], process: Callable[..., object]
     ) -> None:
         """Process each payment. If one fails, the others are still processed."""
         # Read all rows first: processing takes long, and no payment may be processed twice.
@@ -78,7 +77,7 @@ class Command(BaseCommand):
             self.unanswered = self.unanswered + 1 if outcome == NO_ANSWER else 0
             self.stdout.write(f"[{label} {number}/{len(rows)}] {_describe(payment)}: {outcome}")
 
-    def _try(self, payment: Payment, process: Callable[..., Any]) -> str:
+    def _try(self, payment: Payment, process: Callable[..., object]) -> str:
         try:
             # Use the current time for each payment, because a run can be long.
             process(payment, now=timezone.now())

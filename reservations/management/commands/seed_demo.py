@@ -1,6 +1,5 @@
 from argparse import ArgumentParser
 from time import perf_counter
-from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
@@ -31,7 +30,7 @@ class Command(BaseCommand):
             help="Do nothing, without an error, if there are accounts or centers already.",
         )
 
-    def handle(self, *, force: bool = False, if_empty: bool = False, **options: Any) -> None:
+    def handle(self, *, force: bool = False, if_empty: bool = False, **options: object) -> None:
         if if_empty and not loader.is_empty():
             self.stdout.write("No demo data made: the database is not empty.")
             return

@@ -1,5 +1,3 @@
-from typing import Any
-
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
@@ -13,7 +11,7 @@ class Command(BaseCommand):
         " Prints nothing and exits with 0 if all is well, else exits with 1 and the findings."
     )
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def handle(self, **options: object) -> None:
         found = 0
         for finding in integrity.find_problems(now=timezone.now()):
             found += 1
