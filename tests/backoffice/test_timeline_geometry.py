@@ -7,13 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from centers.rooms import BookingRules
 from centers.span import Span, find_gaps
 from reservations.admin.timeline import geometry
-from reservations.admin.timeline.geometry import SlotRules, TimelineAxis, build_axis
+from reservations.admin.timeline.geometry import TimelineAxis, build_axis
 
 DENVER = ZoneInfo("America/Denver")
 SPRING, AUTUMN, PLAIN = date(2027, 3, 14), date(2027, 11, 7), date(2027, 3, 3)
 MINUTE, HOUR = timedelta(minutes=1), timedelta(hours=1)
+
+
+def build_rules(slot_minutes, minimum_minutes):
+    return BookingRules(slot_minutes, minimum_minutes, maximum_minutes=1440, window_days=30)
+
 
 # Known for changes of half an hour, at midnight, of whole days, twice a year, or none at all.
 ODD = [
@@ -86,11 +92,10 @@ def test_skipped_day_has_no_axis():
     assert build_axis(date(2011, 12, 30), ZoneInfo("Pacific/Apia")) is None
 
 
-def test_box_over_midnight_ends_after_axis():
+def test_style_of_span_over_midnight_ends_with_axis():
     axis = build_axis(PLAIN, DENVER, (8, 24))
-    box = axis.get_box(Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR))
-    assert (round(box.left, 3), round(box.width, 3)) == (87.5, 12.5)
-    assert (box.starts_before, box.ends_after) == (False, True)
+    span = Span(at(PLAIN, "22:00"), at(PLAIN, "22:00") + 4 * HOUR)
+    assert axis.format_style(span) == "left:87.5000%;width:12.5000%"
 
 
 def test_format_span_shows_other_days():
@@ -127,7 +132,7 @@ def test_slots_are_hourly_and_on_grid():
     free = [Span(at(PLAIN, "09:10"), at(PLAIN, "11:30"))]
     proposed = [
         geometry.format_span(slot.proposed, axis)
-        for slot in geometry.find_slots(axis, free, SlotRules(grid=15, minimum=30))
+        for slot in geometry.find_slots(axis, free, build_rules(15, 30))
     ]
     assert proposed == ["09:15 - 10:15", "10:00 - 11:00", "11:00 - 11:30"]
 
@@ -135,14 +140,14 @@ def test_slots_are_hourly_and_on_grid():
 def test_slots_exclude_short_gaps():
     axis = build_axis(PLAIN, DENVER)
     free = [Span(at(PLAIN, "09:00"), at(PLAIN, "09:20"))]
-    assert not list(geometry.find_slots(axis, free, SlotRules(grid=15, minimum=30)))
+    assert not list(geometry.find_slots(axis, free, build_rules(15, 30)))
 
 
 def test_slots_exclude_repeated_hour():
     axis = build_axis(AUTUMN, DENVER, (0, 4))
     offered = [
         geometry.format_clock_time(slot.proposed.start, DENVER)
-        for slot in geometry.find_slots(axis, [axis.span], SlotRules(grid=15, minimum=30))
+        for slot in geometry.find_slots(axis, [axis.span], build_rules(15, 30))
     ]
     assert offered == ["00:00", "02:00", "03:00"]
 
@@ -160,19 +165,14 @@ def test_ticks_are_ordered_and_unique(axis: TimelineAxis):
 
 
 @given(axis_and_spans())
-def test_boxes_are_on_axis_and_proportional(given_):
+def test_positions_are_on_axis_and_proportional(given_):
     axis, spans = given_
     for span in spans:
-        box = axis.get_box(span)
-        if not axis.span.overlaps(span):
-            assert box is None
-            continue
-        assert 0 <= box.left <= 100
-        assert 0 < box.width <= 100 + 1e-9
-        seen = min(span.end, axis.span.end) - max(span.start, axis.span.start)
-        assert box.width == pytest.approx(100 * (seen / axis.span.duration))
-        assert box.starts_before == (span.start < axis.span.start)
-        assert box.ends_after == (span.end > axis.span.end)
+        left, right = axis.get_left(span.start), axis.get_left(span.end)
+        assert 0 <= left <= right <= 100
+        if axis.span.overlaps(span):
+            seen = min(span.end, axis.span.end) - max(span.start, axis.span.start)
+            assert right - left == pytest.approx(100 * (seen / axis.span.duration))
 
 
 @given(axis_and_spans())
@@ -213,7 +213,7 @@ def test_visible_hours_contain_all_spans(given_):
 def test_slots_are_free_long_enough_and_on_grid(given_, grid, shortest):
     axis, spans = given_
     free = find_gaps(axis.span, spans)
-    for slot in geometry.find_slots(axis, free, SlotRules(grid, shortest)):
+    for slot in geometry.find_slots(axis, free, build_rules(grid, shortest)):
         assert any(gap.contains(slot.proposed) and gap.contains(slot.piece) for gap in free)
         assert slot.piece.start <= slot.proposed.start < slot.piece.end
         assert slot.proposed.duration >= shortest * MINUTE

@@ -33,10 +33,14 @@ class DashboardAlert:
     url: str
 
 
-def can_see_alerts(user: User) -> bool:
-    return roles.has_permission(user, roles.VIEW_PAYMENT) or roles.has_permission_everywhere(
-        user, roles.VIEW_EMAIL
-    )
+def get_alert_topics(user: User) -> list[str]:
+    """What the user may see alerts about; empty if they may not see any."""
+    topics = []
+    if roles.has_permission(user, roles.VIEW_PAYMENT):
+        topics.append("payments")
+    if roles.has_permission_everywhere(user, roles.VIEW_EMAIL):
+        topics.append("e-mails")
+    return topics
 
 
 def find_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
@@ -49,16 +53,6 @@ def find_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
         emails = alerts.get_unsent_emails(now=now, since=now - LOOKBACK)
         emails = emails.filter(get_customer_filter(user, "user"))
         yield from _describe_emails(list(emails[: MAX_COUNTED_EMAILS + 1]))
-
-
-def describe_no_alerts(user: User) -> str:
-    """The message if there are no alerts. It mentions only what the user may see."""
-    checked = []
-    if roles.has_permission(user, roles.VIEW_PAYMENT):
-        checked.append("payments")
-    if roles.has_permission_everywhere(user, roles.VIEW_EMAIL):
-        checked.append("e-mails")
-    return f"No problems with {' or '.join(checked)}."
 
 
 def _find_payment_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:

@@ -23,9 +23,8 @@ from centers.span import Span, get_local_midnight
 from reservations.admin.dashboard.alerts import (
     MAX_ALERTS,
     DashboardAlert,
-    can_see_alerts,
-    describe_no_alerts,
     find_alerts,
+    get_alert_topics,
 )
 from reservations.admin.dashboard.figures import DashboardFigures, build_figures
 from reservations.admin.reports.periods import DAY, filter_by_local_span
@@ -98,9 +97,9 @@ def build_dashboard(user: User, *, now: dt.datetime) -> Dashboard:
             _describe_day("Today", today, zones, "Meetings that are over are not listed."),
             _describe_day("Tomorrow", tomorrow, zones),
         ]
-    if can_see_alerts(user):
+    if topics := get_alert_topics(user):
         dashboard.alerts = list(islice(find_alerts(user, now), MAX_ALERTS))
-        dashboard.no_alerts = describe_no_alerts(user)
+        dashboard.no_alerts = f"No problems with {' or '.join(topics)}."
     if roles.has_permission(user, roles.SEE_REPORTS):
         dashboard.figures = build_figures(user, now)
     return dashboard

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from http import HTTPStatus
-from urllib.parse import urlencode
 
 from django.contrib.admin import AdminSite
 from django.db import OperationalError
@@ -10,13 +9,14 @@ from django.http import (
     Http404,
     HttpRequest,
     HttpResponse,
-    HttpResponseRedirect,
+    QueryDict,
     StreamingHttpResponse,
 )
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils import timezone
+from django.views.generic import RedirectView
 
 from accounts import roles
 from reservations.admin.reports import discounts, outcomes, revenue, utilization
@@ -33,8 +33,6 @@ REPORTS: dict[str, tuple[str, Callable[[ReportSelection], Report]]] = {
     "discounts": ("Discounts", discounts.build_report),
 }
 XLSX_CONTENT_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-# Query parameters that choose a file; the others select what the report covers.
-EXPORT_PARAMETERS = ("format", "table")
 TIMEOUT_MESSAGE = "This takes too long for one report. Choose fewer days, or some centers."
 
 
@@ -46,16 +44,14 @@ class ReportPages:
 
     def urls(self) -> list[URLPattern]:
         view = self.site.admin_view
+        to_report = RedirectView.as_view(
+            pattern_name="admin:reservations_report", query_string=True
+        )
+        first = {"name": next(iter(REPORTS))}
         return [
-            path("reports/", view(self.redirect_to_first), name="reservations_reports"),
+            path("reports/", view(to_report), first, name="reservations_reports"),
             path("reports/<slug:name>/", view(self.show_report), name="reservations_report"),
         ]
-
-    def redirect_to_first(self, request: HttpRequest) -> HttpResponse:
-        """Redirect to the first report, with the same query."""
-        url = reverse("admin:reservations_report", args=[next(iter(REPORTS))])
-        query = request.GET.urlencode()
-        return HttpResponseRedirect(f"{url}?{query}" if query else url)
 
     def show_report(self, request: HttpRequest, name: str) -> HttpResponseBase:
         """Show a report, or export it if the query has a format."""
@@ -77,31 +73,19 @@ class ReportPages:
                     raise
                 filters.add_error(None, TIMEOUT_MESSAGE)
         if report is not None and request.GET.get("format"):
-            response = _export(request, report, title, filters, f"{now:%Y-%m-%d}-{name}")
+            response = _export(request.GET, report, title, filters, f"{now:%Y-%m-%d}-{name}")
             if response is not None:
                 return response
             filters.add_error(None, "The format is csv, with the name of a table, or xlsx.")
-        query = _build_query_without(request, *EXPORT_PARAMETERS)
-        period = filters.cleaned_data.get("period")
-        other_filters = _build_query_without(request, "since", "until", *EXPORT_PARAMETERS)
         context = {
             **self.site.each_context(request),
             "title": f"Reports: {title}",
             "report": None if filters.errors else report,
             "filters": filters,
-            "query": query,
-            "tabs": [
-                (
-                    title,
-                    f"{reverse('admin:reservations_report', args=[key])}?{query}".rstrip("?&"),
-                    key == name,
-                )
-                for key, (title, _) in REPORTS.items()
-            ],
-            "shortcuts": [
-                (title, f"?{other_filters}since={each.first}&until={each.last}", each == period)
-                for title, each in filters.get_shortcuts()
-            ],
+            "name": name,
+            "tabs": [(key, title) for key, (title, _) in REPORTS.items()],
+            "period": filters.cleaned_data.get("period"),
+            "shortcuts": filters.get_shortcuts(),
             "media": filters.media,
         }
         status = HTTPStatus.BAD_REQUEST if filters.errors else HTTPStatus.OK
@@ -109,30 +93,21 @@ class ReportPages:
 
 
 def _export(
-    request: HttpRequest, report: Report, title: str, filters: ReportFilters, file_name: str
+    query: QueryDict, report: Report, title: str, filters: ReportFilters, file_name: str
 ) -> HttpResponseBase | None:
     """The file that the query asks for, or None if there is no such file."""
-    response: HttpResponseBase | None = None
-    if request.GET["format"] == "xlsx":
+    response: HttpResponseBase
+    tables = {table.key: table for table in report.tables}
+    if query["format"] == "xlsx":
         about = [*filters.describe(), ("What is counted", report.description)]
         content = render_xlsx(title, about, report.tables)
         response = HttpResponse(content, content_type=XLSX_CONTENT_TYPE)
         file_name += ".xlsx"
-    elif request.GET["format"] == "csv":
-        for table in report.tables:
-            if table.key == request.GET.get("table"):
-                response = StreamingHttpResponse(
-                    render_csv(table), content_type="text/csv; charset=utf-8"
-                )
-                file_name += f"-{table.key}.csv"
-    if response is not None:
-        response["Content-Disposition"] = f'attachment; filename="{file_name}"'
+    elif query["format"] == "csv" and (table := tables.get(query.get("table", ""))):
+        lines = render_csv(table)
+        response = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
+        file_name += f"-{table.key}.csv"
+    else:
+        return None
+    response["Content-Disposition"] = f'attachment; filename="{file_name}"'
     return response
-
-
-def _build_query_without(request: HttpRequest, *names: str) -> str:
-    """The query of the request without some parameters, ready to be appended to."""
-    kept = [
-        (key, value) for key, values in request.GET.lists() for value in values if key not in names
-    ]
-    return f"{urlencode(kept)}&" if kept else ""

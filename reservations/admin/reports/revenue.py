@@ -22,7 +22,7 @@ have to resolve it.
 ("Direct"). So the sums by center, by month and by source have the same total.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from operator import attrgetter
@@ -65,7 +65,7 @@ from reservations.admin.reports.report import (
 from reservations.admin.reports.selection import ReportSelection
 from reservations.admin.reports.tables import COUNT, MONEY, ReportColumn, build_table
 from reservations.booking.integrity.money import effective_refunds
-from reservations.models import LineItem, LineItemType, Partner, PromoCode, Reservation
+from reservations.models import LineItem, LineItemType, Reservation
 from reservations.models.status import REVENUE_STATUSES, Status
 from roombook import money
 
@@ -99,8 +99,22 @@ class RevenueSource(NamedTuple):
     name: str = ""
     pk: int = 0
 
+    @classmethod
+    def from_group(cls, group: Mapping[str, Any]) -> "RevenueSource":
+        if group["by_partner"]:
+            return cls("Partner", group["partner_name"], group["by_partner"])
+        if group["by_promo_code"]:
+            return cls("Promo code", group["promo_code_text"], group["by_promo_code"])
+        return DIRECT
+
 
 DIRECT = RevenueSource("Direct")
+SOURCE_KEYS = {
+    "by_partner": F("partner"),
+    "partner_name": F("partner__name"),
+    "by_promo_code": F("promo_code"),
+    "promo_code_text": F("promo_code__code"),
+}
 
 COLUMNS = (
     ReportColumn("Bookings", COUNT, "bookings"),
@@ -160,43 +174,19 @@ def measure_revenue(
     groups = [
         (group, RevenueSums.from_row(group))
         for rows, sums in _get_queries(selection)
-        for group in selection.fetch_sums(
-            rows, sums, by_partner=F("partner"), by_promo_code=F("promo_code")
-        )
+        for group in selection.fetch_sums(rows, sums, **SOURCE_KEYS)
     ]
-    by_keys: dict[tuple[int | None, int | None], RevenueSums] = {}
+    by_source: dict[RevenueSource, RevenueSums] = {}
     for group, sums in groups:
-        partner = group["by_partner"]
-        keys = (partner, None if partner else group["by_promo_code"])
-        by_keys[keys] = by_keys.get(keys, NOTHING) + sums
-    return break_down(selection, groups, NOTHING), _name_sources(by_keys)
+        source = RevenueSource.from_group(group)
+        by_source[source] = by_source.get(source, NOTHING) + sums
+    return break_down(selection, groups, NOTHING), by_source
 
 
 def sum_revenue(selection: ReportSelection) -> RevenueSums:
     """Only the total of the selection."""
     rows = [rows.aggregate(**sums) for rows, sums in _get_queries(selection)]
     return sum(map(RevenueSums.from_row, rows), NOTHING)
-
-
-def _name_sources(
-    by_keys: Mapping[tuple[int | None, int | None], RevenueSums],
-) -> dict[RevenueSource, RevenueSums]:
-    """Replace pairs of partner id and promo code id by sources."""
-
-    def fetch_names(rows: QuerySet[Any], column: str, ids: Iterable[int | None]) -> dict[int, str]:
-        return dict(rows.filter(pk__in={pk for pk in ids if pk}).values_list("pk", column))
-
-    partners = fetch_names(Partner.objects.all(), "name", (partner for partner, _ in by_keys))
-    promo_codes = fetch_names(PromoCode.objects.all(), "code", (code for _, code in by_keys))
-    by_source = {}
-    for (partner, promo_code), sums in by_keys.items():
-        source = DIRECT
-        if partner:
-            source = RevenueSource("Partner", partners[partner], partner)
-        elif promo_code:
-            source = RevenueSource("Promo code", promo_codes[promo_code], promo_code)
-        by_source[source] = sums
-    return by_source
 
 
 # --- Queries -------------------------------------------------------------------------------------

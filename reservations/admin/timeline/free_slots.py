@@ -6,20 +6,22 @@ from dataclasses import dataclass
 
 from django.urls import reverse
 
-from centers.models import Center, MeetingRoom
+from centers.models import MeetingRoom
 from centers.rooms import get_booking_rules
 from centers.span import Span, find_gaps
 from reservations.admin.timeline import geometry
-from reservations.admin.timeline.geometry import SlotRules, TimelineAxis
+from reservations.admin.timeline.geometry import TimelineAxis
 from roombook import dates
 
 
 @dataclass(frozen=True, slots=True)
-class TimelineViewer:
-    """What the user may do at the center, apart from seeing its timeline."""
+class TimelineOptions:
+    """How a timeline is shown, and what its user may do at the center apart from seeing it."""
 
-    can_add: bool = False
-    can_override_hours: bool = False
+    now: dt.datetime
+    whole_day: bool
+    can_add: bool
+    can_override_hours: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,29 +38,24 @@ class TimelineFreeSlot:
 def find_free_slots(
     axis: TimelineAxis,
     room: MeetingRoom,
-    center: Center,
     open_spans: list[Span],
     taken: list[Span],
-    viewer: TimelineViewer,
-    now: dt.datetime,
+    options: TimelineOptions,
 ) -> Iterator[TimelineFreeSlot]:
-    """The free slots of a room; outside opening hours only if the viewer can override them."""
-    if not viewer.can_add or not _is_bookable(axis, room, center, now):
+    """The free slots of a room; outside opening hours only if the user can override them."""
+    if not options.can_add or not _is_bookable(axis, room, options.now):
         return
-    if axis.span.start < now:
-        taken = [*taken, Span(axis.span.start, now)]
+    if axis.span.start < options.now:
+        taken = [*taken, Span(axis.span.start, options.now)]
     closed_spans = find_gaps(axis.span, open_spans)
-    if center.is_after_hours_support_enabled:
+    if room.center.is_after_hours_support_enabled:
         open_spans, closed_spans = [axis.span], []
     page = reverse("admin:reservations_reservation_add")
     for is_closed, unavailable in ((False, closed_spans), (True, open_spans)):
-        if is_closed and not viewer.can_override_hours:
+        if is_closed and not options.can_override_hours:
             continue
         free = find_gaps(axis.span, [*taken, *unavailable])
-        for slot in geometry.find_slots(axis, free, _get_rules(room)):
-            box = axis.get_box(slot.piece)
-            if box is None:
-                continue
+        for slot in geometry.find_slots(axis, free, get_booking_rules(room)):
             start, end = (
                 at.astimezone(axis.zone).replace(tzinfo=None)
                 for at in (slot.proposed.start, slot.proposed.end)
@@ -67,23 +64,18 @@ def find_free_slots(
             label = f"New draft: {room.name}, {dates.format_day(axis.day)}, {time}"
             yield TimelineFreeSlot(
                 href=f"{page}?room={room.pk}&start={start:%Y-%m-%dT%H:%M}&end={end:%Y-%m-%dT%H:%M}",
-                style=f"left:{box.left:.4f}%;width:{box.width:.4f}%",
+                style=axis.format_style(slot.piece),
                 label=f"{label} (outside opening hours)" if is_closed else label,
                 is_closed=is_closed,
                 start=slot.piece.start,
             )
 
 
-def _get_rules(room: MeetingRoom) -> SlotRules:
-    rules = get_booking_rules(room)
-    return SlotRules(grid=rules.slot_minutes, minimum=rules.minimum_minutes)
-
-
-def _is_bookable(axis: TimelineAxis, room: MeetingRoom, center: Center, now: dt.datetime) -> bool:
+def _is_bookable(axis: TimelineAxis, room: MeetingRoom, now: dt.datetime) -> bool:
     """Whether any time of the day may be available; the evaluator decides about each."""
     today = now.astimezone(axis.zone).date()
     return (
-        center.is_active
+        room.center.is_active
         and room.is_active
         and not room.is_blocked
         and room.rate_id is not None

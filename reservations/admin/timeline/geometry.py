@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from centers.hours import round_up_to_slot
+from centers.rooms import BookingRules
 from centers.span import Span, get_local_midnight
 from roombook import dates
 
@@ -20,16 +21,8 @@ HOUR = timedelta(hours=1)
 QUARTER = timedelta(minutes=15)
 # The hours that are shown on a day without opening hours and bookings.
 DEFAULT_HOURS = (8, 18)
-
-
-@dataclass(frozen=True, slots=True)
-class TimelineBox:
-    """The part of a span on the axis, in percent, and whether the span exceeds the axis."""
-
-    left: float
-    width: float
-    starts_before: bool
-    ends_after: bool
+# Proposed for a new reservation, unless the room's minimum is longer.
+USUAL_DURATION = HOUR
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +43,10 @@ class TimelineAxis:
     zone: tzinfo
     span: Span
 
-    def get_box(self, span: Span) -> TimelineBox | None:
-        """The part of a span on the axis, or None if it does not overlap the axis."""
-        if not self.span.overlaps(span):
-            return None
+    def format_style(self, span: Span) -> str:
+        """The CSS that places the part of a span that is on the axis."""
         left, right = self.get_left(span.start), self.get_left(span.end)
-        return TimelineBox(
-            left, right - left, span.start < self.span.start, span.end > self.span.end
-        )
+        return f"left:{left:.4f}%;width:{right - left:.4f}%"
 
     def get_left(self, at: datetime) -> float:
         """The position of a time in percent, limited to the axis."""
@@ -148,30 +137,21 @@ class TimelineSlot:
     proposed: Span
 
 
-@dataclass(frozen=True, slots=True)
-class SlotRules:
-    """The time slot, the minimum and the usual duration of a room's bookings, in minutes."""
-
-    grid: int
-    minimum: int
-    usual: int = 60
-
-
 def find_slots(
-    axis: TimelineAxis, free: Iterable[Span], rules: SlotRules
+    axis: TimelineAxis, free: Iterable[Span], rules: BookingRules
 ) -> Iterator[TimelineSlot]:
     """Each hour of the free time in which a booking can start.
 
     No proposed time is in the second occurrence of a repeated hour: a local time without an offset
     means the first one.
     """
+    minimum = timedelta(minutes=max(rules.minimum_minutes, 1))
     for span in free:
         for piece in axis.split_at_hours(span):
-            start = round_up_to_slot(piece.start, axis.zone, rules.grid)
-            minutes = max(rules.usual, rules.minimum)
-            end = min(start + timedelta(minutes=minutes), span.end)
-            end -= (end - start) % timedelta(minutes=rules.grid)
-            if start >= piece.end or end - start < timedelta(minutes=max(rules.minimum, 1)):
+            start = round_up_to_slot(piece.start, axis.zone, rules.slot_minutes)
+            end = min(start + max(USUAL_DURATION, minimum), span.end)
+            end -= (end - start) % timedelta(minutes=rules.slot_minutes)
+            if start >= piece.end or end - start < minimum:
                 continue
             if any(at.astimezone(axis.zone).fold for at in (start, end)):
                 continue

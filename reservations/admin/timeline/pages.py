@@ -2,7 +2,6 @@
 
 import datetime as dt
 from typing import Any
-from urllib.parse import urlencode
 
 from django import forms
 from django.contrib import messages
@@ -10,7 +9,7 @@ from django.contrib.admin import AdminSite
 from django.db.models import QuerySet
 from django.http import Http404, HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
-from django.urls import URLPattern, path, reverse
+from django.urls import URLPattern, path
 from django.utils import timezone
 
 from accounts import roles
@@ -18,8 +17,8 @@ from centers.models import Center, MeetingRoom
 from reservations.admin.formatting import format_time_zone
 from reservations.admin.forms import YEARS, CenterSearchField
 from reservations.admin.timeline import timeline_view
-from reservations.admin.timeline.free_slots import TimelineViewer
-from reservations.admin.timeline.timeline_view import STATUS_SIGNS, Timeline
+from reservations.admin.timeline.free_slots import TimelineOptions
+from reservations.admin.timeline.timeline_view import STATUS_SIGNS
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from roombook import dates
 from roombook.backoffice.widgets import INPUT_CLASSES, NativeDateInput
@@ -50,33 +49,28 @@ class TimelinePages:
         roles.require_permission(request, *VIEW_PERMISSIONS)
         center = _get_center(request)
         if center is None:
-            return self._render(request, {"title": "Timeline"})
-        now = timezone.now()
-        today = now.astimezone(center.zone).date()
+            return self._render(request, "Timeline")
+        options = _get_options(request, center)
+        today = options.now.astimezone(center.zone).date()
         day = _get_day(request, today)
-        timeline = timeline_view.build_day_timeline(
-            center,
-            day,
-            viewer=_get_viewer(request, center),
-            whole_day=_shows_whole_day(request),
-            now=now,
-        )
+        timeline = timeline_view.build_day_timeline(center, day, options)
         no_rows = "This center has no active rooms."
         if timeline is None:
             no_rows = "This day does not exist in the time zone of the center."
-        return self._render_timeline(
+        return self._render(
             request,
-            {"center": center.pk},
-            center,
-            timeline,
-            day,
-            [
+            f"{center.name}, {dates.format_day(day)}",
+            CenterDayForm(_get_visible_centers(request), center, day),
+            center=center,
+            zone_name=_format_zone(center, day),
+            timeline=timeline,
+            day_links=[
                 ("Previous day", "chevron_left", day - DAY),
                 ("Today", "", today),
                 ("Next day", "chevron_right", day + DAY),
             ],
-            title=f"{center.name}, {dates.format_day(day)}",
-            form=CenterDayForm(_get_visible_centers(request), center, day),
+            day=day,
+            whole_day=options.whole_day,
             heading="Room",
             no_rows=no_rows,
         )
@@ -85,72 +79,41 @@ class TimelinePages:
         """A room on the days of a week, from Monday on."""
         room = _get_room(request)
         center = room.center
-        now = timezone.now()
-        today = now.astimezone(center.zone).date()
+        options = _get_options(request, center)
+        today = options.now.astimezone(center.zone).date()
         day = _get_day(request, today)
-        monday = day - dt.timedelta(days=day.weekday())
-        timeline = timeline_view.build_week_timeline(
-            room,
-            monday,
-            viewer=_get_viewer(request, center),
-            whole_day=_shows_whole_day(request),
-            now=now,
-        )
-        return self._render_timeline(
+        monday = day - day.weekday() * DAY
+        return self._render(
             request,
-            {"room": room.pk},
-            center,
-            timeline,
-            day,
-            [
+            f"{room.name}, {dates.format_day(monday)} - {dates.format_day(monday + 6 * DAY)}",
+            RoomWeekForm(center.rooms.order_by("name", "pk"), room, day),
+            center=center,
+            zone_name=_format_zone(center, day),
+            timeline=timeline_view.build_week_timeline(room, monday, options),
+            day_links=[
                 ("Previous week", "chevron_left", day - WEEK),
                 ("This week", "", today),
                 ("Next week", "chevron_right", day + WEEK),
             ],
-            title=f"{room.name}, {dates.format_day(monday)} - {dates.format_day(monday + 6 * DAY)}",
-            form=RoomWeekForm(center.rooms.order_by("name", "pk"), room, day),
+            day=day,
+            whole_day=options.whole_day,
             heading="Day",
-            back_url=_build_url({"center": center.pk}, day),
+            is_week=True,
         )
 
-    def _render_timeline(
+    def _render(
         self,
         request: HttpRequest,
-        place: dict[str, Any],
-        center: Center,
-        timeline: Timeline | None,
-        day: dt.date,
-        links: list[tuple[str, str, dt.date]],
-        *,
-        form: forms.Form,
-        **context: Any,
+        title: str,
+        form: forms.Form | None = None,
+        **context: object,
     ) -> HttpResponse:
-        """Render a timeline; ``place`` is the part of the query that selects the center or room.
-
-        ``links`` lead to other days, as (title, icon, day).
-        """
-        whole_day = _shows_whole_day(request)
-        all_hours = {**place, "hours": "all"}
-        here = all_hours if whole_day else place
-        return self._render(
-            request,
-            {
-                "center": center,
-                "zone_name": format_time_zone(center, _get_noon(day, center.zone)),
-                "timeline": timeline,
-                "form": form,
-                "media": form.media,
-                "links": [(title, icon, _build_url(here, other)) for title, icon, other in links],
-                "whole_day": whole_day,
-                "other_hours_url": _build_url(place if whole_day else all_hours, day),
-                **context,
-            },
-        )
-
-    def _render(self, request: HttpRequest, context: dict[str, Any]) -> HttpResponse:
         context = {
             **self.site.each_context(request),
-            "content_title": context["title"],
+            "title": title,
+            "content_title": title,
+            "form": form,
+            "media": form.media if form else "",
             "legend": LEGEND,
             **context,
         }
@@ -228,22 +191,15 @@ def _get_day(request: HttpRequest, today: dt.date) -> dt.date:
     return day
 
 
-def _shows_whole_day(request: HttpRequest) -> bool:
-    return request.GET.get("hours") == "all"
-
-
-def _get_viewer(request: HttpRequest, center: Center) -> TimelineViewer:
+def _get_options(request: HttpRequest, center: Center) -> TimelineOptions:
     user = request.user
-    return TimelineViewer(
+    return TimelineOptions(
+        now=timezone.now(),
+        whole_day=request.GET.get("hours") == "all",
         can_add=roles.has_permission(user, roles.ADD_RESERVATION, center.pk),
         can_override_hours=roles.has_permission(user, OVERRIDE_OPENING_HOURS, center.pk),
     )
 
 
-def _get_noon(day: dt.date, zone: dt.tzinfo) -> dt.datetime:
-    return dt.datetime.combine(day, dt.time(12), tzinfo=zone)
-
-
-def _build_url(place: dict[str, Any], day: dt.date) -> str:
-    page = "reservations_room_week" if "room" in place else "reservations_timeline"
-    return f"{reverse(f'admin:{page}')}?{urlencode({**place, 'date': day})}"
+def _format_zone(center: Center, day: dt.date) -> str:
+    return format_time_zone(center, dt.datetime.combine(day, dt.time(12), tzinfo=center.zone))

@@ -19,8 +19,12 @@ from centers.models import Center, Closure, MeetingRoom
 from centers.span import Span, find_gaps, get_local_midnight
 from reservations.admin.formatting import get_reservation_url
 from reservations.admin.timeline import geometry
-from reservations.admin.timeline.free_slots import TimelineFreeSlot, TimelineViewer, find_free_slots
-from reservations.admin.timeline.geometry import TimelineAxis, TimelineBox, TimelineTick
+from reservations.admin.timeline.free_slots import (
+    TimelineFreeSlot,
+    TimelineOptions,
+    find_free_slots,
+)
+from reservations.admin.timeline.geometry import TimelineAxis, TimelineTick
 from reservations.booking.span import MAX_SPAN
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -96,14 +100,7 @@ class Timeline:
     note: str = ""
 
 
-def build_day_timeline(
-    center: Center,
-    day: dt.date,
-    *,
-    viewer: TimelineViewer,
-    whole_day: bool = False,
-    now: dt.datetime,
-) -> Timeline | None:
+def build_day_timeline(center: Center, day: dt.date, options: TimelineOptions) -> Timeline | None:
     """The rooms of a center on a local day; None for a day that the time zone skipped.
 
     Inactive rooms are shown only if they are booked on that day.
@@ -111,11 +108,10 @@ def build_day_timeline(
     axis = geometry.build_axis(day, center.zone)
     if axis is None:
         return None
-    data = _TimelineData(center, list(center.rooms.all()), axis.span, viewer, now)
+    data = _TimelineData(center, list(center.rooms.all()), axis.span, options)
     rooms = [room for room in data.rooms if room.is_active or data.bookings[room.pk]]
     rooms.sort(key=_get_natural_sort_key)
-    if not whole_day:
-        [axis] = data.crop([axis], rooms)
+    [axis] = data.crop([axis], rooms)
     rows = [
         TimelineRow(
             title=room.name,
@@ -123,7 +119,7 @@ def build_day_timeline(
             link_title=f"Week of {room.name}",
             subtitle=f"{room.capacity} people",
             note=_describe_room_state(room),
-            now_style=_format_now_style(axis, now),
+            now_style=_format_now_style(axis, options.now),
             **data.build_row_content(axis, room),
         )
         for room in rooms
@@ -132,24 +128,16 @@ def build_day_timeline(
     return Timeline(axis.get_ticks(), rows, _get_hours(axis), _format_hour_lines(axis), note)
 
 
-def build_week_timeline(
-    room: MeetingRoom,
-    monday: dt.date,
-    *,
-    viewer: TimelineViewer,
-    whole_day: bool = False,
-    now: dt.datetime,
-) -> Timeline:
+def build_week_timeline(room: MeetingRoom, monday: dt.date, options: TimelineOptions) -> Timeline:
     """A room on seven days; without a day that the time zone skipped."""
     center = room.center
     days = (monday + dt.timedelta(days=number) for number in range(DAYS_PER_WEEK))
     axes = [axis for day in days if (axis := geometry.build_axis(day, center.zone))]
     span = Span(axes[0].span.start, axes[-1].span.end)
-    data = _TimelineData(center, [room], span, viewer, now)
-    if not whole_day:
-        axes = data.crop(axes, [room])
+    data = _TimelineData(center, [room], span, options)
+    axes = data.crop(axes, [room])
     header = _choose_header_axis(axes)
-    today = now.astimezone(center.zone).date()
+    today = options.now.astimezone(center.zone).date()
     rows = []
     for axis in axes:
         scale: dict[str, Any] = {}
@@ -162,7 +150,7 @@ def build_week_timeline(
                 link_title=f"{center.name} on this day",
                 subtitle=describe_clock_change(axis.day, axis.zone),
                 is_today=axis.day == today,
-                now_style=_format_now_style(axis, now),
+                now_style=_format_now_style(axis, options.now),
                 **scale,
                 **data.build_row_content(axis, room),
             )
@@ -174,15 +162,10 @@ class _TimelineData:
     """The bookings and closures of some rooms of a center within a span."""
 
     def __init__(
-        self,
-        center: Center,
-        rooms: list[MeetingRoom],
-        span: Span,
-        viewer: TimelineViewer,
-        now: dt.datetime,
+        self, center: Center, rooms: list[MeetingRoom], span: Span, options: TimelineOptions
     ) -> None:
         self.center, self.zone, self.rooms = center, center.zone, rooms
-        self.viewer, self.now = viewer, now
+        self.options = options
         closures = center.closures.overlapping(span.start, span.end)
         self.closures = list(closures.order_by("starts_at", "pk"))
         self.bookings: dict[int, list[Reservation]] = defaultdict(list)
@@ -200,7 +183,7 @@ class _TimelineData:
                 start__lt=around.end,
                 end__gt=around.start,
             )
-            .occupying_time(self.now)
+            .occupying_time(self.options.now)
             .select_related("user")
             .only(
                 *("room_id", "start", "end", "turnaround_minutes", "status", "hold_until"),
@@ -213,7 +196,12 @@ class _TimelineData:
         return list(hours.get_open_spans(day, self.center.opening_hours.all(), self.zone))
 
     def crop(self, axes: list[TimelineAxis], rooms: Sequence[MeetingRoom]) -> list[TimelineAxis]:
-        """Crop the axes to the hours in which the center is open or something is booked."""
+        """Crop the axes to the hours in which the center is open or something is booked.
+
+        Unless the user wants to see the whole day.
+        """
+        if self.options.whole_day:
+            return axes
         bookings = [booking.span for room in rooms for booking in self.bookings[room.pk]]
         visible = [
             geometry.get_visible_hours(
@@ -236,12 +224,12 @@ class _TimelineData:
         open_spans = self._get_open_spans(axis.day)
         lanes = geometry.assign_lanes([booking.span for booking, _ in bookings])
         items: list[TimelineBooking | TimelineFreeSlot] = [
-            item
+            self._build_booking(axis, booking, lane, room)
             for (booking, _), lane in zip(bookings, lanes, strict=True)
-            if (item := self._build_booking(axis, booking, lane, room))
+            if booking.span.overlaps(axis.span)
         ]
         taken = [*(blocked for _, blocked in bookings), *(closure.span for closure in closures)]
-        items += find_free_slots(axis, room, self.center, open_spans, taken, self.viewer, self.now)
+        items += find_free_slots(axis, room, open_spans, taken, self.options)
         items.sort(key=lambda item: item.start)
         marks = [
             *self._mark_closed_hours(axis, open_spans),
@@ -254,10 +242,7 @@ class _TimelineData:
 
     def _build_booking(
         self, axis: TimelineAxis, booking: Reservation, lane: int, room: MeetingRoom
-    ) -> TimelineBooking | None:
-        box = axis.get_box(booking.span)
-        if box is None:
-            return None
+    ) -> TimelineBooking:
         status = Status(booking.status)
         label = status.label
         if booking.hold_until is not None:
@@ -266,14 +251,14 @@ class _TimelineData:
         time = geometry.format_span(booking.span, axis)
         return TimelineBooking(
             href=get_reservation_url(booking.pk),
-            style=f"{_format_style(box)};--lane:{lane}",
+            style=f"{axis.format_style(booking.span)};--lane:{lane}",
             status=status.value,
             sign=STATUS_SIGNS[status],
             name=name,
             time=time.replace(" - ", "-"),
             label=f"{label}: {name}, {time}, {room.name}, reservation {booking.pk}",
-            starts_before=box.starts_before,
-            ends_after=box.ends_after,
+            starts_before=booking.start < axis.span.start,
+            ends_after=booking.end > axis.span.end,
             start=booking.start,
         )
 
@@ -307,8 +292,8 @@ def _mark_turnarounds(
 
 
 def _mark(axis: TimelineAxis, span: Span, kind: str, text: str = "") -> Iterator[TimelineMark]:
-    if box := axis.get_box(span):
-        yield TimelineMark(kind, _format_style(box), text)
+    if axis.span.overlaps(span):
+        yield TimelineMark(kind, axis.format_style(span), text)
 
 
 def _describe_room_state(room: MeetingRoom) -> str:
@@ -323,10 +308,6 @@ def _get_natural_sort_key(room: MeetingRoom) -> list[tuple[int, str]]:
     """Sorts Room 2 before Room 10."""
     parts = re.split(r"(\d+)", room.name.casefold())
     return [(int(part), "") if part.isdecimal() else (0, part) for part in parts]
-
-
-def _format_style(box: TimelineBox) -> str:
-    return f"left:{box.left:.4f}%;width:{box.width:.4f}%"
 
 
 def _format_now_style(axis: TimelineAxis, now: dt.datetime) -> str:
