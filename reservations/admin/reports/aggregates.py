@@ -1,7 +1,7 @@
 """Sums that several reports need: exact money sums in SQL, and sums by month and by center."""
 
 import datetime as dt
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any, Generic, Self, TypeVar
@@ -41,7 +41,18 @@ class SummableMixin:
         return type(self)(**{name: getattr(self, name) + getattr(other, name) for name in names})
 
 
+KeyT = TypeVar("KeyT", bound=Hashable)
 SumsT = TypeVar("SumsT", bound=SummableMixin)
+# A row of ``ReportSelection.fetch_sums``, and the sums that were read from it.
+SumGroup = tuple[Mapping[str, Any], SumsT]
+
+
+def add_up(pairs: Iterable[tuple[KeyT, SumsT]]) -> dict[KeyT, SumsT]:
+    """The sums of each key, of pairs of a key and sums."""
+    by_key: dict[KeyT, SumsT] = {}
+    for key, sums in pairs:
+        by_key[key] = by_key[key] + sums if key in by_key else sums
+    return by_key
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,17 +70,12 @@ class Breakdown(Generic[SumsT]):
 
 
 def break_down(
-    selection: ReportSelection, groups: Iterable[tuple[Mapping[str, Any], SumsT]], zero: SumsT
+    selection: ReportSelection, groups: Sequence[SumGroup[SumsT]], zero: SumsT
 ) -> Breakdown[SumsT]:
-    """Add up groups (rows of ``ReportSelection.fetch_sums``) that come with their sums."""
-    total = zero
-    by_month = dict.fromkeys(selection.period.months(), zero)
-    by_center: dict[int, SumsT] = {}
-    for group, sums in groups:
-        month, center = group["month"], group["center"]
-        total += sums
-        by_month[month] += sums
-        by_center[center] = by_center.get(center, zero) + sums
+    months = dict.fromkeys(selection.period.months(), zero)
+    by_month = months | add_up((group["month"], sums) for group, sums in groups)
+    by_center = add_up((group["center"], sums) for group, sums in groups)
+    total = sum(by_month.values(), zero)
     if not selection.lists_centers:
         return Breakdown(total, by_month, None, {})
     names = Center.objects.filter(pk__in=by_center).values_list("pk", "name")

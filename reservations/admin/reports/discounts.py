@@ -18,6 +18,7 @@ from reservations.admin.reports.aggregates import (
     Breakdown,
     Hundredths,
     SummableMixin,
+    add_up,
     break_down,
     to_decimal,
 )
@@ -151,11 +152,9 @@ def measure_discounts(selection: ReportSelection) -> Discounts:
     lines = LineItem.objects.filter(*in_selection, type__in=DEDUCTION_TYPES)
     code = F("reservation__promo_code__code")
     groups = selection.fetch_sums(lines, SUMS, path="reservation__", promo_code=code)
-    by_promo_code: dict[str, PromoCodeSums] = {}
-    for group in groups:
-        if group["uses"]:
-            sums = by_promo_code.get(group["promo_code"], PromoCodeSums())
-            by_promo_code[group["promo_code"]] = sums + PromoCodeSums.from_row(group)
+    by_promo_code = add_up(
+        (group["promo_code"], PromoCodeSums.from_row(group)) for group in groups if group["uses"]
+    )
     allowances = (
         AllowanceUse.objects.filter(*in_selection, hours__gt=0)
         .order_by()

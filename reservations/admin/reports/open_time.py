@@ -23,6 +23,8 @@ SECOND = dt.timedelta(seconds=1)
 
 # A weekday (0 is Monday) and an hour of the local clock.
 WeekdayHour = tuple[int, int]
+# The seconds of a booking within opening hours, and outside of them.
+SplitBooking = tuple[Counter[WeekdayHour], int]
 
 
 class WeekdayOpening(NamedTuple):
@@ -64,7 +66,7 @@ class Schedule:
             seconds.update(split_by_weekday_hour(span, self.zone))
         return seconds
 
-    def split_booking(self, booking: Span) -> tuple[Counter[WeekdayHour], int]:
+    def split_booking(self, booking: Span) -> SplitBooking:
         """The seconds of a booking in the period: within opening hours, and outside of them."""
         period = self.period.span(self.time_zone_id)
         if not booking.overlaps(period):

@@ -50,6 +50,7 @@ from reservations.admin.reports.aggregates import (
     Hundredths,
     ProportionalShare,
     SummableMixin,
+    add_up,
     break_down,
     subquery_sum,
     sum_hundredths,
@@ -176,10 +177,7 @@ def measure_revenue(
         for rows, sums in _get_queries(selection)
         for group in selection.fetch_sums(rows, sums, **SOURCE_KEYS)
     ]
-    by_source: dict[RevenueSource, RevenueSums] = {}
-    for group, sums in groups:
-        source = RevenueSource.from_group(group)
-        by_source[source] = by_source.get(source, NOTHING) + sums
+    by_source = add_up((RevenueSource.from_group(group), sums) for group, sums in groups)
     return break_down(selection, groups, NOTHING), by_source
 
 

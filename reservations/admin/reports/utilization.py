@@ -10,15 +10,16 @@ shown separately, so that utilization never exceeds 100 %.
 
 import datetime as dt
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache, partial
 from typing import NamedTuple
 
 from django.db.models import Q
 
-from centers.models import Center, Closure, MeetingRoom, OpeningHours
+from centers.models import Closure, MeetingRoom, OpeningHours
 from centers.span import Span
-from reservations.admin.reports.aggregates import SummableMixin
+from reservations.admin.reports.aggregates import SummableMixin, add_up
 from reservations.admin.reports.charts import (
     Chart,
     HeatMap,
@@ -26,7 +27,7 @@ from reservations.admin.reports.charts import (
     build_chart,
     get_weekday_names,
 )
-from reservations.admin.reports.open_time import Schedule, WeekdayHour, WeekdayOpening
+from reservations.admin.reports.open_time import Schedule, SplitBooking, WeekdayHour, WeekdayOpening
 from reservations.admin.reports.report import Report, ReportFigure, sort_by_size
 from reservations.admin.reports.selection import ReportSelection, fetch_at_most
 from reservations.admin.reports.tables import (
@@ -75,13 +76,15 @@ class UsedTime(SummableMixin):
         return self.outside / SECONDS_PER_HOUR
 
 
-class RoomUtilization(NamedTuple):
-    """The use of one room."""
+class UtilizedRoom(NamedTuple):
+    """A room and its center; ``is_active`` only if both are."""
 
     pk: int
     name: str
     center: int
-    used: UsedTime
+    center_name: str
+    time_zone_id: str
+    is_active: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,16 +93,14 @@ class Utilization:
 
     total: UsedTime
     by_center: dict[int, UsedTime]
-    rooms: list[RoomUtilization]
+    by_room: dict[UtilizedRoom, UsedTime]
     by_weekday_hour: dict[WeekdayHour, UsedTime]
     center_names: dict[int, str]
 
     @property
     def by_weekday(self) -> dict[int, UsedTime]:
-        sums: dict[int, UsedTime] = {}
-        for (weekday, _), used in sorted(self.by_weekday_hour.items()):
-            sums[weekday] = sums.get(weekday, UsedTime()) + used
-        return sums
+        by_hour = sorted(self.by_weekday_hour.items())
+        return add_up((weekday, used) for (weekday, _), used in by_hour)
 
 
 TIME_COLUMNS = (
@@ -144,7 +145,7 @@ def build_report(selection: ReportSelection) -> Report:
             ),
             build_table(
                 *("room", "By room", [center, ReportColumn("Room")], COLUMNS),
-                [([found.center_names[room.center], room.name], room.used) for room in found.rooms],
+                [([room.center_name, room.name], used) for room, used in found.by_room.items()],
                 total,
             ),
             build_table(
@@ -221,117 +222,92 @@ def build_heat_map(title: str, by_weekday_hour: dict[WeekdayHour, UsedTime]) -> 
 
 
 def measure_utilization(selection: ReportSelection) -> Utilization:
-    """Measure the utilization of the selection, with five queries. Raises ReportTooLarge."""
+    """Measure the utilization of the selection, with four queries. Raises ReportTooLarge."""
     rooms = _fetch_rooms(selection)
-    centers = _fetch_centers(selection)
-    get_schedule = _build_schedules(selection, centers)
+    get_schedule = _build_schedules(selection, rooms)
     bookings = _fetch_bookings(selection)
     booked_rooms = {room for room, _, _ in bookings}
-
     schedules = {
-        pk: get_schedule(pk, center)
-        for pk, _, center, is_active in rooms
-        if is_active or pk in booked_rooms
+        room.pk: get_schedule(room) for room in rooms if room.is_active or room.pk in booked_rooms
     }
     opened, sold = Counter[WeekdayHour](), Counter[WeekdayHour]()
     for schedule, count in Counter(schedules.values()).items():
         for hour, seconds in schedule.seconds.items():
             opened[hour] += seconds * count
     sold_in_room, outside_in_room, bookings_in_room = Counter[int](), Counter[int](), Counter[int]()
-    # Many bookings are at the same times.
-    split: dict[tuple[Schedule, Span], tuple[Counter[WeekdayHour], int]] = {}
-    for (room, start, end), count in Counter(bookings).items():
-        if room not in schedules:  # it was created a moment ago
+
+    @cache  # Many bookings are at the same times.
+    def split(schedule: Schedule, start: dt.datetime, end: dt.datetime) -> SplitBooking:
+        return schedule.split_booking(Span(start, end))
+
+    for (room_id, start, end), count in Counter(bookings).items():
+        if room_id not in schedules:  # it was created a moment ago
             continue
-        key = (schedules[room], Span(start, end))
-        if key not in split:
-            split[key] = key[0].split_booking(key[1])
-        sold_hours, outside = split[key]
+        sold_hours, outside = split(schedules[room_id], start, end)
         if sold_hours or outside:
-            sold_in_room[room] += sold_hours.total() * count
-            outside_in_room[room] += outside * count
-            bookings_in_room[room] += count
+            sold_in_room[room_id] += sold_hours.total() * count
+            outside_in_room[room_id] += outside * count
+            bookings_in_room[room_id] += count
         for hour, seconds in sold_hours.items():
             sold[hour] += seconds * count
 
-    found = [
-        RoomUtilization(
-            *(pk, name, center),
-            UsedTime(
-                schedules[pk].seconds.total(),
-                *(sold_in_room[pk], outside_in_room[pk], bookings_in_room[pk]),
-                rooms=1,
-            ),
+    used_by_room = {
+        room: UsedTime(
+            schedules[room.pk].seconds.total(),
+            *(sold_in_room[room.pk], outside_in_room[room.pk], bookings_in_room[room.pk]),
+            rooms=1,
         )
-        for pk, name, center, _ in rooms
-        if pk in schedules
-    ]
-    total = UsedTime()
-    by_center: dict[int, UsedTime] = {}
-    for each in found:
-        total += each.used
-        by_center[each.center] = by_center.get(each.center, UsedTime()) + each.used
+        for room in rooms
+        if room.pk in schedules
+    }
+    by_center = add_up((room.center, used) for room, used in used_by_room.items())
     return Utilization(
-        total,
+        sum(by_center.values(), UsedTime()),
         by_center,
-        found,
+        used_by_room,
         {hour: UsedTime(opened[hour], sold[hour]) for hour in {*opened, *sold}},
-        {pk: name for pk, (name, _) in centers.items() if pk in by_center},
+        {room.center: room.center_name for room in used_by_room},
     )
 
 
-def _fetch_rooms(selection: ReportSelection) -> list[tuple[int, str, int, bool]]:
-    """The id, name and center of each room, and whether it is active."""
+def _fetch_rooms(selection: ReportSelection) -> list[UtilizedRoom]:
     rows = MeetingRoom.objects.filter(selection.filter_rooms("")).order_by(
         "center__name", "name", "pk"
     )
-    columns = ("pk", "name", "center_id", "is_active", "center__is_active")
+    columns = ("pk", "name", "center_id", "center__name", "center__time_zone_id")
+    is_active = Q(is_active=True, center__is_active=True)
     advice = f"These are more than {MAX_ROOMS:,} rooms. Choose some centers."
-    found = fetch_at_most(MAX_ROOMS, rows.values_list(*columns), advice)
-    return [
-        (pk, name, center, is_room_active and is_center_active)
-        for pk, name, center, is_room_active, is_center_active in found
-    ]
-
-
-def _fetch_centers(selection: ReportSelection) -> dict[int, tuple[str, str]]:
-    """The name and time zone of each center with rooms."""
-    rows = Center.objects.filter(selection.filter_centers("pk"), rooms__isnull=False).distinct()
-    return {pk: (name, zone) for pk, name, zone in rows.values_list("pk", "name", "time_zone_id")}
+    found = fetch_at_most(MAX_ROOMS, rows.values_list(*columns, is_active), advice)
+    return [UtilizedRoom(*row) for row in found]
 
 
 def _build_schedules(
-    selection: ReportSelection, centers: dict[int, tuple[str, str]]
-) -> Callable[[int, int], Schedule]:
-    """A function that returns the schedule of a room (by room and center id).
+    selection: ReportSelection, rooms: list[UtilizedRoom]
+) -> Callable[[UtilizedRoom], Schedule]:
+    """A function that returns the schedule of a room.
 
     Rooms that are open at the same times get the same schedule, which is computed once.
     """
+    centers = {room.center for room in rooms}
     opening_hours: dict[int, set[WeekdayOpening]] = defaultdict(set)
     rows = OpeningHours.objects.filter(center__in=centers).order_by()
-    columns = ("center_id", "weekday", "opens", "closes")
-    for center, weekday, opens, closes in rows.values_list(*columns):
-        opening_hours[center].add(WeekdayOpening(weekday, opens, closes))
+    for center, *opening in rows.values_list("center_id", "weekday", "opens", "closes"):
+        opening_hours[center].add(WeekdayOpening(*opening))
     span = selection.period.widest_span()
     closures: dict[tuple[int, int | None], list[Span]] = defaultdict(list)
-    for center, room, start, end in (
+    for center, room_id, start, end in (
         Closure.objects.filter(center__in=centers)
         .overlapping(span.start, span.end)
         .values_list("center_id", "room_id", "starts_at", "ends_at")
     ):
-        closures[center, room].append(Span(start, end))
+        closures[center, room_id].append(Span(start, end))
+    build_schedule = cache(partial(Schedule, selection.period))
 
-    schedules: dict[Hashable, Schedule] = {}
-
-    def get_schedule(room: int, center: int) -> Schedule:
-        closed = tuple(
-            sorted([*closures.get((center, None), ()), *closures.get((center, room), ())])
+    def get_schedule(room: UtilizedRoom) -> Schedule:
+        closed = sorted(closures[room.center, None] + closures[room.center, room.pk])
+        return build_schedule(
+            room.time_zone_id, frozenset(opening_hours[room.center]), tuple(closed)
         )
-        _, time_zone_id = centers[center]
-        key = (time_zone_id, frozenset(opening_hours[center]), closed)
-        if key not in schedules:
-            schedules[key] = Schedule(selection.period, *key)
-        return schedules[key]
 
     return get_schedule
 
