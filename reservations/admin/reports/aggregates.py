@@ -1,16 +1,18 @@
 """Sums that several reports need: exact money sums in SQL, and sums by month and by center."""
 
 import datetime as dt
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
 from typing import Any, Generic, Self, TypeVar
 
-from django.db.models import BigIntegerField, Func, OuterRef, QuerySet, Subquery, Sum, Value
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.db.models import BigIntegerField, Func, Model, OuterRef, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
+from django.db.models.sql.compiler import SQLCompiler
 
 from centers.models import Center
-from reservations.admin.reports.selection import ReportSelection
+from reservations.admin.reports.selection import ReportGroup, ReportSelection
 from roombook.money import DECIMAL_PLACES
 
 ZERO = Decimal("0.00")
@@ -22,7 +24,7 @@ class SummableMixin:
     __slots__ = ()
 
     @classmethod
-    def from_row(cls, row: Mapping[str, Any]) -> Self:
+    def from_row(cls, row: ReportGroup) -> Self:
         """Read the fields from a row of SQL sums, in which money is in hundredths.
 
         A field that is missing from the row is 0.
@@ -43,8 +45,6 @@ class SummableMixin:
 
 KeyT = TypeVar("KeyT", bound=Hashable)
 SumsT = TypeVar("SumsT", bound=SummableMixin)
-# A row of ``ReportSelection.fetch_sums``, and the sums that were read from it.
-SumGroup = tuple[Mapping[str, Any], SumsT]
 
 
 def add_up(pairs: Iterable[tuple[KeyT, SumsT]]) -> dict[KeyT, SumsT]:
@@ -70,7 +70,7 @@ class Breakdown(Generic[SumsT]):
 
 
 def break_down(
-    selection: ReportSelection, groups: Sequence[SumGroup[SumsT]], zero: SumsT
+    selection: ReportSelection, groups: Sequence[tuple[ReportGroup, SumsT]], zero: SumsT
 ) -> Breakdown[SumsT]:
     months = dict.fromkeys(selection.period.months(), zero)
     by_month = months | add_up((group["month"], sums) for group, sums in groups)
@@ -99,18 +99,16 @@ class ProportionalShare(Func):
     arity = 3
     output_field = BigIntegerField()
 
-    def __init__(self, amount: Any, part: Any, whole: Any) -> None:
-        super().__init__(amount, part, whole)
-
-    def as_sql(self, compiler: Any, connection: Any, *args: Any, **context: Any) -> Any:
+    def as_sql(
+        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, *args: Any, **context: Any
+    ) -> tuple[str, tuple[str | int, ...]]:
         compiled = [compiler.compile(expression) for expression in self.source_expressions]
         amount, part, whole = (sql for sql, _ in compiled)
         # The product of two amounts may exceed 64 bits.
         wide = "NUMERIC" if connection.vendor == "postgresql" else "REAL"
         sql = f"ROUND(CAST({amount} AS {wide}) * {part} / NULLIF({whole}, 0))"
-        return f"CAST(COALESCE({sql}, 0) AS BIGINT)", [
-            param for _, params in compiled for param in params
-        ]
+        params = tuple(param for _, params in compiled for param in params)
+        return f"CAST(COALESCE({sql}, 0) AS BIGINT)", params
 
 
 def sum_hundredths(column: str) -> Coalesce:
@@ -118,13 +116,13 @@ def sum_hundredths(column: str) -> Coalesce:
     return Coalesce(Sum(Hundredths(column)), Value(0), output_field=BigIntegerField())
 
 
-def subquery_sum(rows: QuerySet[Any], column: str, *, path: str) -> Coalesce:
+def subquery_sum(rows: QuerySet[Model], column: str, *, path: str) -> Coalesce:
     """The sum of a money column over the rows that ``path`` links to the outer reservation."""
     linked = rows.filter(**{path: OuterRef("pk")}).order_by().values(path)
     total = Subquery(linked.annotate(total_sum=Sum(Hundredths(column))).values("total_sum"))
     return Coalesce(total, Value(0), output_field=BigIntegerField())
 
 
-def to_decimal(hundredths: Any) -> Decimal:
+def to_decimal(hundredths: int | None) -> Decimal:
     """Convert hundredths (or None) to an amount of money."""
-    return Decimal(int(hundredths or 0)).scaleb(-DECIMAL_PLACES)
+    return Decimal(hundredths or 0).scaleb(-DECIMAL_PLACES)

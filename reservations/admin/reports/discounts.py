@@ -5,13 +5,15 @@ local time of its center, before tax. The amounts are those of the bill's lines,
 and discounts add up to the list prices.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, Expression, F, Q, Sum
+from django.db.models.expressions import CombinedExpression
 
 from reservations.admin.reports.aggregates import (
     ZERO,
@@ -150,8 +152,8 @@ def measure_discounts(selection: ReportSelection) -> Discounts:
         ),
     )
     lines = LineItem.objects.filter(*in_selection, type__in=DEDUCTION_TYPES)
-    code = F("reservation__promo_code__code")
-    groups = selection.fetch_sums(lines, SUMS, path="reservation__", promo_code=code)
+    by_code = {"promo_code": F("reservation__promo_code__code")}
+    groups = selection.fetch_sums(lines, SUMS, path="reservation__", keys=by_code)
     by_promo_code = add_up(
         (group["promo_code"], PromoCodeSums.from_row(group)) for group in groups if group["uses"]
     )
@@ -179,14 +181,14 @@ def measure_discounts(selection: ReportSelection) -> Discounts:
     )
 
 
-def _sum_deductions(line_type: LineItemType) -> Any:
+def _sum_deductions(line_type: LineItemType) -> CombinedExpression:
     """What the lines of a type take off, in hundredths; their totals are negative."""
     return Sum(Hundredths("total"), filter=Q(type=line_type)) * -1
 
 
 # A bill has one line for its promo code at most, so the total of each bill is added once.
 OF_PROMO_CODE = Q(type=LineItemType.PROMOTION)
-SUMS: dict[str, Any] = {
+SUMS: Mapping[str, Expression] = {
     "promotions": _sum_deductions(LineItemType.PROMOTION),
     "allowances": _sum_deductions(LineItemType.ALLOWANCE),
     "adjustments": _sum_deductions(LineItemType.ADJUSTMENT),

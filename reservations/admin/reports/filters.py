@@ -31,7 +31,7 @@ MAX_CHOICES = 200
 class ReportDateInput(NativeDateInput):
     """A date input that is empty if the query has no valid date: browsers warn otherwise."""
 
-    def format_value(self, value: Any) -> str | None:
+    def format_value(self, value: object) -> str | None:
         return super().format_value(_parse_date(value) if isinstance(value, str) else value)
 
 

@@ -6,11 +6,11 @@ back is cancelled, one that the center refused is declined, one that nobody answ
 """
 
 import datetime as dt
+from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
 
-from django.db.models import Count, F, Q, Sum
+from django.db.models import Count, Expression, F, Q, Sum
 
 from reservations.admin.reports.aggregates import (
     ZERO,
@@ -138,7 +138,7 @@ def _describe_share(share: float | None, whole: str) -> str:
 
 
 CANCELLED = Q(status=Status.CANCELLED)
-SUMS: dict[str, Any] = {
+SUMS: Mapping[str, Expression] = {
     "kept": Count("pk", filter=Q(status__in=sorted(REVENUE_STATUSES))),
     "over": Count("pk", filter=Q(status__in=[Status.COMPLETED, Status.NO_SHOW])),
     "no_shows": Count("pk", filter=Q(status=Status.NO_SHOW)),

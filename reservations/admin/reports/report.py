@@ -1,12 +1,11 @@
 """The parts that every report consists of: key figures, charts and tables."""
 
 import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import Any
 
-from reservations.admin.reports.aggregates import Breakdown
+from reservations.admin.reports.aggregates import Breakdown, KeyT, SumsT
 from reservations.admin.reports.charts import Chart, HeatMap, build_chart
 from reservations.admin.reports.selection import MAX_CENTERS
 from reservations.admin.reports.tables import MONTH, ReportColumn, ReportTable, build_table
@@ -33,7 +32,7 @@ class Report:
     heat_map: HeatMap | None = None
 
 
-def build_month_table(breakdown: Breakdown[Any], metrics: Sequence[ReportColumn]) -> ReportTable:
+def build_month_table(breakdown: Breakdown[SumsT], metrics: Sequence[ReportColumn]) -> ReportTable:
     return build_table(
         *("month", "By month", [ReportColumn("Month", MONTH)], metrics),
         [([month], sums) for month, sums in breakdown.by_month.items()],
@@ -42,7 +41,9 @@ def build_month_table(breakdown: Breakdown[Any], metrics: Sequence[ReportColumn]
 
 
 def build_center_table(
-    breakdown: Breakdown[Any], metrics: Sequence[ReportColumn], get_size: Callable[[Any], Any]
+    breakdown: Breakdown[SumsT],
+    metrics: Sequence[ReportColumn],
+    get_size: Callable[[SumsT], float | Decimal],
 ) -> ReportTable:
     """A row for each center, the largest first, or a note if there are too many centers."""
     note = ""
@@ -74,7 +75,7 @@ def build_month_chart(title: str, amounts: Mapping[dt.date, Decimal]) -> Chart:
 
 
 def sort_by_size(
-    sums: Mapping[Any, Any], get_size: Callable[[Any], Any]
-) -> Iterable[tuple[Any, Any]]:
+    sums: Mapping[KeyT, SumsT], get_size: Callable[[SumsT], float | Decimal]
+) -> list[tuple[KeyT, SumsT]]:
     """The items, the largest first."""
     return sorted(sums.items(), key=lambda item: -get_size(item[1]))

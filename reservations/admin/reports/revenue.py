@@ -26,13 +26,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from operator import attrgetter
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from django.conf import settings
 from django.db.models import (
     BigIntegerField,
     Count,
     Exists,
+    Expression,
     F,
     FilteredRelation,
     OuterRef,
@@ -41,6 +42,7 @@ from django.db.models import (
     Sum,
     Value,
 )
+from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, Greatest, Least
 
 from payments.models import Payment, Refund
@@ -63,7 +65,7 @@ from reservations.admin.reports.report import (
     build_month_table,
     sort_by_size,
 )
-from reservations.admin.reports.selection import ReportSelection
+from reservations.admin.reports.selection import ReportGroup, ReportSelection
 from reservations.admin.reports.tables import COUNT, MONEY, ReportColumn, build_table
 from reservations.booking.integrity.money import effective_refunds
 from reservations.models import LineItem, LineItemType, Reservation
@@ -101,7 +103,7 @@ class RevenueSource(NamedTuple):
     pk: int = 0
 
     @classmethod
-    def from_group(cls, group: Mapping[str, Any]) -> "RevenueSource":
+    def from_group(cls, group: ReportGroup) -> "RevenueSource":
         if group["by_partner"]:
             return cls("Partner", group["partner_name"], group["by_partner"])
         if group["by_promo_code"]:
@@ -175,7 +177,7 @@ def measure_revenue(
     groups = [
         (group, RevenueSums.from_row(group))
         for rows, sums in _get_queries(selection)
-        for group in selection.fetch_sums(rows, sums, **SOURCE_KEYS)
+        for group in selection.fetch_sums(rows, sums, keys=SOURCE_KEYS)
     ]
     by_source = add_up((RevenueSource.from_group(group), sums) for group, sums in groups)
     return break_down(selection, groups, NOTHING), by_source
@@ -194,7 +196,7 @@ CAPTURED_PAYMENTS = Payment.objects.filter(captured_at__isnull=False)
 
 def _get_queries(
     selection: ReportSelection,
-) -> tuple[tuple[QuerySet[Reservation], dict[str, Any]], ...]:
+) -> tuple[tuple[QuerySet[Reservation], Mapping[str, Expression]], ...]:
     """The bookings, the few of them with refunds, and the cancelled ones with fees.
 
     Each with the expressions that sum it up.
@@ -220,7 +222,7 @@ def _get_bookings(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
     return rows.filter(status__in=sorted(REVENUE_STATUSES)).annotate(tax_line=tax_line)
 
 
-AMOUNTS: dict[str, Any] = {
+AMOUNTS: Mapping[str, Expression] = {
     "bill": Hundredths("total_cost"),
     "bill_tax": subquery_sum(
         LineItem.objects.filter(type=LineItemType.TAX), "total", path="reservation"
@@ -263,5 +265,5 @@ def _get_cancelled_with_fees(rows: QuerySet[Reservation]) -> QuerySet[Reservatio
     )
 
 
-def _at_least_zero(hundredths: Any) -> Greatest:
+def _at_least_zero(hundredths: Combinable) -> Greatest:
     return Greatest(Value(0), hundredths, output_field=BigIntegerField())

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
-from django.db.models import F, Q, QuerySet
+from django.db.models import Expression, F, Model, Q, QuerySet
 
 from centers.models import Center
 from reservations.admin.reports.periods import (
@@ -20,6 +20,11 @@ MAX_CENTERS = 2_000
 MAX_DAYS_OF_MANY_CENTERS = 100
 # The most groups (a center in a month, ...) that a report reads.
 MAX_GROUPS = 100_000
+
+
+RowT = TypeVar("RowT")
+# A row of ``ReportSelection.fetch_sums``: keys and sums.
+ReportGroup = Mapping[str, Any]
 
 
 class ReportTooLarge(Exception):
@@ -78,8 +83,13 @@ class ReportSelection:
         return count <= MAX_CENTERS
 
     def fetch_sums(
-        self, rows: QuerySet[Any], sums: Mapping[str, Any], *, path: str = "", **keys: Any
-    ) -> list[dict[str, Any]]:
+        self,
+        rows: QuerySet[Model],
+        sums: Mapping[str, Expression],
+        *,
+        path: str = "",
+        keys: Mapping[str, F] | None = None,
+    ) -> list[ReportGroup]:
         """Sum up rows by month and center, and by additional keys.
 
         ``path`` leads from a row to its reservation. Each group has the sums, the keys, ``month``
@@ -89,11 +99,12 @@ class ReportSelection:
             ReportTooLarge: there are too many groups.
         """
         months = self.period.months()
-        keys["month_index"] = build_month_index(self.period, self.zones, path=path)
+        month_index = build_month_index(self.period, self.zones, path=path)
+        all_keys = {**(keys or {}), "month_index": month_index}
         # Grouping by center joins the room of each reservation.
         if self.lists_centers:
-            keys["center"] = F(f"{path}room__center")
-        grouped = rows.order_by().annotate(**keys).values(*keys).annotate(**sums)
+            all_keys["center"] = F(f"{path}room__center")
+        grouped = rows.order_by().annotate(**all_keys).values(*all_keys).annotate(**sums)
         groups = fetch_at_most(
             MAX_GROUPS,
             grouped,
@@ -104,7 +115,7 @@ class ReportSelection:
         ]
 
 
-def fetch_at_most(limit: int, rows: QuerySet[Any], advice: str) -> list[Any]:
+def fetch_at_most(limit: int, rows: QuerySet[Model, RowT], advice: str) -> list[RowT]:
     """Read the rows, or raise ReportTooLarge with the advice if there are more than the limit."""
     found = list(rows[: limit + 1])
     if len(found) > limit:

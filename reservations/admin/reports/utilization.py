@@ -274,10 +274,10 @@ def _fetch_rooms(selection: ReportSelection) -> list[UtilizedRoom]:
     rows = MeetingRoom.objects.filter(selection.filter_rooms("")).order_by(
         "center__name", "name", "pk"
     )
-    columns = ("pk", "name", "center_id", "center__name", "center__time_zone_id")
-    is_active = Q(is_active=True, center__is_active=True)
+    rows = rows.annotate(is_in_use=Q(is_active=True, center__is_active=True))
+    columns = ("pk", "name", "center_id", "center__name", "center__time_zone_id", "is_in_use")
     advice = f"These are more than {MAX_ROOMS:,} rooms. Choose some centers."
-    found = fetch_at_most(MAX_ROOMS, rows.values_list(*columns, is_active), advice)
+    found = fetch_at_most(MAX_ROOMS, rows.values_list(*columns), advice)
     return [UtilizedRoom(*row) for row in found]
 
 
@@ -291,8 +291,9 @@ def _build_schedules(
     centers = {room.center for room in rooms}
     opening_hours: dict[int, set[WeekdayOpening]] = defaultdict(set)
     rows = OpeningHours.objects.filter(center__in=centers).order_by()
-    for center, *opening in rows.values_list("center_id", "weekday", "opens", "closes"):
-        opening_hours[center].add(WeekdayOpening(*opening))
+    columns = ("center_id", "weekday", "opens", "closes")
+    for center, weekday, opens, closes in rows.values_list(*columns):
+        opening_hours[center].add(WeekdayOpening(weekday, opens, closes))
     span = selection.period.widest_span()
     closures: dict[tuple[int, int | None], list[Span]] = defaultdict(list)
     for center, room_id, start, end in (
