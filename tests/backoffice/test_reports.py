@@ -38,8 +38,8 @@ def _clock():
         yield
 
 
-def address(name="revenue", **asked):
-    return f"{PAGES}{name}/?{urlencode(asked, doseq=True)}"
+def address(name="revenue", **query):
+    return f"{PAGES}{name}/?{urlencode(query, doseq=True)}"
 
 
 def sold(room, total="75.00", **fields):
@@ -75,8 +75,8 @@ def boss(client):
 
 def test_reports_redirect_keeps_query(boss):
     assert boss.get(PAGES)["Location"] == f"{PAGES}revenue/"
-    asked = f"{PAGES}?since=2027-01-01&center=1&center=2"
-    assert boss.get(asked)["Location"] == f"{PAGES}revenue/?since=2027-01-01&center=1&center=2"
+    query = f"{PAGES}?since=2027-01-01&center=1&center=2"
+    assert boss.get(query)["Location"] == f"{PAGES}revenue/?since=2027-01-01&center=1&center=2"
 
 
 @pytest.mark.parametrize("name", REPORTS)
@@ -112,11 +112,11 @@ def test_report_default_period_is_current_month(boss):
 def test_report_links_keep_the_selection(boss):
     room = make_room()
     sold(room)
-    asked = {"since": "2027-03-01", "until": "2027-03-31", "center": room.center_id}
+    query = {"since": "2027-03-01", "until": "2027-03-31", "center": room.center_id}
 
-    page = boss.get(address(**asked)).content.decode()
+    page = boss.get(address(**query)).content.decode()
 
-    kept = urlencode(asked).replace("&", "&amp;")
+    kept = urlencode(query).replace("&", "&amp;")
     assert f'href="{PAGES}utilization/?{kept}"' in page
     assert f'href="?{kept}&amp;format=xlsx"' in page
     assert f'href="?{kept}&amp;format=csv&amp;table=center"' in page
@@ -128,8 +128,8 @@ def test_report_is_limited_to_selected_centers_and_room_types(boss):
     sold(here, "1.00")
     sold(there, "2.00")
 
-    def total(**asked):
-        return boss.get(address(**asked)).context["report"].figures[0].value
+    def total(**query):
+        return boss.get(address(**query)).context["report"].figures[0].value
 
     assert total() == "$3.00"
     assert total(center=[here.center_id]) == "$1.00"
@@ -165,7 +165,7 @@ def test_report_invalid_query_shows_error(boss, name, parameter):
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("query", "words"),
     [
         ({"since": "2027-03-02", "until": "2027-03-01"}, "The period ends before it begins."),
         ({"since": "2026-01-01", "until": "2027-03-01"}, "A report covers at most 400 days."),
@@ -178,8 +178,8 @@ def test_report_invalid_query_shows_error(boss, name, parameter):
         ({"format": "csv", "table": "nothing"}, "The format is csv"),
     ],
 )
-def test_report_invalid_filter_shows_message(boss, asked, words):
-    answer = boss.get(address(**asked))
+def test_report_invalid_filter_shows_message(boss, query, words):
+    answer = boss.get(address(**query))
 
     assert answer.status_code == 400
     assert words in answer.content.decode()
@@ -307,13 +307,13 @@ def test_xlsx_export_has_a_sheet_for_each_table(boss):
 
 
 @pytest.mark.parametrize("role", ["Viewer", "Desk"])
-@pytest.mark.parametrize("asked", [{}, {"format": "xlsx"}, {"format": "csv", "table": "center"}])
-def test_report_without_permission_is_refused(client, staff, role, asked):
+@pytest.mark.parametrize("query", [{}, {"format": "xlsx"}, {"format": "csv", "table": "center"}])
+def test_report_without_permission_is_refused(client, staff, role, query):
     room = make_room()
     for user in (staff(role, room.center), staff(role)):
         client.force_login(user)
         for name in REPORTS:
-            assert client.get(address(name, **asked)).status_code == 403
+            assert client.get(address(name, **query)).status_code == 403
 
 
 def test_report_signed_in_customer_is_redirected(client):

@@ -142,7 +142,7 @@ def test_used_time_without_open_time_has_no_share():
     assert UsedTime(opened=4 * HOUR, sold=HOUR).share == 0.25
 
 
-# --- Asked --------------------------------------------------------------------------------------
+# --- Queries ------------------------------------------------------------------------------------
 
 
 @pytest.fixture

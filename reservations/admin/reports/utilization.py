@@ -241,7 +241,7 @@ def measure_utilization(selection: ReportSelection) -> Utilization:
         return schedule.split_booking(Span(start, end))
 
     for (room_id, start, end), count in Counter(bookings).items():
-        if room_id not in schedules:  # it was created a moment ago
+        if room_id not in schedules:  # it was created after the rooms were read
             continue
         sold_hours, outside = split(schedules[room_id], start, end)
         if sold_hours or outside:

@@ -202,7 +202,7 @@ def test_pending_requests_above_limit_show_link(client):
     assert "?status__exact=Pending" in page
 
 
-# --- What needs a person ------------------------------------------------------------------------
+# --- Needs attention -----------------------------------------------------------------------------
 
 
 def concerns(user=None):
@@ -218,12 +218,12 @@ def test_alerts_without_problems_are_empty():
 
 def test_alerts_list_each_payment_once():
     room = make_room()
-    lapsing = meeting(room, NOW + DAY, status=Status.PENDING)
-    paid(lapsing, PaymentState.AUTHORIZED, authorized_until=NOW + 5 * HOUR)
+    expiring = meeting(room, NOW + DAY, status=Status.PENDING)
+    paid(expiring, PaymentState.AUTHORIZED, authorized_until=NOW + 5 * HOUR)
     lost = meeting(room, NOW + 2 * DAY)
     paid(lost, PaymentState.VOIDED)
-    ownerless = meeting(room, NOW + 3 * DAY, status=Status.DECLINED)
-    paid(ownerless)
+    orphaned = meeting(room, NOW + 3 * DAY, status=Status.DECLINED)
+    paid(orphaned)
     unmet = meeting(
         room,
         NOW + 4 * DAY,
@@ -241,7 +241,7 @@ def test_alerts_list_each_payment_once():
 
     assert [what for what, _ in found] == [
         f"$75.00 of reservation {row.pk}"
-        for row in (lapsing, lost, ownerless, unmet, favour, doubt)
+        for row in (expiring, lost, orphaned, unmet, favour, doubt)
     ]
     assert found[3][1] == "A refund of 75.00 was promised, and the gateway refused it."
     assert found[4][1] == "The gateway refused a refund."
