@@ -19,9 +19,9 @@ from centers.resources.common import get_types_by_name
 from reservations.models import Allowance, AllowanceEntry, PromoCode
 from reservations.models.codes import normalize_code
 from roombook.backoffice import audit_log
-from roombook.backoffice.spreadsheets import normalize_cell
 from roombook.ids import is_id
 from roombook.imports.checking import REQUIRED_MESSAGE, Cells, iterate_rows_where
+from roombook.imports.files import normalize_cell
 from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import DateWidget, TextWidget
 

@@ -16,8 +16,8 @@ from centers.models import Center, Neighborhood, OpeningHours
 from centers.resources.common import NameWidget
 from roombook import places
 from roombook.backoffice import audit_log
-from roombook.backoffice.spreadsheets import normalize_cell
 from roombook.imports.checking import Cells, batches
+from roombook.imports.files import normalize_cell
 from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import TextWidget
 

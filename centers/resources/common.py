@@ -11,9 +11,9 @@ from import_export.fields import Field
 from accounts.resources import CenterIds, CenterScopedResource
 from centers.models import Center, ResourceType
 from roombook import places
-from roombook.backoffice.spreadsheets import normalize_cell
 from roombook.ids import is_id
 from roombook.imports.checking import Cells, iterate_rows_where
+from roombook.imports.files import normalize_cell
 from roombook.imports.widgets import IntegerWidget, TextWidget
 
 # Rows by their center and their name.

@@ -1,287 +1,47 @@
-"""Reads and writes CSV and XLSX files, independently of the meaning of their rows.
-
-The content of a file decides its format, not its name. Values that cannot be read exactly are
-rejected with a message that says what to do; no value is guessed.
-"""
+"""Writes CSV and XLSX files, and the responses that download them."""
 
 import csv
 import datetime as dt
 import io
-import math
 import tempfile
-import zipfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from itertools import chain
-from typing import IO, Any
+from typing import IO, NamedTuple
 
-import openpyxl
-import tablib
+from django.http import FileResponse, StreamingHttpResponse
+from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
 from openpyxl.cell.cell import ERROR_CODES, ILLEGAL_CHARACTERS_RE
 from openpyxl.styles import Font
-from openpyxl.utils.exceptions import InvalidFileException
+from openpyxl.utils import get_column_letter
 
-from roombook.spreadsheets import unescape_formula
-
-MAX_BYTES = 10 * 1024 * 1024
-MAX_ROWS = 20_000
-# The size of a workbook's unpacked files: a few packed bytes can be gigabytes.
-MAX_UNPACKED_BYTES = 100 * 1024 * 1024
 # The limit of spreadsheet programs.
 MAX_CELL_LENGTH = 32_767
-MAX_COLUMNS = 256
-
 XLSX_CONTENT_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
-ZIP_SIGNATURE, OLE_SIGNATURE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 
 # A value as openpyxl writes it.
 CellValue = str | bool | int | float | Decimal | dt.date | None
 
 
 class InvalidFile(ValueError):
-    """The whole file cannot be used; the message says why, and what to do."""
+    """The whole file cannot be read or written; the message says why, and what to do."""
 
 
-class NumberText(str):
-    """The shortest exact text of a number in a workbook. Spreadsheets display 15 digits of it."""
-
-    __slots__ = ()
-
-    @property
-    def displayed(self) -> str:
-        return format_number(f"{float(self):.15g}")
+class SheetColumn(NamedTuple):
+    name: str
+    width: int
+    # Empty: that of the value.
+    number_format: str = ""
 
 
-class ImportTable(tablib.Dataset):
-    """The rows of a file, as text; empty rows are left out."""
+class Sheet(NamedTuple):
+    """A table in a workbook."""
 
-    def __init__(self, sheet_name: str = "") -> None:
-        super().__init__()
-        self.sheet_name = sheet_name
-        # The numbers that spreadsheets show: the header is row 1.
-        self.row_numbers: list[int] = []
-        # Row number -> column -> why the cell could not be read. Such a cell is empty.
-        self.problems: dict[int, dict[str, str]] = {}
-
-
-# --- Reading ------------------------------------------------------------------------------------
-
-
-def read_table(content: bytes, *, columns: Mapping[str, bool], sheet_name: str) -> ImportTable:
-    """Read a file; raises InvalidFile.
-
-    `columns` are those that are expected, with whether they are text, which is unescaped.
-    """
-    if len(content) > MAX_BYTES:
-        raise InvalidFile(f"The file is larger than {MAX_BYTES // 2**20} MB: split it.")
-    if not content.strip():
-        raise InvalidFile("The file is empty.")
-    if content.startswith(ZIP_SIGNATURE):
-        return _read_workbook(content, columns, sheet_name)
-    if content.startswith(OLE_SIGNATURE):
-        raise InvalidFile(
-            "This is an old .xls workbook, or one with a password: save it as .xlsx without one."
-        )
-    return _read_csv(_decode(content), columns)
-
-
-def _decode(content: bytes) -> str:
-    if content.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise InvalidFile('The text is in UTF-16: save it as "CSV UTF-8".')
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = content[: error.start].count(b"\n") + 1
-        raise InvalidFile(
-            f'The text is not in UTF-8 (line {line}): save it as "CSV UTF-8", or as .xlsx.'
-        ) from error
-
-
-def _read_csv(text: str, columns: Mapping[str, bool]) -> ImportTable:
-    delimiter = _find_delimiter(text, set(columns))
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        return _fill(ImportTable(), columns, enumerate(lines, 1))
-    except csv.Error as error:
-        why = "a cell is too long" if "field limit" in str(error) else str(error)
-        raise InvalidFile(f"The CSV cannot be read at line {lines.line_num}: {why}.") from error
-
-
-def _find_delimiter(text: str, columns: set[str]) -> str:
-    """Return the delimiter with which most columns are known: some countries use semicolons."""
-
-    def count_known(delimiter: str) -> int:
-        try:
-            lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-            return len(columns & {normalize_name(cell) for cell in next(lines, [])})
-        except csv.Error:
-            return 0
-
-    return max(",;\t", key=count_known)
-
-
-def _read_workbook(content: bytes, columns: Mapping[str, bool], sheet_name: str) -> ImportTable:
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > MAX_UNPACKED_BYTES:
-                raise InvalidFile("The workbook is too large: split it.")
-        book = openpyxl.load_workbook(io.BytesIO(content), read_only=True)
-        try:
-            sheet = _choose_sheet(book, sheet_name)
-            # The size that the sheet declares may be wrong.
-            sheet.reset_dimensions()
-            lines = sheet.iter_rows(max_col=MAX_COLUMNS + 1)
-            return _fill(ImportTable(sheet.title), columns, enumerate(lines, 1))
-        finally:
-            book.close()
-    except InvalidFile:
-        raise
-    except (InvalidFileException, zipfile.BadZipFile, KeyError) as error:
-        raise InvalidFile("This is neither CSV nor an .xlsx workbook.") from error
-    # openpyxl raises all kinds of errors on a damaged workbook.
-    except Exception as error:
-        raise InvalidFile("The workbook cannot be read: it is damaged.") from error
-
-
-def _choose_sheet(book: Any, sheet_name: str) -> Any:
-    named = [each for each in book.worksheets if normalize_name(each.title) == sheet_name]
-    if named:
-        return named[0]
-    if len(book.worksheets) != 1:
-        names = ", ".join(f'"{each.title}"' for each in book.worksheets)
-        raise InvalidFile(
-            f'The workbook has the sheets {names}, and none called "{sheet_name}":'
-            " give the right one that name, or keep only that one."
-        )
-    return book.worksheets[0]
-
-
-def _fill(
-    table: ImportTable, columns: Mapping[str, bool], lines: Iterable[tuple[int, Sequence[Any]]]
-) -> ImportTable:
-    header: list[str] = []
-    for number, line in lines:
-        if not header:
-            table.headers = header = _read_header(line)
-            text_positions = [i for i, name in enumerate(header) if columns.get(name)]
-            continue
-        cells, problems = _read_row(number, header, line)
-        for position in text_positions:
-            cells[position] = unescape_formula(cells[position])
-        if not any(cells) and not problems:
-            continue
-        if len(table.row_numbers) == MAX_ROWS:
-            raise InvalidFile(f"There are more than {MAX_ROWS:,} rows: split the file.")
-        table.append(cells)
-        table.row_numbers.append(number)
-        if problems:
-            table.problems[number] = problems
-    if not header:
-        raise InvalidFile("The file is empty.")
-    if not table.row_numbers:
-        raise InvalidFile("There is a header, and no row below it.")
-    return table
-
-
-def _read_header(line: Sequence[Any]) -> list[str]:
-    header = [normalize_name(cell) for cell in line]
-    while header and not header[-1]:
-        header.pop()
-    if not header:
-        raise InvalidFile("The first row is empty: it must name the columns.")
-    if len(header) > MAX_COLUMNS:
-        raise InvalidFile(f"There are more than {MAX_COLUMNS} columns.")
-    for position, name in enumerate(header, 1):
-        if not name:
-            raise InvalidFile(f"Column {position} has no name in the first row.")
-        if "\x00" in name:
-            raise InvalidFile("This is neither CSV nor an .xlsx workbook.")
-    duplicates = sorted({name for name in header if header.count(name) > 1})
-    if duplicates:
-        raise InvalidFile(f"These columns occur twice: {', '.join(duplicates)}.")
-    return header
-
-
-def _read_row(
-    number: int, header: list[str], line: Sequence[Any]
-) -> tuple[list[str], dict[str, str]]:
-    cells = [""] * len(header)
-    problems: dict[str, str] = {}
-    too_long = InvalidFile(f"Row {number} has more cells than the header has columns.")
-    if len(line) > MAX_COLUMNS + 1:
-        raise too_long
-    for position, raw in enumerate(line):
-        problem = ""
-        try:
-            text = read_cell(raw)
-        except ValueError as error:
-            text, problem = "", str(error)
-        if position < len(header):
-            cells[position] = text
-            if problem:
-                problems[header[position]] = problem
-        elif text or problem:
-            raise too_long
-    # A workbook leaves out empty cells at the end of a row; CSV does not.
-    if len(line) < len(header) and isinstance(line, list) and (any(cells) or problems):
-        raise InvalidFile(f"Row {number} has fewer cells than the header has columns.")
-    return cells, problems
-
-
-def normalize_name(cell: Any) -> str:
-    """Return the name of a column or sheet for comparison: in one case, without outer spaces."""
-    value = getattr(cell, "value", cell)
-    return "" if value is None else str(value).strip().lower()
-
-
-def read_cell(cell: Any) -> str:
-    """Return a cell as CSV text. Raises ValueError with a message for the author of the file."""
-    value = getattr(cell, "value", cell)
-    match getattr(cell, "data_type", ""):
-        case "f":
-            raise ValueError("This is a formula: paste its value instead.")
-        case "e":
-            raise ValueError(f"This is an error of the spreadsheet ({value}).")
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case int() | float():
-            if not math.isfinite(value):
-                raise ValueError("This is not a number.")
-            return NumberText(format_number(repr(value)))
-        case dt.datetime():
-            # Spreadsheets count days in floating point.
-            rounded = (value + dt.timedelta(microseconds=500_000)).replace(microsecond=0)
-            return rounded.isoformat(timespec="seconds" if rounded.second else "minutes")
-        case dt.date():
-            return value.isoformat()
-        case dt.time():
-            return value.isoformat(timespec="seconds" if value.second else "minutes")
-        case dt.timedelta():
-            raise ValueError("This is a duration: write it as text.")
-    text = normalize_cell(str(value))
-    if len(text) > MAX_CELL_LENGTH:
-        raise ValueError(f"This is longer than {MAX_CELL_LENGTH:,} characters.")
-    if "\x00" in text:
-        raise ValueError("It contains a character that cannot be stored (NUL).")
-    return text
-
-
-def format_number(number: str) -> str:
-    """Return the number as text without an exponent and without trailing zeros."""
-    text = format(Decimal(number), "f")
-    return text.rstrip("0").rstrip(".") if "." in text else text
-
-
-def normalize_cell(text: str) -> str:
-    """Return text as it is stored: without outer spaces, with one kind of line break."""
-    return text.replace("\r\n", "\n").replace("\r", "\n").strip()
-
-
-# --- Writing ------------------------------------------------------------------------------------
+    name: str
+    columns: Sequence[SheetColumn]
+    rows: Iterable[Sequence[CellValue]]
+    total: Sequence[CellValue] = ()
 
 
 def iterate_csv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -295,31 +55,14 @@ def iterate_csv(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterat
         line.truncate()
 
 
-def write_workbook(
-    name: str, columns: Sequence[str], rows: Iterable[Sequence[CellValue]]
-) -> IO[bytes]:
-    """Return the table as an .xlsx workbook, in a temporary file that closing deletes.
+def write_workbook(sheets: Iterable[Sheet]) -> IO[bytes]:
+    """Return an .xlsx workbook in a temporary file that closing deletes. Raises InvalidFile.
 
     Rows are written one by one: tablib would build the whole workbook in memory.
     """
-    book = openpyxl.Workbook(write_only=True)
-    sheet = book.create_sheet(name)
-    sheet.freeze_panes = "A2"
-    for position, column in enumerate(columns, 1):
-        letter = openpyxl.utils.get_column_letter(position)
-        sheet.column_dimensions[letter].width = max(10, len(column) + 3)
-    try:
-        headings = [WriteOnlyCell(sheet, column) for column in columns]
-        for heading in headings:
-            heading.font = Font(bold=True)
-        sheet.append(headings)
-        for number, row in enumerate(rows, 2):
-            sheet.append([_build_cell(sheet, value, number) for value in row])
-    except BaseException:
-        # The sheet keeps a file open that only saving would remove.
-        sheet.close()
-        sheet._writer.cleanup()
-        raise
+    book = Workbook(write_only=True)
+    for sheet in sheets:
+        _write_sheet(book, sheet)
     # Not a context manager: the response closes the file.
     file = tempfile.TemporaryFile()  # noqa: SIM115
     book.save(file)
@@ -327,24 +70,77 @@ def write_workbook(
     return file
 
 
-def _build_cell(sheet: Any, value: CellValue, number: int) -> Any:
+def _write_sheet(book: Workbook, sheet: Sheet) -> None:
+    target = book.create_sheet(sheet.name)
+    target.freeze_panes = "A2"
+    for position, column in enumerate(sheet.columns, 1):
+        target.column_dimensions[get_column_letter(position)].width = column.width
+    formats = [column.number_format for column in sheet.columns]
+
+    def build_row(values: Sequence[CellValue], *, is_bold: bool = False) -> list[object]:
+        cells = zip(values, formats, strict=True)
+        return [_build_cell(target, value, form, is_bold=is_bold) for value, form in cells]
+
+    try:
+        target.append(build_row([column.name for column in sheet.columns], is_bold=True))
+        for number, row in enumerate(sheet.rows, 2):
+            if not all(map(_can_be_written, row)):
+                raise InvalidFile(
+                    f"Row {number} contains text that a spreadsheet cannot hold: export CSV"
+                    " instead."
+                )
+            target.append(build_row(row))
+        if sheet.total:
+            target.append(build_row(sheet.total, is_bold=True))
+    except BaseException:
+        # The sheet keeps a file open that only saving would remove.
+        target.close()
+        target._writer.cleanup()
+        raise
+
+
+def _can_be_written(value: CellValue) -> bool:
+    return not isinstance(value, str) or (
+        len(value) <= MAX_CELL_LENGTH and not ILLEGAL_CHARACTERS_RE.search(value)
+    )
+
+
+def _build_cell(sheet: object, value: CellValue, number_format: str, *, is_bold: bool) -> object:
     if value is None or value == "":
         return None
-    if isinstance(value, str):
-        if len(value) > MAX_CELL_LENGTH or ILLEGAL_CHARACTERS_RE.search(value):
-            raise InvalidFile(
-                f"Row {number} contains text that a spreadsheet cannot hold: export CSV instead."
-            )
-        if value not in ERROR_CODES:
-            return value
-        # Text that looks like a spreadsheet error.
-        cell = WriteOnlyCell(sheet, value)
-        cell.data_type = "s"
-        return cell
+    if isinstance(value, str) and not (is_bold or value in ERROR_CODES):
+        return value
     cell = WriteOnlyCell(sheet, value)
-    if isinstance(value, dt.date):
+    if is_bold:
+        cell.font = Font(bold=True)
+    if value in ERROR_CODES:
+        # Text that looks like a spreadsheet error.
+        cell.data_type = "s"
+    elif number_format:
+        cell.number_format = number_format
+    elif isinstance(value, dt.date):
         cell.number_format = "yyyy-mm-dd"
     elif isinstance(value, Decimal):
         places = -int(value.as_tuple().exponent)
         cell.number_format = f"0.{'0' * places}" if places > 0 else "0"
     return cell
+
+
+def download_csv(lines: Iterable[str], file_name: str) -> StreamingHttpResponse:
+    """Return the response that sends lines of CSV as they come."""
+    # Spreadsheets recognize UTF-8 by the byte order mark.
+    content = map(str.encode, chain(["\ufeff"], lines))
+    response = StreamingHttpResponse(content, content_type="text/csv; charset=utf-8")
+    return _send_as_file(response, file_name)
+
+
+def download_workbook(book: IO[bytes], file_name: str) -> StreamingHttpResponse:
+    return _send_as_file(FileResponse(book, content_type=XLSX_CONTENT_TYPE), file_name)
+
+
+def _send_as_file(response: StreamingHttpResponse, file_name: str) -> StreamingHttpResponse:
+    response["Content-Disposition"] = f'attachment; filename="{file_name}"'
+    response["Cache-Control"] = "no-store"
+    # A proxy passes each part on when it comes.
+    response["X-Accel-Buffering"] = "no"
+    return response

@@ -7,19 +7,16 @@ private method of the library is overridden, `_do_file_export`: it would build a
 import logging
 from copy import copy
 from functools import partial
-from itertools import chain
 from typing import Any
 
 from django import forms
 from django.contrib import messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.http import (
-    FileResponse,
     HttpRequest,
     HttpResponseBase,
     HttpResponseRedirect,
     QueryDict,
-    StreamingHttpResponse,
 )
 from django.template.response import TemplateResponse
 from django.utils import timezone
@@ -28,10 +25,16 @@ from import_export.formats.base_formats import CSV, XLSX, Format
 from import_export.forms import ConfirmImportForm
 from unfold.contrib.import_export.forms import ExportForm, ImportForm
 
-from roombook.backoffice import spreadsheets
-from roombook.backoffice.spreadsheets import ImportTable, InvalidFile
+from roombook.backoffice.spreadsheets import (
+    XLSX_CONTENT_TYPE,
+    InvalidFile,
+    download_csv,
+    download_workbook,
+)
 from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.ids import is_id
+from roombook.imports import files
+from roombook.imports.files import ImportTable
 from roombook.imports.models import Upload, UploadStorage
 from roombook.imports.resources import SpreadsheetResource
 from roombook.imports.results import ImportRefused, ImportResult
@@ -64,17 +67,17 @@ class UploadForm(ImportForm):
         field = self.fields["import_file"]
         field.label = "File"
         field.help_text = (
-            f"At most {spreadsheets.MAX_ROWS:,} rows and {spreadsheets.MAX_BYTES // 2**20} MB."
+            f"At most {files.MAX_ROWS:,} rows and {files.MAX_BYTES // 2**20} MB."
             " Nothing is written before you have seen what would change."
         )
         field.error_messages |= {"required": "Choose a file.", "empty": "The file is empty."}
-        field.widget.attrs["accept"] = f".csv,.xlsx,text/csv,{spreadsheets.XLSX_CONTENT_TYPE}"
+        field.widget.attrs["accept"] = f".csv,.xlsx,text/csv,{XLSX_CONTENT_TYPE}"
 
     def clean_import_file(self) -> Any:
         file = self.cleaned_data["import_file"]
-        if file.size > spreadsheets.MAX_BYTES:
+        if file.size > files.MAX_BYTES:
             raise forms.ValidationError(
-                f"The file is larger than {spreadsheets.MAX_BYTES // 2**20} MB: split it."
+                f"The file is larger than {files.MAX_BYTES // 2**20} MB: split it."
             )
         # For `write_to_tmp_storage`, which does not get the request.
         file.uploaded_by = self.user
@@ -227,7 +230,7 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
         context: dict[str, Any] = super().init_request_context_data(request, form)
         return context | {
             "is_filtered": bool(request.GET.keys() - {"o", "p", "all", "e"}),
-            "max_rows": f"{spreadsheets.MAX_ROWS:,}",
+            "max_rows": f"{files.MAX_ROWS:,}",
         }
 
     def get_export_filename(self, request: HttpRequest, queryset: Any, file_format: Any) -> str:
@@ -240,19 +243,7 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
         """Send the file row by row; the library builds it in memory."""
         resource = self.resource_class(request.user)
         logger.info("%s exports %s", request.user.pk, resource.name)
-        if isinstance(file_format, CSV):
-            # Spreadsheets recognize UTF-8 by the byte order mark.
-            lines = chain(["\ufeff"], resource.export_csv(queryset))
-            response: StreamingHttpResponse = StreamingHttpResponse(
-                map(str.encode, lines), content_type="text/csv; charset=utf-8"
-            )
-        else:
-            response = FileResponse(
-                resource.export_workbook(queryset), content_type=spreadsheets.XLSX_CONTENT_TYPE
-            )
         file_name = self.get_export_filename(request, queryset, file_format)
-        response["Content-Disposition"] = f'attachment; filename="{file_name}"'
-        response["Cache-Control"] = "no-store"
-        # A proxy passes each part on when it comes.
-        response["X-Accel-Buffering"] = "no"
-        return response
+        if isinstance(file_format, CSV):
+            return download_csv(resource.export_csv(queryset), file_name)
+        return download_workbook(resource.export_workbook(queryset), file_name)

@@ -16,10 +16,10 @@ from import_export.fields import Field
 from import_export.instance_loaders import BaseInstanceLoader
 from import_export.resources import ModelResource
 
-from roombook.backoffice.spreadsheets import ImportTable
 from roombook.ids import is_id
 from roombook.imports import widgets
 from roombook.imports.constraints import get_violated_checks
+from roombook.imports.files import ImportTable
 from roombook.imports.results import ImportResult, ImportRowResult
 
 # Rows read or written by one statement.

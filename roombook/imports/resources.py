@@ -9,11 +9,20 @@ from django.db import IntegrityError, OperationalError, connection, models
 from django.http import HttpRequest
 from import_export.fields import Field
 
-from roombook.backoffice import audit_log, spreadsheets
+from roombook.backoffice import audit_log
 from roombook.backoffice.models import AuditAction, AuditEntry
-from roombook.backoffice.spreadsheets import CellValue, ImportTable, InvalidFile
+from roombook.backoffice.spreadsheets import (
+    CellValue,
+    InvalidFile,
+    Sheet,
+    SheetColumn,
+    iterate_csv,
+    write_workbook,
+)
 from roombook.db.transactions import in_transaction
+from roombook.imports import files
 from roombook.imports.checking import BATCH_SIZE, CheckingResource, batches
+from roombook.imports.files import ImportTable
 from roombook.imports.results import ImportRefused, ImportResult, ImportRowResult
 from roombook.middleware import get_client_address
 from roombook.spreadsheets import escape_formula
@@ -57,9 +66,9 @@ class SpreadsheetResource(CheckingResource):
     def read_file(cls, content: bytes) -> ImportTable:
         """Read a file and check its header. Raises InvalidFile."""
         columns = {name: cls.fields[name].widget.is_text for name in cls.get_columns()}
-        table = spreadsheets.read_table(content, columns=columns, sheet_name=cls.name)
+        table = files.read_table(content, columns=columns, sheet_name=cls.name)
         others = [each for each in RESOURCES.values() if each.name != cls.name]
-        sheet_name = spreadsheets.normalize_name(table.sheet_name)
+        sheet_name = files.normalize_name(table.sheet_name)
         if sheet_name in [each.name for each in others]:
             raise InvalidFile(
                 f'The sheet is called "{table.sheet_name}": this page imports {cls.name};'
@@ -228,20 +237,19 @@ class SpreadsheetResource(CheckingResource):
     def export_csv(self, queryset: models.QuerySet[Any] | None = None) -> Iterator[str]:
         """The rows that the user may export, or those of them in `queryset`, as lines of CSV."""
         rows = map(self.export_resource, self.iter_queryset(self.filter_export(queryset)))
-        return spreadsheets.iterate_csv(self.get_columns(), rows)
+        return iterate_csv(self.get_columns(), rows)
 
     def export_workbook(self, queryset: models.QuerySet[Any] | None = None) -> IO[bytes]:
         """The same as a workbook. Raises InvalidFile if it cannot hold them."""
         queryset = self.filter_export(queryset)
-        if queryset.order_by()[: spreadsheets.MAX_ROWS + 1].count() > spreadsheets.MAX_ROWS:
-            raise InvalidFile(
-                f"There are more than {spreadsheets.MAX_ROWS:,} rows: export them as CSV."
-            )
+        if queryset.order_by()[: files.MAX_ROWS + 1].count() > files.MAX_ROWS:
+            raise InvalidFile(f"There are more than {files.MAX_ROWS:,} rows: export them as CSV.")
         rows = (
             self.export_resource(instance, force_native_type=True)
             for instance in self.iter_queryset(queryset)
         )
-        return spreadsheets.write_workbook(self.name, self.get_columns(), rows)
+        columns = [SheetColumn(name, max(10, len(name) + 3)) for name in self.get_columns()]
+        return write_workbook([Sheet(self.name, columns, rows)])
 
     def get_export_fields(self, selected_fields: object = None) -> list[Field]:
         return [self.fields[name] for name in self.get_columns()]

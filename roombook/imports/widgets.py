@@ -12,7 +12,8 @@ from typing import Any
 
 from import_export.widgets import Widget
 
-from roombook.backoffice.spreadsheets import CellValue, NumberText, format_number, normalize_cell
+from roombook.backoffice.spreadsheets import CellValue
+from roombook.imports.files import NumberText, format_number, normalize_cell
 
 MAX_INTEGER = 2**31 - 1
 

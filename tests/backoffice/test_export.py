@@ -16,9 +16,9 @@ from hypothesis.extra.django import TestCase
 
 from centers.models import Center, MeetingRoom, Rate
 from reservations.resources import join_list, split_list
-from roombook.backoffice import spreadsheets
 from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.backoffice.spreadsheets import InvalidFile
+from roombook.imports import files
 from roombook.imports.resources import RESOURCES
 from roombook.imports.widgets import DateTimeWidget, FloatWidget
 from roombook.spreadsheets import FORMULA_START
@@ -119,11 +119,7 @@ class RoundTrips(TestCase):
         Rate.objects.all().delete()
 
 
-@given(
-    st.lists(
-        texts.map(spreadsheets.normalize_cell).filter(bool).filter(lambda text: "\n" not in text)
-    )
-)
+@given(st.lists(texts.map(files.normalize_cell).filter(bool).filter(lambda text: "\n" not in text)))
 def test_split_list_reverses_join_list(parts):
     assert split_list(join_list(parts)) == parts
 
@@ -152,7 +148,7 @@ def test_workbook_with_control_characters_is_refused():
 
 def test_workbook_with_too_many_rows_is_refused(monkeypatch):
     CenterFactory.create_batch(3)
-    monkeypatch.setattr(spreadsheets, "MAX_ROWS", 2)
+    monkeypatch.setattr(files, "MAX_ROWS", 2)
 
     with pytest.raises(InvalidFile, match="CSV"):
         RESOURCES["centers"]().export_workbook()
@@ -208,7 +204,7 @@ def test_workbook_has_numbers_and_booleans(client):
 def test_workbook_with_too_many_rows_is_refused_on_the_page(client, monkeypatch):
     client.force_login(AdministratorFactory())
     MeetingRoomFactory.create_batch(2)
-    monkeypatch.setattr(spreadsheets, "MAX_ROWS", 1)
+    monkeypatch.setattr(files, "MAX_ROWS", 1)
 
     response = client.post("/admin/centers/meetingroom/export/", {"format": "1"})
 

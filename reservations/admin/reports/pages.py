@@ -10,7 +10,6 @@ from django.http import (
     HttpRequest,
     HttpResponse,
     QueryDict,
-    StreamingHttpResponse,
 )
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
@@ -23,7 +22,8 @@ from reservations.admin.reports import discounts, outcomes, revenue, utilization
 from reservations.admin.reports.filters import ReportFilters
 from reservations.admin.reports.report import Report
 from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
-from reservations.admin.reports.tables import render_csv, render_xlsx
+from reservations.admin.reports.tables import render_csv, render_workbook
+from roombook.backoffice.spreadsheets import download_csv, download_workbook
 
 # By the end of the URL: the title, and the function that builds the report.
 REPORTS: dict[str, tuple[str, Callable[[ReportSelection], Report]]] = {
@@ -32,7 +32,6 @@ REPORTS: dict[str, tuple[str, Callable[[ReportSelection], Report]]] = {
     "cancellations": ("Cancellations and no-shows", outcomes.build_report),
     "discounts": ("Discounts", discounts.build_report),
 }
-XLSX_CONTENT_TYPE = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
 TIMEOUT_MESSAGE = "This takes too long for one report. Choose fewer days, or some centers."
 
 
@@ -96,18 +95,11 @@ def _export(
     query: QueryDict, report: Report, title: str, filters: ReportFilters, file_name: str
 ) -> HttpResponseBase | None:
     """The file that the query asks for, or None if there is no such file."""
-    response: HttpResponseBase
     tables = {table.key: table for table in report.tables}
     if query["format"] == "xlsx":
         about = [*filters.describe(), ("What is counted", report.description)]
-        content = render_xlsx(title, about, report.tables)
-        response = HttpResponse(content, content_type=XLSX_CONTENT_TYPE)
-        file_name += ".xlsx"
-    elif query["format"] == "csv" and (table := tables.get(query.get("table", ""))):
-        lines = render_csv(table)
-        response = StreamingHttpResponse(lines, content_type="text/csv; charset=utf-8")
-        file_name += f"-{table.key}.csv"
-    else:
-        return None
-    response["Content-Disposition"] = f'attachment; filename="{file_name}"'
-    return response
+        book = render_workbook(title, about, report.tables)
+        return download_workbook(book, f"{file_name}.xlsx")
+    if query["format"] == "csv" and (table := tables.get(query.get("table", ""))):
+        return download_csv(render_csv(table), f"{file_name}-{table.key}.csv")
+    return None

@@ -1,20 +1,23 @@
 """Report tables, and their export as CSV and XLSX."""
 
-import csv
 import datetime as dt
-import io
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any
-
-from openpyxl import Workbook
-from openpyxl.cell import WriteOnlyCell
-from openpyxl.styles import Font
-from openpyxl.utils import get_column_letter
+from typing import IO, Any
 
 from roombook import dates, money
+from roombook.backoffice.spreadsheets import (
+    CellValue,
+    Sheet,
+    SheetColumn,
+    iterate_csv,
+    write_workbook,
+)
 from roombook.spreadsheets import escape_formula
+
+# Amounts, numbers, shares, names and months; None where there is nothing to divide by.
+ReportValue = Decimal | int | float | str | dt.date | None
 
 # The page shows the first rows only, the exported files have all of them.
 MAX_ROWS_ON_PAGE = 50
@@ -33,7 +36,7 @@ class ColumnFormat:
     def is_number(self) -> bool:
         return self.number_format != "General"
 
-    def display(self, value: Any) -> str:
+    def display(self, value: ReportValue) -> str:
         if value is None:
             return "-"
         return value if isinstance(value, str) else self.render(value)
@@ -69,8 +72,8 @@ class ReportTable:
     key: str
     title: str
     columns: Sequence[ReportColumn]
-    rows: Sequence[Sequence[Any]]
-    total: Sequence[Any] | None = None
+    rows: Sequence[Sequence[ReportValue]]
+    total: Sequence[ReportValue] | None = None
     note: str = ""
     # A chart shows it on the page.
     is_for_files: bool = False
@@ -88,14 +91,14 @@ class ReportTable:
     def omitted_rows(self) -> int:
         return max(len(self.rows) - MAX_ROWS_ON_PAGE, 0)
 
-    def _display(self, row: Sequence[Any]) -> list[tuple[str, bool]]:
+    def _display(self, row: Sequence[ReportValue]) -> list[tuple[str, bool]]:
         return [
             (column.format.display(value), column.format.is_number)
             for column, value in zip(self.columns, row, strict=True)
         ]
 
     @property
-    def rows_and_total(self) -> list[Sequence[Any]]:
+    def rows_and_total(self) -> list[Sequence[ReportValue]]:
         return [*self.rows, *([] if self.total is None else [self.total])]
 
 
@@ -104,7 +107,7 @@ def build_table(
     title: str,
     labels: Sequence[ReportColumn],
     metrics: Sequence[ReportColumn],
-    rows: Iterable[tuple[Sequence[Any], object]],
+    rows: Iterable[tuple[Sequence[ReportValue], object]],
     total: object,
     *,
     note: str = "",
@@ -115,7 +118,7 @@ def build_table(
     ``metrics`` name the attributes of the sums that they show.
     """
 
-    def read(sums: object) -> list[Any]:
+    def read(sums: object) -> list[ReportValue]:
         return [getattr(sums, column.attribute) for column in metrics]
 
     return ReportTable(
@@ -129,85 +132,50 @@ def build_table(
     )
 
 
-# --- CSV -----------------------------------------------------------------------------------------
-
-
-class EchoBuffer:
-    """The file for a CSV writer that returns each line instead of storing it."""
-
-    def write(self, text: str) -> str:
-        return text
+# --- Files ---------------------------------------------------------------------------------------
 
 
 def render_csv(table: ReportTable) -> Iterator[str]:
     """Yield the lines of a CSV file: plain numbers, and text that no spreadsheet executes."""
-    writer = csv.writer(EchoBuffer())
-    # The byte order mark makes spreadsheets read the file as UTF-8.
-    yield "\ufeff" + writer.writerow([escape_formula(column.name) for column in table.columns])
-    for row in table.rows_and_total:
-        yield writer.writerow([_to_csv(value) for value in row])
+    rows = ([_to_csv(value) for value in row] for row in table.rows_and_total)
+    return iterate_csv([escape_formula(column.name) for column in table.columns], rows)
 
 
-def _to_csv(value: Any) -> str:
+def _to_csv(value: ReportValue) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
         return f"{value:.4f}"
-    if isinstance(value, int | Decimal):
-        return str(value)
-    return _to_safe_text(value)
+    return str(_to_cell(value))
 
 
-def _to_safe_text(value: Any) -> str:
-    return escape_formula(f"{value:%Y-%m}" if isinstance(value, dt.date) else str(value))
+def _to_cell(value: ReportValue) -> CellValue:
+    """Numbers stay numbers; text that a spreadsheet would execute is escaped."""
+    if value is None or isinstance(value, int | float | Decimal):
+        return value
+    return escape_formula(f"{value:%Y-%m}" if isinstance(value, dt.date) else value)
 
 
-# --- XLSX ----------------------------------------------------------------------------------------
-
-
-def render_xlsx(
+def render_workbook(
     name: str, about: Iterable[tuple[str, str]], tables: Iterable[ReportTable]
-) -> bytes:
+) -> IO[bytes]:
     """Render a workbook: a sheet about the report, and a sheet for each table."""
-    workbook = Workbook(write_only=True)
-    _write_about(workbook.create_sheet("About"), [("Report", name), *about])
-    for table in tables:
-        sheet = workbook.create_sheet(table.title[:MAX_SHEET_NAME_LENGTH])
-        sheet.freeze_panes = "A2"
-        for number, column in enumerate(table.columns, start=1):
-            width = 14 if column.format.is_number else 28
-            sheet.column_dimensions[get_column_letter(number)].width = width
-        sheet.append(
-            [_build_bold_cell(sheet, escape_formula(column.name)) for column in table.columns]
-        )
-        for row in table.rows_and_total:
-            sheet.append(_build_cells(sheet, table, row, is_bold=row is table.total))
-    buffer = io.BytesIO()
-    workbook.save(buffer)
-    return buffer.getvalue()
+    about_columns = [SheetColumn("Report", 20), SheetColumn(name, 100)]
+    rows = [(label, escape_formula(text)) for label, text in about]
+    return write_workbook([Sheet("About", about_columns, rows), *map(_build_sheet, tables)])
 
 
-def _write_about(sheet: Any, rows: Iterable[tuple[str, str]]) -> None:
-    sheet.column_dimensions["A"].width = 20
-    sheet.column_dimensions["B"].width = 100
-    for name, value in rows:
-        sheet.append([_build_bold_cell(sheet, name), escape_formula(value)])
-
-
-def _build_bold_cell(sheet: Any, value: Any) -> WriteOnlyCell:
-    cell = WriteOnlyCell(sheet, value=value)
-    cell.font = Font(bold=True)
-    return cell
-
-
-def _build_cells(
-    sheet: Any, table: ReportTable, row: Sequence[Any], *, is_bold: bool
-) -> list[WriteOnlyCell]:
-    cells = []
-    for column, value in zip(table.columns, row, strict=True):
-        is_number = isinstance(value, int | float | Decimal) or value is None
-        content = value if is_number else _to_safe_text(value)
-        cell = _build_bold_cell(sheet, content) if is_bold else WriteOnlyCell(sheet, value=content)
-        cell.number_format = column.format.number_format
-        cells.append(cell)
-    return cells
+def _build_sheet(table: ReportTable) -> Sheet:
+    return Sheet(
+        table.title[:MAX_SHEET_NAME_LENGTH],
+        [
+            SheetColumn(
+                escape_formula(column.name),
+                14 if column.format.is_number else 28,
+                column.format.number_format,
+            )
+            for column in table.columns
+        ],
+        [[_to_cell(value) for value in row] for row in table.rows],
+        [_to_cell(value) for value in table.total or ()],
+    )
