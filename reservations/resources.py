@@ -5,6 +5,7 @@ import csv
 import io
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
@@ -23,7 +24,7 @@ from roombook.ids import is_id
 from roombook.imports.checking import REQUIRED_MESSAGE, Cells, iterate_rows_where
 from roombook.imports.files import normalize_cell
 from roombook.imports.results import ImportRowResult
-from roombook.imports.widgets import DateWidget, TextWidget
+from roombook.imports.widgets import ReferenceWidget, TextWidget
 
 IdSet = frozenset[int]
 
@@ -80,16 +81,11 @@ class ResourceTypesWidget(TextWidget):
         return join_list(sorted(normalize_cell(name) for name in names))
 
 
-class AccountWidget(TextWidget):
-    """Converts an account to its e-mail address and back."""
-
-    help_text = "an account's e-mail address"
-
-    def clean(self, value: str, *, resource: Any = None, **kwargs: object) -> Any:
-        return resource.find_account(value) if value else None
-
-    def render(self, value: Any, **kwargs: object) -> str:
-        return "" if value is None else str(value.email)
+def find_account(address: str, resource: "AllowanceResource", record: object) -> User:
+    account = resource.accounts.get(canonicalize_email(address))
+    if account is None:
+        raise ValueError("There is no account with this e-mail address.")
+    return account
 
 
 class AllowanceKindWidget(TextWidget):
@@ -185,8 +181,8 @@ class PromoCodeResource(RestrictedBenefitResource):
     def get_instance_key(self, instance: Any) -> Any:
         return instance.code
 
-    def iterate_stored_keys(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
-        yield from iterate_rows_where(PromoCode.objects.values_list("code", "pk"), "code", keys)
+    def find_stored(self, keys: Iterable[Any]) -> Iterator[PromoCode]:
+        return iterate_rows_where(PromoCode.objects.all(), "code", keys)
 
     def normalize_instance(self, instance: Any) -> None:
         instance.code = normalize_code(instance.code)
@@ -204,7 +200,10 @@ class AllowanceResource(RestrictedBenefitResource):
     extra_attributes: ClassVar = (*RestrictedBenefitResource.extra_attributes, "used_most")
     required_columns: ClassVar = (("account",), ("description",))
 
-    account = Field("user", widget=AccountWidget())
+    account = Field(
+        "user",
+        widget=ReferenceWidget("an account's e-mail address", find_account, attrgetter("email")),
+    )
     kind = Field("kind", widget=AllowanceKindWidget())
 
     class Meta:
@@ -219,12 +218,6 @@ class AllowanceResource(RestrictedBenefitResource):
         addresses = {canonicalize_email(row.get("account", "")) for row in rows} - {""}
         users = iterate_rows_where(User.objects.all(), "email", addresses)
         self.accounts: dict[str, User] = {user.email: user for user in users}
-
-    def find_account(self, address: str) -> User:
-        account = self.accounts.get(canonicalize_email(address))
-        if account is None:
-            raise ValueError("There is no account with this e-mail address.")
-        return account
 
     def load_extra_attributes(self, instances: Sequence[Any]) -> None:
         super().load_extra_attributes(instances)
@@ -244,16 +237,10 @@ class AllowanceResource(RestrictedBenefitResource):
         )
 
     def get_row_key(self, row: Cells) -> Any:
-        if not row.get("account"):
+        account = self.clean_cell("account", row)
+        if account is None:
             raise ValidationError({"user": REQUIRED_MESSAGE})
-        try:
-            account = self.find_account(row["account"])
-        except ValueError as error:
-            raise ValidationError({"user": str(error)}) from error
-        try:
-            valid_from = DateWidget().clean(row.get("valid_from", ""))
-        except ValueError as error:
-            raise ValidationError({"valid_from": str(error)}) from error
+        valid_from = self.clean_cell("valid_from", row)
         kind = row.get("kind", "").lower() or Allowance.Kind.ONE_OFF.value
         return account.pk, row.get("description", "").lower(), kind, valid_from
 
@@ -261,12 +248,9 @@ class AllowanceResource(RestrictedBenefitResource):
         description = normalize_cell(instance.description).lower()
         return instance.user_id, description, str(instance.kind), instance.valid_from
 
-    def iterate_stored_keys(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
-        columns = ("pk", "user_id", "description", "kind", "valid_from")
-        rows = Allowance.objects.values_list(*columns)
+    def find_stored(self, keys: Iterable[Any]) -> Iterator[Allowance]:
         accounts = {account for account, *_ in keys}
-        for pk, user, description, kind, valid_from in iterate_rows_where(rows, "user", accounts):
-            yield (user, normalize_cell(description).lower(), kind, valid_from), pk
+        return iterate_rows_where(Allowance.objects.all(), "user", accounts)
 
     def get_errors(self, instance: Any) -> dict[str, str]:
         if self.before and self.before["user_id"] != instance.user_id:

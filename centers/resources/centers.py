@@ -13,36 +13,26 @@ from import_export.fields import Field
 from accounts.resources import CenterScopedResource
 from centers.hours import MIDNIGHT, has_overlap
 from centers.models import Center, Neighborhood, OpeningHours
-from centers.resources.common import NameWidget
 from roombook import places
 from roombook.backoffice import audit_log
 from roombook.imports.checking import Cells, batches
-from roombook.imports.files import normalize_cell
 from roombook.imports.results import ImportRowResult
-from roombook.imports.widgets import TextWidget
+from roombook.imports.widgets import ReferenceWidget, TextWidget
 
 DayHours = tuple[tuple[dt.time, dt.time], ...]
 
 WEEK = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 
 
-class NeighborhoodWidget(NameWidget):
-    """A neighborhood as the back office writes it: "LoDo, Denver, CO"."""
-
-    help_text = "name, city, state: LoDo, Denver, CO"
-
-    def find(self, name: str, *, record: Any, resource: Any) -> Neighborhood:
-        found: list[Neighborhood] = resource.neighborhoods.get(places.fold_text(name), [])
-        if len(found) != 1:
-            raise ValueError(
-                "Several neighborhoods have this name: write it as name, city, state."
-                if found
-                else "There is no neighborhood of that name."
-            )
-        return found[0]
-
-    def render(self, value: object, **kwargs: object) -> str:
-        return "" if value is None else normalize_cell(str(value))
+def find_neighborhood(name: str, resource: "CenterResource", record: object) -> Neighborhood:
+    found = resource.neighborhoods.get(places.fold_text(name), [])
+    if len(found) != 1:
+        raise ValueError(
+            "Several neighborhoods have this name: write it as name, city, state."
+            if found
+            else "There is no neighborhood of that name."
+        )
+    return found[0]
 
 
 class OpeningHoursWidget(TextWidget):
@@ -101,7 +91,10 @@ class CenterResource(CenterScopedResource):
     time_zone = Field(
         "time_zone_id", widget=TextWidget("such as America/Denver; empty: that of its location")
     )
-    neighborhood = Field("neighborhood", widget=NeighborhoodWidget())
+    neighborhood = Field(
+        "neighborhood",
+        widget=ReferenceWidget("name, city, state: LoDo, Denver, CO", find_neighborhood, str),
+    )
     mon, tue, wed, thu, fri, sat, sun = (
         Field(f"hours_{weekday}", widget=OpeningHoursWidget()) for weekday in range(7)
     )
@@ -138,15 +131,12 @@ class CenterResource(CenterScopedResource):
     def get_instance_key(self, instance: Any) -> Any:
         return _get_key(instance.name, instance.city, instance.state, instance.country)
 
-    def iterate_stored_keys(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
+    def find_stored(self, keys: Iterable[Any]) -> Iterator[Center]:
         for batch in batches(sorted(keys)):
-            rows = Center.objects.filter(
+            yield from Center.objects.only("name", "city", "state", "country").filter(
                 name_folded__in={name for name, *_ in batch},
                 city_folded__in={city for _, city, *_ in batch},
             )
-            columns = ("pk", "name_folded", "city_folded", "state_folded")
-            for pk, *key in rows.values_list(*columns):
-                yield tuple(key), pk
 
     def load_extra_attributes(self, instances: Sequence[Any]) -> None:
         hours: dict[tuple[int, int], list[tuple[dt.time, dt.time]]] = defaultdict(list)

@@ -4,14 +4,13 @@ import datetime as dt
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
-from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 from import_export.fields import Field
 
 from centers.hours import localize
-from centers.models import Center, Closure, MeetingRoom
+from centers.models import Closure, MeetingRoom
 from centers.models.schedule import closure_saved
-from centers.resources.common import CenterChildResource, NameAtCenterWidget
+from centers.resources.common import CenterChildResource, name_at_center_widget
 from roombook.backoffice.spreadsheets import CellValue
 from roombook.imports.checking import Cells, batches
 from roombook.imports.results import ImportRowResult
@@ -27,7 +26,9 @@ class LocalDateTimeWidget(ValueWidget):
     help_text = "a local time of the center: 2027-03-01T09:00"
 
     def clean(self, value: str, *, record: Any = None, **kwargs: object) -> Any:
-        return parse_local_datetime(record.center, value) if value else None
+        if not value:
+            return None
+        return localize(parse_datetime(value), record.center.zone).astimezone(dt.UTC)
 
     def render(self, value: Any, *, record: Any = None, **kwargs: object) -> str:
         if value is None:
@@ -37,10 +38,6 @@ class LocalDateTimeWidget(ValueWidget):
 
     def get_native_value(self, value: object, text: str) -> CellValue:
         return text
-
-
-def parse_local_datetime(center: Center, text: str) -> dt.datetime:
-    return localize(parse_datetime(text), center.zone).astimezone(dt.UTC)
 
 
 class ClosureResource(CenterChildResource):
@@ -53,7 +50,7 @@ class ClosureResource(CenterChildResource):
     required_columns: ClassVar = (("center_id", "center"), ("starts_at",))
     related: ClassVar = ("center", "room")
 
-    room = Field("room", widget=NameAtCenterWidget("room", "; empty: the whole center"))
+    room = Field("room", widget=name_at_center_widget("room", "; empty: the whole center"))
     starts_at = Field("starts_at", widget=LocalDateTimeWidget())
     ends_at = Field("ends_at", widget=LocalDateTimeWidget())
 
@@ -66,29 +63,20 @@ class ClosureResource(CenterChildResource):
         self.rows_at_center = self.get_rows_by_name(MeetingRoom.objects.only("name", "center"))
 
     def get_row_key(self, row: Cells) -> Any:
-        center = self.get_center(row)
-        try:
-            starts_at = parse_local_datetime(center, row.get("starts_at", ""))
-        except ValueError as error:
-            raise ValidationError({"starts_at": str(error)}) from error
-        widget = self.fields["room"].widget
-        try:
-            room = widget.clean(row.get("room", ""), record=Closure(center=center), resource=self)
-        except ValueError as error:
-            raise ValidationError({"room": str(error)}) from error
-        return center.pk, room.pk if room else None, starts_at
+        closure = Closure(center=self.get_center(row))
+        starts_at = self.clean_cell("starts_at", row, closure)
+        room = self.clean_cell("room", row, closure)
+        return closure.center_id, room.pk if room else None, starts_at
 
     def get_instance_key(self, instance: Any) -> Any:
         return instance.center_id, instance.room_id, instance.starts_at
 
-    def iterate_stored_keys(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
+    def find_stored(self, keys: Iterable[Any]) -> Iterator[Closure]:
         for batch in batches(keys):
-            rows = Closure.objects.filter(
+            yield from Closure.objects.filter(
                 center__in={center_id for center_id, *_ in batch},
                 starts_at__in={starts_at for *_, starts_at in batch},
             )
-            for pk, *key in rows.values_list("pk", "center_id", "room_id", "starts_at"):
-                yield tuple(key), pk
 
     def get_title(self, instance: Any) -> str:
         starts_at = self.render("starts_at", instance)

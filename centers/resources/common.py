@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from django.core.exceptions import ValidationError
-from django.db.models import QuerySet
+from django.db.models import Model, QuerySet
 from import_export.fields import Field
 
 from accounts.resources import CenterIds, CenterScopedResource
@@ -14,51 +14,22 @@ from roombook import places
 from roombook.ids import is_id
 from roombook.imports.checking import Cells, iterate_rows_where
 from roombook.imports.files import normalize_cell
-from roombook.imports.widgets import IntegerWidget, TextWidget
+from roombook.imports.widgets import IntegerWidget, ReferenceWidget, TextWidget
 
 # Rows by their center and their name.
-RowsByName = dict[tuple[int, str], Any]
+RowsByName = dict[tuple[int, str], Model]
 
 
-class NameWidget(TextWidget):
-    """A row that is referred to by its name; the resource has those that exist."""
+def name_at_center_widget(singular: str, if_empty: str = "") -> ReferenceWidget:
+    """The widget for a row of the same center, one of the resource's `rows_at_center`."""
 
-    def clean(self, value: str, row: object = None, **kwargs: object) -> Any:
-        return self.find(value, **kwargs) if value else None
-
-    def find(self, name: str, *, record: object, resource: object) -> Any:
-        """Raises ValueError if there is no such row."""
-        raise NotImplementedError
-
-    def render(self, value: Any, **kwargs: object) -> str:
-        return "" if value is None else normalize_cell(value.name)
-
-
-class NameAtCenterWidget(NameWidget):
-    """A row of the same center, one of the resource's `rows_at_center`."""
-
-    def __init__(self, singular: str, if_empty: str = "") -> None:
-        super().__init__(f"the name of a {singular} of this center{if_empty}")
-        self.singular = singular
-
-    def find(self, name: str, *, record: Any, resource: Any) -> Any:
+    def find(name: str, resource: "CenterChildResource", record: Any) -> Model:
         found = resource.rows_at_center.get((record.center_id, name.lower()))
         if found is None:
-            raise ValueError(f"This center has no {self.singular} of that name.")
+            raise ValueError(f"This center has no {singular} of that name.")
         return found
 
-
-class ResourceTypeWidget(NameWidget):
-    """A type of rooms or of services."""
-
-    help_text = "the name of a type"
-
-    def find(self, name: str, *, record: Any, resource: Any) -> ResourceType:
-        found: ResourceType | None = resource.types.get(name.lower())
-        if found is None:
-            names = ", ".join(sorted(each.name for each in resource.types.values())[:20])
-            raise ValueError(f"There is no such type. There are: {names or 'none'}.")
-        return found
+    return ReferenceWidget(f"the name of a {singular} of this center{if_empty}", find)
 
 
 def get_types_by_name(*, is_service: bool) -> dict[str, ResourceType]:
@@ -79,6 +50,8 @@ class CenterChildResource(CenterScopedResource):
     key: ClassVar[tuple[str, ...]] = ("center", "name")
     required_columns: ClassVar = (("center_id", "center"), ("name",))
     related: ClassVar[tuple[str, ...]] = ("center",)
+    # The rows that cells may name: set by `load_references`.
+    rows_at_center: RowsByName
     order: ClassVar = ("center_id", "pk")
 
     def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
@@ -134,11 +107,10 @@ class CenterChildResource(CenterScopedResource):
     def get_instance_key(self, instance: Any) -> Any:
         return instance.center_id, normalize_cell(instance.name).lower()
 
-    def iterate_stored_keys(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
+    def find_stored(self, keys: Iterable[Any]) -> Iterator[Any]:
         # Of all their centers: a row that is found by its id may get any name.
-        rows = self._meta.model._default_manager.values_list("pk", "center_id", "name")
-        for pk, center_id, name in iterate_rows_where(rows, "center", self.center_ids):
-            yield (center_id, normalize_cell(name).lower()), pk
+        rows = self._meta.model._default_manager.only("center", "name")
+        return iterate_rows_where(rows, "center", self.center_ids)
 
     def get_center_id(self, instance: Any) -> int | None:
         center_id: int = instance.center_id

@@ -5,15 +5,15 @@ from typing import Any, ClassVar
 
 from import_export.fields import Field
 
-from centers.models import MeetingRoom, Rate, Service
+from centers.models import MeetingRoom, Rate, ResourceType, Service
 from centers.resources.common import (
     CenterChildResource,
-    NameAtCenterWidget,
-    ResourceTypeWidget,
     get_types_by_name,
+    name_at_center_widget,
 )
 from roombook.imports.checking import Cells
 from roombook.imports.results import ImportRowResult
+from roombook.imports.widgets import ReferenceWidget
 
 
 class RateResource(CenterChildResource):
@@ -35,14 +35,22 @@ class RateResource(CenterChildResource):
                 yield name, "This makes it free. With an empty cell, it is not offered."
 
 
+def find_type(name: str, resource: "PricedResource", record: object) -> ResourceType:
+    found = resource.types.get(name.lower())
+    if found is None:
+        names = ", ".join(sorted(each.name for each in resource.types.values())[:20])
+        raise ValueError(f"There is no such type. There are: {names or 'none'}.")
+    return found
+
+
 class PricedResource(CenterChildResource):
     """What has a type, and a rate of its center: rooms and services."""
 
     related: ClassVar = ("center", "resource_type", "rate")
     is_service: ClassVar[bool]
 
-    type = Field("resource_type", widget=ResourceTypeWidget())
-    rate = Field("rate", widget=NameAtCenterWidget("rate"))
+    type = Field("resource_type", widget=ReferenceWidget("the name of a type", find_type))
+    rate = Field("rate", widget=name_at_center_widget("rate"))
 
     def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
         super().load_references(rows, instances)

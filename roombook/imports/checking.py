@@ -173,8 +173,8 @@ class CheckingResource(ModelResource):
     def get_instance_key(self, instance: Model) -> Any:
         raise NotImplementedError
 
-    def iterate_stored_keys(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
-        """Keys and ids of all stored rows that may have one of these keys."""
+    def find_stored(self, keys: Iterable[Any]) -> Iterator[Model]:
+        """All stored rows that may have one of these keys, and others."""
         raise NotImplementedError
 
     def load_extra_attributes(self, instances: Sequence[Model]) -> None:
@@ -375,6 +375,20 @@ class CheckingResource(ModelResource):
         order = list(self._meta.fields)
         names = sorted(errors, key=lambda name: order.index(name) if name in order else -1)
         return ValidationError({name: errors[name] for name in names})
+
+    # --- Keys -----------------------------------------------------------------------------------
+
+    def iterate_stored_keys(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
+        """Keys and ids of all stored rows that may have one of these keys."""
+        return ((self.get_instance_key(each), each.pk) for each in self.find_stored(keys))
+
+    def clean_cell(self, column: str, row: Cells, record: Model | None = None) -> Any:
+        """The value of one cell, for a key. Raises ValidationError."""
+        field = self.fields[column]
+        try:
+            return field.widget.clean(row.get(column, ""), resource=self, record=record)
+        except ValueError as error:
+            raise ValidationError({field.attribute: str(error)}) from error
 
     # --- Values of a row ------------------------------------------------------------------------
 

@@ -7,9 +7,12 @@ wrote as the same value. The library's own widgets guess: 1.5 is the integer 1, 
 import datetime as dt
 import math
 import re
+from collections.abc import Callable
 from decimal import Decimal
+from operator import attrgetter
 from typing import Any
 
+from django.db.models import Model
 from import_export.widgets import Widget
 
 from roombook.backoffice.spreadsheets import CellValue
@@ -30,15 +33,36 @@ class TextWidget(Widget):
         super().__init__()
         self.help_text = help_text or self.help_text
 
-    def clean(self, value: str, **kwargs: object) -> Any:
+    def clean(self, value: str, **kwargs: object) -> object:
         return str(value)
 
     def render(self, value: Any, **kwargs: object) -> str:
         return "" if value is None else normalize_cell(str(value))
 
-    def get_native_value(self, value: Any, text: str) -> CellValue:
+    def get_native_value(self, value: CellValue, text: str) -> CellValue:
         """The value for a cell of a workbook; `text` is how it was rendered."""
         return text
+
+
+class ReferenceWidget(TextWidget):
+    """A row that a cell names; an empty cell means None."""
+
+    def __init__(
+        self,
+        help_text: str,
+        find: Callable[[str, Any, Any], Model],
+        get_name: Callable[[Any], str] = attrgetter("name"),
+    ) -> None:
+        """`find` gets the name, the resource and the row to import; it raises ValueError."""
+        super().__init__(help_text)
+        self.find = find
+        self.get_name = get_name
+
+    def clean(self, value: str, **kwargs: object) -> Model | None:
+        return self.find(value, kwargs["resource"], kwargs["record"]) if value else None
+
+    def render(self, value: Model | None, **kwargs: object) -> str:
+        return "" if value is None else normalize_cell(self.get_name(value))
 
 
 class ValueWidget(TextWidget):
@@ -46,15 +70,14 @@ class ValueWidget(TextWidget):
 
     is_text = False
 
-    def clean(self, value: str, **kwargs: object) -> Any:
+    def clean(self, value: str, **kwargs: object) -> object:
         return self.parse(value) if value else None
 
-    def parse(self, text: str) -> Any:
+    def parse(self, text: str) -> object:
         raise NotImplementedError
 
-    def get_native_value(self, value: Any, text: str) -> CellValue:
-        native: CellValue = value if text else None
-        return native
+    def get_native_value(self, value: CellValue, text: str) -> CellValue:
+        return value if text else None
 
 
 class BooleanWidget(ValueWidget):
@@ -105,7 +128,7 @@ class DecimalWidget(ValueWidget):
     def render(self, value: Decimal | None, **kwargs: object) -> str:
         return "" if value is None else f"{value:.{self.places}f}"
 
-    def get_native_value(self, value: object, text: str) -> CellValue:
+    def get_native_value(self, value: CellValue, text: str) -> CellValue:
         return Decimal(text) if text else None
 
 
@@ -157,7 +180,7 @@ class DateTimeWidget(ValueWidget):
             return ""
         return format_datetime(value.astimezone(dt.UTC)).replace("+00:00", "Z")
 
-    def get_native_value(self, value: object, text: str) -> CellValue:
+    def get_native_value(self, value: CellValue, text: str) -> CellValue:
         return text
 
 
