@@ -1,13 +1,15 @@
 """The rows that staff may import and export, by their roles and centers (B18)."""
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.contrib.auth import get_permission_codename
+from django.contrib.auth.models import AnonymousUser
 from django.db import models
 
 from accounts import roles
 from accounts.models import User
+from roombook.imports.checking import RowT
 from roombook.imports.resources import SpreadsheetResource
 
 # Ids of centers; None means every center.
@@ -24,7 +26,7 @@ class ImportRights:
     export: CenterIds = None
 
 
-class CenterScopedResource(SpreadsheetResource):
+class CenterScopedResource(SpreadsheetResource[RowT]):
     """A resource whose rows belong to centers. Only rows that the user's rights allow are included.
 
     Without a user, all rows are included. Staff who see reports (the Accountant) may export the
@@ -36,10 +38,11 @@ class CenterScopedResource(SpreadsheetResource):
     center_path: ClassVar[str | None] = "center"
     # Foreign keys that a row displays.
     related: ClassVar[tuple[str, ...]] = ()
+    user: User | AnonymousUser | None
     # The order of an export.
     order: ClassVar[tuple[str, ...]] = ("pk",)
 
-    def __init__(self, user: User | None = None, **kwargs: object) -> None:
+    def __init__(self, user: User | AnonymousUser | None = None, **kwargs: Any) -> None:
         super().__init__(user, **kwargs)
         self.rights = ImportRights() if user is None else self._get_rights()
         self.can_import = self.rights.add != NO_CENTERS or self.rights.change != NO_CENTERS
@@ -72,23 +75,25 @@ class CenterScopedResource(SpreadsheetResource):
         add, change = self.rights.add, self.rights.change
         return None if add is None or change is None else add | change
 
-    def get_center_id(self, instance: models.Model) -> int | None:
+    def get_center_id(self, instance: RowT) -> int | None:
         """Return the id of a row's center; None if it belongs to none."""
         return None
 
-    def can_add(self, instance: models.Model) -> bool:
+    def can_add(self, instance: RowT) -> bool:
         return self.rights.add is None or self.get_center_id(instance) in self.rights.add
 
-    def get_queryset(self) -> models.QuerySet:
+    def get_queryset(self) -> models.QuerySet[RowT]:
         """Return the rows that the user may change."""
         return self._get_rows_at(self.rights.change)
 
-    def filter_export(self, queryset: models.QuerySet | None, **kwargs: object) -> models.QuerySet:
+    def filter_export(
+        self, queryset: models.QuerySet[RowT] | None, **kwargs: object
+    ) -> models.QuerySet[RowT]:
         """Return the rows that the user may export, of all rows or of `queryset`."""
         rows = self._get_rows_at(self.rights.export).order_by(*self.order)
         return rows if queryset is None else rows.filter(pk__in=queryset.order_by().values("pk"))
 
-    def _get_rows_at(self, centers: CenterIds) -> models.QuerySet:
+    def _get_rows_at(self, centers: CenterIds) -> models.QuerySet[RowT]:
         # Without an argument, select_related would follow every foreign key.
         rows = self._meta.model._default_manager.select_related(*self.related or (None,))
         if self.center_path is None or centers is None:

@@ -2,11 +2,12 @@
 
 import contextlib
 import csv
+import datetime as dt
 import io
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from operator import attrgetter
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Sum
@@ -21,12 +22,14 @@ from reservations.models import Allowance, AllowanceEntry, PromoCode
 from reservations.models.codes import normalize_code
 from roombook.backoffice import audit_log
 from roombook.ids import is_id
-from roombook.imports.checking import REQUIRED_MESSAGE, Cells, iterate_rows_where
+from roombook.imports.batches import Cells, iterate_rows_where
+from roombook.imports.checking import REQUIRED_MESSAGE
 from roombook.imports.files import normalize_cell
 from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import ReferenceWidget, TextWidget
 
 IdSet = frozenset[int]
+BenefitT = TypeVar("BenefitT", bound=PromoCode | Allowance)
 
 
 def join_list(texts: Iterable[str]) -> str:
@@ -99,7 +102,7 @@ class AllowanceKindWidget(TextWidget):
         return value.lower()
 
 
-class RestrictedBenefitResource(CenterScopedResource):
+class RestrictedBenefitResource(CenterScopedResource[BenefitT]):
     """Rows that may be restricted to some centers and types of rooms."""
 
     center_path = None
@@ -117,7 +120,7 @@ class RestrictedBenefitResource(CenterScopedResource):
     def type_names(self) -> dict[int, str]:
         return dict(ResourceType.objects.values_list("pk", "name"))
 
-    def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
+    def load_references(self, rows: Sequence[Cells], instances: Iterable[BenefitT]) -> None:
         self.types = get_types_by_name(is_service=False)
         ids: set[int] = set()
         for row in rows:
@@ -127,7 +130,7 @@ class RestrictedBenefitResource(CenterScopedResource):
         centers = Center.objects.values_list("pk", flat=True)
         self.center_ids = set(iterate_rows_where(centers, "pk", ids))
 
-    def load_extra_attributes(self, instances: Sequence[Any]) -> None:
+    def load_extra_attributes(self, instances: Sequence[BenefitT]) -> None:
         for attribute, (relation, column) in self.RELATIONS.items():
             ids: dict[int, set[int]] = defaultdict(set)
             through, own_column = self._get_through(relation)
@@ -158,7 +161,7 @@ class RestrictedBenefitResource(CenterScopedResource):
             through.bulk_create(created)
 
 
-class PromoCodeResource(RestrictedBenefitResource):
+class PromoCodeResource(RestrictedBenefitResource[PromoCode]):
     """Promo codes. The code identifies the row."""
 
     name: ClassVar = "promo-codes"
@@ -175,20 +178,20 @@ class PromoCodeResource(RestrictedBenefitResource):
             *("minimum_spend", "center_ids", "room_types"),
         )
 
-    def get_row_key(self, row: Cells) -> Any:
+    def get_row_key(self, row: Cells) -> Hashable:
         return normalize_code(row.get("code", ""))
 
-    def get_instance_key(self, instance: Any) -> Any:
+    def get_instance_key(self, instance: PromoCode) -> Hashable:
         return instance.code
 
-    def find_stored(self, keys: Iterable[Any]) -> Iterator[PromoCode]:
+    def find_stored(self, keys: Iterable[str]) -> Iterator[PromoCode]:
         return iterate_rows_where(PromoCode.objects.all(), "code", keys)
 
-    def normalize_instance(self, instance: Any) -> None:
+    def normalize_instance(self, instance: PromoCode) -> None:
         instance.code = normalize_code(instance.code)
 
 
-class AllowanceResource(RestrictedBenefitResource):
+class AllowanceResource(RestrictedBenefitResource[Allowance]):
     """Included hours of accounts."""
 
     name: ClassVar = "allowances"
@@ -213,13 +216,13 @@ class AllowanceResource(RestrictedBenefitResource):
             *("center_ids", "room_types", "is_automatic", "is_active"),
         )
 
-    def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
+    def load_references(self, rows: Sequence[Cells], instances: Iterable[Allowance]) -> None:
         super().load_references(rows, instances)
         addresses = {canonicalize_email(row.get("account", "")) for row in rows} - {""}
         users = iterate_rows_where(User.objects.all(), "email", addresses)
         self.accounts: dict[str, User] = {user.email: user for user in users}
 
-    def load_extra_attributes(self, instances: Sequence[Any]) -> None:
+    def load_extra_attributes(self, instances: Sequence[Allowance]) -> None:
         super().load_extra_attributes(instances)
         entries = AllowanceEntry.objects.filter(allowance__in=[each.pk for each in instances])
         sums = entries.values("allowance", "period").annotate(entered=Sum("hours")).order_by()
@@ -227,16 +230,17 @@ class AllowanceResource(RestrictedBenefitResource):
         for allowance, entered in sums.values_list("allowance", "entered"):
             used_most[allowance] = max(used_most.get(allowance, 0), -entered)
         for each in instances:
-            each.used_most = used_most.get(each.pk, 0)
+            # A column of no table.
+            each.used_most = used_most.get(each.pk, 0)  # type: ignore[attr-defined]
 
-    def log_export(self, instances: Sequence[Any]) -> None:
+    def log_export(self, instances: Sequence[Allowance]) -> None:
         audit_log.record_views(
             {each.user_id: each.user for each in instances}.values(),
             by=self.user,
             note="Exported with their allowances.",
         )
 
-    def get_row_key(self, row: Cells) -> Any:
+    def get_row_key(self, row: Cells) -> Hashable:
         account = self.clean_cell("account", row)
         if account is None:
             raise ValidationError({"user": REQUIRED_MESSAGE})
@@ -244,15 +248,17 @@ class AllowanceResource(RestrictedBenefitResource):
         kind = row.get("kind", "").lower() or Allowance.Kind.ONE_OFF.value
         return account.pk, row.get("description", "").lower(), kind, valid_from
 
-    def get_instance_key(self, instance: Any) -> Any:
+    def get_instance_key(self, instance: Allowance) -> Hashable:
         description = normalize_cell(instance.description).lower()
         return instance.user_id, description, str(instance.kind), instance.valid_from
 
-    def find_stored(self, keys: Iterable[Any]) -> Iterator[Allowance]:
+    def find_stored(
+        self, keys: Iterable[tuple[int, str, str, dt.date | None]]
+    ) -> Iterator[Allowance]:
         accounts = {account for account, *_ in keys}
         return iterate_rows_where(Allowance.objects.all(), "user", accounts)
 
-    def get_errors(self, instance: Any) -> dict[str, str]:
+    def get_errors(self, instance: Allowance) -> dict[str, str]:
         if self.before and self.before["user_id"] != instance.user_id:
             return {"user": "Hours stay with their account: deactivate these and add others."}
         return {}

@@ -3,7 +3,7 @@
 import datetime as dt
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import product
 from typing import Any, ClassVar
 
@@ -15,7 +15,7 @@ from centers.hours import MIDNIGHT, has_overlap
 from centers.models import Center, Neighborhood, OpeningHours
 from roombook import places
 from roombook.backoffice import audit_log
-from roombook.imports.checking import Cells, batches
+from roombook.imports.batches import Cells, batches
 from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import ReferenceWidget, TextWidget
 
@@ -75,7 +75,7 @@ class OpeningHoursWidget(TextWidget):
         return ", ".join(intervals) or "closed"
 
 
-class CenterResource(CenterScopedResource):
+class CenterResource(CenterScopedResource[Center]):
     """Centers with their opening hours."""
 
     name: ClassVar = "centers"
@@ -109,11 +109,10 @@ class CenterResource(CenterScopedResource):
             *("parking_information", "is_new_location", "is_new_low_price"),
         )
 
-    def get_center_id(self, instance: Any) -> int | None:
-        pk: int | None = instance.pk
-        return pk
+    def get_center_id(self, instance: Center) -> int | None:
+        return instance.pk
 
-    def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
+    def load_references(self, rows: Sequence[Cells], instances: Iterable[Center]) -> None:
         self.neighborhoods: dict[str, list[Neighborhood]] = defaultdict(list)
         if not any(row.get("neighborhood") for row in rows):
             return
@@ -125,20 +124,20 @@ class CenterResource(CenterScopedResource):
         for name, found in by_name.items():
             self.neighborhoods.setdefault(name, found)
 
-    def get_row_key(self, row: Cells) -> Any:
+    def get_row_key(self, row: Cells) -> Hashable:
         return _get_key(*(row.get(name, "") for name in ("name", "city", "state", "country")))
 
-    def get_instance_key(self, instance: Any) -> Any:
+    def get_instance_key(self, instance: Center) -> Hashable:
         return _get_key(instance.name, instance.city, instance.state, instance.country)
 
-    def find_stored(self, keys: Iterable[Any]) -> Iterator[Center]:
+    def find_stored(self, keys: Iterable[tuple[str, ...]]) -> Iterator[Center]:
         for batch in batches(sorted(keys)):
             yield from Center.objects.only("name", "city", "state", "country").filter(
                 name_folded__in={name for name, *_ in batch},
                 city_folded__in={city for _, city, *_ in batch},
             )
 
-    def load_extra_attributes(self, instances: Sequence[Any]) -> None:
+    def load_extra_attributes(self, instances: Sequence[Center]) -> None:
         hours: dict[tuple[int, int], list[tuple[dt.time, dt.time]]] = defaultdict(list)
         rows = OpeningHours.objects.filter(center__in=[each.pk for each in instances])
         columns = ("center_id", "weekday", "opens", "closes")
@@ -148,14 +147,14 @@ class CenterResource(CenterScopedResource):
             for weekday in range(7):
                 setattr(center, f"hours_{weekday}", tuple(hours[center.pk, weekday]))
 
-    def normalize_instance(self, instance: Any) -> None:
+    def normalize_instance(self, instance: Center) -> None:
         instance.normalize()
 
-    def prepare_save(self, instances: Sequence[Any]) -> None:
-        stored = [each for each in instances if each.pk is not None]
+    def prepare_save(self, instances: Sequence[Center]) -> None:
+        stored = [each for each in instances if not each._state.adding]
         # Derived fields are computed from the landmarks as they are now, under the lock.
         for center in stored:
-            center._prefetched_objects_cache = {}
+            vars(center).pop("_prefetched_objects_cache", None)
         prefetch_related_objects(stored, "landmarks")
         for center in instances:
             center.update_search_columns()

@@ -1,7 +1,7 @@
 """Closures as a table, in the local time of their center."""
 
 import datetime as dt
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, ClassVar
 
 from django.http import HttpRequest
@@ -12,7 +12,7 @@ from centers.models import Closure, MeetingRoom
 from centers.models.schedule import closure_saved
 from centers.resources.common import CenterChildResource, name_at_center_widget
 from roombook.backoffice.spreadsheets import CellValue
-from roombook.imports.checking import Cells, batches
+from roombook.imports.batches import Cells, batches
 from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import ValueWidget, format_datetime, parse_datetime
 
@@ -40,7 +40,7 @@ class LocalDateTimeWidget(ValueWidget):
         return text
 
 
-class ClosureResource(CenterChildResource):
+class ClosureResource(CenterChildResource[Closure]):
     """Closures."""
 
     name: ClassVar = "closures"
@@ -58,27 +58,27 @@ class ClosureResource(CenterChildResource):
         model = Closure
         fields = ("id", "center_id", "center", "room", "starts_at", "ends_at", "reason")
 
-    def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
+    def load_references(self, rows: Sequence[Cells], instances: Iterable[Closure]) -> None:
         super().load_references(rows, instances)
         self.rows_at_center = self.get_rows_by_name(MeetingRoom.objects.only("name", "center"))
 
-    def get_row_key(self, row: Cells) -> Any:
+    def get_row_key(self, row: Cells) -> Hashable:
         closure = Closure(center=self.get_center(row))
         starts_at = self.clean_cell("starts_at", row, closure)
         room = self.clean_cell("room", row, closure)
         return closure.center_id, room.pk if room else None, starts_at
 
-    def get_instance_key(self, instance: Any) -> Any:
+    def get_instance_key(self, instance: Closure) -> Hashable:
         return instance.center_id, instance.room_id, instance.starts_at
 
-    def find_stored(self, keys: Iterable[Any]) -> Iterator[Closure]:
+    def find_stored(self, keys: Iterable[tuple[int, int | None, dt.datetime]]) -> Iterator[Closure]:
         for batch in batches(keys):
             yield from Closure.objects.filter(
                 center__in={center_id for center_id, *_ in batch},
                 starts_at__in={starts_at for *_, starts_at in batch},
             )
 
-    def get_title(self, instance: Any) -> str:
+    def get_title(self, instance: Closure) -> str:
         starts_at = self.render("starts_at", instance)
         return f"{instance.reason or 'Closure'}, {starts_at}, {instance.center.name}"
 

@@ -1,21 +1,23 @@
 """What the tables of centers share: rows of one center, and what they refer to there."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, TypeVar
 
 from django.core.exceptions import ValidationError
 from django.db.models import Model, QuerySet
 from import_export.fields import Field
 
 from accounts.resources import CenterIds, CenterScopedResource
-from centers.models import Center, ResourceType
+from centers.models import Center, Closure, MeetingRoom, Rate, ResourceType, Service
 from roombook import places
 from roombook.ids import is_id
-from roombook.imports.checking import Cells, iterate_rows_where
+from roombook.imports.batches import Cells, iterate_rows_where
 from roombook.imports.files import normalize_cell
 from roombook.imports.widgets import IntegerWidget, ReferenceWidget, TextWidget
 
+NamedT = TypeVar("NamedT", bound=Rate | MeetingRoom | Service)
+ChildT = TypeVar("ChildT", bound=Rate | MeetingRoom | Service | Closure)
 # Rows by their center and their name.
 RowsByName = dict[tuple[int, str], Model]
 
@@ -23,7 +25,7 @@ RowsByName = dict[tuple[int, str], Model]
 def name_at_center_widget(singular: str, if_empty: str = "") -> ReferenceWidget:
     """The widget for a row of the same center, one of the resource's `rows_at_center`."""
 
-    def find(name: str, resource: "CenterChildResource", record: Any) -> Model:
+    def find(name: str, resource: "CenterChildResource[Any]", record: Any) -> Model:
         found = resource.rows_at_center.get((record.center_id, name.lower()))
         if found is None:
             raise ValueError(f"This center has no {singular} of that name.")
@@ -37,7 +39,7 @@ def get_types_by_name(*, is_service: bool) -> dict[str, ResourceType]:
     return {normalize_cell(each.name).lower(): each for each in rows}
 
 
-class CenterChildResource(CenterScopedResource):
+class CenterChildResource(CenterScopedResource[ChildT]):
     """Rows that belong to one center and stay there."""
 
     center_id = Field("center_id", widget=IntegerWidget("the center's number"), readonly=True)
@@ -47,14 +49,12 @@ class CenterChildResource(CenterScopedResource):
         readonly=True,
     )
 
-    key: ClassVar[tuple[str, ...]] = ("center", "name")
-    required_columns: ClassVar = (("center_id", "center"), ("name",))
     related: ClassVar[tuple[str, ...]] = ("center",)
     # The rows that cells may name: set by `load_references`.
     rows_at_center: RowsByName
     order: ClassVar = ("center_id", "pk")
 
-    def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
+    def load_references(self, rows: Sequence[Cells], instances: Iterable[ChildT]) -> None:
         named = get_centers_named(rows, self.written_centers)
         # By their ids and by their names, which several may share.
         self.centers: dict[Any, list[Center]] = defaultdict(list)
@@ -101,22 +101,12 @@ class CenterChildResource(CenterScopedResource):
             raise ValidationError({"center__name": "This needs a value, or the center_id."})
         return center
 
-    def get_row_key(self, row: Cells) -> Any:
-        return self.get_center(row).pk, row.get("name", "").lower()
+    def get_center_id(self, instance: ChildT) -> int | None:
+        return instance.center_id
 
-    def get_instance_key(self, instance: Any) -> Any:
-        return instance.center_id, normalize_cell(instance.name).lower()
-
-    def find_stored(self, keys: Iterable[Any]) -> Iterator[Any]:
-        # Of all their centers: a row that is found by its id may get any name.
-        rows = self._meta.model._default_manager.only("center", "name")
-        return iterate_rows_where(rows, "center", self.center_ids)
-
-    def get_center_id(self, instance: Any) -> int | None:
-        center_id: int = instance.center_id
-        return center_id
-
-    def after_init_instance(self, instance: Any, new: bool, row: Cells, **kwargs: object) -> None:
+    def after_init_instance(
+        self, instance: ChildT, new: bool, row: Cells, **kwargs: object
+    ) -> None:
         super().after_init_instance(instance, new, row, **kwargs)
         if new:
             instance.center = self.get_center(row)
@@ -125,7 +115,25 @@ class CenterChildResource(CenterScopedResource):
         if center is not None and center.pk != instance.center_id:
             raise ValidationError({"center__name": f"A {self.singular} stays at its center."})
 
-    def get_title(self, instance: Any) -> str:
+
+class NamedResource(CenterChildResource[NamedT]):
+    """Rows that are found by their center and their name."""
+
+    key: ClassVar = ("center", "name")
+    required_columns: ClassVar = (("center_id", "center"), ("name",))
+
+    def get_row_key(self, row: Cells) -> Hashable:
+        return self.get_center(row).pk, row.get("name", "").lower()
+
+    def get_instance_key(self, instance: NamedT) -> Hashable:
+        return instance.center_id, normalize_cell(instance.name).lower()
+
+    def find_stored(self, keys: Iterable[Any]) -> Iterator[NamedT]:
+        # Of all their centers: a row that is found by its id may get any name.
+        rows = self._meta.model._default_manager.only("center", "name")
+        return iterate_rows_where(rows, "center", self.center_ids)
+
+    def get_title(self, instance: NamedT) -> str:
         return f"{instance.name}, {instance.center.name}"
 
 

@@ -1,22 +1,22 @@
 """Rates, rooms and services as tables."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from import_export.fields import Field
 
 from centers.models import MeetingRoom, Rate, ResourceType, Service
 from centers.resources.common import (
-    CenterChildResource,
+    NamedResource,
     get_types_by_name,
     name_at_center_widget,
 )
-from roombook.imports.checking import Cells
+from roombook.imports.batches import Cells
 from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import ReferenceWidget
 
 
-class RateResource(CenterChildResource):
+class RateResource(NamedResource[Rate]):
     """Rates."""
 
     name: ClassVar = "rates"
@@ -35,7 +35,10 @@ class RateResource(CenterChildResource):
                 yield name, "This makes it free. With an empty cell, it is not offered."
 
 
-def find_type(name: str, resource: "PricedResource", record: object) -> ResourceType:
+PricedT = TypeVar("PricedT", bound=MeetingRoom | Service)
+
+
+def find_type(name: str, resource: "PricedResource[Any]", record: object) -> ResourceType:
     found = resource.types.get(name.lower())
     if found is None:
         names = ", ".join(sorted(each.name for each in resource.types.values())[:20])
@@ -43,7 +46,7 @@ def find_type(name: str, resource: "PricedResource", record: object) -> Resource
     return found
 
 
-class PricedResource(CenterChildResource):
+class PricedResource(NamedResource[PricedT]):
     """What has a type, and a rate of its center: rooms and services."""
 
     related: ClassVar = ("center", "resource_type", "rate")
@@ -52,13 +55,13 @@ class PricedResource(CenterChildResource):
     type = Field("resource_type", widget=ReferenceWidget("the name of a type", find_type))
     rate = Field("rate", widget=name_at_center_widget("rate"))
 
-    def load_references(self, rows: Sequence[Cells], instances: Iterable[Any]) -> None:
+    def load_references(self, rows: Sequence[Cells], instances: Iterable[PricedT]) -> None:
         super().load_references(rows, instances)
         self.types = get_types_by_name(is_service=self.is_service)
         self.rows_at_center = self.get_rows_by_name(Rate.objects.all())
 
 
-class RoomResource(PricedResource):
+class RoomResource(PricedResource[MeetingRoom]):
     """Rooms."""
 
     name: ClassVar = "rooms"
@@ -74,7 +77,7 @@ class RoomResource(PricedResource):
         )
 
 
-class ServiceResource(PricedResource):
+class ServiceResource(PricedResource[Service]):
     """Services."""
 
     name: ClassVar = "services"

@@ -6,50 +6,33 @@ once, so that the number of queries grows with batches, not with rows.
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import islice
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
 
 from django.core.exceptions import NON_FIELD_ERRORS, ValidationError
-from django.db.models import Model, QuerySet
+from django.db.models import Model
 from import_export.fields import Field
 from import_export.instance_loaders import BaseInstanceLoader
 from import_export.resources import ModelResource
 
 from roombook.ids import is_id
 from roombook.imports import widgets
+from roombook.imports.batches import Cells, batches
 from roombook.imports.constraints import get_violated_checks
 from roombook.imports.files import ImportTable
 from roombook.imports.results import ImportResult, ImportRowResult
 
-# Rows read or written by one statement.
-BATCH_SIZE = 500
 REQUIRED_MESSAGE = "This needs a value."
 
-# A row of a file: column -> text.
-Cells = Mapping[str, str]
+RowT = TypeVar("RowT", bound=Model)
 # What is wrong with a row, by attribute.
 Errors = dict[str, Any]
-
-
-def batches(items: Iterable[Any]) -> Iterator[list[Any]]:
-    iterator = iter(items)
-    while batch := list(islice(iterator, BATCH_SIZE)):
-        yield batch
-
-
-def iterate_rows_where(
-    rows: QuerySet[Any, Any], column: str, values: Iterable[Any]
-) -> Iterator[Any]:
-    """The rows whose column has one of these values."""
-    for batch in batches(sorted(values)):
-        yield from rows.filter(**{f"{column}__in": batch})
 
 
 class BulkInstanceLoader(BaseInstanceLoader):
     """Reads all rows that a file mentions, by id or by key, before the first one is checked."""
 
-    def __init__(self, resource: "CheckingResource", dataset: ImportTable) -> None:
+    def __init__(self, resource: "CheckingResource[Model]", dataset: ImportTable) -> None:
         super().__init__(resource, dataset)
         self.instances: dict[int, Model] = {}
         rows = dataset.dict
@@ -87,7 +70,7 @@ class BulkInstanceLoader(BaseInstanceLoader):
         return self.instances[ids[0]] if ids else None
 
 
-class CheckingResource(ModelResource):
+class CheckingResource(ModelResource, Generic[RowT]):
     """A table of rows of one model. Subclasses say which columns, and how a row is found.
 
     A check is the library's dry run, but without a transaction: it takes seconds, in which nobody
@@ -144,9 +127,9 @@ class CheckingResource(ModelResource):
         names = [each.attname for name, each in self.model_fields.items() if name not in ignored]
         self._compared = [*names, *self.extra_attributes]
         # The ids of the stored rows by their keys, as far as the file mentions them.
-        self.ids_by_key: dict[Any, list[int]] = defaultdict(list)
+        self.ids_by_key: dict[Hashable, list[int]] = defaultdict(list)
         self._first_row_by_id: dict[int, int] = {}
-        self._first_row_by_key: dict[Any, int] = {}
+        self._first_row_by_key: dict[Hashable, int] = {}
 
     @classmethod
     def field_from_django_field(cls, field_name: str, django_field: Any, readonly: bool) -> Field:
@@ -163,31 +146,31 @@ class CheckingResource(ModelResource):
 
     # --- What subclasses say --------------------------------------------------------------------
 
-    def load_references(self, rows: Sequence[Cells], instances: Iterable[Model]) -> None:
+    def load_references(self, rows: Sequence[Cells], instances: Iterable[RowT]) -> None:
         """Read what the rows name: centers, rates, types. `instances` are those found by id."""
 
-    def get_row_key(self, row: Cells) -> Any:
+    def get_row_key(self, row: Cells) -> Hashable:
         """The key of a row of the file. Raises ValidationError if it has none."""
         raise NotImplementedError
 
-    def get_instance_key(self, instance: Model) -> Any:
+    def get_instance_key(self, instance: RowT) -> Hashable:
         raise NotImplementedError
 
-    def find_stored(self, keys: Iterable[Any]) -> Iterator[Model]:
+    def find_stored(self, keys: Iterable[Any]) -> Iterator[RowT]:
         """All stored rows that may have one of these keys, and others."""
         raise NotImplementedError
 
-    def load_extra_attributes(self, instances: Sequence[Model]) -> None:
+    def load_extra_attributes(self, instances: Sequence[RowT]) -> None:
         """Set the attributes that are not fields of the model."""
 
-    def normalize_instance(self, instance: Model) -> None:
+    def normalize_instance(self, instance: RowT) -> None:
         """Change values as saving will, so that they are compared with what will be stored."""
 
-    def can_add(self, instance: Model) -> bool:
+    def can_add(self, instance: RowT) -> bool:
         """Whether the user may add this row."""
         return True
 
-    def get_errors(self, instance: Model) -> dict[str, str]:
+    def get_errors(self, instance: RowT) -> dict[str, str]:
         """What is wrong beyond the model's own rules, by attribute. See `before`."""
         return {}
 
@@ -195,7 +178,7 @@ class CheckingResource(ModelResource):
         """What somebody should check about a row, by column."""
         return iter(())
 
-    def get_title(self, instance: Model) -> str:
+    def get_title(self, instance: RowT) -> str:
         """What a preview calls the row."""
         return str(instance)
 
@@ -242,7 +225,7 @@ class CheckingResource(ModelResource):
         self.report_progress(row_number)
         self.number = self.table.row_numbers[row_number - 1]
         # What is stored, and the texts of its columns.
-        self.before: dict[str, Any] = {}
+        self.before: dict[str, object] = {}
         self.texts = dict.fromkeys(self.table.headers, "")
         self.changes: dict[str, tuple[str, str]] = {}
         result: ImportRowResult = super().import_row(
@@ -266,13 +249,13 @@ class CheckingResource(ModelResource):
     def get_instance(self, instance_loader: BulkInstanceLoader, row: Cells) -> Model | None:
         return instance_loader.get_instance(row)
 
-    def init_instance(self, row: Cells | None = None) -> Model:
-        instance: Model = super().init_instance(row)
+    def init_instance(self, row: Cells | None = None) -> RowT:
+        instance: RowT = super().init_instance(row)
         for name in self.extra_attributes:
             setattr(instance, name, None)
         return instance
 
-    def after_init_instance(self, instance: Model, new: bool, row: Cells, **kwargs: object) -> None:
+    def after_init_instance(self, instance: RowT, new: bool, row: Cells, **kwargs: object) -> None:
         """Remember what is stored. Subclasses set what a new row belongs to."""
         if not new:
             first = self._first_row_by_id.setdefault(instance.pk, self.number)
@@ -281,12 +264,12 @@ class CheckingResource(ModelResource):
             self.before = self.get_stored_values(instance)
             self.texts = {column: self.render(column, instance) for column in self.texts}
 
-    def import_instance(self, instance: Model, row: Cells, **kwargs: object) -> None:
+    def import_instance(self, instance: RowT, row: Cells, **kwargs: object) -> None:
         super().import_instance(instance, row, record=instance, resource=self)
 
     def skip_row(
         self,
-        instance: Model,
+        instance: RowT,
         original: object,
         row: Cells,
         import_validation_errors: Errors | None = None,
@@ -310,7 +293,7 @@ class CheckingResource(ModelResource):
 
     def validate_instance(
         self,
-        instance: Model,
+        instance: RowT,
         import_validation_errors: Errors | None = None,
         validate_unique: bool = True,
     ) -> None:
@@ -321,7 +304,7 @@ class CheckingResource(ModelResource):
         if not self.before and not self.can_add(instance):
             raise ValidationError(f"You may not add {self.name} there.")
 
-    def _clean_fields(self, instance: Model, errors: Errors) -> Errors:
+    def _clean_fields(self, instance: RowT, errors: Errors) -> Errors:
         """What is wrong with single values; `errors` are those of cells that cannot be read."""
         try:
             instance.clean_fields(exclude=self._not_cleaned | errors.keys())
@@ -336,7 +319,7 @@ class CheckingResource(ModelResource):
         }
         return errors | {name: [ValidationError(REQUIRED_MESSAGE)] for name in missing}
 
-    def _clean_row(self, instance: Model) -> Errors:
+    def _clean_row(self, instance: RowT) -> Errors:
         """What is wrong with values that are right one by one."""
         errors: Errors = {}
         try:
@@ -355,7 +338,7 @@ class CheckingResource(ModelResource):
             errors[self.fields[self.key[-1]].attribute] = why
         return errors
 
-    def _find_duplicate(self, instance: Model) -> str:
+    def _find_duplicate(self, instance: RowT) -> str:
         """Another row with the same key, in the file or in the database."""
         key = self.get_instance_key(instance)
         if instance.pk is None or self.has_unique_key:
@@ -378,7 +361,7 @@ class CheckingResource(ModelResource):
 
     # --- Keys -----------------------------------------------------------------------------------
 
-    def iterate_stored_keys(self, keys: Iterable[Any]) -> Iterator[tuple[Any, int]]:
+    def iterate_stored_keys(self, keys: Iterable[Hashable]) -> Iterator[tuple[Hashable, int]]:
         """Keys and ids of all stored rows that may have one of these keys."""
         return ((self.get_instance_key(each), each.pk) for each in self.find_stored(keys))
 
@@ -392,9 +375,9 @@ class CheckingResource(ModelResource):
 
     # --- Values of a row ------------------------------------------------------------------------
 
-    def render(self, column: str, instance: Model) -> str:
+    def render(self, column: str, instance: RowT) -> str:
         text: str = self.fields[column].export(instance, record=instance, resource=self)
         return text
 
-    def get_stored_values(self, instance: Model) -> dict[str, Any]:
+    def get_stored_values(self, instance: Model) -> dict[str, object]:
         return {name: getattr(instance, name) for name in self._compared}

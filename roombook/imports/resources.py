@@ -5,6 +5,8 @@ import difflib
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
+from django.contrib.auth.base_user import AbstractBaseUser
+from django.contrib.auth.models import AnonymousUser
 from django.db import IntegrityError, OperationalError, connection, models
 from django.http import HttpRequest
 from import_export.fields import Field
@@ -21,7 +23,8 @@ from roombook.backoffice.spreadsheets import (
 )
 from roombook.db.transactions import in_transaction
 from roombook.imports import files
-from roombook.imports.checking import BATCH_SIZE, CheckingResource, batches
+from roombook.imports.batches import BATCH_SIZE, batches
+from roombook.imports.checking import CheckingResource, RowT
 from roombook.imports.files import ImportTable
 from roombook.imports.results import ImportRefused, ImportResult, ImportRowResult
 from roombook.middleware import get_client_address
@@ -31,20 +34,20 @@ from roombook.spreadsheets import escape_formula
 MIN_SIMILARITY = 0.8
 
 
-class SpreadsheetResource(CheckingResource):
+class SpreadsheetResource(CheckingResource[RowT]):
     """Rows of one model that `user` may import and export; without a user, all."""
 
     can_import: bool
     can_export: bool
 
-    def __init__(self, user: Any = None, **kwargs: Any) -> None:
+    def __init__(self, user: AbstractBaseUser | AnonymousUser | None = None, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self.user = user
         self.exported_count = 0
 
     # --- What subclasses say --------------------------------------------------------------------
 
-    def prepare_save(self, instances: Sequence[models.Model]) -> None:
+    def prepare_save(self, instances: Sequence[RowT]) -> None:
         """Compute derived fields; the rows are locked."""
 
     def save_extra_attributes(self, rows: Sequence[ImportRowResult]) -> None:
@@ -53,7 +56,7 @@ class SpreadsheetResource(CheckingResource):
     def after_save(self, rows: Sequence[ImportRowResult], request: HttpRequest) -> None:
         """After an import in the back office was committed."""
 
-    def log_export(self, instances: Sequence[models.Model]) -> None:
+    def log_export(self, instances: Sequence[RowT]) -> None:
         """Record whose personal data is exported."""
 
     # --- Reading a file -------------------------------------------------------------------------
@@ -141,7 +144,7 @@ class SpreadsheetResource(CheckingResource):
             why = "The database changed in the meantime, and refused a row: check the file again."
             raise ImportRefused(why, result) from error
         except OperationalError as error:
-            why = "Some of these rows are in use right now: try again in a moment."
+            why = "Some of these rows are in use right now: try again in a minute."
             raise ImportRefused(why, result) from error
         if request is not None:
             self.after_save(result.rows, request)
@@ -234,12 +237,12 @@ class SpreadsheetResource(CheckingResource):
 
     # --- Export ---------------------------------------------------------------------------------
 
-    def export_csv(self, queryset: models.QuerySet[Any] | None = None) -> Iterator[str]:
+    def export_csv(self, queryset: models.QuerySet[RowT] | None = None) -> Iterator[str]:
         """The rows that the user may export, or those of them in `queryset`, as lines of CSV."""
         rows = map(self.export_resource, self.iter_queryset(self.filter_export(queryset)))
         return iterate_csv(self.get_columns(), rows)
 
-    def export_workbook(self, queryset: models.QuerySet[Any] | None = None) -> IO[bytes]:
+    def export_workbook(self, queryset: models.QuerySet[RowT] | None = None) -> IO[bytes]:
         """The same as a workbook. Raises InvalidFile if it cannot hold them."""
         queryset = self.filter_export(queryset)
         if queryset.order_by()[: files.MAX_ROWS + 1].count() > files.MAX_ROWS:
@@ -254,7 +257,7 @@ class SpreadsheetResource(CheckingResource):
     def get_export_fields(self, selected_fields: object = None) -> list[Field]:
         return [self.fields[name] for name in self.get_columns()]
 
-    def iter_queryset(self, queryset: models.QuerySet[Any]) -> Iterator[models.Model]:
+    def iter_queryset(self, queryset: models.QuerySet[RowT]) -> Iterator[RowT]:
         """The rows with their extra attributes, a batch at a time."""
         for batch in batches(queryset.iterator(chunk_size=BATCH_SIZE)):
             self.load_extra_attributes(batch)
@@ -266,7 +269,7 @@ class SpreadsheetResource(CheckingResource):
                 yield instance
 
     def export_field(
-        self, field: Field, instance: models.Model, *, force_native_type: bool = False
+        self, field: Field, instance: RowT, *, force_native_type: bool = False
     ) -> CellValue:
         """The cell. Text that a spreadsheet would run as a formula gets an apostrophe."""
         text = self.render(field.column_name, instance)
@@ -279,8 +282,8 @@ class SpreadsheetResource(CheckingResource):
 
 
 # Every resource, by its name; apps register theirs when they are ready.
-RESOURCES: dict[str, type[SpreadsheetResource]] = {}
+RESOURCES: dict[str, type[SpreadsheetResource[Any]]] = {}
 
 
-def register(*resources: type[SpreadsheetResource]) -> None:
+def register(*resources: type[SpreadsheetResource[Any]]) -> None:
     RESOURCES.update({resource.name: resource for resource in resources})
