@@ -8,7 +8,6 @@ from django.db import OperationalError
 from django.http import (
     Http404,
     HttpRequest,
-    HttpResponse,
     QueryDict,
 )
 from django.http.response import HttpResponseBase
