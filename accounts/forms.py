@@ -9,8 +9,9 @@ from unfold.forms import (
     UserCreationForm,
 )
 
+from accounts.limits import SignInAttempts
 from accounts.models import User
-from accounts.sign_in import SignInAttempts, verify_credentials
+from accounts.sign_in import verify_credentials
 from roombook.errors import InvalidCredentials, TooManyRequests
 from roombook.middleware import get_client_address
 
@@ -22,18 +23,18 @@ class SignInForm(AuthenticationForm):
         email = self.cleaned_data.get("username")
         password = self.cleaned_data.get("password")
         if email and password:
+            network_address = get_client_address(self.request)
+            now = timezone.now()  # noqa: TID251 (a form is a boundary)
             try:
                 user, _ = verify_credentials(
-                    email=email,
-                    password=password,
-                    network_address=get_client_address(self.request) if self.request else "",
-                    now=timezone.now(),  # noqa: TID251 (a form is a boundary)
+                    email=email, password=password, network_address=network_address, now=now
                 )
             except InvalidCredentials:
                 raise self.get_invalid_login_error() from None
             except TooManyRequests as error:
                 raise ValidationError(error.message, code="too_many_attempts") from None
             self.confirm_login_allowed(user)
+            SignInAttempts(email, network_address).record_success(user, now)
             user.backend = "accounts.roles.CenterRoleBackend"
             self.user_cache = user
         return self.cleaned_data

@@ -12,6 +12,8 @@ not counted, so they do not extend the window. There are two ways to use a limit
 
 import ipaddress
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -19,7 +21,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import Case, F, Q, QuerySet, When
 from django.utils.crypto import salted_hmac
 
-from accounts.models import AttemptWindow, canonicalize_email
+from accounts.models import AttemptWindow, KnownNetwork, User, canonicalize_email
 from roombook.db.compiled_queries import compiled_query, text_param
 from roombook.errors import TooManyRequests
 
@@ -95,11 +97,15 @@ def get_attempt_window() -> QuerySet[AttemptWindow]:
 
 SIGN_IN_BY_EMAIL = RateLimit("sign-in", 5, timedelta(minutes=15))
 SIGN_IN_BY_NETWORK = RateLimit("sign-in-network", 100, timedelta(minutes=15))
+# From all networks together, but not for those from which the account signed in recently.
+SIGN_IN_BY_ACCOUNT = RateLimit("sign-in-account", 50, timedelta(minutes=15))
 PROMO_CODE = RateLimit("promo-code", 20, timedelta(hours=1))
 CARD_DECLINED = RateLimit("card-declined", 6, timedelta(hours=1))
 
 # The longest period of all limits: older windows have no effect.
 MAX_PERIOD = timedelta(hours=1)
+KNOWN_NETWORK_LIFETIME = timedelta(days=90)
+IPV6_PREFIX_LENGTH = 56
 
 
 def hash_email(email: str) -> str:
@@ -108,7 +114,7 @@ def hash_email(email: str) -> str:
 
 
 def get_network_key(address: str) -> str:
-    """Return the key of a network address: for IPv6 its /64, which is one customer's network."""
+    """Return the key of a network address: for IPv6 its /56, which is one customer's network."""
     try:
         ip = ipaddress.ip_address(address)
     except ValueError:
@@ -116,18 +122,69 @@ def get_network_key(address: str) -> str:
     if isinstance(ip, ipaddress.IPv6Address):
         if ip.ipv4_mapped:
             return str(ip.ipv4_mapped)
-        return str(ipaddress.ip_network((int(ip), 64), strict=False))
+        return str(ipaddress.ip_network((int(ip), IPV6_PREFIX_LENGTH), strict=False))
     return str(ip)
+
+
+class SignInAttempts:
+    """The rate limits that failed sign-ins count towards (B7.2).
+
+    They are the same whether or not there is an account with this e-mail address.
+    """
+
+    def __init__(self, email: str, network_address: str) -> None:
+        self.network_key = get_network_key(network_address)
+        self.account_key = hash_email(email)
+        self.email = canonicalize_email(email)
+
+    def check(self, now: datetime) -> None:
+        SIGN_IN_BY_EMAIL.check(self._email_key, now=now)
+        SIGN_IN_BY_NETWORK.check(self.network_key, now=now)
+        with self._allow_known_network(now):
+            SIGN_IN_BY_ACCOUNT.check(self.account_key, now=now)
+
+    def count(self, now: datetime) -> None:
+        SIGN_IN_BY_EMAIL.attempt(self._email_key, now=now)
+        SIGN_IN_BY_NETWORK.attempt(self.network_key, now=now)
+        with self._allow_known_network(now):
+            SIGN_IN_BY_ACCOUNT.attempt(self.account_key, now=now)
+
+    def record_success(self, user: User, now: datetime) -> None:
+        KnownNetwork.record(user.pk, self._network_digest, now=now)
+
+    @property
+    def _email_key(self) -> str:
+        return f"{self.account_key} {self.network_key}"
+
+    @property
+    def _network_digest(self) -> str:
+        return salted_hmac("accounts.network", self.network_key, algorithm="sha256").hexdigest()
+
+    @contextmanager
+    def _allow_known_network(self, now: datetime) -> Iterator[None]:
+        """Ignore TooManyRequests if the account signed in from this network recently."""
+        try:
+            yield
+        except TooManyRequests:
+            is_known = KnownNetwork.objects.filter(
+                user__email=self.email,
+                digest=self._network_digest,
+                last_sign_in_at__gt=now - KNOWN_NETWORK_LIFETIME,
+            ).exists()
+            if not is_known:
+                raise
 
 
 def clear_failed_sign_ins(email: str) -> None:
     """Allow sign-ins with this e-mail address again, from all networks."""
     AttemptWindow.objects.filter(
-        scope=SIGN_IN_BY_EMAIL.scope, key__startswith=hash_email(email)
+        scope__in=[SIGN_IN_BY_EMAIL.scope, SIGN_IN_BY_ACCOUNT.scope],
+        key__startswith=hash_email(email),
     ).delete()
 
 
 def delete_expired_windows(*, now: datetime) -> int:
-    """Delete windows that have no effect any more, and return their number."""
+    """Delete windows and networks that have no effect any more; return the number of windows."""
+    KnownNetwork.objects.filter(last_sign_in_at__lte=now - KNOWN_NETWORK_LIFETIME).delete()
     count, _ = AttemptWindow.objects.filter(since__lte=now - MAX_PERIOD).delete()
     return count

@@ -6,7 +6,8 @@ from django.contrib.auth.hashers import make_password, verify_password
 from django.contrib.auth.password_validation import validate_password
 from django.core.exceptions import ValidationError
 
-from accounts import emails, limits
+from accounts import emails
+from accounts.limits import SignInAttempts
 from accounts.models import ApiToken, User, canonicalize_email
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidCredentials, InvalidRequest
@@ -17,7 +18,8 @@ def sign_in(*, email: str, password: str, network_address: str, now: datetime) -
     user, is_hash_outdated = verify_credentials(
         email=email, password=password, network_address=network_address, now=now
     )
-    return _issue_token(user, make_password(password) if is_hash_outdated else None, now)
+    attempts = SignInAttempts(email, network_address)
+    return _issue_token(user, make_password(password) if is_hash_outdated else None, attempts, now)
 
 
 def verify_credentials(
@@ -49,24 +51,10 @@ def verify_credentials(
     return user, is_hash_outdated
 
 
-class SignInAttempts:
-    """The two rate limits that failed sign-ins count towards."""
-
-    def __init__(self, email: str, network_address: str) -> None:
-        self.network_key = limits.get_network_key(network_address)
-        self.email_key = f"{limits.hash_email(email)} {self.network_key}"
-
-    def check(self, now: datetime) -> None:
-        limits.SIGN_IN_BY_EMAIL.check(self.email_key, now=now)
-        limits.SIGN_IN_BY_NETWORK.check(self.network_key, now=now)
-
-    def count(self, now: datetime) -> None:
-        limits.SIGN_IN_BY_EMAIL.attempt(self.email_key, now=now)
-        limits.SIGN_IN_BY_NETWORK.attempt(self.network_key, now=now)
-
-
 @in_transaction
-def _issue_token(user: User, new_hash: str | None, now: datetime) -> tuple[User, str]:
+def _issue_token(
+    user: User, new_hash: str | None, attempts: SignInAttempts, now: datetime
+) -> tuple[User, str]:
     locked = User.objects.lock(user.pk)
     # The password may have been changed since it was verified.
     if locked.password != user.password or not locked.is_active:
@@ -75,6 +63,7 @@ def _issue_token(user: User, new_hash: str | None, now: datetime) -> tuple[User,
         locked.password = new_hash
     locked.last_login = now
     locked.save(update_fields=["password", "last_login"])
+    attempts.record_success(locked, now)
     return locked, ApiToken.issue(locked, now=now)
 
 

@@ -1,8 +1,9 @@
-"""Accounts, roles at centers, API tokens, counted attempts and the outbox of e-mails."""
+"""Accounts, roles at centers, tokens, counted attempts, known networks and the outbox."""
 
 from accounts.models.api_token import ApiToken
 from accounts.models.attempt_window import AttemptWindow
 from accounts.models.center_role import CenterRole
+from accounts.models.known_network import KnownNetwork
 from accounts.models.outbox_message import OutboxMessage, OutboxState
 from accounts.models.user import User, UserType, canonicalize_email
 
@@ -10,6 +11,7 @@ __all__ = [
     "ApiToken",
     "AttemptWindow",
     "CenterRole",
+    "KnownNetwork",
     "OutboxMessage",
     "OutboxState",
     "User",

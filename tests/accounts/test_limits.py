@@ -76,8 +76,8 @@ class TestSequentialAttempts:
     ("address", "key"),
     [
         ("203.0.113.9", "203.0.113.9"),
-        ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
-        ("2001:db8:1:2::ffff", "2001:db8:1:2::/64"),
+        ("2001:db8:1:2:3:4:5:6", "2001:db8:1::/56"),
+        ("2001:db8:1:ff::ffff", "2001:db8:1::/56"),
         ("::ffff:203.0.113.9", "203.0.113.9"),
         ("", ""),
         ("unix:", "unix:"),
@@ -112,6 +112,7 @@ class TestConcurrentAttempts:
         assert Counter(statuses) == {401: 5, 429: 11}
         assert sorted(AttemptWindow.objects.values_list("scope", "count")) == [
             ("sign-in", 5),
+            ("sign-in-account", 5),
             ("sign-in-network", 5),
         ]
 
@@ -153,4 +154,5 @@ def test_clear_failed_sign_ins_removes_all_windows_of_the_email(client):
 
     limits.clear_failed_sign_ins(user.email)
 
+    assert not AttemptWindow.objects.exclude(scope="sign-in-network").exists()
     assert post(client, "/api/sign-in", body).status_code == 401

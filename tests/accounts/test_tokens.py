@@ -7,7 +7,7 @@ import time_machine
 from django.core.management import call_command
 
 from accounts import limits
-from accounts.models import ApiToken, AttemptWindow
+from accounts.models import ApiToken, AttemptWindow, KnownNetwork
 from accounts.models.api_token import hash_token_secret
 from tests.factories_people import UserFactory, issue_token
 from tests.http import post, post_csv
@@ -122,6 +122,8 @@ def test_prune_tokens_deletes_expired_tokens_and_windows(client, ada, clock, cap
     alive, dead = issue_token(ada), issue_token(ada, age=31 * DAY)
     limits.PROMO_CODE.attempt("old", now=START - timedelta(hours=1))
     limits.PROMO_CODE.attempt("new", now=START - timedelta(minutes=59))
+    KnownNetwork.record(ada.pk, "old", now=START - timedelta(days=90))
+    KnownNetwork.record(ada.pk, "recent", now=START - timedelta(days=89))
 
     call_command("prune_tokens", "--dry-run")
     assert ApiToken.objects.count() == 2
@@ -136,3 +138,4 @@ def test_prune_tokens_deletes_expired_tokens_and_windows(client, ada, clock, cap
     assert ApiToken.objects.filter(digest=hash_token_secret(alive)).exists()
     assert not ApiToken.objects.filter(digest=hash_token_secret(dead)).exists()
     assert AttemptWindow.objects.get().key == "new"
+    assert ada.known_networks.get().digest == "recent"

@@ -324,8 +324,71 @@ def test_hundred_failures_from_one_network_are_refused(client, ada):
     assert sign_in(client, REMOTE_ADDR="198.51.100.7").status_code == 200
 
 
+def fail_from_ten_networks(client, email):
+    """Five failures from each of ten networks: no other limit is reached."""
+    for number in range(10):
+        for _ in range(5):
+            response = sign_in(client, email, "wrong", REMOTE_ADDR=f"2001:db8:{number}::1")
+            assert response.status_code == 401
+
+
+@pytest.mark.parametrize("email", ["ada@example.com", "nobody@example.com"])
+def test_fifty_failures_over_networks_refuse_new_networks_whether_or_not_account_exists(
+    client, ada, email
+):
+    start = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
+    with time_machine.travel(start, tick=False) as clock:
+        fail_from_ten_networks(client, email)
+        clock.shift(timedelta(minutes=5))
+
+        response = sign_in(client, email, REMOTE_ADDR="203.0.113.7")
+        assert response.status_code == 429
+        assert response.json() == LOCKED
+        assert response["Retry-After"] == "600"
+
+        assert sign_in(client, "grace@example.com", REMOTE_ADDR="203.0.113.7").status_code == 401
+        clock.move_to(start + timedelta(minutes=15))
+        assert sign_in(client, email, REMOTE_ADDR="203.0.113.7").status_code == (
+            200 if email == "ada@example.com" else 401
+        )
+
+
+def test_fifty_failures_elsewhere_do_not_refuse_a_network_known_for_90_days(client, ada):
+    known = {"REMOTE_ADDR": "2001:db8:aa:100::1"}
+    start = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
+    with time_machine.travel(start, tick=False) as clock:
+        assert sign_in(client, **known).status_code == 200
+
+        clock.move_to(start + timedelta(days=90) - timedelta(seconds=1))
+        fail_from_ten_networks(client, "ada@example.com")
+        # Another address of the same /56.
+        neighbor = {"REMOTE_ADDR": "2001:db8:aa:1ff::2"}
+        assert sign_in(client, password="wrong", **neighbor).status_code == 401
+        assert sign_in(client, REMOTE_ADDR="2001:db8:aa:200::1").status_code == 429
+
+        clock.shift(timedelta(seconds=1))
+        assert sign_in(client, **known).status_code == 429
+
+
+def test_network_known_for_one_account_is_new_for_another(client, ada):
+    UserFactory(email="grace@example.com")
+    assert sign_in(client, "grace@example.com").status_code == 200
+    fail_from_ten_networks(client, "ada@example.com")
+
+    assert sign_in(client).status_code == 429
+
+
+def test_known_network_is_stored_as_digest_only(client, ada):
+    for _ in range(2):
+        sign_in(client, REMOTE_ADDR="203.0.113.7")
+
+    network = ada.known_networks.get()
+    assert "203.0.113" not in str(vars(network))
+    assert len(network.digest) == 64
+
+
 def test_attempt_windows_contain_no_email(client, ada):
     sign_in(client, password="wrong")
 
-    assert AttemptWindow.objects.count() == 2
+    assert AttemptWindow.objects.count() == 3
     assert not AttemptWindow.objects.filter(key__contains="ada").exists()
