@@ -13,6 +13,7 @@ from accounts.emails import get_service_name
 from accounts.models.outbox_message import collapse_whitespace, get_sender_address
 from centers.models import Center
 from reservations.models import Reservation
+from reservations.models.status import Status
 
 SECOND = dt.timedelta(seconds=1)
 # A clock does not change twice within a week.
@@ -33,6 +34,20 @@ class MeetingStatus(StrEnum):
     TENTATIVE = "TENTATIVE"  # requested; the center has to approve
     CONFIRMED = "CONFIRMED"
     CANCELLED = "CANCELLED"
+
+
+MEETING_STATUSES = {
+    Status.PENDING: MeetingStatus.TENTATIVE,
+    Status.CONFIRMED: MeetingStatus.CONFIRMED,
+    Status.DECLINED: MeetingStatus.CANCELLED,
+    Status.CANCELLED: MeetingStatus.CANCELLED,
+    Status.EXPIRED: MeetingStatus.CANCELLED,
+}
+
+
+def get_meeting_status(reservation: Reservation) -> MeetingStatus | None:
+    """Return the status for calendars; None for drafts and for meetings that are over."""
+    return MEETING_STATUSES.get(Status(reservation.status))
 
 
 def render_invitation(reservation: Reservation, status: MeetingStatus, *, now: dt.datetime) -> str:

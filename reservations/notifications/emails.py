@@ -22,7 +22,6 @@ from accounts.models.outbox_message import collapse_whitespace
 from accounts.outbox import suppress_mail_errors
 from payments.models import Payment
 from reservations.models import LineItem, Reservation
-from reservations.models.status import Status
 from reservations.notifications import calendar
 from reservations.notifications.calendar import MeetingStatus
 from reservations.notifications.confirmation import (
@@ -75,12 +74,10 @@ def send_booking_confirmed(
     _enqueue(
         reservation,
         "confirmed",
-        heading="Your room is booked",
-        subject="Booked",
-        paragraphs=["We look forward to seeing you.", _describe_charge(reservation, payment)],
-        with_bill=True,
+        "Booked",
+        "Your room is booked",
+        ["We look forward to seeing you.", _describe_charge(reservation, payment)],
         terms=_describe_cancellation(reservation, now),
-        meeting=MeetingStatus.CONFIRMED,
         now=now,
     )
 
@@ -90,21 +87,18 @@ def send_request_received(
     reservation: Reservation, *, payment: Payment | None = None, now: dt.datetime
 ) -> None:
     """Send the receipt of a request. Passing `payment`, if the caller has it, saves a query."""
-    payment = payment or get_last_payment(reservation)
     _enqueue(
         reservation,
         "request received",
-        heading="Your request is with the center",
-        subject="Requested",
-        paragraphs=[
+        "Requested",
+        "Your request is with the center",
+        [
             "The center has yet to agree to it. We will write to you as soon as it has"
             f" answered, within {settings.PENDING_HOURS} hours at most.",
-            describe_authorization(payment),
+            describe_authorization(payment or get_last_payment(reservation)),
         ],
-        with_bill=True,
         terms="Until the center has answered, cancelling costs nothing. Once it has agreed, "
         + _decapitalize(_describe_cancellation(reservation, now)),
-        meeting=MeetingStatus.TENTATIVE,
         now=now,
     )
 
@@ -117,12 +111,10 @@ def send_request_approved(reservation: Reservation, *, now: dt.datetime) -> None
     _enqueue(
         reservation,
         "approved",
-        heading="Your room is booked",
-        subject="Booked",
-        paragraphs=["The center has agreed to your request.", _describe_charge(reservation)],
-        with_bill=True,
+        "Booked",
+        "Your room is booked",
+        ["The center has agreed to your request.", _describe_charge(reservation)],
         terms=_describe_cancellation(reservation, now),
-        meeting=MeetingStatus.CONFIRMED,
         now=now,
     )
 
@@ -132,13 +124,12 @@ def send_request_declined(reservation: Reservation, *, now: dt.datetime) -> None
     _enqueue(
         reservation,
         "declined",
-        heading="The center could not take your request",
-        subject="Declined",
-        paragraphs=[
+        "Declined",
+        "The center could not take your request",
+        [
             "We are sorry: the center has declined your request, and the room is not booked.",
             _describe_release(reservation),
         ],
-        meeting=MeetingStatus.CANCELLED,
         now=now,
     )
 
@@ -148,14 +139,13 @@ def send_request_expired(reservation: Reservation, *, now: dt.datetime) -> None:
     _enqueue(
         reservation,
         "request expired",
-        heading="Your request was not answered",
-        subject="Not answered",
-        paragraphs=[
+        "Not answered",
+        "Your request was not answered",
+        [
             "We are sorry: the center did not answer your request in time. It has ended, and"
             " the room is not booked.",
             _describe_release(reservation),
         ],
-        meeting=MeetingStatus.CANCELLED,
         now=now,
     )
 
@@ -166,14 +156,13 @@ def send_authorization_expired(reservation: Reservation, *, now: dt.datetime) ->
     _enqueue(
         reservation,
         "request expired",
-        heading="Your request has ended",
-        subject="Ended",
-        paragraphs=[
+        "Ended",
+        "Your request has ended",
+        [
             "We are sorry: your bank no longer reserves the money for your request, so it has"
             " ended, and the room is not booked. Please book again.",
             _describe_release(reservation),
         ],
-        meeting=MeetingStatus.CANCELLED,
         now=now,
     )
 
@@ -199,13 +188,7 @@ def send_cancelled(
     elif get_last_payment(reservation):
         paragraphs.append(_describe_release(reservation))
     _enqueue(
-        reservation,
-        "cancelled",
-        heading="Your reservation is cancelled",
-        subject="Cancelled",
-        paragraphs=paragraphs,
-        meeting=MeetingStatus.CANCELLED,
-        now=now,
+        reservation, "cancelled", "Cancelled", "Your reservation is cancelled", paragraphs, now=now
     )
 
 
@@ -222,20 +205,17 @@ def send_rescheduled(
     """Send the new room and time, with a calendar file that updates the customer's calendar."""
     center = old_room.center
     old_time = format_time_range(center, old_start, old_end)
-    is_pending = reservation.status == Status.PENDING
     _enqueue(
         reservation,
         "moved",
-        heading="Your reservation has moved",
-        subject="Moved",
-        paragraphs=[
+        "Moved",
+        "Your reservation has moved",
+        [
             f"It was {collapse_whitespace(old_room.name)} at {collapse_whitespace(center.name)},"
             f" {old_time}. The new details are below, and in the file for your calendar.",
             _describe_refund(reservation, refund) if refund else "Nothing more is to be paid.",
         ],
-        with_bill=True,
         terms=_describe_cancellation(reservation, now),
-        meeting=MeetingStatus.TENTATIVE if is_pending else MeetingStatus.CONFIRMED,
         now=now,
     )
 
@@ -244,19 +224,12 @@ def send_rescheduled(
 def send_price_reduced(
     reservation: Reservation, *, refund: Decimal, reason: str, now: dt.datetime
 ) -> None:
-    is_confirmed = reservation.status == Status.CONFIRMED
     _enqueue(
         reservation,
         "price changed",
-        heading="Your reservation costs less",
-        subject="Price changed",
-        paragraphs=[
-            f"The reason: {collapse_whitespace(reason)}.",
-            _describe_refund(reservation, refund),
-        ],
-        with_bill=True,
-        # Include the calendar file, so that this message is complete if staff resend the last one.
-        meeting=MeetingStatus.CONFIRMED if is_confirmed else None,
+        "Price changed",
+        "Your reservation costs less",
+        [f"The reason: {collapse_whitespace(reason)}.", _describe_refund(reservation, refund)],
         now=now,
     )
 
@@ -270,13 +243,12 @@ def send_hold_expiring(
     _enqueue(
         reservation,
         "hold expiring",
-        heading="We still hold this room for you",
-        subject="Not booked yet",
-        paragraphs=[
+        "Not booked yet",
+        "We still hold this room for you",
+        [
             f"It is yours until {until}: please check out before then.",
             "After that somebody else may book it; as long as nobody has, you still can.",
         ],
-        with_bill=True,
         terms=(
             f"Once you have booked it, {_decapitalize(_describe_cancellation(reservation, now))}"
         ),
@@ -290,24 +262,24 @@ def send_hold_expiring(
 def _enqueue(
     reservation: Reservation,
     kind: str,
-    *,
-    heading: str,
     subject: str,
+    heading: str,
     paragraphs: list[str],
-    with_bill: bool = False,
+    *,
     terms: str = "",
-    meeting: MeetingStatus | None = None,
     now: dt.datetime,
 ) -> None:
-    lines = bill_lines(reservation=reservation.pk) if with_bill else []
+    """Add a message with the calendar file of the meeting, and with the bill unless it has ended.
+
+    Every message that can be the last one has the file, because staff can send it again.
+    """
+    meeting = calendar.get_meeting_status(reservation)
+    has_ended = meeting == MeetingStatus.CANCELLED
     context = {
         "heading": heading,
         "paragraphs": paragraphs,
         "facts": _get_facts(reservation),
-        "lines": [
-            {"description": collapse_whitespace(description), "rate": rate, "amount": amount}
-            for description, rate, amount in lines
-        ],
+        "lines": [] if has_ended else _get_lines(reservation),
         "total": money.format_amount(reservation.total_cost),
         "terms": terms,
     }
@@ -327,6 +299,13 @@ def _enqueue(
         **render_email("reservation", context),
         **invitation,
     )
+
+
+def _get_lines(reservation: Reservation) -> list[dict[str, str]]:
+    return [
+        {"description": collapse_whitespace(description), "rate": rate, "amount": amount}
+        for description, rate, amount in bill_lines(reservation=reservation.pk)
+    ]
 
 
 @compiled_query(keep_plan=False)
