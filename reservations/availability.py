@@ -8,7 +8,7 @@ the details too.
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import Exists, QuerySet
 
@@ -19,7 +19,7 @@ from centers.span import Span
 from reservations.models import Reservation
 from reservations.models.querysets import ConflictBounds, get_conflict_bounds
 from reservations.models.status import Status
-from roombook.db.compiled_queries import compiled_query, datetime_param, int_param
+from roombook.db.compiled_queries import RowQuerySet, compiled_query, datetime_param, int_param
 from roombook.errors import SlotUnavailable
 
 if TYPE_CHECKING:
@@ -133,11 +133,11 @@ def is_outside_opening_hours(room: MeetingRoom, span: Span) -> bool:
 class ConflictParams(ConflictBounds):
     """The arguments of the queries for closures and conflicts: values, or query parameters."""
 
-    room: Any
-    center: Any
-    now: Any
-    user: Any
-    excluded: Any
+    room: int
+    center: int
+    now: dt.datetime
+    user: int
+    excluded: int
 
 
 class OpeningHoursRow(NamedTuple):
@@ -151,7 +151,7 @@ class OpeningHoursRow(NamedTuple):
 
 
 @compiled_query(keep_plan=True)
-def opening_hours_and_conflicts() -> "QuerySet[Any, Any]":
+def opening_hours_and_conflicts() -> RowQuerySet:
     """Select the center's opening hours, or one row of empty columns if it has none.
 
     Each row also says whether a closure or a reservation conflicts with the span. So one query is
@@ -183,7 +183,7 @@ def _select_closures(params: ConflictParams) -> "QuerySet[Closure]":
     return closures.overlapping(params["start"], params["end"])
 
 
-def _select_conflicts(params: ConflictParams) -> "QuerySet[Any, Reservation]":
+def _select_conflicts(params: ConflictParams) -> "QuerySet[Reservation]":
     return (
         Reservation.objects.filter(room=params["room"])
         .active_holds(params["now"])

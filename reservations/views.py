@@ -11,6 +11,7 @@ from payments.cards import CardFields
 from payments.serializers import AccountPaymentInfo
 from reservations import availability, records
 from reservations.booking import cancellation, checkout, drafts
+from reservations.booking.drafts import AttendeeInput
 from reservations.booking.span import resolve_span
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -212,7 +213,7 @@ class CreateReservation(Operation):
         end_date: dt.datetime,
         service_options: list[ServiceInput] | None = None,
         number_of_attendees: int | None = None,
-        attendees: list[dict[str, Any]] | None = None,
+        attendees: list[AttendeeInput] | None = None,
     ) -> dict[str, object]:
         reservation = drafts.create_draft(
             user,

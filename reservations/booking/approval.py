@@ -3,7 +3,7 @@
 import datetime as dt
 import logging
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db.models import Q
@@ -165,9 +165,9 @@ def close_overdue(*, now: dt.datetime) -> Iterator[Reservation]:
         raise ExpiryIncomplete(failed)
 
 
-def _find(*conditions: Q, **filters: Any) -> list[int]:
+def _find(condition: Q, status: Status) -> list[int]:
     """Return the ids of candidates. Each is checked again under its lock, as it can change."""
-    rows = Reservation.objects.filter(*conditions, **filters).order_by("start", "pk")
+    rows = Reservation.objects.filter(condition, status=status).order_by("start", "pk")
     return list(rows.values_list("pk", flat=True))
 
 

@@ -16,6 +16,8 @@ after a crash at each step.
 """
 
 import datetime as dt
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +67,15 @@ class PaymentMethod:
     save_card: bool = False
 
 
+@contextmanager
+def _report_lost_connection() -> Iterator[None]:
+    try:
+        yield
+    except (OperationalError, InterfaceError) as error:
+        raise ServiceUnavailable(OUTCOME_UNKNOWN) from error
+
+
+@_report_lost_connection()
 def check_out(
     reservation_id: int,
     *,
@@ -82,26 +93,6 @@ def check_out(
         NoSavedCard, InvalidRequest, NotFound, TooManyRequests: nothing was charged.
         ServiceUnavailable: the database connection was lost; calling again gives the outcome.
     """
-    try:
-        return _check_out(
-            reservation_id,
-            user=user,
-            payment_method=payment_method,
-            partner_code=partner_code,
-            now=now,
-        )
-    except (OperationalError, InterfaceError) as error:
-        raise ServiceUnavailable(OUTCOME_UNKNOWN) from error
-
-
-def _check_out(
-    reservation_id: int,
-    *,
-    user: "User",
-    payment_method: PaymentMethod,
-    partner_code: str,
-    now: dt.datetime,
-) -> Reservation:
     draft = get_own_reservation(reservation_id, user)
     if draft.status == Status.PROCESSING and payment_recovery.resolve_stale_payments(
         reservation_id, user=user, now=now
@@ -166,7 +157,7 @@ def get_own_reservation(reservation_id: int, user: "User") -> Reservation:
 
 
 @compiled_query(keep_plan=True)
-def own_reservation() -> "QuerySet[Any, Reservation]":
+def own_reservation() -> "QuerySet[Reservation]":
     rows = Reservation.objects.select_related("room__center")
     return rows.filter(user=int_param("user"), pk=int_param("reservation"))
 

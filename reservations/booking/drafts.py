@@ -1,8 +1,8 @@
 """Creates drafts, and changes their holds, promo codes and allowances before they are paid."""
 
 import datetime as dt
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, TypedDict
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
@@ -21,17 +21,23 @@ from reservations.models.querysets import get_conflict_bounds
 from reservations.models.status import Status
 from reservations.pricing import allowances, bill, promo_codes, services
 from reservations.pricing.services import ServiceInput
-from roombook.db.compiled_queries import compiled_query, datetime_param, int_param
+from roombook.db.compiled_queries import RowQuerySet, compiled_query, datetime_param, int_param
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, PromoCodeInvalid, ReservationNotOpen
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
-
     from accounts.models import User
 
 # The permission to book a room while its center is closed.
 OVERRIDE_OPENING_HOURS = "reservations.override_opening_hours"
+
+
+class AttendeeInput(TypedDict, total=False):
+    """An attendee as the customer enters them, with a name or an e-mail address."""
+
+    name: str
+    email_address: str
+    company_name: str
 
 
 # --- Creating ------------------------------------------------------------------------------------
@@ -46,7 +52,7 @@ def create_draft(
     end: dt.datetime,
     service_options: Sequence[ServiceInput] = (),
     number_of_attendees: int | None = None,
-    attendees: Sequence[Mapping[str, Any]] = (),
+    attendees: Sequence[AttendeeInput] = (),
     created_by: "User | None" = None,
     hours_override_reason: str = "",
     now: dt.datetime,
@@ -100,7 +106,9 @@ def create_draft(
         )
         for selection in selections
     )
-    Attendee.objects.bulk_create(Attendee(reservation=reservation, **guest) for guest in guests)
+    for guest in guests:
+        guest.reservation = reservation
+    Attendee.objects.bulk_create(guests)
     bill.save_lines(reservation, quote)
     changes = {"hours_override_reason": ("", override)}
     history.record_changes(reservation, changes, by=created_by, now=now)
@@ -130,7 +138,7 @@ def _get_hold_duration(created_by: "User | None") -> dt.timedelta:
 # --- Attendees -----------------------------------------------------------------------------------
 
 
-def add_creator(user: "User", attendees: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+def add_creator(user: "User", attendees: Sequence[AttendeeInput]) -> list[Attendee]:
     """Return the attendees with the customer among them, added first if they are not listed.
 
     The creator is recognized by the e-mail address; the client's IsCreator is ignored.
@@ -143,31 +151,31 @@ def add_creator(user: "User", attendees: Sequence[Mapping[str, Any]]) -> list[di
     if problems:
         raise InvalidRequest(problems)
     guests = [
-        {
-            "name": attendee.get("name", ""),
-            "email_address": attendee.get("email_address", ""),
-            "company_name": attendee.get("company_name", ""),
-            "is_creator": False,
-        }
+        Attendee(
+            name=attendee.get("name", ""),
+            email_address=attendee.get("email_address", ""),
+            company_name=attendee.get("company_name", ""),
+        )
         for attendee in attendees
     ]
     for guest in guests:
-        if guest["email_address"].lower() == user.email.lower():
-            guest["is_creator"] = True
+        if guest.email_address.lower() == user.email.lower():
+            guest.is_creator = True
             return guests
-    creator = {
-        "name": user.get_full_name(),
-        "email_address": user.email,
-        "company_name": user.company_name,
-        "is_creator": True,
-    }
+    creator = Attendee(
+        name=user.get_full_name(),
+        email_address=user.email,
+        company_name=user.company_name,
+        is_creator=True,
+    )
     return [creator, *guests]
 
 
-def _validate_attendee(attendee: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _validate_attendee(attendee: AttendeeInput) -> Iterator[tuple[str, str]]:
     """Yield each problem with its field."""
-    for field in ("name", "company_name"):
-        if contains_card_number(attendee.get(field, "")):
+    names = {"name": attendee.get("name", ""), "company_name": attendee.get("company_name", "")}
+    for field, name in names.items():
+        if contains_card_number(name):
             yield f".{field}", "This looks like a card number, not a name."
     address = attendee.get("email_address", "")
     if address:
@@ -217,7 +225,7 @@ def release_conflicting_holds(
 
 
 @compiled_query(keep_plan=True)
-def releasable_holds() -> "QuerySet[Any, Any]":
+def releasable_holds() -> RowQuerySet:
     expired = Reservation.objects.with_expired_hold(datetime_param("now"))
     own = (
         Reservation.objects.filter(user=int_param("user"))
@@ -243,7 +251,7 @@ def _release_oldest_holds(user: "User", *, now: dt.datetime) -> None:
 
 
 @compiled_query(keep_plan=True)
-def excess_holds(max_count: int) -> "QuerySet[Any, Any]":
+def excess_holds(max_count: int) -> RowQuerySet:
     holds = Reservation.objects.filter(user=int_param("user")).active_holds(datetime_param("now"))
     drafts = holds.filter(status=Status.NEW, created_by__isnull=True)
     return drafts.order_by("-created_at", "-pk").values_list("pk")[max_count:]

@@ -5,11 +5,11 @@ slot waits for the room's row, so none waits for a reservation while it holds a 
 request waits for. The account's counter of card attempts is locked after all of them.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from centers.models import MeetingRoom
 from reservations.models import Reservation
-from roombook.db.compiled_queries import compiled_query, int_param
+from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
 from roombook.errors import NotFound
 
 if TYPE_CHECKING:
@@ -65,13 +65,13 @@ def _get_room_id(reservation_id: int, *, owner: "User | None" = None) -> int:
 
 
 @compiled_query(keep_plan=True)
-def room_and_customer() -> "QuerySet[Any, Any]":
+def room_and_customer() -> RowQuerySet:
     rows = Reservation.objects.filter(pk=int_param("reservation"))
     return rows.values_list("room_id", "user_id")
 
 
 @compiled_query(keep_plan=True)
-def reservation_for_update() -> "QuerySet[Any, Reservation]":
+def reservation_for_update() -> "QuerySet[Reservation]":
     rows = Reservation.objects.select_related("user", "promo_code")
     return rows.select_for_update(no_key=True, of=("self",)).filter(pk=int_param("reservation"))
 

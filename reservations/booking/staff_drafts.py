@@ -14,6 +14,7 @@ from centers.span import Span
 from reservations import availability
 from reservations.availability import Reason
 from reservations.booking import drafts
+from reservations.booking.drafts import AttendeeInput
 from reservations.booking.span import resolve_span
 from reservations.models import Reservation
 from reservations.pricing import bill, services
@@ -54,7 +55,7 @@ def preview_draft(
     end: dt.datetime,
     service_options: Sequence[ServiceInput] = (),
     number_of_attendees: int | None = None,
-    attendees: Sequence[Mapping[str, Any]] = (),
+    attendees: Sequence[AttendeeInput] = (),
     ignore_opening_hours: bool = False,
     now: dt.datetime,
 ) -> DraftPreview:

@@ -44,7 +44,7 @@ class DemoBooking(TypedDict):
     partner_code: NotRequired[str]
     allowance: NotRequired[str]
     services: NotRequired[list[DemoService]]
-    guests: NotRequired[list[dict[str, str]]]
+    guests: NotRequired[list[drafts.AttendeeInput]]
 
 
 # The latest day that is tried after one on which the room is closed or taken.

@@ -12,7 +12,7 @@ import datetime as dt
 import functools
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec
+from typing import TYPE_CHECKING, Concatenate, ParamSpec
 
 from django.conf import settings
 
@@ -33,11 +33,9 @@ from reservations.notifications.confirmation import (
 )
 from reservations.notifications.formatting import format_local_time, format_time_range
 from roombook import money
-from roombook.db.compiled_queries import compiled_query, int_param
+from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
-
     from centers.models import MeetingRoom
 
 P = ParamSpec("P")
@@ -309,7 +307,7 @@ def _get_lines(reservation: Reservation) -> list[dict[str, str]]:
 
 
 @compiled_query(keep_plan=False)
-def bill_lines() -> "QuerySet[Any, Any]":
+def bill_lines() -> RowQuerySet:
     lines = LineItem.objects.filter(reservation=int_param("reservation")).order_by("position")
     return lines.values_list("description", "rate", "amount")
 
