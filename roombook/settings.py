@@ -103,11 +103,19 @@ TEMPLATES = [
 # separated by commas; ?target_session_attrs=read-write finds the primary among them.
 DATABASE = env.read_database_url("DATABASE_URL", "sqlite:///db.sqlite3")
 
-# Connect through a pooler in transaction mode (PgBouncer): without session settings.
+# Connect through a pooler in transaction mode (PgBouncer). It does not pass SESSION_LIMITS on: they
+# must be set for the role, or the service does not start (see deploy/README.md).
 PGBOUNCER = env.read_bool("PGBOUNCER", default=False)
 
 # Seconds after which PostgreSQL cancels a statement; 0 means never (for long migrations).
 STATEMENT_TIMEOUT = env.read_int("STATEMENT_TIMEOUT", 30)
+
+# Seconds after which PostgreSQL ends what blocks others.
+SESSION_LIMITS = {
+    "lock_timeout": 4,
+    "statement_timeout": STATEMENT_TIMEOUT,
+    "idle_in_transaction_session_timeout": 60,
+}
 
 if DATABASE["ENGINE"].endswith("postgresql"):
     # Django's backend, extended by prepared statements.
@@ -125,13 +133,9 @@ if DATABASE["ENGINE"].endswith("postgresql"):
         "keepalives_count": 3,
     } | DATABASE.get("OPTIONS", {})
     if not PGBOUNCER:
-        DATABASE["OPTIONS"].setdefault(
-            "options",
-            f"-c lock_timeout=4s -c statement_timeout={STATEMENT_TIMEOUT}s"
-            " -c idle_in_transaction_session_timeout=60s"
-            # Compiling a query takes longer than running ours.
-            " -c jit=off",
-        )
+        limits = [f"-c {name}={seconds}s" for name, seconds in SESSION_LIMITS.items()]
+        # Compiling a query takes longer than running ours.
+        DATABASE["OPTIONS"].setdefault("options", " ".join([*limits, "-c jit=off"]))
 else:
     DATABASE["NAME"] = BASE_DIR / DATABASE["NAME"]
     # Take the write lock when a transaction begins: SQLite cannot wait for it later.

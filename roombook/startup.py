@@ -31,6 +31,22 @@ def require_valid_settings() -> None:
         sys.exit("\n".join(lines))
 
 
+def require_session_limits() -> None:
+    """Behind PgBouncer, connect once: wrong limits of the role end the process with one line.
+
+    A database that cannot be reached does not stop the start. The first connection checks them.
+    """
+    if settings.PGBOUNCER:
+        try:
+            connection.ensure_connection()
+        except ImproperlyConfigured as error:
+            sys.exit(f"Error: {error}")
+        except OperationalError:
+            return
+        # Forked workers must not share it.
+        connection.close()
+
+
 def run_command(command: Callable[[], None]) -> None:
     """Run a command. A wrong setting or an unreachable database ends the process with one line."""
     connected = []

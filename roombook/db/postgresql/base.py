@@ -1,10 +1,15 @@
-"""Django's PostgreSQL backend, with fewer health checks and a list of prepared statements."""
+"""Django's PostgreSQL backend, with fewer health checks and a list of prepared statements.
 
+Behind PgBouncer it prepares nothing, and requires the limits of sessions to be set for the role.
+"""
+
+import datetime as dt
 import select
 import time
 from typing import Any
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.db.backends.postgresql import base
 
 # A connection that answered this recently is assumed to be alive while its socket is quiet.
@@ -18,10 +23,19 @@ class DatabaseWrapper(base.DatabaseWrapper):
     # None behind PgBouncer, which may send each transaction to another server.
     prepared: set[str] | None = None
     _seen_alive = 0.0
+    # Whether a connection of this process through PgBouncer was found to have the limits.
+    has_session_limits = False
 
     def get_new_connection(self, conn_params: Any) -> Any:
         connection = super().get_new_connection(conn_params)
         self.prepared = None if settings.PGBOUNCER else set()
+        if settings.PGBOUNCER and not DatabaseWrapper.has_session_limits:
+            try:
+                require_session_limits(connection)
+            except BaseException:
+                connection.close()
+                raise
+            DatabaseWrapper.has_session_limits = True
         return connection
 
     def is_usable(self) -> bool:
@@ -43,3 +57,23 @@ class DatabaseWrapper(base.DatabaseWrapper):
         poll = select.poll()
         poll.register(self.connection.fileno(), select.POLLIN | select.POLLPRI)
         return not poll.poll(0)
+
+
+def require_session_limits(connection: Any) -> None:
+    """Raise ImproperlyConfigured unless the session has the limits of a direct connection.
+
+    PgBouncer passes no session settings on. Without the limits, one request that waits for a lock
+    would block others for any time.
+    """
+    wrong = []
+    with connection.cursor() as cursor:
+        for name, seconds in settings.SESSION_LIMITS.items():
+            cursor.execute("SELECT current_setting(%s)::interval", [name])
+            if cursor.fetchone()[0] != dt.timedelta(seconds=seconds):
+                wrong.append(f"ALTER ROLE {connection.info.user} SET {name} = '{seconds}s';")
+    connection.rollback()
+    if wrong:
+        raise ImproperlyConfigured(
+            "PGBOUNCER: the role's sessions have other limits than this service needs. Run"
+            f" {' '.join(wrong)} and RECONNECT in PgBouncer, or connect past it."
+        )

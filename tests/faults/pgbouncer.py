@@ -1,0 +1,81 @@
+"""PgBouncer in transaction mode, in front of a database of the tests."""
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+import time
+from pathlib import Path
+
+PROGRAM = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
+START_SECONDS = 20.0
+CONFIGURATION = """
+[databases]
+* = host={host} port={server_port}
+[pgbouncer]
+listen_addr = 127.0.0.1
+listen_port = {port}
+unix_socket_dir =
+auth_type = trust
+auth_file = {users}
+pool_mode = transaction
+admin_users = {role}
+logfile = {folder}/log
+"""
+
+
+class PgBouncer:
+    """A running pooler for one role."""
+
+    def __init__(self, *, host: str, server_port: int, role: str, password: str) -> None:
+        self.folder = Path(tempfile.mkdtemp(prefix="roombook-pgbouncer-", dir="/tmp"))
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            self.port: int = probe.getsockname()[1]
+        users = self.folder / "users"
+        users.write_text(f'"{role}" "{password}"\n')
+        configuration = self.folder / "pgbouncer.ini"
+        configuration.write_text(
+            CONFIGURATION.format(
+                host=host,
+                server_port=server_port,
+                port=self.port,
+                users=users,
+                role=role,
+                folder=self.folder,
+            )
+        )
+        account = None
+        if os.getuid() == 0:
+            # PgBouncer refuses to run as root. Its package runs it as this user.
+            account = pwd.getpwnam("postgres").pw_uid
+            for path in (self.folder, users, configuration):
+                os.chown(path, account, -1)
+        self.process = subprocess.Popen(
+            [str(PROGRAM), "--quiet", configuration],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            user=account,
+            start_new_session=True,
+        )
+        self._wait()
+
+    def _wait(self) -> None:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.port), timeout=1).close()
+                return
+            except OSError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    self.stop()
+                    raise RuntimeError("PgBouncer did not start.") from None
+                time.sleep(0.05)
+
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.wait()
+        shutil.rmtree(self.folder, ignore_errors=True)
