@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from centers.models import Favorite
 from centers.records import (
@@ -30,12 +30,10 @@ from reservations.models import (
 from reservations.models.status import Status
 from reservations.pricing import quote
 from reservations.pricing.allowances import AllowanceBalances, AvailableAllowance
-from roombook.db.compiled_queries import compiled_query, int_list_param, int_param
+from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_list_param, int_param
 from roombook.errors import NotFound
 
 if TYPE_CHECKING:
-    from django.db.models import QuerySet
-
     from accounts.models import User
     from reservations.models.querysets import ReservationQuerySet
 
@@ -254,7 +252,7 @@ def list_records(reservations: "ReservationQuerySet", *, user: "User") -> list[R
     return _load_records(list(select_columns(reservations, user.pk)), user)
 
 
-def select_columns(reservations: "ReservationQuerySet", user_id: Any) -> "QuerySet[Any, Any]":
+def select_columns(reservations: "ReservationQuerySet", user_id: int) -> RowQuerySet:
     """Return the rows that `_load_records` takes."""
     is_favorite = Favorite.objects.exists_for(user_id, center="room__center")
     return reservations.annotate(is_favorite=is_favorite).values_list(*RECORD_COLUMNS)
@@ -294,32 +292,32 @@ def _load_records(rows: Sequence[Row], user: "User") -> list[ReservationRecord]:
 
 
 @compiled_query(keep_plan=True)
-def query_own_reservation() -> "QuerySet[Any, Any]":
+def query_own_reservation() -> RowQuerySet:
     own = Reservation.objects.filter(pk=int_param("reservation"), user=int_param("user"))
     return select_columns(own, int_param("user"))
 
 
 @compiled_query(keep_plan=True)
-def query_line_items() -> "QuerySet[Any, Any]":
+def query_line_items() -> RowQuerySet:
     rows = LineItem.objects.filter(reservation__any_of=int_list_param("reservations"))
     return rows.order_by("position").values_list("reservation_id", *LineItemRecord._fields)
 
 
 @compiled_query(keep_plan=True)
-def query_attendees() -> "QuerySet[Any, Any]":
+def query_attendees() -> RowQuerySet:
     rows = Attendee.objects.filter(reservation__any_of=int_list_param("reservations"))
     return rows.order_by("pk").values_list("reservation_id", *AttendeeRecord._fields)
 
 
 @compiled_query(keep_plan=True)
-def query_chosen_services() -> "QuerySet[Any, Any]":
+def query_chosen_services() -> RowQuerySet:
     rows = ChosenService.objects.filter(reservation__any_of=int_list_param("reservations"))
     service_columns = (f"service__{name}" for name in ChosenServiceRow._fields[3:])
     return rows.values_list("reservation_id", *ChosenServiceRow._fields[:3], *service_columns)
 
 
 @compiled_query(keep_plan=True)
-def query_allowance_uses() -> "QuerySet[Any, Any]":
+def query_allowance_uses() -> RowQuerySet:
     rows = AllowanceUse.objects.filter(reservation__any_of=int_list_param("reservations"))
     own = AllowanceUseRow._fields[:3]
     return rows.order_by("pk").values_list("reservation_id", *own, "allowance__description")

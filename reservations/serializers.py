@@ -24,8 +24,8 @@ class ServiceOption(ContractSerializer):
     DurationHours = DecimalField(
         min_value=0,
         max_value=MAX_DURATION_HOURS,
-        help_text=f"Above 0, up to {MAX_DURATION_HOURS}, two places, where the service needs"
-        " hours (absent: the length of the booking); else ignored.",
+        help_text="Where the service needs hours: above 0, at most the length of the booking"
+        " (which is what applies if absent), two places; else ignored.",
     )
     # 0 is what many clients send for services that need no quantity.
     Quantity = IntegerField(

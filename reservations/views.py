@@ -111,7 +111,7 @@ class ReservationCost(Operation):
     ) -> dict[str, object]:
         room = get_room(meeting_room_id)
         span = resolve_span(room.center, start_date, end_date)
-        selected = services.select_services(room.center, service_options or [])
+        selected = services.select_services(room.center, service_options or [], span)
         return {"total": calculate_quote(room, span, services=selected).total}
 
 

@@ -69,7 +69,7 @@ def create_draft(
     guests = add_creator(user, attendees)
     attendee_count = resolve_attendee_count(room, number_of_attendees, guests)
     override = _resolve_hours_override(room, span, hours_override_reason, by=created_by)
-    selections = services.select_services(room.center, service_options)
+    selections = services.select_services(room.center, service_options, span)
     release_conflicting_holds(room, span, user=user, now=now)
     availability.evaluate(
         room, span, now=now, for_user=user, ignore_opening_hours=bool(override)

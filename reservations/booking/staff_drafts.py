@@ -72,15 +72,17 @@ def preview_draft(
         drafts.resolve_attendee_count(room, number_of_attendees, guests)
     except InvalidRequest as error:
         problems |= error.fields
-    selections = []
-    try:
-        selections = services.select_services(room.center, service_options)
-    except InvalidRequest as error:
-        problems |= error.fields
+    span, selections = None, []
     try:
         span = resolve_span(room.center, start, end)
     except InvalidRequest as error:
-        return DraftPreview(problems | error.fields)
+        problems |= error.fields
+    try:
+        selections = services.select_services(room.center, service_options, span)
+    except InvalidRequest as error:
+        problems |= error.fields
+    if span is None:
+        return DraftPreview(problems)
     result = availability.evaluate(
         room, span, now=now, for_user=user, ignore_opening_hours=ignore_opening_hours
     )

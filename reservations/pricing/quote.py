@@ -197,30 +197,35 @@ def _price_service(selection: ServiceSelection, span: Span) -> tuple[str, Decima
         raise RateNotConfigured(f"{service.name} has no price yet. Please ask the center.")
     amount, parts, note = unit, [], ""
     if service.needs_duration or not rate.is_flat_rate:
-        requested = selection.duration_hours
-        if requested is None or not service.needs_duration:
-            requested = get_duration_hours(span)
+        duration = span.duration
+        if service.needs_duration and selection.duration_hours is not None:
+            # The booking may have become shorter since the service was selected.
+            duration = min(duration, to_timedelta(selection.duration_hours))
+        billed = rates.get_billable_hours(duration, in_blocks=rate.bill_in_blocks)
+        selected = f"{rates.format_hours(to_hours(duration))} selected"
+        if billed != to_hours(duration):
+            note = f" (for {selected})"
         # The minimum applies to the quantity if the customer chooses no duration.
-        is_minimum_in_hours = service.needs_duration or not service.needs_quantity
-        billed = max(requested, Decimal(minimum)) if is_minimum_in_hours else requested
+        if minimum > billed and (service.needs_duration or not service.needs_quantity):
+            billed, note = Decimal(minimum), f" (the minimum; {selected})"
         # A flat rate does not depend on the duration.
         amount *= 1 if rate.is_flat_rate else billed
         parts.append(rates.format_hours(billed))
-        if billed != requested:
-            note = f" (the least that is billed; {rates.format_hours(requested)} asked for)"
     if service.needs_quantity:
-        requested_pieces = selection.quantity or 1
-        pieces = requested_pieces if service.needs_duration else max(requested_pieces, minimum)
+        pieces = selection.quantity or 1
+        if minimum > pieces and not service.needs_duration:
+            pieces, note = minimum, f" (the minimum; {pieces} selected)"
         amount *= pieces
         parts.append(f"{pieces} pieces" if pieces != 1 else "1 piece")
-        if pieces != requested_pieces:
-            note = f" (the least that is billed; {requested_pieces} asked for)"
     return ", ".join([service.name, *parts]) + note, money.round_amount(amount)
 
 
-def get_duration_hours(span: Span) -> Decimal:
-    """Return the length of a span in hours, to the minute."""
-    return Decimal(span.duration // dt.timedelta(minutes=1)) / 60
+def to_hours(duration: dt.timedelta) -> Decimal:
+    return Decimal(duration // dt.timedelta(seconds=1)) / 3600
+
+
+def to_timedelta(hours: Decimal) -> dt.timedelta:
+    return dt.timedelta(seconds=int(hours * 3600))
 
 
 def _build_allowance_lines(

@@ -5,7 +5,8 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, TypedDict
 
 from centers.models import Center, Service
-from reservations.pricing.quote import ServiceSelection
+from centers.span import Span
+from reservations.pricing.quote import ServiceSelection, to_timedelta
 from roombook.db.compiled_queries import compiled_query, int_list_param, int_param
 from roombook.errors import InvalidRequest
 
@@ -26,12 +27,15 @@ class ServiceInput(TypedDict, total=False):
     quantity: int | None
 
 
-def select_services(center: Center, options: Sequence[ServiceInput]) -> list[ServiceSelection]:
+def select_services(
+    center: Center, options: Sequence[ServiceInput], span: Span | None
+) -> list[ServiceSelection]:
     """Return the selected options, in the center's order. Raises InvalidRequest by field.
 
     An option without `selected` counts as selected. The names of services, and whether they need a
     duration or a quantity, come from the database and not from the client. A duration or a quantity
-    that the service does not need is ignored.
+    that the service does not need is ignored. No service can last longer than the booking; `span`
+    is None if the times of the booking are invalid.
     """
     selected = [(index, each) for index, each in enumerate(options) if each.get("selected", True)]
     ids = [each["service_id"] for _, each in selected if "service_id" in each]
@@ -53,16 +57,14 @@ def select_services(center: Center, options: Sequence[ServiceInput]) -> list[Ser
             problems[f"{path}.service_id"] = "Each service can be chosen once."
         elif service.needs_quantity and not option.get("quantity"):
             problems[f"{path}.quantity"] = "This service needs a quantity of 1 or more."
-        elif service.needs_duration and option.get("duration_hours") == 0:
-            problems[f"{path}.duration_hours"] = "This service needs more than no time."
         else:
-            selections.append(
-                ServiceSelection(
-                    service,
-                    duration_hours=option.get("duration_hours") if service.needs_duration else None,
-                    quantity=option.get("quantity") if service.needs_quantity else None,
-                )
-            )
+            hours = option.get("duration_hours") if service.needs_duration else None
+            if hours == 0:
+                problems[f"{path}.duration_hours"] = "Must be greater than 0."
+            elif hours is not None and span and to_timedelta(hours) > span.duration:
+                problems[f"{path}.duration_hours"] = "Must not be longer than the booking."
+            quantity = option.get("quantity") if service.needs_quantity else None
+            selections.append(ServiceSelection(service, hours, quantity))
         seen.add(pk)
     if problems:
         raise InvalidRequest(problems)

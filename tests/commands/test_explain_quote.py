@@ -63,7 +63,7 @@ def test_quote_of_room_and_services_is_the_list_price(run):
         ],
         [
             "Service",
-            "Coffee, 6 pieces (the least that is billed; 4 asked for) ($15.00 flat)",
+            "Coffee, 6 pieces (the minimum; 4 selected) ($15.00 flat)",
             "$90.00",
         ],
         ["Tax", "Tax, 10%", "$20.50"],

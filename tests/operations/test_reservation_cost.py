@@ -33,9 +33,9 @@ def room():
 def ask(client, ada, room):
     token = issue_token(ada)
 
-    def ask(*options, **fields):
+    def ask(*options, path=PATH, **fields):
         body = {"Token": token, "MeetingRoomId": room.pk, **NINE_TO_TWO, **fields}
-        return post(client, PATH, body | ({"ServiceOptions": list(options)} if options else {}))
+        return post(client, path, body | ({"ServiceOptions": list(options)} if options else {}))
 
     return ask
 
@@ -124,6 +124,36 @@ def test_services_are_selected_unless_marked_unselected(total, coffee, projector
 def test_service_duration_defaults_to_the_duration_of_the_booking(total, projector):
     assert total({"ServiceId": projector.pk}) == 165
     assert total({"ServiceId": projector.pk, "DurationHours": None}) == 165
+
+
+def test_service_duration_is_billed_in_started_quarters(total, projector):
+    assert total({"ServiceId": projector.pk, "DurationHours": 0.01}) == 117.5
+    assert total({"ServiceId": projector.pk, "DurationHours": 1.26}) == 130
+    Rate.objects.filter(pk=projector.rate_id).update(bill_in_blocks=True)
+    assert total({"ServiceId": projector.pk, "DurationHours": 0.01}) == 125
+
+
+@pytest.mark.parametrize("path", [PATH, "/api/reservations/create"])
+def test_service_duration_longer_than_the_booking_is_refused(ask, room, projector, path):
+    # The clock is put forward that night: from 00:30 to 04:30 local time are three hours.
+    times = {"StartDate": "2027-03-14T00:30:00", "EndDate": "2027-03-14T04:30:00"}
+    Center.objects.filter(pk=room.center_id).update(is_after_hours_support_enabled=True)
+
+    def send(hours):
+        option = {"ServiceId": projector.pk, "DurationHours": hours}
+        return ask(option, path=path, **times)
+
+    response = send(3.01)
+    assert response.status_code == 400
+    assert response.json() == {
+        "Success": False,
+        "Error": {
+            "Summary": "InvalidRequest",
+            "Message": "The request is not valid.",
+            "Details": "ServiceOptions.0.DurationHours: Must not be longer than the booking.",
+        },
+    }
+    assert send(3).status_code == 200
 
 
 def test_submitted_name_and_needs_are_ignored(total, coffee):

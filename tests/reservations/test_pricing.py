@@ -162,13 +162,13 @@ def test_room_without_a_rate_cannot_be_billed(some_rate):
             service(flat(4), needs_quantity=True, minimum_booking=10),
             {"quantity": 3},
             "40.00",
-            "Coffee, 10 pieces (the least that is billed; 3 asked for)",
+            "Coffee, 10 pieces (the minimum; 3 selected)",
         ),
         (
             service(rate(10), needs_duration=True, minimum_booking=4),
             {"duration_hours": Decimal("1.5")},
             "40.00",
-            "Coffee, 4 hours (the least that is billed; 1.5 hours asked for)",
+            "Coffee, 4 hours (the minimum; 1.5 hours selected)",
         ),
         (
             service(flat(4), needs_quantity=True, minimum_booking=10),
@@ -181,7 +181,39 @@ def test_room_without_a_rate_cannot_be_billed(some_rate):
             service(rate(10), minimum_booking=4),
             {},
             "40.00",
-            "Coffee, 4 hours (the least that is billed; 3 hours asked for)",
+            "Coffee, 4 hours (the minimum; 3 hours selected)",
+        ),
+        # Each started quarter of an hour is billed, at least one.
+        (
+            service(rate(10), needs_duration=True),
+            {"duration_hours": Decimal("0.01")},
+            "2.50",
+            "Coffee, 0.25 hours (for 0.01 hours selected)",
+        ),
+        (
+            service(rate(10), needs_duration=True, needs_quantity=True),
+            {"duration_hours": Decimal("1.26"), "quantity": 2},
+            "30.00",
+            "Coffee, 1.5 hours, 2 pieces (for 1.26 hours selected)",
+        ),
+        (
+            service(rate(10, blocks=True), needs_duration=True),
+            {"duration_hours": Decimal("1.25")},
+            "20.00",
+            "Coffee, 2 hours (for 1.25 hours selected)",
+        ),
+        (
+            service(rate(10), needs_duration=True, minimum_booking=2),
+            {"duration_hours": Decimal("0.3")},
+            "20.00",
+            "Coffee, 2 hours (the minimum; 0.3 hours selected)",
+        ),
+        # A booking that was made shorter later does not pay for more than its own length.
+        (
+            service(rate(10), needs_duration=True),
+            {"duration_hours": Decimal(4)},
+            "30.00",
+            "Coffee, 3 hours",
         ),
         # Half a cent is rounded up, once per line.
         (
@@ -197,6 +229,15 @@ def test_service_price_is_multiplied_by_its_units(some_service, selection, total
 
     assert (line.type, str(line.total), line.description) == (SERVICE, total, description)
     assert line.service_id == 7
+
+
+def test_service_without_a_duration_is_billed_by_started_quarters_of_the_booking():
+    ten_past = Span(NINE, NINE + timedelta(minutes=70))
+
+    for some_service in (service(rate(10)), service(rate(10), needs_duration=True)):
+        line = only_service(some_service, ten_past)
+        expected = "Coffee, 1.25 hours (for 1.17 hours selected)"
+        assert (str(line.total), line.description) == ("12.50", expected)
 
 
 def test_service_line_shows_rate_and_amount():

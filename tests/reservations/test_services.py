@@ -1,9 +1,11 @@
 """Validation of the services that a customer selects."""
 
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 
 import pytest
 
+from centers.span import Span
 from reservations.pricing import services
 from roombook.errors import InvalidRequest
 from tests.factories_centers import CenterFactory, ServiceFactory
@@ -27,7 +29,8 @@ def projector(center):
 
 
 def select(center, *options):
-    return services.select_services(center, options)
+    noon = datetime(2027, 3, 3, 12, tzinfo=UTC)
+    return services.select_services(center, options, Span(noon, noon + timedelta(hours=2)))
 
 
 def get_errors(center, *options):
@@ -72,7 +75,15 @@ def test_quantity_and_duration_of_zero_are_refused(center, coffee, projector):
     wanted = [{"service_id": coffee.pk, **nothing}, {"service_id": projector.pk, **nothing}]
     assert get_errors(center, *wanted) == {
         "service_options.0.quantity": "This service needs a quantity of 1 or more.",
-        "service_options.1.duration_hours": "This service needs more than no time.",
+        "service_options.1.duration_hours": "Must be greater than 0.",
+    }
+
+
+def test_duration_longer_than_the_booking_is_refused(center, projector):
+    assert select(center, {"service_id": projector.pk, "duration_hours": Decimal("2.00")})
+    too_long = {"service_id": projector.pk, "duration_hours": Decimal("2.01")}
+    assert get_errors(center, {"selected": False}, too_long) == {
+        "service_options.1.duration_hours": "Must not be longer than the booking."
     }
 
 

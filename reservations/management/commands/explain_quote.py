@@ -70,7 +70,7 @@ class Command(BaseCommand):
         room = get_room(room_id)
         with domain_errors_as_command_errors():
             span = resolve_span(room.center, start, end)
-            selected = services.select_services(room.center, service)
+            selected = services.select_services(room.center, service, span)
             quote = calculate_quote(room, span, services=selected)
         self._print(f"List price of {_describe_slot(room, span)}")
         self._explain_room(room, quote.room)

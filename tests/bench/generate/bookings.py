@@ -230,7 +230,7 @@ class ReservationGenerator:
         return [
             ServiceSelection(
                 service,
-                min(pricing.get_duration_hours(span), Decimal(2))
+                min(pricing.to_hours(span.duration), Decimal(2))
                 if service.needs_duration
                 else None,
                 random.randint(1, 12) if service.needs_quantity else None,
