@@ -6,23 +6,19 @@ left to `resolve_payment`.
 """
 
 import logging
-from collections.abc import Iterable
 from datetime import datetime, timedelta
-from uuid import NAMESPACE_URL, UUID, uuid5
 
 from payments import gateways
-from payments.gateways.base import GatewayDispute, GatewayRefund
-from payments.lifecycle import lock_payment, record_gateway_result
+from payments.gateway_results import lock_payment
+from payments.gateways.base import GatewayDispute
+from payments.lifecycle import store_gateway_status
 from payments.models import (
     Dispute,
     GatewayEvent,
     InvalidPaymentTransition,
     Payment,
     PaymentState,
-    Refund,
-    RefundState,
 )
-from payments.refunds import is_fully_refunded
 from roombook.db.transactions import in_transaction
 
 logger = logging.getLogger(__name__)
@@ -57,7 +53,7 @@ def refresh(payment: Payment, *, now: datetime) -> Payment:
     if result is None:
         return payment
     try:
-        updated = record_gateway_result(payment, result, now=now)
+        updated = store_gateway_status(payment, result, now=now)
     except InvalidPaymentTransition as error:
         logger.error("The gateway's records contradict ours: %s", error)
         return payment
@@ -69,54 +65,6 @@ def refresh(payment: Payment, *, now: datetime) -> Payment:
             updated.state,
         )
     return updated
-
-
-@in_transaction
-def record_refunds(payment: Payment, refunds: Iterable[GatewayRefund], *, now: datetime) -> Payment:
-    """Store the gateway's refunds: those created in its dashboard, and those that failed."""
-    locked = lock_payment(payment.pk)
-    for refund in refunds:
-        _record_refund(locked, refund, now)
-    is_complete = is_fully_refunded(locked)
-    if is_complete and locked.state == PaymentState.CAPTURED:
-        locked.transition_to(PaymentState.REFUNDED, now=now)
-    elif not is_complete and locked.state == PaymentState.REFUNDED:
-        locked.transition_to(PaymentState.CAPTURED, now=now)
-    locked.save(update_fields=["state", "captured_at", "settled_at"])
-    return locked
-
-
-def _record_refund(payment: Payment, reported: GatewayRefund, now: datetime) -> None:
-    key = reported.key or external_idempotency_key(reported)
-    refund = payment.refunds.filter(key=key).first()
-    if refund is None:
-        if not reported.failed:
-            Refund.objects.create(
-                payment=payment,
-                key=key,
-                amount=reported.amount,
-                reason=f"Made at the gateway ({reported.reference})",
-                state=RefundState.DONE,
-                created_at=now,
-                done_at=now,
-            )
-    elif reported.failed and refund.state in {RefundState.STARTED, RefundState.DONE}:
-        refund.state = RefundState.REFUSED
-        refund.save(update_fields=["state"])
-        logger.error(
-            "The bank returned the refund %s of payment %s: %s must be refunded another way.",
-            reported.reference,
-            payment.key,
-            refund.amount,
-        )
-    elif not reported.failed and refund.state == RefundState.STARTED:
-        refund.close(RefundState.DONE, now=now)
-        refund.save(update_fields=["state", "done_at"])
-
-
-def external_idempotency_key(refund: GatewayRefund) -> UUID:
-    """The key of a refund that we did not create: always the same, so that it is stored once."""
-    return uuid5(NAMESPACE_URL, f"refund:{refund.reference}")
 
 
 @in_transaction

@@ -8,26 +8,16 @@ transaction, `authorize_payment` outside any, `apply_gateway_result` in its seco
 
 from datetime import datetime, timedelta
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from accounts.models import User
 from payments import gateways
 from payments.cards import Card, CardFields, parse_card
+from payments.gateway_results import record_gateway_result
 from payments.gateways.base import Gateway, GatewayPayment
-from payments.models import (
-    TRANSITIONS,
-    InvalidPaymentTransition,
-    Payment,
-    PaymentState,
-    SavedCard,
-)
+from payments.models import Payment, PaymentState, SavedCard
+from payments.refunds import record_refunds
 from payments.saved_cards import get_usable_saved_card
-from roombook.db.compiled_queries import compiled_query, int_param
-from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
 
 # --- The card that pays --------------------------------------------------------------------------
 
@@ -114,13 +104,13 @@ def capture_payment(payment: Payment, *, now: datetime) -> Payment:
     Check the state of the result: it is voided if the authorization had expired.
     """
     result = gateways.get_gateway(payment.gateway).capture(payment.key)
-    return record_gateway_result(payment, result, now=now)
+    return store_gateway_status(payment, result, now=now)
 
 
 def void_payment(payment: Payment, *, now: datetime) -> Payment:
     """Void an authorized payment and store the gateway's answer. Check the result's state."""
     result = gateways.get_gateway(payment.gateway).void(payment.key)
-    return record_gateway_result(payment, result, now=now)
+    return store_gateway_status(payment, result, now=now)
 
 
 # --- The gateway's answers -----------------------------------------------------------------------
@@ -149,52 +139,17 @@ def _mark_called_off(payment: Payment) -> bool:
     return bool(started.update(is_called_off=True))
 
 
-GATEWAY_RESULT_FIELDS = (
-    *("state", "authorized_at", "captured_at", "settled_at"),
-    *("reference", "card_brand", "card_last4", "authorized_until", "message"),
-)
+def store_gateway_status(payment: Payment, status: GatewayPayment, *, now: datetime) -> Payment:
+    """Store the gateway's answer and the refunds that it mentions; return the updated row."""
+    return record_reported_refunds(record_gateway_result(payment, status, now=now), status, now=now)
 
 
-@in_transaction
-def record_gateway_result(payment: Payment, result: GatewayPayment, *, now: datetime) -> Payment:
-    """Lock the payment, store the gateway's answer, and return the updated row."""
-    locked = lock_payment(payment.pk)
-    apply_gateway_result(locked, result, now=now)
-    return locked
+def record_reported_refunds(payment: Payment, status: GatewayPayment, *, now: datetime) -> Payment:
+    """Store the gateway's refunds if its answer mentions any.
 
-
-def apply_gateway_result(locked: Payment, result: GatewayPayment, *, now: datetime) -> None:
-    """Store the gateway's answer on a payment that the caller has locked.
-
-    A repeated or outdated answer changes nothing. An answer that contradicts the row raises
-    InvalidPaymentTransition.
+    They were made in its dashboard, or by us before our database was restored.
     """
-    state = PaymentState(result.state)
-    # An answer is outdated if the payment has moved on from it. Nothing comes after refunded: only
-    # a refund that the bank returns leads back, and `record_refunds` stores that.
-    is_outdated = state != PaymentState.REFUNDED and locked.state in TRANSITIONS[state]
-    if locked.state == state or is_outdated:
-        return
-    holds_money = state in {PaymentState.AUTHORIZED, PaymentState.CAPTURED}
-    if holds_money and result.amount != locked.amount:
-        raise InvalidPaymentTransition(
-            f"Payment {locked.key}: the gateway has another amount than was requested."
-        )
-    locked.transition_to(state, now=now)
-    locked.reference = result.reference
-    locked.card_brand = result.brand
-    locked.card_last4 = result.last4
-    locked.authorized_until = result.authorized_until
-    locked.message = result.message[:255]
-    locked.save(update_fields=GATEWAY_RESULT_FIELDS)
-
-
-def lock_payment(payment_id: int) -> Payment:
-    """Read the payment again and lock its row until the transaction ends."""
-    [payment] = locked_payment_by_id(payment=payment_id)
-    return payment
-
-
-@compiled_query(keep_plan=True)
-def locked_payment_by_id() -> "QuerySet[Payment]":
-    return Payment.objects.select_for_update().filter(pk=int_param("payment"))
+    if not status.refunded:
+        return payment
+    reported = gateways.get_gateway(payment.gateway).list_refunds(payment.key)
+    return record_refunds(payment, reported, now=now)

@@ -220,6 +220,9 @@ class Payment(models.Model):
             self.settled_at = None
         else:
             self.settled_at = now
+            if state == PaymentState.REFUNDED:
+                # The gateway can report the refund of a payment before its capture.
+                self.captured_at = self.captured_at or now
 
 
 class RefundState(models.TextChoices):

@@ -1,17 +1,20 @@
-"""Refunds: created as due, executed at the gateway, retried or completed manually.
+"""Refunds: created as due, executed at the gateway, reported by it, retried or made manually.
 
 A refund is created in the transaction that makes it due, and executed after that transaction: a
 refund that a crash interrupts stays due until `reconcile_payments` executes it.
 """
 
+import logging
+from collections.abc import Iterable
 from datetime import datetime
 from decimal import Decimal
+from uuid import NAMESPACE_URL, UUID, uuid5
 
 from django.db.models import QuerySet, Sum
 
 from payments import gateways
-from payments.gateways.base import GatewayRefused
-from payments.lifecycle import lock_payment
+from payments.gateway_results import lock_payment
+from payments.gateways.base import GatewayRefund, GatewayRefused
 from payments.models import (
     COMPLETED_REFUND_STATES,
     InvalidPaymentTransition,
@@ -21,6 +24,8 @@ from payments.models import (
     RefundState,
 )
 from roombook.db.transactions import in_transaction
+
+logger = logging.getLogger(__name__)
 
 
 def create_refund(payment: Payment, *, amount: Decimal, reason: str, now: datetime) -> Refund:
@@ -84,14 +89,67 @@ def _close_refund(refund: Refund, state: RefundState, now: datetime) -> Refund:
         return locked
     locked.close(state, now=now)
     locked.save(update_fields=["state", "done_at"])
-    _mark_refunded_if_complete(payment, now)
+    _update_refunded_state(payment, now)
     return locked
 
 
-def _mark_refunded_if_complete(payment: Payment, now: datetime) -> None:
-    if is_fully_refunded(payment) and payment.state == PaymentState.CAPTURED:
+def _update_refunded_state(payment: Payment, now: datetime) -> None:
+    """Set the state that agrees with the refunds. The payment's row is locked."""
+    is_complete = is_fully_refunded(payment)
+    if is_complete and payment.state == PaymentState.CAPTURED:
         payment.transition_to(PaymentState.REFUNDED, now=now)
-        payment.save(update_fields=["state", "settled_at"])
+    elif not is_complete and payment.state == PaymentState.REFUNDED:
+        payment.transition_to(PaymentState.CAPTURED, now=now)
+    payment.save(update_fields=["state", "captured_at", "settled_at"])
+
+
+# --- Refunds that the gateway reports ------------------------------------------------------------
+
+
+@in_transaction
+def record_refunds(payment: Payment, refunds: Iterable[GatewayRefund], *, now: datetime) -> Payment:
+    """Store the refunds that the gateway has of a payment; return the updated row.
+
+    These can be new to us (made in its dashboard, or lost by a restore), completed, or failed.
+    """
+    locked = lock_payment(payment.pk)
+    for refund in refunds:
+        _record_refund(locked, refund, now)
+    _update_refunded_state(locked, now)
+    return locked
+
+
+def _record_refund(payment: Payment, reported: GatewayRefund, now: datetime) -> None:
+    key = reported.key or external_idempotency_key(reported)
+    refund = payment.refunds.filter(key=key).first()
+    if refund is None:
+        if not reported.failed:
+            Refund.objects.create(
+                payment=payment,
+                key=key,
+                amount=reported.amount,
+                reason=f"Made at the gateway ({reported.reference})",
+                state=RefundState.DONE,
+                created_at=now,
+                done_at=now,
+            )
+    elif reported.failed and refund.state in {RefundState.STARTED, RefundState.DONE}:
+        refund.state = RefundState.REFUSED
+        refund.save(update_fields=["state"])
+        logger.error(
+            "The bank returned the refund %s of payment %s: %s must be refunded another way.",
+            reported.reference,
+            payment.key,
+            refund.amount,
+        )
+    elif not reported.failed and refund.state == RefundState.STARTED:
+        refund.close(RefundState.DONE, now=now)
+        refund.save(update_fields=["state", "done_at"])
+
+
+def external_idempotency_key(refund: GatewayRefund) -> UUID:
+    """The key of a refund that we did not create: always the same, so that it is stored once."""
+    return uuid5(NAMESPACE_URL, f"refund:{refund.reference}")
 
 
 # --- Refunds that the gateway refused ------------------------------------------------------------
@@ -124,7 +182,7 @@ def mark_refunded_manually(refund: Refund, *, reason: str, now: datetime) -> Ref
     refused.close(RefundState.OUTSIDE, now=now)
     refused.reason = (f"{reason} ({refused.reason})" if refused.reason else reason)[:255]
     refused.save(update_fields=["state", "done_at", "reason"])
-    _mark_refunded_if_complete(refused.payment, now)
+    _update_refunded_state(refused.payment, now)
     return refused
 
 

@@ -15,9 +15,10 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from payments import gateway_events
+from payments import gateway_events, gateways
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Payment, PaymentState
+from payments.refunds import record_refunds
 
 if TYPE_CHECKING:
     from payments.gateways.stripe.events import StripeEvent
@@ -86,10 +87,9 @@ def handle_payment_change(event: "StripeEvent", payment: Payment, now: datetime)
 
 
 def handle_refund_change(event: "StripeEvent", payment: Payment, now: datetime) -> None:
-    from payments.gateways.stripe.gateway import StripeGateway
-
     payment = get_resolved_payment(payment, now)
-    gateway_events.record_refunds(payment, StripeGateway().refunds(payment.key), now=now)
+    reported = gateways.get_gateway(payment.gateway).list_refunds(payment.key)
+    record_refunds(payment, reported, now=now)
 
 
 def handle_dispute_change(event: "StripeEvent", payment: Payment, now: datetime) -> None:

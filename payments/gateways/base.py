@@ -111,6 +111,9 @@ class Gateway(Protocol):
         Raises GatewayRefused if the amount exceeds what is left of the captured amount.
         """
 
+    def list_refunds(self, key: UUID) -> list[GatewayRefund]:
+        """All refunds of a payment, those made in the gateway's dashboard included."""
+
 
 def require_no_open_transaction() -> None:
     """Raise if a transaction is open. The one around a test case does not count."""

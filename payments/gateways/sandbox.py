@@ -19,6 +19,7 @@ from payments.cards import Card
 from payments.gateways import declines
 from payments.gateways.base import (
     GatewayPayment,
+    GatewayRefund,
     GatewayRefused,
     GatewayUnavailable,
     require_no_open_transaction,
@@ -222,6 +223,14 @@ class SandboxGateway:
         if payment.refunded == payment.amount:
             payment.state = "refunded"
         payment.save(update_fields=["refunded", "state"])
+
+    @operation("lookup")
+    def list_refunds(self, key: UUID) -> list[GatewayRefund]:
+        rows = SandboxRefund.objects.filter(payment__key=key).order_by("pk")
+        return [
+            GatewayRefund(reference=f"ref_{row.key.hex}", amount=row.amount, key=row.key)
+            for row in rows
+        ]
 
 
 def take_fault(operation: str) -> SandboxFault | None:

@@ -67,7 +67,7 @@ def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
     )
     if payment is not None:
         result = lifecycle.fetch_gateway_status(payment)
-        lifecycle.record_gateway_result(payment, result, now=now)
+        lifecycle.store_gateway_status(payment, result, now=now)
 
 
 @fulfils_obligations

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 
 from accounts.limits import CARD_DECLINED
-from payments import lifecycle
+from payments.gateway_results import apply_gateway_result, lock_payment
 from payments.gateways.base import GatewayPayment
 from payments.models import Payment, PaymentState
 from reservations.booking.locks import lock_reservation
@@ -43,12 +43,12 @@ def apply_authorization(
     `lock_reservation`).
     """
     reservation = lock_reservation(payment.reservation_id, room_id=room_id)
-    payment = lifecycle.lock_payment(payment.pk)
+    payment = lock_payment(payment.pk)
     was_unresolved = payment.state == PaymentState.STARTED
     if was_unresolved and payment.is_called_off and result.state == "authorized":
         # Another process is voiding this payment. It stays unresolved until it is voided.
         return reservation, payment
-    lifecycle.apply_gateway_result(payment, result, now=now)
+    apply_gateway_result(payment, result, now=now)
     if not was_unresolved or reservation.status != Status.PROCESSING:
         return reservation, payment
     # If the meeting began before the outcome was known, the payment is voided and not captured.

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, ParamSpec, TypeVar
 
 from payments import lifecycle, refunds
+from payments.gateway_results import lock_payment
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund, RefundState
 from reservations.booking import authorization
@@ -71,6 +72,7 @@ def resolve_payment(payment: Payment, *, now: dt.datetime) -> Payment:
     """Fetch the status of an unresolved payment from the gateway, and finish its checkout."""
     result = lifecycle.fetch_gateway_status(payment)
     reservation, payment = authorization.apply_authorization(payment, result, now=now)
+    payment = lifecycle.record_reported_refunds(payment, result, now=now)
     try_fulfil_obligations(payment, reservation.status, now=now)
     return payment
 
@@ -200,7 +202,7 @@ def pending_refunds() -> "QuerySet[Refund]":
 @in_transaction
 def _create_full_refund(payment: Payment, *, now: dt.datetime) -> None:
     """Create a refund of the whole payment, unless there is one already."""
-    payment = lifecycle.lock_payment(payment.pk)
+    payment = lock_payment(payment.pk)
     amount = refunds.get_refundable_amount(payment)
     if amount:
         refunds.create_refund(payment, amount=amount, reason="Taken for no booking", now=now)

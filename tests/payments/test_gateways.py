@@ -92,6 +92,20 @@ def test_repeated_calls_with_one_key_act_once(gateway, probe):
     assert probe.refunded_amount(key) == Decimal("4.00")
 
 
+def test_list_refunds_returns_amounts_and_keys(gateway):
+    key, first, second = uuid4(), uuid4(), uuid4()
+    authorize(gateway, key)
+    gateway.capture(key)
+    assert gateway.list_refunds(key) == []
+
+    gateway.refund(key=key, refund_key=first, amount=Decimal("4.00"))
+    gateway.refund(key=key, refund_key=second, amount=Decimal("6.00"))
+
+    listed = {refund.key: refund for refund in gateway.list_refunds(key)}
+    assert {key: refund.amount for key, refund in listed.items()} == {first: 4, second: 6}
+    assert all(refund.reference and not refund.failed for refund in listed.values())
+
+
 def test_declined_key_stays_declined_for_another_card(gateway):
     key = uuid4()
     assert authorize(gateway, key, card(DECLINED)).state == "declined"

@@ -8,6 +8,7 @@ from django.db import IntegrityError, transaction
 
 from payments import gateways, lifecycle, refunds, saved_cards
 from payments.cards import Card
+from payments.gateway_results import record_gateway_result
 from payments.gateways.base import GatewayPayment, GatewayRefused, GatewayUnavailable
 from payments.gateways.sandbox_models import SandboxCard, SandboxFault, SandboxPayment
 from payments.models import InvalidPaymentTransition, Payment, Refund, SavedCard
@@ -71,7 +72,7 @@ def card(ada, **fields):
 
 def authorized(payment, ada):
     outcome = lifecycle.authorize_payment(payment, card(ada), description="Reservation 1")
-    return lifecycle.record_gateway_result(payment, outcome, now=NOW + MINUTE)
+    return record_gateway_result(payment, outcome, now=NOW + MINUTE)
 
 
 @pytest.fixture
@@ -117,7 +118,7 @@ def test_second_payment_is_possible_after_a_decline(start, ada):
     outcome = lifecycle.authorize_payment(
         first, card(ada, credit_card_number="4000000000009995"), description=""
     )
-    first = lifecycle.record_gateway_result(first, outcome, now=NOW)
+    first = record_gateway_result(first, outcome, now=NOW)
 
     assert (first.state, first.settled_at) == ("declined", NOW)
     assert "insufficient funds" in first.message
@@ -127,11 +128,11 @@ def test_second_payment_is_possible_after_a_decline(start, ada):
 def test_repeated_or_outdated_gateway_result_changes_nothing(start, ada):
     payment = start()
     held = lifecycle.authorize_payment(payment, card(ada), description="")
-    payment = lifecycle.record_gateway_result(payment, held, now=NOW)
-    assert lifecycle.record_gateway_result(payment, held, now=NOW + MINUTE).authorized_at == NOW
+    payment = record_gateway_result(payment, held, now=NOW)
+    assert record_gateway_result(payment, held, now=NOW + MINUTE).authorized_at == NOW
 
     payment = lifecycle.capture_payment(payment, now=NOW)
-    assert lifecycle.record_gateway_result(payment, held, now=NOW + MINUTE).state == "captured"
+    assert record_gateway_result(payment, held, now=NOW + MINUTE).state == "captured"
     assert lifecycle.capture_payment(payment, now=NOW + MINUTE).captured_at == NOW
 
 
@@ -139,12 +140,12 @@ def test_contradicting_gateway_result_raises_invalid_transition(start, ada):
     payment = start()
     cheaper = GatewayPayment(state="authorized", reference="x", amount=Decimal("5.00"))
     with pytest.raises(InvalidPaymentTransition):
-        lifecycle.record_gateway_result(payment, cheaper, now=NOW)
+        record_gateway_result(payment, cheaper, now=NOW)
 
     lifecycle.void_payment(payment, now=NOW)
     charged = GatewayPayment(state="captured", reference="x", amount=Decimal("50.00"))
     with pytest.raises(InvalidPaymentTransition):
-        lifecycle.record_gateway_result(payment, charged, now=NOW)
+        record_gateway_result(payment, charged, now=NOW)
     payment.refresh_from_db()
     assert payment.state == "voided"
 
@@ -167,9 +168,7 @@ def test_fetch_gateway_status_voids_an_unknown_key(start, ada):
         lifecycle.authorize_payment(payment, card(ada), description="")
 
     assert (
-        lifecycle.record_gateway_result(
-            payment, lifecycle.fetch_gateway_status(payment), now=NOW
-        ).state
+        record_gateway_result(payment, lifecycle.fetch_gateway_status(payment), now=NOW).state
         == "voided"
     )
     # The delayed worker is too late.

@@ -7,6 +7,7 @@ import pytest
 
 from accounts.models import OutboxMessage
 from payments import lifecycle, refunds
+from payments.gateway_results import record_gateway_result
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
@@ -79,7 +80,7 @@ def test_approve_request_with_payment_voided_at_gateway_is_refused():
 def test_cancelled_request_captured_at_gateway_is_refunded():
     reservation = make_pending_booking()
     capture_at_gateway()
-    lifecycle.record_gateway_result(
+    record_gateway_result(
         Payment.objects.get(), SandboxGateway().find_payment(Payment.objects.get().key), now=NOW
     )
 

@@ -335,15 +335,14 @@ class StripeGateway:
             )
         )
 
-    # --- Read by webhooks ------------------------------------------------------------------------
-
-    def refunds(self, key: UUID) -> list[GatewayRefund]:
-        """All refunds of a payment, by customers, staff and the gateway."""
+    def list_refunds(self, key: UUID) -> list[GatewayRefund]:
         row = get_payment_row(key)
         if not row.intent:
             return []
         api = create_client(is_live=row.is_live)
         return list(list_refunds(api, row.intent))
+
+    # --- Read by webhooks ------------------------------------------------------------------------
 
     def dispute(self, reference: str, *, is_live: bool) -> GatewayDispute:
         """The current state of a dispute, whichever event reported it."""

@@ -13,6 +13,7 @@ from payments.models import InvalidPaymentTransition, Payment, PaymentState, Ref
 from reservations.booking import alerts, payment_recovery
 from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
 from reservations.management.command_line import format_count
+from reservations.models.status import BOOKED_STATUSES
 
 logger = logging.getLogger(__name__)
 
@@ -78,6 +79,7 @@ class Command(BaseCommand):
             self.stdout.write(f"[{label} {number}/{len(rows)}] {_describe(payment)}: {outcome}")
 
     def _try(self, payment: Payment, process: Callable[..., object]) -> str:
+        was_captured = payment.state == PaymentState.CAPTURED
         try:
             # Use the current time for each payment, because a run can be long.
             process(payment, now=timezone.now())
@@ -92,8 +94,22 @@ class Command(BaseCommand):
             problem = f"{type(error).__name__}, see the log."
             self.problems[payment.pk] = f"{_describe(payment)}: {problem}"
             return "failed"
-        payment.refresh_from_db(fields=["state"])
+        payment.refresh_from_db(fields=["state", "reservation"])
+        if payment.state == PaymentState.REFUNDED and not was_captured:
+            self._report_booking_refunded_at_gateway(payment)
         return payment.state
+
+    def _report_booking_refunded_at_gateway(self, payment: Payment) -> None:
+        """Report a booking whose payment the gateway had refunded before this run.
+
+        It was probably cancelled, and a restored backup does not know that.
+        """
+        status = payment.reservation.status
+        if status in BOOKED_STATUSES:
+            self.problems[payment.pk] = (
+                f"{_describe(payment)}: it was refunded at the gateway, and the reservation is"
+                f" {status}."
+            )
 
     def _report_if_overdue(self, payment: Payment) -> None:
         """Report a payment for which the gateway has not answered for a long time.

@@ -1,0 +1,65 @@
+"""Stores the gateway's answers about a payment.
+
+A repeated or outdated answer changes nothing, so every caller may be late.
+"""
+
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from payments.gateways.base import GatewayPayment
+from payments.models import TRANSITIONS, InvalidPaymentTransition, Payment, PaymentState
+from roombook.db.compiled_queries import compiled_query, int_param
+from roombook.db.transactions import in_transaction
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+GATEWAY_RESULT_FIELDS = (
+    *("state", "authorized_at", "captured_at", "settled_at"),
+    *("reference", "card_brand", "card_last4", "authorized_until", "message"),
+)
+
+
+@in_transaction
+def record_gateway_result(payment: Payment, result: GatewayPayment, *, now: datetime) -> Payment:
+    """Lock the payment, store the gateway's answer, and return the updated row."""
+    locked = lock_payment(payment.pk)
+    apply_gateway_result(locked, result, now=now)
+    return locked
+
+
+def apply_gateway_result(locked: Payment, result: GatewayPayment, *, now: datetime) -> None:
+    """Store the gateway's answer on a payment that the caller has locked.
+
+    A repeated or outdated answer changes nothing. An answer that contradicts the row raises
+    InvalidPaymentTransition.
+    """
+    state = PaymentState(result.state)
+    # An answer is outdated if the payment has moved on from it. Nothing comes after refunded: only
+    # a refund that the bank returns leads back, and `record_refunds` stores that.
+    is_outdated = state != PaymentState.REFUNDED and locked.state in TRANSITIONS[state]
+    if locked.state == state or is_outdated:
+        return
+    holds_money = state in {PaymentState.AUTHORIZED, PaymentState.CAPTURED}
+    if holds_money and result.amount != locked.amount:
+        raise InvalidPaymentTransition(
+            f"Payment {locked.key}: the gateway has another amount than was requested."
+        )
+    locked.transition_to(state, now=now)
+    locked.reference = result.reference
+    locked.card_brand = result.brand
+    locked.card_last4 = result.last4
+    locked.authorized_until = result.authorized_until
+    locked.message = result.message[:255]
+    locked.save(update_fields=GATEWAY_RESULT_FIELDS)
+
+
+def lock_payment(payment_id: int) -> Payment:
+    """Read the payment again and lock its row until the transaction ends."""
+    [payment] = locked_payment_by_id(payment=payment_id)
+    return payment
+
+
+@compiled_query(keep_plan=True)
+def locked_payment_by_id() -> "QuerySet[Payment]":
+    return Payment.objects.select_for_update().filter(pk=int_param("payment"))
