@@ -149,21 +149,42 @@ def test_refund_refused_by_gateway_is_not_counted(state, refunded):
     assert of().total.refunded == Decimal(refunded)
 
 
-def test_refund_of_price_reduction_is_not_counted():
+def test_refund_of_price_reduction_is_counted():
     """150 was paid, 41.19 was refunded for a cheaper room, and 10 more later."""
     payment = paid(earned(reduced_by=Decimal("41.19")), Decimal("150.00"))
     given_back(payment, "41.19")
-    assert of().total == takings(bookings=1, billed="108.81", tax="8.81")
+    found = of().total
+    assert found == takings(bookings=1, billed="150.00", refunded="41.19", tax="8.81")
+    assert found.revenue == Decimal("108.81")
 
     given_back(payment, "10.00")
-    assert of().total.refunded == Decimal("10.00")
+    assert of().total.refunded == Decimal("51.19")
+    assert of().total.revenue == Decimal("98.81")
+
+
+def test_refund_of_cancelled_reservation_is_counted():
+    payment = paid(earned("13.60", "0.00", status=Status.CANCELLED))
+    given_back(payment, "13.60")
+    Payment.objects.update(state=PaymentState.REFUNDED)
+
+    found = of().total
+
+    assert found == takings(billed="13.60", refunded="13.60")
+    assert found.revenue == 0
+
+
+def test_price_reduction_refused_by_gateway_is_counted_as_owed():
+    payment = paid(earned(reduced_by=Decimal("41.19")), Decimal("150.00"))
+    given_back(payment, "41.19", RefundState.REFUSED)
+
+    assert of().total.revenue == Decimal("108.81")
 
 
 def test_fee_is_limited_to_reduced_price():
     row = earned(status=Status.CANCELLED, reduced_by=Decimal("41.19"), refund_promised=Decimal(0))
     given_back(paid(row, Decimal("150.00")), "41.19", RefundState.REFUSED)
 
-    assert of().total == takings(fees="108.81", tax="8.81")
+    assert of().total == takings(billed="150.00", refunded="41.19", fees="108.81", tax="8.81")
 
 
 def test_fee_is_captured_amount_less_refunds():
@@ -176,14 +197,15 @@ def test_fee_is_captured_amount_less_refunds():
     found = of().total
 
     # Taxes: all of it, 8.81 * 54.40 / 108.81, and none.
-    assert found == takings(fees="163.21", tax="13.21")
+    assert found == takings(billed="326.43", refunded="163.22", fees="163.21", tax="13.21")
+    assert found.revenue == found.fees
 
 
 def test_fee_excludes_promised_refund():
     row = earned(status=Status.CANCELLED, refund_promised=Decimal("108.81"))
     given_back(paid(row), "108.81", RefundState.REFUSED)
 
-    assert of().total == NOTHING
+    assert of().total == takings(billed="108.81", refunded="108.81")
 
 
 def test_revenue_other_currency_is_not_counted():

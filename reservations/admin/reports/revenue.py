@@ -5,13 +5,14 @@ center: when the service is given, not when it is paid. A future month shows wha
 
 **What counts**, of reservations in the deployment's currency:
 
-- *Billed*: the total of every Confirmed, Completed and NoShow reservation.
-- *Refunded*: what the customers of these got back, or are about to get back. A refund because the
-  price was reduced (``reduced_by``) is not included: the bill itself is lower.
-- *Fees*: what is kept of Cancelled reservations: captured, and neither refunded nor owed.
-- **Revenue** = billed - refunded + fees.
-- *Tax*: the tax lines of the bills. Of a refund or a fee, the same share as of its bill, rounded to
-  the hundredth for each reservation.
+- *Billed*: the total of every Confirmed, Completed and NoShow reservation, before its price was
+  reduced (``reduced_by``), and what was captured for Cancelled ones.
+- *Refunded*: what the customers of these got back, or are about to get back, for whatever reason:
+  the price was reduced, the booking was cancelled, or staff refunded a part of it.
+- **Revenue** = billed - refunded.
+- *Fees*: the part of the revenue that is kept of Cancelled reservations.
+- *Tax*: the tax lines of the bills. Of a fee and of a refund that leaves the bill as it is, the
+  same share as of its bill, rounded to the hundredth for each reservation.
 - **Net** = revenue - tax.
 
 Money that is only authorized (Pending) is no revenue, nor is money on its way back from a booking
@@ -85,7 +86,7 @@ class RevenueSums(SummableMixin):
 
     @property
     def revenue(self) -> Decimal:
-        return self.billed - self.refunded + self.fees
+        return self.billed - self.refunded
 
     @property
     def net(self) -> Decimal:
@@ -123,8 +124,8 @@ COLUMNS = (
     ReportColumn("Bookings", COUNT, "bookings"),
     ReportColumn("Billed", MONEY, "billed"),
     ReportColumn("Refunded", MONEY, "refunded"),
-    ReportColumn("Cancellation fees", MONEY, "fees"),
     ReportColumn("Revenue", MONEY, "revenue"),
+    ReportColumn("of which cancellation fees", MONEY, "fees"),
     ReportColumn("of which tax", MONEY, "tax"),
     ReportColumn("Net of tax", MONEY, "net"),
 )
@@ -164,7 +165,7 @@ def build_report(selection: ReportSelection) -> Report:
         description=(
             f"Meetings in {settings.CURRENCY} that start in the period, by the local time of their"
             " center. Revenue is the amount billed for Confirmed, Completed and NoShow"
-            " reservations, less refunds, plus the fees of cancelled ones. Requests awaiting"
+            " reservations and captured for Cancelled ones, less all refunds. Requests awaiting"
             " approval are not included."
         ),
     )
@@ -197,7 +198,7 @@ CAPTURED_PAYMENTS = Payment.objects.filter(captured_at__isnull=False)
 def _get_queries(
     selection: ReportSelection,
 ) -> tuple[tuple[QuerySet[Reservation], Mapping[str, Expression]], ...]:
-    """The bookings, the few of them with refunds, and the cancelled ones with fees.
+    """The bookings, the few of them with other refunds, and the cancelled ones that were paid.
 
     Each with the expressions that sum it up.
     """
@@ -205,13 +206,14 @@ def _get_queries(
     return (
         (_get_bookings(rows), BILL_SUMS),
         (_get_refunded_bookings(rows), REFUND_SUMS),
-        (_get_cancelled_with_fees(rows), FEE_SUMS),
+        (_get_paid_and_cancelled(rows), FEE_SUMS),
     )
 
 
 BILL_SUMS = {
     "bookings": Count("pk"),
-    "billed": sum_hundredths("total_cost"),
+    "billed": Sum(Hundredths("total_cost") + Hundredths("reduced_by")),
+    "refunded": sum_hundredths("reduced_by"),
     "tax": sum_hundredths("tax_line__total"),
 }
 
@@ -237,7 +239,7 @@ REFUND_SUMS = {
 
 
 def _get_refunded_bookings(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
-    """Bookings with refunds; ``loss`` is the part of the bill that was refunded."""
+    """Bookings with refunds; ``loss`` is the part of the reduced bill that was refunded."""
     refunds = Refund.objects.filter(payment__reservation=OuterRef("pk"))
     loss = _at_least_zero(Least(F("bill"), F("returned") - F("reduction")))
     return (
@@ -248,14 +250,16 @@ def _get_refunded_bookings(rows: QuerySet[Reservation]) -> QuerySet[Reservation]
 
 
 FEE_SUMS = {
+    "billed": Sum("captured"),
+    "refunded": Sum(F("captured") - F("fee")),
     "fees": Sum("fee"),
     "tax": Sum(ProportionalShare(F("bill_tax"), F("fee"), F("bill"))),
 }
 
 
-def _get_cancelled_with_fees(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
+def _get_paid_and_cancelled(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
     """Cancelled reservations that were paid; ``fee`` is the money that is kept."""
-    payments = Payment.objects.captured().filter(reservation=OuterRef("pk"))
+    payments = CAPTURED_PAYMENTS.filter(reservation=OuterRef("pk"))
     owed = Coalesce(Hundredths("refund_promised"), 0) + F("reduction")
     captured = subquery_sum(CAPTURED_PAYMENTS, "amount", path="reservation")
     return (
