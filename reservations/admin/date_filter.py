@@ -1,7 +1,6 @@
 """The filter of the reservation list by the day of the start."""
 
 import datetime as dt
-from typing import Any
 
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -33,7 +32,7 @@ class StartDateFilter(DropdownFilter):
     title = "start"
     parameter_name = "when"
 
-    def lookups(self, request: HttpRequest, model_admin: Any) -> list[tuple[str, str]]:
+    def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
         return [(value, label) for value, (label, _, _) in RANGES.items()]
 
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:

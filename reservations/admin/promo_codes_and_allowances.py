@@ -154,7 +154,7 @@ class AllowanceAdmin(ImportExportAdminMixin, DiscountAdmin):
         months = allowance_balances.get_monthly_balances(allowance, timezone.now().date())
         return render_to_string("admin/reservations/allowance_months.html", {"months": months})
 
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+    def has_delete_permission(self, request: HttpRequest, obj: object = None) -> bool:
         """Allowances are deactivated, not deleted: the ledger stays."""
         return False
 
@@ -192,7 +192,7 @@ class AttributedRevenueAdmin(DiscountAdmin):
         for row in rows:
             row.attributed = by_id.get(row.pk, AttributedRevenue())
 
-    def get_object(self, request: HttpRequest, object_id: str, from_field: Any = None) -> Any:
+    def get_object(self, request: HttpRequest, object_id: str, from_field: object = None) -> Any:
         row = super().get_object(request, object_id, from_field)
         if row is not None:
             self.annotate_page(request, [row])
