@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 
 from centers.models import Center, MeetingRoom
-from roombook.backoffice.widgets import AutocompleteWidget, NativeDateTimeInput
+from roombook.backoffice.widgets import AutocompleteWidget, DateTimeTextInput
 
 # Dates closer to the ends of the calendar overflow when a day or an offset is added.
 YEARS = range(2000, 2101)
@@ -32,7 +32,7 @@ class CenterSearchField(forms.ModelChoiceField):
 class LocalTimeField(forms.SplitDateTimeField):
     """A local date and time without a time zone: the center may not be known yet."""
 
-    widget = NativeDateTimeInput
+    widget = DateTimeTextInput
 
     def compress(self, data_list: tuple[dt.date, dt.time] | None) -> dt.datetime | None:
         value = super().compress(data_list)

@@ -78,5 +78,9 @@ def get_stylesheet_url(request: HttpRequest) -> str:
     return static("roombook/backoffice.css")
 
 
-def get_script_url(request: HttpRequest) -> str:
+def get_preview_script_url(request: HttpRequest) -> str:
     return static("roombook/live.js")
+
+
+def get_calendar_script_url(request: HttpRequest) -> str:
+    return static("roombook/calendar.js")

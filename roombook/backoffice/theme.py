@@ -15,7 +15,10 @@ UNFOLD = {
         "password_change_form": "accounts.forms.OwnPasswordChangeForm",
     },
     "STYLES": ["roombook.backoffice.site.get_stylesheet_url"],
-    "SCRIPTS": ["roombook.backoffice.site.get_script_url"],
+    "SCRIPTS": [
+        "roombook.backoffice.site.get_preview_script_url",
+        "roombook.backoffice.site.get_calendar_script_url",
+    ],
     "SIDEBAR": {"navigation": "roombook.backoffice.navigation.build_navigation"},
     "DASHBOARD_CALLBACK": "reservations.admin.dashboard.dashboard.add_dashboard_to_context",
     "COLORS": {

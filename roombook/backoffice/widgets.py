@@ -1,5 +1,6 @@
 """Widgets and fields of back-office forms: autocomplete, dates and times."""
 
+import datetime as dt
 from collections.abc import Sequence
 from typing import Any
 
@@ -81,39 +82,63 @@ class AutocompleteMixin(AnyAdminBase):
 # --- Dates and times ----------------------------------------------------------------------------
 
 
-class NativeDateInput(forms.DateInput):
-    """The browser's date input."""
-
-    input_type = "date"
-
-    def __init__(self, attrs: dict[str, Any] | None = None) -> None:
-        # Browsers accept years of five digits, which are always typing errors.
-        attrs = {"class": INPUT_CLASSES, "max": "9999-12-31", **(attrs or {})}
-        super().__init__(attrs, format="%Y-%m-%d")
+# Text, because browsers show their own date and time inputs in the format of their language, and
+# the back office has one format everywhere (roombook/dates.py).
 
 
-class NativeTimeInput(forms.TimeInput):
-    """The browser's time input."""
-
-    input_type = "time"
+class DateTextInput(forms.DateInput):
+    """A day: ``2027-03-15``. A script adds a button that opens the browser's calendar."""
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
-        super().__init__({"class": INPUT_CLASSES, **(attrs or {})}, format="%H:%M:%S")
+        super().__init__(
+            {
+                "class": f"{INPUT_CLASSES} date-input",
+                "placeholder": "YYYY-MM-DD",
+                "autocomplete": "off",
+                "data-calendar": "",
+                **(attrs or {}),
+            },
+            format="%Y-%m-%d",
+        )
 
 
-class NativeDateTimeInput(forms.SplitDateTimeWidget):
-    """The browser's date input and time input, side by side."""
+class TimeTextInput(forms.TimeInput):
+    """A time of the day: ``09:00``, with seconds only if there are any."""
+
+    def __init__(self, attrs: dict[str, Any] | None = None) -> None:
+        super().__init__(
+            {
+                "class": f"{INPUT_CLASSES} time-input",
+                "placeholder": "HH:MM",
+                "autocomplete": "off",
+                **(attrs or {}),
+            }
+        )
+
+    def format_value(self, value: object) -> str | None:
+        if isinstance(value, dt.time):
+            return value.isoformat("seconds" if value.second else "minutes")
+        return super().format_value(value)
+
+
+class DateTimeTextInput(forms.SplitDateTimeWidget):
+    """A day and a time, side by side."""
 
     template_name = "backoffice/date_time_input.html"
 
     def __init__(self, attrs: dict[str, Any] | None = None) -> None:
-        forms.MultiWidget.__init__(self, [NativeDateInput(), NativeTimeInput()], attrs)
+        time_input = TimeTextInput({"aria-label": "Time"})
+        forms.MultiWidget.__init__(self, [DateTextInput(), time_input], attrs)
+
+    def id_for_label(self, id_: str) -> str:
+        """Label the day."""
+        return f"{id_}_0" if id_ else id_
 
 
 # Django's own widgets have shortcuts for the browser's "today" and "now" and show the browser's
 # offset from UTC, which is wrong on pages that show a center's local time.
 DATE_AND_TIME_OVERRIDES: dict[type[models.Field], dict[str, Any]] = {
-    models.DateTimeField: {"widget": NativeDateTimeInput},
-    models.DateField: {"widget": NativeDateInput},
-    models.TimeField: {"widget": NativeTimeInput},
+    models.DateTimeField: {"widget": DateTimeTextInput},
+    models.DateField: {"widget": DateTextInput},
+    models.TimeField: {"widget": TimeTextInput},
 }

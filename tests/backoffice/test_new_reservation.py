@@ -116,9 +116,16 @@ def test_new_reservation_query_prefills_form(office, room, user):
     text = office.get(ADD, query).text
     assert '<option value="ada@example.com" selected>Ada Lovelace, ada@example.com' in text
     assert text.count('value="2027-03-03"') == 2
-    assert 'value="09:00:00"' in text
-    assert 'value="10:00:00"' in text
+    assert 'value="09:00"' in text
+    assert 'value="10:00"' in text
     assert f'<option value="{room.pk}" selected>Boardroom (8 people, $25.00/hour)</option>' in text
+
+
+@pytest.mark.parametrize("typed_day", ["3/15/2027", "15.03.2027", "Mar 15 2027"])
+def test_date_in_another_format_is_refused(office, room, user, typed_day):
+    answer = office.post(ADD, typed(room, user, start_0=typed_day, end_0=typed_day))
+    assert "Enter a valid date." in words(answer)
+    assert not Reservation.objects.exists()
 
 
 @pytest.mark.parametrize(

@@ -47,7 +47,7 @@ def test_draft_from_timeline_is_paid_and_cancelled_with_refund(desk, live_server
     page = desk("desk")
 
     page.goto(f"{live_server.url}/admin/reservations/reservation/timeline/")
-    page.fill("input[type=date]", f"{day}")
+    page.fill("input[name=date]", f"{day}")
     page.get_by_role("button", name="Show").click()
     page.get_by_role("region").get_by_role(
         "link", name=re.compile(r"Aspen, .*, 10:00")

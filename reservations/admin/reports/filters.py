@@ -20,7 +20,7 @@ from reservations.admin.reports.selection import ReportSelection
 from roombook.backoffice.widgets import (
     AutocompleteMultipleField,
     AutocompleteMultipleWidget,
-    NativeDateInput,
+    DateTextInput,
 )
 
 # Limits that keep a report within a few seconds.
@@ -28,7 +28,7 @@ MAX_DAYS = 400
 MAX_CHOICES = 200
 
 
-class ReportDateInput(NativeDateInput):
+class ReportDateInput(DateTextInput):
     """A date input that is empty if the query has no valid date: browsers warn otherwise."""
 
     def format_value(self, value: object) -> str | None:

@@ -21,7 +21,7 @@ from reservations.admin.timeline.free_slots import TimelineOptions
 from reservations.admin.timeline.timeline_view import STATUS_SIGNS
 from reservations.booking.drafts import OVERRIDE_OPENING_HOURS
 from roombook import dates
-from roombook.backoffice.widgets import INPUT_CLASSES, NativeDateInput
+from roombook.backoffice.widgets import INPUT_CLASSES, DateTextInput
 from roombook.ids import parse_id
 
 # Any of these permissions is enough.
@@ -124,7 +124,7 @@ class CenterDayForm(forms.Form):
     """Selects the center and the day."""
 
     center = CenterSearchField()
-    date = forms.DateField(widget=NativeDateInput)
+    date = forms.DateField(widget=DateTextInput)
 
     def __init__(self, centers: QuerySet[Center], center: Center, day: dt.date) -> None:
         super().__init__(initial={"center": center.pk, "date": day}, auto_id="timeline-%s")
@@ -140,7 +140,7 @@ class RoomWeekForm(forms.Form):
         empty_label=None,
         widget=forms.Select({"class": INPUT_CLASSES}),
     )
-    date = forms.DateField(label="Week of", widget=NativeDateInput)
+    date = forms.DateField(label="Week of", widget=DateTextInput)
 
     def __init__(self, rooms: QuerySet[MeetingRoom], room: MeetingRoom, day: dt.date) -> None:
         super().__init__(initial={"room": room.pk, "date": day}, auto_id="timeline-%s")

@@ -1,0 +1,28 @@
+"""Date and time fields in a browser: one format, whatever the browser's language."""
+
+from playwright.sync_api import expect
+
+from tests.browser.day import open_day, room
+
+
+def test_date_field_shows_iso_date_and_calendar_fills_it(desk, live_server):
+    aspen = room("Aspen")
+    day = open_day(aspen)
+    page = desk("desk")
+    page.goto(
+        f"{live_server.url}/admin/reservations/reservation/add/"
+        f"?room={aspen.pk}&start={day}T13:00&end={day}T15:00"
+    )
+    preview = page.locator("#draft-preview")
+    expect(preview).to_contain_text("✓ Available")
+
+    # Text reads the same in every language of a browser, unlike the browser's own date field.
+    expect(page.get_by_role("textbox", name="Start", exact=True)).to_have_value(f"{day}")
+    expect(page.locator("input[name=start_1]")).to_have_value("13:00")
+    expect(page.get_by_role("button", name="Open the calendar")).to_have_count(2)
+
+    page.locator("input[name=end_0] + input").evaluate(
+        "native => { native.value = '2020-01-02'; native.dispatchEvent(new Event('change')) }"
+    )
+    expect(page.locator("input[name=end_0]")).to_have_value("2020-01-02")
+    expect(preview).to_contain_text("The end must be after the start.")
