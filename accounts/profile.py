@@ -1,22 +1,21 @@
 """Creates customers' accounts and changes their profiles."""
 
 import logging
+from collections.abc import Iterable
 
 from django.core.exceptions import ValidationError
 from django.core.files.storage import Storage
 from django.db import IntegrityError, transaction
 
 from accounts.models import User, canonicalize_email
-from accounts.names import contains_card_number, phone_contains_card_number
 from roombook.backoffice import audit_log
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest
 
 logger = logging.getLogger(__name__)
 
-NAME_FIELDS = ("first_name", "last_name", "company_name")
+PROFILE_FIELDS = ("first_name", "last_name", "company_name", "phone_number")
 EMAIL_TAKEN = "An account with this e-mail address already exists."
-CARD_NUMBER_IN_NAME = "This looks like a card number, not a name."
 
 
 @in_transaction
@@ -29,23 +28,15 @@ def create_customer(*, email: str, first_name: str, last_name: str, company_name
     Raises:
         InvalidRequest: names the wrong fields.
     """
-    fields = {
-        "email": canonicalize_email(email),
-        "first_name": first_name.strip(),
-        "last_name": last_name.strip(),
-        "company_name": company_name.strip(),
-    }
-    user = User(**fields)
+    user = User(
+        email=canonicalize_email(email),
+        first_name=first_name.strip(),
+        last_name=last_name.strip(),
+        company_name=company_name.strip(),
+    )
     user.set_unusable_password()
-    problems: dict[str, str] = {}
-    try:
-        user.full_clean(exclude=["password"], validate_unique=False, validate_constraints=False)
-    except ValidationError as error:
-        problems = {field: " ".join(texts) for field, texts in error.message_dict.items()}
-    for field in NAME_FIELDS:
-        if contains_card_number(fields[field]):
-            problems[field] = CARD_NUMBER_IN_NAME
-    if User.objects.filter(email=fields["email"]).exists():
+    problems = _find_problems(user, ("email", *PROFILE_FIELDS))
+    if User.objects.filter(email=user.email).exists():
         problems["email"] = EMAIL_TAKEN
     if problems:
         raise InvalidRequest(problems)
@@ -64,28 +55,24 @@ def update_profile(user: User, **new_fields: str) -> User:
     Raises:
         InvalidRequest: names the wrong fields; nothing was changed.
     """
-    problems: dict[str, str] = {}
-    changes: dict[str, str] = {}
-    for field in (*NAME_FIELDS, "phone_number"):
-        text = new_fields.get(f"new_{field}")
-        if text is None:
-            continue
-        text = text.strip()
-        if not text and field in {"first_name", "last_name"}:
-            problems[f"new_{field}"] = "A name is needed."
-        elif field == "phone_number" and phone_contains_card_number(text):
-            problems[f"new_{field}"] = "This looks like a card number, not a telephone."
-        elif field != "phone_number" and contains_card_number(text):
-            problems[f"new_{field}"] = CARD_NUMBER_IN_NAME
-        changes[field] = text
-    if problems:
-        raise InvalidRequest(problems)
-    old = {field: getattr(user, field) for field in changes}
-    for field, text in changes.items():
-        setattr(user, field, text)
-    if changes:
+    changed = [field for field in PROFILE_FIELDS if f"new_{field}" in new_fields]
+    old = {field: getattr(user, field) for field in changed}
+    for field in changed:
+        setattr(user, field, new_fields[f"new_{field}"].strip())
+    if problems := _find_problems(user, changed):
+        raise InvalidRequest({f"new_{field}": text for field, text in problems.items()})
+    if changed:
         _save_profile(user, old)
     return user
+
+
+def _find_problems(user: User, fields: Iterable[str]) -> dict[str, str]:
+    """Validate these fields of the account, and return what is wrong with each."""
+    try:
+        user.clean_fields(exclude={field.name for field in user._meta.fields} - set(fields))
+    except ValidationError as error:
+        return {field: " ".join(texts) for field, texts in error.message_dict.items()}
+    return {}
 
 
 @in_transaction

@@ -8,8 +8,8 @@ from typing import Literal, TypedDict
 
 from django.db import models
 
-from accounts.names import contains_card_number
-from roombook.card_numbers import passes_luhn
+from accounts.validators import CARD_NUMBER_IN_NAME, contains_card_number
+from roombook.card_numbers import find_brand, passes_luhn
 from roombook.errors import InvalidRequest
 
 
@@ -25,18 +25,6 @@ class CardBrand(models.TextChoices):
     UNION_PAY = "UnionPay", "UnionPay"
     MAESTRO = "Maestro", "Maestro"
 
-
-# The first match wins. The lengths are those that the networks issue, 12 to 19 digits.
-BRAND_PATTERNS = [
-    (CardBrand.AMERICAN_EXPRESS, r"3[47]\d{13}"),
-    (CardBrand.VISA, r"4(\d{12}|\d{15}|\d{18})"),
-    (CardBrand.MASTERCARD, r"(5[1-5]\d{2}|222[1-9]|22[3-9]\d|2[3-6]\d{2}|27[01]\d|2720)\d{12}"),
-    (CardBrand.DISCOVER, r"(6011|64[4-9]\d|65\d{2})\d{12,15}"),
-    (CardBrand.DINERS_CLUB, r"3(0[0-5]|09|[689]\d)\d{11,16}"),
-    (CardBrand.JCB, r"35(2[89]|[3-8]\d)\d{12,15}"),
-    (CardBrand.UNION_PAY, r"(62|81)\d{14,17}"),
-    (CardBrand.MAESTRO, r"(5[06-8]|6[37])\d{10,17}"),
-]
 
 MAX_YEARS_UNTIL_EXPIRY = 50
 
@@ -92,10 +80,8 @@ class Card:
 
 def detect_brand(number: str) -> CardBrand | None:
     """The network that issued the number, None if it is unknown."""
-    for brand, pattern in BRAND_PATTERNS:
-        if re.fullmatch(pattern, number, re.ASCII):
-            return brand
-    return None
+    brand = find_brand(number)
+    return CardBrand(brand) if brand else None
 
 
 def parse_card(payment_info: CardFields, *, now: datetime) -> Card:
@@ -176,7 +162,7 @@ def _parse_holder(
         if not text and name != "company_name":
             problems[name] = "The cardholder's name is needed."
         elif contains_card_number(text):
-            problems[name] = "This looks like a card number, not a name."
+            problems[name] = CARD_NUMBER_IN_NAME
     return holder
 
 

@@ -1,4 +1,4 @@
-"""Card numbers in text: their checksum, and masking them."""
+"""Card numbers in text: their checksum, their brand, and masking them."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -13,6 +13,26 @@ MIN_CARD_DIGITS, MAX_CARD_DIGITS = 12, 19
 
 # What the Luhn algorithm adds for every second digit.
 DOUBLED = (0, 2, 4, 6, 8, 1, 3, 5, 7, 9)
+
+# The first match wins. The lengths are those that the networks issue, 12 to 19 digits.
+BRAND_PATTERNS = (
+    ("AmericanExpress", r"3[47]\d{13}"),
+    ("Visa", r"4(\d{12}|\d{15}|\d{18})"),
+    ("MasterCard", r"(5[1-5]\d{2}|222[1-9]|22[3-9]\d|2[3-6]\d{2}|27[01]\d|2720)\d{12}"),
+    ("Discover", r"(6011|64[4-9]\d|65\d{2})\d{12,15}"),
+    ("DinersClub", r"3(0[0-5]|09|[689]\d)\d{11,16}"),
+    ("JCB", r"35(2[89]|[3-8]\d)\d{12,15}"),
+    ("UnionPay", r"(62|81)\d{14,17}"),
+    ("Maestro", r"(5[06-8]|6[37])\d{10,17}"),
+)
+
+
+def find_brand(number: str) -> str | None:
+    """The network that issued the number, None if it is unknown."""
+    for brand, pattern in BRAND_PATTERNS:
+        if re.fullmatch(pattern, number, re.ASCII):
+            return brand
+    return None
 
 
 def passes_luhn(digits: str) -> bool:

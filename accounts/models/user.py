@@ -10,7 +10,10 @@ from django.utils import timezone
 
 from accounts import emails
 from accounts.indexes import PrefixIndex
+from accounts.validators import validate_email_without_card, validate_name, validate_phone_number
 from roombook import images
+
+NAME_NEEDED = "A name is needed."
 
 
 class UserType(models.TextChoices):
@@ -51,11 +54,17 @@ class UserManager(BaseUserManager["User"]):
 class User(AbstractBaseUser, PermissionsMixin):
     """A person with an account: a customer, a member of staff or an administrator."""
 
-    email = models.EmailField("e-mail address", max_length=254, unique=True)
-    first_name = models.CharField(max_length=255)
-    last_name = models.CharField(max_length=255)
-    company_name = models.CharField(max_length=255, blank=True)
-    phone_number = models.CharField(max_length=50, blank=True)
+    email = models.EmailField(
+        "e-mail address", max_length=254, unique=True, validators=[validate_email_without_card]
+    )
+    first_name = models.CharField(
+        max_length=255, validators=[validate_name], error_messages={"blank": NAME_NEEDED}
+    )
+    last_name = models.CharField(
+        max_length=255, validators=[validate_name], error_messages={"blank": NAME_NEEDED}
+    )
+    company_name = models.CharField(max_length=255, blank=True, validators=[validate_name])
+    phone_number = models.CharField(max_length=50, blank=True, validators=[validate_phone_number])
     thumbnail = models.ImageField(
         upload_to=images.RandomName("accounts"), validators=[images.validate_image], blank=True
     )

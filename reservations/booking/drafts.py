@@ -10,7 +10,12 @@ from django.core.validators import validate_email
 
 from accounts import roles
 from accounts.limits import PROMO_CODE
-from accounts.names import contains_card_number
+from accounts.validators import (
+    CARD_NUMBER_IN_EMAIL,
+    CARD_NUMBER_IN_NAME,
+    contains_card_number,
+    email_contains_card_number,
+)
 from centers.models import MeetingRoom
 from centers.span import Span
 from reservations import availability
@@ -176,13 +181,16 @@ def _validate_attendee(attendee: AttendeeInput) -> Iterator[tuple[str, str]]:
     names = {"name": attendee.get("name", ""), "company_name": attendee.get("company_name", "")}
     for field, name in names.items():
         if contains_card_number(name):
-            yield f".{field}", "This looks like a card number, not a name."
+            yield f".{field}", CARD_NUMBER_IN_NAME
     address = attendee.get("email_address", "")
     if address:
         try:
             validate_email(address)
         except ValidationError:
             yield ".email_address", "This is not an e-mail address."
+        else:
+            if email_contains_card_number(address):
+                yield ".email_address", CARD_NUMBER_IN_EMAIL
     elif not attendee.get("name"):
         yield "", "A name or an e-mail address is needed."
 

@@ -109,6 +109,23 @@ def test_add_account_with_email_in_other_case_is_refused(client, root, ada):
     assert b"account with this e-mail address already" in response.content
 
 
+@pytest.mark.parametrize(
+    "fields",
+    [
+        {"email": "4242424242424242@example.com"},
+        {"phone_number": "+378282246310005"},
+        {"company_name": "4242 4242 4242 4242"},
+    ],
+)
+def test_card_number_in_account_form_is_refused(client, root, ada, fields):
+    response = client.post(page_of(ada), filled(ada, **fields))
+
+    assert response.status_code == 200
+    assert b"This looks like a card number" in response.content
+    ada.refresh_from_db()
+    assert ada.email == "ada@example.com"
+
+
 def test_password_change_by_staff_signs_out_all_devices(client, root, ada):
     issue_token(ada)
 

@@ -6,8 +6,8 @@ from django.core.management import call_command
 from django.db import IntegrityError, transaction
 
 from accounts.models import User
-from accounts.names import contains_card_number
 from accounts.passwords import MaximumLengthValidator
+from accounts.validators import contains_card_number
 from tests.factories_people import (
     PASSWORD,
     AdministratorFactory,

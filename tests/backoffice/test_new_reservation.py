@@ -256,6 +256,7 @@ def test_customer_stays_selected_after_error(office, room, user):
         ({"first_name": "Grace"}, "Enter an e-mail address."),
         ({**NEW, "email": "nobody"}, "Enter a valid email address."),
         ({**NEW, "last_name": "4242 4242 4242 4242"}, "This looks like a card number"),
+        ({**NEW, "email": "4242424242424242@example.com"}, "This looks like a card number"),
         ({"email": "gone@example.com"}, "is deactivated."),
         ({**NEW, "company_name": "x" * 256}, "at most 255 characters"),
         ({**NEW, "first_name": "\0"}, "Null characters are not allowed."),

@@ -344,6 +344,10 @@ def test_unknown_room_is_not_found(create):
             "Attendees.0.EmailAddress: This is not an e-mail address.",
         ),
         (
+            {"Attendees": [{"EmailAddress": "ada.4242-4242-4242-4242@example.com"}]},
+            "Attendees.0.EmailAddress: This looks like a card number, not an e-mail address.",
+        ),
+        (
             {"ServiceOptions": [{"ServiceId": 2**31 - 1}]},
             "ServiceOptions.0.ServiceId: This center does not offer this service.",
         ),

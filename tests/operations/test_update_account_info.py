@@ -131,6 +131,16 @@ def test_card_number_as_name_is_refused_without_echo(update, ada, field):
     assert "4242" not in response.content.decode()
 
 
+def test_phone_number_with_a_plus_and_a_card_number_is_refused(update, ada):
+    response = update(NewPhoneNumber="+378282246310005")
+
+    assert response.status_code == 400
+    assert response.json()["Error"]["Details"] == (
+        "NewPhoneNumber: This looks like a card number, not a telephone."
+    )
+    assert update(NewPhoneNumber="+4222222222222").status_code == 200
+
+
 def test_unknown_fields_are_ignored(update, ada):
     response = update(EmailAddress="evil@example.com", IsStaff=True, Type="Administrator", Id=1)
 
