@@ -270,46 +270,6 @@ def _release(rows: Sequence[tuple[int]]) -> None:
         Reservation.objects.filter(pk__in=[pk for (pk,) in rows]).release_holds()
 
 
-@in_transaction
-def extend_hold(
-    reservation_id: int, *, until: dt.datetime, by: "User", now: dt.datetime
-) -> Reservation:
-    """Extend a draft's hold (by staff). An expired hold starts again if the room is available.
-
-    Raises InvalidRequest if `until` is not later than now and the current hold, or later than
-    `get_latest_hold_end`.
-    """
-    reservation = lock_draft(reservation_id)
-    if reservation.start <= now:
-        raise ReservationNotOpen("This reservation's time has passed.")
-    if until > get_latest_hold_end(reservation, now=now):
-        raise InvalidRequest({"until": "That is longer than a room is held without being paid."})
-    held_until = reservation.hold_until if reservation.is_held_at(now) else None
-    if until <= (held_until or now):
-        raise InvalidRequest(
-            {"until": "It is held until then already." if held_until else "In the past."}
-        )
-    if held_until is None:
-        user = reservation.user
-        release_conflicting_holds(
-            reservation.room, reservation.span, user=user, now=now, excluding=reservation
-        )
-        availability.evaluate_reservation(
-            reservation, now=now, for_user=user
-        ).raise_if_unavailable()
-    reservation.holds_slot, reservation.hold_until = True, until
-    # The customer gets another reminder before the new hold expires.
-    reservation.reminded_at = None
-    reservation.save(update_fields=["holds_slot", "hold_until", "reminded_at"])
-    history.record_changes(reservation, {"hold_until": (held_until, until)}, by=by, now=now)
-    return reservation
-
-
-def get_latest_hold_end(reservation: Reservation, *, now: dt.datetime) -> dt.datetime:
-    """Return the latest time until which a draft can hold its room. Not valid after its start."""
-    return min(now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF), reservation.start)
-
-
 # --- Discounts -----------------------------------------------------------------------------------
 
 

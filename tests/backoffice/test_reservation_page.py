@@ -509,6 +509,46 @@ def test_extend_hold_beyond_limit_is_refused(office):
     assert messages_of(confirm(office, reservation, "hold", **typed))[0][0] == "error"
 
 
+def test_extend_hold_proposes_latest_time_possible(office, clock):
+    clock.move_to(NOW + dt.timedelta(seconds=40))
+    long_away, soon = make_draft(), make_draft(start=NOW + 4 * HOUR)
+
+    def proposed(reservation):
+        page = office.get(action_url(reservation, "hold"))
+        return page.context["form"].initial["until"].isoformat()
+
+    assert proposed(long_away) == "2027-03-02T09:00:00"
+    assert proposed(soon) == "2027-03-01T13:00:00"
+
+
+def test_extend_hold_is_not_offered_when_held_until_the_start(office):
+    reservation = make_draft(start=NOW + 4 * HOUR)
+    assert "hold" in offered(office, reservation)
+
+    confirm(office, reservation, "hold", until_0="2027-03-01", until_1="13:00")
+
+    reservation.refresh_from_db()
+    assert reservation.hold_until == reservation.start
+    assert "hold" not in offered(office, reservation)
+
+
+def test_extend_hold_is_not_offered_when_held_as_long_as_possible(office, staff):
+    reservation = make_draft(created_by=staff("Desk"))
+    assert reservation.hold_until == NOW + 24 * HOUR
+    assert "hold" not in offered(office, reservation)
+    assert messages_of(confirm(office, reservation, "hold"))[0][0] == "error"
+
+
+def test_extend_hold_after_it_expired_is_offered_while_room_is_available(office, clock):
+    reservation = make_draft()
+    clock.move_to(NOW + HOUR)
+    assert "hold" in offered(office, reservation)
+
+    make_draft(UserFactory(), reservation.room, now=NOW + HOUR)
+
+    assert "hold" not in offered(office, reservation)
+
+
 def test_resend_queues_last_email(office):
     reservation = make_booking()
     assert "already waiting to be sent" in words(office.get(action_url(reservation, "resend")))

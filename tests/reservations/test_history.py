@@ -14,6 +14,7 @@ from reservations.booking import (
     cancellation,
     checkout,
     drafts,
+    hold_extension,
     payment_recovery,
     price_adjustments,
     rescheduling,
@@ -168,7 +169,7 @@ def test_draft_changes_are_in_the_history():
     price_adjustments.adjust_price(
         reservation.pk, amount=Decimal(-5), reason="Kind", by=clerk, now=NOW
     )
-    drafts.extend_hold(reservation.pk, until=NOW + HOUR, by=clerk, now=NOW)
+    hold_extension.extend_hold(reservation.pk, until=NOW + HOUR, by=clerk, now=NOW)
 
     assert get_history(reservation) == [
         (ada, {"promo_code": [None, "TEN"], "total_cost": ["75.00", "67.50"]}),

@@ -4,7 +4,7 @@ import datetime as dt
 
 import pytest
 
-from reservations.booking.drafts import extend_hold
+from reservations.booking.hold_extension import extend_hold
 from reservations.models import Reservation
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
 from tests.factories_people import UserFactory

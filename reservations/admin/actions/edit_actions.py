@@ -5,10 +5,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from django.conf import settings
-
 from accounts.models import OutboxState
-from reservations import availability
 from reservations.admin import formatting
 from reservations.admin.actions.base import (
     Action,
@@ -22,7 +19,7 @@ from reservations.admin.actions.forms import (
     RescheduleForm,
 )
 from reservations.admin.bill_comparison import compare_bills
-from reservations.booking import drafts, price_adjustments, reminders, rescheduling
+from reservations.booking import hold_extension, price_adjustments, reminders, rescheduling
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.models import Reservation
 from reservations.notifications import emails
@@ -151,38 +148,23 @@ class ExtendHoldAction(Action):
     form_class = HoldExtensionForm
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
-        return reservation.is_new and reservation.start > now
+        return hold_extension.can_extend_hold(reservation, now=now)
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
-        reservation, now = request.reservation, request.now
-        preview = ActionPreview()
-        until: dt.datetime = request.data["until"]
-        if reservation.is_held_at(now) and reservation.hold_until is not None:
+        reservation, until = request.reservation, request.data["until"]
+        hold_extension.validate_hold_end(reservation, until, now=request.now)
+        held_until = "Not held, the hold has expired"
+        if reservation.hold_until is not None and reservation.is_held_at(request.now):
             held_until = formatting.format_datetime(reservation, reservation.hold_until)
-            if until <= reservation.hold_until:
-                preview.problems.append("The room is held until then already.")
-        else:
-            held_until = "Not held, the hold has expired"
-            answer = availability.evaluate_reservation(
-                reservation, now=now, for_user=reservation.user
-            )
-            preview.problems += answer.staff_texts
-        preview.facts += [
-            ("Held until", held_until),
-            ("Then held until", formatting.format_datetime(reservation, until)),
-        ]
-        if until > drafts.get_latest_hold_end(reservation, now=now):
-            hours = settings.HOLD_HOURS_STAFF
-            preview.problems.append(
-                f"A room can be held for at most {hours} hours without payment, and not beyond the"
-                " start of the meeting."
-            )
-        elif until <= now:
-            preview.problems.append("That time has passed.")
-        return preview
+        return ActionPreview(
+            facts=[
+                ("Held until", held_until),
+                ("Then held until", formatting.format_datetime(reservation, until)),
+            ]
+        )
 
     def execute(self, request: ActionRequest) -> str:
-        reservation = drafts.extend_hold(
+        reservation = hold_extension.extend_hold(
             request.reservation.pk, until=request.data["until"], by=request.by, now=request.now
         )
         assert reservation.hold_until is not None

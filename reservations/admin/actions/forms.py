@@ -12,7 +12,7 @@ from accounts.models import User
 from centers.hours import NonexistentLocalTime, localize
 from centers.models import MeetingRoom
 from reservations.admin.forms import MAX_ADJUSTMENT, LocalTimeField, build_search_box
-from reservations.booking import drafts, rescheduling
+from reservations.booking import hold_extension, rescheduling
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.models import PriceAdjustment, Reservation
 from roombook import dates, money
@@ -126,8 +126,8 @@ class HoldExtensionForm(ActionForm):
 
     def prepare(self) -> None:
         zone = self.reservation.room.center.zone
-        latest = drafts.get_latest_hold_end(self.reservation, now=self.now).astimezone(zone)
-        self.initial = {"until": latest.replace(tzinfo=None, second=0, microsecond=0)}
+        latest = hold_extension.get_latest_hold_end(self.reservation, now=self.now).astimezone(zone)
+        self.initial = {"until": latest.replace(tzinfo=None)}
         self.fields[
             "until"
         ].help_text = (

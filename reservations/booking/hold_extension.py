@@ -1,0 +1,80 @@
+"""Staff extend the hold of a draft: until when that is possible, and doing it."""
+
+import datetime as dt
+from typing import TYPE_CHECKING
+
+from django.conf import settings
+
+from reservations import availability
+from reservations.booking.drafts import lock_draft, release_conflicting_holds
+from reservations.models import Reservation, history
+from roombook.db.transactions import in_transaction
+from roombook.errors import InvalidRequest, ReservationNotOpen
+
+if TYPE_CHECKING:
+    from accounts.models import User
+
+
+@in_transaction
+def extend_hold(
+    reservation_id: int, *, until: dt.datetime, by: "User", now: dt.datetime
+) -> Reservation:
+    """Extend a draft's hold (by staff). An expired hold starts again if the room is available.
+
+    Raises InvalidRequest as `validate_hold_end` does, or SlotUnavailable.
+    """
+    reservation = lock_draft(reservation_id)
+    if reservation.start <= now:
+        raise ReservationNotOpen("This reservation's time has passed.")
+    validate_hold_end(reservation, until, now=now)
+    held_until = reservation.hold_until if reservation.is_held_at(now) else None
+    if held_until is None:
+        user = reservation.user
+        release_conflicting_holds(
+            reservation.room, reservation.span, user=user, now=now, excluding=reservation
+        )
+        availability.evaluate_reservation(
+            reservation, now=now, for_user=user
+        ).raise_if_unavailable()
+    reservation.holds_slot, reservation.hold_until = True, until
+    # The customer gets another reminder before the new hold expires.
+    reservation.reminded_at = None
+    reservation.save(update_fields=["holds_slot", "hold_until", "reminded_at"])
+    history.record_changes(reservation, {"hold_until": (held_until, until)}, by=by, now=now)
+    return reservation
+
+
+def can_extend_hold(reservation: Reservation, *, now: dt.datetime) -> bool:
+    """Return whether a draft can hold its room for longer, or hold it again."""
+    if not reservation.is_new:
+        return False
+    latest = get_latest_hold_end(reservation, now=now)
+    if reservation.is_held_at(now):
+        return reservation.hold_until is not None and latest > reservation.hold_until
+    user = reservation.user
+    return (
+        latest > now
+        and availability.evaluate_reservation(reservation, now=now, for_user=user).is_available
+    )
+
+
+def validate_hold_end(reservation: Reservation, until: dt.datetime, *, now: dt.datetime) -> None:
+    """Raise InvalidRequest if a draft's hold cannot be extended until that time."""
+    problem = ""
+    if until > get_latest_hold_end(reservation, now=now):
+        problem = (
+            f"A room can be held for at most {settings.HOLD_HOURS_STAFF} hours without payment,"
+            " and not beyond the start of the meeting."
+        )
+    elif until <= now:
+        problem = "That time has passed."
+    elif reservation.hold_until and reservation.is_held_at(now) and until <= reservation.hold_until:
+        problem = "The room is held until then already."
+    if problem:
+        raise InvalidRequest({"until": problem})
+
+
+def get_latest_hold_end(reservation: Reservation, *, now: dt.datetime) -> dt.datetime:
+    """Return the latest full minute until which a draft can hold its room."""
+    latest = min(now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF), reservation.start)
+    return latest.replace(second=0, microsecond=0)
