@@ -177,6 +177,8 @@ AUTH_PASSWORD_VALIDATORS = [
 # Days after which a token expires if it is not used, and in any case.
 TOKEN_IDLE_DAYS = env.read_int("TOKEN_IDLE_DAYS", 30, least=1)
 TOKEN_MAX_DAYS = env.read_int("TOKEN_MAX_DAYS", 180, least=1)
+# Valid tokens per account; a further sign-in ends the one that was unused for longest.
+TOKENS_MAX = env.read_int("TOKENS_MAX", 20, least=1)
 
 # --- API ----------------------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@ from django.db.models import Q
 
 from accounts.models.user import User
 
+LAST_USE_PRECISION = timedelta(hours=1)
+
 
 def hash_token_secret(secret: str) -> str:
     """The digest that is stored. A fast hash is enough: 256 random bits cannot be guessed."""
@@ -28,7 +30,7 @@ def get_token_max_lifetime() -> timedelta:
 class ApiTokenQuerySet(models.QuerySet["ApiToken"]):
     def unexpired(self, now: datetime) -> Self:
         """Return the tokens that are valid, the last used first."""
-        return self.filter(expires_at__gt=now).order_by("-expires_at", "-pk")
+        return self.filter(expires_at__gt=now).order_by("-last_used_at", "-pk")
 
     def expired(self, now: datetime) -> Self:
         return self.filter(expires_at__lte=now)
@@ -41,6 +43,8 @@ class ApiToken(models.Model):
     digest = models.CharField(max_length=64, editable=False)
     created_at = models.DateTimeField(editable=False)
     expires_at = models.DateTimeField(editable=False, db_index=True)
+    # Exact to LAST_USE_PRECISION.
+    last_used_at = models.DateTimeField(editable=False)
 
     objects = models.Manager.from_queryset(ApiTokenQuerySet)()
 
@@ -59,7 +63,11 @@ class ApiToken(models.Model):
 
     @classmethod
     def issue(cls, user: User, *, now: datetime) -> str:
-        """Create a token and return its secret, which only the client keeps."""
+        """Create a token and return its secret, which only the client keeps.
+
+        If the account has TOKENS_MAX tokens already, the one that was unused for the longest time
+        is deleted. The caller has locked the account.
+        """
         # Hexadecimal, because CSV output changes texts that start with "-" (formula guard).
         secret = secrets.token_hex(32)
         cls.objects.create(
@@ -67,23 +75,21 @@ class ApiToken(models.Model):
             digest=hash_token_secret(secret),
             created_at=now,
             expires_at=now + get_token_idle_lifetime(),
+            last_used_at=now,
         )
+        surplus = user.tokens.unexpired(now).values_list("pk", flat=True)[settings.TOKENS_MAX :]
+        user.tokens.filter(pk__in=list(surplus)).delete()
         return secret
 
-    @property
-    def last_used_at(self) -> datetime:
-        """Exact to the day: see `renew`."""
-        return max(self.created_at, self.expires_at - get_token_idle_lifetime())
-
     def renew(self, now: datetime) -> None:
-        """Extend the expiry after use, at most once a day, so that reads rarely write."""
+        """Record the use and extend the expiry, at most once an hour: reads rarely write."""
+        if now - self.last_used_at < LAST_USE_PRECISION:
+            return
         expires_at = min(
             now + get_token_idle_lifetime(), self.created_at + get_token_max_lifetime()
         )
-        if expires_at - self.expires_at < timedelta(days=1):
-            return
         # Conditional, so that only one of several concurrent requests writes.
-        ApiToken.objects.filter(pk=self.pk, expires_at=self.expires_at).update(
-            expires_at=expires_at
+        ApiToken.objects.filter(pk=self.pk, last_used_at=self.last_used_at).update(
+            expires_at=expires_at, last_used_at=now
         )
-        self.expires_at = expires_at
+        self.expires_at, self.last_used_at = expires_at, now

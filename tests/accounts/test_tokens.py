@@ -9,7 +9,8 @@ from django.core.management import call_command
 from accounts import limits
 from accounts.models import ApiToken, AttemptWindow, KnownNetwork
 from accounts.models.api_token import hash_token_secret
-from tests.factories_people import UserFactory, issue_token
+from tests.concurrency import run_concurrently
+from tests.factories_people import PASSWORD, UserFactory, issue_token
 from tests.http import post, post_csv
 
 pytestmark = pytest.mark.django_db
@@ -96,9 +97,9 @@ def test_token_in_use_expires_after_180_days(client, ada, clock):
     assert not is_signed_in(client, token)
 
 
-def test_token_expiry_is_written_at_most_once_a_day(client, ada, clock, django_assert_num_queries):
+def test_token_use_is_written_at_most_once_an_hour(client, ada, clock, django_assert_num_queries):
     token = issue_token(ada)
-    clock.shift(DAY - timedelta(seconds=1))
+    clock.shift(timedelta(minutes=59, seconds=59))
     with django_assert_num_queries(2):  # the token with its account; the saved card
         assert is_signed_in(client, token)
 
@@ -107,7 +108,61 @@ def test_token_expiry_is_written_at_most_once_a_day(client, ada, clock, django_a
         assert is_signed_in(client, token)
     with django_assert_num_queries(2):
         assert is_signed_in(client, token)
-    assert ApiToken.objects.get().expires_at == START + 31 * DAY
+    assert ApiToken.objects.get().expires_at == START + 30 * DAY + timedelta(hours=1)
+
+
+def test_sign_in_beyond_tokens_max_ends_the_token_unused_for_longest(client, ada, clock):
+    credentials = {"EmailAddress": ada.email, "Password": PASSWORD}
+    other = issue_token(UserFactory())
+    tokens = []
+    for _ in range(20):
+        tokens.append(post(client, "/api/sign-in", credentials).json()["Token"])
+        clock.shift(timedelta(hours=2))
+    assert is_signed_in(client, tokens[0])
+
+    tokens.append(post(client, "/api/sign-in", credentials).json()["Token"])
+
+    assert [is_signed_in(client, token) for token in tokens] == [True, False, *[True] * 19]
+    assert is_signed_in(client, other)
+
+
+def test_expired_tokens_do_not_count_towards_tokens_max(client, ada, clock, settings):
+    settings.TOKENS_MAX = 2
+    issue_token(ada, age=31 * DAY)
+    tokens = [issue_token(ada), issue_token(ada)]
+
+    assert [is_signed_in(client, token) for token in tokens] == [True, True]
+
+
+def test_old_token_in_use_outlives_newer_unused_tokens(client, ada, clock, settings):
+    settings.TOKENS_MAX = 2
+    old = issue_token(ada)
+    for day in range(0, 176, 25):
+        clock.move_to(START + day * DAY)
+        assert is_signed_in(client, old)
+    clock.move_to(START + 165 * DAY)
+    unused = issue_token(ada)
+    clock.move_to(START + 176 * DAY)
+    assert is_signed_in(client, old)
+
+    issue_token(ada)
+
+    assert is_signed_in(client, old)
+    assert not is_signed_in(client, unused)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.postgres
+def test_concurrent_sign_ins_leave_exactly_tokens_max(client):
+    ada = UserFactory()
+    credentials = {"EmailAddress": ada.email, "Password": PASSWORD}
+
+    statuses = run_concurrently(
+        [lambda: post(client, "/api/sign-in", credentials).status_code] * 30
+    )
+
+    assert statuses == [200] * 30
+    assert ada.tokens.count() == 20
 
 
 def test_deactivated_account_is_refused_at_once(client, ada):

@@ -132,7 +132,7 @@ def test_sign_out_page_asks_for_confirmation(client, staff, world):
     assert b"Signed out 1 devices." in history.content
 
 
-def test_last_use_of_a_device_is_known_to_the_day(world):
+def test_last_use_of_a_device_is_recorded(world):
     world.ada.tokens.all().delete()
     issue_token(world.ada, age=dt.timedelta(days=3))
     token = world.ada.tokens.get()

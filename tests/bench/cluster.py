@@ -85,7 +85,8 @@ class Cluster:
         with connection.cursor() as cursor:
             # Tokens expire after thirty days. The data are kept longer.
             cursor.execute(
-                "UPDATE accounts_apitoken SET created_at = now(), expires_at = now() + '30 days'"
+                "UPDATE accounts_apitoken SET created_at = now(), last_used_at = now(),"
+                " expires_at = now() + '30 days'"
             )
             cursor.execute("VACUUM ANALYZE")
         connection.close()

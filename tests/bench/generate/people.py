@@ -117,6 +117,7 @@ class People:
                     digest=hash_token_secret(get_token(seed, number)),
                     created_at=today,
                     expires_at=today + dt.timedelta(days=30),
+                    last_used_at=today,
                 )
             )
             customers.append(
