@@ -1,24 +1,20 @@
 """Health checks for load balancers and `make run`, without authentication."""
 
-import logging
-
 from django.db import DatabaseError, connection
 from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
+from django.utils.log import log_response
 from django.views.decorators.cache import never_cache
-
-logger = logging.getLogger(__name__)
 
 
 @never_cache
-def healthz(_: HttpRequest) -> JsonResponse:
+def healthz(request: HttpRequest) -> JsonResponse:
     """200 if the database answers, 503 if not."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
-    except DatabaseError:
-        logger.exception("The database does not answer")
-        return JsonResponse({"status": "database unreachable"}, status=503)
+    except DatabaseError as error:
+        return respond_unreachable(request, error)
     return JsonResponse({"status": "ok"})
 
 
@@ -31,9 +27,14 @@ def readyz(request: HttpRequest) -> JsonResponse:
     try:
         executor = MigrationExecutor(connection)
         missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
-    except DatabaseError:
-        logger.exception("The database does not answer")
-        return JsonResponse({"status": "database unreachable"}, status=503)
+    except DatabaseError as error:
+        return respond_unreachable(request, error)
     if missing:
         return JsonResponse({"status": "migrations missing", "missing": len(missing)}, status=503)
     return JsonResponse({"status": "ok"})
+
+
+def respond_unreachable(request: HttpRequest, error: DatabaseError) -> JsonResponse:
+    response = JsonResponse({"status": "database unreachable"}, status=503)
+    log_response("Health check", response=response, request=request, exception=error)
+    return response

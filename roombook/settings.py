@@ -363,7 +363,10 @@ LOG_LEVEL = env.read_choice("LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "E
 LOGGING = {
     "version": 1,
     "disable_existing_loggers": False,
-    "filters": {"request_id": {"()": "roombook.logging.RequestIdFilter"}},
+    "filters": {
+        "request_id": {"()": "roombook.logging.RequestIdFilter"},
+        "unavailable": {"()": "roombook.outages.UnavailableFilter"},
+    },
     "formatters": {
         "json": {"()": "roombook.logging.JsonLogFormatter"},
         "plain": {"()": "roombook.logging.PlainLogFormatter"},
@@ -381,8 +384,9 @@ LOGGING = {
         # Without Django's own handlers (console, mail): one handler writes everything.
         "django": {"handlers": [], "level": LOG_LEVEL, "propagate": True},
         "django.server": {"handlers": [], "level": "ERROR", "propagate": True},
-        # Without a warning for every refused request, which has its log line already.
-        "django.request": {"level": "ERROR"},
+        # Without a warning for every refused request, which has its log line already. A response
+        # with status 503 is a warning.
+        "django.request": {"level": "ERROR", "filters": ["unavailable"]},
         "django.security.DisallowedHost": {"level": "CRITICAL"},
         # SQL statements contain customers' data.
         "django.db.backends": {"level": "INFO"},

@@ -1,5 +1,7 @@
 """The health checks for load balancers."""
 
+import logging
+
 import pytest
 from django.db import DatabaseError, connection
 
@@ -19,7 +21,7 @@ def test_readyz_is_ok_when_all_migrations_are_applied(client):
 
 
 @pytest.mark.parametrize("path", ["/healthz", "/readyz"])
-def test_health_without_database_is_503(client, path, monkeypatch):
+def test_health_without_database_is_503_and_one_warning(client, path, monkeypatch, caplog):
     def fail(*_):
         raise DatabaseError("connection refused by secret-host")
 
@@ -29,6 +31,8 @@ def test_health_without_database_is_503(client, path, monkeypatch):
 
     assert response.status_code == 503
     assert response.json() == {"status": "database unreachable"}
+    logged = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [(record.levelname, record.exc_info) for record in logged] == [("WARNING", None)]
 
 
 @pytest.mark.django_db

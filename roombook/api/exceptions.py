@@ -1,6 +1,7 @@
 """Turns every exception into an HTTP status and an error envelope: the table of errors (B3)."""
 
 import re
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +15,7 @@ from django.core.exceptions import (
 from django.core.exceptions import ValidationError as ModelValidationError
 from django.db import InterfaceError, OperationalError
 from django.http import Http404, HttpRequest, HttpResponse, UnreadablePostError
+from django.template import loader
 from django.utils.log import log_response
 from django.views import defaults
 from django.views.decorators.csrf import csrf_exempt
@@ -147,10 +149,7 @@ def get_error_answer(error: Exception, field_tree: FieldTree) -> ErrorAnswer | N
             reasons = ((split_path(to_contract_path(name)), "Not valid.") for name in names)
             return ErrorAnswer(*ERRORS_BY_STATUS[400], format_details(reasons, field_tree))
         case OperationalError() | InterfaceError():
-            unavailable = errors.ServiceUnavailable()
-            return ErrorAnswer(
-                unavailable.code, unavailable.message, retry_after=unavailable.retry_after
-            )
+            return build_unavailable()
     return None
 
 
@@ -165,6 +164,11 @@ def build_internal_error() -> ErrorAnswer:
         errors.DomainError.default_message,
         (f"Request {request_id.get()}",),
     )
+
+
+def build_unavailable() -> ErrorAnswer:
+    error = errors.ServiceUnavailable()
+    return ErrorAnswer(error.code, error.message, retry_after=error.retry_after)
 
 
 # --- Details: one line for each invalid field -----------------------------------------------------
@@ -236,6 +240,13 @@ def handler404(request: HttpRequest, exception: Exception) -> HttpResponse:
 
 
 def handler500(request: HttpRequest) -> HttpResponse:
+    # Django calls this while it handles the exception.
+    is_unavailable = isinstance(sys.exception(), OperationalError | InterfaceError)
     if is_api(request):
-        return respond_outside_operation(request, build_internal_error())
+        answer = build_unavailable() if is_unavailable else build_internal_error()
+        return respond_outside_operation(request, answer)
+    if is_unavailable:
+        retry_after = str(errors.ServiceUnavailable.retry_after)
+        page = loader.get_template("503.html").render()
+        return HttpResponse(page, status=503, headers={"Retry-After": retry_after})
     return defaults.server_error(request)

@@ -113,12 +113,32 @@ def test_defect_returns_the_request_id_and_is_logged_once_with_traceback(
     assert signalled == ["/api/raises/crash"]
 
 
-def test_unreachable_database_is_logged_with_traceback(post, caplog):
-    post("/api/raises/database")
+@pytest.mark.parametrize("path", ["/api/raises/database", "/api/page/database", "/page/database"])
+def test_unreachable_database_is_503_and_one_warning_without_traceback(post, caplog, path):
+    response = post(path)
 
-    logged = [record for record in caplog.records if record.levelno >= logging.ERROR]
-    assert len(logged) == 1
-    assert logged[0].exc_info
+    assert response.status_code == 503
+    assert response["Retry-After"] == "2"
+    logged = [record for record in caplog.records if record.levelno >= logging.WARNING]
+    assert [(record.levelname, record.exc_info) for record in logged] == [("WARNING", None)]
+    assert logged[0].getMessage() == (
+        f"Service Unavailable: {path}: OperationalError: server closed the connection"
+    )
+
+
+def test_page_without_database_has_a_message(client):
+    client.raise_request_exception = False
+
+    assert "Please try again in a moment." in client.get("/page/database").text
+
+
+def test_warning_of_a_503_names_the_cause_and_not_what_the_database_quotes(post, caplog):
+    post("/api/raises/outcome-unknown")
+
+    assert caplog.messages[-2] == (
+        "Service Unavailable: /api/raises/outcome-unknown: ServiceUnavailable: Please ask again."
+        ": OperationalError: canceling statement"
+    )
 
 
 def test_test_client_raises_the_exception_of_a_defect(client):

@@ -180,6 +180,12 @@ class Client500(APIException):
     """The framework's own 500."""
 
 
+def build_chained_error():
+    error = errors.ServiceUnavailable("Please ask again.")
+    error.__cause__ = OperationalError("canceling statement\nDETAIL: Key (email)=(ada@example.com)")
+    return error
+
+
 ERRORS = {
     "crash": ZeroDivisionError("secret 4242424242424242"),
     "invalid": errors.InvalidRequest(
@@ -200,6 +206,7 @@ ERRORS = {
     "slow-down": errors.TooManyRequests(retry_after=900),
     "throttled": Throttled(wait=5),
     "away": errors.ServiceUnavailable("You were not charged."),
+    "outcome-unknown": build_chained_error(),
     "database": OperationalError("server closed the connection"),
     "interface": InterfaceError("connection already closed"),
     "integrity": IntegrityError("duplicate key"),

@@ -1,8 +1,9 @@
 """The WSGI application of the service under test: the real one, with the faults of the tests.
 
-FAULTS_FOLDER         the folder with the files that control crashes, pauses and the clock
-FAULTS_LEASE_SECONDS  a lease that is too short for a real gateway
-FAULTS_UNGUARDED      without locks, for the negative controls
+FAULTS_FOLDER          the folder with the files that control crashes, pauses and the clock
+FAULTS_LEASE_SECONDS   a lease that is too short for a real gateway
+FAULTS_OUTAGE_SECONDS  an outage that lasts so long is an error in the log
+FAULTS_UNGUARDED       without locks, for the negative controls
 """
 
 import os
@@ -10,6 +11,7 @@ from pathlib import Path
 
 from django.conf import settings
 
+from roombook import outages
 from roombook.wsgi import application
 from tests.faults import points, unguarded
 
@@ -18,5 +20,7 @@ __all__ = ["application"]
 points.install(Path(os.environ["FAULTS_FOLDER"]))
 if lease := os.environ.get("FAULTS_LEASE_SECONDS"):
     settings.PAYMENT_LEASE_SECONDS = int(lease)
+if seconds := os.environ.get("FAULTS_OUTAGE_SECONDS"):
+    outages.MIN_SECONDS = outages.PAUSE_SECONDS = float(seconds)
 if os.environ.get("FAULTS_UNGUARDED"):
     unguarded.disable_locks()
