@@ -76,7 +76,9 @@ class RateLimit:
 
     def check(self, key: object, *, now: datetime) -> None:
         """Raise TooManyRequests if the window is full; count nothing."""
-        window = self._get_window(key)
+        self.check_window(self._get_window(key), now=now)
+
+    def check_window(self, window: AttemptWindow | None, *, now: datetime) -> None:
         if window and not self._is_open(window, now):
             raise self._build_error(window, now)
 
@@ -99,6 +101,9 @@ SIGN_IN_BY_EMAIL = RateLimit("sign-in", 5, timedelta(minutes=15))
 SIGN_IN_BY_NETWORK = RateLimit("sign-in-network", 100, timedelta(minutes=15))
 # From all networks together, but not for those from which the account signed in recently.
 SIGN_IN_BY_ACCOUNT = RateLimit("sign-in-account", 50, timedelta(minutes=15))
+SIGN_IN_SCOPES = [
+    limit.scope for limit in (SIGN_IN_BY_EMAIL, SIGN_IN_BY_NETWORK, SIGN_IN_BY_ACCOUNT)
+]
 PROMO_CODE = RateLimit("promo-code", 20, timedelta(hours=1))
 CARD_DECLINED = RateLimit("card-declined", 6, timedelta(hours=1))
 
@@ -138,12 +143,19 @@ class SignInAttempts:
         self.email = canonicalize_email(email)
 
     def check(self, now: datetime) -> None:
-        SIGN_IN_BY_EMAIL.check(self._email_key, now=now)
-        SIGN_IN_BY_NETWORK.check(self.network_key, now=now)
+        """Raise TooManyRequests if a limit is reached; one query reads all windows."""
+        keys = [self._email_key, self.network_key, self.account_key]
+        windows = {
+            each.scope: each
+            for each in AttemptWindow.objects.filter(scope__in=SIGN_IN_SCOPES, key__in=keys)
+        }
+        SIGN_IN_BY_EMAIL.check_window(windows.get(SIGN_IN_BY_EMAIL.scope), now=now)
+        SIGN_IN_BY_NETWORK.check_window(windows.get(SIGN_IN_BY_NETWORK.scope), now=now)
         with self._allow_known_network(now):
-            SIGN_IN_BY_ACCOUNT.check(self.account_key, now=now)
+            SIGN_IN_BY_ACCOUNT.check_window(windows.get(SIGN_IN_BY_ACCOUNT.scope), now=now)
 
     def count(self, now: datetime) -> None:
+        """Count a failure; raise TooManyRequests if other requests have filled a window."""
         SIGN_IN_BY_EMAIL.attempt(self._email_key, now=now)
         SIGN_IN_BY_NETWORK.attempt(self.network_key, now=now)
         with self._allow_known_network(now):
