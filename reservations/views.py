@@ -1,7 +1,7 @@
 """The operations on reservations."""
 
 import datetime as dt
-from typing import Any
+from collections.abc import Sequence
 
 from django.utils import timezone
 
@@ -13,7 +13,7 @@ from reservations import availability, records
 from reservations.booking import cancellation, checkout, drafts
 from reservations.booking.drafts import AttendeeInput
 from reservations.booking.span import resolve_span
-from reservations.models import Reservation
+from reservations.listing import MAX_PAGE_SIZE, ReservationPage, list_page
 from reservations.models.status import Status
 from reservations.notifications import confirmation
 from reservations.pricing import services
@@ -39,8 +39,6 @@ from roombook.api.fields import (
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer
 from roombook.errors import InvalidRequest
-
-MAX_LISTED_RESERVATIONS = 100
 
 
 class GetReservation(Operation):
@@ -282,18 +280,27 @@ class ListReservations(Operation):
         From = DateTimeField()
         To = DateTimeField()
         Statuses = ListField(ChoiceField(Status))
+        PageSize = IntegerField(min_value=1, max_value=MAX_PAGE_SIZE)
+        Cursor = TextField(max_length=255)
 
     class Output(ContractSerializer):
         Reservations = ReservationInfo(many=True)
+        NextCursor = TextField()
 
-    def perform(self, user: User, **fields: Any) -> dict[str, object]:
+    def perform(
+        self,
+        user: User,
+        *,
+        to: dt.datetime | None = None,
+        statuses: Sequence[str] | None = None,
+        page_size: int = MAX_PAGE_SIZE,
+        cursor: str = "",
+        **fields: dt.datetime | None,
+    ) -> ReservationPage:
         # `from` is a keyword of Python, so it cannot be a parameter.
-        start: dt.datetime | None = fields.get("from")
-        end: dt.datetime | None = fields.get("to")
-        if start and end and start > end:
+        start = fields.get("from")
+        if start and to and start > to:
             raise InvalidRequest({"to": "To must not be before From."})
-        rows = Reservation.objects.for_user(user).between(start, end)
-        if fields.get("statuses"):
-            rows = rows.filter(status__in=fields["statuses"])
-        first_rows = rows.order_by("start", "pk")[:MAX_LISTED_RESERVATIONS]
-        return {"reservations": records.list_records(first_rows, user=user)}
+        return list_page(
+            user, start=start, end=to, statuses=statuses or (), page_size=page_size, cursor=cursor
+        )

@@ -96,6 +96,8 @@ class LargeWorld(World):
         if "Attendees" in body:
             del body["NumberOfAttendees"]
             body["Attendees"] = [{"EmailAddress": each["email_address"]} for each in self.guests]
+        if "PageSize" in body:
+            body["PageSize"] = 100
         if "AllowanceIds" in body:
             body["AllowanceIds"] = [
                 each.pk for each in Allowance.objects.filter(user=self.ada).order_by("pk")
@@ -148,4 +150,4 @@ def test_large_world_has_long_lists(client):
     assert sum(each["Selected"] for each in reservation["Services"]) == 3
     assert len(reservation["Allowances"]) + len(reservation["UsableAllowances"]) == 2 + 3
     assert len(reservation["LineItems"]) > 3
-    assert len(reservations) == 2 + 3
+    assert len(reservations) == 3 + 3

@@ -88,7 +88,7 @@ CELLS = [
 
 # Fields that are validated together: an error may name any of them.
 TOGETHER = [
-    {"StartDate", "EndDate"},
+    {"StartDate", "EndDate", "ServiceOptions.0.DurationHours"},
     {"From", "To"},
     {"CurrentPassword", "NewPassword", "ConfirmNewPassword"},
     {"Latitude", "Longitude"},

@@ -20,6 +20,7 @@ from roombook.api.contract_schema import OperationSchema
 from tests import factories_centers as make
 from tests.contract import CONTRACT
 from tests.factories_people import PASSWORD, SavedCardFactory, UserFactory, issue_token
+from tests.factories_reservations import ReservationFactory
 from tests.http import post
 
 NOW = dt.datetime(2027, 3, 1, 15, tzinfo=dt.UTC)
@@ -99,6 +100,9 @@ class World:
         ]
         self.reservation = self.draft(self.ada, self.room)
         self.bobs_reservation = self.draft(self.bob, self.other_center.rooms.get())
+        # A second page for List reservations.
+        in_june = dt.datetime(2027, 6, 1, 15, tzinfo=dt.UTC)
+        ReservationFactory(user=self.ada, room=self.room, start=in_june)
         self.token = issue_token(self.ada)
 
     def draft(self, user: User, room: centers.MeetingRoom) -> Reservation:
@@ -216,6 +220,8 @@ class World:
                 "From": "2027-01-01T00:00:00Z",
                 "To": "2028-01-01T00:00:00Z",
                 "Statuses": ["New", "Confirmed"],
+                "PageSize": 1,
+                "Cursor": "",
             },
             "Update favorite": {"CenterId": self.center.pk, "IsFavorite": True},
             "Remove payment info": {},

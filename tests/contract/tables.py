@@ -355,8 +355,14 @@ EXTENSIONS = [
     OperationSchema(
         "List reservations",
         "/api/account/reservations",
-        {"From": "DateTime", "To": "DateTime", "Statuses": "IList<string>"},
-        {"Reservations": "IList<ReservationInfo>"},
+        {
+            "From": "DateTime",
+            "To": "DateTime",
+            "Statuses": "IList<string>",
+            "PageSize": "int",
+            "Cursor": "string",
+        },
+        {"Reservations": "IList<ReservationInfo>", "NextCursor": "string"},
     ),
     OperationSchema(
         "Update favorite",
