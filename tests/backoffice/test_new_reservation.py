@@ -464,7 +464,26 @@ def test_check_button_shows_preview_without_script(office, room, user):
 
 def test_preview_above_capacity_shows_error(office, room, user):
     text = words(office.post(PREVIEW, typed(room, user, number_of_attendees="9")))
+    assert "✕ Not possible" in text
+    assert "✓ Available" not in text
     assert "The room holds 8 people." in text
+
+
+def test_preview_service_without_quantity_is_named(office, room):
+    coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
+    ServiceFactory(center=room.center, name="Tea", needs_quantity=True)
+    text = words(office.post(PREVIEW, typed(room, **{f"service-{coffee.pk}-chosen": "on"})))
+    assert "✕ Not possible" in text
+    assert "Coffee: This service needs a quantity of 1 or more." in text
+
+
+def test_preview_invalid_numbers_are_named(office, room):
+    coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
+    fields = {f"service-{coffee.pk}-quantity": "some", "number_of_attendees": "many"}
+    text = words(office.post(PREVIEW, typed(room, **fields)))
+    assert "✓ Available" not in text
+    assert "Number of attendees: Enter a whole number." in text
+    assert "Coffee: Enter a whole number." in text
 
 
 # Performance

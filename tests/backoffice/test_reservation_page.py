@@ -9,6 +9,7 @@ import pytest
 from django.urls import reverse
 
 from accounts.models import CenterRole, OutboxMessage
+from centers.models import MeetingRoom
 from payments.models import Refund
 from reservations.admin.actions import ACTIONS
 from reservations.booking import approval, checkout, price_adjustments
@@ -200,6 +201,39 @@ def test_unavailable_action_is_refused(office, status, name):
     assert "Nothing was changed." in text
     assert Reservation.objects.filter(pk=row.pk).values().get() == before
     assert not history.get_changes(row).exists()
+
+
+def test_overrun_of_running_meeting_is_booked_by_new_reservation(client, office, staff, clock):
+    reservation = make_booking(number_of_attendees=3)
+    page = reservation_url(reservation)
+    assert not office.get(page).context["overrun_url"]
+    clock.move_to(START + HOUR)
+    office.force_login(AdministratorFactory())
+
+    assert "Book overrun" in words(office.get(page))
+    form = office.get(office.get(page).context["overrun_url"]).context["form"]
+    assert {name: form.initial[name] for name in ("room", "number_of_attendees", "user")} == {
+        "room": reservation.room_id,
+        "number_of_attendees": 3,
+        "user": reservation.user.email,
+    }
+    assert f"{form.initial['start']:%m-%d %H:%M}" == "03-03 12:00"
+    assert f"{form.initial['end']:%m-%d %H:%M}" == "03-03 12:30"
+
+    client.force_login(staff("Viewer", reservation.room.center))
+    assert "Book overrun" not in words(client.get(page))
+
+
+def test_overrun_is_not_offered_when_impossible(office, clock):
+    reservation, cancelled = make_booking(), ReservationFactory(status=Status.CANCELLED)
+    clock.move_to(START + HOUR)
+    office.force_login(AdministratorFactory())
+    assert not office.get(reservation_url(cancelled)).context["overrun_url"]
+    MeetingRoom.objects.filter(pk=reservation.room_id).update(turnaround_minutes=15)
+    assert not office.get(reservation_url(reservation)).context["overrun_url"]
+    MeetingRoom.objects.filter(pk=reservation.room_id).update(turnaround_minutes=0)
+    clock.move_to(reservation.end)
+    assert not office.get(reservation_url(reservation)).context["overrun_url"]
 
 
 # --- Each action ----------------------------------------------------------------------------------

@@ -1,8 +1,10 @@
 """Date and time fields in a browser: one format, whatever the browser's language."""
 
+import datetime as dt
+
 from playwright.sync_api import expect
 
-from tests.browser.day import open_day, room
+from tests.browser.day import open_day, request_for, room
 
 
 def test_date_field_shows_iso_date_and_calendar_fills_it(desk, live_server):
@@ -26,3 +28,25 @@ def test_date_field_shows_iso_date_and_calendar_fills_it(desk, live_server):
     )
     expect(page.locator("input[name=end_0]")).to_have_value("2020-01-02")
     expect(preview).to_contain_text("The end must be after the start.")
+
+
+def test_move_with_another_start_keeps_its_duration(desk, live_server):
+    boardroom = room("Boardroom")
+    day = open_day(boardroom)
+    booking = request_for(boardroom, day, 9)
+    page = desk("desk")
+    page.goto(f"{live_server.url}/admin/reservations/reservation/{booking.pk}/step/move/")
+    expect(page.locator("#id_end_1")).to_have_value("11:00")
+
+    page.fill("#id_start_1", "13:30")
+    expect(page.locator("#id_end_1")).to_have_value("15:30")
+    expect(page.locator("#preview")).to_contain_text(f"{day} 13:30 - 15:30")
+
+    page.fill("#id_start_0", f"{day + dt.timedelta(days=7)}")
+    expect(page.locator("#id_end_0")).to_have_value(f"{day + dt.timedelta(days=7)}")
+
+    # A change of the end changes the duration.
+    page.fill("#id_end_1", "16:00")
+    page.fill("#id_start_1", "23:30")
+    expect(page.locator("#id_end_0")).to_have_value(f"{day + dt.timedelta(days=8)}")
+    expect(page.locator("#id_end_1")).to_have_value("02:00")

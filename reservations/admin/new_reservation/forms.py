@@ -312,15 +312,46 @@ class NewReservationForms:
         """Add the domain's errors, by field path, to the fields of the forms."""
         for path, message in errors.items():
             name, *rest = path.split(".")
-            if name == "service_options" and rest and rest[0].isdecimal():
-                service_form, _ = self.options[int(rest[0])]
+            if service_form := self._get_service_form(path):
                 field = rest[-1] if rest[-1] in service_form.fields else None
                 service_form.add_error(field, message)
             elif name == "attendees" and rest:
-                self.form.add_error("attendees", f"Guest {int(rest[0]) + 1}: {message}")
+                self.form.add_error("attendees", _describe_problem(path, message))
             else:
                 field = FORM_FIELD_NAMES.get(name) or (rest[-1] if name == "customer" else name)
                 self.form.add_error(field if field in self.form.fields else None, message)
+
+    def describe_problems(self, errors: Mapping[str, str]) -> list[str]:
+        """The errors of the fields, and those of the domain, for readers who see no fields."""
+        problems = [
+            f"{self.form.fields[name].label}: {error}"
+            for name in ("number_of_attendees", "attendees")
+            for error in self.form.errors.get(name, ())
+        ]
+        problems += [
+            f"{each.service.name}: {error}"
+            for each in self.services
+            for field_errors in each.errors.values()
+            for error in field_errors
+        ]
+        for path, message in errors.items():
+            service_form = self._get_service_form(path)
+            named = f"{service_form.service.name}: {message}" if service_form else ""
+            problems.append(named or _describe_problem(path, message))
+        return problems
+
+    def _get_service_form(self, path: str) -> ServiceOptionForm | None:
+        """The form of the service that a field path of the domain means."""
+        name, *rest = path.split(".")
+        if name == "service_options" and rest and rest[0].isdecimal():
+            return self.options[int(rest[0])][0]
+        return None
+
+
+def _describe_problem(path: str, message: str) -> str:
+    """The message of a field path, with the number of the guest if it is about one."""
+    name, *rest = path.split(".")
+    return f"Guest {int(rest[0]) + 1}: {message}" if name == "attendees" and rest else message
 
 
 def _parse_attendee(line: str) -> dict[str, str]:

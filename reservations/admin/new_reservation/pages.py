@@ -210,14 +210,16 @@ def _get_preview_context(
     if preview is None:
         return {"preview": None, "center": center}
     form = forms.form
+    problems = forms.describe_problems(preview.problems)
     reason = form.cleaned_data.get("hours_override_reason", "").strip()
     return {
         "preview": preview,
         "center": center,
         "problems": [
             *(reason.staff_text for reason in preview.reasons),
-            *preview.problems.values(),
+            *problems,
         ],
+        "is_possible": preview.span is not None and not problems,
         "is_closed": any(reason.code == "closed" for reason in preview.reasons),
         "is_overridden": preview.is_outside_hours and bool(reason),
         "can_override": form.can_override_hours,
