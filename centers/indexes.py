@@ -1,19 +1,13 @@
-"""Indexes that only PostgreSQL has, within one set of migrations for every database."""
+"""The extension and the indexes of centers. Migrations name them: keep them in this module."""
 
-from typing import Any
-
-from django.contrib.postgres.indexes import GinIndex, OpClass
+from django.contrib.postgres.indexes import GinIndex
 from django.contrib.postgres.operations import TrigramExtension
-from django.db.models.expressions import OrderBy
-from django.db.models.functions import Collate
-from django.db.models.indexes import IndexExpression
 
-# What django.contrib.postgres does for an index of expressions, without the rest of that app.
-IndexExpression.register_wrappers(OrderBy, OpClass, Collate)
+from roombook.db.indexes import PostgresOnlyMixin
 
 
 class Trigrams(TrigramExtension):
-    """pg_trgm on PostgreSQL, nothing elsewhere; stays when the migration is taken back.
+    """pg_trgm on PostgreSQL, nothing on SQLite. It stays when the migration is reversed.
 
     Another application of the same database may use it by then.
     """
@@ -22,22 +16,5 @@ class Trigrams(TrigramExtension):
         pass
 
 
-# Migrations run what create_sql returns: elsewhere it must be something, and do nothing.
-NO_OP_SQL = "SELECT 1"
-
-
-class PostgresGinIndex(GinIndex):
-    """A GIN index on PostgreSQL, nothing elsewhere (a small database is read through).
-
-    Named in migrations: stays in this module.
-    """
-
-    def create_sql(self, model: Any, schema_editor: Any, using: str = "", **kwargs: Any) -> Any:
-        if schema_editor.connection.vendor != "postgresql":
-            return NO_OP_SQL
-        return super().create_sql(model, schema_editor, using=using, **kwargs)
-
-    def remove_sql(self, model: Any, schema_editor: Any, **kwargs: Any) -> Any:
-        if schema_editor.connection.vendor != "postgresql":
-            return NO_OP_SQL
-        return super().remove_sql(model, schema_editor, **kwargs)
+class PostgresGinIndex(PostgresOnlyMixin, GinIndex):
+    """A GIN index on PostgreSQL; none on SQLite, where a small database is scanned."""

@@ -61,6 +61,8 @@ INSTALLED_APPS = [
     "django.contrib.sessions",
     "django.contrib.messages",
     "django.contrib.staticfiles",
+    # Indexes and constraints of PostgreSQL; SQLite does not need it.
+    "django.contrib.postgres",
 ]
 
 MIDDLEWARE = [

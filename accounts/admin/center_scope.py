@@ -7,6 +7,8 @@ privileges. Inlines of a center's page have ``CenterScopedInlineMixin``.
 tests/backoffice/test_roles.py checks every page.
 """
 
+from typing import Any
+
 from django.contrib import messages
 from django.contrib.admin import AdminSite
 from django.contrib.admin.exceptions import NotRegistered
@@ -157,8 +159,8 @@ class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase
             raise PermissionDenied
         super().save_model(request, obj, form, change)
 
-    def response_action(  # type: ignore[override]  # the stubs are of a later Django
-        self, request: HttpRequest, queryset: QuerySet
+    def response_action(
+        self, request: HttpRequest, queryset: QuerySet, *args: Any, **kwargs: Any
     ) -> HttpResponse | None:
         """Run an action only on rows of centers where it is allowed; the list may show more."""
         action = self.get_actions(request).get(request.POST.get("action", ""))
@@ -171,7 +173,7 @@ class CenterScopedMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase
                 text = "Rows of centers where you may not do this were skipped."
                 self.message_user(request, text, messages.WARNING)
             queryset = queryset.filter(allowed)
-        return super().response_action(request, queryset)
+        return super().response_action(request, queryset, *args, **kwargs)
 
 
 class AllCentersOnlyMixin(ScopedChoicesMixin, RolePermissionsMixin, ModelAdminBase):

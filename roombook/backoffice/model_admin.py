@@ -44,8 +44,8 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
     # Django would list every protected row that prevents a deletion.
     max_protected_rows = 100
 
-    def response_action(  # type: ignore[override]  # the stubs are of a later Django
-        self, request: HttpRequest, queryset: models.QuerySet
+    def response_action(
+        self, request: HttpRequest, queryset: models.QuerySet, *args: Any, **kwargs: Any
     ) -> HttpResponse | None:
         """Run an action, but only on a limited number of rows, and only on rows that were shown."""
         selected = request.POST.getlist(ACTION_CHECKBOX_NAME)
@@ -64,7 +64,7 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
                 f"An action can change at most {limit} rows at a time. Search or filter the list"
                 " for fewer rows, or select one page at a time.",
             )
-        return super().response_action(request, queryset)
+        return super().response_action(request, queryset, *args, **kwargs)
 
     def get_deleted_objects(self, objs: Any, request: HttpRequest) -> Any:
         """Return the rows that are deleted too, or the first rows that prevent the deletion."""
