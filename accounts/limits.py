@@ -1,29 +1,49 @@
 """Rate limits, counted in the database for all workers together.
 
 A window opens with the first counted attempt and lasts for the limit's period. Refused attempts are
-not counted, so they do not extend the window. There are two ways to use a limit:
+not counted, so they do not extend the window. There are three ways to use a limit:
 
-* Call `attempt` before and `forgive` after success if the attempt itself must be limited, such as
-  sending a card to the gateway.
-* Call `check` before and `attempt` after a failure if concurrent successes must not refuse each
-  other, such as at sign-in. `attempt` raises TooManyRequests if concurrent requests have filled the
-  window: the response is then the same as for a correct password that came too late.
+* Call `attempt` if every attempt counts, such as creating a draft.
+* Call `check` before and `attempt` after a failure if only failures count, such as at sign-in.
+  `attempt` raises TooManyRequests if concurrent requests have filled the window: the response is
+  then the same as for a correct password that came too late.
+* Use a `FailureLimit` if only failures count and concurrent attempts must not fail more often
+  either, such as sending a card to the gateway.
 """
 
 import ipaddress
 import math
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import TypeVar
 
-from django.db import IntegrityError, transaction
-from django.db.models import Case, F, Q, QuerySet, When
+from django.db import connection
+from django.db.models import F, QuerySet
 from django.utils.crypto import salted_hmac
 
 from accounts.models import AttemptWindow, KnownNetwork, User, canonicalize_email
 from roombook.db.compiled_queries import compiled_query, text_param
 from roombook.errors import TooManyRequests
+
+ResultT = TypeVar("ResultT")
+
+# One statement, so that concurrent requests never exceed the limit. It locks the row of the window
+# until the transaction ends.
+ADD_TO_WINDOW = """
+    INSERT INTO accounts_attemptwindow AS stored (scope, key, count, in_flight, since)
+    VALUES (%(scope)s, %(key)s, %(count)s, %(in_flight)s, %(now)s)
+    ON CONFLICT (scope, key) DO UPDATE SET
+        count = excluded.count
+            + CASE WHEN stored.since <= %(over)s THEN 0 ELSE stored.count END,
+        in_flight = excluded.in_flight
+            + CASE WHEN stored.since <= %(over)s THEN 0 ELSE stored.in_flight END,
+        since = CASE WHEN stored.since <= %(over)s THEN excluded.since ELSE stored.since END
+    WHERE stored.since <= %(over)s OR stored.count + stored.in_flight < %(maximum)s
+    RETURNING id
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,43 +56,29 @@ class RateLimit:
 
     def attempt(self, key: object, *, now: datetime) -> None:
         """Count an attempt, or raise TooManyRequests. Exact even with concurrent workers."""
-        # Each step is one atomic statement. The loop repeats if another request was faster.
-        while not self._increment(key, now):
-            window = self._get_window(key)
-            if window is None:
-                if self._open_window(key, now):
-                    return
-            elif not self._is_open(window, now):
-                raise self._build_error(window, now)
+        while not self._add(key, count=1, now=now):
+            self.check(key, now=now)
 
-    def _increment(self, key: object, now: datetime) -> bool:
-        """Count one more in the current window, or start a new window if it is over."""
-        is_over = Q(since__lte=now - self.period)
-        rows = AttemptWindow.objects.filter(
-            is_over | Q(count__lt=self.maximum), scope=self.scope, key=str(key)
-        )
-        updated = rows.update(
-            count=Case(When(is_over, then=1), default=F("count") + 1),
-            since=Case(When(is_over, then=now), default=F("since")),
-        )
-        return bool(updated)
-
-    def _open_window(self, key: object, now: datetime) -> bool:
-        """Create the first window with one attempt; False if another request has created it."""
-        try:
-            with transaction.atomic():
-                AttemptWindow.objects.create(scope=self.scope, key=str(key), count=1, since=now)
-        except IntegrityError:
-            return False
-        return True
+    def _add(self, key: object, *, count: int = 0, in_flight: int = 0, now: datetime) -> bool:
+        """Add to the window, or to a new one if it is over. False if it is full."""
+        since = AttemptWindow._meta.get_field("since")
+        with connection.cursor() as cursor:
+            cursor.execute(
+                ADD_TO_WINDOW,
+                {
+                    "scope": self.scope,
+                    "key": str(key),
+                    "count": count,
+                    "in_flight": in_flight,
+                    "now": since.get_db_prep_value(now, connection),
+                    "over": since.get_db_prep_value(now - self.period, connection),
+                    "maximum": self.maximum,
+                },
+            )
+            return cursor.fetchone() is not None
 
     def _get_window(self, key: object) -> AttemptWindow | None:
         return get_attempt_window.first(scope=self.scope, key=str(key))
-
-    def forgive(self, key: object) -> None:
-        """Subtract an attempt that was counted, because it succeeded."""
-        rows = AttemptWindow.objects.filter(scope=self.scope, key=str(key), count__gt=0)
-        rows.update(count=F("count") - 1)
 
     def check(self, key: object, *, now: datetime) -> None:
         """Raise TooManyRequests if the window is full; count nothing."""
@@ -92,6 +98,66 @@ class RateLimit:
         return TooManyRequests(retry_after=min(max(seconds, 1), longest))
 
 
+class AttemptsInFlight(TooManyRequests):
+    """Too many attempts are in flight. Their end decides whether another one is allowed."""
+
+    def __init__(self) -> None:
+        super().__init__(retry_after=5)
+
+
+# Seconds between the attempts to begin while others are in flight: about ten in total.
+WAITS = (*[0.05] * 20, *[0.25] * 36)
+
+
+def wait_for_others(begin: Callable[[], ResultT]) -> ResultT:
+    """Call a function that begins an attempt, again and again while others are in flight."""
+    for seconds in WAITS:
+        try:
+            return begin()
+        except AttemptsInFlight:
+            time.sleep(seconds)
+    return begin()
+
+
+@dataclass(frozen=True, slots=True)
+class FailureLimit(RateLimit):
+    """Allows at most `maximum` failures per key within `period`.
+
+    Attempts in flight are no failures, but together with the failures they never exceed the
+    maximum. Otherwise parallel attempts could fail more often. An attempt that exceeds it waits for
+    the others.
+    """
+
+    @contextmanager
+    def count_failure(
+        self, key: object, error: type[Exception], *, now: datetime
+    ) -> Iterator[None]:
+        """Count the block as an attempt, which fails if it raises this error. Can wait before."""
+        wait_for_others(lambda: self.begin(key, now=now))
+        has_failed = False
+        try:
+            yield
+        except error:
+            has_failed = True
+            raise
+        finally:
+            self.finish(key, has_failed=has_failed, now=now)
+
+    def begin(self, key: object, *, now: datetime) -> None:
+        """Begin an attempt, or raise TooManyRequests or AttemptsInFlight (`wait_for_others`)."""
+        if not self._add(key, in_flight=1, now=now):
+            self.check(key, now=now)
+            raise AttemptsInFlight
+
+    def finish(self, key: object, *, has_failed: bool, now: datetime) -> None:
+        """End an attempt, and count it if it has failed."""
+        rows = AttemptWindow.objects.filter(scope=self.scope, key=str(key), in_flight__gt=0)
+        is_stored = rows.update(in_flight=F("in_flight") - 1, count=F("count") + int(has_failed))
+        # Otherwise the window was over, and has been deleted or begun again.
+        if has_failed and not is_stored:
+            self._add(key, count=1, now=now)
+
+
 @compiled_query(keep_plan=True)
 def get_attempt_window() -> QuerySet[AttemptWindow]:
     return AttemptWindow.objects.filter(scope=text_param("scope"), key=text_param("key"))
@@ -105,7 +171,8 @@ SIGN_IN_SCOPES = [
     limit.scope for limit in (SIGN_IN_BY_EMAIL, SIGN_IN_BY_NETWORK, SIGN_IN_BY_ACCOUNT)
 ]
 PROMO_CODE = RateLimit("promo-code", 20, timedelta(hours=1))
-CARD_DECLINED = RateLimit("card-declined", 6, timedelta(hours=1))
+PARTNER_CODE = RateLimit("partner-code", 20, timedelta(hours=1))
+CARD_DECLINED = FailureLimit("card-declined", 6, timedelta(hours=1))
 
 # The longest period of all limits: older windows have no effect.
 MAX_PERIOD = timedelta(hours=1)

@@ -30,17 +30,8 @@ def update_saved_card(user: User, payment_info: CardFields, *, now: datetime) ->
     Raises InvalidRequest, CardDeclined, TooManyRequests or ServiceUnavailable.
     """
     card = parse_card(payment_info, now=now)
-    # Counted before the gateway is called, so that parallel requests cannot exceed the limit.
-    CARD_DECLINED.attempt(user.pk, now=now)
-    try:
-        saved = save_card(user, card, now=now)
-    except CardDeclined:
-        raise
-    except BaseException:
-        CARD_DECLINED.forgive(user.pk)
-        raise
-    CARD_DECLINED.forgive(user.pk)
-    return saved
+    with CARD_DECLINED.count_failure(user.pk, CardDeclined, now=now):
+        return save_card(user, card, now=now)
 
 
 def save_card(user: User, card: Card, *, now: datetime) -> SavedCard:

@@ -1,14 +1,18 @@
-"""Counted attempts; see accounts/limits.py."""
+"""Counted attempts (accounts/limits.py)."""
 
 from django.db import models
 
 
 class AttemptWindow(models.Model):
-    """The number of attempts since the window opened."""
+    """The number of attempts since the window opened.
+
+    `in_flight` are attempts that count only if they fail, and that have not ended yet.
+    """
 
     scope = models.CharField(max_length=40)
     key = models.CharField(max_length=128)
     count = models.PositiveIntegerField(default=0)
+    in_flight = models.PositiveIntegerField(default=0, db_default=0)
     since = models.DateTimeField(db_index=True)
 
     class Meta:

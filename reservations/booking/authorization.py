@@ -49,6 +49,10 @@ def apply_authorization(
         # Another process is voiding this payment. It stays unresolved until it is voided.
         return reservation, payment
     apply_gateway_result(payment, result, now=now)
+    if was_unresolved:
+        # Checkout began this attempt. It ends here even if the worker of the checkout has died.
+        is_declined = payment.state == PaymentState.DECLINED
+        CARD_DECLINED.finish(reservation.user_id, has_failed=is_declined, now=now)
     if not was_unresolved or reservation.status != Status.PROCESSING:
         return reservation, payment
     # If the meeting began before the outcome was known, the payment is voided and not captured.
@@ -59,9 +63,6 @@ def apply_authorization(
         # The hold is extended, so that the customer can try another card.
         hold = dt.timedelta(minutes=settings.HOLD_MINUTES_AFTER_DECLINE)
         reservation.transition_to(Status.NEW, by=by, now=now, hold_until=now + hold)
-    if payment.state != PaymentState.DECLINED:
-        # Undo the attempt that `_claim` counted. This also happens if the worker has died.
-        CARD_DECLINED.forgive(reservation.user_id)
     return reservation, payment
 
 

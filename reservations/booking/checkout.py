@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
 
-from accounts.limits import CARD_DECLINED
+from accounts.limits import CARD_DECLINED, PARTNER_CODE, wait_for_others
 from payments import gateways, lifecycle, saved_cards
 from payments.cards import Card, CardFields
 from payments.gateways.base import GatewayUnavailable
@@ -100,9 +100,11 @@ def check_out(
         draft = get_own_reservation(reservation_id, user)
     if is_already_submitted(draft):
         return draft
-    partner = get_partner(partner_code)
+    partner = get_partner(partner_code, user=user, now=now)
     source = _get_payment_source(draft, payment_method, now)
-    reservation, payment = _claim(draft, partner=partner, can_pay=source is not None, now=now)
+    reservation, payment = wait_for_others(
+        lambda: _claim(draft, partner=partner, can_pay=source is not None, now=now)
+    )
     if payment is None or source is None:
         return reservation
     reservation = _pay(reservation, payment, source, now=now)
@@ -123,15 +125,19 @@ def dry_run(
     partner_code: str = "",
     now: dt.datetime,
 ) -> Reservation:
-    """Check the slot, price, promo code, included hours and card (TestMode). Changes nothing."""
+    """Check the slot, price, promo code, included hours and card (TestMode). Books nothing.
+
+    A declined card and a wrong partner code count as in a checkout.
+    """
     draft = get_own_reservation(reservation_id, user)
     if is_already_submitted(draft):
         return draft
-    get_partner(partner_code)
+    get_partner(partner_code, user=user, now=now)
     source = _get_payment_source(draft, payment_method, now)
     _consume_and_roll_back(draft, now=now)
     if source is not None:
-        lifecycle.check_card(source)
+        with CARD_DECLINED.count_failure(user.pk, CardDeclined, now=now):
+            lifecycle.check_card(source)
     return get_own_reservation(reservation_id, user)
 
 
@@ -162,13 +168,18 @@ def own_reservation() -> "QuerySet[Reservation]":
     return rows.filter(user=int_param("user"), pk=int_param("reservation"))
 
 
-def get_partner(code: str) -> Partner | None:
-    """Return the active partner with the code (in any case), or None for an empty code."""
+def get_partner(code: str, *, user: "User", now: dt.datetime) -> Partner | None:
+    """Return the active partner with the code (in any case), or None for an empty code.
+
+    A wrong code counts towards the limit against guessing.
+    """
     code = normalize_code(code)
     if not code:
         return None
+    PARTNER_CODE.check(user.pk, now=now)
     partner = Partner.objects.filter(code=code, is_active=True).first()
     if partner is None:
+        PARTNER_CODE.attempt(user.pk, now=now)
         raise InvalidRequest({"partner_code": "There is no such partner."})
     return partner
 
@@ -214,9 +225,8 @@ def _claim(
     if not can_pay:
         # The total was 0 before the lock. The customer has to see the new total.
         raise ReservationNotOpen("The price has changed. Please look at it again.")
-    # Count before the gateway call, so that parallel requests cannot try more cards than allowed,
-    # and count only here, so that a double click does not count twice.
-    CARD_DECLINED.attempt(user.pk, now=now)
+    # Begin only here, so that a double click is one attempt. `apply_authorization` ends it.
+    CARD_DECLINED.begin(user.pk, now=now)
     reservation.transition_to(Status.PROCESSING, by=user, now=now, **columns)
     payment = lifecycle.create_payment(
         reservation_id=reservation.pk,

@@ -6,7 +6,13 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from accounts import limits
-from accounts.limits import RateLimit, get_network_key
+from accounts.limits import (
+    AttemptsInFlight,
+    FailureLimit,
+    RateLimit,
+    get_network_key,
+    wait_for_others,
+)
 from accounts.models import AttemptWindow
 from roombook.errors import TooManyRequests
 from tests.concurrency import run_concurrently
@@ -16,6 +22,7 @@ from tests.http import post
 NOW = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
 MINUTE = timedelta(minutes=1)
 THREE = RateLimit("test", 3, 15 * MINUTE)
+THREE_FAILURES = FailureLimit("failures", 3, 15 * MINUTE)
 
 
 @pytest.mark.django_db
@@ -50,14 +57,61 @@ class TestSequentialAttempts:
         with pytest.raises(TooManyRequests):
             THREE.attempt("1", now=NOW)
 
-    def test_forgiven_attempt_can_be_repeated(self):
+    def test_success_does_not_count_as_failure(self):
         for _ in range(10):
-            THREE.attempt("ada", now=NOW)
-            THREE.forgive("ada")
-        THREE.forgive("ada")
-        THREE.forgive("nobody")
+            with THREE_FAILURES.count_failure("ada", KeyError, now=NOW):
+                pass
+
+        window = AttemptWindow.objects.get()
+        assert (window.count, window.in_flight) == (0, 0)
+
+    def test_failure_beyond_the_maximum_is_refused(self):
+        for _ in range(3):
+            with (
+                pytest.raises(KeyError),
+                THREE_FAILURES.count_failure("ada", KeyError, now=NOW),
+            ):
+                raise KeyError
+
+        with (
+            pytest.raises(TooManyRequests) as refused,
+            THREE_FAILURES.count_failure("ada", KeyError, now=NOW),
+        ):
+            raise AssertionError
+        assert refused.value.retry_after == 15 * 60
+
+    def test_other_error_does_not_count_as_failure(self):
+        with pytest.raises(ValueError), THREE_FAILURES.count_failure("ada", KeyError, now=NOW):
+            raise ValueError
 
         assert AttemptWindow.objects.get().count == 0
+
+    def test_attempts_in_flight_delay_another_for_seconds_only(self, monkeypatch):
+        monkeypatch.setattr(limits, "WAITS", (0, 0))
+        for _ in range(3):
+            THREE_FAILURES.begin("ada", now=NOW)
+
+        with pytest.raises(AttemptsInFlight) as refused:
+            wait_for_others(lambda: THREE_FAILURES.begin("ada", now=NOW))
+        assert refused.value.retry_after == 5
+        THREE_FAILURES.finish("ada", has_failed=False, now=NOW)
+        THREE_FAILURES.begin("ada", now=NOW)
+
+    def test_attempts_that_never_ended_are_forgotten_with_their_window(self):
+        for _ in range(3):
+            THREE_FAILURES.begin("ada", now=NOW)
+
+        THREE_FAILURES.begin("ada", now=NOW + 15 * MINUTE)
+
+        window = AttemptWindow.objects.get()
+        assert (window.count, window.in_flight) == (0, 1)
+
+    def test_failure_of_deleted_window_is_counted(self):
+        THREE_FAILURES.finish("ada", has_failed=False, now=NOW)
+        assert not AttemptWindow.objects.exists()
+
+        THREE_FAILURES.finish("ada", has_failed=True, now=NOW)
+        assert AttemptWindow.objects.get().count == 1
 
     def test_check_counts_nothing(self):
         for _ in range(5):

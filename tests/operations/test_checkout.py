@@ -213,6 +213,44 @@ def test_checkout_with_unknown_partner_is_refused_before_charging(check_out, dra
     assert Reservation.objects.get(pk=drafted.pk).partner.code == "ACME"
 
 
+TOO_MANY_ATTEMPTS = {
+    "Success": False,
+    "Error": {
+        "Summary": "TooManyRequests",
+        "Message": "Too many attempts. Please wait a little and try again.",
+    },
+}
+
+
+def test_checkout_with_partner_code_after_twenty_wrong_ones_is_limited(
+    client, check_out, ada, token
+):
+    PartnerFactory(code="ACME")
+    for number in range(20):
+        refused(
+            check_out(PaymentInfo=CARD, PartnerCode=f"X{number}", TestMode=number % 2 == 0),
+            400,
+            "InvalidRequest",
+        )
+
+    for test_mode in (True, False):
+        response = check_out(PaymentInfo=CARD, PartnerCode="ACME", TestMode=test_mode)
+        assert (response.status_code, response.json()) == (429, TOO_MANY_ATTEMPTS)
+        assert response["Retry-After"] == "3600"
+    booked = check_out(PaymentInfo=CARD)
+    assert booked.json()["Status"] == "Confirmed"
+    assert check_out(PaymentInfo=CARD, PartnerCode="ACME").content == booked.content
+
+
+def test_wrong_partner_codes_do_not_count_as_declines_or_the_reverse(check_out):
+    for _ in range(20):
+        check_out(PaymentInfo=CARD, PartnerCode="NONESUCH")
+
+    for _ in range(6):
+        refused(check_out(PaymentInfo=BAD_CARD), 402, "CardDeclined")
+    refused(check_out(PaymentInfo=CARD), 429, "TooManyRequests")
+
+
 # --- IsLive --------------------------------------------------------------------------------------
 
 
@@ -280,6 +318,22 @@ def test_test_mode_refuses_the_same_as_checkout(check_out, ada, drafted):
     promo.is_active = False
     promo.save()
     refused(check_out(PaymentInfo=CARD, TestMode=True), 409, "PromoCodeInvalid")
+
+
+def test_declines_in_test_mode_count_and_are_limited(check_out):
+    for number in range(6):
+        response = check_out(PaymentInfo=BAD_CARD, TestMode=number % 2 == 0)
+        refused(response, 402, "CardDeclined")
+
+    for test_mode in (True, False):
+        response = check_out(PaymentInfo=CARD, TestMode=test_mode)
+        assert (response.status_code, response.json()) == (429, TOO_MANY_ATTEMPTS)
+        assert response["Retry-After"] == "3600"
+
+
+def test_test_mode_without_decline_does_not_count(check_out):
+    for _ in range(7):
+        assert check_out(PaymentInfo=CARD, TestMode=True).status_code == 200
 
 
 def test_checkout_after_test_mode_succeeds(check_out):

@@ -12,7 +12,7 @@ from django.db.models import Sum
 from django.test import Client
 
 from centers.models import MeetingRoom
-from payments.gateways.sandbox_models import SandboxPayment
+from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import Payment, Refund
 from reservations import availability
 from reservations.availability import Availability
@@ -144,6 +144,39 @@ def test_concurrent_declines_across_reservations_stay_within_the_limit():
 
     assert answers == {"CardDeclined": 6, "TooManyRequests": 4}
     assert SandboxPayment.objects.count() == 6
+
+
+@pytest.fixture
+def slow_gateway():
+    """Each call takes long enough for all calls to be in flight at the same time."""
+    SandboxFault.objects.create(operation="*", kind=FaultKind.SLOW, seconds=0.3, times=None)
+
+
+@pytest.mark.usefixtures("slow_gateway")
+def test_concurrent_checkouts_in_flight_do_not_count_as_declines():
+    ada, room = UserFactory(), make_room()
+    drafts = [make_draft(ada, room, start=START + day * timedelta(days=1)) for day in range(10)]
+
+    answers = count_responses(CHECKOUT, [checkout_of(each) for each in drafts])
+
+    assert answers == {"Confirmed": 10}
+
+
+@pytest.mark.usefixtures("slow_gateway")
+def test_concurrent_saves_of_cards_do_not_count_as_declines():
+    body = {"Token": issue_token(UserFactory()), "PaymentInfo": CARD}
+
+    assert count_responses("/api/account/update-payment-info", [body] * 8) == {"Success": 8}
+
+
+@pytest.mark.usefixtures("slow_gateway")
+def test_concurrent_declines_of_saved_cards_stay_within_the_limit():
+    bad = {**CARD, "CreditCardNumber": DECLINED_NUMBER}
+    body = {"Token": issue_token(UserFactory()), "PaymentInfo": bad}
+
+    answers = count_responses("/api/account/update-payment-info", [body] * 10)
+
+    assert answers == {"CardDeclined": 6, "TooManyRequests": 4}
 
 
 @pytest.mark.parametrize("uses", [1, 3])
