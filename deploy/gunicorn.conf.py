@@ -1,10 +1,16 @@
-"""The configuration of gunicorn: gunicorn -c deploy/gunicorn.conf.py roombook.wsgi"""
+"""The configuration of gunicorn: gunicorn -c deploy/gunicorn.conf.py roombook.wsgi
+
+Its settings are environment variables, or lines in the file that ENV_FILE names, like all others.
+"""
 
 import gc
 import multiprocessing
 import os
 import sys
 from pathlib import Path
+
+import environ
+from gunicorn.systemd import sd_notify
 
 
 def read_int(name, default):
@@ -14,6 +20,11 @@ def read_int(name, default):
         sys.exit(f"Error: {name}: {value!r} is not a whole number of at least 1.")
     return int(value)
 
+
+# A process that replaces this one (deploy/reload.sh) reads the file again.
+env_file = Path(__file__).resolve().parent.parent / os.environ.get("ENV_FILE", ".env")
+if env_file.is_file():
+    environ.Env.read_env(env_file)
 
 # Where to listen: the whole address, or only the PORT on the loopback address.
 bind = os.environ.get("BIND") or f"127.0.0.1:{read_int('PORT', 8000)}"
@@ -31,8 +42,11 @@ worker_connections = threads
 keepalive = 0
 
 # Load the application once, before forking the workers: a wrong setting stops the start with one
-# message, and the workers share memory.
+# message, and the workers share memory. Therefore SIGHUP loads no new code: deploy/reload.sh does.
 preload_app = True
+
+# The file with the id of the master process, for deploy/reload.sh.
+pidfile = os.environ.get("PIDFILE") or None
 
 # Replace a worker that shows no sign of life for so long. Requests are limited by GATEWAY_TIMEOUT
 # and STATEMENT_TIMEOUT; a worker that stops waits for its requests.
@@ -51,15 +65,17 @@ accesslog = None
 errorlog = "-"
 loglevel = os.environ.get("GUNICORN_LOG_LEVEL") or "info"
 
-# Signals are enough to reload and stop.
+# Signals are enough to stop, and to start a new master.
 control_socket_disable = True
 
 
 def when_ready(server):
-    """Tune the garbage collector before the workers are forked, and print the welcome text."""
+    """Prepare the workers, which are forked next, and say that the service is ready."""
     # Objects that were loaded stay for good: do not scan them, and keep their memory shared.
     gc.freeze()
     # A large response creates thousands of objects, none of them garbage before it is sent.
     gc.set_threshold(10_000)
+    # After a reload, systemd must watch the new master instead of the one that is about to end.
+    sd_notify(f"MAINPID={server.pid}", server.log)
     if welcome := os.environ.get("WELCOME"):
         print(welcome, flush=True)

@@ -16,6 +16,8 @@ from tests.faults.database import Database
 from tests.faults.size import WORKERS
 
 ROOT = Path(__file__).parent.parent.parent
+# The program, as in the unit of systemd: SIGUSR2 starts it again.
+GUNICORN = Path(sys.executable).with_name("gunicorn")
 SECRET_KEY = "faults-sK7vQ2xW9mB4nL6pR8tY1uE3iO5aD0fG-hJzXcVbNqMwZ_kTrPs"
 START_SECONDS = 60.0
 
@@ -23,7 +25,14 @@ START_SECONDS = 60.0
 class Service:
     """A running service. Its processes are killed by their ids only."""
 
-    def __init__(self, database: Database, folder: Path, *options: str, **environment: str) -> None:
+    def __init__(
+        self,
+        database: Database,
+        folder: Path,
+        *options: str,
+        root: Path = ROOT,
+        **environment: str,
+    ) -> None:
         self.database = database
         self.folder = folder
         self.mails = folder / "mails"
@@ -52,8 +61,8 @@ class Service:
         config = ("-c", "deploy/gunicorn.conf.py", *options)
         with self.log.open("ab") as log:
             self.master = subprocess.Popen(
-                [sys.executable, "-m", "gunicorn", *config, "tests.faults.wsgi"],
-                cwd=ROOT,
+                [GUNICORN, *config, "tests.faults.wsgi"],
+                cwd=root,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,

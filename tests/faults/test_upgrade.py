@@ -1,0 +1,184 @@
+"""An upgrade of the running service, as deploy/README.md describes it, while clients call."""
+
+import http.client
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections import Counter
+from contextlib import contextmanager, suppress
+
+import pytest
+
+from tests.faults.service import ROOT, Service
+from tests.faults.world import CARD, World
+
+PACKAGES = ["roombook", "accounts", "centers", "payments", "reservations", "deploy", "tests"]
+CLIENTS = 6
+PAUSE_SECONDS = 0.02
+OLD, NEW = '{"status": "ok"}', '{"status": "ok, the new version"}'
+
+
+@pytest.fixture
+def installed(tmp_path):
+    """A copy of the repository, whose code the test may change."""
+    folder = tmp_path / "app"
+    folder.mkdir()
+    for name in PACKAGES:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+    shutil.copy(ROOT / "manage.py", folder)
+    return folder
+
+
+@pytest.fixture
+def service(store, django_db_blocker, installed, tmp_path):
+    with django_db_blocker.unblock():
+        pidfile = tmp_path / "gunicorn.pid"
+        running = Service(store.new(), tmp_path / "service", root=installed, PIDFILE=str(pidfile))
+        running.pidfile = pidfile
+        yield running
+        # The master that a reload started is no child of this process.
+        with suppress(OSError, ValueError):
+            os.kill(int(pidfile.read_text()), signal.SIGTERM)
+        running.stop()
+
+
+def install_version(folder, text):
+    """Change the code: /healthz then answers differently."""
+    file = folder / "roombook/health.py"
+    file.write_text(file.read_text().replace('{"status": "ok"}', text))
+
+
+def reload(service, folder, **environment):
+    return subprocess.run(
+        [folder / "deploy/reload.sh", service.pidfile],
+        env={"PATH": os.environ["PATH"], **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+@contextmanager
+def clients(port):
+    """Clients that call /healthz all the time. Gives how often each answer came so far."""
+    answers = Counter()
+    is_over = threading.Event()
+
+    def call():
+        while not is_over.is_set():
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+            try:
+                connection.request("GET", "/healthz")
+                response = connection.getresponse()
+                answers[f"{response.status} {response.read().decode()}"] += 1
+            except (OSError, http.client.HTTPException) as error:
+                answers[f"failed: {type(error).__name__}"] += 1
+            finally:
+                connection.close()
+            time.sleep(PAUSE_SECONDS)
+
+    threads = [threading.Thread(target=call) for _ in range(CLIENTS)]
+    for thread in threads:
+        thread.start()
+    try:
+        yield answers
+    finally:
+        is_over.set()
+        for thread in threads:
+            thread.join()
+
+
+def test_reload_under_load_serves_the_new_code_without_a_failed_request(service, installed):
+    with service.database.open():
+        world = World(service)
+        customer = world.customer()
+        draft = world.draft(customer, world.room())
+    # A checkout that takes longer than the new version needs to start.
+    service.pause("after authorize", 8.0)
+    paid = []
+    checkout = threading.Thread(
+        target=lambda: paid.append(customer.client.checkout(draft.pk, CARD))
+    )
+    with clients(service.port) as answers:
+        checkout.start()
+        time.sleep(1.0)
+        assert set(answers) == {f"200 {OLD}"}
+        install_version(installed, NEW)
+        # The workers have loaded the old code, and SIGHUP does not change that.
+        service.master.send_signal(signal.SIGHUP)
+        time.sleep(3.0)
+        assert set(answers) == {f"200 {OLD}"}
+
+        reloaded = reload(service, installed)
+        assert reloaded.returncode == 0, reloaded.stderr
+        assert int(service.pidfile.read_text()) != service.master.pid
+        answers_before = answers.copy()
+        time.sleep(1.0)
+    checkout.join()
+
+    assert set(answers) == {f"200 {OLD}", f"200 {NEW}"}
+    # Nothing of the old version is left.
+    assert answers[f"200 {OLD}"] - answers_before[f"200 {OLD}"] == 0
+    assert [(answer.status, answer.code) for answer in paid] == [(200, "Confirmed")]
+
+
+def test_restart_under_load_fails_requests(service, installed):
+    """The control: these clients do notice an interruption."""
+    with clients(service.port) as answers:
+        time.sleep(0.5)
+        service.master.terminate()
+        service.master.wait(40)
+        time.sleep(0.5)
+
+    assert any(answer.startswith("failed") for answer in answers)
+
+
+def test_reload_of_a_version_that_does_not_start_keeps_the_old_one(service, installed):
+    install_version(installed, "broken code (")
+    with clients(service.port) as answers:
+        reloaded = reload(service, installed, RELOAD_LOAD_SECONDS="5")
+
+        assert reloaded.returncode == 1
+        assert "the old one still runs" in reloaded.stderr
+        assert int(service.pidfile.read_text()) == service.master.pid
+        # The next attempt works.
+        file = installed / "roombook/health.py"
+        file.write_text(file.read_text().replace("broken code (", NEW))
+        assert reload(service, installed).returncode == 0
+        time.sleep(0.5)
+
+    assert set(answers) == {f"200 {OLD}", f"200 {NEW}"}
+
+
+def test_new_master_tells_systemd_that_it_is_the_main_process(store, django_db_blocker, tmp_path):
+    notified = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+    notified.bind(str(tmp_path / "notify"))
+    notified.settimeout(60)
+    pidfile = tmp_path / "gunicorn.pid"
+    with django_db_blocker.unblock():
+        service = Service(
+            store.new(),
+            tmp_path / "service",
+            PIDFILE=str(pidfile),
+            NOTIFY_SOCKET=str(tmp_path / "notify"),
+        )
+    service.pidfile = pidfile
+
+    def receive():
+        return [notified.recv(1000).decode() for _ in range(2)]
+
+    try:
+        assert receive()[1] == f"MAINPID={service.master.pid}"
+        assert reload(service, ROOT).returncode == 0
+        new = int(pidfile.read_text())
+        assert receive() == ["READY=1\nSTATUS=Gunicorn arbiter booted", f"MAINPID={new}"]
+        os.kill(new, signal.SIGTERM)
+    finally:
+        service.stop()
+        notified.close()
