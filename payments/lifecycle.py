@@ -8,6 +8,7 @@ transaction, `authorize_payment` outside any, `apply_gateway_result` in its seco
 
 from datetime import datetime, timedelta
 from decimal import Decimal
+from uuid import UUID
 
 from accounts.models import User
 from payments import gateways
@@ -60,6 +61,7 @@ def check_card(source: Card | SavedCard) -> None:
 def create_payment(
     *,
     reservation_id: int,
+    reservation_uid: UUID,
     amount: Decimal,
     currency: str,
     gateway: Gateway,
@@ -73,6 +75,7 @@ def create_payment(
     """
     return Payment.objects.create(
         reservation_id=reservation_id,
+        reservation_uid=reservation_uid,
         amount=amount,
         currency=currency,
         gateway=gateway.name,

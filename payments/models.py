@@ -129,6 +129,9 @@ class Payment(models.Model):
     reservation = models.ForeignKey(
         "reservations.Reservation", models.PROTECT, related_name="payments"
     )
+    # The reservation's own uid, which never changes: `verify_integrity` finds a payment that was
+    # attached to another reservation.
+    reservation_uid = models.UUIDField(null=True, editable=False)
     key = models.UUIDField(default=uuid.uuid4, unique=True, editable=False)
     gateway = models.CharField(max_length=20)
     is_live = models.BooleanField("live", default=False)

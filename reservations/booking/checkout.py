@@ -230,6 +230,7 @@ def _claim(
     reservation.transition_to(Status.PROCESSING, by=user, now=now, **columns)
     payment = lifecycle.create_payment(
         reservation_id=reservation.pk,
+        reservation_uid=reservation.uid,
         amount=reservation.total_cost,
         currency=reservation.currency,
         gateway=gateway,

@@ -54,6 +54,7 @@ def start(reservation):
     def start(amount="50.00"):
         return lifecycle.create_payment(
             reservation_id=reservation.pk,
+            reservation_uid=reservation.uid,
             amount=Decimal(amount),
             currency="USD",
             gateway=gateways.get_current_gateway(),

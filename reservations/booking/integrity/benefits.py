@@ -40,7 +40,7 @@ def promo_counters_off_their_ledger(now: dt.datetime) -> Iterator[str]:
     for code, uses, spent, taken, given in rows.values_list(
         "code", "uses", "spent", "taken", "given"
     ):
-        yield f"promo code {code}: {uses} uses of {spent}, its ledger has {taken} of {given}"
+        yield f"promo code {code}: {uses} uses of {spent}, its ledger has {taken} of {given:.2f}"
 
 
 def promo_uses_off_their_reservation(now: dt.datetime) -> Iterator[str]:
@@ -69,7 +69,8 @@ def promo_uses_off_their_bill(now: dt.datetime) -> Iterator[str]:
     )
     for pk, amount, reservation, on_bill in rows.values_list("pk", "amount", "reservation", "off"):
         yield (
-            f"promo use {pk} of reservation {reservation} is {amount}, its bill takes {on_bill} off"
+            f"promo use {pk} of reservation {reservation} is {amount},"
+            f" its bill takes {on_bill:.2f} off"
         )
 
 

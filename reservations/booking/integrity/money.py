@@ -4,10 +4,16 @@ import datetime as dt
 from collections.abc import Iterator
 from typing import Any
 
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from payments.models import Payment, PaymentState, Refund, RefundState
+from payments.models import (
+    COMPLETED_REFUND_STATES,
+    Payment,
+    PaymentState,
+    Refund,
+    RefundState,
+)
 from reservations.booking.integrity.common import (
     OVERDUE_AFTER,
     ROUNDING_TOLERANCE,
@@ -52,6 +58,12 @@ def refunded_amount() -> Coalesce:
     return sum_of_related(effective_refunds(), "amount", by="payment")
 
 
+def payments_not_fully_refunded() -> QuerySet[Payment]:
+    """Return the payments of which something remains after all refunds."""
+    rows = Payment.objects.annotate(given=refunded_amount())
+    return rows.filter(given__lt=F("amount") - ROUNDING_TOLERANCE)
+
+
 def unmet_refund_promises() -> QuerySet[Reservation]:
     """Return cancelled reservations with a promised refund that is larger than what was refunded.
 
@@ -86,7 +98,7 @@ def totals_that_are_not_their_lines(now: dt.datetime) -> Iterator[str]:
     rows = Reservation.objects.annotate(lines=sum_of_related(LineItem.objects, "total"))
     rows = rows.exclude(lines__range=approximately("total_cost"))
     for pk, total, lines in rows.values_list("pk", "total_cost", "lines"):
-        yield f"reservation {pk}: its total is {total}, its lines add up to {lines}"
+        yield f"reservation {pk}: its total is {total}, its lines add up to {lines:.2f}"
 
 
 def payments_off_their_reservation(now: dt.datetime) -> Iterator[str]:
@@ -123,6 +135,37 @@ def bookings_without_payment(now: dt.datetime) -> Iterator[str]:
         yield f"reservation {pk} is {status} without a payment of its total"
 
 
+def reservations_paid_twice(now: dt.datetime) -> Iterator[str]:
+    """Find reservations that keep the money of several payments."""
+    kept = payments_not_fully_refunded().filter(captured_at__isnull=False)
+    rows = kept.values("reservation").annotate(count=Count("pk")).filter(count__gt=1).order_by()
+    for reservation, count in rows.values_list("reservation", "count"):
+        yield f"reservation {reservation} has {count} payments that were captured and not refunded"
+
+
+def free_bookings_with_a_payment(now: dt.datetime) -> Iterator[str]:
+    """Find bookings that cost nothing and keep the money of a payment."""
+    rows = payments_not_fully_refunded().filter(
+        captured_at__isnull=False,
+        reservation__status__in=sorted(BOOKED_STATUSES),
+        reservation__total_cost=0,
+        reservation__reduced_by=0,
+    )
+    for pk, amount, reservation in rows.values_list("pk", "amount", "reservation"):
+        yield f"payment {pk} of {amount} was captured, its reservation {reservation} costs nothing"
+
+
+def payments_of_another_reservation(now: dt.datetime) -> Iterator[str]:
+    """Find payments that belong to another reservation than the one that was paid."""
+    made_for = Reservation.objects.filter(uid=OuterRef("reservation_uid")).values("pk")
+    rows = Payment.objects.exclude(reservation_uid__isnull=True).exclude(
+        reservation_uid=F("reservation__uid")
+    )
+    rows = rows.annotate(made_for=Subquery(made_for))
+    for pk, reservation, paid in rows.values_list("pk", "reservation", "made_for"):
+        yield f"payment {pk} of reservation {reservation} was made for reservation {paid}"
+
+
 def payments_in_another_currency(now: dt.datetime) -> Iterator[str]:
     """Find bills in one currency with a payment in another."""
     rows = Payment.objects.exclude(currency=F("reservation__currency"))
@@ -146,7 +189,7 @@ def refunds_above_their_payment(now: dt.datetime) -> Iterator[str]:
         .filter(given__gt=F("amount") + ROUNDING_TOLERANCE)
     )
     for pk, amount, given in rows.values_list("pk", "amount", "given"):
-        yield f"payment {pk} of {amount} has refunds of {given}"
+        yield f"payment {pk} of {amount} has refunds of {given:.2f}"
 
 
 def refunded_without_refunds(now: dt.datetime) -> Iterator[str]:
@@ -154,7 +197,18 @@ def refunded_without_refunds(now: dt.datetime) -> Iterator[str]:
     rows = Payment.objects.filter(state=PaymentState.REFUNDED).annotate(given=refunded_amount())
     rows = rows.filter(given__lt=F("amount") - ROUNDING_TOLERANCE)
     for pk, amount, given in rows.values_list("pk", "amount", "given"):
-        yield f"payment {pk} of {amount} is refunded, its refunds add up to {given}"
+        yield f"payment {pk} of {amount} is refunded, its refunds add up to {given:.2f}"
+
+
+def captured_though_refunded(now: dt.datetime) -> Iterator[str]:
+    """Find payments that are marked as captured although they were refunded in full."""
+    done = Refund.objects.filter(state__in=COMPLETED_REFUND_STATES)
+    rows = Payment.objects.filter(state=PaymentState.CAPTURED).annotate(
+        given=sum_of_related(done, "amount", by="payment")
+    )
+    rows = rows.filter(given__gte=F("amount") - ROUNDING_TOLERANCE)
+    for pk, amount in rows.values_list("pk", "amount"):
+        yield f"payment {pk} of {amount} is captured, and is refunded in full"
 
 
 def refunds_forgotten(now: dt.datetime) -> Iterator[str]:
@@ -174,7 +228,7 @@ def reductions_off_their_refunds(now: dt.datetime) -> Iterator[str]:
     """Find bookings with a reduced price whose refund was refused."""
     rows = unmet_reductions().values_list("pk", "reduced_by", "given")
     for pk, reduced_by, given in rows:
-        yield f"reservation {pk} price reduced by {reduced_by}, and {given} is refunded"
+        yield f"reservation {pk} price reduced by {reduced_by}, and {given:.2f} is refunded"
 
 
 def _is_recent(now: dt.datetime) -> Q:
@@ -191,10 +245,14 @@ CHECKS = (
     totals_that_are_not_their_lines,
     payments_off_their_reservation,
     bookings_without_payment,
+    reservations_paid_twice,
+    free_bookings_with_a_payment,
+    payments_of_another_reservation,
     payments_in_another_currency,
     payments_forgotten,
     refunds_above_their_payment,
     refunded_without_refunds,
+    captured_though_refunded,
     refunds_forgotten,
     refunds_off_their_promise,
     reductions_off_their_refunds,

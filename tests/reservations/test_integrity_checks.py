@@ -1,0 +1,209 @@
+"""Each check of docs/integrity.md finds data that SQL made inconsistent, and names the rows."""
+
+import re
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from django.db import connection
+
+from payments.models import Payment
+from reservations.booking import cancellation, checkout, drafts, integrity
+from reservations.models import AllowanceEntry, PromoRedemption
+from reservations.models.constraints import NO_OVERLAP, TRIGGERS
+from tests.factories_people import UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    NOW,
+    START,
+    AllowanceFactory,
+    PromoCodeFactory,
+    make_booking,
+    make_draft,
+    make_payment_method,
+)
+
+LATER = NOW + 2 * HOUR
+DOCS = Path(__file__).parents[2] / "docs/integrity.md"
+
+RESERVATION = "UPDATE reservations_reservation SET"
+PAYMENT = "UPDATE payments_payment SET"
+
+# By check: the SQL that makes the data inconsistent, and the detail of the finding.
+CASES = {
+    "overlapping holders": (
+        f"{RESERVATION} room_id = {{plain.room_id}} WHERE id = {{other.pk}}",
+        "reservations {plain.pk} and {other.pk} both hold room {plain.room_id}",
+    ),
+    "processing without payment": (
+        f"{RESERVATION} status = 'Processing' WHERE id = {{plain.pk}}",
+        "reservation {plain.pk} is Processing without a payment under way",
+    ),
+    "holds off their status": (
+        f"{RESERVATION} holds_slot = false WHERE id = {{plain.pk}}",
+        "reservation {plain.pk} is Confirmed and does not hold its room",
+    ),
+    "drafts held too long": (
+        f"{RESERVATION} hold_until = '2027-03-20 12:00:00+00:00' WHERE id = {{draft.pk}}",
+        "reservation {draft.pk} is New and held until 2027-03-20 12:00 UTC",
+    ),
+    "totals that are not their lines": (
+        "UPDATE reservations_lineitem SET total = total + 1 WHERE reservation_id = {plain.pk}",
+        "reservation {plain.pk}: its total is 75.00, its lines add up to 76.00",
+    ),
+    "payments off their reservation": (
+        f"{RESERVATION} status = 'Declined', holds_slot = false WHERE id = {{plain.pk}}",
+        "payment {payment} is captured, and its reservation {plain.pk} is Declined",
+    ),
+    "bookings without payment": (
+        f"{PAYMENT} amount = amount + 1 WHERE id = {{payment}}",
+        "reservation {plain.pk} is Confirmed without a payment of its total",
+    ),
+    "reservations paid twice": (
+        f"{PAYMENT} reservation_id = {{plain.pk}} WHERE reservation_id = {{other.pk}}",
+        "reservation {plain.pk} has 2 payments that were captured and not refunded",
+    ),
+    "free bookings with a payment": (
+        f"{RESERVATION} total_cost = 0 WHERE id = {{plain.pk}}",
+        "payment {payment} of 75.00 was captured, its reservation {plain.pk} costs nothing",
+    ),
+    "payments of another reservation": (
+        f"{PAYMENT} reservation_id = {{cancelled.pk}} WHERE id = {{payment}}",
+        "payment {payment} of reservation {cancelled.pk} was made for reservation {plain.pk}",
+    ),
+    "payments in another currency": (
+        f"{PAYMENT} currency = 'EUR' WHERE id = {{payment}}",
+        "payment {payment} is in EUR, its reservation {plain.pk} in USD",
+    ),
+    "payments forgotten": (
+        f"{PAYMENT} state = 'started', lease_until = '{NOW}' WHERE id = {{payment}}",
+        "payment {payment} of reservation {plain.pk} is unresolved for over an hour",
+    ),
+    "refunds above their payment": (
+        "UPDATE payments_refund SET amount = 80 WHERE id = {refund}",
+        "payment {refunded} of 75.00 has refunds of 80.00",
+    ),
+    "refunded without refunds": (
+        "UPDATE payments_refund SET amount = 50 WHERE id = {refund}",
+        "payment {refunded} of 75.00 is refunded, its refunds add up to 50.00",
+    ),
+    "captured though refunded": (
+        f"{PAYMENT} state = 'captured' WHERE id = {{refunded}}",
+        "payment {refunded} of 75.00 is captured, and is refunded in full",
+    ),
+    "refunds forgotten": (
+        "UPDATE payments_refund SET state = 'started' WHERE id = {refund}",
+        "refund {refund} of payment {refunded} is due for over an hour",
+    ),
+    "refunds off their promise": (
+        "DELETE FROM payments_refund WHERE id = {refund}",
+        "reservation {cancelled.pk} is Cancelled: 75.00 was promised, and less is refunded",
+    ),
+    "reductions off their refunds": (
+        f"{RESERVATION} reduced_by = 10 WHERE id = {{plain.pk}}",
+        "reservation {plain.pk} price reduced by 10.00, and 0.00 is refunded",
+    ),
+    "promo counters off their ledger": (
+        "UPDATE reservations_promocode SET uses = 3",
+        "promo code TEN: 3 uses of {redemption.amount}, its ledger has 1 of {redemption.amount}",
+    ),
+    "promo uses off their reservation": (
+        f"{RESERVATION} status = 'Cancelled', holds_slot = false WHERE id = {{discounted.pk}}",
+        "reservation {discounted.pk} is Cancelled and keeps its promo use",
+    ),
+    "promotions without use": (
+        "DELETE FROM reservations_promoredemption",
+        "reservation {discounted.pk} has a promotion and took no use of its code",
+    ),
+    "promo uses off their bill": (
+        "UPDATE reservations_promoredemption SET amount = 1",
+        "promo use {redemption.pk} of reservation {discounted.pk} is 1.00,"
+        " its bill takes {redemption.amount} off",
+    ),
+    "promo uses above the limit": (
+        "UPDATE reservations_promocode SET max_uses_per_account = 0",
+        "promo code TEN: user {discounted.user_id}: 1 of 0",
+    ),
+    "allowances overdrawn": (
+        "UPDATE reservations_allowance SET hours = 1",
+        "allowance {entry.allowance_id}, in all: 2 of 1 h",
+    ),
+    "allowance hours off their reservation": (
+        "DELETE FROM reservations_allowanceentry",
+        "reservation {discounted.pk} is Confirmed: 0 h in the ledger, 2 h on its bill",
+    ),
+    "hours of another account": (
+        "UPDATE reservations_allowance SET user_id = {plain.user_id}",
+        "entry {entry.pk}: allowance {entry.allowance_id} is of another account"
+        " than reservation {discounted.pk}",
+    ),
+    "hours in the wrong period": (
+        "UPDATE reservations_allowance SET kind = 'monthly'",
+        "entry {entry.pk}: allowance {entry.allowance_id} is monthly, its period is None",
+    ),
+}
+
+
+def get_problems():
+    return [str(each) for each in integrity.find_problems(now=LATER)]
+
+
+@pytest.fixture
+def rows(db):
+    """Reservations of each kind, all of which are consistent."""
+    ada = UserFactory()
+    AllowanceFactory(user=ada, hours=2)
+    PromoCodeFactory(code="TEN")
+    discounted = make_draft(ada, start=START + 72 * HOUR, hours=5)
+    drafts.apply_promo_code(discounted.pk, "TEN", user=ada, now=NOW)
+    checkout.check_out(discounted.pk, user=ada, payment_method=make_payment_method(), now=NOW)
+    plain, other, cancelled, draft = make_booking(), make_booking(), make_booking(), make_draft()
+    cancellation.cancel(cancelled.pk, now=NOW)
+    assert get_problems() == []
+    refunded = Payment.objects.get(reservation=cancelled)
+    return SimpleNamespace(
+        plain=plain,
+        other=other,
+        cancelled=cancelled,
+        draft=draft,
+        discounted=discounted,
+        payment=Payment.objects.get(reservation=plain).pk,
+        refunded=refunded.pk,
+        refund=refunded.refunds.get().pk,
+        redemption=PromoRedemption.objects.get(),
+        entry=AllowanceEntry.objects.get(),
+    )
+
+
+@pytest.fixture
+def cursor(rows):
+    """A cursor on a database without the constraints that prevent some inconsistencies."""
+    with connection.cursor() as cursor:
+        if connection.vendor == "postgresql":
+            cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
+            for name in ("reservation_holds_as_its_status_says", NO_OVERLAP):
+                cursor.execute(f"ALTER TABLE reservations_reservation DROP CONSTRAINT {name}")
+        else:
+            for name in TRIGGERS:
+                cursor.execute(f"DROP TRIGGER {name}")
+            cursor.execute("PRAGMA ignore_check_constraints = ON")
+        cursor.execute("DROP INDEX payment_one_open_per_reservation")
+        yield cursor
+        if connection.vendor == "sqlite":
+            cursor.execute("PRAGMA ignore_check_constraints = OFF")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_data_made_inconsistent_by_sql_is_found_and_named(rows, cursor, name):
+    sql, detail = CASES[name]
+
+    cursor.execute(sql.format(**vars(rows)))
+
+    assert f"{name}: {detail.format(**vars(rows))}" in get_problems()
+
+
+def test_docs_list_every_check_and_every_check_has_a_test():
+    names = [each.__name__.replace("_", " ") for each in integrity.CHECKS]
+
+    assert re.findall(r"^\| ([a-z ]+) \|", DOCS.read_text(), re.M) == names
+    assert list(CASES) == names
