@@ -1,7 +1,8 @@
 """The customers that a member of staff may view and find (B18).
 
-Staff with a role at some centers see the customers who have, or had, a reservation there. To book
-for somebody else, they must enter that person's complete e-mail address.
+Staff with a role at some centers see the customers who have, or had, a booked reservation there; a
+draft is not enough, because anybody could create one. To book for somebody else, they must enter
+that person's complete e-mail address. Only administrators find the accounts of staff.
 """
 
 from django.contrib.auth.models import AnonymousUser
@@ -9,47 +10,57 @@ from django.db.models import Q, QuerySet
 
 from accounts import roles, user_search
 from accounts.models import User, canonicalize_email
+from roombook.ids import parse_id
 
 
-def get_customer_filter(
-    staff: User | AnonymousUser | None,
-    path: str = "pk",
-    *,
-    permission: str = roles.VIEW_USER,
-) -> Q:
-    """Return a filter for accounts that the user may view; ``path`` leads from a row to an account.
+def get_customer_filter(staff: User | AnonymousUser | None, path: str = "pk") -> Q:
+    """Return a filter for rows of the customers of the user's centers.
 
-    With another permission, it selects the customers of the centers with that permission.
+    ``path`` leads from a row to an account.
     """
-    centers = roles.get_permitted_centers(staff, permission)
+    centers = roles.get_permitted_centers(staff, roles.VIEW_USER)
     if centers is None:
         return Q()
     # The relation leads to the model, because this app must not import reservations.
     reservations = User._meta.get_field("reservations").related_model
-    rows = reservations._default_manager.filter(room__center__in=sorted(centers))
-    return Q(**{f"{path}__in": rows.values("user")})
+    booked = reservations._default_manager.filter(
+        room__center__in=sorted(centers), booked_at__isnull=False
+    )
+    return Q(**{f"{path}__in": booked.values("user")})
+
+
+def get_account_filter(staff: User | AnonymousUser | None) -> Q:
+    """Return a filter for the accounts that the user may view."""
+    return get_customer_filter(staff) & _get_staff_filter(staff)
+
+
+def _get_staff_filter(staff: User | AnonymousUser | None) -> Q:
+    """Return a filter that excludes the accounts of staff, except for administrators."""
+    is_administrator = isinstance(staff, User) and staff.is_superuser
+    return Q() if is_administrator else Q(is_staff=False, is_superuser=False)
 
 
 def can_view_customer(staff: User | AnonymousUser, customer: User) -> bool:
-    return User.objects.filter(get_customer_filter(staff), pk=customer.pk).exists()
+    return User.objects.filter(get_account_filter(staff), pk=customer.pk).exists()
+
+
+def find_bookable_account(staff: User | None, key: str) -> User | None:
+    """Return the account that the user may book for: by its complete e-mail address, or by the id
+    of one of the user's customers."""
+    if "@" in key:
+        found = _get_staff_filter(staff) & Q(email=canonicalize_email(key))
+    else:
+        found = get_account_filter(staff) & Q(pk=parse_id(key) or 0)
+    return User.objects.filter(found, is_active=True).first()
 
 
 def find_bookable_customers(staff: User, words: str) -> QuerySet[User]:
     """Return the accounts that the user may book for.
 
-    ``words`` are matched as a prefix among the user's own customers; a complete e-mail address
-    finds anybody.
+    ``words`` are searched among the user's own customers; a complete e-mail address finds anybody.
     """
-    found = Q(pk__in=user_search.matching_prefix(words, among=get_customer_filter(staff)))
+    found = Q(pk__in=user_search.matching_prefix(words, among=get_account_filter(staff)))
     # PostgreSQL accepts no NUL, and no address contains one.
     if "@" in words and "\x00" not in words and roles.has_permission(staff, roles.ADD_RESERVATION):
-        found |= Q(email=canonicalize_email(words))
+        found |= _get_staff_filter(staff) & Q(email=canonicalize_email(words))
     return User.objects.filter(found, is_active=True).order_by("email")
-
-
-def search_customers(
-    rows: QuerySet[User], words: str, *, staff: User | AnonymousUser
-) -> QuerySet[User]:
-    """Return the customers that match the words and that the user may view."""
-    matching = user_search.matching_prefix(words, among=get_customer_filter(staff))
-    return rows.filter(pk__in=matching)

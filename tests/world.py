@@ -102,7 +102,7 @@ class World:
         self.bobs_reservation = self.draft(self.bob, self.other_center.rooms.get())
         # A second page for List reservations.
         in_june = dt.datetime(2027, 6, 1, 15, tzinfo=dt.UTC)
-        ReservationFactory(user=self.ada, room=self.room, start=in_june)
+        ReservationFactory(user=self.ada, room=self.room, start=in_june, booked_at=NOW)
         self.token = issue_token(self.ada)
 
     def draft(self, user: User, room: centers.MeetingRoom) -> Reservation:

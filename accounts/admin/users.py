@@ -17,7 +17,7 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from unfold.forms import AdminPasswordChangeForm
 
-from accounts import customer_access, limits
+from accounts import customer_access, limits, user_search
 from accounts.admin.center_scope import SharedRowsMixin
 from accounts.admin.role_admin import CenterRoleInline
 from accounts.forms import UserAddForm, UserEditForm
@@ -96,7 +96,7 @@ class UserAdmin(
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[User]:
         rows: QuerySet[User] = super().get_queryset(request)
-        return rows.filter(customer_access.get_customer_filter(request.user))
+        return rows.filter(customer_access.get_account_filter(request.user))
 
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, object] | None = None
@@ -109,8 +109,8 @@ class UserAdmin(
     ) -> tuple[QuerySet, bool]:
         if not search_term.strip():
             return queryset, False
-        found = customer_access.search_customers(queryset, search_term, staff=request.user)
-        return found, False
+        among = customer_access.get_account_filter(request.user)
+        return queryset.filter(pk__in=user_search.matching_prefix(search_term, among=among)), False
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
         tokens = ApiToken.objects.unexpired(timezone.now()).filter(user__in=rows)

@@ -13,7 +13,6 @@ from django.utils.html import format_html
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts import roles, user_search
-from accounts.customer_access import get_customer_filter
 from reservations.admin.date_filter import StartDateFilter
 from reservations.admin.formatting import format_datetime
 from reservations.models import Reservation
@@ -57,11 +56,8 @@ class ReservationListMixin(ModelAdminBase):
             return queryset, False
         if (pk := parse_id(term.removeprefix("#"))) is not None:
             return queryset.filter(pk=pk), False
-        users = user_search.matching_prefix(
-            term,
-            by_address=roles.has_permission(request.user, roles.VIEW_USER),
-            among=get_customer_filter(request.user, permission=roles.VIEW_RESERVATION),
-        )
+        by_address = roles.has_permission(request.user, roles.VIEW_USER)
+        users = user_search.matching_prefix(term, by_address=by_address)
         return queryset.filter(user__in=users), False
 
     @admin.display(description="no.")

@@ -33,8 +33,7 @@ def many(room, user, count, *, start, status=Status.COMPLETED, **fields):
                 cancellation_notice_hours=24,
                 cancellation_grace_minutes=15,
                 created_at=start,
-                booked_at=start,
-                **fields,
+                **{"booked_at": start, **fields},
             )
         )
     return Reservation.objects.bulk_create(rows)

@@ -13,7 +13,12 @@ from accounts.models import User
 from reservations.models.status import Status
 from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
-from tests.factories_people import StaffFactory, UserFactory, issue_token
+from tests.factories_people import (
+    AdministratorFactory,
+    StaffFactory,
+    UserFactory,
+    issue_token,
+)
 from tests.world import NOW
 
 pytestmark = pytest.mark.django_db
@@ -87,7 +92,7 @@ def test_customer_page_shows_bookings_spend_and_devices(client, staff, world):
 
     bookings = response.context["bookings"]
     page = response.content.decode()
-    assert (bookings.count, bookings.billed) == (30, "$300.00")
+    assert (bookings.count, bookings.billed) == (31, "$300.00")
     assert len(bookings.last) == 10
     assert bookings.all.endswith("?q=ada%40example.com")
     assert "Visa 4242" in page
@@ -101,7 +106,7 @@ def test_customer_page_shows_only_bookings_of_own_centers(client, desk, world):
 
     bookings = client.get(page_of(world.ada)).context["bookings"]
 
-    assert (bookings.count, bookings.billed, bookings.is_partial) == (2, "$20.00", True)
+    assert (bookings.count, bookings.billed, bookings.is_partial) == (3, "$20.00", True)
     assert {row.reservation.room_id for row in bookings.last} == {world.room.pk}
 
 
@@ -203,9 +208,43 @@ def test_spend_is_exact_decimal(client, staff, world):
     assert client.get(page_of(world.ada)).context["bookings"].billed == "$99.99"
 
 
-def test_staff_without_bookings_are_not_customers(client, desk):
-    colleague = StaffFactory()
+@pytest.mark.parametrize("role", ["Desk", "Manager"])
+@pytest.mark.parametrize("where", ["some", "all"])
+def test_staff_account_with_a_booking_is_found_by_administrators_only(
+    client, staff, world, role, where
+):
+    member = staff(role, *([world.center] if where == "some" else []))
+    client.force_login(member)
+    colleague = StaffFactory(email="colleague@example.com", last_name="Lovelace")
+    many(world.room, colleague, 1, start=NOW - dt.timedelta(days=9))
 
-    assert colleague.pk not in listed(client)
+    assert listed(client) <= {world.ada.pk, world.bob.pk}
+    assert colleague.pk not in listed(client, q="lovelace")
+    assert listed(client, q="colleague@example.com") == set()
     assert client.get(page_of(colleague)).status_code == 302
-    assert UserFactory().pk not in listed(client)
+    for words in ("love", "colleague@example.com"):
+        assert colleague not in customer_access.find_bookable_customers(member, words)
+    for key in (str(colleague.pk), colleague.email):
+        assert customer_access.find_bookable_account(member, key) is None
+    root = AdministratorFactory()
+    assert customer_access.find_bookable_account(root, colleague.email) == colleague
+    assert colleague in customer_access.find_bookable_customers(root, "lovelace")
+    client.force_login(root)
+    assert client.get(page_of(colleague)).status_code == 200
+
+
+def test_draft_does_not_make_a_customer_known_to_its_center(client, desk, world):
+    grace = UserFactory(email="grace@example.com", last_name="Hopper")
+    for number, status in enumerate((Status.NEW, Status.CANCELLED, Status.EXPIRED)):
+        start = NOW + dt.timedelta(days=3 + number)
+        many(world.room, grace, 1, start=start, status=status, booked_at=None)
+
+    assert grace.pk not in listed(client)
+    assert listed(client, q="hopper") == set()
+    assert client.get(page_of(grace)).status_code == 302
+    assert customer_access.find_bookable_account(desk, str(grace.pk)) is None
+
+    many(world.room, grace, 1, start=NOW - dt.timedelta(days=9), status=Status.CANCELLED)
+
+    assert listed(client, q="hopper") == {grace.pk}
+    assert client.get(page_of(grace)).status_code == 200

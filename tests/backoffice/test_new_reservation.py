@@ -12,7 +12,7 @@ from reservations.models import Reservation
 from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
 from tests.factories_centers import MeetingRoomFactory, ServiceFactory
-from tests.factories_people import UserFactory
+from tests.factories_people import StaffFactory, UserFactory
 from tests.factories_reservations import (
     HOUR,
     START,
@@ -211,13 +211,31 @@ def test_customer_suggestions_without_permission_are_refused(client, staff, room
 
 
 def test_known_customer_by_id_is_accepted(client, staff, room, user):
-    make_draft(user, room, start=START + 24 * HOUR)
     client.force_login(staff("Desk", room.center))
+    make_draft(user, room, start=START + 24 * HOUR)
+    assert "Customer not found." in words(client.post(ADD, typed(room, user)))
+    start = START + 48 * HOUR
+    ReservationFactory(user=user, room=room, start=start, booked_at=START - 24 * HOUR)
     client.post(ADD, typed(room, user))
     assert Reservation.objects.filter(user=user, start=START).exists()
 
 
 NEW = {"email": "New@Example.com", "first_name": "Grace", "last_name": "Hopper"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"email": "colleague@example.com"}, "Only administrators can book for a member of staff."),
+        ({"user": "colleague@example.com"}, "Customer not found."),
+    ],
+)
+def test_desk_cannot_book_for_a_member_of_staff(client, staff, room, fields, message):
+    StaffFactory(email="colleague@example.com")
+    client.force_login(staff("Desk", room.center))
+    answer = client.post(ADD, typed(room, **fields))
+    assert message in words(answer)
+    assert not Reservation.objects.exists()
 
 
 def test_new_customer_is_created_with_draft(client, staff, room):

@@ -22,7 +22,7 @@ from unfold.widgets import (
 )
 
 from accounts import roles
-from accounts.customer_access import get_customer_filter
+from accounts.customer_access import find_bookable_account
 from accounts.models import User, canonicalize_email
 from accounts.profile import EMAIL_TAKEN
 from centers.models import Center, MeetingRoom, Service
@@ -88,18 +88,11 @@ class CustomerField(forms.CharField):
         )
         self.staff: User | None = None
 
-    def find_customer(self, value: object) -> User | None:
-        rows = User.objects.filter(is_active=True)
-        if "@" in str(value):
-            return rows.filter(email=canonicalize_email(str(value))).first()
-        pk = parse_id(str(value)) or 0
-        return rows.filter(get_customer_filter(self.staff), pk=pk).first()
-
     def clean(self, value: object) -> User | None:
         text = super().clean(value)
         if not text:
             return None
-        customer = self.find_customer(text)
+        customer = find_bookable_account(self.staff, text)
         if customer is None:
             raise ValidationError("Customer not found. Enter their e-mail address.")
         self.select(customer)
@@ -168,11 +161,12 @@ class NewReservationForm(forms.Form):
         initial: Mapping[str, object] | None = None,
     ) -> None:
         super().__init__(data, initial=dict(initial or {}))
+        self.staff = staff
         self.can_add_customers = roles.has_permission(staff, roles.ADD_USER, center.pk)
         self.can_override_hours = roles.has_permission(staff, OVERRIDE_OPENING_HOURS, center.pk)
         user: Any = self.fields["user"]
         user.staff = staff
-        selected = user.find_customer(parse_id(str(self.initial.get("user"))))
+        selected = find_bookable_account(staff, str(self.initial.get("user")))
         self.initial["user"] = selected.email if selected else None
         if selected:
             user.select(selected)
@@ -214,6 +208,8 @@ class NewReservationForm(forms.Form):
         if existing is not None:
             if not existing.is_active:
                 return "The account with this e-mail address is deactivated."
+            if find_bookable_account(self.staff, existing.email) is None:
+                return "Only administrators can book for a member of staff."
             if any(names.values()):
                 return f"{EMAIL_TAKEN} To book for it, leave the names empty."
             self.customer = existing
