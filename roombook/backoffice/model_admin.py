@@ -162,11 +162,6 @@ class TabularInline(AutocompleteMixin, unfold.TabularInline, InlineAdminBase):
     formfield_overrides = FORMFIELD_OVERRIDES_INLINE | DATE_AND_TIME_OVERRIDES
 
 
-class StackedInline(AutocompleteMixin, unfold.StackedInline, InlineAdminBase):
-    formset = PaginatedInlineFormSet
-    formfield_overrides = FORMFIELD_OVERRIDES_INLINE | DATE_AND_TIME_OVERRIDES
-
-
 # --- Mixins: put them before ModelAdmin among the bases ------------------------------------------
 
 

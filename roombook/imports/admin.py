@@ -5,6 +5,7 @@ private method of the library is overridden, `_do_file_export`: it would build a
 """
 
 import logging
+from collections.abc import Callable
 from copy import copy
 from functools import partial
 from typing import Any
@@ -19,6 +20,7 @@ from django.http import (
     QueryDict,
 )
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils import timezone
 from import_export.admin import ImportExportMixin
 from import_export.formats.base_formats import CSV, XLSX, Format
@@ -33,9 +35,9 @@ from roombook.backoffice.spreadsheets import (
 )
 from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.ids import is_id
-from roombook.imports import files
+from roombook.imports import limits
 from roombook.imports.files import ImportTable
-from roombook.imports.models import Upload, UploadStorage
+from roombook.imports.models import CheckIsRunning, RunningCheck, Upload, UploadStorage
 from roombook.imports.resources import SpreadsheetResource
 from roombook.imports.results import ImportRefused, ImportResult
 
@@ -52,7 +54,7 @@ class SpreadsheetFormat(Format):
         return "CSV (UTF-8) or .xlsx"
 
     def create_dataset(self, in_stream: bytes) -> ImportTable:
-        return self.resource_class.read_file(in_stream)
+        return self.resource_class.read_file(in_stream, max_seconds=limits.CHECK_SECONDS)
 
     def can_import(self) -> bool:
         return True
@@ -67,7 +69,7 @@ class UploadForm(ImportForm):
         field = self.fields["import_file"]
         field.label = "File"
         field.help_text = (
-            f"At most {files.MAX_ROWS:,} rows and {files.MAX_BYTES // 2**20} MB."
+            f"At most {limits.MAX_ROWS:,} rows and {limits.MAX_BYTES // 2**20} MB."
             " Nothing is written before you have seen what would change."
         )
         field.error_messages |= {"required": "Choose a file.", "empty": "The file is empty."}
@@ -75,9 +77,9 @@ class UploadForm(ImportForm):
 
     def clean_import_file(self) -> Any:
         file = self.cleaned_data["import_file"]
-        if file.size > files.MAX_BYTES:
+        if file.size > limits.MAX_BYTES:
             raise forms.ValidationError(
-                f"The file is larger than {files.MAX_BYTES // 2**20} MB: split it."
+                f"The file is larger than {limits.MAX_BYTES // 2**20} MB: split it."
             )
         # For `write_to_tmp_storage`, which does not get the request.
         file.uploaded_by = self.user
@@ -174,9 +176,26 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
             "has_id": "id" in columns,
         }
 
-    def import_action(self, request: HttpRequest, **kwargs: Any) -> TemplateResponse:
-        """Upload a file and return the preview."""
-        response: TemplateResponse = super().import_action(request, **kwargs)
+    def import_action(self, request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
+        """Return the page to upload a file, or the preview of an uploaded one."""
+        if request.method == "POST":
+            return self._run_check(request, self._preview)
+        return self._preview(request)
+
+    def _run_check(
+        self, request: HttpRequest, view: Callable[[HttpRequest], HttpResponseBase]
+    ) -> HttpResponseBase:
+        """Run a view that checks a file: one at a time for each user, and not for too long."""
+        try:
+            with RunningCheck.run(request.user, now=timezone.now()):
+                return view(request)
+        except (InvalidFile, CheckIsRunning) as error:
+            messages.error(request, str(error))
+            app_label, model = self.get_model_info()
+            return HttpResponseRedirect(reverse(f"admin:{app_label}_{model}_import"))
+
+    def _preview(self, request: HttpRequest) -> TemplateResponse:
+        response: TemplateResponse = super().import_action(request)
         context = response.context_data or {}
         if "confirm_form" in context:
             self._bind_confirmation(context)
@@ -193,8 +212,11 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
 
     def process_import(self, request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
         """Check the confirmed file again and write it, or return a new preview."""
+        return self._run_check(request, self._write)
+
+    def _write(self, request: HttpRequest) -> HttpResponseBase:
         try:
-            response: HttpResponseBase = super().process_import(request, **kwargs)
+            response: HttpResponseBase = super().process_import(request)
         except ImportRefused as refused:
             messages.error(request, str(refused))
             response = self._preview_again(request, refused.result)
@@ -230,7 +252,7 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
         context: dict[str, Any] = super().init_request_context_data(request, form)
         return context | {
             "is_filtered": bool(request.GET.keys() - {"o", "p", "all", "e"}),
-            "max_rows": f"{files.MAX_ROWS:,}",
+            "max_rows": f"{limits.MAX_ROWS:,}",
         }
 
     def get_export_filename(self, request: HttpRequest, queryset: Any, file_format: Any) -> str:

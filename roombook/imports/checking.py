@@ -185,7 +185,7 @@ class CheckingResource(ModelResource, Generic[RowT]):
     # --- A file ---------------------------------------------------------------------------------
 
     def check(self, table: ImportTable) -> ImportResult:
-        """What the file would do."""
+        """What the file would do. Raises InvalidFile if that takes too long."""
         self.table = table
         self._import_fields = [self.fields[name] for name in table.headers]
         result: ImportResult = self.import_data_inner(
@@ -222,6 +222,7 @@ class CheckingResource(ModelResource, Generic[RowT]):
     def import_row(
         self, row: Cells, instance_loader: BulkInstanceLoader, *, row_number: int, **kwargs: object
     ) -> ImportRowResult:
+        self.table.deadline.check()
         self.report_progress(row_number)
         self.number = self.table.row_numbers[row_number - 1]
         # What is stored, and the texts of its columns.

@@ -8,24 +8,20 @@ import csv
 import datetime as dt
 import io
 import math
-import zipfile
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from typing import Any
 
-import openpyxl
 import tablib
-from openpyxl.utils.exceptions import InvalidFileException
+from openpyxl.cell.read_only import EMPTY_CELL
 
 from roombook.backoffice.spreadsheets import MAX_CELL_LENGTH, InvalidFile
+from roombook.imports import limits
+from roombook.imports.limits import Deadline
+from roombook.imports.workbooks import Worksheet, open_worksheets
 from roombook.spreadsheets import unescape_formula
 
-MAX_BYTES = 10 * 1024 * 1024
-MAX_ROWS = 20_000
-# The size of a workbook's unpacked files: a few packed bytes can be gigabytes.
-MAX_UNPACKED_BYTES = 100 * 1024 * 1024
-MAX_COLUMNS = 256
-
+MAX_HEADER_LENGTH = 20_000
 ZIP_SIGNATURE, OLE_SIGNATURE = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 
 
@@ -42,8 +38,9 @@ class NumberText(str):
 class ImportTable(tablib.Dataset):
     """The rows of a file, as text; empty rows are left out."""
 
-    def __init__(self, sheet_name: str = "") -> None:
+    def __init__(self, deadline: Deadline, sheet_name: str = "") -> None:
         super().__init__()
+        self.deadline = deadline
         self.sheet_name = sheet_name
         # The numbers that spreadsheets show: the header is row 1.
         self.row_numbers: list[int] = []
@@ -51,22 +48,24 @@ class ImportTable(tablib.Dataset):
         self.problems: dict[int, dict[str, str]] = {}
 
 
-def read_table(content: bytes, *, columns: Mapping[str, bool], sheet_name: str) -> ImportTable:
+def read_table(
+    content: bytes, *, columns: Mapping[str, bool], sheet_name: str, deadline: Deadline
+) -> ImportTable:
     """Read a file; raises InvalidFile.
 
     `columns` are those that are expected, with whether they are text, which is unescaped.
     """
-    if len(content) > MAX_BYTES:
-        raise InvalidFile(f"The file is larger than {MAX_BYTES // 2**20} MB: split it.")
+    if len(content) > limits.MAX_BYTES:
+        raise InvalidFile(f"The file is larger than {limits.MAX_BYTES // 2**20} MB: split it.")
     if not content.strip():
         raise InvalidFile("The file is empty.")
     if content.startswith(ZIP_SIGNATURE):
-        return _read_workbook(content, columns, sheet_name)
+        return _read_workbook(content, columns, sheet_name, deadline)
     if content.startswith(OLE_SIGNATURE):
         raise InvalidFile(
             "This is an old .xls workbook, or one with a password: save it as .xlsx without one."
         )
-    return _read_csv(_decode(content), columns)
+    return _read_csv(_decode(content), columns, deadline)
 
 
 def _decode(content: bytes) -> str:
@@ -81,11 +80,11 @@ def _decode(content: bytes) -> str:
         ) from error
 
 
-def _read_csv(text: str, columns: Mapping[str, bool]) -> ImportTable:
+def _read_csv(text: str, columns: Mapping[str, bool], deadline: Deadline) -> ImportTable:
     delimiter = _find_delimiter(text, set(columns))
     lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
-        return _fill(ImportTable(), columns, enumerate(lines, 1))
+        return _fill(ImportTable(deadline), columns, lines)
     except csv.Error as error:
         why = "a cell is too long" if "field limit" in str(error) else str(error)
         raise InvalidFile(f"The CSV cannot be read at line {lines.line_num}: {why}.") from error
@@ -93,58 +92,48 @@ def _read_csv(text: str, columns: Mapping[str, bool]) -> ImportTable:
 
 def _find_delimiter(text: str, columns: set[str]) -> str:
     """Return the delimiter with which most columns are known: some countries use semicolons."""
+    start = text[:MAX_HEADER_LENGTH]
 
     def count_known(delimiter: str) -> int:
         try:
-            lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-            return len(columns & {normalize_name(cell) for cell in next(lines, [])})
+            header = next(csv.reader(io.StringIO(start, newline=""), delimiter=delimiter), [])
+            return len(columns & {normalize_name(cell) for cell in header})
         except csv.Error:
             return 0
 
     return max(",;\t", key=count_known)
 
 
-def _read_workbook(content: bytes, columns: Mapping[str, bool], sheet_name: str) -> ImportTable:
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            if sum(entry.file_size for entry in archive.infolist()) > MAX_UNPACKED_BYTES:
-                raise InvalidFile("The workbook is too large: split it.")
-        book = openpyxl.load_workbook(io.BytesIO(content), read_only=True)
-        try:
-            sheet = _choose_sheet(book, sheet_name)
-            # The size that the sheet declares may be wrong.
-            sheet.reset_dimensions()
-            lines = sheet.iter_rows(max_col=MAX_COLUMNS + 1)
-            return _fill(ImportTable(sheet.title), columns, enumerate(lines, 1))
-        finally:
-            book.close()
-    except InvalidFile:
-        raise
-    except (InvalidFileException, zipfile.BadZipFile, KeyError) as error:
-        raise InvalidFile("This is neither CSV nor an .xlsx workbook.") from error
-    # openpyxl raises all kinds of errors on a damaged workbook.
-    except Exception as error:
-        raise InvalidFile("The workbook cannot be read: it is damaged.") from error
+def _read_workbook(
+    content: bytes, columns: Mapping[str, bool], sheet_name: str, deadline: Deadline
+) -> ImportTable:
+    with open_worksheets(content, deadline) as sheets:
+        sheet = _choose_sheet(sheets, sheet_name)
+        lines = sheet.iter_rows(max_col=limits.MAX_COLUMNS + 1)
+        return _fill(ImportTable(deadline, sheet.title), columns, lines)
 
 
-def _choose_sheet(book: Any, sheet_name: str) -> Any:
-    named = [each for each in book.worksheets if normalize_name(each.title) == sheet_name]
+def _choose_sheet(sheets: Sequence[Worksheet], sheet_name: str) -> Worksheet:
+    named = [each for each in sheets if normalize_name(each.title) == sheet_name]
     if named:
         return named[0]
-    if len(book.worksheets) != 1:
-        names = ", ".join(f'"{each.title}"' for each in book.worksheets)
+    if len(sheets) != 1:
+        names = ", ".join(f'"{each.title}"' for each in sheets)
         raise InvalidFile(
             f'The workbook has the sheets {names}, and none called "{sheet_name}":'
             " give the right one that name, or keep only that one."
         )
-    return book.worksheets[0]
+    return sheets[0]
 
 
 def _fill(
-    table: ImportTable, columns: Mapping[str, bool], lines: Iterable[tuple[int, Sequence[Any]]]
+    table: ImportTable, columns: Mapping[str, bool], lines: Iterable[Sequence[object]]
 ) -> ImportTable:
     header: list[str] = []
-    for number, line in lines:
+    for number, line in enumerate(lines, 1):
+        table.deadline.check()
+        if number > limits.MAX_LINES:
+            raise InvalidFile(limits.TOO_MANY_LINES)
         if not header:
             table.headers = header = _read_header(line)
             text_positions = [i for i, name in enumerate(header) if columns.get(name)]
@@ -154,8 +143,8 @@ def _fill(
             cells[position] = unescape_formula(cells[position])
         if not any(cells) and not problems:
             continue
-        if len(table.row_numbers) == MAX_ROWS:
-            raise InvalidFile(f"There are more than {MAX_ROWS:,} rows: split the file.")
+        if len(table.row_numbers) == limits.MAX_ROWS:
+            raise InvalidFile(f"There are more than {limits.MAX_ROWS:,} rows: split the file.")
         table.append(cells)
         table.row_numbers.append(number)
         if problems:
@@ -168,13 +157,13 @@ def _fill(
 
 
 def _read_header(line: Sequence[Any]) -> list[str]:
-    header = [normalize_name(cell) for cell in line]
+    header = [normalize_name(cell) for cell in line[: limits.MAX_COLUMNS + 1]]
     while header and not header[-1]:
         header.pop()
     if not header:
         raise InvalidFile("The first row is empty: it must name the columns.")
-    if len(header) > MAX_COLUMNS:
-        raise InvalidFile(f"There are more than {MAX_COLUMNS} columns.")
+    if len(header) > limits.MAX_COLUMNS:
+        raise InvalidFile(f"There are more than {limits.MAX_COLUMNS} columns.")
     for position, name in enumerate(header, 1):
         if not name:
             raise InvalidFile(f"Column {position} has no name in the first row.")
@@ -192,9 +181,11 @@ def _read_row(
     cells = [""] * len(header)
     problems: dict[str, str] = {}
     too_long = InvalidFile(f"Row {number} has more cells than the header has columns.")
-    if len(line) > MAX_COLUMNS + 1:
+    if len(line) > limits.MAX_COLUMNS + 1:
         raise too_long
     for position, raw in enumerate(line):
+        if raw is EMPTY_CELL:
+            continue
         problem = ""
         try:
             text = read_cell(raw)

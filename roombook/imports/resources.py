@@ -2,6 +2,7 @@
 
 import datetime as dt
 import difflib
+import math
 from collections.abc import Iterator, Sequence
 from typing import IO, Any
 
@@ -22,10 +23,11 @@ from roombook.backoffice.spreadsheets import (
     write_workbook,
 )
 from roombook.db.transactions import in_transaction
-from roombook.imports import files
+from roombook.imports import files, limits
 from roombook.imports.batches import BATCH_SIZE, batches
 from roombook.imports.checking import CheckingResource, RowT
 from roombook.imports.files import ImportTable
+from roombook.imports.limits import Deadline
 from roombook.imports.results import ImportRefused, ImportResult, ImportRowResult
 from roombook.middleware import get_client_address
 from roombook.spreadsheets import escape_formula
@@ -66,10 +68,14 @@ class SpreadsheetResource(CheckingResource[RowT]):
         return list(cls._meta.fields)
 
     @classmethod
-    def read_file(cls, content: bytes) -> ImportTable:
-        """Read a file and check its header. Raises InvalidFile."""
+    def read_file(cls, content: bytes, *, max_seconds: float = math.inf) -> ImportTable:
+        """Read a file and check its header. Raises InvalidFile.
+
+        The file must be read and checked within `max_seconds`.
+        """
         columns = {name: cls.fields[name].widget.is_text for name in cls.get_columns()}
-        table = files.read_table(content, columns=columns, sheet_name=cls.name)
+        deadline = Deadline(max_seconds)
+        table = files.read_table(content, columns=columns, sheet_name=cls.name, deadline=deadline)
         others = [each for each in RESOURCES.values() if each.name != cls.name]
         sheet_name = files.normalize_name(table.sheet_name)
         if sheet_name in [each.name for each in others]:
@@ -245,8 +251,8 @@ class SpreadsheetResource(CheckingResource[RowT]):
     def export_workbook(self, queryset: models.QuerySet[RowT] | None = None) -> IO[bytes]:
         """The same as a workbook. Raises InvalidFile if it cannot hold them."""
         queryset = self.filter_export(queryset)
-        if queryset.order_by()[: files.MAX_ROWS + 1].count() > files.MAX_ROWS:
-            raise InvalidFile(f"There are more than {files.MAX_ROWS:,} rows: export them as CSV.")
+        if queryset.order_by()[: limits.MAX_ROWS + 1].count() > limits.MAX_ROWS:
+            raise InvalidFile(f"There are more than {limits.MAX_ROWS:,} rows: export them as CSV.")
         rows = (
             self.export_resource(instance, force_native_type=True)
             for instance in self.iter_queryset(queryset)

@@ -18,7 +18,7 @@ from centers.models import Center, MeetingRoom, Rate
 from reservations.resources import join_list, split_list
 from roombook.backoffice.models import AuditAction, AuditEntry
 from roombook.backoffice.spreadsheets import InvalidFile
-from roombook.imports import files
+from roombook.imports import files, limits
 from roombook.imports.resources import RESOURCES
 from roombook.imports.widgets import DateTimeWidget, FloatWidget
 from roombook.spreadsheets import FORMULA_START
@@ -148,7 +148,7 @@ def test_workbook_with_control_characters_is_refused():
 
 def test_workbook_with_too_many_rows_is_refused(monkeypatch):
     CenterFactory.create_batch(3)
-    monkeypatch.setattr(files, "MAX_ROWS", 2)
+    monkeypatch.setattr(limits, "MAX_ROWS", 2)
 
     with pytest.raises(InvalidFile, match="CSV"):
         RESOURCES["centers"]().export_workbook()
@@ -204,7 +204,7 @@ def test_workbook_has_numbers_and_booleans(client):
 def test_workbook_with_too_many_rows_is_refused_on_the_page(client, monkeypatch):
     client.force_login(AdministratorFactory())
     MeetingRoomFactory.create_batch(2)
-    monkeypatch.setattr(files, "MAX_ROWS", 1)
+    monkeypatch.setattr(limits, "MAX_ROWS", 1)
 
     response = client.post("/admin/centers/meetingroom/export/", {"format": "1"})
 

@@ -10,7 +10,7 @@ import pytest
 from centers.models import Closure, Rate
 from reservations.models import PromoCode
 from roombook.backoffice.spreadsheets import InvalidFile
-from roombook.imports import files
+from roombook.imports import limits, workbooks
 from tests.factories_centers import CenterFactory
 from tests.imports import build_csv, build_workbook, check, count_rows, get_cells, get_errors, load
 
@@ -69,14 +69,14 @@ def test_semicolons_tabs_and_byte_order_mark_are_accepted():
 
 
 def test_too_many_rows_or_bytes_are_refused(monkeypatch):
-    monkeypatch.setattr(files, "MAX_ROWS", 2)
+    monkeypatch.setattr(limits, "MAX_ROWS", 2)
     assert "more than 2 rows" in refusal(b"name\nA\nB\nC\n")
-    monkeypatch.setattr(files, "MAX_BYTES", 5)
+    monkeypatch.setattr(limits, "MAX_BYTES", 5)
     assert "larger" in refusal(b"name\nA\n")
 
 
 def test_workbook_with_too_many_unpacked_bytes_is_refused(monkeypatch):
-    monkeypatch.setattr(files, "MAX_UNPACKED_BYTES", 100)
+    monkeypatch.setattr(workbooks, "MAX_UNPACKED_BYTES", 100)
     assert "too large" in refusal(build_workbook(["name"], ["A"]))
 
 

@@ -1,0 +1,181 @@
+"""Opens XLSX workbooks from strangers: a few packed bytes can cost gigabytes, or hours.
+
+openpyxl builds trees of the parts of a workbook in memory, many times as large as the parts, and
+yields each line that a worksheet leaves out. Therefore all parts are small, except for worksheets
+and their texts, and are parsed once before, without building anything, to count what is in them.
+"""
+
+import io
+import re
+import zipfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import IO, Protocol
+from xml.parsers import expat
+
+import openpyxl
+from openpyxl.packaging.manifest import Manifest
+from openpyxl.utils.exceptions import InvalidFileException
+from openpyxl.xml.constants import SHARED_STRINGS
+from openpyxl.xml.functions import fromstring
+
+from roombook.backoffice.spreadsheets import InvalidFile
+from roombook.imports import limits
+from roombook.imports.limits import Deadline
+
+# Parts that grow with the rows, and how many elements they may have.
+WORKSHEET = re.compile(r"xl/worksheets/[^/]+\.xml", re.IGNORECASE)
+TEXTS = re.compile(r"xl/sharedStrings\.xml", re.IGNORECASE)
+MAX_ELEMENTS_OF_WORKSHEET = 3_000_000
+MAX_ELEMENTS_OF_TEXTS = 1_000_000
+MAX_UNPACKED_BYTES = 100 * 2**20
+MAX_SMALL_PART_BYTES = 2 * 2**20
+MAX_PARTS = 1_000
+MAX_SHEETS = 100
+# Unpacked to packed, of parts above a size. Rows that are all alike reach 190.
+MAX_RATIO = 250
+MIN_BYTES_FOR_RATIO = 2**20
+# Of one row, or of one text, which may have formats.
+MAX_ELEMENTS_OF_ROW = 20_000
+MAX_TAG_BYTES = 2**20
+# The limit of spreadsheet programs is 32,767.
+MAX_TEXT_LENGTH = 100_000
+CHUNK_BYTES = 64 * 1024
+
+TOO_LARGE = "The workbook is too large: split it, or save it as CSV."
+DAMAGED = "The workbook cannot be read: it is damaged."
+
+
+class Worksheet(Protocol):
+    """A worksheet of openpyxl that is read row by row."""
+
+    title: str
+
+    def iter_rows(self, *, max_col: int) -> Iterator[Sequence[object]]: ...
+
+    def reset_dimensions(self) -> None: ...
+
+
+@contextmanager
+def open_worksheets(content: bytes, deadline: Deadline) -> Iterator[Sequence[Worksheet]]:
+    """The worksheets of a workbook. Raises InvalidFile, also for errors while they are read."""
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            _check_archive(archive, deadline)
+        book = openpyxl.load_workbook(io.BytesIO(content), read_only=True, keep_links=False)
+        try:
+            for sheet in book.worksheets:
+                # The size that a sheet declares may be wrong.
+                sheet.reset_dimensions()
+            yield book.worksheets
+        finally:
+            book.close()
+    except InvalidFile:
+        raise
+    except (InvalidFileException, zipfile.BadZipFile, KeyError) as error:
+        raise InvalidFile("This is neither CSV nor an .xlsx workbook.") from error
+    # openpyxl raises all kinds of errors on a damaged workbook.
+    except Exception as error:
+        raise InvalidFile(DAMAGED) from error
+
+
+def _check_archive(archive: zipfile.ZipFile, deadline: Deadline) -> None:
+    entries = archive.infolist()
+    if len(entries) > MAX_PARTS or sum(each.file_size for each in entries) > MAX_UNPACKED_BYTES:
+        raise InvalidFile(TOO_LARGE)
+    for entry in entries:
+        # Other methods may need gigabytes to unpack.
+        if entry.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise InvalidFile(DAMAGED)
+        if entry.file_size > MIN_BYTES_FOR_RATIO and (
+            entry.file_size > MAX_RATIO * entry.compress_size
+        ):
+            raise InvalidFile(TOO_LARGE)
+        if _get_max_elements(entry) is None and entry.file_size > MAX_SMALL_PART_BYTES:
+            raise InvalidFile(TOO_LARGE)
+    # A worksheet may have more elements than texts may: it must not be read as texts.
+    manifest = Manifest.from_tree(fromstring(archive.read("[Content_Types].xml")))
+    texts = manifest.find(SHARED_STRINGS)
+    if texts is not None and WORKSHEET.search(texts.PartName):
+        raise InvalidFile(DAMAGED)
+    for entry in entries:
+        if entry.filename.lower().endswith(".xml"):
+            with archive.open(entry) as part:
+                PartChecker(deadline, _get_max_elements(entry)).read(part)
+
+
+def _get_max_elements(entry: zipfile.ZipInfo) -> int | None:
+    """None for a small part."""
+    if WORKSHEET.fullmatch(entry.filename):
+        return MAX_ELEMENTS_OF_WORKSHEET
+    return MAX_ELEMENTS_OF_TEXTS if TEXTS.fullmatch(entry.filename) else None
+
+
+class PartChecker:
+    """Counts what is in a part of a workbook, and refuses more than it may have."""
+
+    def __init__(self, deadline: Deadline, max_elements: int | None) -> None:
+        self.deadline = deadline
+        self.max_elements = max_elements or MAX_SMALL_PART_BYTES
+        self.max_elements_of_row = MAX_ELEMENTS_OF_ROW if max_elements else MAX_SMALL_PART_BYTES
+        self.elements = self.elements_of_row = self.text_length = 0
+        self.rows = self.cells = self.sheets = 0
+        # How many elements are open, and how many where cells of the current row begin.
+        self.depth = 0
+        self.depth_of_cells = -1
+
+    def read(self, part: IO[bytes]) -> None:
+        """Raises InvalidFile, or ExpatError."""
+        parser = expat.ParserCreate(namespace_separator=" ")
+        parser.StartElementHandler = self._start
+        parser.EndElementHandler = self._end
+        parser.CharacterDataHandler = self._add_text
+        parser.StartDoctypeDeclHandler = self._refuse_doctype
+        count = 0
+        while chunk := part.read(CHUNK_BYTES):
+            self.deadline.check()
+            parser.Parse(chunk, False)
+            count += len(chunk)
+            if count - parser.CurrentByteIndex > MAX_TAG_BYTES:
+                raise InvalidFile(TOO_LARGE)
+        parser.Parse(b"", True)
+
+    def _start(self, name: str, attributes: dict[str, str]) -> None:
+        self.depth += 1
+        self.text_length = 0
+        self.elements += 1
+        self.elements_of_row += 1
+        match name.rpartition(" ")[2]:
+            case "row":
+                self.rows += 1
+                self.elements_of_row = self.cells = 0
+                self.depth_of_cells = self.depth + 1
+            case "si":
+                self.elements_of_row = 0
+            case "sheet":
+                self.sheets += 1
+        if self.depth == self.depth_of_cells:
+            self.cells += 1
+        if self.rows > limits.MAX_LINES:
+            raise InvalidFile(limits.TOO_MANY_LINES)
+        if self.cells > limits.MAX_COLUMNS:
+            raise InvalidFile(f"A row has more than {limits.MAX_COLUMNS} cells.")
+        if (
+            self.elements > self.max_elements
+            or self.elements_of_row > self.max_elements_of_row
+            or self.sheets > MAX_SHEETS
+        ):
+            raise InvalidFile(TOO_LARGE)
+
+    def _end(self, name: str) -> None:
+        self.depth -= 1
+        if self.depth < self.depth_of_cells - 1:
+            self.depth_of_cells = -1
+
+    def _add_text(self, text: str) -> None:
+        self.text_length += len(text)
+        if self.text_length > MAX_TEXT_LENGTH:
+            raise InvalidFile(TOO_LARGE)
+
+    def _refuse_doctype(self, *args: object) -> None:
+        raise InvalidFile(DAMAGED)

@@ -1,0 +1,244 @@
+"""Files that are made to cost memory or time: they are refused before they do."""
+
+import base64
+import io
+import json
+import os
+import subprocess
+import sys
+import threading
+import zipfile
+from datetime import timedelta
+
+import pytest
+from django.utils import timezone
+
+from centers.models import Center
+from roombook.backoffice.spreadsheets import InvalidFile
+from roombook.imports import limits
+from roombook.imports.limits import Deadline
+from roombook.imports.models import CheckIsRunning, RunningCheck
+from roombook.imports.resources import RESOURCES
+from tests.concurrency import run_concurrently
+from tests.factories_people import AdministratorFactory
+from tests.imports import OMAHA, Browser, build_csv, build_workbook, check
+
+CENTERS = "/admin/centers/center/"
+TOO_LONG = "takes too long"
+BUSY = "Another file of yours is being checked"
+
+SHEET = "xl/worksheets/sheet1.xml"
+MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+# Reads a file in a process of its own: prints the refusal, the seconds and the megabytes it took.
+MEASURE = """
+import json, re, sys, time
+from pathlib import Path
+from roombook.imports.files import InvalidFile, read_table
+from roombook.imports.limits import Deadline
+
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+content = Path(sys.argv[1]).read_bytes()
+before = peak()
+started_at = time.monotonic()
+try:
+    read_table(content, columns={"name": True}, sheet_name="centers", deadline=Deadline(45))
+    message = ""
+except InvalidFile as error:
+    message = str(error)
+seconds = time.monotonic() - started_at
+print(json.dumps([message, seconds, (peak() - before) // 1024]))
+"""
+
+
+def pack(parts, compression=zipfile.ZIP_DEFLATED):
+    """A workbook some of whose parts are replaced or added."""
+    out = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(build_workbook(["name"], ["A"]))) as source,
+        zipfile.ZipFile(out, "w", compression) as target,
+    ):
+        parts = {name: source.read(name) for name in source.namelist()} | parts
+        for name, data in parts.items():
+            target.writestr(name, data)
+    return out.getvalue()
+
+
+def measure(content, tmp_path):
+    """Read a file in a process of its own: the refusal, the seconds and the megabytes it took."""
+    path = tmp_path / "attack.xlsx"
+    path.write_bytes(content)
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURE, path], capture_output=True, text=True, check=True
+    )
+    return json.loads(run.stdout)
+
+
+def incompressible(xml):
+    """XML with a comment that packs badly, so that the part as a whole does not pack too well."""
+    noise = base64.b64encode(os.urandom(len(xml) // 200)).decode()
+    return f"{xml}<!--{noise}-->"
+
+
+def build_sheet(rows):
+    return {
+        SHEET: incompressible(
+            f'<worksheet xmlns="{MAIN}"><sheetData>{rows}</sheetData></worksheet>'
+        )
+    }
+
+
+def build_texts(texts):
+    return {"xl/sharedStrings.xml": incompressible(f'<sst xmlns="{MAIN}">{texts}</sst>')}
+
+
+def build_styles(count):
+    formats = f"<cellXfs>{'<xf/>' * count}</cellXfs>"
+    return {"xl/styles.xml": f'<styleSheet xmlns="{MAIN}">{formats}</styleSheet>'}
+
+
+def use_worksheet_as_texts():
+    with zipfile.ZipFile(io.BytesIO(build_workbook(["name"], ["A"]))) as archive:
+        types = archive.read("[Content_Types].xml").decode()
+    override = (
+        '<Override PartName="/xl/worksheets/sheet1.xml" ContentType="application/'
+        'vnd.openxmlformats-officedocument.spreadsheetml.sharedStrings+xml"/></Types>'
+    )
+    return build_sheet("<row><c/></row>" * 50_000) | {
+        "[Content_Types].xml": types.replace("</Types>", override)
+    }
+
+
+def build_book(sheets):
+    sheets = f"<sheets>{sheets}</sheets>"
+    return {"xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="x">{sheets}</workbook>'}
+
+
+ATTACKS = {
+    "styles of 30 MB": lambda: build_styles(6_000_000),
+    "row of 20 million cells": lambda: build_sheet(f"<row>{'<c/>' * 20_000_000}</row>"),
+    "10 million elements in a cell": lambda: build_sheet(
+        f"<row><c>{'<v></v>' * 10_000_000}</c></row>"
+    ),
+    "10 million rows": lambda: build_sheet("<row/>" * 10_000_000),
+    "10 million cells": lambda: build_sheet(f"<row>{'<c/>' * 200}</row>" * 50_000),
+    "row number two billion": lambda: build_sheet(
+        '<row r="1"><c><v>1</v></c></row><row r="2000000000"/>'
+    ),
+    "10 million texts": lambda: build_texts("<si/>" * 10_000_000),
+    "text of 300,000 runs": lambda: build_texts(f"<si>{'<r><t>a</t></r>' * 300_000}</si>"),
+    "text of 90 MB": lambda: build_sheet(f"<row><c><v>{'1' * 90_000_000}</v></c></row>"),
+    "tag of 90 MB": lambda: build_sheet(f'<row a="{"1" * 90_000_000}"/>'),
+    "worksheet as texts": use_worksheet_as_texts,
+    "110 MB in small parts": lambda: {f"p{i}.bin": bytes(2_000_000) for i in range(55)},
+    "2 MB that pack too well": lambda: {"xl/theme/theme1.xml": bytes(2_000_000)},
+    "100,000 parts": lambda: {f"p{i}": b"" for i in range(100_000)},
+    "20,000 sheets": lambda: build_book('<sheet name="s" sheetId="1" r:id="rId1"/>' * 20_000),
+    "document type": lambda: {SHEET: f'<!DOCTYPE x><worksheet xmlns="{MAIN}"/>'},
+}
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_import_workbook_made_to_cost_memory_is_refused(name, tmp_path):
+    content = pack(ATTACKS[name]())
+
+    message, seconds, megabytes = measure(content, tmp_path)
+
+    assert message.startswith(("The workbook", "There are more than", "A row has")), message
+    assert seconds < 20
+    assert megabytes < 100
+
+
+def test_import_csv_with_too_many_empty_lines_is_refused():
+    content = b"name\n" + b"\n" * limits.MAX_LINES + b"A\n"
+
+    with pytest.raises(InvalidFile, match="more than 100,000 lines"):
+        check("centers", content)
+
+
+@pytest.mark.django_db
+def test_import_row_number_two_billion_on_the_page_is_refused(client):
+    client.force_login(AdministratorFactory())
+    content = pack(ATTACKS["row number two billion"]())
+
+    page = Browser(client, CENTERS).upload(content, "rows.xlsx")
+
+    assert "more than 100,000 lines" in page
+    assert not RunningCheck.objects.exists()
+
+
+# --- Time ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_import_that_takes_too_long_to_read_or_compare_is_refused(client, monkeypatch):
+    client.force_login(AdministratorFactory())
+    browser = Browser(client, CENTERS)
+    content = build_csv(OMAHA)
+    browser.upload(content)
+    preview = browser.page
+    monkeypatch.setattr(limits, "CHECK_SECONDS", -1)
+
+    assert TOO_LONG in browser.confirm(preview)
+    assert TOO_LONG in browser.upload(content)
+    table = RESOURCES["centers"].read_file(content)
+    table.deadline = Deadline(-1)
+    with pytest.raises(InvalidFile, match=TOO_LONG):
+        RESOURCES["centers"]().check(table)
+    assert not Center.objects.exists()
+    assert not RunningCheck.objects.exists()
+
+
+# --- One check for each user --------------------------------------------------------------------
+
+
+@pytest.mark.django_db
+def test_import_of_a_user_whose_check_is_running_is_refused(client):
+    ann, bob = AdministratorFactory(), AdministratorFactory()
+    client.force_login(ann)
+    browser = Browser(client, CENTERS)
+    browser.upload(build_csv(OMAHA))
+    preview = browser.page
+
+    with RunningCheck.run(ann, now=timezone.now()):
+        assert BUSY in browser.confirm(preview)
+        browser.upload(build_csv(OMAHA))
+        assert browser.response.status_code == 302
+        assert BUSY in client.get(f"{CENTERS}import/").content.decode()
+        with RunningCheck.run(bob, now=timezone.now()):
+            pass
+
+    assert not Center.objects.exists()
+    browser.upload(build_csv(OMAHA))
+    browser.confirm()
+    assert Center.objects.exists()
+
+
+@pytest.mark.django_db
+def test_running_check_of_a_process_that_died_ends_after_five_minutes():
+    user, now = AdministratorFactory(), timezone.now()
+    RunningCheck.objects.create(user=user, started_at=now)
+
+    with pytest.raises(CheckIsRunning), RunningCheck.run(user, now=now + timedelta(minutes=5)):
+        pass
+    with RunningCheck.run(user, now=now + timedelta(minutes=5, seconds=1)):
+        assert RunningCheck.objects.count() == 1
+    assert not RunningCheck.objects.exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_running_checks_of_a_user_started_at_once_are_one():
+    user, now = AdministratorFactory(), timezone.now()
+    all_started = threading.Barrier(8)
+
+    def run():
+        try:
+            with RunningCheck.run(user, now=now):
+                all_started.wait(30)
+                return True
+        except CheckIsRunning:
+            all_started.wait(30)
+            return False
+
+    assert sum(run_concurrently([run] * 8)) == 1
