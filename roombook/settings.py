@@ -139,6 +139,8 @@ if DATABASE["ENGINE"].endswith("postgresql"):
         # Compiling a query takes longer than running ours.
         DATABASE["OPTIONS"].setdefault("options", " ".join([*limits, "-c jit=off"]))
 else:
+    # Django's backend, but nobody else can read a new database.
+    DATABASE["ENGINE"] = "roombook.db.sqlite"
     DATABASE["NAME"] = BASE_DIR / DATABASE["NAME"]
     # Take the write lock when a transaction begins: SQLite cannot wait for it later.
     DATABASE["OPTIONS"] = {

@@ -1,0 +1,1 @@
+"""Django's SQLite backend with private files. Django imports its module `base`."""
