@@ -19,6 +19,7 @@ from payments.models import (
     Payment,
     PaymentState,
 )
+from payments.refunds import record_refunds
 from roombook.db.transactions import in_transaction
 
 logger = logging.getLogger(__name__)
@@ -65,6 +66,15 @@ def refresh(payment: Payment, *, now: datetime) -> Payment:
             updated.state,
         )
     return updated
+
+
+def refresh_with_refunds(payment: Payment, *, now: datetime) -> Payment:
+    """Do the same, and store all refunds that the gateway has, failed ones included."""
+    payment = refresh(payment, now=now)
+    if payment.state == PaymentState.STARTED:
+        return payment
+    reported = gateways.get_gateway(payment.gateway).list_refunds(payment.key)
+    return record_refunds(payment, reported, now=now)
 
 
 @in_transaction

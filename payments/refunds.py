@@ -120,7 +120,7 @@ def record_refunds(payment: Payment, refunds: Iterable[GatewayRefund], *, now: d
 
 
 def _record_refund(payment: Payment, reported: GatewayRefund, now: datetime) -> None:
-    key = reported.key or external_idempotency_key(reported)
+    key = get_refund_key(reported)
     refund = payment.refunds.filter(key=key).first()
     if refund is None:
         if not reported.failed:
@@ -147,9 +147,9 @@ def _record_refund(payment: Payment, reported: GatewayRefund, now: datetime) -> 
         refund.save(update_fields=["state", "done_at"])
 
 
-def external_idempotency_key(refund: GatewayRefund) -> UUID:
-    """The key of a refund that we did not create: always the same, so that it is stored once."""
-    return uuid5(NAMESPACE_URL, f"refund:{refund.reference}")
+def get_refund_key(refund: GatewayRefund) -> UUID:
+    """Its key. One that we did not create has always the same, so that it is stored once."""
+    return refund.key or uuid5(NAMESPACE_URL, f"refund:{refund.reference}")
 
 
 # --- Refunds that the gateway refused ------------------------------------------------------------

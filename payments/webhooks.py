@@ -15,10 +15,10 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_POST
 
-from payments import gateway_events, gateways
+from payments import gateway_events
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import Payment, PaymentState
-from payments.refunds import record_refunds
+from payments.unknown_payments import WITHOUT_MONEY, keep_unknown_payment
 
 if TYPE_CHECKING:
     from payments.gateways.stripe.events import StripeEvent
@@ -65,21 +65,29 @@ def process_event(event: "StripeEvent", *, now: datetime) -> None:
     handle = EVENT_HANDLERS.get(event.type)
     if handle is None or gateway_events.is_processed(event.reference):
         return
-    payment = find_payment(event)
+    payment = find_payment(event, now=now)
     if payment is not None:
         handle(event, payment, now)
     gateway_events.mark_processed(event.reference, event.type, now=now)
 
 
-def find_payment(event: "StripeEvent") -> Payment | None:
+def find_payment(event: "StripeEvent", *, now: datetime) -> Payment | None:
     """The payment of the event, None if it is not ours: the account may sell other things."""
-    from payments.gateways.stripe.events import find_key
+    from payments.gateways.stripe.stored_intents import find_key, store_intent
 
-    key = find_key(event.intent)
-    if key is None and event.key is not None:
-        # Our metadata, but no row: our database was restored, or another one uses the account.
+    key = find_key(event.intent) or event.key
+    if key is None or not event.intent:
+        return None
+    payment = Payment.objects.filter(key=key).first()
+    if event.type in EVENTS_WITHOUT_MONEY:
+        return payment
+    # A restored backup may lack the intent, the payment, or both.
+    store_intent(key, event.intent, is_live=event.is_live)
+    if payment is None:
         logger.error("%s: %s is not in our database.", event.type, event.intent)
-    return Payment.objects.filter(key=key).first() if key else None
+    if payment is None or payment.state in WITHOUT_MONEY:
+        keep_unknown_payment("stripe", key, event.intent, now=now)
+    return payment
 
 
 def handle_payment_change(event: "StripeEvent", payment: Payment, now: datetime) -> None:
@@ -87,26 +95,25 @@ def handle_payment_change(event: "StripeEvent", payment: Payment, now: datetime)
 
 
 def handle_refund_change(event: "StripeEvent", payment: Payment, now: datetime) -> None:
-    payment = get_resolved_payment(payment, now)
-    reported = gateways.get_gateway(payment.gateway).list_refunds(payment.key)
-    record_refunds(payment, reported, now=now)
+    require_resolved(gateway_events.refresh_with_refunds(payment, now=now))
 
 
 def handle_dispute_change(event: "StripeEvent", payment: Payment, now: datetime) -> None:
     from payments.gateways.stripe.gateway import StripeGateway
 
-    payment = get_resolved_payment(payment, now)
+    payment = require_resolved(gateway_events.refresh(payment, now=now))
     dispute = StripeGateway().dispute(event.object, is_live=event.is_live)
     gateway_events.record_dispute(payment, dispute, now=now)
 
 
-def get_resolved_payment(payment: Payment, now: datetime) -> Payment:
-    """The payment as it is at Stripe. Raises PaymentNotResolved if its outcome is unknown to us."""
-    payment = gateway_events.refresh(payment, now=now)
+def require_resolved(payment: Payment) -> Payment:
+    """Return the payment. Raises PaymentNotResolved if its outcome is unknown to us."""
     if payment.state == PaymentState.STARTED:
         raise PaymentNotResolved
     return payment
 
+
+EVENTS_WITHOUT_MONEY = {"payment_intent.payment_failed", "payment_intent.canceled"}
 
 # The event types to select in Stripe's dashboard. deploy/README.md lists them too.
 EVENT_HANDLERS: dict[str, Callable[["StripeEvent", Payment, datetime], None]] = {

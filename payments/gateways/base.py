@@ -4,6 +4,7 @@ Every payment has a random key that we create and store before the first call, s
 repeated: the same key gives the same answer and never moves money twice.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
@@ -42,6 +43,15 @@ class GatewayPayment:
     message: str = ""
     # When the authorization expires; None if it does not, or the gateway does not say.
     authorized_until: datetime | None = None
+    currency: str = ""
+    description: str = ""
+    created_at: datetime | None = None
+
+    @property
+    def held(self) -> Decimal:
+        """The amount that is authorized, or captured and not refunded."""
+        holds_money = self.state in {"authorized", "captured"}
+        return self.amount - self.refunded if holds_money else Decimal(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,6 +123,15 @@ class Gateway(Protocol):
 
     def list_refunds(self, key: UUID) -> list[GatewayRefund]:
         """All refunds of a payment, those made in the gateway's dashboard included."""
+
+    def list_payments(self, since: datetime) -> Iterator[tuple[UUID, GatewayPayment]]:
+        """The authorized, captured and refunded payments with our keys that were created `since`.
+
+        Afterwards the other methods know these keys, even if a restored backup lacks them.
+        """
+
+    def list_recent_refunds(self, since: datetime) -> list[tuple[UUID, GatewayRefund]]:
+        """The refunds that were created `since`, in any way, with the keys of their payments."""
 
 
 def require_no_open_transaction() -> None:

@@ -7,7 +7,8 @@ and must not be called inside a transaction. It accepts only the test numbers th
 import functools
 import secrets
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar
 from uuid import UUID
@@ -227,10 +228,19 @@ class SandboxGateway:
     @operation("lookup")
     def list_refunds(self, key: UUID) -> list[GatewayRefund]:
         rows = SandboxRefund.objects.filter(payment__key=key).order_by("pk")
-        return [
-            GatewayRefund(reference=f"ref_{row.key.hex}", amount=row.amount, key=row.key)
-            for row in rows
-        ]
+        return [to_gateway_refund(row) for row in rows]
+
+    @operation("list")
+    def list_payments(self, since: datetime) -> Iterator[tuple[UUID, GatewayPayment]]:
+        rows = SandboxPayment.objects.filter(
+            created_at__gte=since, state__in=["authorized", "captured", "refunded"]
+        )
+        return iter([(row.key, to_gateway_payment(row)) for row in rows.order_by("pk")])
+
+    @operation("list")
+    def list_recent_refunds(self, since: datetime) -> list[tuple[UUID, GatewayRefund]]:
+        rows = SandboxRefund.objects.filter(created_at__gte=since).select_related("payment")
+        return [(row.payment.key, to_gateway_refund(row)) for row in rows.order_by("pk")]
 
 
 def take_fault(operation: str) -> SandboxFault | None:
@@ -288,4 +298,11 @@ def to_gateway_payment(payment: SandboxPayment) -> GatewayPayment:
         brand=payment.brand,
         last4=payment.last4,
         message=payment.message,
+        currency=payment.currency,
+        description=payment.description,
+        created_at=payment.created_at,
     )
+
+
+def to_gateway_refund(refund: SandboxRefund) -> GatewayRefund:
+    return GatewayRefund(reference=f"ref_{refund.key.hex}", amount=refund.amount, key=refund.key)

@@ -2,7 +2,6 @@
 
 import datetime as dt
 from decimal import Decimal
-from uuid import uuid4
 
 import pytest
 import time_machine
@@ -13,7 +12,7 @@ from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import Payment, PaymentState, Refund, RefundState
-from reservations.booking import approval, cancellation, integrity
+from reservations.booking import approval, cancellation
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_reservations import NOW, make_booking, make_pending_booking
@@ -319,56 +318,3 @@ def test_cancellation_fee_is_not_reported(reconcile):
 def test_negative_number_of_seconds_is_refused(reconcile):
     with pytest.raises(CommandError, match="0 or more"):
         reconcile("--older-than", "-1")
-
-
-# --- After a restore -----------------------------------------------------------------------------
-
-
-def refund_at_gateway(payment, amount=75, key=None):
-    key = key or uuid4()
-    SandboxGateway().capture(payment.key)
-    SandboxGateway().refund(key=payment.key, refund_key=key, amount=Decimal(amount))
-    return key
-
-
-def test_booking_refunded_at_the_gateway_is_named_and_its_refund_recorded(reconcile, fails):
-    fails("capture", times=1)
-    reservation = make_booking()
-    key = refund_at_gateway(Payment.objects.get())
-
-    with pytest.raises(CommandError) as problem:
-        reconcile()
-
-    assert str(problem.value).splitlines() == [
-        "1 payment needs attention:",
-        f"  Payment {Payment.objects.get().pk} of reservation {reservation.pk}, 75.00 USD:"
-        " it was refunded at the gateway, and the reservation is Confirmed.",
-    ]
-    assert states() == (Status.CONFIRMED, PaymentState.REFUNDED)
-    refund = Refund.objects.get()
-    assert (refund.key, refund.amount, refund.state) == (key, 75, RefundState.DONE)
-    assert [*integrity.find_problems(now=LATER)] == []
-    assert reconcile() == NOTHING
-
-
-def test_booking_refunded_in_part_at_the_gateway_has_its_refund_recorded(reconcile, fails):
-    fails("capture", times=1)
-    make_booking()
-    refund_at_gateway(Payment.objects.get(), amount=25)
-
-    assert "1 captured" in reconcile()
-
-    assert Refund.objects.get().amount == 25
-    assert [*integrity.find_problems(now=LATER)] == []
-
-
-def test_unresolved_payment_refunded_at_the_gateway_has_its_refund_recorded(reconcile, fails):
-    fails("authorize", FaultKind.TIMEOUT_AFTER, times=1)
-    make_booking()
-    refund_at_gateway(Payment.objects.get())
-
-    assert reconcile().endswith("1 payment processed: 1 refunded.\n")
-
-    assert states() == (Status.NEW, PaymentState.REFUNDED)
-    assert Refund.objects.get().amount == 75
-    assert [*integrity.find_problems(now=LATER)] == []

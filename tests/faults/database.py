@@ -6,6 +6,7 @@ import os
 import pwd
 import shutil
 import socket
+import sqlite3
 import subprocess
 import tempfile
 import time
@@ -77,6 +78,19 @@ class DatabaseStore:
             self.template = self._create()
             self._at(self.template).migrate()
         return self._at(self._create(f"TEMPLATE {self.template}"))
+
+    def copy(self, database: Database) -> Database:
+        """A backup of the database, or its restored copy. Nothing may be connected to it."""
+        name = database.settings["NAME"]
+        if self.is_postgres:
+            return self._at(self._create(f"TEMPLATE {name}"))
+        file = self.folder / f"{uuid.uuid4().hex}.sqlite3"
+        with (
+            contextlib.closing(sqlite3.connect(name)) as source,
+            contextlib.closing(sqlite3.connect(file)) as target,
+        ):
+            source.backup(target)
+        return sqlite_database(file)
 
     def _new_file(self) -> Database:
         template = self.folder / "template.sqlite3"

@@ -46,7 +46,7 @@ PATHS = {
     "forget": "detach$",
     "check": "POST /v1/payment_intents$",
     "authorize": "confirm$",
-    "lookup": "GET /v1/payment_intents",
+    "lookup": "GET /v1/payment_intents/",
     "void": "cancel$",
     "capture": "capture$",
     "refund": "POST /v1/refunds",

@@ -1,7 +1,7 @@
 """The Gateway protocol of gateways/base.py, for every gateway."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from uuid import UUID, uuid4
 
@@ -104,6 +104,42 @@ def test_list_refunds_returns_amounts_and_keys(gateway):
     listed = {refund.key: refund for refund in gateway.list_refunds(key)}
     assert {key: refund.amount for key, refund in listed.items()} == {first: 4, second: 6}
     assert all(refund.reference and not refund.failed for refund in listed.values())
+
+
+def test_list_payments_returns_those_that_hold_or_held_money(gateway):
+    authorized, captured, refunded, voided, declined = keys = [uuid4() for _ in range(5)]
+    since = datetime.now(UTC) - timedelta(seconds=5)
+    for key in keys:
+        authorize(gateway, key, card(DECLINED) if key == declined else None)
+    for key in (captured, refunded):
+        gateway.capture(key)
+    gateway.refund(key=refunded, refund_key=uuid4(), amount=TEN)
+    gateway.void(voided)
+    gateway.void(uuid4())
+
+    listed = dict(gateway.list_payments(since))
+
+    assert {key: (each.state, each.held) for key, each in listed.items()} == {
+        authorized: ("authorized", TEN),
+        captured: ("captured", TEN),
+        refunded: ("refunded", 0),
+    }
+    assert (listed[captured].currency, listed[captured].description) == ("USD", "Reservation 1")
+    assert listed[captured].created_at >= since
+    assert dict(gateway.list_payments(since + timedelta(minutes=1))) == {}
+
+
+def test_list_recent_refunds_returns_the_keys_of_their_payments(gateway):
+    key, refund = uuid4(), uuid4()
+    since = datetime.now(UTC) - timedelta(seconds=5)
+    authorize(gateway, key)
+    gateway.capture(key)
+    gateway.refund(key=key, refund_key=refund, amount=Decimal("4.00"))
+
+    [(payment_key, listed)] = gateway.list_recent_refunds(since)
+
+    assert (payment_key, listed.key, listed.amount, listed.failed) == (key, refund, 4, False)
+    assert gateway.list_recent_refunds(since + timedelta(minutes=1)) == []
 
 
 def test_declined_key_stays_declined_for_another_card(gateway):

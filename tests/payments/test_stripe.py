@@ -563,3 +563,46 @@ def test_card_number_is_sent_by_one_call_only(gateway, stripe_server):
         gateway.store_card(card(), customer="7")
 
     assert sent == ["/v1/payment_methods"] * 2
+
+
+# --- Listing payments ----------------------------------------------------------------------------
+
+
+def test_payments_on_many_pages_are_all_listed(gateway, stripe_server):
+    keys = [uuid4() for _ in range(5)]
+    since = datetime.now(UTC) - timedelta(seconds=5)
+    for key in keys:
+        authorize(gateway, key)
+        gateway.capture(key)
+        gateway.refund(key=key, refund_key=uuid4(), amount=Decimal("1.00"))
+    stripe_server.page_size = 2
+
+    assert [key for key, _ in gateway.list_payments(since)] == keys[::-1]
+    assert [key for key, _ in gateway.list_recent_refunds(since)] == keys[::-1]
+
+
+def test_payment_whose_intent_was_lost_can_be_found_after_listing(gateway, stripe_server):
+    lost, voided = uuid4(), uuid4()
+    since = datetime.now(UTC) - timedelta(seconds=5)
+    for key in (lost, voided):
+        authorize(gateway, key)
+    StripePayment.objects.all().delete()
+    assert gateway.void(voided).state == "voided"
+
+    assert len(list(gateway.list_payments(since))) == 2
+
+    assert gateway.find_payment(lost).state == "authorized"
+    # Before, only the key was voided, because its intent was unknown.
+    assert gateway.find_payment(voided).state == "authorized"
+
+
+def test_payments_of_another_deployment_are_not_listed(gateway, stripe_server, settings):
+    settings.PUBLIC_URL = "https://rooms.example"
+    since = datetime.now(UTC) - timedelta(seconds=5)
+    authorize(gateway, uuid4())
+    assert stripe_server.intents[0]["metadata"]["roombook_site"] == "https://rooms.example"
+    assert len(list(gateway.list_payments(since))) == 1
+
+    settings.PUBLIC_URL = "https://other.example"
+
+    assert list(gateway.list_payments(since)) == []

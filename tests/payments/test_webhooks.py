@@ -12,16 +12,25 @@ from uuid import uuid4
 import pytest
 import stripe
 import time_machine
+from django.core.management import CommandError, call_command
 from django.db import OperationalError
 from django.test import Client
 from django.urls import reverse
 
 from payments import gateway_events, gateways, refunds
 from payments.gateways.stripe_models import StripePayment
-from payments.models import Dispute, GatewayEvent, Payment, Refund
+from payments.models import (
+    Dispute,
+    GatewayCheckpoint,
+    GatewayEvent,
+    Payment,
+    Refund,
+    UnknownPayment,
+)
 from payments.webhooks import EVENT_HANDLERS
-from reservations.booking import alerts, checkout, integrity, payment_recovery
+from reservations.booking import alerts, approval, checkout, integrity, payment_recovery
 from reservations.booking.cancellation import cancel
+from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import NOW, make_draft, make_payment_method, make_room
@@ -161,14 +170,69 @@ def test_event_of_a_foreign_intent_is_accepted(send, stripe_server, type_):
     assert send(stripe_server.event(type_, other)).status_code == 200
 
 
-def test_unknown_intent_with_our_metadata_is_logged(send, payment, stripe_server, caplog):
-    """After a restored backup, Stripe has a payment that we do not have."""
+@pytest.fixture
+def lost_payment(payment):
+    """A payment of a booking that a restored backup lacks."""
+    Reservation.objects.update(status=Status.NEW, holds_slot=False)
+    Payment.objects.all().delete()
     StripePayment.objects.all().delete()
+    return payment
+
+
+@pytest.mark.parametrize("type_", ["payment_intent.succeeded", "charge.refunded"])
+def test_event_of_an_unknown_payment_is_logged_and_kept(
+    send, lost_payment, stripe_server, caplog, type_
+):
+    about = stripe_server.intents[0] if "intent" in type_ else stripe_server.charges[0]
+
+    for _ in range(2):
+        assert send(stripe_server.event(type_, about)).status_code == 200
+
+    assert f"{lost_payment.reference} is not in our database" in caplog.text
+    unknown = UnknownPayment.objects.get()
+    assert (unknown.key, unknown.reference) == (lost_payment.key, lost_payment.reference)
+    # The checkpoint is newer than the payment, so only the event leads to it.
+    GatewayCheckpoint.objects.create(gateway="stripe", compared_until=NOW + timedelta(days=1))
+    with pytest.raises(CommandError, match=r"75\.00 USD .*for no booking here"):
+        call_command("reconcile_payments")
+    with pytest.raises(CommandError, match=r"for no booking here; refunded"):
+        call_command("reconcile_payments", release=True)
+    assert [refund["amount"] for refund in stripe_server.refunds] == [7500]
+    call_command("reconcile_payments")
+
+
+def test_late_event_of_a_voided_payment_is_forgotten(send, pending_booking, stripe_server):
+    approval.decline(pending_booking.pk, now=NOW)
+    event = stripe_server.event(
+        "payment_intent.amount_capturable_updated", stripe_server.intents[0]
+    )
+    assert send(event).status_code == 200
+    assert UnknownPayment.objects.exists()
+
+    call_command("reconcile_payments")
+
+    assert not UnknownPayment.objects.exists()
+
+
+def test_event_of_another_deployment_is_ignored(send, lost_payment, stripe_server, settings):
+    settings.PUBLIC_URL = "https://rooms.example"
+    stripe_server.intents[0]["metadata"]["roombook_site"] = "https://other.example"
+
+    send(stripe_server.event("payment_intent.succeeded", stripe_server.intents[0]))
+
+    assert not UnknownPayment.objects.exists()
+
+
+def test_event_of_a_payment_without_its_intent_is_processed(send, payment, stripe_server):
+    """After a restore to the time between the two rows of a payment."""
+    StripePayment.objects.all().delete()
+    Payment.objects.update(state="authorized", captured_at=None)
 
     event = stripe_server.event("payment_intent.succeeded", stripe_server.intents[0])
     assert send(event).status_code == 200
 
-    assert f"{payment.reference} is not in our database" in caplog.text
+    assert Payment.objects.get().state == "captured"
+    assert not UnknownPayment.objects.exists()
 
 
 def test_event_without_database_is_to_be_repeated(send, payment, stripe_server, monkeypatch):

@@ -46,6 +46,7 @@ class StripeOperations:
         # The `livemode` of new objects; None: the mode of the key.
         self.livemode: bool | None = None
         self.numbers = itertools.count(1)
+        self.page_size = 100
 
     def run(self, mode: Mode, method: str, path: str, params: dict[str, Any]) -> dict[str, Any]:
         for verb, pattern, name, allowed in ROUTES:
@@ -81,8 +82,12 @@ class StripeOperations:
     def render(self, mode: Mode, stored: dict[str, Any], *, expand: Any) -> dict[str, Any]:
         """A copy of an object as the response contains it."""
         copy: dict[str, Any] = json.loads(json.dumps(stored))
-        if "latest_charge" in expand and copy.get("latest_charge"):
-            copy["latest_charge"] = json.loads(json.dumps(mode.objects[copy["latest_charge"]]))
+        intents = copy["data"] if "data.latest_charge" in expand else []
+        intents += [copy] if "latest_charge" in expand else []
+        for intent in intents:
+            if intent.get("latest_charge"):
+                charge = mode.objects[intent["latest_charge"]]
+                intent["latest_charge"] = json.loads(json.dumps(charge))
         return copy
 
     def retrieve(self, mode: Mode, stored: dict[str, Any], _: Any) -> dict[str, Any]:
@@ -348,9 +353,29 @@ class StripeOperations:
         )
 
     def list_refunds(self, mode: Mode, params: dict[str, Any]) -> dict[str, Any]:
-        intent = params["payment_intent"]
-        rows = [each for each in mode.get_all("refund") if each["payment_intent"] == intent]
-        return {"object": "list", "url": "/v1/refunds", "has_more": False, "data": rows[::-1]}
+        intent = params.get("payment_intent")
+        rows = [r for r in mode.get_all("refund") if intent in {None, r["payment_intent"]}]
+        return self.list_page("/v1/refunds", rows, params)
+
+    def list_intents(self, mode: Mode, params: dict[str, Any]) -> dict[str, Any]:
+        return self.list_page("/v1/payment_intents", mode.get_all("payment_intent"), params)
+
+    def list_page(
+        self, url: str, rows: list[dict[str, Any]], params: dict[str, Any]
+    ) -> dict[str, Any]:
+        """A page of objects, the latest first. `page_size` makes pages smaller for tests."""
+        since = int(params.get("created", {}).get("gte", 0))
+        found = [row for row in rows[::-1] if row["created"] >= since]
+        ids = [row["id"] for row in found]
+        if "starting_after" in params:
+            found = found[ids.index(params["starting_after"]) + 1 :]
+        size = min(parse_int(params, "limit"), self.page_size)
+        return {
+            "object": "list",
+            "url": url,
+            "has_more": len(found) > size,
+            "data": found[:size],
+        }
 
 
 METHOD = r"/v1/payment_methods/(\w+)"
@@ -363,6 +388,7 @@ ROUTES = [
     ("POST", rf"{METHOD}/detach", "detach", known.PaymentMethodDetachParams),
     ("POST", "/v1/customers", "create_customer", known.CustomerCreateParams),
     ("POST", "/v1/payment_intents", "create_intent", known.PaymentIntentCreateParams),
+    ("GET", "/v1/payment_intents", "list_intents", known.PaymentIntentListParams),
     ("GET", INTENT, "retrieve", known.PaymentIntentRetrieveParams),
     ("POST", rf"{INTENT}/confirm", "confirm", known.PaymentIntentConfirmParams),
     ("POST", rf"{INTENT}/capture", "capture", known.PaymentIntentCaptureParams),

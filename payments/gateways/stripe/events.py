@@ -6,10 +6,8 @@ from uuid import UUID
 
 import stripe
 from django.conf import settings
-from django.db.models import Q
 
-from payments.gateways.stripe.intents import PAYMENT_KEY_METADATA, parse_uuid
-from payments.gateways.stripe_models import StripePayment
+from payments.gateways.stripe.intents import get_payment_key
 
 
 class InvalidSignature(Exception):
@@ -37,21 +35,14 @@ def parse_event(payload: bytes, signature: str | None) -> StripeEvent:
         event = json.loads(payload)
         about = event["data"]["object"]
         is_intent = about["object"] == "payment_intent"
-        key = (about.get("metadata") or {}).get(PAYMENT_KEY_METADATA) if is_intent else None
         return StripeEvent(
             reference=str(event["id"]),
             type=str(event["type"]),
             is_live=bool(event["livemode"]),
             object=str(about.get("id") or ""),
             intent=str((about["id"] if is_intent else about.get("payment_intent")) or ""),
-            key=parse_uuid(key),
+            key=get_payment_key(about.get("metadata") or {}),
         )
     except (stripe.SignatureVerificationError, ValueError, LookupError, TypeError, AttributeError):
         # Without context: the SDK's error holds the whole payload.
         raise InvalidSignature from None
-
-
-def find_key(intent: str) -> UUID | None:
-    """The key of the payment that the intent belongs to, None if it is not ours."""
-    row = StripePayment.objects.filter(~Q(intent=""), intent=intent).first()
-    return row.key if row else None

@@ -17,6 +17,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar
 from uuid import UUID
@@ -46,11 +47,14 @@ from payments.gateways.stripe.intents import (
     EXPAND_CHARGE,
     PAYMENT_KEY_METADATA,
     REFUND_KEY_METADATA,
+    SITE_METADATA,
     VOIDED_REASON,
     cancel_intent,
     confirm_intent,
     from_timestamp,
     is_unused,
+    list_charged_intents,
+    list_recent_refunds,
     list_refunds,
     make_declined_payment,
     retrieve_intent,
@@ -62,6 +66,7 @@ from payments.gateways.stripe.payment_methods import (
     is_stored,
     split_reference,
 )
+from payments.gateways.stripe.stored_intents import get_payment_row, store_intent
 from payments.gateways.stripe_models import StripeCustomer, StripePayment
 from roombook.errors import CardDeclined
 
@@ -239,13 +244,16 @@ class StripeGateway:
 
         The returned row has no intent if another request voided the key in the meantime.
         """
+        metadata = {PAYMENT_KEY_METADATA: str(key)}
+        if settings.PUBLIC_URL:
+            metadata[SITE_METADATA] = settings.PUBLIC_URL
         params: PaymentIntentCreateParams = {
             "amount": units,
             "currency": currency.lower(),
             "capture_method": "manual",
             "allowed_payment_method_types": ["card"],
             "description": description[:255],
-            "metadata": {PAYMENT_KEY_METADATA: str(key)},
+            "metadata": metadata,
         }
         if customer:
             params["customer"] = customer
@@ -340,7 +348,18 @@ class StripeGateway:
         if not row.intent:
             return []
         api = create_client(is_live=row.is_live)
-        return list(list_refunds(api, row.intent))
+        return list_refunds(api, row.intent)
+
+    def list_payments(self, since: datetime) -> Iterator[tuple[UUID, GatewayPayment]]:
+        for key, intent in list_charged_intents(is_live=self.is_live, since=since):
+            store_intent(key, intent.id, is_live=self.is_live)
+            yield key, to_gateway_payment(create_client(is_live=self.is_live), intent)
+
+    def list_recent_refunds(self, since: datetime) -> list[tuple[UUID, GatewayRefund]]:
+        refunds = list(list_recent_refunds(is_live=self.is_live, since=since))
+        rows = StripePayment.objects.filter(intent__in={intent for intent, _ in refunds})
+        keys = dict(rows.exclude(intent="").values_list("intent", "key"))
+        return [(keys[intent], refund) for intent, refund in refunds if intent in keys]
 
     # --- Read by webhooks ------------------------------------------------------------------------
 
@@ -369,12 +388,3 @@ def unavailable_if_refused(action: str) -> Iterator[None]:
     except StripeRequestRefused as error:
         logger.error("Stripe refused to %s: %s", action, error)
         raise GatewayUnavailable from None
-
-
-def get_payment_row(key: UUID) -> StripePayment:
-    """The stored row of a key. Raises GatewayRefused if the key is unknown."""
-    require_no_open_transaction()
-    row = StripePayment.objects.filter(key=key).first()
-    if row is None:
-        raise GatewayRefused(f"There is no payment with the key {key}.")
-    return row

@@ -1,7 +1,7 @@
 """PaymentIntents: the calls on them, and what their status means to us."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from decimal import Decimal
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
 import stripe
+from django.conf import settings
 
 from payments.cards import Card, CardBrand
 from payments.gateways import declines
@@ -21,18 +22,25 @@ from payments.gateways.base import (
 from payments.gateways.stripe.client import (
     StripeRequestRefused,
     call_stripe,
+    create_client,
     from_minor_units,
     get_decline_message,
 )
 
 if TYPE_CHECKING:
-    from stripe.params import PaymentIntentConfirmParams
+    from stripe.params import (
+        PaymentIntentConfirmParams,
+        PaymentIntentListParams,
+        RefundListParams,
+    )
 
 logger = logging.getLogger(__name__)
 
 # The metadata of intents and refunds, for people who look at them in Stripe's dashboard.
 PAYMENT_KEY_METADATA = "roombook_key"
 REFUND_KEY_METADATA = "roombook_refund"
+# Which deployment made the payment: several can use one account.
+SITE_METADATA = "roombook_site"
 
 # The reason tells an intent that we voided from one whose card required an action.
 VOIDED_REASON = "requested_by_customer"
@@ -87,16 +95,54 @@ def cancel_intent(api: stripe.StripeClient, intent: str, reason: str) -> stripe.
     )
 
 
-def list_refunds(api: stripe.StripeClient, intent: str) -> Iterator[GatewayRefund]:
+def list_refunds(api: stripe.StripeClient, intent: str) -> list[GatewayRefund]:
     page = call_stripe(lambda: api.v1.refunds.list({"payment_intent": intent, "limit": 100}))
-    for refund in page.data:
-        metadata = refund.metadata.to_dict() if refund.metadata else {}
-        yield GatewayRefund(
-            reference=refund.id,
-            amount=from_minor_units(refund.amount, refund.currency),
-            key=parse_uuid(metadata.get(REFUND_KEY_METADATA)),
-            failed=refund.status in {"failed", "canceled"},
-        )
+    return [to_gateway_refund(refund) for refund in page.data]
+
+
+def to_gateway_refund(refund: stripe.Refund) -> GatewayRefund:
+    metadata = refund.metadata.to_dict() if refund.metadata else {}
+    return GatewayRefund(
+        reference=refund.id,
+        amount=from_minor_units(refund.amount, refund.currency),
+        key=parse_uuid(metadata.get(REFUND_KEY_METADATA)),
+        failed=refund.status in {"failed", "canceled"},
+    )
+
+
+def list_charged_intents(
+    *, is_live: bool, since: datetime
+) -> Iterator[tuple[UUID, stripe.PaymentIntent]]:
+    """The intents with our keys whose amount was authorized, with these keys."""
+    params: PaymentIntentListParams = {
+        "created": {"gte": int(since.timestamp())},
+        "limit": 100,
+        "expand": [f"data.{name}" for name in EXPAND_CHARGE],
+    }
+    while True:
+        # A client for each page, because its time limit counts for all its requests.
+        intents = create_client(is_live=is_live).v1.payment_intents
+        page = call_stripe(lambda: intents.list(params))  # noqa: B023 (called at once)
+        for intent in page.data:
+            key = get_payment_key(intent.metadata.to_dict())
+            if key and intent.status in {"requires_capture", "succeeded"}:
+                yield key, intent
+        if not page.has_more:
+            return
+        params["starting_after"] = page.data[-1].id
+
+
+def list_recent_refunds(*, is_live: bool, since: datetime) -> Iterator[tuple[str, GatewayRefund]]:
+    """The refunds that were created `since`, with the ids of their intents."""
+    params: RefundListParams = {"created": {"gte": int(since.timestamp())}, "limit": 100}
+    while True:
+        refunds = create_client(is_live=is_live).v1.refunds
+        page = call_stripe(lambda: refunds.list(params))  # noqa: B023 (called at once)
+        for refund in page.data:
+            yield str(refund.payment_intent or ""), to_gateway_refund(refund)
+        if not page.has_more:
+            return
+        params["starting_after"] = page.data[-1].id
 
 
 def is_unused(intent: stripe.PaymentIntent) -> bool:
@@ -143,6 +189,9 @@ def to_gateway_payment(
         last4=last4,
         message=message,
         authorized_until=get_capture_deadline(charge) if state == "authorized" else None,
+        currency=intent.currency.upper(),
+        description=intent.description or "",
+        created_at=from_timestamp(intent.created),
     )
 
 
@@ -180,6 +229,13 @@ def get_optional(resource: Any, name: str) -> Any:
 
 def from_timestamp(seconds: int) -> datetime:
     return datetime.fromtimestamp(seconds, UTC)
+
+
+def get_payment_key(metadata: Mapping[str, str]) -> UUID | None:
+    """The key in the metadata of an intent, None if another deployment made the payment."""
+    if metadata.get(SITE_METADATA, settings.PUBLIC_URL) != settings.PUBLIC_URL:
+        return None
+    return parse_uuid(metadata.get(PAYMENT_KEY_METADATA))
 
 
 def parse_uuid(text: str | None) -> UUID | None:

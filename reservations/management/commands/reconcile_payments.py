@@ -8,12 +8,20 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db.models import QuerySet
 from django.utils import timezone
 
+from payments import gateway_events, gateways, unknown_payments
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
-from payments.models import InvalidPaymentTransition, Payment, PaymentState, RefundState
+from payments.models import (
+    InvalidPaymentTransition,
+    Payment,
+    PaymentState,
+    RefundState,
+    UnknownPayment,
+)
 from reservations.booking import alerts, payment_recovery
 from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
-from reservations.management.command_line import format_count
-from reservations.models.status import BOOKED_STATUSES
+from reservations.management.command_line import format_count, parse_datetime
+from reservations.models.status import BOOKED_STATUSES, Status
+from roombook import dates
 
 logger = logging.getLogger(__name__)
 
@@ -21,6 +29,8 @@ NO_ANSWER = "no answer"
 SKIPPED = "skipped"
 # After this many calls in a row without an answer, this run does not call the gateway again.
 MAX_UNANSWERED = 2
+# After a restore there can be hundreds of problems, and cron sends the lines of every run.
+MAX_LINES = 50
 
 
 class Command(BaseCommand):
@@ -38,14 +48,49 @@ class Command(BaseCommand):
             metavar="SECONDS",
             help="Skip payments that were created more recently.",
         )
+        parser.add_argument(
+            "--since",
+            type=parse_datetime,
+            metavar="TIME",
+            help="After a restore, the time of the backup (2027-03-01T09:00 is UTC): compare all"
+            " payments since then with the gateway. Other runs begin where the last one ended.",
+        )
+        parser.add_argument(
+            "--release",
+            action="store_true",
+            help="Void or refund the gateway's payments that are for no booking in the database.",
+        )
+        parser.add_argument(
+            "--keep",
+            action="append",
+            default=[],
+            metavar="REFERENCE",
+            help="Report this payment of the gateway no longer, and do not release it.",
+        )
 
-    def handle(self, *, older_than: int, **options: object) -> None:
+    def handle(
+        self,
+        *,
+        older_than: int,
+        since: dt.datetime | None,
+        release: bool,
+        keep: list[str],
+        **options: object,
+    ) -> None:
         if older_than < 0:
             raise CommandError("--older-than is a number of seconds, 0 or more.")
         now = timezone.now()
+        if since is not None and since.tzinfo is None:
+            since = since.replace(tzinfo=dt.UTC)
+        if since is not None and since > now:
+            raise CommandError("--since is in the future.")
+        self._keep(keep, now)
         self.counts: Counter[str] = Counter()
         self.problems: dict[int, str] = {}
+        self.gateway_problems: list[str] = []
         self.unanswered = 0  # Number of calls in a row without an answer.
+        # First, because it finds the intents of payments that a restored backup does not know.
+        self._compare_with_gateway(since, now)
         payments = Payment.objects.filter(created_at__lte=now - dt.timedelta(seconds=older_than))
         unknown = payments & Payment.objects.stale(now)
         self._process("unknown", unknown, payment_recovery.resolve_payment)
@@ -60,7 +105,10 @@ class Command(BaseCommand):
         refunds = payments.filter(refunds__state=RefundState.STARTED).distinct()
         self._process("to refund", refunds, payment_recovery.fulfil_obligations)
         self._report_alerts(payments, now)
-        self._print_summary()
+        for_no_booking = self._process_unknown_payments(
+            is_complete=since is not None, release=release
+        )
+        self._print_summary(for_no_booking)
 
     def _process(
         self, label: str, payments: QuerySet[Payment], process: Callable[..., object]
@@ -79,7 +127,7 @@ class Command(BaseCommand):
             self.stdout.write(f"[{label} {number}/{len(rows)}] {_describe(payment)}: {outcome}")
 
     def _try(self, payment: Payment, process: Callable[..., object]) -> str:
-        was_captured = payment.state == PaymentState.CAPTURED
+        refund_count = payment.refunds.count()
         try:
             # Use the current time for each payment, because a run can be long.
             process(payment, now=timezone.now())
@@ -95,19 +143,24 @@ class Command(BaseCommand):
             self.problems[payment.pk] = f"{_describe(payment)}: {problem}"
             return "failed"
         payment.refresh_from_db(fields=["state", "reservation"])
-        if payment.state == PaymentState.REFUNDED and not was_captured:
-            self._report_booking_refunded_at_gateway(payment)
+        self._report_unknown_change(payment, has_new_refund=payment.refunds.count() > refund_count)
         return payment.state
 
-    def _report_booking_refunded_at_gateway(self, payment: Payment) -> None:
-        """Report a booking whose payment the gateway had refunded before this run.
+    def _report_unknown_change(self, payment: Payment, *, has_new_refund: bool) -> None:
+        """Report a booking whose payment the gateway had refunded or captured before this run.
 
-        It was probably cancelled, and a restored backup does not know that.
+        It was probably cancelled or approved, and a restored backup does not know that.
         """
         status = payment.reservation.status
-        if status in BOOKED_STATUSES:
+        change = ""
+        if has_new_refund and status in BOOKED_STATUSES:
+            is_part = payment.state != PaymentState.REFUNDED
+            change = "refunded in part" if is_part else "refunded"
+        elif payment.state == PaymentState.CAPTURED and status == Status.PENDING:
+            change = "captured"
+        if change:
             self.problems[payment.pk] = (
-                f"{_describe(payment)}: it was refunded at the gateway, and the reservation is"
+                f"{_describe(payment)}: it was {change} at the gateway, and the reservation is"
                 f" {status}."
             )
 
@@ -139,7 +192,59 @@ class Command(BaseCommand):
         for payment, problem in alerts.find_expiring_authorizations(payments, now=now):
             self.problems[payment.pk] = f"{_describe(payment)}: {problem}"
 
-    def _print_summary(self) -> None:
+    # --- Payments that only the gateway knows ----------------------------------------------------
+
+    def _keep(self, references: list[str], now: dt.datetime) -> None:
+        for reference in references:
+            unknown = unknown_payments.get_unresolved().filter(reference=reference).first()
+            if unknown is None:
+                raise CommandError(f"There is no unknown payment {reference}.")
+            unknown_payments.keep(unknown, now=now)
+
+    def _compare_with_gateway(self, since: dt.datetime | None, now: dt.datetime) -> None:
+        gateway = gateways.get_current_gateway()
+        start = since or unknown_payments.get_comparison_start(gateway, now=now)
+        try:
+            changed = unknown_payments.compare(gateway, since=start, now=now)
+        except GatewayRefused as error:
+            self.gateway_problems.append(f"The gateway refused to list its payments: {error}")
+            return
+        except GatewayUnavailable:
+            self.unanswered += 1
+            if since is not None or now - start > 2 * alerts.GATEWAY_PATIENCE:
+                self.gateway_problems.append(
+                    "The gateway does not answer: its payments were not compared with ours."
+                )
+            return
+        if since is not None:
+            changed |= unknown_payments.get_recently_captured(gateway, since=since)
+        self._process("changed", changed, gateway_events.refresh_with_refunds)
+
+    def _process_unknown_payments(
+        self, *, is_complete: bool, release: bool
+    ) -> QuerySet[UnknownPayment]:
+        """Ask the gateway for them again, or only for those that are new from a webhook."""
+        unresolved = unknown_payments.get_unresolved()
+        rows = list(unresolved if is_complete or release else unresolved.filter(currency=""))
+        for number, unknown in enumerate(rows, start=1):
+            if self.unanswered >= MAX_UNANSWERED:
+                break
+            try:
+                outcome = unknown_payments.refresh_unknown_payment(
+                    unknown, release=release, now=timezone.now()
+                )
+            except GatewayUnavailable:
+                outcome = NO_ANSWER
+                self.unanswered += 1
+            except GatewayRefused as error:
+                outcome = f"refused. {error}"
+            self.stdout.write(f"[no booking {number}/{len(rows)}] {unknown}: {outcome}")
+            if outcome in {"voided", "refunded"}:
+                logger.warning("Payment %s was for no booking and is %s.", unknown, outcome)
+                self.gateway_problems.append(f"{unknown}: for no booking here; {outcome}.")
+        return unresolved.all()
+
+    def _print_summary(self, unknown: QuerySet[UnknownPayment]) -> None:
         skipped = self.counts.pop(SKIPPED, 0)
         outcomes = ", ".join(f"{count} {outcome}" for outcome, count in sorted(self.counts.items()))
         summary = f"{format_count(self.counts.total(), 'payment')} processed"
@@ -149,11 +254,23 @@ class Command(BaseCommand):
                 f"The gateway does not answer: {format_count(skipped, 'payment')} left for the next"
                 " run."
             )
-        if self.problems:
-            lines = "\n".join(f"  {self.problems[pk]}" for pk in sorted(self.problems))
-            verb = "needs" if len(self.problems) == 1 else "need"
-            count = format_count(len(self.problems), "payment")
-            raise CommandError(f"{count} {verb} attention:\n{lines}")
+        lines = [*self.gateway_problems, *(self.problems[pk] for pk in sorted(self.problems))]
+        lines += [_describe_unknown(payment) for payment in unknown]
+        if lines:
+            verb = "needs" if len(lines) == 1 else "need"
+            shown = [f"  {line}" for line in lines[:MAX_LINES]]
+            if len(lines) > MAX_LINES:
+                shown.append(f"  and {len(lines) - MAX_LINES} more")
+            count = format_count(len(lines), "payment")
+            raise CommandError("\n".join([f"{count} {verb} attention:", *shown]))
+
+
+def _describe_unknown(payment: UnknownPayment) -> str:
+    details = [payment.description] if payment.description else []
+    if payment.created_at:
+        details.insert(0, f"{dates.format_datetime(payment.created_at, dt.UTC)} UTC")
+    suffix = f" ({', '.join(details)})" if details else ""
+    return f"{payment}{suffix}: for no booking here."
 
 
 def _describe(payment: Payment) -> str:
