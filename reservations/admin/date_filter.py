@@ -1,50 +1,146 @@
-"""The filter of the reservation list by the day of the start."""
+"""The filters of the reservation list by the start, and the order of the list.
+
+Days are those of the center that the list is filtered by, or that is the user's only one. For
+several centers they are days in UTC, because the days of the centers do not begin together.
+"""
 
 import datetime as dt
 
-from django.db.models import QuerySet
+from django import forms
+from django.db.models import Q, QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
-from unfold.contrib.filters.admin import DropdownFilter
+from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter
 
+from accounts import roles
 from centers.models import Center
 from centers.span import get_local_midnight
+from reservations.admin.forms import YEARS
+from reservations.models import Reservation
+from reservations.models.status import Status
+from roombook.backoffice.widgets import DateTextInput
 from roombook.ids import parse_id
 
-# The query parameter of the list's filter by center.
-CENTER_PARAMETER = "room__center__id__exact"
+DATE_PARAMETER, RANGE_PARAMETERS = "when", ("start_from", "start_to")
+UPCOMING, PAST, ALL = "upcoming", "past", "all"
 # By value of the filter: its label, the first day counted from today, and the day after the last.
-RANGES: dict[str, tuple[str, int | None, int]] = {
+RANGES: dict[str, tuple[str, int | None, int | None]] = {
+    UPCOMING: ("Upcoming", 0, None),
     "today": ("Today", 0, 1),
     "tomorrow": ("Tomorrow", 1, 2),
     "week": ("Next 7 days", 0, 7),
-    "past": ("Past", None, 0),
+    PAST: ("Past", None, 0),
+    ALL: ("All dates", None, None),
 }
+# The only parameters with which the list still shows what comes next.
+UPCOMING_PARAMETERS = {
+    "room__center__id__exact",
+    "room__id__exact",
+    "status__exact",
+    DATE_PARAMETER,
+    "o",
+    "p",
+    "e",
+}
+OPEN_STATUSES = {Status.NEW, Status.PROCESSING, Status.PENDING, Status.CONFIRMED}
+
+
+def get_selected_dates(request: HttpRequest) -> str:
+    """Which of RANGES the list shows; "" if the user entered days.
+
+    What comes next, unless a search or a filter asks for something that may be in the past.
+    """
+    query = {name: value for name, value in request.GET.items() if value}
+    if any(name in query for name in RANGE_PARAMETERS):
+        return ""
+    if (selected := request.GET.get(DATE_PARAMETER, "")) in RANGES:
+        return selected
+    is_open = query.get("status__exact", Status.CONFIRMED) in OPEN_STATUSES
+    return UPCOMING if is_open and query.keys() <= UPCOMING_PARAMETERS else ALL
+
+
+def is_latest_first(request: HttpRequest) -> bool:
+    return get_selected_dates(request) in {PAST, ALL}
+
+
+def get_zone(request: HttpRequest) -> dt.tzinfo:
+    """The time zone of the center of the list, or UTC."""
+    conditions = {
+        "rooms": parse_id(request.GET.get("room__id__exact")),
+        "pk": parse_id(request.GET.get("room__center__id__exact")),
+    }
+    for name, pk in conditions.items():
+        if pk is not None:
+            center = Center.objects.filter(Q(**{name: pk})).first()
+            return center.zone if center else dt.UTC
+    permitted = roles.get_permitted_centers(request.user, roles.VIEW_RESERVATION)
+    if permitted is not None and len(permitted) == 1:
+        return Center.objects.get(pk__in=permitted).zone
+    return dt.UTC
 
 
 class StartDateFilter(DropdownFilter):
-    """By the day on which a reservation starts.
-
-    In the local time of the center if the list is filtered by center, else in UTC, because the days
-    of several centers do not begin at the same time.
-    """
+    """By the day on which a reservation starts, counted from today."""
 
     title = "start"
-    parameter_name = "when"
+    parameter_name = DATE_PARAMETER
+    all_option = ["", "Upcoming; all dates in a search"]
 
     def lookups(self, request: HttpRequest, model_admin: object) -> list[tuple[str, str]]:
-        return [(value, label) for value, (label, _, _) in RANGES.items()]
+        return [(value, label) for value, (label, _, _) in RANGES.items() if value != UPCOMING]
 
-    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
-        if self.value() not in RANGES:
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[Reservation]
+    ) -> QuerySet[Reservation]:
+        _, first, end = RANGES.get(get_selected_dates(request), ("", None, None))
+        if first is None and end is None:
             return queryset
-        _, first, end = RANGES[self.value()]
-        pk = parse_id(request.GET.get(CENTER_PARAMETER)) or 0
-        center = Center.objects.filter(pk=pk).first()
-        zone = center.zone if center else dt.UTC
+        zone = get_zone(request)
         today = timezone.now().astimezone(zone).date()
         if first is not None:
             first_day = today + dt.timedelta(days=first)
             queryset = queryset.filter(start__gte=get_local_midnight(first_day, zone))
-        end_day = today + dt.timedelta(days=end)
-        return queryset.filter(start__lt=get_local_midnight(end_day, zone))
+        if end is not None:
+            end_day = today + dt.timedelta(days=end)
+            queryset = queryset.filter(start__lt=get_local_midnight(end_day, zone))
+        return queryset
+
+
+class StartRangeForm(forms.Form):
+    def __init__(self, name: str, data: dict[str, str | None]) -> None:
+        super().__init__(data)
+        for parameter, label in zip(RANGE_PARAMETERS, ("From", "To"), strict=True):
+            self.fields[parameter] = forms.DateField(
+                required=False,
+                label=label,
+                widget=DateTextInput({"placeholder": f"{label} YYYY-MM-DD", "aria-label": label}),
+            )
+
+
+class StartRangeFilter(RangeDateFilter):
+    """By the first and the last day on which a reservation starts. Invalid days are ignored."""
+
+    title = "days"
+    form_class = StartRangeForm
+
+    def queryset(
+        self, request: HttpRequest, queryset: QuerySet[Reservation]
+    ) -> QuerySet[Reservation]:
+        first, last = (_parse_day(self.used_parameters.get(name)) for name in RANGE_PARAMETERS)
+        if not (first or last) or get_selected_dates(request):
+            return queryset
+        zone = get_zone(request)
+        if first:
+            queryset = queryset.filter(start__gte=get_local_midnight(first, zone))
+        if last:
+            day_after = last + dt.timedelta(days=1)
+            queryset = queryset.filter(start__lt=get_local_midnight(day_after, zone))
+        return queryset
+
+
+def _parse_day(value: object) -> dt.date | None:
+    try:
+        day = dt.date.fromisoformat(str(value))
+    except ValueError:
+        return None
+    return day if day.year in YEARS else None

@@ -1,6 +1,8 @@
 """The list of reservations and its bulk actions, through HTTP requests."""
 
+import csv
 import datetime as dt
+import io
 import re
 
 import pytest
@@ -8,9 +10,11 @@ from django.contrib import admin
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
+from openpyxl import load_workbook
 
 from reservations.models import Partner, Reservation
 from reservations.models.status import Status
+from roombook.backoffice import list_export
 from roombook.backoffice.model_admin import ModelAdmin
 from roombook.backoffice.pagination import CappedPaginator
 from tests.backoffice.counting import queries_of
@@ -26,6 +30,7 @@ from tests.factories_reservations import (
     ReservationFactory,
     get_current_status,
     make_booking,
+    make_draft,
     make_pending_booking,
     make_room,
 )
@@ -191,6 +196,78 @@ def test_every_list_limits_action_rows(office, monkeypatch, model, action):
         assert "rows at a time" in messages_of(office.post(address, data))[0][1]
 
 
+# --- Export ---
+
+
+def export(client, extension, **query):
+    address = reverse("admin:reservations_reservation_list_export", args=[extension])
+    return client.get(address, query)
+
+
+def rows_of(response):
+    return list(csv.reader(response.getvalue().decode("utf-8-sig").splitlines()))
+
+
+def test_export_of_reservations_follows_filters_and_order(office):
+    ada = UserFactory(company_name="=1+1")
+    later = make_booking(ada, number_of_attendees=3)
+    sooner = make_booking(ada, room=later.room, start=START - DAY)
+    ReservationFactory(start=START)
+    ReservationFactory(room=later.room, start=NOW - DAY)
+
+    response = export(office, "csv", room__id__exact=later.room_id)
+
+    header, *rows = rows_of(response)
+    assert response["Content-Type"] == "text/csv; charset=utf-8"
+    assert [row[0] for row in rows] == [str(sooner.pk), str(later.pk)]
+    assert dict(zip(header, rows[1], strict=True)) == {
+        "Number": str(later.pk),
+        "Status": "Confirmed",
+        "Hold": "",
+        "Start (local)": "2027-03-03 09:00",
+        "End (local)": "2027-03-03 12:00",
+        "Time zone": "America/Denver",
+        "Center": "Glenarm",
+        "Room": "Boardroom",
+        "Customer": "Ada Lovelace",
+        "Company": "'=1+1",
+        "Attendees": "3",
+        "Total": "75.00",
+        "Currency": "USD",
+    }
+
+
+def test_export_of_reservations_as_workbook(office):
+    reservation = make_booking()
+    content = b"".join(export(office, "xlsx").streaming_content)
+    sheet = load_workbook(io.BytesIO(content)).active
+    assert (sheet["A2"].value, str(sheet["D2"].value)) == (reservation.pk, "2027-03-03 09:00:00")
+
+
+def test_export_of_reservations_is_limited_to_own_centers(client, staff):
+    mine = make_booking()
+    make_booking(room=make_room())
+    client.force_login(staff("Viewer", mine.room.center))
+    assert [row[0] for row in rows_of(export(client, "csv"))[1:]] == [str(mine.pk)]
+
+
+def test_export_of_reservations_is_refused_without_permission(client, staff, office):
+    office.logout()
+    assert export(client, "csv").status_code == 302
+    client.force_login(UserFactory(is_staff=True))
+    assert export(client, "csv").status_code == 403
+
+
+def test_export_of_too_many_reservations_is_refused(office, monkeypatch):
+    monkeypatch.setattr(list_export, "MAX_ROWS", 2)
+    many(make_room(), UserFactory(), 3, start=NOW)
+    refused = export(office, "csv", when="all")
+    assert refused.url == f"{LIST}?when=all"
+    assert "At most 2 rows can be exported." in messages_of(refused)[0][1]
+    assert export(office, "pdf").status_code == 404
+    assert export(office, "csv", nonsense="1").url == LIST
+
+
 # --- The list -----------------------------------------------------------------------------------
 
 
@@ -208,14 +285,61 @@ def test_reservation_list_filters_by_day(office):
         )
     }
 
-    def cut(when):
-        return [rows[pk] for pk in reversed(listed(office, when=when))]
+    def cut(**query):
+        return [rows[pk] for pk in listed(office, **query)]
 
-    assert cut("today") == ["today"]
-    assert cut("tomorrow") == ["tomorrow"]
-    assert cut("week") == ["today", "tomorrow", "in a week"]
-    assert cut("past") == ["yesterday"]
-    assert len(listed(office)) == 5
+    assert cut(when="today") == ["today"]
+    assert cut(when="tomorrow") == ["tomorrow"]
+    assert cut(when="week") == ["today", "tomorrow", "in a week"]
+    assert cut(when="past") == ["yesterday"]
+    everything = ["later", "in a week", "tomorrow", "today", "yesterday"]
+    assert cut(when="all") == everything
+    assert cut(when="all", start_from="", start_to="") == everything
+    assert cut(start_from="2027-03-02", start_to="2027-03-07") == ["tomorrow", "in a week"]
+    assert cut(start_from="2027-03-02", when="today") == ["tomorrow", "in a week", "later"]
+    assert cut(start_to="2027-03-01") == ["yesterday", "today"]
+
+
+def test_reservation_list_shows_next_start_first(office):
+    old = ReservationFactory(start=NOW - 3 * DAY, status=Status.COMPLETED)
+    later = ReservationFactory(start=NOW + 9 * DAY, status=Status.PENDING)
+    soon = ReservationFactory(start=NOW + HOUR, room=later.room)
+    upcoming = [soon.pk, later.pk]
+
+    assert listed(office) == upcoming
+    assert listed(office, room__center__id__exact=later.room.center_id) == upcoming
+    assert listed(office, room__id__exact=later.room_id) == upcoming
+    assert listed(office, status__exact="Pending") == [later.pk]
+    # What may be in the past is found without another filter.
+    assert listed(office, status__exact="Completed") == [old.pk]
+    assert listed(office, q=str(old.pk)) == [old.pk]
+    assert listed(office, when="all") == [later.pk, soon.pk, old.pk]
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "9999-12-31", "3/4/2027", "x", "2027-02-30"])
+def test_reservation_list_invalid_day_is_ignored(office, day):
+    reservation = ReservationFactory(start=NOW - DAY)
+    assert listed(office, start_from=day, start_to=day) == [reservation.pk]
+
+
+def test_reservation_list_days_are_those_of_the_only_center(client, staff):
+    room = make_room()
+    evening = ReservationFactory(room=room, start=START.replace(hour=4))  # 21:00 the day before
+    client.force_login(staff("Desk", room.center))
+
+    assert listed(client, start_from="2027-03-02", start_to="2027-03-02") == [evening.pk]
+    assert listed(client, start_from="2027-03-03") == []
+
+
+def test_reservation_list_marks_expired_drafts(office, clock):
+    make_draft()
+    page = words(office.get(LIST))
+    assert "held until Mon 2027-03-01 09:15" in page
+    assert "Expired draft" not in page
+
+    clock.move_to(NOW + HOUR)
+
+    assert "Expired draft the room is not held" in words(office.get(LIST))
 
 
 def test_reservation_list_day_filter_uses_center_time_zone(office):

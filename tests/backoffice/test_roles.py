@@ -93,6 +93,7 @@ PAGES = {
     "reservations_timeline": ("reservations.view_reservation", CENTER),
     "reservations_room_week": ("reservations.view_reservation", CENTER),
     "reservations_reservation_action": ("reservations.change_reservation", CENTER),
+    "reservations_reservation_list_export": ("reservations.view_reservation", CENTER),
 }
 FOREIGN = "Foreignplace"
 
@@ -427,6 +428,8 @@ def test_custom_pages_require_their_permission(actor, rows, world):
                 args = [customer.pk]
             elif name == "reservations_report":
                 args, query = ["revenue"], {"center": center.pk}
+            elif name == "reservations_reservation_list_export":
+                args = ["csv"]
             elif name == "centers_rate_examples":
                 method = actor.client.post
             elif name == "reservations_draft_preview":
