@@ -1,16 +1,19 @@
 """Uploaded pictures: validated, re-encoded and resized.
 
-Pillow re-encodes every stored file, under a random name. Therefore no disguised file, original file
-name or GPS position of a phone is published.
+Pillow re-encodes every stored file, without its metadata and under a random name. Therefore no
+disguised file, original file name, comment or GPS position of a phone is published.
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
 from functools import partial
 from io import BytesIO
 from pathlib import PurePath
+from typing import Any, ClassVar
 from uuid import uuid4
 
+from django import forms
 from django.core.exceptions import ValidationError
 from django.core.files.base import ContentFile, File
 from django.core.files.storage import FileSystemStorage, storages
@@ -23,7 +26,9 @@ from PIL import Image, ImageOps, UnidentifiedImageError
 
 ALLOWED_FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
 MAX_UPLOAD_BYTES = 10 * 1024 * 1024
-MAX_PIXELS = 40_000_000
+MAX_PIXELS = 20_000_000
+MAX_SIDE = 8_000
+# Of what is stored.
 MAX_SIDE_PIXELS = 2000
 THUMBNAIL_SIDE_PIXELS = 320
 URL_SAFE_NAME = re.compile(r"[A-Za-z0-9_./-]+")
@@ -46,25 +51,37 @@ class RandomName:
         return hash(self.folder)
 
 
-def open_image(upload: File) -> Image.Image:
-    """Decode an upload. Raises ValidationError if it is too large or no picture."""
+@contextmanager
+def _read_header(upload: File) -> Iterator[Image.Image]:
+    """A picture that is not decoded yet. Raises ValidationError, also for errors in decoding it."""
     if upload.size > MAX_UPLOAD_BYTES:
         raise ValidationError("The picture is larger than 10 MB.", code="too_large")
+    too_many_pixels = ValidationError(
+        f"The picture has more than {MAX_PIXELS // 10**6} megapixels, or a side of more than"
+        f" {MAX_SIDE:,} pixels.",
+        code="too_many_pixels",
+    )
     try:
         upload.seek(0)
-        with Image.open(upload, formats=ALLOWED_FORMATS) as header:
-            # Check the header before a small file is decompressed into gigabytes.
-            if header.width * header.height > MAX_PIXELS:
-                raise ValidationError("The picture has too many pixels.", code="too_many_pixels")
-            header.verify()
-        upload.seek(0)
-        image = Image.open(upload, formats=ALLOWED_FORMATS)
-        image.load()
+        with Image.open(upload, formats=ALLOWED_FORMATS) as image:
+            # A small file can be decompressed into gigabytes.
+            if image.width * image.height > MAX_PIXELS or max(image.size) > MAX_SIDE:
+                raise too_many_pixels
+            yield image
+    except Image.DecompressionBombError as error:
+        raise too_many_pixels from error
     except (UnidentifiedImageError, OSError, SyntaxError, ValueError) as error:
         raise ValidationError("This picture cannot be read.", code="unreadable") from error
-    except Image.DecompressionBombError as error:
-        raise ValidationError("The picture has too many pixels.", code="too_many_pixels") from error
-    return ImageOps.exif_transpose(image)
+
+
+def open_image(upload: File) -> Image.Image:
+    """Decode an upload. Raises ValidationError if it is too large or no picture."""
+    with _read_header(upload) as header:
+        header.verify()
+    with _read_header(upload) as image:
+        image.load()
+        ImageOps.exif_transpose(image, in_place=True)
+        return image
 
 
 def validate_image(upload: File) -> None:
@@ -82,8 +99,12 @@ def is_stored(file: FieldFile) -> bool:
 def resize_image(image: Image.Image, side: int) -> ContentFile:
     """Return the picture with sides of at most `side`: as PNG if it is transparent, else JPEG."""
     is_transparent = "A" in image.getbands() or "transparency" in image.info
-    copy = image.convert("RGBA" if is_transparent else "RGB")
-    copy.thumbnail((side, side))
+    mode = "RGBA" if is_transparent else "RGB"
+    # Copies of a large picture are large.
+    copy = image if image.mode == mode else image.convert(mode)
+    copy = ImageOps.contain(copy, (side, side)) if max(copy.size) > side else copy.copy()
+    # Pillow would write comments, XMP and color profiles again.
+    copy.info = {}
     output = BytesIO()
     if is_transparent:
         copy.save(output, "PNG", optimize=True)
@@ -115,10 +136,49 @@ def process_upload(row: models.Model, field: str, thumbnail_field: str | None = 
     return {field, thumbnail_field}
 
 
-def get_stored_files(row: models.Model, fields: Iterable[str]) -> list[FieldFile]:
+def get_stored_files(row: models.Model, fields: Collection[str]) -> list[FieldFile]:
     """Return the files of a row that the database refers to, before a save replaces them."""
-    old = type(row)._base_manager.filter(pk=row.pk).first() if row.pk else None
+    old = type(row)._base_manager.filter(pk=row.pk).first() if row.pk and fields else None
     return [getattr(old, field) for field in fields] if old else []
+
+
+class PictureFormField(forms.ImageField):
+    """Checks the header; Django's field would let every format that Pillow knows parse the file."""
+
+    def to_python(self, data: File | None) -> File | None:
+        upload: File | None = forms.FileField.to_python(self, data)
+        if upload is not None:
+            with _read_header(upload):
+                pass
+            upload.seek(0)
+        return upload
+
+
+class PictureField(models.ImageField):
+    """A picture. Migrations know it as an ImageField."""
+
+    def formfield(self, **kwargs: Any) -> Any:
+        return super().formfield(**{"form_class": PictureFormField, **kwargs})
+
+    def deconstruct(self) -> Any:
+        name, _, args, kwargs = super().deconstruct()
+        return name, "django.db.models.ImageField", args, kwargs
+
+
+class PictureModel(models.Model):
+    """A row with a picture and its thumbnail: `picture_fields` are their names."""
+
+    picture_fields: ClassVar[tuple[str, str]]
+
+    class Meta:
+        abstract = True
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        changed = process_upload(self, *self.picture_fields)
+        delete_after_commit(*get_stored_files(self, changed))
+        if changed and kwargs.get("update_fields") is not None:
+            kwargs["update_fields"] = {*kwargs["update_fields"], *changed}
+        super().save(*args, **kwargs)
 
 
 def delete_files_with_row(model: type[models.Model], *fields: str) -> None:

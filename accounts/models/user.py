@@ -65,7 +65,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     )
     company_name = models.CharField(max_length=255, blank=True, validators=[validate_name])
     phone_number = models.CharField(max_length=50, blank=True, validators=[validate_phone_number])
-    thumbnail = models.ImageField(
+    thumbnail = images.PictureField(
         upload_to=images.RandomName("accounts"), validators=[images.validate_image], blank=True
     )
     is_staff = models.BooleanField(

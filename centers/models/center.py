@@ -171,11 +171,13 @@ class Center(Address):
         return places.get_time_zone(self.time_zone_id)
 
 
-class CenterImage(models.Model):
+class CenterImage(images.PictureModel):
     """A picture of a center. The first one represents the center in lists."""
 
+    picture_fields = ("image", "thumbnail")
+
     center = models.ForeignKey(Center, models.CASCADE, related_name="images")
-    image = models.ImageField(
+    image = images.PictureField(
         upload_to=images.RandomName("centers"), validators=[images.validate_image]
     )
     thumbnail = models.ImageField(
@@ -190,13 +192,6 @@ class CenterImage(models.Model):
 
     def __str__(self) -> str:
         return f"Image {self.pk}"
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        changed = images.process_upload(self, "image", "thumbnail")
-        images.delete_after_commit(*images.get_stored_files(self, changed))
-        if changed and kwargs.get("update_fields") is not None:
-            kwargs["update_fields"] = {*kwargs["update_fields"], *changed}
-        super().save(*args, **kwargs)
 
 
 class Landmark(models.Model):

@@ -1,7 +1,5 @@
 """What centers sell: rooms and services, and the rates that they cost."""
 
-from typing import Any
-
 from django.contrib.postgres.indexes import OpClass
 from django.core.exceptions import ValidationError
 from django.core.validators import MinValueValidator
@@ -64,8 +62,10 @@ class Rate(models.Model):
             raise ValidationError({"flat_rate": "Enter the price of the flat rate."})
 
 
-class MeetingRoom(models.Model):
+class MeetingRoom(images.PictureModel):
     """A room that customers book."""
+
+    picture_fields = ("picture", "picture_thumbnail")
 
     center = models.ForeignKey(Center, models.CASCADE, related_name="rooms")
     name = models.CharField(max_length=255)
@@ -97,7 +97,7 @@ class MeetingRoom(models.Model):
     provider = models.CharField(
         max_length=255, blank=True, help_text="The company that runs the room."
     )
-    picture = models.ImageField(
+    picture = images.PictureField(
         upload_to=images.RandomName("rooms"), blank=True, validators=[images.validate_image]
     )
     picture_thumbnail = models.ImageField(
@@ -154,13 +154,6 @@ class MeetingRoom(models.Model):
 
     def __str__(self) -> str:
         return self.name
-
-    def save(self, *args: Any, **kwargs: Any) -> None:
-        changed = images.process_upload(self, "picture", "picture_thumbnail")
-        images.delete_after_commit(*images.get_stored_files(self, changed))
-        if changed and kwargs.get("update_fields") is not None:
-            kwargs["update_fields"] = {*kwargs["update_fields"], *changed}
-        super().save(*args, **kwargs)
 
     @property
     def full_name(self) -> str:

@@ -1,0 +1,155 @@
+"""Pictures that reveal something, or are made to cost memory."""
+
+import json
+import struct
+import subprocess
+import sys
+import zlib
+from io import BytesIO
+
+import pytest
+from django.core.exceptions import ValidationError
+from django.core.files.base import ContentFile
+from django.core.files.uploadedfile import SimpleUploadedFile
+from PIL import Image, ImageCms, ImageFile, PngImagePlugin, TiffImagePlugin
+
+from accounts.models import User
+from centers.models import CenterImage, MeetingRoom
+from roombook import images
+from tests.factories_centers import CenterImageFactory
+
+SECRET = b"secret place"
+# Opens and stores a picture in a process of its own: prints the megabytes that it took.
+MEASURE = """
+import django, json, re, sys
+from pathlib import Path
+from django.conf import settings
+settings.configure()
+django.setup()
+from django.core.exceptions import ValidationError
+from django.core.files.base import ContentFile
+from roombook import images
+
+def peak():
+    return int(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text())[1])
+
+upload = ContentFile(Path(sys.argv[1]).read_bytes(), name="picture")
+before = peak()
+try:
+    images.resize_image(images.open_image(upload), images.MAX_SIDE_PIXELS)
+    code = "stored"
+except ValidationError as error:
+    code = error.code
+print(json.dumps([code, (peak() - before) // 1024]))
+"""
+
+
+def draw(file_format, *, size=(60, 40), mode="RGB", **options):
+    out = BytesIO()
+    Image.new(mode, size).save(out, file_format, **options)
+    return out.getvalue()
+
+
+def build_png_header(width, height):
+    """A PNG that says how large it is, and has no pixels."""
+    header = b"IHDR" + struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(chunk) - 4) + chunk + struct.pack(">I", zlib.crc32(chunk))
+        for chunk in (header, b"IDAT" + zlib.compress(b""), b"IEND")
+    )
+
+
+def build_metadata():
+    exif = Image.Exif()
+    exif[0x010E] = SECRET.decode()
+    text = PngImagePlugin.PngInfo()
+    text.add_text("Comment", SECRET.decode())
+    text.add_itxt("XML:com.adobe.xmp", SECRET.decode())
+    profile = ImageCms.ImageCmsProfile(ImageCms.createProfile("sRGB")).tobytes()
+    shared = {"exif": exif, "icc_profile": profile}
+    return {
+        "JPEG": draw("JPEG", comment=SECRET, xmp=SECRET, dpi=(300, 300), **shared),
+        "PNG": draw("PNG", mode="RGBA", pnginfo=text, **shared),
+        "GIF": draw("GIF", comment=SECRET),
+        "WEBP": draw("WEBP", xmp=SECRET, **shared),
+    }
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("file_format", images.ALLOWED_FORMATS)
+def test_picture_with_metadata_is_stored_without_it(file_format):
+    upload = build_metadata()[file_format]
+    assert SECRET in upload or b"Exif" in upload
+
+    row = CenterImageFactory(image=ContentFile(upload, name="x.jpg"))
+
+    for file in (row.image, row.thumbnail):
+        with file.open() as stored:
+            content = stored.read()
+        assert not any(each in content for each in (SECRET, b"Exif", b"ICC", b"iCCP", b"tEXt"))
+        with Image.open(BytesIO(content)) as image:
+            assert set(image.info) <= {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
+
+
+@pytest.mark.parametrize(
+    ("size", "is_allowed"),
+    [
+        ((5_000, 4_000), True),
+        ((5_000, 4_001), False),
+        ((8_000, 1), True),
+        ((8_001, 1), False),
+        ((1, 8_001), False),
+        ((2**31 - 1, 2**31 - 1), False),
+    ],
+)
+def test_picture_that_is_too_large_is_refused_by_its_header(size, is_allowed, monkeypatch):
+    monkeypatch.setattr(ImageFile.ImageFile, "load", refuse_to_decode)
+    monkeypatch.setattr(PngImagePlugin.PngImageFile, "verify", lambda image: None)
+
+    with pytest.raises((AssertionError, ValidationError)) as refused:
+        images.open_image(ContentFile(build_png_header(*size), name="x.png"))
+
+    assert isinstance(refused.value, AssertionError) is is_allowed
+    assert is_allowed or refused.value.code == "too_many_pixels"
+
+
+def refuse_to_decode(*args):
+    raise AssertionError("a decoder ran")
+
+
+@pytest.mark.parametrize(
+    ("model", "field"), [(CenterImage, "image"), (MeetingRoom, "picture"), (User, "thumbnail")]
+)
+def test_picture_of_another_format_is_refused_before_a_decoder_runs(model, field, monkeypatch):
+    upload = draw("TIFF")
+    monkeypatch.setattr(TiffImagePlugin.TiffImageFile, "_open", refuse_to_decode)
+
+    with pytest.raises(ValidationError) as refused:
+        model._meta.get_field(field).formfield().clean(SimpleUploadedFile("x.png", upload))
+
+    assert refused.value.code == "unreadable"
+
+
+@pytest.mark.parametrize(
+    ("upload", "code", "megabytes"),
+    [
+        (lambda: draw("PNG", size=(7_000, 6_000), mode="1"), "too_many_pixels", 10),
+        (lambda: draw("PNG", size=(5_000, 4_000), mode="1"), "stored", 200),
+        (lambda: draw("GIF", size=(5_000, 4_000), mode="P"), "stored", 250),
+        (lambda: draw("JPEG", size=(5_000, 4_000), mode="CMYK"), "stored", 250),
+    ],
+    ids=["png refused", "png", "gif", "jpeg"],
+)
+def test_picture_of_20_megapixels_is_stored_within_bounded_memory(
+    upload, code, megabytes, tmp_path
+):
+    path = tmp_path / "picture"
+    path.write_bytes(upload())
+
+    run = subprocess.run(
+        [sys.executable, "-c", MEASURE, path], capture_output=True, text=True, check=True
+    )
+
+    outcome, used = json.loads(run.stdout)
+    assert outcome == code
+    assert used < megabytes
