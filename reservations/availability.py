@@ -76,19 +76,23 @@ def evaluate(
     now: dt.datetime,
     for_user: "User | None" = None,
     excluding: Reservation | None = None,
+    turnaround_minutes: int | None = None,
     ignore_opening_hours: bool = False,
 ) -> Availability:
     """Check everything that can prevent a booking of the room for the span.
 
     `for_user`: this customer's own drafts are not conflicts. `excluding`: the reservation that is
-    checked out, approved or rescheduled. `ignore_opening_hours`: a manager has allowed this booking
+    checked out, approved or rescheduled. `turnaround_minutes`: by default that of the room now.
+    `ignore_opening_hours`: a manager has allowed this booking
     outside the opening hours; every other rule still applies.
     """
     params: ConflictParams = {
         "room": room.pk,
         "center": room.center_id,
         "now": now,
-        **get_conflict_bounds(span, room.turnaround_minutes),
+        **get_conflict_bounds(
+            span, room.turnaround_minutes if turnaround_minutes is None else turnaround_minutes
+        ),
         "user": for_user.pk if for_user else NO_ID,
         "excluded": excluding.pk if excluding else NO_ID,
     }
@@ -111,13 +115,15 @@ def evaluate(
 def evaluate_reservation(
     reservation: Reservation, *, now: dt.datetime, for_user: "User | None" = None
 ) -> Availability:
-    """Evaluate an existing reservation, without itself as a conflict and with its override."""
+    """Evaluate an existing reservation: without itself as a conflict, with its override, and with
+    the turnaround that it was created with, which the database's constraint uses too."""
     return evaluate(
         reservation.room,
         reservation.span,
         now=now,
         for_user=for_user,
         excluding=reservation,
+        turnaround_minutes=reservation.turnaround_minutes,
         ignore_opening_hours=reservation.is_outside_hours,
     )
 

@@ -31,7 +31,7 @@ from payments.gateways.base import GatewayUnavailable
 from payments.models import Payment, PaymentState, SavedCard
 from reservations import availability
 from reservations.booking import authorization, payment_recovery
-from reservations.booking.drafts import release_conflicting_holds
+from reservations.booking.drafts import release_holds_for
 from reservations.booking.locks import lock_reservation
 from reservations.models import Partner, Reservation
 from reservations.models.codes import normalize_code
@@ -250,9 +250,7 @@ def _consume(reservation: Reservation, *, now: dt.datetime) -> None:
     if reservation.start <= now:
         raise ReservationNotOpen("This reservation's time has passed.")
     user = reservation.user
-    release_conflicting_holds(
-        reservation.room, reservation.span, user=user, now=now, excluding=reservation
-    )
+    release_holds_for(reservation, now=now)
     availability.evaluate_reservation(reservation, now=now, for_user=user).raise_if_unavailable()
     bill.consume_benefits(reservation, now=now)
 

@@ -217,19 +217,35 @@ def release_conflicting_holds(
     user: "User",
     now: dt.datetime,
     excluding: Reservation | None = None,
+    turnaround_minutes: int | None = None,
 ) -> None:
     """Release expired holds of the room, and the customer's own drafts that overlap the span.
 
-    The caller holds the room's lock. The drafts stay New.
+    The caller holds the room's lock. The drafts stay New. `turnaround_minutes` is by default that
+    of the room now.
     """
+    if turnaround_minutes is None:
+        turnaround_minutes = room.turnaround_minutes
     rows = releasable_holds(
         room=room.pk,
         user=user.pk,
-        **get_conflict_bounds(span, room.turnaround_minutes),
+        **get_conflict_bounds(span, turnaround_minutes),
         now=now,
         excluded=excluding.pk if excluding else availability.NO_ID,
     )
     _release(rows)
+
+
+def release_holds_for(reservation: Reservation, *, now: dt.datetime) -> None:
+    """Release the holds that conflict with a draft, so that it can hold its room again."""
+    release_conflicting_holds(
+        reservation.room,
+        reservation.span,
+        user=reservation.user,
+        now=now,
+        excluding=reservation,
+        turnaround_minutes=reservation.turnaround_minutes,
+    )
 
 
 @compiled_query(keep_plan=True)

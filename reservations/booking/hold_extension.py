@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from reservations import availability
-from reservations.booking.drafts import lock_draft, release_conflicting_holds
+from reservations.booking.drafts import lock_draft, release_holds_for
 from reservations.models import Reservation, history
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen
@@ -30,9 +30,7 @@ def extend_hold(
     held_until = reservation.hold_until if reservation.is_held_at(now) else None
     if held_until is None:
         user = reservation.user
-        release_conflicting_holds(
-            reservation.room, reservation.span, user=user, now=now, excluding=reservation
-        )
+        release_holds_for(reservation, now=now)
         availability.evaluate_reservation(
             reservation, now=now, for_user=user
         ).raise_if_unavailable()

@@ -1,8 +1,11 @@
 """Database constraints that prevent two reservations from holding a room at the same time.
 
-PostgreSQL has an exclusion constraint, SQLite two triggers with the same rule. Some migrations make
-Django rebuild a SQLite table, which drops its triggers. So they are created again after every
-migrate, and a system check reports missing ones (apps.py).
+Between two reservations of a room lies at least the larger of both turnaround times, as in
+`ReservationQuerySet.overlapping`. PostgreSQL has two exclusion constraints for that: one for the
+turnaround after the earlier reservation, and one for the turnaround before the later one. SQLite
+has two triggers with the same rule. Some migrations make Django rebuild a SQLite table, which drops
+its triggers. So they are created again after every migrate, and a system check reports missing ones
+(apps.py).
 """
 
 from typing import Any
@@ -13,7 +16,9 @@ from django.contrib.postgres.operations import BtreeGistExtension
 from django.db import DatabaseError, connections
 from django.db.models import Func
 
+# Every name begins with the first one, by which errors are recognized.
 NO_OVERLAP = "reservation_holders_never_overlap"
+NO_OVERLAP_BEFORE = f"{NO_OVERLAP}_turnaround_before"
 
 
 class BtreeGist(BtreeGistExtension):
@@ -57,7 +62,8 @@ TABLE = "reservations_reservation"
 _OVERLAP = f"""
     SELECT RAISE(ABORT, '{NO_OVERLAP}') FROM {TABLE} AS held
     WHERE held.room_id = NEW.room_id AND held.id <> NEW.id AND held.holds_slot
-      AND held.start < NEW.occupied_until AND NEW.start < held.occupied_until
+      AND (held.start < NEW.occupied_until AND NEW.start < held.occupied_until
+        OR held.occupied_from < NEW."end" AND NEW.occupied_from < held."end")
 """
 TRIGGERS = {
     f"{NO_OVERLAP}_insert": f"""
@@ -65,7 +71,8 @@ TRIGGERS = {
         BEGIN {_OVERLAP}; END""",
     f"{NO_OVERLAP}_update": f"""
         CREATE TRIGGER {NO_OVERLAP}_update
-        AFTER UPDATE OF room_id, start, occupied_until, holds_slot ON {TABLE} WHEN NEW.holds_slot
+        AFTER UPDATE OF room_id, start, "end", occupied_from, occupied_until, holds_slot
+        ON {TABLE} WHEN NEW.holds_slot
         BEGIN {_OVERLAP}; END""",
 }
 

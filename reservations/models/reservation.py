@@ -15,6 +15,7 @@ from reservations.models import history
 from reservations.models.bill import LineItemType
 from reservations.models.constraints import (
     NO_OVERLAP,
+    NO_OVERLAP_BEFORE,
     PostgresExclusion,
     TimestampRange,
     is_overlap_error,
@@ -173,6 +174,18 @@ class Reservation(models.Model):
                     ("room", RangeOperators.EQUAL),
                     (
                         TimestampRange("start", "occupied_until", RangeBoundary()),
+                        RangeOperators.OVERLAPS,
+                    ),
+                ],
+            ),
+            PostgresExclusion(
+                name=NO_OVERLAP_BEFORE,
+                index_type="gist",
+                condition=Q(holds_slot=True),
+                expressions=[
+                    ("room", RangeOperators.EQUAL),
+                    (
+                        TimestampRange("occupied_from", "end", RangeBoundary()),
                         RangeOperators.OVERLAPS,
                     ),
                 ],

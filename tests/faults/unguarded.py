@@ -16,7 +16,7 @@ from accounts.limits import RateLimit
 from payments.models import Payment
 from reservations import availability
 from reservations.models import PromoCode, PromoRedemption, Reservation
-from reservations.models.constraints import NO_OVERLAP
+from reservations.models.constraints import NO_OVERLAP, NO_OVERLAP_BEFORE
 from reservations.pricing import allowances, promo_codes
 
 # Seconds between a check and what follows from it, in which another request interferes.
@@ -24,7 +24,7 @@ GAP = 0.25
 
 # The constraints that refuse the second of two rows.
 DATABASE_GUARDS: dict[Any, tuple[str, ...]] = {
-    Reservation: (NO_OVERLAP,),
+    Reservation: (NO_OVERLAP, NO_OVERLAP_BEFORE),
     PromoCode: ("promo_code_uses_within_limit", "promo_code_spent_within_budget"),
 }
 UNIQUE_GUARDS: dict[Any, tuple[str, ...]] = {

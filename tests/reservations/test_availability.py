@@ -320,8 +320,8 @@ def test_all_reasons_are_listed_and_the_error_has_the_first(room):
     change(room, is_active=False, is_blocked=True)
     span = Span(START - 10 * HOUR + MINUTE, START - 10 * HOUR + 2 * MINUTE)
     ClosureFactory(center=room.center, starts_at=NOW, ends_at=START + HOUR)
-    ReservationFactory(room=room, start=START - 11 * HOUR)
-    ReservationFactory(room=room, start=START - 8 * HOUR, turnaround_minutes=180)
+    for start in (START - 14 * HOUR, START - 9 * HOUR):
+        ReservationFactory(room=room, start=start, turnaround_minutes=90)
 
     answer = of(room, span, now=START)
 

@@ -1,12 +1,14 @@
 """Database constraints, with every check of the application bypassed."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from datetime import timedelta
 from decimal import Decimal
 
 import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
+from centers.models import MeetingRoom
+from centers.span import Span
 from reservations import apps, availability
 from reservations.availability import Availability
 from reservations.booking.checkout import check_out
@@ -92,6 +94,50 @@ def test_insert_within_turnaround_is_refused(held, room):
     with refused():
         insert_row(room, start=held.end + 15 * MINUTE)
     insert_row(room, start=held.end + 30 * MINUTE)
+
+
+@pytest.mark.parametrize("gap", [0, 14, 15, 29, 30, 31])
+@pytest.mark.parametrize(("own", "other"), [(0, 30), (30, 0), (15, 30), (30, 15), (15, 15), (0, 0)])
+@pytest.mark.parametrize("is_later", [True, False])
+def test_database_and_availability_agree_on_the_larger_turnaround(room, own, other, gap, is_later):
+    """The turnaround of the room has changed between the two bookings."""
+    held = insert_row(room, turnaround_minutes=other)
+    room.turnaround_minutes = own
+    room.save()
+    start = held.end + gap * MINUTE if is_later else held.start - gap * MINUTE - 3 * HOUR
+    span = Span(start, start + 3 * HOUR)
+    room = MeetingRoom.objects.with_booking_details().get(pk=room.pk)
+    reasons = availability.evaluate(room, span, now=NOW).reasons
+
+    is_taken = gap < max(own, other)
+    assert is_taken == ("held" in {each.code for each in reasons})
+    with refused() if is_taken else nullcontext():
+        insert_row(room, start=start, turnaround_minutes=own)
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 30), (30, 0)])
+@pytest.mark.parametrize("has_neighbor", [True, False])
+def test_checkout_of_draft_uses_the_turnaround_that_it_was_created_with(
+    before, after, has_neighbor
+):
+    """Even if the hold of the draft has expired, and a neighbor has booked meanwhile."""
+    room = make_room(turnaround_minutes=before)
+    draft = make_draft(room=room)
+    room.turnaround_minutes = after
+    room.save()
+    later = NOW + HOUR
+    Reservation.objects.filter(pk=draft.pk).release_holds()
+    if has_neighbor:
+        # 15 minutes after the draft, which is less than one of the two turnarounds.
+        insert_row(room, start=draft.end + 15 * MINUTE, turnaround_minutes=min(before, after))
+
+    if has_neighbor and before:
+        with pytest.raises(SlotUnavailable, match="already taken"):
+            check_out(draft.pk, user=draft.user, payment_method=make_payment_method(), now=later)
+    else:
+        check_out(draft.pk, user=draft.user, payment_method=make_payment_method(), now=later)
+        draft.refresh_from_db()
+        assert (draft.status, draft.turnaround_minutes) == (Status.CONFIRMED, before)
 
 
 def test_update_that_creates_an_overlap_is_refused(held, room):

@@ -10,7 +10,7 @@ from django.db import connection
 from payments.models import Payment
 from reservations.booking import cancellation, checkout, drafts, integrity
 from reservations.models import AllowanceEntry, PromoRedemption
-from reservations.models.constraints import NO_OVERLAP, TRIGGERS
+from reservations.models.constraints import NO_OVERLAP, NO_OVERLAP_BEFORE, TRIGGERS
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     HOUR,
@@ -181,7 +181,7 @@ def cursor(rows):
     with connection.cursor() as cursor:
         if connection.vendor == "postgresql":
             cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
-            for name in ("reservation_holds_as_its_status_says", NO_OVERLAP):
+            for name in ("reservation_holds_as_its_status_says", NO_OVERLAP, NO_OVERLAP_BEFORE):
                 cursor.execute(f"ALTER TABLE reservations_reservation DROP CONSTRAINT {name}")
         else:
             for name in TRIGGERS:

@@ -13,13 +13,14 @@ from reservations.models.status import HOLDING_STATUSES, Status
 
 
 def overlapping_holders(now: dt.datetime) -> Iterator[str]:
-    """Find two reservations that hold the same room at the same time."""
+    """Find two reservations that hold the same room at the same time, with their turnaround."""
     conflicts = Reservation.objects.filter(
         room=OuterRef("room"),
         holds_slot=True,
         pk__gt=OuterRef("pk"),
-        start__lt=OuterRef("occupied_until"),
-        occupied_until__gt=OuterRef("start"),
+    ).filter(
+        Q(start__lt=OuterRef("occupied_until"), occupied_until__gt=OuterRef("start"))
+        | Q(occupied_from__lt=OuterRef("end"), end__gt=OuterRef("occupied_from"))
     )
     rows = Reservation.objects.filter(holds_slot=True).annotate(
         conflict=Subquery(conflicts.order_by("pk").values("pk")[:1])
