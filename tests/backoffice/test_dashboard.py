@@ -141,7 +141,7 @@ def test_arrivals_show_customer_name_but_no_email(client, staff):
 # --- Requests -----------------------------------------------------------------------------------
 
 
-def test_pending_requests_oldest_is_first():
+def test_pending_requests_are_sorted_by_what_expires_first():
     room = make_room()
     rows = [
         meeting(
@@ -150,14 +150,17 @@ def test_pending_requests_oldest_is_first():
             status=Status.PENDING,
             booked_at=NOW - waiting * HOUR,
         )
-        for days, waiting in ((5, 2), (3, 50), (4, 30))
+        for days, waiting in ((5, 2), (3, 50), (4, 30), (1 / 24, 0))
     ]
 
     page = seen(AdministratorFactory())
 
-    assert [each.reservation.pk for each in page.requests] == [rows[1].pk, rows[2].pk, rows[0].pk]
-    assert page.requests[0].waiting == "2 days"
-    assert page.requests[0].expires == "expires in 22 hours"
+    assert [each.reservation.pk for each in page.requests] == [
+        rows[number].pk for number in (3, 1, 2, 0)
+    ]
+    assert page.requests[0].expires == "expires in 1 hour"
+    assert page.requests[1].waiting == "2 days"
+    assert page.requests[1].expires == "expires in 22 hours"
     assert page.has_more_requests is False
 
 

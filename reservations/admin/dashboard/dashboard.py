@@ -11,7 +11,8 @@ from itertools import islice
 from typing import Any
 
 from django.conf import settings
-from django.db.models import QuerySet
+from django.db.models import DateTimeField, QuerySet
+from django.db.models.functions import Coalesce, Least
 from django.http import HttpRequest
 from django.utils import timezone
 from django.utils.timesince import timesince, timeuntil
@@ -120,8 +121,14 @@ def _get_reservations(user: User) -> QuerySet[Reservation]:
 def _get_requests(
     user: User, zones: list[str], now: dt.datetime
 ) -> tuple[list[DashboardReservation], bool]:
-    """The requests awaiting approval, the oldest first, and whether there are more."""
-    rows = _get_reservations(user).filter(status=Status.PENDING).order_by("booked_at", "pk")
+    """The requests awaiting approval, what expires first on top, and whether there are more."""
+    answer_by = Coalesce("booked_at", "created_at") + dt.timedelta(hours=settings.PENDING_HOURS)
+    rows = (
+        _get_reservations(user)
+        .filter(status=Status.PENDING)
+        .annotate(expires_at=Least("start", answer_by, output_field=DateTimeField()))
+        .order_by("expires_at", "pk")
+    )
     found = list(rows[: MAX_REQUESTS + 1])
     centers = roles.get_permitted_centers(user, roles.CHANGE_RESERVATION)
     requests = [
@@ -129,7 +136,7 @@ def _get_requests(
             row,
             zones,
             waiting=timesince(row.booked_at or row.created_at, now, depth=1).replace("\xa0", " "),
-            expires=_format_expiry(row, now),
+            expires=_format_expiry(row.expires_at, now),
             can_answer=centers is None or row.room.center_id in centers,
         )
         for row in found[:MAX_REQUESTS]
@@ -137,12 +144,8 @@ def _get_requests(
     return requests, len(found) > MAX_REQUESTS
 
 
-def _format_expiry(request: Reservation, now: dt.datetime) -> str:
+def _format_expiry(expires_at: dt.datetime, now: dt.datetime) -> str:
     """When a request expires unless it is answered: `expires in 3 hours`."""
-    expires_at = request.start
-    if request.booked_at is not None:
-        answer_by = request.booked_at + dt.timedelta(hours=settings.PENDING_HOURS)
-        expires_at = min(request.start, answer_by)
     if expires_at <= now:
         return "expires now"
     return f"expires in {timeuntil(expires_at, now, depth=1)}".replace("\xa0", " ")
