@@ -1,8 +1,10 @@
 """The private API of libraries that the product uses is still there (docs/private-api.md)."""
 
 import inspect
+from pathlib import Path
 
 import pytest
+import unfold
 from django.db import connection
 from django.db.models import query
 from django.forms import BaseModelForm
@@ -97,3 +99,19 @@ def test_model_forms_name_the_fields_that_they_do_not_validate():
         module="centers/admin/opening_hours_forms.py",
         tests="tests/backoffice/test_center_page.py",
     )
+
+
+def test_templates_of_the_theme_are_as_ours_expect():
+    helpers = Path(unfold.__file__).parent / "templates" / "unfold" / "helpers"
+    texts = {
+        "userlinks.html": ("{% action_list %}", "{{ nav_global_side }}", "environment"),
+        "command.html": ("opencommand", "admin:search", "#command-results-list"),
+        "command_results.html": ("results", "page_counter", "page_obj", "execution_time"),
+    }
+    for name, names in texts.items():
+        text = (helpers / name).read_text()
+        assert all(each in text for each in names), WHAT_TO_DO.format(
+            what=f"unfold/helpers/{name}",
+            module="roombook/templates/unfold/helpers/userlinks.html",
+            tests="tests/browser/test_search.py",
+        )

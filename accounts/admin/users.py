@@ -112,6 +112,14 @@ class UserAdmin(
         among = customer_access.get_account_filter(request.user)
         return queryset.filter(pk__in=user_search.matching_prefix(search_term, among=among)), False
 
+    result_icon = "person"
+
+    def get_result_title(self, row: User) -> str:
+        return row.get_full_name() or row.email
+
+    def get_result_description(self, row: User) -> str:
+        return ", ".join(filter(None, (row.email, row.company_name)))
+
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
         tokens = ApiToken.objects.unexpired(timezone.now()).filter(user__in=rows)
         counts = dict(tokens.values_list("user").annotate(Count("pk")).order_by())

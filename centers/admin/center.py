@@ -103,6 +103,11 @@ class CenterAdmin(
         for center in rows:
             center.active_rooms = counts.get(center.pk, 0)
 
+    result_icon = "apartment"
+
+    def get_result_description(self, row: models.Center) -> str:
+        return f"Center, {row.city}"
+
     @admin.display(description="active rooms")
     def room_count(self, center: Any) -> int:
         return center.active_rooms

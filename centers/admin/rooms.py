@@ -60,6 +60,7 @@ class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
         ("rate", admin.EmptyFieldListFilter),
         "resource_type",
     )
+    result_icon = "meeting_room"
     search_help_text = "Name of the room; name, address or neighborhood of its center"
     autocomplete_fields = ("center", "resource_type")
     readonly_fields = ("preview",)

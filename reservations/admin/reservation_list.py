@@ -14,7 +14,7 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts import roles, user_search
 from reservations.admin.date_filter import StartDateFilter, StartRangeFilter, is_latest_first
-from reservations.admin.formatting import format_datetime
+from reservations.admin.formatting import format_datetime, format_place_and_time
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates, money
@@ -73,6 +73,14 @@ class ReservationListMixin(ListExportMixin):
         by_address = roles.has_permission(request.user, roles.VIEW_USER)
         users = user_search.matching_prefix(term, by_address=by_address)
         return queryset.filter(user__in=users), False
+
+    result_icon = "event"
+
+    def get_result_title(self, row: Reservation) -> str:
+        return f"Reservation {row.pk}, {row.user.get_full_name() or row.user.company_name}"
+
+    def get_result_description(self, row: Reservation) -> str:
+        return f"{format_place_and_time(row)}, {Status(row.status).label}"
 
     @admin.display(description="no.")
     def number(self, reservation: Reservation) -> int:

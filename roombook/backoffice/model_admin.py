@@ -10,6 +10,7 @@ from django.contrib.admin.utils import unquote
 from django.contrib.contenttypes.models import ContentType
 from django.core.exceptions import PermissionDenied
 from django.db import connection, models
+from django.forms.models import BaseModelFormSet
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.template.response import TemplateResponse
 from django.urls import reverse
@@ -92,6 +93,25 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
 
     def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type[BackofficeChangeList]:
         return BackofficeChangeList
+
+    # --- The search in the head of every page
+
+    result_icon = "data_object"
+
+    def get_result_title(self, row: Any) -> str:
+        return getattr(row, "full_name", "") or str(row)
+
+    def get_result_description(self, row: Any) -> str:
+        return str(capfirst(self.opts.verbose_name))
+
+    # --- Lists that can be edited
+
+    def get_changelist_formset(self, request: HttpRequest, **kwargs: Any) -> type[BaseModelFormSet]:
+        """Name the fields of a list that can be edited: its rows have no labels."""
+        formset = super().get_changelist_formset(request, **kwargs)
+        for field in formset.form.base_fields.values():
+            field.widget.attrs.setdefault("aria-label", str(field.label))
+        return formset
 
     # --- The history page of a row: its audit log instead of Django's log of admin actions
 

@@ -18,7 +18,16 @@ UNFOLD = {
     "SCRIPTS": [
         "roombook.backoffice.site.get_preview_script_url",
         "roombook.backoffice.site.get_calendar_script_url",
+        "roombook.backoffice.site.get_names_script_url",
     ],
+    "COMMAND": {
+        "search_models": [
+            "reservations.Reservation",
+            "accounts.User",
+            "centers.MeetingRoom",
+            "centers.Center",
+        ]
+    },
     "SIDEBAR": {"navigation": "roombook.backoffice.navigation.build_navigation"},
     "DASHBOARD_CALLBACK": "reservations.admin.dashboard.dashboard.add_dashboard_to_context",
     "COLORS": {

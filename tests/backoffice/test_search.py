@@ -1,0 +1,143 @@
+"""The search in the head of every page (Ctrl+K)."""
+
+import re
+
+import pytest
+
+from centers.models import Center
+from tests.backoffice.counting import queries_of
+from tests.backoffice.many import many
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import START, make_booking, make_room
+
+pytestmark = pytest.mark.django_db
+
+SEARCH = "/admin/search/"
+
+
+@pytest.fixture
+def ada():
+    return UserFactory(
+        email="ada@example.com",
+        first_name="Ada",
+        last_name="Lovelace",
+        company_name="Engines",
+        phone_number="720-555-0111",
+    )
+
+
+@pytest.fixture
+def booking(ada):
+    room = make_room()
+    Center.objects.filter(pk=room.center_id).update(name="Union Station")
+    room.center.refresh_from_db()
+    room.center.save()
+    return make_booking(ada, room)
+
+
+@pytest.fixture
+def boss(client):
+    client.force_login(AdministratorFactory(first_name="Root", last_name="Boss"))
+    return client
+
+
+def find(client, term, **query):
+    """The links and titles of the results."""
+    page = client.get(SEARCH, {"s": term, "extended": 1, **query})
+    assert page.status_code == 200
+    return dict(re.findall(r'href="/admin/([^"]+)"\s+data-title="([^"]+)"', page.text))
+
+
+@pytest.mark.parametrize("prefix", ["", "#"])
+def test_search_finds_reservation_by_number(boss, booking, prefix):
+    found = find(boss, f"{prefix}{booking.pk}")
+
+    link = f"reservations/reservation/{booking.pk}/change/"
+    assert found[link] == f"Reservation {booking.pk}, Ada Lovelace"
+
+
+@pytest.mark.parametrize("term", ["lovelace", "Ada Love", "engines", "ada@example"])
+def test_search_finds_customer_and_their_reservations(boss, booking, term):
+    found = find(boss, term)
+
+    assert found[f"accounts/user/{booking.user_id}/change/"] == "Ada Lovelace"
+    assert f"reservations/reservation/{booking.pk}/change/" in found
+
+
+def test_search_finds_customer_by_phone(boss, booking):
+    assert f"accounts/user/{booking.user_id}/change/" in find(boss, "720-555")
+
+
+def test_search_finds_room_and_center(boss, booking):
+    room = booking.room
+
+    assert find(boss, room.name)[f"centers/meetingroom/{room.pk}/change/"] == room.full_name
+    assert find(boss, "union stat")[f"centers/center/{room.center_id}/change/"] == "Union Station"
+
+
+def test_search_finds_pages(boss):
+    assert find(boss, "timel") == {"reservations/reservation/timeline/": "Timeline"}
+
+
+@pytest.mark.parametrize("role", ["Viewer", "Desk", "Manager"])
+def test_search_is_limited_to_centers_of_the_user(client, staff, booking, role):
+    room = booking.room
+    elsewhere = make_room(name="Boardroom").center
+    links = {
+        str(booking.pk): f"reservations/reservation/{booking.pk}/change/",
+        "lovelace": f"reservations/reservation/{booking.pk}/change/",
+        room.name: f"centers/meetingroom/{room.pk}/change/",
+        "union station": f"centers/center/{room.center_id}/change/",
+    }
+    client.force_login(staff(role, elsewhere))
+    for term, link in links.items():
+        assert link not in find(client, term)
+    assert f"accounts/user/{booking.user_id}/change/" not in find(client, "lovelace")
+
+    client.force_login(staff(role, room.center))
+    for term, link in links.items():
+        assert link in find(client, term)
+
+
+def test_search_without_role_finds_nothing(client, booking):
+    client.force_login(UserFactory(is_staff=True))
+
+    assert find(client, "lovelace") == find(client, str(booking.pk)) == {}
+
+
+def test_search_is_for_staff_only(client, ada):
+    client.force_login(ada)
+
+    assert client.get(SEARCH, {"s": "ada"}).status_code == 302
+
+
+def test_search_shows_new_rows_at_once(boss, ada):
+    assert len(find(boss, "lovelace")) == 1
+    booking = make_booking(ada)
+
+    assert f"reservations/reservation/{booking.pk}/change/" in find(boss, "lovelace")
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        *({"s": ""}, {"s": " "}, {"s": "\x00"}, {"s": "%"}, {"s": "nothing like it"}),
+        *({"s": "9" * 40}, {"s": "x" * 5000}, {"s": "a", "page": "x"}, {"s": "a", "page": "99"}),
+        {},
+    ],
+)
+def test_search_any_query_has_an_answer(boss, booking, query):
+    assert boss.get(SEARCH, query).status_code == 200
+
+
+def test_search_results_and_queries_are_bounded(boss, booking):
+    few = queries_of(boss, f"{SEARCH}?s=lovelace&extended=1")
+    many(booking.room, booking.user, 500, start=START)
+
+    assert queries_of(boss, f"{SEARCH}?s=lovelace&extended=1") == few
+    assert len(find(boss, "lovelace")) == 7
+
+
+def test_search_button_is_in_the_head_of_pages(boss, booking):
+    for page in ("", "centers/center/", f"centers/center/{booking.room.center_id}/change/"):
+        assert "$dispatch('opencommand')" in boss.get(f"/admin/{page}").text
