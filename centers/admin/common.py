@@ -28,7 +28,7 @@ MAX_SEARCH_WORDS = 8
 
 
 def render_thumbnail(file: FieldFile) -> str:
-    return format_html('<img src="{}" alt="" height="80">', file.url) if file else "-"
+    return format_html('<img src="{}" alt="Preview" height="80">', file.url) if file else "-"
 
 
 def get_object_id(request: HttpRequest) -> int | None:

@@ -248,15 +248,16 @@ class _TimelineData:
         if booking.hold_until is not None:
             label += f", held until {dates.format_datetime(booking.hold_until, self.zone)}"
         name = booking.user.get_full_name() or "No name"
-        time = geometry.format_span(booking.span, axis)
+        time = geometry.format_span(booking.span, axis).replace(" - ", "-")
         return TimelineBooking(
             href=get_reservation_url(booking.pk),
             style=f"{axis.format_style(booking.span)};--lane:{lane}",
             status=status.value,
             sign=STATUS_SIGNS[status],
             name=name,
-            time=time.replace(" - ", "-"),
-            label=f"{label}: {name}, {time}, {room.name}, reservation {booking.pk}",
+            time=time,
+            # It contains the visible text, so that it can be spoken to select the link.
+            label=f"{label}: {name} {time}, {room.name}, reservation {booking.pk}",
             starts_before=booking.start < axis.span.start,
             ends_after=booking.end > axis.span.end,
             start=booking.start,

@@ -1,0 +1,119 @@
+"""Runs axe-core (tests/browser/axe, from npm) on the pages of the back office."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from django.contrib import admin
+from django.contrib.auth.models import AbstractBaseUser
+from django.db.models import Model
+from django.test import Client
+from django.urls import URLPattern, URLResolver, reverse
+from playwright.sync_api import Page
+
+from reservations.admin.actions import ACTIONS
+from reservations.admin.reports.pages import REPORTS
+from reservations.models import Reservation
+
+AXE = (Path(__file__).parent / "axe" / "axe.min.js").read_text()
+SERIOUS = ("critical", "serious")
+HTML = "text/html; charset=utf-8"
+
+# Runs axe in the light and in the dark theme, and returns a line for each violation.
+SCAN = """async levels => {
+  const found = [];
+  for (const theme of ["light", "dark"]) {
+    document.documentElement.classList.toggle("dark", theme === "dark");
+    const {violations} = await axe.run(document, {resultTypes: ["violations"]});
+    for (const {id, impact, nodes} of violations) {
+      if (!levels.includes(impact)) continue;
+      for (const {target, failureSummary, html} of nodes) {
+        const reason = failureSummary.split("\\n")[1] || "";
+        found.push(`${theme} ${impact} ${id}: ${target.join(" ")}: ${reason.trim()} ${html}`);
+      }
+    }
+  }
+  return found;
+}"""
+# Colors that are in transition would be measured halfway.
+STILL = "*, *::before, *::after { transition: none !important; animation: none !important }"
+
+
+def find_pages(user: AbstractBaseUser) -> Iterator[str]:
+    """The URL of each page of the admin site that the user can open, found by its URL patterns."""
+    client = Client()
+    client.force_login(user)
+    for url in dict.fromkeys(_build_urls()):
+        response = client.get(url)
+        # Others are redirects, files, data, or parts of a page.
+        is_page = response.status_code == 200 and response.headers["Content-Type"] == HTML
+        if is_page and b"<html" in b"".join(response):
+            yield url
+
+
+def scan(page: Page) -> list[str]:
+    """The critical and serious violations of a page, in the light and in the dark theme."""
+    page.wait_for_function("!document.querySelector('[aria-busy]')")
+    page.add_style_tag(content=STILL)
+    page.evaluate(AXE)
+    found: list[str] = page.evaluate(SCAN, SERIOUS)
+    return found
+
+
+def _build_urls() -> Iterator[str]:
+    booked_rooms = Reservation.objects.values("room")
+    for pattern in _find_patterns(admin.site.urls[0]):
+        if pattern.name is None:  # redirects, and the catch-all
+            continue
+        for arguments in _find_arguments(pattern):
+            yield reverse(f"admin:{pattern.name}", kwargs=arguments)
+    yield f"{reverse('admin:reservations_room_week')}?room={booked_rooms[0]['room']}"
+
+
+def _find_patterns(patterns: list[URLPattern | URLResolver]) -> Iterator[URLPattern]:
+    for pattern in patterns:
+        if isinstance(pattern, URLPattern):
+            yield pattern
+        else:
+            yield from _find_patterns(pattern.url_patterns)
+
+
+def _find_arguments(pattern: URLPattern) -> Iterator[Mapping[str, object]]:
+    """The arguments of the URL: for each model one row, for reservations one of each status."""
+    names = set(pattern.pattern.converters or pattern.pattern.regex.groupindex)
+    if not names:
+        yield {}
+    elif names == {"name"}:
+        yield from ({"name": name} for name in REPORTS)
+    elif names == {"app_label"}:
+        yield from ({"app_label": model._meta.app_label} for model in admin.site._registry)
+    elif names == {"object_id", "name"}:
+        for reservation in _find_rows(Reservation):
+            for action in ACTIONS:
+                yield {"object_id": reservation.pk, "name": action}
+    elif names in ({"object_id"}, {"id"}):
+        (name,) = names
+        yield from ({name: row.pk} for row in _find_rows(_get_model(pattern)))
+    else:
+        assert names == {"content_type_id", "object_id"}, f"Give an example for {pattern}."
+
+
+def _get_model(pattern: URLPattern) -> type[Model]:
+    return next(
+        model
+        for model in admin.site._registry
+        if str(pattern.name).startswith(
+            (
+                f"{model._meta.app_label}_{model._meta.model_name}_",
+                f"auth_{model._meta.model_name}_",
+            )
+        )
+    )
+
+
+def _find_rows(model: type[Model]) -> list[Model]:
+    rows = model._default_manager.order_by("-pk")
+    if model is Reservation:
+        by_status = {row.status: row for row in rows}
+        return list(by_status.values())
+    assert rows.exists(), f"The demo data have no {model._meta.verbose_name}."
+    return list(rows[:1])

@@ -1,0 +1,69 @@
+"""Every page of the back office is accessible: axe-core finds nothing critical or serious."""
+
+from accounts.models import User
+from payments.models import Dispute, Payment
+from tests.browser import accessibility, chromium
+from tests.browser.day import open_day, request_for, room
+
+
+def test_pages_have_no_critical_or_serious_violations(desk, browser, live_server):
+    boardroom = room("Boardroom")
+    request_for(boardroom, open_day(boardroom), 9)
+    make_dispute()
+    found = {}
+
+    anonymous = browser.new_page()
+    anonymous.goto(f"{live_server.url}/admin/login/")
+    found["sign-in"] = accessibility.scan(anonymous)
+    anonymous.close()
+
+    page = desk("staff")
+    pages = list(accessibility.find_pages(User.objects.get(email="staff@roombook.example")))
+    assert len(pages) > 100
+    for url in pages:
+        page.goto(f"{live_server.url}{url}")
+        found[url] = accessibility.scan(page)
+
+    assert {url: violations for url, violations in found.items() if violations} == {}
+
+
+def test_open_widgets_have_no_critical_or_serious_violations(desk, live_server):
+    page = desk("staff")
+
+    page.goto(f"{live_server.url}/admin/reservations/reservation/add/")
+    page.click(".select2-selection")
+    page.locator(".select2-results__option").first.wait_for()
+    assert accessibility.scan(page) == []
+
+    page.goto(f"{live_server.url}/admin/")
+    page.get_by_role("button", name="Search").first.click()
+    page.locator("#search-input-command").press_sequentially("room")
+    page.locator("#command-results-list").wait_for()
+    assert accessibility.scan(page) == []
+
+
+def make_dispute() -> None:
+    payment = Payment.objects.latest("pk")
+    Dispute.objects.create(
+        payment=payment,
+        reference="d1",
+        amount=payment.amount,
+        currency=payment.currency,
+        reason="fraudulent",
+        status="needs_response",
+        opened_at=payment.created_at,
+    )
+
+
+def test_axe_finds_violations_of_a_bad_page(browser):
+    page = browser.new_page(viewport=chromium.DESKTOP)
+    page.set_content("<html lang=en><title>Bad</title><input><p style='color:#ddd'>Grey</p>")
+
+    found = accessibility.scan(page)
+
+    page.close()
+    rules = {line.split(":")[0] for line in found}
+    assert rules == {"light critical label", "light serious color-contrast"} | {
+        "dark critical label",
+        "dark serious color-contrast",
+    }
