@@ -28,7 +28,7 @@ VIEW_RESERVATION = "reservations.view_reservation"
 VIEW_ATTENDEE = "reservations.view_attendee"
 SEE_REPORTS = "reservations.see_reports"
 ADD_CLOSURE = "centers.add_closure"
-CHANGE_REFUND = "payments.change_refund"
+CHANGE_REFUND, VIEW_REFUND = "payments.change_refund", "payments.view_refund"
 
 
 def has_permission(

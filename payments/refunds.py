@@ -186,6 +186,13 @@ def mark_refunded_manually(refund: Refund, *, reason: str, now: datetime) -> Ref
     return refused
 
 
+def get_unhandled() -> QuerySet[Refund]:
+    """Refused refunds that were neither retried nor made in another way."""
+    return Refund.objects.filter(
+        state=RefundState.REFUSED, retry__isnull=True, payment__state=PaymentState.CAPTURED
+    )
+
+
 def _lock_refused_refund(refund: Refund) -> Refund:
     """The refund as it is now, with its payment locked. It must be refused and not yet retried."""
     payment = lock_payment(refund.payment_id)

@@ -15,6 +15,7 @@ class RefundInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
     fields = ("amount", "state", "reason", "created_at", "done_at")
     readonly_fields = fields
     extra = 0
+    show_change_link = True
 
 
 class DisputeInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):

@@ -1,13 +1,18 @@
 """The list and page of refunds, with the two actions on those that the gateway refused."""
 
+from typing import Any
+
 from django import forms
 from django.contrib import admin, messages
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
 from django.template.response import TemplateResponse
+from django.urls import reverse
 from django.utils import timezone
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
+from unfold.widgets import UnfoldAdminTextInputWidget
 
 from accounts import roles
 from accounts.admin.center_scope import CenterScopedMixin
@@ -24,7 +29,10 @@ class ManualRefundForm(forms.Form):
     """How staff returned the money."""
 
     reason = forms.CharField(
-        max_length=200, label="How the money was returned", help_text="Bank transfer, cash, ..."
+        max_length=200,
+        label="How the money was returned",
+        help_text="Bank transfer, cash, ...",
+        widget=UnfoldAdminTextInputWidget,
     )
 
 
@@ -51,12 +59,33 @@ class RefundAdmin(PaymentSearchMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdm
     to_payment = "payment__"
     search_fields = ("key",)
     actions = ("retry", "mark_refunded_manually")
+    # Offers the actions on the refund's own page.
+    change_form_outer_before_template = "admin/payments/refund/refused.html"
 
     def has_resolve_permission(self, request: HttpRequest) -> bool:
         return roles.has_permission(request.user, self.action_permissions["resolve"])
 
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,  # noqa: FBT001, FBT002 (Django's signature)
+        change: bool = False,  # noqa: FBT001, FBT002
+        form_url: str = "",
+        obj: Refund | None = None,
+    ) -> HttpResponse:
+        if obj is not None:
+            center = self.get_center_id(obj)
+            may_resolve = roles.has_permission(request.user, roles.CHANGE_REFUND, center)
+            context |= {
+                "is_unhandled": may_resolve and refunds.get_unhandled().filter(pk=obj.pk).exists(),
+                "amount": _format_amount(obj),
+                "checkbox_name": ACTION_CHECKBOX_NAME,
+            }
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
     @admin.action(description="Retry the refund", permissions=["resolve"])
-    def retry(self, request: HttpRequest, queryset: QuerySet[Refund]) -> None:
+    def retry(self, request: HttpRequest, queryset: QuerySet[Refund]) -> HttpResponse | None:
         for refund in queryset.order_by("pk"):
             try:
                 retry = refunds.create_retry_refund(refund, now=timezone.now())
@@ -68,6 +97,7 @@ class RefundAdmin(PaymentSearchMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdm
             self.message_user(
                 request, f"{retry.amount} of payment {retry.payment_id}: {outcome}", level
             )
+        return _return_to_page(request, queryset)
 
     def _execute(self, refund: Refund) -> tuple[int, str]:
         """Execute a refund; return the level and the text of the message about it."""
@@ -98,17 +128,49 @@ class RefundAdmin(PaymentSearchMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdm
                 continue
             self.log_change(request, refund, f"Refunded manually: {reason}")
             self.message_user(request, f"{refund}: refunded manually.", messages.SUCCESS)
-        return None
+        return _return_to_page(request, queryset)
 
     def _manual_refund_page(
         self, request: HttpRequest, queryset: QuerySet[Refund], form: forms.Form
     ) -> HttpResponse:
+        rows = queryset.select_related("payment__reservation__user").order_by("pk")
+        from_page = "from_page" in request.POST
         context = {
             **self.admin_site.each_context(request),
             "title": "Mark as refunded manually",
             "opts": self.opts,
-            "refunds": queryset.order_by("pk"),
+            "rows": [
+                {
+                    "refund": refund,
+                    "amount": _format_amount(refund),
+                    "customer": refund.payment.reservation.user.get_full_name(),
+                    "url": _get_url(refund),
+                    "reservation_url": reverse(
+                        "admin:reservations_reservation_change",
+                        args=[refund.payment.reservation_id],
+                    ),
+                }
+                for refund in rows
+            ],
             "form": form,
             "checkbox_name": ACTION_CHECKBOX_NAME,
+            "from_page": from_page,
+            "back_url": _get_url(rows[0])
+            if from_page and rows
+            else reverse("admin:payments_refund_changelist"),
         }
         return TemplateResponse(request, "admin/payments/refund/manual_refund.html", context)
+
+
+def _return_to_page(request: HttpRequest, queryset: QuerySet[Refund]) -> HttpResponse | None:
+    """Return to the refund's own page if the action was taken there; None: to the list."""
+    refund = queryset.first() if "from_page" in request.POST else None
+    return redirect(_get_url(refund)) if refund else None
+
+
+def _get_url(refund: Refund) -> str:
+    return reverse("admin:payments_refund_change", args=[refund.pk])
+
+
+def _format_amount(refund: Refund) -> str:
+    return f"{refund.amount} {refund.payment.currency}"

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from django.db.models import Exists, F, OuterRef, QuerySet
 
 from accounts.models import OutboxMessage, OutboxState
-from payments.models import OPEN_PAYMENT_STATES, Dispute, Payment, PaymentState, Refund, RefundState
+from payments import refunds
+from payments.models import OPEN_PAYMENT_STATES, Dispute, Payment, PaymentState, RefundState
 from reservations.booking.integrity.money import (
     refunded_amount,
     unmet_reductions,
@@ -111,10 +112,8 @@ def find_unresolved_payments(payments: QuerySet[Payment], *, now: dt.datetime) -
 
 def find_refused_refunds(payments: QuerySet[Payment]) -> PaymentAlerts:
     """Find refunds that the gateway refused and that nobody has handled."""
-    unhandled = Refund.objects.filter(
-        state=RefundState.REFUSED, retry__isnull=True, payment__state=PaymentState.CAPTURED
-    )
-    for payment in _iterate(payments.filter(refunds__in=unhandled).distinct()):
+    unhandled = payments.filter(refunds__in=refunds.get_unhandled())
+    for payment in _iterate(unhandled.distinct()):
         yield payment, "the gateway refused a refund."
 
 

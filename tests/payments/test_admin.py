@@ -3,6 +3,7 @@
 from decimal import Decimal
 
 import pytest
+import time_machine
 from django.contrib.auth.models import Permission
 from django.urls import reverse
 
@@ -170,6 +171,69 @@ def test_amount_refunded_elsewhere_cannot_be_refunded_manually(client, refused, 
         client, "mark_refunded_manually", refused, confirmed="yes", reason="Cash"
     )
     assert get_states() == ["refused", "started"]
+
+
+def get_refund_page(client, refund):
+    return client.get(reverse("admin:payments_refund_change", args=[refund.pk])).content.decode()
+
+
+def test_page_of_a_refused_refund_offers_both_actions(client, refused):
+    page = get_refund_page(client, refused)
+
+    assert "Ada Lovelace has not received the 20.00 USD" in page
+    assert 'value="retry"' in page
+    form = run_action(client, "mark_refunded_manually", refused, from_page="yes")
+    assert 'class="backoffice-page"' in form
+    assert "20.00 USD" in form
+    assert "Ada Lovelace" in form
+    assert reverse("admin:payments_refund_change", args=[refused.pk]) in form
+
+    page = run_action(
+        client,
+        "mark_refunded_manually",
+        refused,
+        confirmed="yes",
+        reason="Cash",
+        from_page="yes",
+    )
+    # Back on the refund's page, which offers nothing any more.
+    assert "refunded manually." in page
+    assert "Change refund" in page or "View refund" in page
+    assert 'value="retry"' not in page
+    assert get_states() == ["outside"]
+
+
+def test_page_of_a_retried_refund_offers_nothing(client, refused):
+    run_action(client, "retry", refused, from_page="yes")
+
+    assert 'value="retry"' not in get_refund_page(client, refused)
+    assert 'value="retry"' not in get_refund_page(client, Refund.objects.last())
+
+
+def test_page_of_a_refused_refund_offers_nothing_without_the_change_permission(client, refused):
+    viewer = UserFactory(is_staff=True)
+    viewer.user_permissions.add(Permission.objects.get(codename="view_refund"))
+    client.force_login(viewer)
+
+    page = get_refund_page(client, refused)
+
+    assert "20.00" in page
+    assert 'value="retry"' not in page
+
+
+def test_payment_page_leads_to_its_refunds(client, refused, captured):  # noqa: F811
+    page = client.get(reverse("admin:payments_payment_change", args=[captured.pk]))
+
+    assert reverse("admin:payments_refund_change", args=[refused.pk]) in page.content.decode()
+
+
+def test_alert_about_a_refused_refund_has_its_amount_and_leads_to_it(client, refused):
+    with time_machine.travel(NOW):
+        client.force_login(AdministratorFactory())
+        page = client.get(reverse("admin:index")).content.decode()
+
+    assert f"Refund of $20.00 of reservation {refused.payment.reservation_id}" in page
+    assert reverse("admin:payments_refund_change", args=[refused.pk]) in page
 
 
 @pytest.mark.parametrize("action", ["retry", "mark_refunded_manually"])

@@ -10,6 +10,7 @@ from django.urls import reverse
 from accounts import roles
 from accounts.customer_access import get_customer_filter
 from accounts.models import OutboxMessage, User
+from payments import refunds
 from payments.models import Payment
 from reservations.admin.formatting import get_reservation_url
 from reservations.booking import alerts
@@ -74,12 +75,22 @@ def _find_payment_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAler
         for payment, problem in find(payments):
             if payment.pk not in seen:
                 seen.add(payment.pk)
-                amount = money.format_amount(payment.amount)
-                yield DashboardAlert(
-                    f"{amount} of reservation {payment.reservation_id}",
-                    problem[:1].upper() + problem[1:],
-                    get_reservation_url(payment.reservation_id),
-                )
+                yield _describe_payment(user, payment, problem)
+
+
+def _describe_payment(user: User, payment: Payment, problem: str) -> DashboardAlert:
+    """Lead to the refused refund if there is one: its page can retry it. Else to the booking."""
+    refund = None
+    if roles.has_permission(user, roles.VIEW_REFUND):
+        refund = refunds.get_unhandled().filter(payment=payment).order_by("pk").first()
+    if refund:
+        amount = f"Refund of {money.format_amount(refund.amount)}"
+        url = reverse("admin:payments_refund_change", args=[refund.pk])
+    else:
+        amount = money.format_amount(payment.amount)
+        url = get_reservation_url(payment.reservation_id)
+    detail = problem[:1].upper() + problem[1:]
+    return DashboardAlert(f"{amount} of reservation {payment.reservation_id}", detail, url)
 
 
 def _find_disputes(user: User) -> Iterator[DashboardAlert]:
