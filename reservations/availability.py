@@ -8,12 +8,14 @@ the details too.
 import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import Exists, QuerySet
 
 from centers import hours
 from centers.models import Center, Closure, MeetingRoom
+from centers.rates import format_hours
 from centers.rooms import get_booking_rules
 from centers.span import Span
 from reservations.models import Reservation
@@ -277,9 +279,17 @@ def _check_shape(room: MeetingRoom, span: Span) -> list[Reason]:
         message = f"The shortest booking of this room is {rules.minimum_minutes} minutes."
         reasons.append(Reason("too-short", message, message))
     if minutes > rules.maximum_minutes:
-        message = f"The longest booking of this room is {rules.maximum_minutes / 60:g} hours."
+        message = f"The longest booking of this room is {_format_length(rules.maximum_minutes)}."
         reasons.append(Reason("too-long", message, message))
     return reasons
+
+
+def _format_length(minutes: int) -> str:
+    """Format whole days as days (`14 days`, `1 day`), anything else as hours (`1.5 hours`)."""
+    days, rest = divmod(minutes, 24 * 60)
+    if rest or not days:
+        return format_hours(Decimal(minutes) / 60)
+    return "1 day" if days == 1 else f"{days} days"
 
 
 def _format_local(at: dt.datetime, room: MeetingRoom) -> str:

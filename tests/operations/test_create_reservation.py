@@ -263,6 +263,29 @@ def test_unavailable_room_is_refused(create, room):
     assert Reservation.objects.count() == 1
 
 
+@pytest.mark.parametrize(
+    ("minutes", "length"),
+    [
+        (None, "14 days"),
+        (1440, "1 day"),
+        (2880, "2 days"),
+        (60, "1 hour"),
+        (90, "1.5 hours"),
+        (1500, "25 hours"),
+        (2160, "36 hours"),
+    ],
+)
+def test_longest_booking_is_named_in_whole_days_or_else_in_hours(create, room, minutes, length):
+    MeetingRoom.objects.filter(pk=room.pk).update(maximum_minutes=minutes)
+    room.center.is_after_hours_support_enabled = True
+    room.center.save()
+    times = {"StartDate": "2027-03-03T09:00", "EndDate": "2027-03-31T09:00"}
+
+    message = refused(create(**times))
+
+    assert message == f"The longest booking of this room is {length}."
+
+
 def test_expired_hold_is_released_for_a_new_draft(created, room):
     old = make_draft(room=room, now=NOW - 15 * MINUTE)
     created()
