@@ -92,13 +92,13 @@ class ReservationListMixin(ListExportMixin):
         badge = render_status_badge(reservation)
         if not (hold := _describe_hold(reservation)):
             return badge
-        return format_html('{}<br><small class="backoffice-quiet">{}</small>', badge, hold)
+        return _render_two_lines(badge, hold)
 
     @admin.display(ordering="start", description="local time")
     def when(self, reservation: Reservation) -> str:
         zone = reservation.room.center.zone
         return format_html(
-            '<span class="list-line">{}</span><br><span class="list-line">{}</span>',
+            '<div class="list-lines"><span>{}</span><span>{}</span></div>',
             dates.format_day(reservation.start.astimezone(zone)),
             dates.format_hours(reservation.start, reservation.end, zone),
         )
@@ -150,7 +150,7 @@ def _describe_hold(reservation: Reservation) -> str:
 
 def _render_two_lines(first: str, second: str) -> str:
     return format_html(
-        '<span class="list-line">{}</span><br><small class="backoffice-quiet list-line">{}</small>',
+        '<div class="list-lines"><span>{}</span><small class="backoffice-quiet">{}</small></div>',
         first,
         second,
     )

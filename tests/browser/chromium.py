@@ -11,6 +11,7 @@ PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
 
 DESKTOP = {"width": 1440, "height": 900}
 TABLET = {"width": 820, "height": 1180}
+PHONE = {"width": 390, "height": 844}
 
 FLAGS = [
     "--no-sandbox",  # tests may run as root

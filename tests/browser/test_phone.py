@@ -1,0 +1,65 @@
+"""The back office on a phone: nothing has to be scrolled sideways."""
+
+import pytest
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser import chromium
+from tests.browser.day import open_day, request_for, room
+
+RESERVATIONS = "/admin/reservations/reservation/"
+
+
+def is_on_screen(link: Locator) -> bool:
+    link.scroll_into_view_if_needed()
+    box = link.bounding_box()
+    return box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 390
+
+
+def fits(page: Page) -> bool:
+    return page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_requests_on_phone_are_answered_without_scrolling_sideways(desk):
+    boardroom = room("Boardroom")
+    request = request_for(boardroom, open_day(boardroom), 9)
+    page = desk("desk", size=chromium.PHONE)
+
+    for word in ("Approve", "Decline"):
+        link = page.get_by_role("link", name=f"{word} reservation {request.pk}")
+        # Scrolling to it would move the content of a box that is wider than the screen.
+        assert link.locator("xpath=ancestor::*[contains(@class, 'backoffice-scroll')]").evaluate(
+            "box => box.scrollWidth <= box.clientWidth"
+        )
+        assert is_on_screen(link)
+    page.get_by_role("link", name=f"Approve reservation {request.pk}").click()
+    assert is_on_screen(page.locator("#preview").get_by_role("button", name="Approve"))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *(RESERVATIONS, f"{RESERVATIONS}?status__exact=Pending", f"{RESERVATIONS}add/?room=1"),
+        *("/admin/reservations/promocode/", "/admin/reservations/allowance/"),
+        "/admin/reservations/partner/",
+    ],
+)
+def test_page_on_phone_is_as_wide_as_the_screen(desk, live_server, path):
+    page = desk("manager", size=chromium.PHONE)
+    page.goto(live_server.url + path)
+    assert fits(page)
+
+
+def test_reservation_on_phone_is_a_card(desk, live_server):
+    boardroom = room("Boardroom")
+    request = request_for(boardroom, open_day(boardroom), 9)
+    page = desk("desk", size=chromium.PHONE)
+
+    page.goto(f"{live_server.url}{RESERVATIONS}?q={request.pk}")
+    for text in ("Awaiting approval", "Boardroom", f"${request.total_cost}"):
+        cell = page.locator("#result_list").get_by_text(text, exact=True)
+        expect(cell).to_be_visible()
+        assert is_on_screen(cell)
+
+    for name in ("move", "approve", "cancel"):
+        page.goto(f"{live_server.url}{RESERVATIONS}{request.pk}/step/{name}/")
+        assert fits(page)
