@@ -1,12 +1,20 @@
 """The files in deploy/ that are not code."""
 
 import re
+import shutil
+import subprocess
+import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
 from django.core.management import call_command, get_commands
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+from tests.test_startup import run
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -34,3 +42,85 @@ def test_scheduled_commands_delete_expired_sessions():
     call_command("clearsessions")
 
     assert [each.session_key for each in Session.objects.all()] == [session.session_key]
+
+
+# --- systemd --------------------------------------------------------------------------------------
+
+ANALYZE = shutil.which("systemd-analyze")
+
+
+@pytest.mark.skipif(ANALYZE is None, reason="systemd is not installed")
+def test_unit_is_hardened(tmp_path):
+    unit = shutil.copy(DEPLOY / "roombook.service", tmp_path)
+
+    # The exposure is at most 2.0 of 10; that of a unit without hardening is above 9.
+    analyzed = subprocess.run(
+        [ANALYZE, "security", "--offline=true", "--threshold=20", unit],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert analyzed.returncode == 0, analyzed.stdout
+    verified = subprocess.run(
+        [ANALYZE, "verify", unit], capture_output=True, text=True, check=False
+    )
+    assert "Unknown" not in verified.stderr
+    assert "Failed to parse" not in verified.stderr
+
+
+# --- Containers -----------------------------------------------------------------------------------
+
+
+def test_every_container_has_no_rights_and_a_read_only_file_system():
+    compose = (DEPLOY / "compose.yaml").read_text()
+    shared, services = compose.split("\nservices:\n")
+    _, *containers = re.split(r"^  (?=\w+:$)", services.split("\nvolumes:\n")[0], flags=re.M)
+
+    assert len(containers) == 5
+    for block in (shared, *containers):
+        if "<<: *service" in block:
+            assert not re.search("cap_|security_opt|read_only", block)
+        else:
+            assert "cap_drop: [ALL]" in block
+            assert 'security_opt: ["no-new-privileges:true"]' in block
+            assert "read_only: true" in block
+
+
+def find_service_distributions():
+    """The direct dependencies of the service, and what they depend on."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    found, pending = set(), [Requirement(each) for each in project["dependencies"]]
+    while pending:
+        requirement = pending.pop()
+        name = canonicalize_name(requirement.name)
+        applies = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+        if applies and name not in found:
+            found.add(name)
+            pending += map(Requirement, metadata.requires(name) or ())
+    return found
+
+
+def test_service_runs_without_tools_for_tests():
+    """The image contains no others: see deploy/Dockerfile."""
+    needed = find_service_distributions()
+    missing = {
+        module
+        for module, names in metadata.packages_distributions().items()
+        if not needed & {canonicalize_name(name) for name in names}
+    }
+    assert {"pytest", "hypothesis", "mypy", "playwright"} <= missing
+
+    loaded = run("-c", BLOCK_AND_LOAD.format(missing=missing))
+
+    assert loaded.returncode == 0, loaded.stderr
+
+
+BLOCK_AND_LOAD = """
+import sys
+for name in {missing!r}:
+    sys.modules[name] = None
+import roombook.wsgi
+from django.core.management import get_commands, load_command_class
+for name, app in get_commands().items():
+    load_command_class(app, name)
+"""

@@ -1,0 +1,249 @@
+"""deploy/nginx.conf in a real nginx, in front of a server that returns what it received."""
+
+import http.client
+import json
+import os
+import shutil
+import socket
+import ssl
+import subprocess
+import threading
+import time
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+CONFIGURATION = Path(__file__).parent.parent / "deploy/nginx.conf"
+PROGRAM = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
+NAME = "rooms.example.com"
+START_SECONDS = 20
+MAIN = """
+daemon off;
+master_process off;
+pid {folder}/pid;
+error_log {folder}/error.log;
+events {{ }}
+http {{
+    client_body_temp_path {folder}/body;
+    proxy_temp_path {folder}/proxy;
+    fastcgi_temp_path {folder}/fastcgi;
+    uwsgi_temp_path {folder}/uwsgi;
+    scgi_temp_path {folder}/scgi;
+    include {folder}/roombook.conf;
+}}
+"""
+
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="nginx is not installed")
+
+
+class Echo(BaseHTTPRequestHandler):
+    """Returns the path, the headers and the length of the body that it received."""
+
+    protocol_version = "HTTP/1.1"
+
+    def do_POST(self):
+        length = len(self.rfile.read(int(self.headers.get("Content-Length", 0))))
+        received = {"path": self.path, "headers": dict(self.headers), "length": length}
+        body = json.dumps(received).encode()
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST
+
+    def log_message(self, *args):
+        pass
+
+
+def find_free_ports(count):
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [each.getsockname()[1] for each in sockets]
+    for each in sockets:
+        each.close()
+    return ports
+
+
+class Nginx:
+    def __init__(self, folder, upstream_port):
+        self.http_port, self.https_port = find_free_ports(2)
+        self.folder = folder
+        create_certificate(folder)
+        text = CONFIGURATION.read_text()
+        for configured, used in (
+            ("listen 80", f"listen 127.0.0.1:{self.http_port}"),
+            ("listen 443", f"listen 127.0.0.1:{self.https_port}"),
+            ("server web:8000", f"server 127.0.0.1:{upstream_port}"),
+            ("/etc/nginx/tls", str(folder)),
+            ("/srv/roombook", str(folder)),
+        ):
+            assert configured in text
+            text = text.replace(configured, used)
+        lines = [line for line in text.splitlines() if "listen [::]" not in line]
+        (folder / "roombook.conf").write_text("\n".join(lines))
+        (folder / "nginx.conf").write_text(MAIN.format(folder=folder))
+        command = [PROGRAM, "-e", str(folder / "error.log"), "-c", str(folder / "nginx.conf")]
+        subprocess.run([*command, "-t"], check=True, capture_output=True)
+        self.process = subprocess.Popen(command)
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                socket.create_connection(("127.0.0.1", self.https_port), timeout=1).close()
+                return
+            except OSError:
+                assert time.monotonic() < deadline, (folder / "error.log").read_text()
+                time.sleep(0.05)
+
+    def stop(self):
+        self.process.kill()
+        self.process.wait()
+
+    def request(self, path, *, body=b"", host=NAME, name=NAME, **headers):
+        """Post over HTTPS. `name` is the name in the handshake, `host` the one in the request."""
+        context = ssl.create_default_context(cafile=self.folder / "fullchain.pem")
+        context.check_hostname = False
+        with (
+            socket.create_connection(("127.0.0.1", self.https_port), timeout=20) as plain,
+            context.wrap_socket(plain, server_hostname=name) as secured,
+            closing(http.client.HTTPConnection(NAME)) as connection,
+        ):
+            connection.sock = secured
+            connection.request("POST", path, body, {"Host": host, **headers})
+            response = connection.getresponse()
+            return response.status, response.headers, response.read()
+
+    def count_statuses(self, path, requests):
+        """How often each status came in answer to requests that are sent at the same time."""
+        with ThreadPoolExecutor(8) as pool:
+            return Counter(pool.map(lambda _: self.request(path)[0], range(requests)))
+
+
+def create_certificate(folder):
+    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2"]
+    files = ["-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"]
+    name = ["-subj", f"/CN={NAME}", "-addext", f"subjectAltName=DNS:{NAME}"]
+    subprocess.run([*command, *files, *name], check=True, capture_output=True)
+
+
+@pytest.fixture(scope="module")
+def upstream():
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield server.server_address[1]
+    server.shutdown()
+    thread.join()
+    server.server_close()
+
+
+@pytest.fixture
+def nginx(tmp_path, upstream):
+    running = Nginx(tmp_path, upstream)
+    yield running
+    running.stop()
+
+
+def request_plain(nginx, host):
+    connection = http.client.HTTPConnection("127.0.0.1", nginx.http_port, timeout=20)
+    with closing(connection):
+        connection.request("GET", "/admin/?a=b", headers={"Host": host})
+        response = connection.getresponse()
+        return response.status, response.headers["Location"]
+
+
+@pytest.mark.parametrize("host", ["evil.example", "127.0.0.1", "rooms.example.com.evil.example"])
+def test_unknown_host_gets_no_answer(nginx, host):
+    with pytest.raises(http.client.RemoteDisconnected):
+        request_plain(nginx, host)
+    # The name of the handshake, or only that of the request.
+    with pytest.raises(ssl.SSLError, match="UNRECOGNIZED_NAME"):
+        nginx.request("/api/city-centers", name=host, host=host)
+    with pytest.raises(http.client.RemoteDisconnected):
+        nginx.request("/api/city-centers", host=host)
+
+
+@pytest.mark.parametrize("host", [NAME, "ROOMS.example.com", f"{NAME}:8080", f"{NAME}."])
+def test_plain_http_is_redirected_to_the_configured_name(nginx, host):
+    assert request_plain(nginx, host) == (301, f"https://{NAME}/admin/?a=b")
+
+
+def test_service_gets_the_address_of_the_client_and_not_a_claimed_one(nginx):
+    claimed = {"X-Forwarded-For": "203.0.113.9", "X-Forwarded-Proto": "http"}
+    status, _, body = nginx.request("/api/city-centers", body=b"{}", **claimed)
+
+    assert status == 200
+    headers = json.loads(body)["headers"]
+    assert headers["X-Forwarded-For"] == "127.0.0.1"
+    assert headers["X-Forwarded-Proto"] == "https"
+    assert headers["Host"] == NAME
+
+
+@pytest.mark.parametrize(
+    ("path", "limit"),
+    [
+        ("/api/city-centers", 256 * 1024),
+        ("/api/sign-in", 16 * 1024),
+        ("/api/sign-in.csv", 16 * 1024),
+        ("/webhooks/stripe", 256 * 1024),
+        ("/admin/login/", 16 * 1024),
+        ("/admin/centers/center/add/", 20 * 1024 * 1024),
+    ],
+)
+def test_body_is_limited_by_path(nginx, path, limit):
+    assert nginx.request(path, body=b"x" * limit)[0] == 200
+
+    status, headers, body = nginx.request(path, body=b"x" * (limit + 1))
+
+    assert status == 413
+    if path.startswith("/api/"):
+        assert headers["Content-Type"] == "application/json"
+        assert json.loads(body)["Error"]["Summary"] == "RequestTooLarge"
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [("/api/sign-in", 21), ("/api/change-password.json", 21), ("/admin/login/", 21)],
+)
+def test_flood_of_sign_ins_is_refused(nginx, path, allowed):
+    statuses = nginx.count_statuses(path, 60)
+
+    # The burst, and five each second while the requests were sent.
+    assert allowed <= statuses[200] < 55
+    assert statuses[200] + statuses[429] == 60
+    # Others are not affected.
+    assert nginx.count_statuses("/api/city-centers", 20) == {200: 20}
+
+
+def test_flood_of_api_requests_is_refused_in_the_envelope(nginx):
+    statuses = nginx.count_statuses("/api/locations/search", 400)
+    assert statuses[200] >= 101
+    assert statuses[200] + statuses[429] == 400
+    # The control: pages have no such limit.
+    assert nginx.count_statuses("/admin/", 400) == {200: 400}
+
+    refused = next(
+        answer for answer in (nginx.request("/api/sign-in") for _ in range(100)) if answer[0] == 429
+    )
+    _, headers, body = refused
+    assert headers["Retry-After"] == "5"
+    assert headers["Cache-Control"] == "no-store"
+    assert json.loads(body)["Error"]["Summary"] == "TooManyRequests"
+
+
+def test_unreachable_service_is_503_in_the_envelope(tmp_path):
+    nginx = Nginx(tmp_path, find_free_ports(1)[0])
+    try:
+        status, headers, body = nginx.request("/api/city-centers")
+    finally:
+        nginx.stop()
+
+    assert (status, headers["Retry-After"]) == (503, "2")
+    assert json.loads(body)["Error"]["Summary"] == "ServiceUnavailable"
+
+
+def test_readiness_is_not_public(nginx):
+    assert nginx.request("/readyz")[0] == 404
