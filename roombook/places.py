@@ -12,12 +12,13 @@ import pycountry
 from babel import Locale
 from django.conf import settings
 
-# Common names that neither ISO nor CLDR has.
+# Common names that neither ISO nor CLDR has. Parts of a country, such as Scotland, are not among
+# them.
 ALIASES = {
     "AE": ("UAE", "Emirates"),
     "CD": ("DR Congo", "DRC"),
     "CZ": ("Czech Republic",),
-    "GB": ("UK", "U.K.", "Great Britain", "Britain", "England", "Scotland", "Wales"),
+    "GB": ("UK", "U.K.", "Great Britain", "Britain"),
     "KR": ("Korea",),
     "MK": ("Macedonia",),
     "NL": ("Holland", "The Netherlands"),
@@ -25,6 +26,8 @@ ALIASES = {
     "TR": ("Turkey",),
     "US": ("U.S.", "U.S.A.", "America", "United States of America"),
 }
+# Names that contain the name of a part: a search for the part must not find the whole country.
+NAMES_WITH_A_PART = {"United Kingdom of Great Britain and Northern Ireland"}
 # Letters that Unicode does not decompose into a plain letter and a mark.
 PLAIN_LETTERS = str.maketrans(
     {"ø": "o", "ł": "l", "đ": "d", "ð": "d", "ħ": "h", "ı": "i", "þ": "th", "æ": "ae", "œ": "oe"}
@@ -75,6 +78,11 @@ def get_country_names(code: str) -> tuple[str, ...]:
         *ALIASES.get(code, ()),
     ]
     return tuple(dict.fromkeys(name for name in names if name))
+
+
+def get_searched_country_names(code: str) -> list[str]:
+    """Return the names by which a search finds the centers of a country."""
+    return [name for name in get_country_names(code) if name not in NAMES_WITH_A_PART]
 
 
 @cache

@@ -151,7 +151,7 @@ class Center(Address):
         texts = [
             *(self.name, self.street1, self.street2, self.street3, self.city),
             *(self.state, state_code, state_name, self.postal_code),
-            *(self.country, *places.get_country_names(self.country)),
+            *(self.country, *places.get_searched_country_names(self.country)),
         ]
         if self.neighborhood is not None:
             texts += [self.neighborhood.name, self.neighborhood.original_name]

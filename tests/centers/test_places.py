@@ -46,6 +46,12 @@ def test_fold_text_is_idempotent(text):
         ("Holland", "NL"),
         ("cote d'ivoire", "CI"),
         ("Georgia", "GE"),
+        ("United Kingdom of Great Britain and Northern Ireland", "GB"),
+        # Parts of a country are no names of it.
+        ("England", ""),
+        ("Scotland", ""),
+        ("Wales", ""),
+        ("Northern Ireland", ""),
         ("Atlantis", ""),
         ("", ""),
     ],

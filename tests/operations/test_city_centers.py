@@ -49,6 +49,14 @@ def world():
         name="Perth", city="Perth", state="WA", country="AU", time_zone_id="Australia/Perth"
     )
     make_center_with_room(
+        name="Edinburgh",
+        city="Edinburgh",
+        state="Scotland",
+        country="GB",
+        postal_code="EH1 1AA",
+        time_zone_id="Europe/London",
+    )
+    make_center_with_room(
         name="Paris",
         city="Paris",
         state="Île-de-France",
@@ -163,6 +171,11 @@ def test_city_centers_supports_csv_and_jsonp(client, token):
         ({"Area": "CO", "CityName": "Boulder"}, ["Boulder"]),
         ({"Area": "WA", "CityName": "Boulder"}, []),
         ({"AreaType": "Country", "Area": "us", "CityName": " seattle "}, ["Seattle"]),
+        ({"Area": "Scotland"}, ["Edinburgh"]),
+        ({"Area": "SCT"}, ["Edinburgh"]),
+        ({"AreaType": "Country", "Area": "Scotland"}, []),
+        ({"AreaType": "Country", "Area": "England"}, []),
+        ({"AreaType": "Country", "Area": "UK"}, ["Edinburgh"]),
         ({"Area": "Atlantis"}, []),
         ({"AreaType": "Country", "Area": "Atlantis"}, []),
         ({"AreaType": "Neighborhood", "Area": "Atlantis"}, []),

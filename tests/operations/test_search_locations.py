@@ -583,6 +583,30 @@ def test_exact_city_postal_code_or_name_comes_first(names):
     assert names(Query="80202")[-1] == "80202 Club"
 
 
+@pytest.mark.parametrize(
+    "query", ["Scotland", "Wales", "England", "Northern Ireland", "Ireland", "CO", "Edinburgh, CO"]
+)
+def test_part_of_a_country_finds_only_centers_that_name_it(names, query):
+    london = {"city": "London", "state": "", "postal_code": "EC2A 1DX", "country": "UK"}
+    in_uk = {"street1": "1 High Street", "time_zone_id": "Europe/London"}
+    make_center_with_room(name="City", **in_uk | london)
+    assert names(Query=query) == []
+    assert names(Query="UK") == names(Query="united kingdom") == names(Query="GB") == ["City"]
+
+    for state in ("Scotland", "Wales", "England", "Northern Ireland"):
+        make_center_with_room(name=f"Hall {state}", **in_uk | london | {"state": state})
+    found = {
+        "Scotland": ["Hall Scotland"],
+        "Wales": ["Hall Wales"],
+        "England": ["Hall England"],
+        "Northern Ireland": ["Hall Northern Ireland"],
+        "Ireland": ["Hall Northern Ireland"],
+        "CO": ["Hall Scotland"],  # Every word may be a part of a word.
+        "Edinburgh, CO": [],
+    }
+    assert names(Query=query) == found[query]
+
+
 def test_city_of_two_words_is_exact_among_other_words(names):
     make_center_with_room(name="New York Style", rank=1)
     make_center_with_room(name="Loft", city="New York", rank=2)
