@@ -10,6 +10,7 @@ from pathlib import Path
 
 from roombook import env
 from roombook.backoffice.theme import UNFOLD  # noqa: F401 (a setting)
+from roombook.log_settings import build_logging
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 
@@ -342,6 +343,8 @@ if TRUSTED_PROXIES:
 
 SESSION_COOKIE_SECURE = not DEBUG
 SESSION_COOKIE_AGE = 60 * 60 * 12  # a working day: staff share computers
+# Sign staff out when they close the browser.
+SESSION_EXPIRE_AT_BROWSER_CLOSE = env.read_bool("SESSION_EXPIRE_AT_BROWSER_CLOSE", default=True)
 CSRF_COOKIE_SECURE = not DEBUG
 CSRF_COOKIE_HTTPONLY = True
 X_FRAME_OPTIONS = "DENY"
@@ -364,37 +367,4 @@ LOG_LEVEL = env.read_choice("LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "E
 
 # roombook.middleware.RequestLogMiddleware writes one line per request. Both formatters mask
 # card numbers; every handler must use one of them.
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "filters": {
-        "request_id": {"()": "roombook.logging.RequestIdFilter"},
-        "unavailable": {"()": "roombook.outages.UnavailableFilter"},
-    },
-    "formatters": {
-        "json": {"()": "roombook.logging.JsonLogFormatter"},
-        "plain": {"()": "roombook.logging.PlainLogFormatter"},
-    },
-    "handlers": {
-        "stdout": {
-            "class": "logging.StreamHandler",
-            "stream": "ext://sys.stdout",
-            "filters": ["request_id"],
-            "formatter": "plain" if DEBUG else "json",
-        },
-    },
-    "root": {"handlers": ["stdout"], "level": LOG_LEVEL},
-    "loggers": {
-        # Without Django's own handlers (console, mail): one handler writes everything.
-        "django": {"handlers": [], "level": LOG_LEVEL, "propagate": True},
-        "django.server": {"handlers": [], "level": "ERROR", "propagate": True},
-        # Without a warning for every refused request, which has its log line already. A response
-        # with status 503 is a warning.
-        "django.request": {"level": "ERROR", "filters": ["unavailable"]},
-        "django.security.DisallowedHost": {"level": "CRITICAL"},
-        # SQL statements contain customers' data.
-        "django.db.backends": {"level": "INFO"},
-        # Below WARNING the SDK logs every request, card numbers included.
-        "stripe": {"level": "WARNING"},
-    },
-}
+LOGGING = build_logging(LOG_LEVEL, is_debug=DEBUG)

@@ -5,9 +5,9 @@ Exports escape such cells, and imports undo it, so that a table can be edited an
 
 import re
 
-# What a spreadsheet takes for a formula. Leading apostrophes belong to it, so that unescaping is
-# the exact inverse of escaping.
-FORMULA_START = re.compile(r"'*[=+\-@\t\r]")
+# What a spreadsheet takes for a formula, some also with full-width characters (= + - @). Leading
+# apostrophes belong to it, so that unescaping is the exact inverse of escaping.
+FORMULA_START = re.compile(r"'*[=+\-@\t\r\uff1d\uff0b\uff0d\uff20]")
 
 
 def escape_formula(text: str) -> str:

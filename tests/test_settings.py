@@ -47,6 +47,7 @@ def test_production_settings_are_safe_by_default():
     assert settings["DEBUG"] is False
     assert settings["SECURE_SSL_REDIRECT"] is True
     assert settings["SESSION_COOKIE_SECURE"] is True
+    assert settings["SESSION_EXPIRE_AT_BROWSER_CLOSE"] is True
     assert settings["CSRF_COOKIE_SECURE"] is True
     assert settings["SECURE_HSTS_SECONDS"] == 31_536_000
     assert settings["ALLOWED_HOSTS"] == ["rooms.example.com", "www.example.com"]

@@ -90,7 +90,11 @@ def test_unescaped_formula_is_the_original_text(text):
 
 
 @pytest.mark.parametrize(
-    "text", ["=1+1", "+1 555", "-20", "@x", "\tx", "\rx", "'=x", "''-x", "-$20.00"]
+    "text",
+    [
+        *("=1+1", "+1 555", "-20", "@x", "\tx", "\rx", "'=x", "''-x", "-$20.00"),
+        *("\uff1d1+1", "\uff0b1", "\uff0d1", "\uff20x", "'\uff1dx"),
+    ],
 )
 def test_text_that_a_spreadsheet_would_execute_starts_with_an_apostrophe(text):
     assert csv_table.format_cell(text) == "'" + text

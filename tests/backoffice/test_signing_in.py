@@ -1,5 +1,7 @@
 """The back office's sign-in page: its rate limits, what it reveals, and its security headers."""
 
+import logging
+
 import pytest
 from django.urls import reverse
 
@@ -145,3 +147,33 @@ def test_csp_in_the_back_office_forbids_inline_and_foreign_scripts(client, page)
     assert policy["style-src"] == {"'self'", "'unsafe-inline'"}
     assert policy["connect-src"] == policy["form-action"] == {"'self'"}
     assert policy["base-uri"] == policy["frame-ancestors"] == {"'none'"}
+
+
+def test_session_ends_with_the_browser_unless_the_setting_says_otherwise(client, settings):
+    email = AdministratorFactory().email
+
+    assert sign_in(client, email, PASSWORD).cookies["sessionid"]["max-age"] == ""
+
+    settings.SESSION_EXPIRE_AT_BROWSER_CLOSE = False
+    client.cookies.clear()
+    cookie = sign_in(client, email, PASSWORD).cookies["sessionid"]
+    assert cookie["max-age"] == settings.SESSION_COOKIE_AGE
+
+
+@pytest.mark.parametrize(
+    ("path", "data"),
+    [
+        ("accounts/user/?password__startswith=p", None),
+        ("reservations/reservation/?user__password__startswith=p", None),
+        ("centers/center/add/?_to_field=tax_rate", None),
+        ("login/", dict.fromkeys(map(str, range(10_001)), "x")),
+    ],
+)
+def test_request_that_django_refuses_logs_no_error(client, caplog, path, data):
+    client.force_login(AdministratorFactory())
+
+    url = f"/admin/{path}"
+    response = client.get(url) if data is None else client.post(url, data)
+
+    assert response.status_code == 400
+    assert [each for each in caplog.records if each.levelno >= logging.ERROR] == []
