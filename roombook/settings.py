@@ -240,6 +240,9 @@ HOLD_HOURS_STAFF = env.read_int("HOLD_HOURS_STAFF", 24)
 # How many drafts of one customer hold rooms at the same time; one more releases the oldest hold.
 HELD_DRAFTS_MAX = env.read_int("HELD_DRAFTS_MAX", 10, least=1)
 
+# How many drafts one customer can create in an hour; 0: without a limit.
+CREATES_PER_HOUR = env.read_int("CREATES_PER_HOUR", 60, least=0)
+
 # Minutes for which the room stays held after a card was declined.
 HOLD_MINUTES_AFTER_DECLINE = env.read_int("HOLD_MINUTES_AFTER_DECLINE", 10)
 

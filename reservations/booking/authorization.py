@@ -61,8 +61,9 @@ def apply_authorization(
     else:
         bill.return_benefits(reservation, now=now)
         # The hold is extended, so that the customer can try another card.
-        hold = dt.timedelta(minutes=settings.HOLD_MINUTES_AFTER_DECLINE)
-        reservation.transition_to(Status.NEW, by=by, now=now, hold_until=now + hold)
+        hold_until = now + dt.timedelta(minutes=settings.HOLD_MINUTES_AFTER_DECLINE)
+        hold_until = min(hold_until, reservation.start)
+        reservation.transition_to(Status.NEW, by=by, now=now, hold_until=hold_until)
     return reservation, payment
 
 

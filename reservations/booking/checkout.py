@@ -31,7 +31,7 @@ from payments.gateways.base import GatewayUnavailable
 from payments.models import Payment, PaymentState, SavedCard
 from reservations import availability
 from reservations.booking import authorization, payment_recovery
-from reservations.booking.drafts import release_holds_for
+from reservations.booking.holds import release_holds_for
 from reservations.booking.locks import lock_reservation
 from reservations.models import Partner, Reservation
 from reservations.models.codes import normalize_code

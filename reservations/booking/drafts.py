@@ -2,14 +2,15 @@
 
 import datetime as dt
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from accounts import roles
-from accounts.limits import PROMO_CODE
+from accounts.limits import PROMO_CODE, RateLimit
+from accounts.models import User
 from accounts.validators import (
     CARD_NUMBER_IN_EMAIL,
     CARD_NUMBER_IN_NAME,
@@ -19,19 +20,15 @@ from accounts.validators import (
 from centers.models import MeetingRoom
 from centers.span import Span
 from reservations import availability
+from reservations.booking.holds import release_conflicting_holds, release_holds
 from reservations.booking.locks import lock_reservation, lock_room
 from reservations.booking.span import resolve_span
 from reservations.models import Attendee, ChosenService, Reservation, history
-from reservations.models.querysets import get_conflict_bounds
 from reservations.models.status import Status
 from reservations.pricing import allowances, bill, promo_codes, services
 from reservations.pricing.services import ServiceInput
-from roombook.db.compiled_queries import RowQuerySet, compiled_query, datetime_param, int_param
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, PromoCodeInvalid, ReservationNotOpen
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 # The permission to book a room while its center is closed.
 OVERRIDE_OPENING_HOURS = "reservations.override_opening_hours"
@@ -50,7 +47,7 @@ class AttendeeInput(TypedDict, total=False):
 
 @in_transaction
 def create_draft(
-    user: "User",
+    user: User,
     *,
     room_id: int,
     start: dt.datetime,
@@ -58,7 +55,7 @@ def create_draft(
     service_options: Sequence[ServiceInput] = (),
     number_of_attendees: int | None = None,
     attendees: Sequence[AttendeeInput] = (),
-    created_by: "User | None" = None,
+    created_by: User | None = None,
     hours_override_reason: str = "",
     now: dt.datetime,
 ) -> Reservation:
@@ -67,20 +64,24 @@ def create_draft(
     Times without an offset are local to the center. `hours_override_reason` says why a manager
     books while the center is closed; closures and other bookings still prevent it.
 
-    Raises SlotUnavailable, InvalidRequest, NotFound or RateNotConfigured; then nothing is created.
+    Raises SlotUnavailable, InvalidRequest, NotFound, RateNotConfigured or TooManyRequests; then
+    nothing is created.
     """
+    if created_by is None:
+        _count_draft(user, now=now)
     room = lock_room(room_id)
     span = resolve_span(room.center, start, end)
     guests = add_creator(user, attendees)
     attendee_count = resolve_attendee_count(room, number_of_attendees, guests)
     override = _resolve_hours_override(room, span, hours_override_reason, by=created_by)
     selections = services.select_services(room.center, service_options, span)
-    release_conflicting_holds(room, span, user=user, now=now)
+    other_drafts = release_conflicting_holds(room, span, user=user, now=now)
     availability.evaluate(
         room, span, now=now, for_user=user, ignore_opening_hours=bool(override)
     ).raise_if_unavailable()
     if created_by is None:
-        _release_oldest_holds(user, now=now)
+        # One more must not exceed the maximum, so that a customer cannot block rooms for free.
+        release_holds(other_drafts[settings.HELD_DRAFTS_MAX - 1 :])
     quote = bill.quote_draft(user, room, span, selections)
     reservation = Reservation(
         user=user,
@@ -90,7 +91,7 @@ def create_draft(
         turnaround_minutes=room.turnaround_minutes,
         status=Status.NEW,
         holds_slot=True,
-        hold_until=now + _get_hold_duration(created_by),
+        hold_until=min(now + _get_hold_duration(created_by), span.start),
         number_of_attendees=attendee_count,
         currency=settings.CURRENCY,
         cancellation_notice_hours=settings.CANCELLATION_NOTICE_HOURS,
@@ -120,9 +121,20 @@ def create_draft(
     return reservation
 
 
-def _resolve_hours_override(
-    room: MeetingRoom, span: Span, reason: str, *, by: "User | None"
-) -> str:
+def _count_draft(user: User, *, now: dt.datetime) -> None:
+    """Count a draft that a customer makes (B15.2), and let their parallel requests take turns.
+
+    The lock is kept until the end of the transaction. So only drafts that are created count, and
+    they never hold more than HELD_DRAFTS_MAX rooms.
+    """
+    if settings.CREATES_PER_HOUR:
+        limit = RateLimit("create", settings.CREATES_PER_HOUR, dt.timedelta(hours=1))
+        limit.attempt(user.pk, now=now)
+    else:
+        User.objects.lock(user.pk)
+
+
+def _resolve_hours_override(room: MeetingRoom, span: Span, reason: str, *, by: User | None) -> str:
     """Return the reason to store, empty if the center is open. Raises if `by` may not override."""
     reason = reason.strip()
     if not reason or not availability.is_outside_opening_hours(room, span):
@@ -134,7 +146,7 @@ def _resolve_hours_override(
     return reason
 
 
-def _get_hold_duration(created_by: "User | None") -> dt.timedelta:
+def _get_hold_duration(created_by: User | None) -> dt.timedelta:
     if created_by is not None:
         return dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
     return dt.timedelta(minutes=settings.HOLD_MINUTES_CUSTOMER)
@@ -143,7 +155,7 @@ def _get_hold_duration(created_by: "User | None") -> dt.timedelta:
 # --- Attendees -----------------------------------------------------------------------------------
 
 
-def add_creator(user: "User", attendees: Sequence[AttendeeInput]) -> list[Attendee]:
+def add_creator(user: User, attendees: Sequence[AttendeeInput]) -> list[Attendee]:
     """Return the attendees with the customer among them, added first if they are not listed.
 
     The creator is recognized by the e-mail address; the client's IsCreator is ignored.
@@ -207,90 +219,11 @@ def resolve_attendee_count(
     return count
 
 
-# --- Holds ---------------------------------------------------------------------------------------
-
-
-def release_conflicting_holds(
-    room: MeetingRoom,
-    span: Span,
-    *,
-    user: "User",
-    now: dt.datetime,
-    excluding: Reservation | None = None,
-    turnaround_minutes: int | None = None,
-) -> None:
-    """Release expired holds of the room, and the customer's own drafts that overlap the span.
-
-    The caller holds the room's lock. The drafts stay New. `turnaround_minutes` is by default that
-    of the room now.
-    """
-    if turnaround_minutes is None:
-        turnaround_minutes = room.turnaround_minutes
-    rows = releasable_holds(
-        room=room.pk,
-        user=user.pk,
-        **get_conflict_bounds(span, turnaround_minutes),
-        now=now,
-        excluded=excluding.pk if excluding else availability.NO_ID,
-    )
-    _release(rows)
-
-
-def release_holds_for(reservation: Reservation, *, now: dt.datetime) -> None:
-    """Release the holds that conflict with a draft, so that it can hold its room again."""
-    release_conflicting_holds(
-        reservation.room,
-        reservation.span,
-        user=reservation.user,
-        now=now,
-        excluding=reservation,
-        turnaround_minutes=reservation.turnaround_minutes,
-    )
-
-
-@compiled_query(keep_plan=True)
-def releasable_holds() -> RowQuerySet:
-    expired = Reservation.objects.with_expired_hold(datetime_param("now"))
-    own = (
-        Reservation.objects.filter(user=int_param("user"))
-        .overlapping(
-            datetime_param("start"),
-            datetime_param("end"),
-            datetime_param("wide_start"),
-            datetime_param("wide_end"),
-        )
-        .exclude(pk=int_param("excluded"))
-    )
-    rows = (expired | own).filter(room=int_param("room")).drafts_with_hold()
-    return rows.values_list("pk")
-
-
-def _release_oldest_holds(user: "User", *, now: dt.datetime) -> None:
-    """Release the customer's oldest drafts, so that one more does not exceed HELD_DRAFTS_MAX.
-
-    This keeps a customer from blocking a center's rooms without paying. Released drafts stay New
-    and can be checked out while their room is free.
-    """
-    _release(excess_holds(settings.HELD_DRAFTS_MAX - 1, user=user.pk, now=now))
-
-
-@compiled_query(keep_plan=True)
-def excess_holds(max_count: int) -> RowQuerySet:
-    holds = Reservation.objects.filter(user=int_param("user")).active_holds(datetime_param("now"))
-    drafts = holds.filter(status=Status.NEW, created_by__isnull=True)
-    return drafts.order_by("-created_at", "-pk").values_list("pk")[max_count:]
-
-
-def _release(rows: Sequence[tuple[int]]) -> None:
-    if rows:
-        Reservation.objects.filter(pk__in=[pk for (pk,) in rows]).release_holds()
-
-
 # --- Discounts -----------------------------------------------------------------------------------
 
 
 def apply_promo_code(
-    reservation_id: int, code: str, *, user: "User", now: dt.datetime
+    reservation_id: int, code: str, *, user: User, now: dt.datetime
 ) -> Reservation:
     """Set, replace or (with an empty code) remove the promo code, and price the draft again.
 
@@ -307,7 +240,7 @@ def apply_promo_code(
 
 @in_transaction
 def _apply_promo_code(
-    reservation_id: int, code: str, *, user: "User", now: dt.datetime
+    reservation_id: int, code: str, *, user: User, now: dt.datetime
 ) -> Reservation:
     reservation = lock_draft(reservation_id, user=user)
     promo_code = promo_codes.get_promo_code(code) if code else None
@@ -326,7 +259,7 @@ def _apply_promo_code(
 
 @in_transaction
 def select_allowances(
-    reservation_id: int, allowance_ids: Sequence[int], *, user: "User", now: dt.datetime
+    reservation_id: int, allowance_ids: Sequence[int], *, user: User, now: dt.datetime
 ) -> Reservation:
     """Use exactly these allowances on a draft (none for an empty list), and price it again."""
     reservation = lock_draft(reservation_id, user=user)
@@ -355,7 +288,7 @@ def select_allowances(
     return reservation
 
 
-def lock_draft(reservation_id: int, *, user: "User | None" = None) -> Reservation:
+def lock_draft(reservation_id: int, *, user: User | None = None) -> Reservation:
     """Lock a reservation that is still a draft, or raise ReservationNotOpen."""
     reservation = lock_reservation(reservation_id, owner=user)
     if not reservation.is_new:

@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from reservations import availability
-from reservations.booking.drafts import lock_draft, release_holds_for
+from reservations.booking.drafts import lock_draft
+from reservations.booking.holds import release_holds_for
 from reservations.models import Reservation, history
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen

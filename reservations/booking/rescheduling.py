@@ -32,7 +32,7 @@ from payments.models import Payment
 from reservations import availability
 from reservations.availability import Availability
 from reservations.booking import price_changes
-from reservations.booking.drafts import release_conflicting_holds
+from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_for_rescheduling
 from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.booking.price_adjustments import ADJUST_PRICE
@@ -324,6 +324,8 @@ def _save_slot(reservation: Reservation, new: RoomSlot, *, now: dt.datetime) -> 
     if reservation.is_new:
         if not reservation.is_held_at(now):
             reservation.hold_until = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
+        assert reservation.hold_until is not None  # because it is held
+        reservation.hold_until = min(reservation.hold_until, new.start)
         reservation.holds_slot = True
     else:
         payment = reservation.payments.order_by("pk").last()

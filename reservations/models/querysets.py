@@ -31,6 +31,15 @@ def get_conflict_bounds(span: Span, turnaround_minutes: int) -> ConflictBounds:
     return ConflictBounds(start=span.start, end=span.end, wide_start=wide.start, wide_end=wide.end)
 
 
+def overlaps(
+    start: dt.datetime, end: dt.datetime, wide_start: dt.datetime, wide_end: dt.datetime
+) -> Q:
+    """Return the condition of `ReservationQuerySet.overlapping`."""
+    with_our_turnaround = Q(start__lt=wide_end, end__gt=wide_start)
+    with_their_turnaround = Q(occupied_from__lt=end, occupied_until__gt=start)
+    return with_our_turnaround | with_their_turnaround
+
+
 class ReservationQuerySet(models.QuerySet["Reservation"]):
     def for_user(self, user: "User") -> Self:
         """Return the customer's own reservations."""
@@ -58,10 +67,6 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
         """Return drafts that are marked as holding, whether their hold has expired or not."""
         return self.filter(status=Status.NEW, holds_slot=True)
 
-    def with_expired_hold(self, now: dt.datetime) -> Self:
-        """Return drafts that are still marked as holding although their hold has expired."""
-        return self.drafts_with_hold().filter(hold_until__lte=now)
-
     def release_holds(self) -> int:
         """Release the rooms of drafts. They stay New and can be paid while the room is free."""
         return self.drafts_with_hold().update(**RELEASED_HOLD)
@@ -84,9 +89,7 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
 
         `wide_start` and `wide_end` are the span with its own turnaround (`get_conflict_bounds`).
         """
-        with_our_turnaround = Q(start__lt=wide_end, end__gt=wide_start)
-        with_their_turnaround = Q(occupied_from__lt=end, occupied_until__gt=start)
-        return self.filter(with_our_turnaround | with_their_turnaround)
+        return self.filter(overlaps(start, end, wide_start, wide_end))
 
     def between(self, first: dt.datetime | None, last: dt.datetime | None) -> Self:
         """Return the reservations that overlap the time from first to last; None means no limit."""

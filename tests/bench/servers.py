@@ -34,6 +34,7 @@ class Server:
             "ALLOWED_HOSTS": HOST,
             "SECURE_SSL_REDIRECT": "false",
             "PAYMENT_GATEWAY": "sandbox",
+            "CREATES_PER_HOUR": "1000000000",
             "DATABASE_URL": database,
             "EMAIL_URL": f"filemail://{folder / 'mails'}",
             "DEFAULT_FROM_EMAIL": f"Rooms <rooms@{HOST}>",

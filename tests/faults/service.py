@@ -49,6 +49,7 @@ class Service:
             "ALLOWED_HOSTS": "127.0.0.1",
             "SECURE_SSL_REDIRECT": "false",
             "PAYMENT_GATEWAY": "sandbox",
+            "CREATES_PER_HOUR": "0",
             "DATABASE_URL": database.url,
             "EMAIL_URL": f"filemail://{self.mails}",
             "DEFAULT_FROM_EMAIL": "Rooms <rooms@example.com>",

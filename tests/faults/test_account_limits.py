@@ -3,18 +3,22 @@
 Each limit has a control: the same without the limit's row, where the test must find a violation.
 """
 
+from collections import Counter
 from functools import partial
 
 import pytest
+from django.conf import settings
 
 from payments.gateways.sandbox_models import FaultKind, SandboxFault
+from reservations.models import Reservation
 from tests.faults.client import Answer, run_concurrently
 from tests.faults.service import Service
-from tests.faults.world import CARD, World, card
+from tests.faults.world import CARD, HOUR, World, card
 
 BAD_CARD = card("4000000000000002")
 MAX_DECLINES = 6
 PARALLEL = 12
+CREATES = 16
 
 
 @pytest.fixture(scope="module")
@@ -66,3 +70,43 @@ def test_parallel_saves_of_good_cards_all_succeed(guarded):
     )
 
     assert [each.status for each in answers] == [200] * 8
+
+
+def create_many(service: Service) -> tuple[Counter[int], int]:
+    """Create drafts of different rooms at once by one account. Count the status codes and holds."""
+    with service.database.open():
+        world = World(service)
+        customer, start = world.customer(), world.start()
+        rooms = [world.room().pk for _ in range(CREATES)]
+    span = {"StartDate": start.isoformat(), "EndDate": (start + HOUR).isoformat()}
+    create = partial(customer.client.post, "reservations/create", **span)
+    answers = run_concurrently(partial(create, MeetingRoomId=room) for room in rooms)
+    with service.database.open():
+        held = Reservation.objects.filter(user=customer.user, holds_slot=True).count()
+    return Counter(answer.status for answer in answers), held
+
+
+@pytest.fixture(scope="module")
+def limited(start) -> Service:
+    """A service with a limit of drafts in an hour."""
+    return start(CREATES_PER_HOUR=str(CREATES - 4))
+
+
+def test_parallel_creates_hold_no_more_rooms_than_allowed(guarded, check_everything):
+    statuses, held = create_many(guarded)
+
+    assert statuses == {200: CREATES}
+    assert held == settings.HELD_DRAFTS_MAX
+    check_everything(guarded, "parallel creates")
+
+
+def test_parallel_creates_with_hourly_limit_are_counted_exactly(limited):
+    statuses, held = create_many(limited)
+
+    assert statuses == {200: CREATES - 4, 429: 4}
+    assert held == settings.HELD_DRAFTS_MAX
+
+
+@pytest.mark.postgres
+def test_parallel_creates_without_locks_hold_more_rooms_than_allowed(unlimited):
+    assert create_many(unlimited)[1] > settings.HELD_DRAFTS_MAX

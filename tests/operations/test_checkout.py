@@ -360,6 +360,14 @@ def test_declined_card_returns_402_and_resets_to_new(check_out, drafted):
     assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
 
 
+def test_declined_card_does_not_hold_the_room_beyond_the_start(check_out, drafted, time_machine):
+    time_machine.move_to(START - 5 * MINUTE, tick=False)
+
+    refused(check_out(PaymentInfo=BAD_CARD), 402, "CardDeclined")
+
+    assert Reservation.objects.get(pk=drafted.pk).hold_until == START
+
+
 def test_checkout_after_six_declines_in_an_hour_is_limited(check_out):
     for _ in range(6):
         refused(check_out(PaymentInfo=BAD_CARD), 402, "CardDeclined")

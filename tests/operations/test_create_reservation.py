@@ -320,6 +320,51 @@ def test_draft_above_the_limit_releases_the_oldest_hold(created, ada, room, sett
     assert oldest.status == Status.NEW
 
 
+def test_draft_is_not_held_beyond_its_start(created, time_machine):
+    time_machine.move_to(START - 5 * MINUTE, tick=False)
+
+    created()
+
+    assert Reservation.objects.get().hold_until == START
+
+
+def test_drafts_above_the_hourly_limit_are_refused(create, ada, room, settings, time_machine):
+    settings.CREATES_PER_HOUR = 2
+    make_draft(ada, room, start=START + 48 * HOUR, created_by=UserFactory(is_staff=True))
+    refused(create(MeetingRoomId=2**31 - 1), "NotFound", 404)
+    for _ in range(2):
+        assert create().status_code == 200
+
+    time_machine.move_to(NOW + 40 * MINUTE, tick=False)
+    response = create()
+
+    assert (response.status_code, response.json()) == (
+        429,
+        {
+            "Success": False,
+            "Error": {
+                "Summary": "TooManyRequests",
+                "Message": "Too many attempts. Please wait a little and try again.",
+            },
+        },
+    )
+    assert response["Retry-After"] == "1200"
+    time_machine.move_to(NOW + HOUR, tick=False)
+    assert create().status_code == 200
+
+
+def test_hourly_limit_of_zero_allows_any_number_of_drafts(create, settings):
+    settings.CREATES_PER_HOUR = 0
+    for _ in range(61):
+        assert create().status_code == 200
+
+
+def test_hourly_limit_is_sixty_by_default(create):
+    for _ in range(60):
+        assert create().status_code == 200
+    assert create().status_code == 429
+
+
 def test_refused_draft_keeps_the_hold_of_an_earlier_one(create, ada, room):
     earlier = make_draft(ada, room, hours=1)
     make_draft(room=room, start=START + 2 * HOUR, hours=1)

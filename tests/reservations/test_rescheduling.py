@@ -18,6 +18,7 @@ from reservations.booking import (
     rescheduling,
 )
 from reservations.booking.drafts import apply_promo_code
+from reservations.booking.hold_extension import extend_hold
 from reservations.booking.integrity.money import unmet_reductions
 from reservations.models import LineItemType, Reservation
 from reservations.models.status import Status
@@ -312,6 +313,17 @@ def test_rescheduled_draft_is_repriced_and_keeps_its_hold(clerk):
     assert (done.old_total, done.new_total, reservation.total_cost) == (75, 120, 120)
     assert (reservation.holds_slot, reservation.hold_until) == (True, until)
     assert not OutboxMessage.objects.exists()
+
+
+def test_rescheduled_draft_is_not_held_beyond_its_new_start(clerk):
+    held, expired = make_draft(start=START + DAY), make_draft(start=START + DAY)
+    extend_hold(held.pk, until=NOW + 20 * HOUR, by=clerk, now=NOW)
+
+    for reservation in (held, expired):
+        soon = NOW + 2 * HOUR
+        reschedule(reservation, clerk, start=soon, now=NOW + HOUR)
+        reservation.refresh_from_db()
+        assert reservation.hold_until == soon
 
 
 def test_rescheduled_draft_with_expired_hold_is_held_again(clerk):

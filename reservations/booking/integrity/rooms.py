@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Iterator
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, Q, Subquery
+from django.db.models import Exists, F, OuterRef, Q, Subquery
 
 from payments.models import Payment, PaymentState
 from reservations.booking.integrity.common import OVERDUE_AFTER
@@ -49,9 +49,10 @@ def holds_off_their_status(now: dt.datetime) -> Iterator[str]:
 
 
 def drafts_held_too_long(now: dt.datetime) -> Iterator[str]:
-    """Find drafts that hold their room for longer than is allowed."""
+    """Find drafts that hold their room for longer than is allowed, or beyond their start."""
     latest = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF) + OVERDUE_AFTER
-    rows = Reservation.objects.filter(status=Status.NEW, hold_until__gt=latest)
+    is_too_long = Q(hold_until__gt=latest) | Q(hold_until__gt=F("start"))
+    rows = Reservation.objects.filter(is_too_long, status=Status.NEW)
     for pk, until in rows.values_list("pk", "hold_until"):
         yield f"reservation {pk} is New and held until {until:%Y-%m-%d %H:%M} UTC"
 

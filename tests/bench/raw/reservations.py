@@ -270,6 +270,12 @@ def release_conflicting_holds(
 
 
 def create_draft(cur: Any, user: User, data: JSONDict, now: datetime) -> int:
+    cur.execute(
+        """INSERT INTO accounts_attemptwindow (scope, key, count, in_flight, since)
+           VALUES ('create', %s, 1, 0, %s) ON CONFLICT (scope, key) DO UPDATE
+           SET count = accounts_attemptwindow.count + 1""",
+        (str(user.pk), now),
+    )
     room = get_room(cur, data["MeetingRoomId"], lock=True)
     span = parse_span(room, data)
     guests = [
