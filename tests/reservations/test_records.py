@@ -41,8 +41,9 @@ def test_a_selected_service_stays_listed_when_the_center_no_longer_offers_it(cli
     removed.is_active = False
     removed.save()
 
-    (record,) = assert_listed_as_read_one_by_one(world.ada)
+    records_by_id = {each.id: each for each in assert_listed_as_read_one_by_one(world.ada)}
 
+    record = records_by_id[world.reservation.pk]
     selected = [each.service_name for each in record.services if each.selected]
     assert selected == ["Coffee", "Projector", "Removed"]
     assert record.allowances
