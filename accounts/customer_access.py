@@ -59,8 +59,10 @@ def find_bookable_customers(staff: User, words: str) -> QuerySet[User]:
 
     ``words`` are searched among the user's own customers; a complete e-mail address finds anybody.
     """
-    found = Q(pk__in=user_search.matching_prefix(words, among=get_account_filter(staff)))
+    active = User.objects.filter(is_active=True).order_by("email")
     # PostgreSQL accepts no NUL, and no address contains one.
     if "@" in words and "\x00" not in words and roles.has_permission(staff, roles.ADD_RESERVATION):
-        found |= _get_staff_filter(staff) & Q(email=canonicalize_email(words))
-    return User.objects.filter(found, is_active=True).order_by("email")
+        exact = active.filter(_get_staff_filter(staff), email=canonicalize_email(words))
+        if exact.exists():
+            return exact
+    return user_search.filter_users(active.filter(get_account_filter(staff)), words)

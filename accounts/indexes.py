@@ -1,17 +1,31 @@
-"""The indexes of accounts. Migrations name the class: keep it in this module."""
+"""The indexes of accounts. Migrations name the classes: keep them in this module."""
 
 from typing import Any
 
-from django.contrib.postgres.indexes import OpClass
-from django.db.models.functions import Lower
+from django.contrib.postgres.indexes import GinIndex
+from django.db.backends.base.schema import BaseDatabaseSchemaEditor
+from django.db.models import Index, Model
 
 from roombook.db.indexes import PostgresOnlyMixin
 
 
 class PrefixIndex(PostgresOnlyMixin):
-    """An index for ``LOWER(column) LIKE 'abc%'`` on PostgreSQL; none on SQLite."""
+    """Indexes that a later migration removes."""
 
-    def __init__(self, *expressions: Any, column: str = "", **kwargs: Any) -> None:
-        if column:
-            expressions = (OpClass(Lower(column), name="text_pattern_ops"),)
-        super().__init__(*expressions, **kwargs)
+
+class TrigramIndex(GinIndex):
+    """An index for ``LIKE '%abc%'``: of trigrams on PostgreSQL.
+
+    On SQLite it is a B-tree, which is read through instead of the larger table.
+    """
+
+    def create_sql(
+        self,
+        model: type[Model],
+        schema_editor: BaseDatabaseSchemaEditor,
+        using: str = "",
+        **kwargs: Any,
+    ) -> Any:
+        if schema_editor.connection.vendor != "postgresql":
+            return Index(fields=self.fields, name=self.name).create_sql(model, schema_editor)
+        return super().create_sql(model, schema_editor, using=using, **kwargs)

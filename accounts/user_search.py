@@ -1,66 +1,59 @@
-"""Finds accounts by the beginning of an e-mail address, a name, a company or a phone number."""
+"""Finds accounts by words of a name or company, a part of an e-mail address, or digits of a phone
+number.
 
-from collections.abc import Iterable, Iterator
-from functools import reduce
-from operator import or_
+All are in one indexed column (`accounts.models.search_text`).
+"""
 
-from django.db.models import Q, QuerySet
-from django.db.models.functions import Lower
+from django.db.models import Q, QuerySet, Value
+from django.db.models.functions import StrIndex, Substr
 
-from accounts.models import User, canonicalize_email
+from accounts.models import User
+from accounts.models.search_text import END_OF_NAMES, get_digits
+from roombook.places import fold_text
 
-# Up to this many accounts are loaded as ids; a query for rows of more is better left to the
-# database as a subquery.
+# Up to this many accounts are loaded as ids. The condition for more is better left to the database,
+# which soon finds enough rows for a page.
 MAX_LOADED_IDS = 1_000
-ALL_USERS = Q()
+MAX_WORDS = 8
+# Shorter words are not in an index of trigrams, so they are searched with the space before them.
+MIN_INFIX_LENGTH = 3
+PHONE_CHARACTERS = set("0123456789+-()./ ")
 
 
-def matching_prefix(
-    words: str, *, by_address: bool = True, among: Q = ALL_USERS
-) -> Iterable[int] | QuerySet:
-    """Return the matching accounts, for ``user__in``.
+def filter_users(rows: QuerySet[User], words: str) -> QuerySet[User]:
+    """Return the accounts that match the words, of those in ``rows``."""
+    found = find_users(words)
+    return rows.filter(pk__in=found) if isinstance(found, list) else _match(rows, words)
 
-    Case does not matter. Two words are a first and a last name, in either order. Each condition
-    uses an index. ``by_address``: also search e-mail addresses and phone numbers. ``among``: the
-    accounts to search.
+
+def find_users(words: str, *, by_address: bool = True) -> list[int] | QuerySet:
+    """Return the accounts that contain every word, for ``user__in``.
+
+    Case and accents do not matter. Words of one or two letters are beginnings of words. A phone
+    number is found by consecutive digits, however they are written. ``by_address``: also search
+    e-mail addresses and phone numbers.
     """
-    words = canonicalize_email(" ".join(words.split()))
-    if not words or "\x00" in words:
-        return []
-    conditions = list(_get_conditions(words, by_address=by_address))
-    rows = _annotate_lower_case().filter(among)
-    found: set[int] = set()
-    # One query each: the database may read the whole table for conditions that are joined by OR.
-    for condition in conditions:
-        ids = list(rows.filter(condition).values_list("pk", flat=True)[:MAX_LOADED_IDS])
-        if len(ids) == MAX_LOADED_IDS:
-            return rows.filter(reduce(or_, conditions)).values("pk")
-        found.update(ids)
-        if ids and "@" in words:
-            break  # the complete address
-    return sorted(found)
+    ids = _match(User.objects.all(), words, by_address=by_address).values_list("pk", flat=True)
+    loaded = list(ids[: MAX_LOADED_IDS + 1])
+    return loaded if len(loaded) <= MAX_LOADED_IDS else ids
 
 
-def _get_conditions(words: str, *, by_address: bool) -> Iterator[Q]:
-    if "@" in words:
-        if by_address:
-            yield Q(email=words)
-            yield Q(email__startswith=words)
-        return
-    first, _, last = words.partition(" ")
-    yield Q(last_name_lower__startswith=words)
-    yield Q(company_name_lower__startswith=words)
-    if last:
-        yield Q(first_name_lower=first, last_name_lower__startswith=last)
-        yield Q(last_name_lower=first, first_name_lower__startswith=last)
-    else:
-        yield Q(first_name_lower__startswith=words)
-        if by_address:
-            yield Q(email__startswith=words)
-    if by_address and not words[0].isalpha():
-        yield Q(phone_number_lower__startswith=words)
+def _match(rows: QuerySet[User], words: str, *, by_address: bool = True) -> QuerySet[User]:
+    folded = fold_text(words)
+    if not folded or "\x00" in folded:
+        return rows.none()
+    names = Substr("search_text", 1, StrIndex("search_text", Value(END_OF_NAMES)))
+    return rows.alias(names=names).filter(_get_condition(folded, by_address=by_address))
 
 
-def _annotate_lower_case() -> QuerySet[User]:
-    columns = ("first_name", "last_name", "company_name", "phone_number")
-    return User.objects.alias(**{f"{name}_lower": Lower(name) for name in columns})
+def _get_condition(folded: str, *, by_address: bool) -> Q:
+    words = folded.split()[:MAX_WORDS]
+    infixes = [word if len(word) >= MIN_INFIX_LENGTH else f" {word}" for word in words]
+    in_text = Q(*(Q(search_text__contains=infix) for infix in infixes))
+    # The index is of the whole text.
+    in_names = in_text & Q(*(Q(names__contains=infix) for infix in infixes))
+    if not by_address:
+        return in_names
+    digits = get_digits(folded)
+    is_phone_number = len(digits) >= MIN_INFIX_LENGTH and set(folded) <= PHONE_CHARACTERS
+    return Q(search_text__contains=digits) | in_names if is_phone_number else in_text

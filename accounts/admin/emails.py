@@ -38,7 +38,7 @@ class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
         about = queryset.filter(about=words)
         if about.exists():
             return about, False
-        return queryset.filter(user__in=user_search.matching_prefix(words)), False
+        return queryset.filter(user__in=user_search.find_users(words)), False
 
     def has_send_permission(self, request: HttpRequest) -> bool:
         """E-mails cannot be changed; the permission to change them allows sending them again."""

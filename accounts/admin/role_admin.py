@@ -61,4 +61,4 @@ class CenterRoleAdmin(SuperuserOnlyMixin, ModelAdmin):
     ) -> tuple[QuerySet, bool]:
         if not search_term.strip():
             return queryset, False
-        return queryset.filter(user__in=user_search.matching_prefix(search_term)), False
+        return queryset.filter(user__in=user_search.find_users(search_term)), False

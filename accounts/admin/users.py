@@ -54,7 +54,7 @@ class UserAdmin(
     list_filter = ("is_active", "is_staff")
     # Not empty, so that there is a search box; get_search_results does the search.
     search_fields = ("email",)
-    search_help_text = "The beginning of an e-mail address, name, company or phone number."
+    search_help_text = "Name, company, e-mail address or phone number."
     sortable_by = ("email",)
     ordering = ("email",)
     readonly_fields = ("date_joined", "last_login", "card")
@@ -109,8 +109,7 @@ class UserAdmin(
     ) -> tuple[QuerySet, bool]:
         if not search_term.strip():
             return queryset, False
-        among = customer_access.get_account_filter(request.user)
-        return queryset.filter(pk__in=user_search.matching_prefix(search_term, among=among)), False
+        return user_search.filter_users(queryset, search_term), False
 
     result_icon = "person"
 

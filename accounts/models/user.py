@@ -9,7 +9,8 @@ from django.db.models.functions import Lower
 from django.utils import timezone
 
 from accounts import emails
-from accounts.indexes import PrefixIndex
+from accounts.indexes import TrigramIndex
+from accounts.models.search_text import SEARCHED_FIELDS, SearchTextField
 from accounts.validators import validate_email_without_card, validate_name, validate_phone_number
 from roombook import images
 
@@ -68,6 +69,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     thumbnail = images.PictureField(
         upload_to=images.RandomName("accounts"), validators=[images.validate_image], blank=True
     )
+    search_text = SearchTextField(editable=False, default="")
     is_staff = models.BooleanField(
         "staff", default=False, help_text="May sign in to the back office."
     )
@@ -92,10 +94,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         ]
         indexes = [
             # For accounts/user_search.py.
-            PrefixIndex(column="first_name", name="user_first_name_begins"),
-            PrefixIndex(column="last_name", name="user_last_name_begins"),
-            PrefixIndex(column="company_name", name="user_company_name_begins"),
-            PrefixIndex(column="phone_number", name="user_phone_number_begins"),
+            TrigramIndex(fields=["search_text"], opclasses=["gin_trgm_ops"], name="user_search"),
             # For the filters of the back office, which select few accounts among a million.
             models.Index(fields=["email"], condition=Q(is_staff=True), name="user_staff"),
             models.Index(fields=["email"], condition=Q(is_active=False), name="user_switched_off"),
@@ -119,6 +118,9 @@ class User(AbstractBaseUser, PermissionsMixin):
         Django resets ``_password`` when it only upgrades the hash, which signs out nobody.
         """
         self.email = canonicalize_email(self.email)
+        changed = kwargs.get("update_fields")
+        if changed is not None and not set(SEARCHED_FIELDS).isdisjoint(changed):
+            kwargs["update_fields"] = {*changed, "search_text"}
         is_password_changed = self._password is not None or self._is_password_removed
         if self._state.adding or not is_password_changed:
             super().save(*args, using=using, **kwargs)

@@ -31,7 +31,7 @@ class SavedCardAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
     ) -> tuple[QuerySet[SavedCard], bool]:
         if not search_term.strip():
             return queryset, False
-        return queryset.filter(user__in=user_search.matching_prefix(search_term)), False
+        return queryset.filter(user__in=user_search.find_users(search_term)), False
 
     @admin.display(description="expires")
     def expiry(self, card: SavedCard) -> str:

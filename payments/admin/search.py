@@ -55,7 +55,7 @@ class PaymentSearchMixin(ModelAdminBase):
         if queryset.model is Dispute and queryset.filter(reference=term).exists():
             return queryset.filter(reference=term), False
         by_address = roles.has_permission(request.user, roles.VIEW_USER)
-        customers = user_search.matching_prefix(term, by_address=by_address)
+        customers = user_search.find_users(term, by_address=by_address)
         return queryset.filter(**{f"{self.to_payment}reservation__user__in": customers}), False
 
 

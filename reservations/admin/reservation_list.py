@@ -71,7 +71,7 @@ class ReservationListMixin(ListExportMixin):
         if (pk := parse_id(term.removeprefix("#"))) is not None:
             return queryset.filter(pk=pk), False
         by_address = roles.has_permission(request.user, roles.VIEW_USER)
-        users = user_search.matching_prefix(term, by_address=by_address)
+        users = user_search.find_users(term, by_address=by_address)
         return queryset.filter(user__in=users), False
 
     result_icon = "event"

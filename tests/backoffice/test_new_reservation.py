@@ -178,8 +178,9 @@ def offered(client, term):
 
 
 def test_customer_suggestions_match_name_company_and_email(office, user):
-    names = {"first_name": "Augusta", "last_name": "Byron", "company_name": "Analytical Engines"}
-    User.objects.filter(pk=user.pk).update(**names)
+    user.first_name, user.last_name = "Augusta", "Byron"
+    user.company_name = "Analytical Engines"
+    user.save()
     expected = [
         {"id": "ada@example.com", "text": "Augusta Byron, ada@example.com, Analytical Engines"}
     ]

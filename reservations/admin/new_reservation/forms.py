@@ -84,7 +84,7 @@ class CustomerField(forms.CharField):
             required=False,
             max_length=MAX_EMAIL_LENGTH,
             widget=CustomerSelect(),
-            help_text="The first letters of a name, a company or an e-mail address.",
+            help_text="A name, a company, an e-mail address or a phone number.",
         )
         self.staff: User | None = None
 

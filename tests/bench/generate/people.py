@@ -11,6 +11,7 @@ from django.contrib.auth.hashers import make_password
 
 from accounts.models import ApiToken, User
 from accounts.models.api_token import hash_token_secret
+from accounts.models.search_text import build_search_text
 from payments.cards import CardBrand
 from payments.models import SandboxCard, SavedCard
 from reservations.models import Allowance
@@ -92,6 +93,7 @@ class People:
                 password=password,
                 date_joined=joined,
             )
+            user.search_text = build_search_text(user)
             add_user(user)
             staff.append(user.pk)
         possessions = _PossessionFactory(load, random, today)
@@ -110,6 +112,7 @@ class People:
                 password=password,
                 date_joined=joined + dt.timedelta(minutes=random.randrange(120 * 24 * 60)),
             )
+            user.search_text = build_search_text(user)
             add_user(user)
             add_token(
                 ApiToken(
