@@ -12,17 +12,19 @@ RESERVATIONS = "/admin/reservations/reservation/"
 def is_on_screen(link: Locator) -> bool:
     link.scroll_into_view_if_needed()
     box = link.bounding_box()
-    return box is not None and box["x"] >= 0 and box["x"] + box["width"] <= 390
+    width = link.evaluate("() => window.innerWidth")
+    return box is not None and box["x"] >= 0 and box["x"] + box["width"] <= width
 
 
 def fits(page: Page) -> bool:
     return page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 
-def test_requests_on_phone_are_answered_without_scrolling_sideways(desk):
+@pytest.mark.parametrize("width", [390, 820, 1280, 1440])
+def test_requests_are_answered_without_scrolling_sideways(desk, width):
     boardroom = room("Boardroom")
     request = request_for(boardroom, open_day(boardroom), 9)
-    page = desk("desk", size=chromium.PHONE)
+    page = desk("desk", size={**chromium.PHONE, "width": width})
 
     for word in ("Approve", "Decline"):
         link = page.get_by_role("link", name=f"{word} reservation {request.pk}")
