@@ -10,6 +10,8 @@ from django.db.models import F, Q
 
 from roombook.money import MoneyField
 
+MAX_PERCENT = 100
+
 
 def normalize_code(code: str) -> str:
     """Return the code in the format in which it is stored: upper case, without outer whitespace."""
@@ -95,8 +97,16 @@ class PromoCode(models.Model):
     def clean(self) -> None:
         self.code = normalize_code(self.code)
         errors = {}
-        if (self.percent is None) == (self.amount is None):
-            errors["percent"] = "Enter either a percentage or an amount."
+        if self.percent is None and self.amount is None:
+            errors["percent"] = "Enter a percentage or an amount."
+        elif self.percent is not None and self.amount is not None:
+            errors["percent"] = errors["amount"] = "Enter a percentage or an amount, not both."
+        elif self.percent is not None and not 0 < self.percent <= MAX_PERCENT:
+            errors["percent"] = "Enter a percentage above 0, and 100 at most."
+        elif self.amount is not None and self.amount <= 0:
+            errors["amount"] = "Enter an amount above 0."
+        if self.minimum_spend is not None and self.minimum_spend < 0:
+            errors["minimum_spend"] = "The minimum spend must not be negative."
         if self.max_uses is not None and self.max_uses < self.uses:
             errors["max_uses"] = f"It has been used {self.uses} times already."
         if self.budget is not None and self.budget < self.spent:

@@ -191,12 +191,18 @@ def test_attributed_revenue_is_limited_to_visible_centers(client, staff):
     ("fields", "wrong"),
     [
         ({"percent": "10", "amount": "5"}, "percent"),
-        ({"percent": "101"}, "__all__"),
-        ({"percent": "0"}, "__all__"),
+        ({"percent": "10", "amount": "5"}, "amount"),
+        ({"percent": "", "amount": ""}, "percent"),
+        ({"percent": "101"}, "percent"),
+        ({"percent": "0"}, "percent"),
+        ({"percent": "", "amount": "-1"}, "amount"),
+        ({"percent": "", "amount": "0"}, "amount"),
         ({"percent": "ten"}, "percent"),
         ({"percent": "10", "max_uses": "1"}, "max_uses"),
         ({"percent": "10", "budget": "1"}, "budget"),
-        ({"percent": "10", "minimum_spend": "-1"}, "__all__"),
+        ({"percent": "10", "minimum_spend": "-1"}, "minimum_spend"),
+        ({"valid_from_0": "2027-03-02", "valid_until_0": "2027-03-01"}, "valid_until"),
+        ({"meeting_from": "2027-03-02", "meeting_until": "2027-03-01"}, "meeting_until"),
         ({"percent": "10", "centers": "x"}, "centers"),
         ({"code": "OTHER"}, "code"),
         ({"code": ""}, "code"),
@@ -207,8 +213,10 @@ def test_promo_code_page_invalid_data_shows_error(office, fields, wrong):
     promo = PromoCode.objects.create(code="SPRING", percent=10)
     PromoCode.objects.filter(pk=promo.pk).update(uses=3, spent=Decimal(30))
     address = url("promocode", "change", promo.pk)
-    refused = office.post(address, {**form_of(office.get(address)), **fields})
+    times = {"valid_from_1": "09:00", "valid_until_1": "09:00"} if "valid_from_0" in fields else {}
+    refused = office.post(address, {**form_of(office.get(address)), **fields, **times})
     assert wrong in errors_of(refused)
+    assert "__all__" not in errors_of(refused)
 
 
 def test_promo_code_page_concurrent_uses_are_kept(office):
