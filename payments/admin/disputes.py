@@ -4,32 +4,44 @@ from django.contrib import admin
 from django.db.models import F
 
 from accounts.admin.center_scope import CenterScopedMixin
-from payments.admin.search import PaymentSearchMixin
+from payments.admin.lists import PaymentListMixin, format_local
 from payments.models import Dispute
 from roombook.backoffice.filters import AutocompleteFilter
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 
 
 @admin.register(Dispute)
-class DisputeAdmin(PaymentSearchMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
+class DisputeAdmin(PaymentListMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
     """Lists open disputes first, by their deadline, then closed ones, the latest first."""
 
     center_path = "payment__reservation__room__center"
     list_display = (
-        *("payment", "reservation", "amount", "currency", "reason", "status"),
-        *("respond_by", "opened_at", "closed_at"),
+        *("payment", "reservation_link", "customer", "center", "total", "reason", "status"),
+        *("respond_until", "opened", "closed"),
     )
+    fields = (
+        *("payment", "reservation_link", "customer", "center", "reference", "total", "reason"),
+        *("status", "opened_at", "respond_by", "closed_at"),
+    )
+    readonly_fields = ("reservation_link", "customer", "center", "total")
     sortable_by = ()
     list_filter = (
         ("closed_at", admin.EmptyFieldListFilter),
         ("payment__reservation__room__center", AutocompleteFilter),
     )
     list_filter_submit = True
-    list_select_related = ("payment__reservation",)
     ordering = (F("closed_at").desc(nulls_first=True), "respond_by", "pk")
     to_payment = "payment__"
     search_fields = ("reference",)
 
+    @admin.display(description="respond by")
+    def respond_until(self, dispute: Dispute) -> str | None:
+        return format_local(dispute, dispute.respond_by)
+
     @admin.display
-    def reservation(self, dispute: Dispute) -> str:
-        return str(dispute.payment.reservation)
+    def opened(self, dispute: Dispute) -> str | None:
+        return format_local(dispute, dispute.opened_at)
+
+    @admin.display
+    def closed(self, dispute: Dispute) -> str | None:
+        return format_local(dispute, dispute.closed_at)

@@ -4,10 +4,21 @@ from django.contrib import admin
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts.admin.center_scope import CenterScopedInlineMixin, CenterScopedMixin
-from payments.admin.search import CreatedFilter, GatewayFilter, PaymentSearchMixin
+from payments.admin.lists import (
+    BOOKING_COLUMNS,
+    CREATED_COLUMN,
+    CreatedFilter,
+    GatewayFilter,
+    PaymentListMixin,
+    format_local,
+    get_booking_cells,
+    get_local,
+)
 from payments.models import Dispute, Payment, Refund
 from roombook.backoffice.filters import AutocompleteFilter
+from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT, ListExportMixin
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin, TabularInline
+from roombook.backoffice.spreadsheets import CellValue, SheetColumn
 
 
 class RefundInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
@@ -26,23 +37,48 @@ class DisputeInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
 
 
 @admin.register(Payment)
-class PaymentAdmin(PaymentSearchMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
+class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
     center_path = "reservation__room__center"
     list_display = (
-        *("number", "reservation", "amount", "currency", "state", "card", "gateway"),
-        *("is_live", "created_at"),
+        *("number", "reservation_link", "customer", "center", "total", "state", "card"),
+        *("gateway", "is_live", "created"),
+    )
+    fields = (
+        *("reservation_link", "customer", "center", "total", "state", "card", "message"),
+        *("gateway", "is_live", "key", "reference", "created_at", "authorized_at"),
+        *("authorized_until", "captured_at", "settled_at"),
+    )
+    readonly_fields = ("reservation_link", "customer", "center", "total", "card")
+    export_columns = (
+        *(SheetColumn("Number", 10), *BOOKING_COLUMNS, SheetColumn("Amount", 12)),
+        *(SheetColumn("Currency", 10), SheetColumn("State", 12), SheetColumn("Card", 20)),
+        *(SheetColumn("Gateway", 10), SheetColumn("Live", 8), SheetColumn("Reference", 30)),
+        CREATED_COLUMN,
+        SheetColumn("Captured (local)", 18, DATETIME_NUMBER_FORMAT),
+        SheetColumn("Closed (local)", 18, DATETIME_NUMBER_FORMAT),
     )
     list_filter = (
         *(CreatedFilter, ("state", ChoicesDropdownFilter), GatewayFilter, "is_live"),
         ("reservation__room__center", AutocompleteFilter),
     )
     list_filter_submit = True
-    list_select_related = ("reservation",)
     ordering = ("-created_at", "-pk")
-    # Only shows the search box; PaymentSearchMixin does the search.
+    # Only shows the search box; PaymentListMixin does the search.
     search_fields = ("key",)
     inlines = (RefundInline, DisputeInline)
 
     @admin.display(description="card")
     def card(self, payment: Payment) -> str:
         return f"{payment.card_brand} {payment.card_last4}".strip()
+
+    @admin.display(description="created (local)", ordering="created_at")
+    def created(self, payment: Payment) -> str | None:
+        return format_local(payment, payment.created_at)
+
+    def get_export_row(self, row: Payment) -> tuple[CellValue, ...]:
+        times = (row.created_at, row.captured_at, row.settled_at)
+        return (
+            *(row.pk, *get_booking_cells(row), row.amount, row.currency, row.state),
+            *(self.card(row), row.gateway, "yes" if row.is_live else "no", row.reference),
+            *(get_local(row, at) for at in times),
+        )

@@ -17,12 +17,22 @@ from unfold.widgets import UnfoldAdminTextInputWidget
 from accounts import roles
 from accounts.admin.center_scope import CenterScopedMixin
 from payments import refunds
-from payments.admin.search import CreatedFilter, PaymentSearchMixin
+from payments.admin.lists import (
+    BOOKING_COLUMNS,
+    CREATED_COLUMN,
+    CreatedFilter,
+    PaymentListMixin,
+    format_local,
+    get_booking_cells,
+    get_local,
+)
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
-from payments.models import InvalidPaymentTransition, Refund
+from payments.models import InvalidPaymentTransition, Refund, RefundState
 from roombook.backoffice.filters import AutocompleteFilter
+from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT, ListExportMixin
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 from roombook.backoffice.pagination import CappedPaginator
+from roombook.backoffice.spreadsheets import CellValue, SheetColumn
 
 
 class ManualRefundForm(forms.Form):
@@ -43,17 +53,30 @@ class RefundPaginator(CappedPaginator):
 
 
 @admin.register(Refund)
-class RefundAdmin(PaymentSearchMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
+class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
     center_path = "payment__reservation__room__center"
     # Rows are read-only for everybody; the change permission allows the two actions.
     action_permissions = {"resolve": roles.CHANGE_REFUND}
-    list_display = ("number", "payment", "amount", "state", "reason", "created_at", "done_at")
+    list_display = (
+        *("number", "payment", "reservation_link", "customer", "center", "total", "state"),
+        *("reason", "created", "done"),
+    )
+    fields = (
+        *("payment", "reservation_link", "customer", "center", "total", "state", "reason"),
+        *("again", "key", "created_at", "done_at"),
+    )
+    readonly_fields = ("reservation_link", "customer", "center", "total")
+    export_columns = (
+        *(SheetColumn("Number", 10), SheetColumn("Payment", 10), *BOOKING_COLUMNS),
+        *(SheetColumn("Amount", 12), SheetColumn("Currency", 10), SheetColumn("State", 18)),
+        *(SheetColumn("Reason", 40), CREATED_COLUMN),
+        SheetColumn("Done (local)", 18, DATETIME_NUMBER_FORMAT),
+    )
     list_filter = (
         *(CreatedFilter, ("state", ChoicesDropdownFilter)),
         ("payment__reservation__room__center", AutocompleteFilter),
     )
     list_filter_submit = True
-    list_select_related = ("payment",)
     paginator = RefundPaginator
     ordering = ("-created_at", "-pk")
     to_payment = "payment__"
@@ -61,6 +84,21 @@ class RefundAdmin(PaymentSearchMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdm
     actions = ("retry", "mark_refunded_manually")
     # Offers the actions on the refund's own page.
     change_form_outer_before_template = "admin/payments/refund/refused.html"
+
+    @admin.display(description="created (local)", ordering="created_at")
+    def created(self, refund: Refund) -> str | None:
+        return format_local(refund, refund.created_at)
+
+    @admin.display(description="done (local)")
+    def done(self, refund: Refund) -> str | None:
+        return format_local(refund, refund.done_at)
+
+    def get_export_row(self, row: Refund) -> tuple[CellValue, ...]:
+        return (
+            *(row.pk, row.payment_id, *get_booking_cells(row), row.amount),
+            *(row.payment.currency, RefundState(row.state).label, row.reason),
+            *(get_local(row, at) for at in (row.created_at, row.done_at)),
+        )
 
     def has_resolve_permission(self, request: HttpRequest) -> bool:
         return roles.has_permission(request.user, self.action_permissions["resolve"])

@@ -7,7 +7,7 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts import user_search
 from accounts.admin.center_scope import AllCentersOnlyMixin
-from payments.admin.search import GatewayFilter
+from payments.admin.lists import GatewayFilter
 from payments.models import SavedCard
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 

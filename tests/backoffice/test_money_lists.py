@@ -1,6 +1,8 @@
 """The lists of payments, refunds and disputes, also with many rows."""
 
+import csv
 import datetime as dt
+import io
 from decimal import Decimal
 from uuid import uuid4
 
@@ -129,6 +131,117 @@ def test_payment_lists_can_be_filtered(office):
     assert listed(office, "payment", **center) == [ours.pk]
 
 
+def test_days_of_payments_are_those_of_the_selected_center(office):
+    """At NOW it is Tuesday, 5 in the morning, in Auckland, and Monday in UTC."""
+    room = make_room(time_zone_id="Pacific/Auckland")
+    monday = paid(ReservationFactory(room=room, start=NOW + DAY), at=NOW - dt.timedelta(hours=6))
+    tuesday = paid(ReservationFactory(room=room), at=NOW)
+    center = {"reservation__room__center__id__exact": room.center_id}
+
+    assert listed(office, "payment", made="today") == [tuesday.pk, monday.pk]
+    assert listed(office, "payment", made="today", **center) == [tuesday.pk]
+    refunds = [given_back(payment, at=payment.created_at) for payment in (monday, tuesday)]
+    center = {"payment__reservation__room__center__id__exact": room.center_id}
+    assert listed(office, "refund", made="today", **center) == [refunds[1].pk]
+
+
+def test_days_of_payments_are_those_of_the_only_center_of_the_user(client, staff):
+    room = make_room(time_zone_id="Pacific/Auckland")
+    paid(ReservationFactory(room=room, start=NOW + DAY), at=NOW - dt.timedelta(hours=6))
+    tuesday = paid(ReservationFactory(room=room), at=NOW)
+    client.force_login(staff("Accountant", room.center))
+
+    assert listed(client, "payment", made="today") == [tuesday.pk]
+
+
+@pytest.mark.parametrize("name", ["payment", "refund", "dispute"])
+def test_lists_and_pages_show_customer_center_and_local_times(office, grace, name):
+    payment = paid(ReservationFactory(user=grace, room=make_room()))
+    row = {
+        "payment": payment,
+        "refund": given_back(payment),
+        "dispute": disputed(payment, 1, closed_at=NOW),
+    }[name]
+
+    for url in (page(name), reverse(f"admin:payments_{name}_change", args=[row.pk])):
+        text = office.get(url).content.decode()
+        for word in ("Grace Hopper, Navy", payment.reservation.room.center.name, "USD"):
+            assert word in text, word
+        # NOW is 16:00 in UTC.
+        assert "Mon 2027-03-01 09:00" in text
+        assert "16:00" not in text
+        url = reverse("admin:reservations_reservation_change", args=[payment.reservation_id])
+        assert url in text
+
+
+def export(client, name, **query):
+    """The rows of the exported list, as dictionaries."""
+    url = reverse(f"admin:payments_{name}_list_export", args=["csv"])
+    response = client.get(url, query)
+    assert response.status_code == 200
+    text = response.getvalue().decode("utf-8-sig")
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def test_exported_payments_have_customer_center_and_local_times(office, grace):
+    room = make_room()
+    payment = paid(ReservationFactory(user=grace, room=room), reference="=1+1")
+    paid(ReservationFactory(), state="voided", at=NOW - 5 * DAY)
+
+    assert len(export(office, "payment")) == 2
+    [row] = export(office, "payment", q="grace@navy.example")
+    assert row == {
+        "Number": str(payment.pk),
+        "Reservation": str(payment.reservation_id),
+        "Customer": "Grace Hopper",
+        "Company": "Navy",
+        "Center": room.center.name,
+        "Time zone": "America/Denver",
+        "Amount": "50.00",
+        "Currency": "USD",
+        "State": "captured",
+        "Card": "",
+        "Gateway": "sandbox",
+        "Live": "no",
+        "Reference": "'=1+1",
+        "Created (local)": "2027-03-01 09:00",
+        "Captured (local)": "2027-03-01 09:00",
+        "Closed (local)": "",
+    }
+
+
+def test_exported_refunds_have_customer_center_and_local_times(office, grace):
+    room = make_room()
+    payment = paid(ReservationFactory(user=grace, room=room))
+    refund = given_back(payment, state="outside")
+    given_back(payment, state="refused")
+
+    [row] = export(office, "refund", state__exact="outside")
+    assert row == {
+        "Number": str(refund.pk),
+        "Payment": str(payment.pk),
+        "Reservation": str(payment.reservation_id),
+        "Customer": "Grace Hopper",
+        "Company": "Navy",
+        "Center": room.center.name,
+        "Time zone": "America/Denver",
+        "Amount": "5.00",
+        "Currency": "USD",
+        "State": "refunded manually",
+        "Reason": "",
+        "Created (local)": "2027-03-01 09:00",
+        "Done (local)": "2027-03-01 09:00",
+    }
+
+
+def test_export_of_payments_is_limited_to_own_centers(client, staff):
+    mine = paid(ReservationFactory(room=make_room()))
+    paid(ReservationFactory())
+    client.force_login(staff("Accountant", mine.reservation.room.center))
+
+    assert [row["Number"] for row in export(client, "payment")] == [str(mine.pk)]
+
+
 def test_dispute_list_open_disputes_are_first(office):
     payment = paid(ReservationFactory())
     old = disputed(payment, 1, closed_at=NOW - 2 * DAY)
@@ -150,7 +263,7 @@ def test_payment_lists_query_count_is_constant(office, name, query):
     reservation = make_booking()
 
     def add(count):
-        closed = "voided"  # of open ones a reservation has one
+        closed = "voided"  # a reservation has at most one open payment
         rows = Payment.objects.bulk_create(
             Payment(
                 reservation=reservation,
@@ -180,17 +293,17 @@ def test_payment_lists_query_count_is_constant(office, name, query):
 def test_list_neither_counts_all_rows_nor_reads_filter_choices(
     office, hers, name, most, django_assert_max_num_queries
 ):
-    with django_assert_max_num_queries(14) as asked:
+    with django_assert_max_num_queries(14) as captured:
         office.get(page(name))
 
-    told = [each["sql"] for each in asked.captured_queries]
-    assert not [sql for sql in told if "DISTINCT" in sql or "COUNT(" in sql]
-    assert len([sql for sql in told if f"LIMIT {most}" in sql]) == 1
+    queries = [each["sql"] for each in captured.captured_queries]
+    assert not [sql for sql in queries if "DISTINCT" in sql or "COUNT(" in sql]
+    assert len([sql for sql in queries if f"LIMIT {most}" in sql]) == 1
 
 
 @pytest.mark.parametrize(
     ("name", "columns"),
-    [("payment", {"created_at"}), ("refund", {"created_at"}), ("dispute", set())],
+    [("payment", {"created"}), ("refund", {"created"}), ("dispute", set())],
 )
 def test_list_sorts_by_indexed_columns_only(office, name, columns):
     assert set(office.get(page(name)).context["cl"].sortable_by) == columns

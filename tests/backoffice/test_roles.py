@@ -94,6 +94,8 @@ PAGES = {
     "reservations_room_week": ("reservations.view_reservation", CENTER),
     "reservations_reservation_action": ("reservations.change_reservation", CENTER),
     "reservations_reservation_list_export": ("reservations.view_reservation", CENTER),
+    "payments_payment_list_export": ("payments.view_payment", CENTER),
+    "payments_refund_list_export": ("payments.view_refund", CENTER),
 }
 FOREIGN = "Foreignplace"
 
@@ -428,7 +430,7 @@ def test_custom_pages_require_their_permission(actor, rows, world):
                 args = [customer.pk]
             elif name == "reservations_report":
                 args, query = ["revenue"], {"center": center.pk}
-            elif name == "reservations_reservation_list_export":
+            elif name.endswith("_list_export"):
                 args = ["csv"]
             elif name == "centers_rate_examples":
                 method = actor.client.post

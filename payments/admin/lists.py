@@ -1,0 +1,211 @@
+"""What the lists and pages of payments, refunds and disputes share: columns, search and filters."""
+
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import ClassVar
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+from django.contrib import admin
+from django.db.models import Model, Q, QuerySet
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+from django.utils.html import format_html
+from unfold.contrib.filters.admin import DropdownFilter
+
+from accounts import roles, user_search
+from payments import gateways
+from payments.models import Dispute, Payment, Refund
+from roombook import dates, places
+from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT
+from roombook.backoffice.model_admin import CenterTimeZoneMixin
+from roombook.backoffice.spreadsheets import CellValue, SheetColumn
+from roombook.ids import parse_id
+
+PaymentRow = Payment | Refund | Dispute
+
+# Columns of exported files.
+BOOKING_COLUMNS = (
+    *(SheetColumn("Reservation", 12), SheetColumn("Customer", 24), SheetColumn("Company", 24)),
+    *(SheetColumn("Center", 24), SheetColumn("Time zone", 20)),
+)
+CREATED_COLUMN = SheetColumn("Created (local)", 18, DATETIME_NUMBER_FORMAT)
+MAX_PAYMENTS_PER_REFERENCE = 10
+SEARCH_HELP = "Reservation, key, gateway reference, e-mail or name"
+
+
+class PaymentListMixin(CenterTimeZoneMixin):
+    """Lists rows with their reservation, customer and center; times are those of the center.
+
+    `to_payment` is the lookup path from a row to its payment. List this mixin before ModelAdmin.
+    """
+
+    to_payment = ""
+    # Sorting a million rows by a column without an index takes seconds.
+    sortable_by: ClassVar[tuple[str, ...]] = ("created",)
+    search_help_text = SEARCH_HELP
+
+    @property
+    def to_reservation(self) -> str:
+        return f"{self.to_payment}reservation"
+
+    def get_list_select_related(self, request: HttpRequest) -> tuple[str, ...]:
+        return (f"{self.to_reservation}__room__center", f"{self.to_reservation}__user")
+
+    def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
+        rows = self.model._default_manager.select_related(*self.get_list_select_related(request))
+        row = rows.filter(pk=parse_id(object_id) or 0).first()
+        return get_zone(row) if row else None
+
+    # --- Columns
+
+    @admin.display(description="no.")
+    def number(self, row: PaymentRow) -> int:
+        return row.pk
+
+    @admin.display(description="reservation")
+    def reservation_link(self, row: PaymentRow) -> str:
+        pk = get_payment(row).reservation_id
+        url = reverse("admin:reservations_reservation_change", args=[pk])
+        return format_html('<a href="{}">{}</a>', url, pk)
+
+    @admin.display(description="customer")
+    def customer(self, row: PaymentRow) -> str:
+        user = get_payment(row).reservation.user
+        return ", ".join(filter(None, (user.get_full_name(), user.company_name)))
+
+    @admin.display(description="center")
+    def center(self, row: PaymentRow) -> str:
+        return get_payment(row).reservation.room.center.name
+
+    @admin.display(description="amount")
+    def total(self, row: PaymentRow) -> str:
+        return f"{row.amount} {get_payment(row).currency}"
+
+    # --- Search: each kind of term is answered by an index
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet, search_term: str
+    ) -> tuple[QuerySet, bool]:
+        term = search_term.strip()
+        if not term:
+            return queryset, False
+        if (pk := parse_id(term.removeprefix("#"))) is not None:
+            return queryset.filter(**{self.to_reservation: pk}), False
+        if (key := _parse_uuid(term)) is not None:
+            by_key = Q(**{f"{self.to_payment}key": key})
+            if self.to_payment and hasattr(queryset.model, "key"):
+                by_key |= Q(key=key)
+            return queryset.filter(by_key), False
+        payments = Payment.objects.filter(reference=term).values_list("pk", flat=True)
+        if found := list(payments[:MAX_PAYMENTS_PER_REFERENCE]):
+            return queryset.filter(**{f"{self.to_payment}pk__in": found}), False
+        if queryset.model is Dispute and queryset.filter(reference=term).exists():
+            return queryset.filter(reference=term), False
+        by_address = roles.has_permission(request.user, roles.VIEW_USER)
+        customers = user_search.find_users(term, by_address=by_address)
+        return queryset.filter(**{f"{self.to_reservation}__user__in": customers}), False
+
+
+def get_payment(row: PaymentRow) -> Payment:
+    return row if isinstance(row, Payment) else row.payment
+
+
+def get_zone(row: PaymentRow) -> ZoneInfo:
+    return get_payment(row).reservation.room.center.zone
+
+
+def format_local(row: PaymentRow, at: datetime | None) -> str | None:
+    """A time in the time zone of the center; None is shown as a dash."""
+    return dates.format_datetime(at, get_zone(row)) if at else None
+
+
+def get_local(row: PaymentRow, at: datetime | None) -> datetime | None:
+    """The same for an exported cell."""
+    return at.astimezone(get_zone(row)).replace(tzinfo=None) if at else None
+
+
+def get_booking_cells(row: PaymentRow) -> tuple[CellValue, ...]:
+    """The exported cells of BOOKING_COLUMNS."""
+    reservation = get_payment(row).reservation
+    user, center = reservation.user, reservation.room.center
+    return (
+        *(reservation.pk, user.get_full_name(), user.company_name or ""),
+        *(center.name, center.time_zone_id),
+    )
+
+
+def _parse_uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None
+
+
+class CreatedFilter(DropdownFilter):
+    """Filters by the day of creation.
+
+    Days are those of the center that the list is filtered by, or that is the user's only one; else
+    days in UTC, because the days of several centers do not begin together.
+    """
+
+    title = "created"
+    parameter_name = "made"
+
+    def __init__(
+        self,
+        request: HttpRequest,
+        params: dict[str, list[str]],
+        model: type[Model],
+        model_admin: PaymentListMixin,
+    ) -> None:
+        self.center_path = f"{model_admin.to_reservation}__room__center"
+        super().__init__(request, params, model, model_admin)
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
+        return [
+            ("today", "Today"),
+            ("week", "Last 7 days"),
+            ("month", "This month"),
+            ("last-month", "Last month"),
+        ]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        if self.value() not in dict(self.lookup_choices):
+            return queryset
+        now = timezone.now().astimezone(self._get_zone(request, queryset))
+        today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+        first = today.replace(day=1)
+        periods = {
+            "today": (today, None),
+            "week": (today - timedelta(days=6), None),
+            "month": (first, None),
+            "last-month": ((first - timedelta(days=1)).replace(day=1), first),
+        }
+        since, until = periods[str(self.value())]
+        queryset = queryset.filter(created_at__gte=since)
+        return queryset.filter(created_at__lt=until) if until is not None else queryset
+
+    def _get_zone(self, request: HttpRequest, queryset: QuerySet) -> tzinfo:
+        permitted = roles.get_permitted_centers(request.user, roles.VIEW_PAYMENT)
+        selected = parse_id(request.GET.get(f"{self.center_path}__id__exact"))
+        if selected is None and permitted is not None and len(permitted) == 1:
+            [selected] = permitted
+        # Without rows of the center, the list is empty in every time zone.
+        zones = queryset.filter(**{self.center_path: selected}) if selected else queryset.none()
+        name = zones.order_by().values_list(f"{self.center_path}__time_zone_id", flat=True).first()
+        return places.get_time_zone(name) if name else UTC
+
+
+class GatewayFilter(DropdownFilter):
+    """Filters by gateway. The choices are the known gateways, not those in a million rows."""
+
+    title = "gateway"
+    parameter_name = "gateway"
+
+    def lookups(self, request: HttpRequest, model_admin: admin.ModelAdmin) -> list[tuple[str, str]]:
+        return [(name, name.capitalize()) for name in gateways.GATEWAY_CLASSES]
+
+    def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
+        is_known = self.value() in gateways.GATEWAY_CLASSES
+        return queryset.filter(gateway=self.value()) if is_known else queryset
