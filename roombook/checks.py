@@ -74,6 +74,24 @@ def check_currency_and_locale(**_: object) -> list[CheckMessage]:
 
 
 @register("roombook")
+def check_database_hosts(**_: object) -> list[CheckMessage]:
+    """Of several database servers, the service writes to the primary."""
+    database = settings.DATABASES["default"]
+    # The driver's own values. Without one, it takes the first server that answers.
+    attributes = database.get("OPTIONS", {}).get("target_session_attrs")
+    if "," not in str(database.get("HOST", "")) or attributes in {"read-write", "primary"}:
+        return []
+    return [
+        Error(
+            "DATABASE_URL lists several hosts without target_session_attrs=read-write: the first"
+            " one that answers may be a standby, which refuses every change.",
+            hint="Add ?target_session_attrs=read-write. About fencing, see deploy/README.md.",
+            id="roombook.E016",
+        )
+    ]
+
+
+@register("roombook")
 def check_minimum_app_version(**_: object) -> list[CheckMessage]:
     """The version of an app can be compared with the oldest one that is supported."""
     if re.fullmatch(r"(\d+(\.\d+)*)?", settings.MINIMUM_APP_VERSION, re.ASCII):

@@ -125,6 +125,27 @@ def test_valid_stripe_keys_pass(settings):
     assert get_problem_ids() == set()
 
 
+@pytest.mark.parametrize(
+    ("host", "attributes", "ids"),
+    [
+        ("db1", None, []),
+        ("db1,db2", None, ["roombook.E016"]),
+        ("db1,db2", "any", ["roombook.E016"]),
+        ("db1,db2", "prefer-standby", ["roombook.E016"]),
+        ("db1,db2", "read-write", []),
+        ("db1,db2", "primary", []),
+    ],
+)
+def test_several_database_hosts_without_a_choice_of_the_primary_are_an_error(
+    settings, monkeypatch, host, attributes, ids
+):
+    database = settings.DATABASES["default"]
+    monkeypatch.setitem(database, "HOST", host)
+    monkeypatch.setitem(database, "OPTIONS", {"target_session_attrs": attributes})
+
+    assert [problem.id for problem in run_checks(tags=["roombook"])] == ids
+
+
 @pytest.mark.usefixtures("_stripe")
 @pytest.mark.parametrize(
     ("name", "value", "id_"),
