@@ -78,7 +78,7 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "status": Status(reservation.status).label,
         "place_and_time": format_place_and_time(reservation),
         "actions": get_available_actions(user, reservation, now=now),
-        "overrun_url": _get_overrun_url(reservation, user, now=now),
+        "overrun_url": get_overrun_url(reservation, user, now=now),
         "booking": list(_describe_booking(reservation, now, can_see_customer=can_see_customer)),
         "terms": list(_describe_terms(reservation)),
         "lines": list(reservation.line_items.order_by("position")),
@@ -97,7 +97,7 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
     }
 
 
-def _get_overrun_url(reservation: Reservation, user: "User", *, now: dt.datetime) -> str:
+def get_overrun_url(reservation: Reservation, user: "User", *, now: dt.datetime) -> str:
     """The page that books the room for longer while a meeting takes place; "" if it cannot.
 
     The rest is a booking of its own, which the customer pays like any other. A room that needs

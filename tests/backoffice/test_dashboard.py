@@ -138,6 +138,26 @@ def test_arrivals_show_customer_name_but_no_email(client, staff):
     assert customer.email not in page
 
 
+def test_running_meeting_offers_to_book_overrun(client, staff):
+    room = make_room()
+    running = meeting(room, NOW - HOUR, hours=2)
+    meeting(room, NOW + 2 * HOUR)
+    meeting(room, NOW + DAY)
+    client.force_login(staff("Desk", room.center))
+
+    page = client.get("/admin/")
+    links = [each.overrun_url for day in page.context["dashboard"].days for each in day.arrivals]
+
+    assert [bool(link) for link in links] == [True, False, False]
+    assert f"Book overrun of reservation {running.pk}" in page.text
+    form = client.get(links[0]).context["form"]
+    assert form.initial["room"] == room.pk
+    assert form.initial["start"] == running.end.astimezone(room.center.zone).replace(tzinfo=None)
+
+    client.force_login(staff("Viewer", room.center))
+    assert "Book overrun" not in client.get("/admin/").text
+
+
 # --- Requests -----------------------------------------------------------------------------------
 
 

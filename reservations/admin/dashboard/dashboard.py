@@ -29,6 +29,7 @@ from reservations.admin.dashboard.alerts import (
 )
 from reservations.admin.dashboard.figures import DashboardFigures, build_figures
 from reservations.admin.reports.periods import DAY, filter_by_local_span
+from reservations.admin.reservation_details import get_overrun_url
 from reservations.models import Reservation
 from reservations.models.status import REVENUE_STATUSES, Status
 from roombook import dates, money, places
@@ -51,6 +52,8 @@ class DashboardReservation:
     waiting: str = ""
     expires: str = ""
     can_answer: bool = False
+    # Of meetings that take place now: the page that books the room for longer.
+    overrun_url: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +63,6 @@ class ArrivalsDay:
     title: str
     arrivals: list[DashboardReservation]
     has_more: bool
-    note: str = ""
 
 
 @dataclass(slots=True)
@@ -95,8 +97,8 @@ def build_dashboard(user: User, *, now: dt.datetime) -> Dashboard:
         today = _get_arrivals(user, zones, now.astimezone).filter(end__gt=now)
         tomorrow = _get_arrivals(user, zones, lambda zone: now.astimezone(zone) + DAY)
         dashboard.days = [
-            _describe_day("Today", today, zones, "Meetings that are over are not listed."),
-            _describe_day("Tomorrow", tomorrow, zones),
+            _describe_day("Today", today, zones, user, now),
+            _describe_day("Tomorrow", tomorrow, zones, user, now),
         ]
     if topics := get_alert_topics(user):
         dashboard.alerts = list(islice(find_alerts(user, now), MAX_ALERTS))
@@ -167,11 +169,14 @@ def _get_arrivals(
 
 
 def _describe_day(
-    title: str, rows: QuerySet[Reservation], zones: list[str], note: str = ""
+    title: str, rows: QuerySet[Reservation], zones: list[str], user: User, now: dt.datetime
 ) -> ArrivalsDay:
     found = list(rows.order_by("start", "room__center__name", "pk")[: MAX_ARRIVALS + 1])
-    arrivals = [_describe(row, zones) for row in found[:MAX_ARRIVALS]]
-    return ArrivalsDay(title, arrivals, len(found) > MAX_ARRIVALS, note)
+    arrivals = [
+        _describe(row, zones, overrun_url=get_overrun_url(row, user, now=now))
+        for row in found[:MAX_ARRIVALS]
+    ]
+    return ArrivalsDay(title, arrivals, len(found) > MAX_ARRIVALS)
 
 
 def _describe(row: Reservation, zones: list[str], **request: Any) -> DashboardReservation:
