@@ -1,0 +1,115 @@
+"""The day's round at the front desk by keyboard alone: no step needs a mouse."""
+
+import re
+
+from playwright.sync_api import Locator, Page, expect
+
+from reservations.demo.accounts import PASSWORD
+from reservations.models import Reservation
+from reservations.models.status import Status
+from tests.browser.chromium import DESKTOP
+from tests.browser.day import open_day, request_for, room
+
+MAX_TABS = 150
+HAS_FOCUS_STYLE = """element => {
+  const style = getComputedStyle(element);
+  return style.outlineStyle !== "none" || style.boxShadow !== "none";
+}"""
+
+
+def go_to(page: Page, target: Locator) -> None:
+    """Press Tab until the target has the focus, which must be visible."""
+    expect(target.first).to_be_attached()
+    for _ in range(MAX_TABS):
+        if target.first.evaluate("element => element === document.activeElement"):
+            assert target.first.evaluate(HAS_FOCUS_STYLE), f"{target} shows no focus"
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"Tab does not lead to {target}.")
+
+
+def press(page: Page, target: Locator) -> None:
+    go_to(page, target)
+    page.keyboard.press("Enter")
+
+
+def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
+    boardroom, aspen = room("Boardroom"), room("Aspen")
+    day = open_day(boardroom)
+    first, second = request_for(boardroom, day, 9), request_for(boardroom, day, 13)
+    page = browser.new_page(viewport=DESKTOP)
+    page.set_default_timeout(15_000)
+
+    # Sign in.
+    page.goto(f"{live_server.url}/admin/login/")
+    go_to(page, page.locator("#id_username"))
+    page.keyboard.type("desk@roombook.example")
+    go_to(page, page.locator("#id_password"))
+    page.keyboard.type(PASSWORD)
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"{live_server.url}/admin/")
+
+    # Answer the requests.
+    for request, answer, status in (
+        (first, "Approve", "Confirmed"),
+        (second, "Decline", "Declined"),
+    ):
+        press(page, page.get_by_role("link", name=f"{answer} reservation {request.pk}"))
+        press(page, page.locator("#preview").get_by_role("button", name=answer, exact=True))
+        expect(page.locator(".reservation-head")).to_contain_text(status)
+        press(page, page.get_by_role("link", name="Today"))
+        page.wait_for_url(f"{live_server.url}/admin/")
+
+    # Book a room on the timeline.
+    press(page, page.get_by_role("link", name="Timeline"))
+    go_to(page, page.locator("#timeline-date"))
+    page.keyboard.press("Control+a")
+    page.keyboard.type(f"{open_day(aspen)}")
+    press(page, page.get_by_role("button", name="Show"))
+    page.wait_for_url("**date=**")
+    slot = page.get_by_role("link", name=re.compile(r"New draft: Aspen, .*, 10:00"))
+    go_to(page, page.locator(".timeline a[tabindex='0']"))
+    page.keyboard.press("Home")
+    for _ in range(aspen.center.rooms.count()):
+        page.keyboard.press("ArrowUp")
+    for _ in range(MAX_TABS):
+        if slot.first.evaluate("element => element === document.activeElement"):
+            break
+        page.keyboard.press("ArrowRight" if is_in_row(page, "Aspen") else "ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/reservation/add/**")
+    go_to(page, page.locator(".draft-field--user .select2-selection"))
+    page.keyboard.press("Enter")
+    page.keyboard.type("demo@roombook.example")
+    expect(page.locator(".select2-results__option")).to_contain_text("demo@roombook.example")
+    page.keyboard.press("Enter")
+    expect(page.locator("#draft-preview")).to_contain_text("Price for")
+    press(page, page.get_by_role("button", name="Save draft and hold room"))
+    expect(page.locator(".reservation-head")).to_contain_text("Draft")
+    draft = Reservation.objects.latest("pk")
+    assert (draft.room, draft.status, draft.user.email) == (
+        aspen,
+        Status.NEW,
+        "demo@roombook.example",
+    )
+
+    # Find the approved booking, and cancel it.
+    page.keyboard.press("Control+k")
+    expect(page.locator("#search-input-command")).to_be_focused()
+    page.keyboard.type(str(first.pk))
+    expect(page.locator("#command-results-list")).to_contain_text(f"Reservation {first.pk}")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url(f"**/reservation/{first.pk}/change/")
+    press(page, page.get_by_role("link", name="Cancel"))
+    press(page, page.locator("#preview").get_by_role("button", name="Cancel the reservation"))
+    expect(page.locator(".reservation-head")).to_contain_text("Cancelled")
+    page.close()
+
+    statuses = [Reservation.objects.get(pk=each.pk).status for each in (first, second)]
+    assert statuses == [Status.CANCELLED, Status.DECLINED]
+
+
+def is_in_row(page: Page, name: str) -> bool:
+    row = page.locator(".timeline-row:focus-within")
+    return row.count() == 1 and row.get_attribute("aria-label") == name
