@@ -17,14 +17,14 @@ HAS_FOCUS_STYLE = """element => {
 }"""
 
 
-def go_to(page: Page, target: Locator) -> None:
-    """Press Tab until the target has the focus, which must be visible."""
+def go_to(page: Page, target: Locator, *, key: str = "Tab") -> None:
+    """Press the key until the target has the focus, which must be visible."""
     expect(target.first).to_be_attached()
     for _ in range(MAX_TABS):
         if target.first.evaluate("element => element === document.activeElement"):
             assert target.first.evaluate(HAS_FOCUS_STYLE), f"{target} shows no focus"
             return
-        page.keyboard.press("Tab")
+        page.keyboard.press(key)
     raise AssertionError(f"Tab does not lead to {target}.")
 
 
@@ -104,6 +104,12 @@ def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
     press(page, page.get_by_role("link", name="Cancel"))
     press(page, page.locator("#preview").get_by_role("button", name="Cancel the reservation"))
     expect(page.locator(".reservation-head")).to_contain_text("Cancelled")
+
+    # Sign out.
+    press(page, page.get_by_role("button", name="desk@roombook.example"))
+    go_to(page, page.get_by_role("button", name="Log out"), key="Shift+Tab")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/logout/")
     page.close()
 
     statuses = [Reservation.objects.get(pk=each.pk).status for each in (first, second)]
@@ -113,3 +119,13 @@ def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
 def is_in_row(page: Page, name: str) -> bool:
     row = page.locator(".timeline-row:focus-within")
     return row.count() == 1 and row.get_attribute("aria-label") == name
+
+
+def test_menu_opens_by_keyboard_on_a_phone(desk, live_server):
+    page = desk("desk", size={"width": 390, "height": 844})
+    menu = page.get_by_role("link", name="Timeline")
+    expect(menu).not_to_be_in_viewport()
+
+    press(page, page.get_by_role("button", name="Menu"))
+
+    expect(menu).to_be_in_viewport()

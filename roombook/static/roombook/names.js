@@ -1,4 +1,5 @@
-/* Names for screen readers that the widgets of Django's admin leave out. */
+/* What the widgets of Django's admin and of the theme leave out: names for screen readers, and keys
+   for what can only be clicked. */
 "use strict";
 
 document.addEventListener("DOMContentLoaded", () => {
@@ -22,7 +23,35 @@ document.addEventListener("DOMContentLoaded", () => {
     else combobox.removeAttribute("aria-controls");
   };
 
+  // Icons are words of a font: "event" would be read out before "Reservations".
+  const ICON_NAMES = { dock_to_right: "Menu", close: "Close" };
+  const nameIcon = (icon) => {
+    const word = icon.textContent.trim();
+    if (icon.hasAttribute("x-on:click")) {
+      icon.setAttribute("aria-label", ICON_NAMES[word] ?? word);
+    } else if (icon.parentElement.textContent.trim() !== word) {
+      icon.setAttribute("aria-hidden", "true");
+    }
+  };
+
+  // The theme's menus open by a click on elements that are no buttons.
+  const CLICKABLE =
+    "[x-on\\:click]:not(a[href], button, input, select, textarea, summary, label, [tabindex]," +
+    " :has(a, button, input, select, textarea))";
+  const makeButton = (element) => {
+    if (!element.textContent.trim()) return;
+    element.setAttribute("role", "button");
+    element.tabIndex = 0;
+    element.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      element.click();
+    });
+  };
+
   const nameAll = () => {
+    document.querySelectorAll(".material-symbols-outlined").forEach(nameIcon);
+    document.querySelectorAll(CLICKABLE).forEach(makeButton);
     document.querySelectorAll(".select2-selection").forEach(nameList);
     document.querySelectorAll("select + .select2-container").forEach(nameSelect);
     document
