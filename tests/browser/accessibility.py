@@ -84,6 +84,8 @@ def _find_arguments(pattern: URLPattern) -> Iterator[Mapping[str, object]]:
         yield {}
     elif names == {"name"}:
         yield from ({"name": name} for name in REPORTS)
+    elif names == {"extension"}:  # of an exported file
+        yield {"extension": "csv"}
     elif names == {"app_label"}:
         yield from ({"app_label": model._meta.app_label} for model in admin.site._registry)
     elif names == {"object_id", "name"}:

@@ -5,6 +5,7 @@ from typing import Any
 
 from django import forms
 from django.contrib import admin
+from django.db.models import ForeignKey, Model, QuerySet
 from django.http import QueryDict
 
 from accounts import roles
@@ -28,13 +29,6 @@ MAX_DAYS = 400
 MAX_CHOICES = 200
 
 
-class ReportDateInput(DateTextInput):
-    """A date input that is empty if the query has no valid date: browsers warn otherwise."""
-
-    def format_value(self, value: object) -> str | None:
-        return super().format_value(_parse_date(value) if isinstance(value, str) else value)
-
-
 class OptionalMultiSelect(AutocompleteMultipleWidget):
     """A field for several rows; none means all."""
 
@@ -42,40 +36,48 @@ class OptionalMultiSelect(AutocompleteMultipleWidget):
         return {**super().build_attrs(*args, **kwargs), "data-placeholder": "All"}
 
 
+class OptionalMultiChoice(AutocompleteMultipleField):
+    """Several rows; the autocomplete view needs a foreign key to their model, any one does."""
+
+    def __init__(
+        self, queryset: QuerySet[Model], key: ForeignKey, *, label: str, error: str
+    ) -> None:
+        super().__init__(
+            queryset,
+            max_rows=MAX_CHOICES,
+            required=False,
+            label=label,
+            widget=OptionalMultiSelect(key, admin.site),
+            error_messages={"invalid_choice": error},
+        )
+
+
 class ReportFilters(forms.Form):
     """The period and the centers. The default is the current month at all permitted centers."""
 
-    since = forms.DateField(label="From", widget=ReportDateInput)
-    until = forms.DateField(label="To", widget=ReportDateInput)
-    center = AutocompleteMultipleField(
+    since = forms.DateField(label="From", widget=DateTextInput)
+    until = forms.DateField(label="To", widget=DateTextInput)
+    center = OptionalMultiChoice(
         Center.objects.none(),
-        max_rows=MAX_CHOICES,
-        required=False,
+        MeetingRoom._meta.get_field("center"),
         label="Centers",
-        error_messages={
-            "invalid_choice": "There is no center %(value)s whose reports you may see."
-        },
+        error="There is no center %(value)s whose reports you may see.",
     )
-    type = AutocompleteMultipleField(
+    type = OptionalMultiChoice(
         ResourceType.objects.filter(is_service=False).order_by("position", "name"),
-        max_rows=MAX_CHOICES,
-        required=False,
+        MeetingRoom._meta.get_field("resource_type"),
         label="Room types",
-        error_messages={"invalid_choice": "There is no room type %(value)s."},
+        error="There is no room type %(value)s.",
     )
 
     def __init__(self, data: QueryDict, *, user: User, today: dt.date) -> None:
         super().__init__(_fill_in_dates(data, today))
         self.user, self.today = user, today
-        center: Any = self.fields["center"]
-        center.queryset = Center.objects.filter(
+        centers = self.fields["center"]
+        assert isinstance(centers, OptionalMultiChoice)
+        centers.queryset = Center.objects.filter(
             roles.get_center_filter(user, roles.SEE_REPORTS, "")
         )
-        # The autocomplete view needs a foreign key to the model; any one does.
-        for name, column in (("center", "center"), ("type", "resource_type")):
-            field: Any = self.fields[name]
-            field.widget = OptionalMultiSelect(MeetingRoom._meta.get_field(column), admin.site)
-            field.widget.choices = field.choices
 
     def clean(self) -> dict[str, Any]:
         cleaned: dict[str, Any] = super().clean() or self.cleaned_data
