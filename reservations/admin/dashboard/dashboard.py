@@ -6,9 +6,8 @@ is left out. The number of queries does not depend on the number of centers.
 
 import datetime as dt
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any
 
 from django.conf import settings
 from django.db.models import DateTimeField, QuerySet
@@ -82,7 +81,7 @@ class Dashboard:
         return any(request.can_answer for request in self.requests or ())
 
 
-def add_dashboard_to_context(request: HttpRequest, context: dict[str, Any]) -> dict[str, Any]:
+def add_dashboard_to_context(request: HttpRequest, context: dict[str, object]) -> dict[str, object]:
     """The callback of the theme's index page (settings.UNFOLD)."""
     assert isinstance(request.user, User)
     return {**context, "dashboard": build_dashboard(request.user, now=timezone.now())}
@@ -134,9 +133,8 @@ def _get_requests(
     found = list(rows[: MAX_REQUESTS + 1])
     centers = roles.get_permitted_centers(user, roles.CHANGE_RESERVATION)
     requests = [
-        _describe(
-            row,
-            zones,
+        replace(
+            _describe(row, zones),
             waiting=timesince(row.booked_at or row.created_at, now, depth=1).replace("\xa0", " "),
             expires=_format_expiry(row.expires_at, now),
             can_answer=centers is None or row.room.center_id in centers,
@@ -173,13 +171,13 @@ def _describe_day(
 ) -> ArrivalsDay:
     found = list(rows.order_by("start", "room__center__name", "pk")[: MAX_ARRIVALS + 1])
     arrivals = [
-        _describe(row, zones, overrun_url=get_overrun_url(row, user, now=now))
+        replace(_describe(row, zones), overrun_url=get_overrun_url(row, user, now=now))
         for row in found[:MAX_ARRIVALS]
     ]
     return ArrivalsDay(title, arrivals, len(found) > MAX_ARRIVALS)
 
 
-def _describe(row: Reservation, zones: list[str], **request: Any) -> DashboardReservation:
+def _describe(row: Reservation, zones: list[str]) -> DashboardReservation:
     zone = row.room.center.zone
     start = row.start.astimezone(zone)
     return DashboardReservation(
@@ -190,5 +188,4 @@ def _describe(row: Reservation, zones: list[str], **request: Any) -> DashboardRe
         # The name only: everybody who sees reservations sees this page.
         customer=row.user.get_full_name() or row.user.company_name or f"Customer {row.user_id}",
         total=money.format_amount(row.total_cost),
-        **request,
     )

@@ -4,7 +4,7 @@ import datetime as dt
 from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, fields
 from decimal import Decimal
-from typing import Any, Generic, Self, TypeVar
+from typing import Generic, Self, TypeVar
 
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import BigIntegerField, Func, Model, OuterRef, QuerySet, Subquery, Sum, Value
@@ -100,7 +100,11 @@ class ProportionalShare(Func):
     output_field = BigIntegerField()
 
     def as_sql(
-        self, compiler: SQLCompiler, connection: BaseDatabaseWrapper, *args: Any, **context: Any
+        self,
+        compiler: SQLCompiler,
+        connection: BaseDatabaseWrapper,
+        *args: object,
+        **context: object,
     ) -> tuple[str, tuple[str | int, ...]]:
         compiled = [compiler.compile(expression) for expression in self.source_expressions]
         amount, part, whole = (sql for sql, _ in compiled)

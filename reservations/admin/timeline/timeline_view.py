@@ -8,8 +8,8 @@ import datetime as dt
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TypedDict
 from urllib.parse import urlencode
 
 from django.urls import reverse
@@ -69,6 +69,12 @@ class TimelineBooking:
     starts_before: bool
     ends_after: bool
     start: dt.datetime
+
+
+class TimelineRowContent(TypedDict):
+    lanes: int
+    marks: Sequence[TimelineMark]
+    items: Sequence[TimelineBooking | TimelineFreeSlot]
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,21 +146,18 @@ def build_week_timeline(room: MeetingRoom, monday: dt.date, options: TimelineOpt
     today = options.now.astimezone(center.zone).date()
     rows = []
     for axis in axes:
-        scale: dict[str, Any] = {}
-        if _get_tick_positions(axis) != _get_tick_positions(header):
-            scale = {"ticks": axis.get_ticks(), "hour_lines": _format_hour_lines(axis)}
-        rows.append(
-            TimelineRow(
-                title=dates.format_day(axis.day),
-                href=_build_url("reservations_timeline", center=center.pk, date=axis.day),
-                link_title=f"{center.name} on this day",
-                subtitle=describe_clock_change(axis.day, axis.zone),
-                is_today=axis.day == today,
-                now_style=_format_now_style(axis, options.now),
-                **scale,
-                **data.build_row_content(axis, room),
-            )
+        row = TimelineRow(
+            title=dates.format_day(axis.day),
+            href=_build_url("reservations_timeline", center=center.pk, date=axis.day),
+            link_title=f"{center.name} on this day",
+            subtitle=describe_clock_change(axis.day, axis.zone),
+            is_today=axis.day == today,
+            now_style=_format_now_style(axis, options.now),
+            **data.build_row_content(axis, room),
         )
+        if _get_tick_positions(axis) != _get_tick_positions(header):
+            row = replace(row, ticks=axis.get_ticks(), hour_lines=_format_hour_lines(axis))
+        rows.append(row)
     return Timeline(header.get_ticks(), rows, _get_hours(header), _format_hour_lines(header))
 
 
@@ -213,7 +216,7 @@ class _TimelineData:
         cropped = (geometry.build_axis(axis.day, axis.zone, hours) for axis in axes)
         return [axis for axis in cropped if axis]
 
-    def build_row_content(self, axis: TimelineAxis, room: MeetingRoom) -> dict[str, Any]:
+    def build_row_content(self, axis: TimelineAxis, room: MeetingRoom) -> TimelineRowContent:
         """The lanes, marks and items of a row."""
         bookings = [
             (booking, blocked)
