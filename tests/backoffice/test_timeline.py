@@ -74,7 +74,7 @@ def test_day_timeline_shows_bookings(office, room):
     assert (bar.name, bar.time, bar.status) == ("Ada Lovelace", "09:00-12:00", "Confirmed")
     # Open 8 to 18, shown 7 to 19: 09:00 is two of twelve hours from the left.
     assert bar.style == f"left:{100 * 2 / 12:.4f}%;width:25.0000%;--lane:0"
-    label = f"Confirmed: Ada Lovelace, 09:00 - 12:00, Boardroom, reservation {booking.pk}"
+    label = f"Confirmed: Ada Lovelace 09:00-12:00, Boardroom, reservation {booking.pk}"
     page = reverse("admin:reservations_reservation_change", args=[booking.pk])
     assert f'href="{page}"' in answer.text
     assert f'aria-label="{label}"' in answer.text
