@@ -70,6 +70,16 @@ class HolidayPlan:
     def get_new(self) -> list[Holiday]:
         return [holiday for holiday, state in self.states if state is HolidayState.NEW]
 
+    def build_closures(self) -> list[Closure]:
+        """The new closures, which are not saved yet."""
+        spans = [(holiday, holiday.get_span(self.center.zone)) for holiday in self.get_new()]
+        return [
+            Closure(
+                center=self.center, starts_at=span.start, ends_at=span.end, reason=holiday.reason
+            )
+            for holiday, span in spans
+        ]
+
 
 # --- Reading -------------------------------------------------------------------------------------
 
@@ -249,11 +259,7 @@ def create_closures(
     rows = Center.objects.select_for_update(no_key=True).filter(pk__in=centers).order_by("pk")
     closures = []
     for plan in plan_holidays(rows, holidays, now=now):
-        for holiday in plan.get_new():
-            span = holiday.get_span(plan.center.zone)
-            closure = Closure(
-                center=plan.center, starts_at=span.start, ends_at=span.end, reason=holiday.reason
-            )
+        for closure in plan.build_closures():
             # Saved one by one, so that each gets an entry in the audit log.
             closure.save()
             closures.append(closure)

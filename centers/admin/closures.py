@@ -12,11 +12,11 @@ from django.urls import URLPattern, path
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
 from centers.admin import holidays
+from centers.admin.closure_forms import ClosureForm
 from centers.admin.common import CenterSearchMixin, get_center_zone
 from centers.models.schedule import closure_saved
 from centers.resources.closures import ClosureResource
 from roombook import dates
-from roombook.backoffice.concurrent_edits import ChangedFieldsForm
 from roombook.backoffice.model_admin import CenterTimeZoneMixin, ModelAdmin, SaveChangedFieldsMixin
 from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
@@ -34,8 +34,8 @@ class ClosureAdmin(
     """Closures. Times are in the local time of their center."""
 
     resource_class = ClosureResource
-    form = ChangedFieldsForm
-    fields = ("center", "room", "starts_at", "ends_at", "reason")
+    form = ClosureForm
+    fields = ("center", "room", "starts_at", "ends_at", "reason", "seen_effects")
     list_display = ("reason_display", "center", "room", "local_start", "local_end")
     list_filter = ("starts_at", ("room", admin.EmptyFieldListFilter))
     list_select_related = ("center", "room")

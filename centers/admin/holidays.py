@@ -19,6 +19,7 @@ from unfold.widgets import (
 
 from accounts import roles
 from centers import holidays, models
+from centers.closure_effects import find_effects
 from centers.holidays import HolidayPlan, HolidayState, InvalidHolidays
 from centers.models.schedule import closure_saved
 from roombook.backoffice.model_admin import ModelAdmin
@@ -149,6 +150,7 @@ def render_page(model_admin: ModelAdmin, request: HttpRequest) -> HttpResponse:
         "title": "Holidays of a year",
         "form": form,
         "days": summarize_plans(plans),
+        "effects": find_effects([closure for plan in plans for closure in plan.build_closures()]),
         "new_count": sum(len(plan.get_new()) for plan in plans),
         "center_count": len(plans),
         "media": model_admin.media + form.media,

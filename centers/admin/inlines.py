@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from accounts.admin.center_scope import CenterScopedInlineMixin
 from centers import models
+from centers.admin.closure_forms import ClosureForm
 from centers.admin.common import CenterChoicesMixin, render_thumbnail
 from centers.admin.opening_hours_forms import OpeningHoursForm, OpeningHoursFormSet
 from centers.admin.rate_examples import summarize_examples
@@ -80,7 +81,8 @@ class ClosureInline(CenterTabInline):
 
     model = models.Closure
     template = "centers/closures_tab.html"
-    fields = ("starts_at", "ends_at", "reason", "room")
+    form = ClosureForm
+    fields = ("starts_at", "ends_at", "reason", "room", "seen_effects")
     center_choices = ("room",)
     hide_title = True
     ordering = ("starts_at", "pk")
