@@ -1,12 +1,18 @@
 """Every page of the back office is accessible: axe-core finds nothing critical or serious."""
 
+import pytest
+
 from accounts.models import User
 from payments.models import Dispute, Payment
 from tests.browser import accessibility, chromium
 from tests.browser.day import open_day, request_for, room
 
+# Parts of the pages, so that they can be checked in parallel.
+PARTS = 3
 
-def test_pages_have_no_critical_or_serious_violations(desk, browser, live_server):
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_pages_have_no_critical_or_serious_violations(part, desk, browser, live_server):
     boardroom = room("Boardroom")
     request_for(boardroom, open_day(boardroom), 9)
     make_dispute()
@@ -20,7 +26,7 @@ def test_pages_have_no_critical_or_serious_violations(desk, browser, live_server
     page = desk("staff")
     pages = list(accessibility.find_pages(User.objects.get(email="staff@roombook.example")))
     assert len(pages) > 100
-    for url in pages:
+    for url in pages[part::PARTS]:
         page.goto(f"{live_server.url}{url}")
         found[url] = accessibility.scan(page)
 

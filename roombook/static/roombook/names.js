@@ -25,11 +25,13 @@ document.addEventListener("DOMContentLoaded", () => {
 
   // Icons are words of a font: "event" would be read out before "Reservations".
   const ICON_NAMES = { dock_to_right: "Menu", close: "Close" };
+  const isIcon = (node) => node.classList?.contains("material-symbols-outlined");
   const nameIcon = (icon) => {
     const word = icon.textContent.trim();
+    const siblings = [...icon.parentElement.childNodes];
     if (icon.hasAttribute("x-on:click")) {
       icon.setAttribute("aria-label", ICON_NAMES[word] ?? word);
-    } else if (icon.parentElement.textContent.trim() !== word) {
+    } else if (siblings.some((node) => !isIcon(node) && node.textContent.trim())) {
       icon.setAttribute("aria-hidden", "true");
     }
   };
