@@ -6,6 +6,7 @@ from payments import gateways
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from payments.models import Payment, SavedCard
+from reservations.booking import approval
 from reservations.booking.drafts import apply_promo_code, select_allowances
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -436,6 +437,34 @@ def test_checkout_repeated_returns_same_response_without_gateway_call(check_out,
     for fields in ({"PaymentInfo": CARD}, {"PaymentInfo": BAD_CARD}, {}):
         assert check_out(**fields).content == first.content
     assert SandboxPayment.objects.get().captures == 1
+
+
+@pytest.mark.parametrize("has_shown_up", [True, False])
+def test_checkout_repeated_after_the_meeting_returns_same_message(
+    check_out, drafted, time_machine, has_shown_up
+):
+    first = check_out(PaymentInfo=CARD).json()
+    SandboxFault.objects.create(operation="*", kind="error")
+    end = Reservation.objects.get(pk=drafted.pk).end
+    time_machine.move_to(end, tick=False)
+    assert len(list(approval.close_overdue(now=end))) == 1
+    if not has_shown_up:
+        approval.mark_no_show(drafted.pk, now=end)
+
+    again = check_out(PaymentInfo=BAD_CARD)
+
+    status = "Completed" if has_shown_up else "NoShow"
+    assert (again.status_code, again.json()) == (200, {**first, "Status": status})
+    assert check_out(PaymentInfo=CARD, TestMode=True).json() == again.json()
+
+
+def test_checkout_of_pending_request_repeated_returns_same_response(client, ada, token):
+    reservation = make_draft(ada, make_room(is_live_inventory=False))
+    body = {"Token": token, "ReservationId": reservation.pk, "PaymentInfo": CARD}
+    first = post(client, PATH, body)
+    SandboxFault.objects.create(operation="*", kind="error")
+
+    assert post(client, PATH, {**body, "PaymentInfo": BAD_CARD}).content == first.content
 
 
 def test_unresolved_payment_returns_200_processing_until_retry(check_out, drafted, time_machine):
