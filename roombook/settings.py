@@ -243,6 +243,9 @@ HELD_DRAFTS_MAX = env.read_int("HELD_DRAFTS_MAX", 10, least=1)
 # How many drafts one customer can create in an hour; 0: without a limit.
 CREATES_PER_HOUR = env.read_int("CREATES_PER_HOUR", 60, least=0)
 
+# A draft whose hold ended longer ago than these hours is priced again before it changes or is paid.
+DRAFT_PRICE_HOURS = env.read_int("DRAFT_PRICE_HOURS", 24)
+
 # Minutes for which the room stays held after a card was declined.
 HOLD_MINUTES_AFTER_DECLINE = env.read_int("HOLD_MINUTES_AFTER_DECLINE", 10)
 

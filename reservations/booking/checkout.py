@@ -30,7 +30,7 @@ from payments.cards import Card, CardFields
 from payments.gateways.base import GatewayUnavailable
 from payments.models import Payment, PaymentState, SavedCard
 from reservations import availability
-from reservations.booking import authorization, payment_recovery
+from reservations.booking import authorization, drafts, payment_recovery
 from reservations.booking.holds import release_holds_for
 from reservations.booking.locks import lock_reservation
 from reservations.models import Partner, Reservation
@@ -56,6 +56,7 @@ OUTCOME_UNKNOWN = (
     "We cannot tell yet whether the booking went through. Please repeat it: that is safe, and the"
     " card is charged at most once."
 )
+PRICE_HAS_CHANGED = "The price has changed. Please look at it again."
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +103,7 @@ def check_out(
         return draft
     partner = get_partner(partner_code, user=user, now=now)
     source = _get_payment_source(draft, payment_method, now)
+    _require_current_price(draft, now=now)
     reservation, payment = wait_for_others(
         lambda: _claim(draft, partner=partner, can_pay=source is not None, now=now)
     )
@@ -127,13 +129,15 @@ def dry_run(
 ) -> Reservation:
     """Check the slot, price, promo code, included hours and card (TestMode). Books nothing.
 
-    A declined card and a wrong partner code count as in a checkout.
+    A declined card and a wrong partner code count as in a checkout, and an outdated price is
+    updated.
     """
     draft = get_own_reservation(reservation_id, user)
     if is_already_submitted(draft):
         return draft
     get_partner(partner_code, user=user, now=now)
     source = _get_payment_source(draft, payment_method, now)
+    _require_current_price(draft, now=now)
     _consume_and_roll_back(draft, now=now)
     if source is not None:
         with CARD_DECLINED.count_failure(user.pk, CardDeclined, now=now):
@@ -198,6 +202,20 @@ def _get_payment_source(
     )
 
 
+def _require_current_price(draft: Reservation, *, now: dt.datetime) -> None:
+    """Update an outdated price, and raise ReservationNotOpen if that has changed the total."""
+    if drafts.has_outdated_price(draft, now=now) and _reprice(draft, now=now):
+        raise ReservationNotOpen(PRICE_HAS_CHANGED)
+
+
+@in_transaction
+def _reprice(draft: Reservation, *, now: dt.datetime) -> bool:
+    reservation = lock_reservation(draft.pk, room_id=draft.room_id)
+    if not reservation.is_new or reservation.start <= now:
+        return False
+    return drafts.reprice_if_outdated(reservation, by=draft.user, now=now)
+
+
 # --- The steps -----------------------------------------------------------------------------------
 
 
@@ -224,7 +242,7 @@ def _claim(
         return reservation, None
     if not can_pay:
         # The total was 0 before the lock. The customer has to see the new total.
-        raise ReservationNotOpen("The price has changed. Please look at it again.")
+        raise ReservationNotOpen(PRICE_HAS_CHANGED)
     # Begin only here, so that a double click is one attempt. `apply_authorization` ends it.
     CARD_DECLINED.begin(user.pk, now=now)
     reservation.transition_to(Status.PROCESSING, by=user, now=now, **columns)

@@ -81,7 +81,7 @@ def create_draft(
     ).raise_if_unavailable()
     if created_by is None:
         # One more must not exceed the maximum, so that a customer cannot block rooms for free.
-        release_holds(other_drafts[settings.HELD_DRAFTS_MAX - 1 :])
+        release_holds(other_drafts[settings.HELD_DRAFTS_MAX - 1 :], now=now)
     quote = bill.quote_draft(user, room, span, selections)
     reservation = Reservation(
         user=user,
@@ -286,6 +286,29 @@ def select_allowances(
     }
     history.record_changes(reservation, changes, by=user, now=now)
     return reservation
+
+
+# --- Prices --------------------------------------------------------------------------------------
+
+
+def has_outdated_price(draft: Reservation, *, now: dt.datetime) -> bool:
+    """Return whether a draft's hold ended so long ago that its price is calculated again."""
+    hold_ended_at = draft.hold_until or draft.created_at
+    return hold_ended_at < now - dt.timedelta(hours=settings.DRAFT_PRICE_HOURS)
+
+
+def reprice_if_outdated(draft: Reservation, *, by: User, now: dt.datetime) -> bool:
+    """Reprice a locked draft if its price is outdated. Return whether that has changed its total.
+
+    Other changes of a draft reprice it in any case. Raises PromoCodeInvalid or RateNotConfigured.
+    """
+    if not has_outdated_price(draft, now=now):
+        return False
+    old_total = draft.total_cost
+    bill.reprice(draft)
+    changes = {"total_cost": (old_total, draft.total_cost)}
+    history.record_changes(draft, changes, by=by, now=now)
+    return draft.total_cost != old_total
 
 
 def lock_draft(reservation_id: int, *, user: User | None = None) -> Reservation:

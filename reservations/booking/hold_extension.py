@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from reservations import availability
-from reservations.booking.drafts import lock_draft
+from reservations.booking.drafts import lock_draft, reprice_if_outdated
 from reservations.booking.holds import release_holds_for
 from reservations.models import Reservation, history
 from roombook.db.transactions import in_transaction
@@ -35,6 +35,7 @@ def extend_hold(
         availability.evaluate_reservation(
             reservation, now=now, for_user=user
         ).raise_if_unavailable()
+    reprice_if_outdated(reservation, by=by, now=now)
     reservation.holds_slot, reservation.hold_until = True, until
     # The customer gets another reminder before the new hold expires.
     reservation.reminded_at = None

@@ -40,7 +40,7 @@ def release_conflicting_holds(
         now=now,
         excluded=excluding.pk if excluding else NO_ID,
     )
-    release_holds([pk for pk, is_conflicting in rows if is_conflicting])
+    release_holds([pk for pk, is_conflicting in rows if is_conflicting], now=now)
     return [pk for pk, is_conflicting in rows if not is_conflicting]
 
 
@@ -74,6 +74,6 @@ def holds_of_room_and_customer() -> RowQuerySet:
     return rows.order_by("-created_at", "-pk").values_list("pk", is_conflicting)
 
 
-def release_holds(reservation_ids: Sequence[int]) -> None:
+def release_holds(reservation_ids: Sequence[int], *, now: dt.datetime) -> None:
     if reservation_ids:
-        Reservation.objects.filter(pk__in=reservation_ids).release_holds()
+        Reservation.objects.filter(pk__in=reservation_ids).release_holds(now)

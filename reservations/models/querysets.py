@@ -4,7 +4,8 @@ import datetime as dt
 from typing import TYPE_CHECKING, Self, TypedDict
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import Q, Value
+from django.db.models.functions import Least
 
 from centers.span import Span
 from reservations.models.status import FINISHED_STATUSES, HOLDING_STATUSES, REVENUE_STATUSES, Status
@@ -12,9 +13,6 @@ from reservations.models.status import FINISHED_STATUSES, HOLDING_STATUSES, REVE
 if TYPE_CHECKING:
     from accounts.models import User
     from reservations.models.reservation import Reservation  # noqa: F401 (base class)
-
-# The values of a draft that no longer holds its room.
-RELEASED_HOLD = {"holds_slot": False, "hold_until": None}
 
 
 class ConflictBounds(TypedDict):
@@ -67,9 +65,10 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
         """Return drafts that are marked as holding, whether their hold has expired or not."""
         return self.filter(status=Status.NEW, holds_slot=True)
 
-    def release_holds(self) -> int:
+    def release_holds(self, now: dt.datetime) -> int:
         """Release the rooms of drafts. They stay New and can be paid while the room is free."""
-        return self.drafts_with_hold().update(**RELEASED_HOLD)
+        ended_at = Least("hold_until", Value(now))
+        return self.drafts_with_hold().update(holds_slot=False, hold_until=ended_at)
 
     def hold_expiring(self, now: dt.datetime, within: dt.timedelta) -> Self:
         """Return drafts by staff whose hold expires soon and whose customer got no reminder yet."""

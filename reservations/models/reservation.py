@@ -38,8 +38,8 @@ class Reservation(models.Model):
     """A room for a customer for a span of time, from draft to completion.
 
     `holds_slot` says whether it prevents other bookings of the room. `hold_until` is set only if
-    the status is New: the hold expires at that time. `occupied_from` and `occupied_until` are the
-    span with its turnaround time on both sides.
+    the status is New: the hold ends at that time, or has ended. `occupied_from` and
+    `occupied_until` are the span with its turnaround time on both sides.
     """
 
     user = models.ForeignKey(
@@ -163,7 +163,8 @@ class Reservation(models.Model):
                 | Q(status=Status.NEW, holds_slot=True, hold_until__isnull=False)
                 | (
                     ~Q(status__in=sorted(HOLDING_STATUSES))
-                    & Q(holds_slot=False, hold_until__isnull=True)
+                    & Q(holds_slot=False)
+                    & (Q(status=Status.NEW) | Q(hold_until__isnull=True))
                 ),
             ),
             PostgresExclusion(

@@ -167,7 +167,7 @@ def test_contest_without_locks_and_constraints_goes_wrong(prepare, unguarded_ser
         contest = prepare(World(unguarded_service))
         if "slot" in prepare.__name__:
             # Otherwise all would wait for the row whose expired hold they release.
-            Reservation.objects.all().release_holds()
+            Reservation.objects.all().release_holds(timezone.now())
         before = consistency.count_statuses()[Status.CONFIRMED], consistency.count_captures()
     check_out_all(contest)
     with unguarded_service.database.open():

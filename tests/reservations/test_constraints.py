@@ -126,7 +126,7 @@ def test_checkout_of_draft_uses_the_turnaround_that_it_was_created_with(
     room.turnaround_minutes = after
     room.save()
     later = NOW + HOUR
-    Reservation.objects.filter(pk=draft.pk).release_holds()
+    Reservation.objects.filter(pk=draft.pk).release_holds(NOW)
     if has_neighbor:
         # 15 minutes after the draft, which is less than one of the two turnarounds.
         insert_row(room, start=draft.end + 15 * MINUTE, turnaround_minutes=min(before, after))

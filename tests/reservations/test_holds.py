@@ -4,11 +4,12 @@ import datetime as dt
 
 import pytest
 
+from centers.models import Rate
 from reservations.booking.hold_extension import extend_hold
-from reservations.models import Reservation
+from reservations.models import Reservation, history
 from roombook.errors import InvalidRequest, ReservationNotOpen, SlotUnavailable
 from tests.factories_people import UserFactory
-from tests.factories_reservations import HOUR, MINUTE, NOW, make_booking, make_draft
+from tests.factories_reservations import HOUR, MINUTE, NOW, START, make_booking, make_draft
 
 pytestmark = [
     pytest.mark.django_db,
@@ -41,6 +42,19 @@ def test_extend_expired_hold_with_available_room_holds_again(clerk):
     later = NOW + HOUR
     extend_hold(reservation.pk, until=later + HOUR, by=clerk, now=later)
     assert Reservation.objects.get().is_held_at(later)
+
+
+@pytest.mark.parametrize(("ended_for", "total"), [(DAY, 75), (DAY + MINUTE, 90)])
+def test_extend_hold_of_draft_reprices_it_a_day_after_its_hold(clerk, ended_for, total):
+    reservation = make_draft(start=START + 7 * DAY)
+    Rate.objects.update(hourly=30)
+    now = NOW + 15 * MINUTE + ended_for
+
+    extended = extend_hold(reservation.pk, until=now + MINUTE, by=clerk, now=now)
+
+    assert extended.total_cost == total
+    recorded = [each.changes.get("total_cost") for each in history.get_changes(reservation)]
+    assert (["75.00", "90.00"] in recorded) == (total == 90)
 
 
 def test_extend_expired_hold_with_taken_room_is_refused(clerk):
