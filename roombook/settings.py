@@ -32,7 +32,8 @@ SECRET_KEY_FALLBACKS = env.read_list("SECRET_KEY_FALLBACKS")
 ALLOWED_HOSTS = env.read_list("ALLOWED_HOSTS")
 
 # The URL of the service ("https://rooms.example.com"), with which URLs of pictures begin.
-# Empty: the host of the request, if it is allowed.
+# Empty: the host of the request, if it is allowed. Stripe's payments carry it, so that deployments
+# that share an account ignore each other's payments.
 PUBLIC_URL = env.read_text("PUBLIC_URL").rstrip("/")
 
 # Other origins whose pages may post forms to the admin ("https://admin.example.com").

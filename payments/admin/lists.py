@@ -67,7 +67,7 @@ class PaymentListMixin(CenterTimeZoneMixin):
     def reservation_link(self, row: PaymentRow) -> str:
         pk = get_payment(row).reservation_id
         url = reverse("admin:reservations_reservation_change", args=[pk])
-        return format_html('<a href="{}">{}</a>', url, pk)
+        return format_html('<a class="underline" href="{}">{}</a>', url, pk)
 
     @admin.display(description="customer")
     def customer(self, row: PaymentRow) -> str:

@@ -3,7 +3,7 @@
 import pytest
 
 from accounts.models import User
-from payments.models import Dispute, Payment
+from payments.models import Dispute, Payment, Refund
 from tests.browser import accessibility, chromium
 from tests.browser.day import open_day, request_for, room
 
@@ -46,6 +46,29 @@ def test_open_widgets_have_no_critical_or_serious_violations(desk, live_server):
     page.locator("#search-input-command").press_sequentially("room")
     page.locator("#command-results-list").wait_for()
     assert accessibility.scan(page) == []
+
+
+def test_refused_refund_is_handled_from_its_page_without_violations(desk, live_server):
+    payment = Payment.objects.filter(state="captured").latest("pk")
+    refund = Refund.objects.create(
+        payment=payment,
+        amount=1,
+        state="refused",
+        reason="Rain",
+        created_at=payment.created_at,
+    )
+    page = desk("staff")
+
+    page.goto(f"{live_server.url}/admin/payments/refund/{refund.pk}/change/")
+    assert accessibility.scan(page) == []
+    page.get_by_role("button", name="Mark as refunded manually").click()
+    assert accessibility.scan(page) == []
+    page.get_by_label("How the money was returned").fill("Cash")
+    page.get_by_role("button", name="Mark as refunded manually").click()
+
+    page.wait_for_url(f"**/admin/payments/refund/{refund.pk}/change/")
+    refund.refresh_from_db()
+    assert (refund.state, refund.reason) == ("outside", "Cash (Rain)")
 
 
 def make_dispute() -> None:

@@ -275,6 +275,27 @@ def test_crash_at_any_call_is_resolved(
     assert_resolved(reservation, pay, stripe_server)
 
 
+@pytest.mark.parametrize("is_lost", [False, True])
+def test_checkout_whose_intent_a_restore_lost_becomes_a_booking(
+    pay, ada, stripe_server, clock, is_lost
+):
+    """The backup is from the middle of the checkout; without the comparison it would be voided."""
+    reservation = make_draft(ada)
+    stripe_server.fail("reset_after", "confirm$", times=2)
+    assert pay(reservation).json()["Status"] == "Processing"
+    stripe_server.faults.clear()
+    if is_lost:
+        StripePayment.objects.all().delete()
+
+    clock.move_to(LATER)
+    call_command("reconcile_payments", stdout=io.StringIO())
+
+    reservation.refresh_from_db()
+    assert (reservation.status, state()) == (Status.CONFIRMED, "captured")
+    assert stripe_server.count_captures() == 1
+    assert_consistent(stripe_server)
+
+
 KINDS = ["timeout_before", "timeout_after", "error", "reset_after"]
 
 
