@@ -16,9 +16,9 @@ from accounts.admin.center_scope import AllCentersOnlyMixin
 from accounts.models import User, canonicalize_email
 from roombook import dates
 from roombook.backoffice import audit_display, audit_log
-from roombook.backoffice.filters import AutocompleteFilter
 from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, ReadOnlyMixin
 from roombook.backoffice.models import AuditEntry
+from roombook.backoffice.widgets import AutocompleteFilter
 from roombook.ids import parse_id
 
 MAX_SUMMARY_LENGTH = 160

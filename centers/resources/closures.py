@@ -11,7 +11,6 @@ from centers.hours import localize
 from centers.models import Closure, MeetingRoom
 from centers.models.schedule import closure_saved
 from centers.resources.common import CenterChildResource, name_at_center_widget
-from roombook.backoffice.spreadsheets import CellValue
 from roombook.imports.batches import Cells, batches
 from roombook.imports.results import ImportRowResult
 from roombook.imports.widgets import ValueWidget, format_datetime, parse_datetime
@@ -35,9 +34,6 @@ class LocalDateTimeWidget(ValueWidget):
             return ""
         local = value.astimezone(record.center.zone)
         return format_datetime(local if local.fold else local.replace(tzinfo=None))
-
-    def get_native_value(self, value: object, text: str) -> CellValue:
-        return text
 
 
 class ClosureResource(CenterChildResource[Closure]):

@@ -6,8 +6,8 @@ from django.db.models import F
 from accounts.admin.center_scope import CenterScopedMixin
 from payments.admin.lists import PaymentListMixin, format_local
 from payments.models import Dispute
-from roombook.backoffice.filters import AutocompleteFilter
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
+from roombook.backoffice.widgets import AutocompleteFilter
 
 
 @admin.register(Dispute)

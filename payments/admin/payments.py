@@ -15,10 +15,10 @@ from payments.admin.lists import (
     get_local,
 )
 from payments.models import Dispute, Payment, Refund
-from roombook.backoffice.filters import AutocompleteFilter
 from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT, ListExportMixin
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin, TabularInline
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
+from roombook.backoffice.widgets import AutocompleteFilter
 
 
 class RefundInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):

@@ -28,11 +28,11 @@ from payments.admin.lists import (
 )
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import InvalidPaymentTransition, Refund, RefundState
-from roombook.backoffice.filters import AutocompleteFilter
 from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT, ListExportMixin
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 from roombook.backoffice.pagination import CappedPaginator
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
+from roombook.backoffice.widgets import AutocompleteFilter
 
 
 class ManualRefundForm(forms.Form):

@@ -18,9 +18,9 @@ from reservations.admin.formatting import format_datetime, format_place_and_time
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates, money
-from roombook.backoffice.filters import AutocompleteFilter
 from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT, ListExportMixin
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
+from roombook.backoffice.widgets import AutocompleteFilter
 from roombook.ids import parse_id
 
 

@@ -9,6 +9,8 @@ from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectM
 from django.core.exceptions import ValidationError
 from django.db import models
 from django.http import HttpRequest
+from unfold.contrib.filters.admin import AutocompleteSelectFilter
+from unfold.contrib.filters.forms import AutocompleteDropdownForm
 from unfold.widgets import BASE_INPUT_CLASSES
 
 from roombook.backoffice.typing_bases import AnyAdminBase
@@ -77,6 +79,19 @@ class AutocompleteMixin(AnyAdminBase):
         if db_field.name in self.get_autocomplete_fields(request):
             kwargs.setdefault("widget", AutocompleteMultipleWidget(db_field, self.admin_site))
         return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+
+# --- Filters of lists: they work with tables of any size and ignore invalid values ---------------
+
+
+class AutocompleteFilterForm(AutocompleteDropdownForm):
+    widget = AutocompleteWidget
+
+
+class AutocompleteFilter(AutocompleteSelectFilter):
+    """Filters by one related row, which is selected by typing instead of from a long list."""
+
+    form_class = AutocompleteFilterForm
 
 
 # --- Dates and times ----------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any
 from django import forms
 from django.contrib import messages
 from django.contrib.admin.options import IncorrectLookupParameters
+from django.db.models import QuerySet
 from django.http import (
     HttpRequest,
     HttpResponseBase,
@@ -47,7 +48,9 @@ logger = logging.getLogger(__name__)
 class SpreadsheetFormat(Format):
     """CSV or XLSX, recognized by the content of a file."""
 
-    def __init__(self, resource_class: type[SpreadsheetResource], encoding: Any = None) -> None:
+    def __init__(
+        self, resource_class: type[SpreadsheetResource], encoding: str | None = None
+    ) -> None:
         self.resource_class = resource_class
 
     def get_title(self) -> str:
@@ -125,7 +128,7 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
     def get_resource_classes(self, request: HttpRequest) -> list[type[SpreadsheetResource]]:
         return [self.resource_class]
 
-    def get_resource_kwargs(self, request: HttpRequest, **kwargs: Any) -> dict[str, Any]:
+    def get_resource_kwargs(self, request: HttpRequest, **kwargs: object) -> dict[str, object]:
         return {"user": request.user}
 
     def has_import_permission(self, request: HttpRequest) -> bool:
@@ -136,21 +139,21 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
 
     # --- Import ---------------------------------------------------------------------------------
 
-    def get_import_formats(self) -> list[Any]:
+    def get_import_formats(self) -> list[Callable[..., Format]]:
         return [partial(SpreadsheetFormat, self.resource_class)]
 
     def get_import_form_kwargs(self, request: HttpRequest) -> dict[str, Any]:
         return super().get_import_form_kwargs(request) | {"user": request.user}
 
     def get_confirm_form_kwargs(
-        self, request: HttpRequest, import_form: Any = None
+        self, request: HttpRequest, import_form: forms.Form | None = None
     ) -> dict[str, Any]:
         return super().get_confirm_form_kwargs(request, import_form) | {
             "user": request.user,
             "resource_name": self.resource_class.name,
         }
 
-    def write_to_tmp_storage(self, import_file: Any, input_format: Any) -> UploadStorage:
+    def write_to_tmp_storage(self, import_file: Any, input_format: Format) -> UploadStorage:
         upload = Upload.replace(
             now=timezone.now(),
             user=import_file.uploaded_by,
@@ -160,12 +163,12 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
         )
         return UploadStorage(name=str(upload.pk))
 
-    def add_data_read_fail_error_to_form(self, form: Any, e: Exception) -> None:
+    def add_data_read_fail_error_to_form(self, form: forms.Form, e: Exception) -> None:
         if not isinstance(e, InvalidFile):
             raise e
         form.add_error("import_file", str(e))
 
-    def get_import_context_data(self, **kwargs: Any) -> dict[str, Any]:
+    def get_import_context_data(self, **kwargs: object) -> dict[str, object]:
         columns = self.resource_class.get_columns()
         return {
             "resource": self.resource_class,
@@ -176,7 +179,7 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
             "has_id": "id" in columns,
         }
 
-    def import_action(self, request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
+    def import_action(self, request: HttpRequest, **kwargs: object) -> HttpResponseBase:
         """Return the page to upload a file, or the preview of an uploaded one."""
         if request.method == "POST":
             return self._run_check(request, self._preview)
@@ -207,10 +210,10 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
         if not context["result"].rows:
             del context["confirm_form"]
 
-    def get_import_data_kwargs(self, *, form: Any, **kwargs: Any) -> dict[str, Any]:
+    def get_import_data_kwargs(self, *, form: forms.Form, **kwargs: object) -> dict[str, object]:
         return kwargs | {"digest": form.cleaned_data.get("digest"), "now": timezone.now()}
 
-    def process_import(self, request: HttpRequest, **kwargs: Any) -> HttpResponseBase:
+    def process_import(self, request: HttpRequest, **kwargs: object) -> HttpResponseBase:
         """Check the confirmed file again and write it, or return a new preview."""
         return self._run_check(request, self._write)
 
@@ -248,19 +251,27 @@ class ImportExportAdminMixin(ImportExportMixin, ModelAdminBase):
             response = HttpResponseRedirect(request.path)
         return response
 
-    def init_request_context_data(self, request: HttpRequest, form: Any) -> dict[str, Any]:
-        context: dict[str, Any] = super().init_request_context_data(request, form)
+    def init_request_context_data(
+        self, request: HttpRequest, form: forms.Form
+    ) -> dict[str, object]:
+        context: dict[str, object] = super().init_request_context_data(request, form)
         return context | {
             "is_filtered": bool(request.GET.keys() - {"o", "p", "all", "e"}),
             "max_rows": f"{limits.MAX_ROWS:,}",
         }
 
-    def get_export_filename(self, request: HttpRequest, queryset: Any, file_format: Any) -> str:
+    def get_export_filename(
+        self, request: HttpRequest, queryset: QuerySet[Any], file_format: Format
+    ) -> str:
         extension = file_format.get_extension()
         return f"{self.resource_class.name}-{timezone.now():%Y-%m-%d}.{extension}"
 
     def _do_file_export(
-        self, file_format: Any, request: HttpRequest, queryset: Any, export_form: Any = None
+        self,
+        file_format: Format,
+        request: HttpRequest,
+        queryset: QuerySet[Any],
+        export_form: object = None,
     ) -> HttpResponseBase:
         """Send the file row by row; the library builds it in memory."""
         resource = self.resource_class(request.user)

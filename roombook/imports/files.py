@@ -8,7 +8,8 @@ import csv
 import datetime as dt
 import io
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
@@ -38,34 +39,83 @@ class NumberText(str):
 class ImportTable(tablib.Dataset):
     """The rows of a file, as text; empty rows are left out."""
 
-    def __init__(self, deadline: Deadline, sheet_name: str = "") -> None:
+    def __init__(self, deadline: Deadline) -> None:
         super().__init__()
+        # For reading it, and for the check of its rows.
         self.deadline = deadline
-        self.sheet_name = sheet_name
         # The numbers that spreadsheets show: the header is row 1.
         self.row_numbers: list[int] = []
         # Row number -> column -> why the cell could not be read. Such a cell is empty.
         self.problems: dict[int, dict[str, str]] = {}
 
 
-def read_table(
-    content: bytes, *, columns: Mapping[str, bool], sheet_name: str, deadline: Deadline
-) -> ImportTable:
-    """Read a file; raises InvalidFile.
+@dataclass(frozen=True, slots=True)
+class FileReader:
+    """Reads the rows of a file."""
 
-    `columns` are those that are expected, with whether they are text, which is unescaped.
-    """
-    if len(content) > limits.MAX_BYTES:
-        raise InvalidFile(f"The file is larger than {limits.MAX_BYTES // 2**20} MB: split it.")
-    if not content.strip():
-        raise InvalidFile("The file is empty.")
-    if content.startswith(ZIP_SIGNATURE):
-        return _read_workbook(content, columns, sheet_name, deadline)
-    if content.startswith(OLE_SIGNATURE):
-        raise InvalidFile(
-            "This is an old .xls workbook, or one with a password: save it as .xlsx without one."
-        )
-    return _read_csv(_decode(content), columns, deadline)
+    # The columns that are expected, with whether they are text, which is unescaped.
+    columns: Mapping[str, bool]
+    # The sheet that is preferred.
+    sheet_name: str
+    # Called with the header and the name of the sheet before the rows are read.
+    check_header: Callable[[list[str], str], None]
+    deadline: Deadline
+
+    def read(self, content: bytes) -> ImportTable:
+        """Raises InvalidFile."""
+        if len(content) > limits.MAX_BYTES:
+            raise InvalidFile(f"The file is larger than {limits.MAX_BYTES // 2**20} MB: split it.")
+        if not content.strip():
+            raise InvalidFile("The file is empty.")
+        if content.startswith(ZIP_SIGNATURE):
+            with open_worksheets(content, self.deadline) as sheets:
+                sheet = _choose_sheet(sheets, self.sheet_name)
+                lines = sheet.iter_rows(max_col=limits.MAX_COLUMNS + 1)
+                return self._fill(lines, normalize_name(sheet.title))
+        if content.startswith(OLE_SIGNATURE):
+            raise InvalidFile(
+                "This is an old .xls workbook, or one with a password:"
+                " save it as .xlsx without one."
+            )
+        return self._read_csv(_decode(content))
+
+    def _read_csv(self, text: str) -> ImportTable:
+        delimiter = _find_delimiter(text, set(self.columns))
+        lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
+        try:
+            return self._fill(lines)
+        except csv.Error as error:
+            why = "a cell is too long" if "field limit" in str(error) else str(error)
+            raise InvalidFile(f"The CSV cannot be read at line {lines.line_num}: {why}.") from error
+
+    def _fill(self, lines: Iterable[Sequence[object]], sheet_name: str = "") -> ImportTable:
+        table = ImportTable(self.deadline)
+        header: list[str] = []
+        for number, line in enumerate(lines, 1):
+            self.deadline.check()
+            if number > limits.MAX_LINES:
+                raise InvalidFile(limits.TOO_MANY_LINES)
+            if not header:
+                table.headers = header = _read_header(line)
+                self.check_header(header, sheet_name)
+                text_positions = [i for i, name in enumerate(header) if self.columns.get(name)]
+                continue
+            cells, problems = _read_row(number, header, line)
+            for position in text_positions:
+                cells[position] = unescape_formula(cells[position])
+            if not any(cells) and not problems:
+                continue
+            if len(table.row_numbers) == limits.MAX_ROWS:
+                raise InvalidFile(f"There are more than {limits.MAX_ROWS:,} rows: split the file.")
+            table.append(cells)
+            table.row_numbers.append(number)
+            if problems:
+                table.problems[number] = problems
+        if not header:
+            raise InvalidFile("The file is empty.")
+        if not table.row_numbers:
+            raise InvalidFile("There is a header, and no row below it.")
+        return table
 
 
 def _decode(content: bytes) -> str:
@@ -78,16 +128,6 @@ def _decode(content: bytes) -> str:
         raise InvalidFile(
             f'The text is not in UTF-8 (line {line}): save it as "CSV UTF-8", or as .xlsx.'
         ) from error
-
-
-def _read_csv(text: str, columns: Mapping[str, bool], deadline: Deadline) -> ImportTable:
-    delimiter = _find_delimiter(text, set(columns))
-    lines = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
-    try:
-        return _fill(ImportTable(deadline), columns, lines)
-    except csv.Error as error:
-        why = "a cell is too long" if "field limit" in str(error) else str(error)
-        raise InvalidFile(f"The CSV cannot be read at line {lines.line_num}: {why}.") from error
 
 
 def _find_delimiter(text: str, columns: set[str]) -> str:
@@ -104,15 +144,6 @@ def _find_delimiter(text: str, columns: set[str]) -> str:
     return max(",;\t", key=count_known)
 
 
-def _read_workbook(
-    content: bytes, columns: Mapping[str, bool], sheet_name: str, deadline: Deadline
-) -> ImportTable:
-    with open_worksheets(content, deadline) as sheets:
-        sheet = _choose_sheet(sheets, sheet_name)
-        lines = sheet.iter_rows(max_col=limits.MAX_COLUMNS + 1)
-        return _fill(ImportTable(deadline, sheet.title), columns, lines)
-
-
 def _choose_sheet(sheets: Sequence[Worksheet], sheet_name: str) -> Worksheet:
     named = [each for each in sheets if normalize_name(each.title) == sheet_name]
     if named:
@@ -124,36 +155,6 @@ def _choose_sheet(sheets: Sequence[Worksheet], sheet_name: str) -> Worksheet:
             " give the right one that name, or keep only that one."
         )
     return sheets[0]
-
-
-def _fill(
-    table: ImportTable, columns: Mapping[str, bool], lines: Iterable[Sequence[object]]
-) -> ImportTable:
-    header: list[str] = []
-    for number, line in enumerate(lines, 1):
-        table.deadline.check()
-        if number > limits.MAX_LINES:
-            raise InvalidFile(limits.TOO_MANY_LINES)
-        if not header:
-            table.headers = header = _read_header(line)
-            text_positions = [i for i, name in enumerate(header) if columns.get(name)]
-            continue
-        cells, problems = _read_row(number, header, line)
-        for position in text_positions:
-            cells[position] = unescape_formula(cells[position])
-        if not any(cells) and not problems:
-            continue
-        if len(table.row_numbers) == limits.MAX_ROWS:
-            raise InvalidFile(f"There are more than {limits.MAX_ROWS:,} rows: split the file.")
-        table.append(cells)
-        table.row_numbers.append(number)
-        if problems:
-            table.problems[number] = problems
-    if not header:
-        raise InvalidFile("The file is empty.")
-    if not table.row_numbers:
-        raise InvalidFile("There is a header, and no row below it.")
-    return table
 
 
 def _read_header(line: Sequence[Any]) -> list[str]:

@@ -4,6 +4,7 @@ import datetime as dt
 import difflib
 import math
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import IO, Any
 
 from django.contrib.auth.base_user import AbstractBaseUser
@@ -69,39 +70,40 @@ class SpreadsheetResource(CheckingResource[RowT]):
 
     @classmethod
     def read_file(cls, content: bytes, *, max_seconds: float = math.inf) -> ImportTable:
-        """Read a file and check its header. Raises InvalidFile.
-
-        The file must be read and checked within `max_seconds`.
-        """
+        """Read a file, which must be read and checked within `max_seconds`. Raises InvalidFile."""
         columns = {name: cls.fields[name].widget.is_text for name in cls.get_columns()}
-        deadline = Deadline(max_seconds)
-        table = files.read_table(content, columns=columns, sheet_name=cls.name, deadline=deadline)
+        reader = files.FileReader(columns, cls.name, cls.check_header, Deadline(max_seconds))
+        return reader.read(content)
+
+    @classmethod
+    def check_header(cls, header: Sequence[str], sheet_name: str) -> None:
+        """Raises InvalidFile for columns that are unknown or missing."""
         others = [each for each in RESOURCES.values() if each.name != cls.name]
-        sheet_name = files.normalize_name(table.sheet_name)
         if sheet_name in [each.name for each in others]:
             raise InvalidFile(
-                f'The sheet is called "{table.sheet_name}": this page imports {cls.name};'
+                f'The sheet is called "{sheet_name}": this page imports {cls.name};'
                 f" {sheet_name} have a page of their own."
             )
-        unknown = [name for name in table.headers if name not in columns]
+        columns = cls.get_columns()
+        unknown = [name for name in header if name not in columns]
         if unknown:
-            names = []
-            for name in unknown:
-                similar = difflib.get_close_matches(name, columns, 1, MIN_SIMILARITY)
-                names.append(f'"{name}"' + (f' (is it "{similar[0]}"?)' if similar else ""))
-            text = f"Unknown columns: {', '.join(names)}."
-            matching = [each for each in others if set(table.headers) <= set(each.get_columns())]
+            text = f"Unknown columns: {', '.join(map(cls._describe_unknown, unknown))}."
+            matching = [each for each in others if set(header) <= set(each.get_columns())]
             if matching:
                 text += f" They are those of {matching[0].name}, which have a page of their own."
             raise InvalidFile(f"{text} There are: {', '.join(columns)}.")
         missing = [
             " or ".join(f'"{name}"' for name in group)
             for group in cls.required_columns
-            if "id" not in table.headers and not set(group) & set(table.headers)
+            if "id" not in header and not set(group) & set(header)
         ]
         if missing:
             raise InvalidFile(f"Missing columns: {', '.join(missing)}.")
-        return table
+
+    @classmethod
+    def _describe_unknown(cls, name: str) -> str:
+        similar = difflib.get_close_matches(name, cls.get_columns(), 1, MIN_SIMILARITY)
+        return f'"{name[:50]}"' + (f' (is it "{similar[0]}"?)' if similar else "")
 
     # --- Import ---------------------------------------------------------------------------------
 
@@ -283,8 +285,13 @@ class SpreadsheetResource(CheckingResource[RowT]):
             text = escape_formula(text)
         if not force_native_type:
             return text
-        native: CellValue = field.widget.get_native_value(field.get_value(instance), text)
-        return native
+        value = field.get_value(instance)
+        if isinstance(value, Decimal):
+            # With all its places.
+            return Decimal(text)
+        # Times stay text: those of a workbook have no time zone.
+        is_native = isinstance(value, bool | int | float) or type(value) is dt.date
+        return value if is_native else text
 
 
 # Every resource, by its name; apps register theirs when they are ready.

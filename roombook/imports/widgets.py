@@ -15,7 +15,6 @@ from typing import Any
 from django.db.models import Model
 from import_export.widgets import Widget
 
-from roombook.backoffice.spreadsheets import CellValue
 from roombook.imports.files import NumberText, format_number, normalize_cell
 
 MAX_INTEGER = 2**31 - 1
@@ -38,10 +37,6 @@ class TextWidget(Widget):
 
     def render(self, value: Any, **kwargs: object) -> str:
         return "" if value is None else normalize_cell(str(value))
-
-    def get_native_value(self, value: CellValue, text: str) -> CellValue:
-        """The value for a cell of a workbook; `text` is how it was rendered."""
-        return text
 
 
 class ReferenceWidget(TextWidget):
@@ -75,9 +70,6 @@ class ValueWidget(TextWidget):
 
     def parse(self, text: str) -> object:
         raise NotImplementedError
-
-    def get_native_value(self, value: CellValue, text: str) -> CellValue:
-        return value if text else None
 
 
 class BooleanWidget(ValueWidget):
@@ -128,9 +120,6 @@ class DecimalWidget(ValueWidget):
     def render(self, value: Decimal | None, **kwargs: object) -> str:
         return "" if value is None else f"{value:.{self.places}f}"
 
-    def get_native_value(self, value: CellValue, text: str) -> CellValue:
-        return Decimal(text) if text else None
-
 
 class FloatWidget(ValueWidget):
     """A floating-point number."""
@@ -179,9 +168,6 @@ class DateTimeWidget(ValueWidget):
         if value is None:
             return ""
         return format_datetime(value.astimezone(dt.UTC)).replace("+00:00", "Z")
-
-    def get_native_value(self, value: CellValue, text: str) -> CellValue:
-        return text
 
 
 def parse_datetime(text: str) -> dt.datetime:

@@ -35,6 +35,8 @@ def refusal(content, name="centers"):
         (b"name,city\n,\n\n", "no row"),
         (b"name,seats\nA,3\n", '"seats"'),
         (b"name,citty\nA,B\n", '"city"'),
+        (b"name,seats\nA,3,too,many,cells\n", '"seats"'),
+        (b"x" * 100_000 + b"\nA\n", f'Unknown columns: "{"x" * 50}".'),
         (b"city,rank\nA,3\n", '"name"'),
         (b"name,name\nA,B\n", "twice: name"),
         (b"name,NAME\nA,B\n", "twice: name"),
