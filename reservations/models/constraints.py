@@ -24,7 +24,7 @@ NO_OVERLAP_BEFORE = f"{NO_OVERLAP}_turnaround_before"
 class BtreeGist(BtreeGistExtension):
     """Creates btree_gist on PostgreSQL only. Reversing the migration does not remove it."""
 
-    def database_backwards(self, *args: Any) -> None:
+    def database_backwards(self, *args: object) -> None:
         """Do nothing, because another application in the same database can use the extension."""
 
 
@@ -54,7 +54,7 @@ class PostgresExclusion(ExclusionConstraint):
             return None
         return super().remove_sql(model, schema_editor)
 
-    def validate(self, *args: Any, **kwargs: Any) -> None:
+    def validate(self, *args: object, **kwargs: object) -> None:
         """Do nothing, because forms get better messages from the availability evaluator."""
 
 

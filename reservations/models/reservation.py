@@ -272,7 +272,7 @@ class Reservation(models.Model):
         by: "User | None",
         now: dt.datetime,
         hold_until: dt.datetime | None = None,
-        **columns: Any,
+        **columns: object,
     ) -> None:
         """Change the status and the hold that goes with it, save, and record the change.
 
