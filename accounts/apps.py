@@ -12,7 +12,14 @@ class AccountsConfig(AppConfig):
 
         audit_log.register(
             User,
-            excluded_fields=("password", "last_login", "date_joined", "thumbnail", "search_text"),
+            excluded_fields=(
+                "password",
+                "last_login",
+                "date_joined",
+                "thumbnail",
+                "search_text",
+                "second_factor_since",
+            ),
             hidden_fields=("email", "first_name", "last_name", "company_name", "phone_number"),
             many_to_many_fields=("groups", "user_permissions"),
             named_by_id=True,

@@ -34,13 +34,29 @@ def get_service_name() -> str:
 def send_password_changed(
     user_id: int, email: str, *, now: datetime, is_removed: bool = False
 ) -> None:
-    """Notify an account's owner that the password was changed or removed, in case somebody else
-    did it."""
-    when = str(format_datetime(now.astimezone(UTC), "long", locale=settings.LOCALE))
+    """Notify an account's owner that the password was changed or removed."""
     change = "removed" if is_removed else "changed"
+    _send_account_changed(
+        user_id, email, what="password", change=change, kind="password changed", now=now
+    )
+
+
+def send_second_factor_changed(user_id: int, email: str, *, is_on: bool, now: datetime) -> None:
+    """Notify an account's owner that the second factor was turned on or off."""
+    change = "turned on" if is_on else "turned off"
+    _send_account_changed(
+        user_id, email, what="two-step sign-in", change=change, kind="second factor", now=now
+    )
+
+
+def _send_account_changed(
+    user_id: int, email: str, *, what: str, change: str, kind: str, now: datetime
+) -> None:
+    """Notify the owner of a change, in case somebody else made it."""
+    when = str(format_datetime(now.astimezone(UTC), "long", locale=settings.LOCALE))
     contact = settings.SUPPORT_EMAIL or "the people who run this service"
     paragraphs = [
-        f"The password of your {get_service_name()} account {email} was {change} on"
+        f"The {what} of your {get_service_name()} account {email} was {change} on"
         # A narrow no-break space, which some mail programs cannot show.
         f" {when.replace(chr(0x202F), ' ')}. Other devices were signed out.",
         "If that was you, there is nothing to do.",
@@ -49,11 +65,11 @@ def send_password_changed(
     ]
     about = f"account {user_id}"
     with suppress_mail_errors(about):
-        heading = f"Your password was {change}"
+        heading = f"Your {what} was {change}"
         OutboxMessage.enqueue(
             user_id=user_id,
             to=email,
-            kind="password changed",
+            kind=kind,
             about=about,
             subject=heading,
             now=now,

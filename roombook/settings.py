@@ -6,6 +6,7 @@ SECRET_KEY_FILE=/run/secrets/key.
 """
 
 import os
+from email.utils import parseaddr
 from pathlib import Path
 
 from roombook import env
@@ -51,6 +52,8 @@ INSTALLED_APPS = [
     "centers",
     "payments",
     "reservations",
+    "django_otp",
+    "django_otp.plugins.otp_totp",
     "rest_framework",
     # The theme comes before the apps whose templates it replaces.
     "unfold.apps.BasicAppConfig",
@@ -183,6 +186,8 @@ AUTH_PASSWORD_VALIDATORS = [
 # Days after which a token expires if it is not used, and in any case.
 TOKEN_IDLE_DAYS = env.read_int("TOKEN_IDLE_DAYS", 30, least=1)
 TOKEN_MAX_DAYS = env.read_int("TOKEN_MAX_DAYS", 180, least=1)
+# Whether staff need a second factor to sign in to the back office.
+SECOND_FACTOR_REQUIRED = env.read_bool("SECOND_FACTOR_REQUIRED", default=False)
 # Valid tokens per account; a further sign-in ends the one that was unused for longest.
 TOKENS_MAX = env.read_int("TOKENS_MAX", 20, least=1)
 
@@ -307,6 +312,8 @@ EMAIL_TIMEOUT = env.read_int("EMAIL_TIMEOUT", 10, least=1)
 
 # The sender of e-mails; its name is the name of the service for customers.
 DEFAULT_FROM_EMAIL = env.read_text("DEFAULT_FROM_EMAIL", "roombook <roombook@localhost>")
+# The name that authenticator apps show.
+OTP_TOTP_ISSUER = parseaddr(DEFAULT_FROM_EMAIL)[0] or "roombook"
 
 # The address for customers' questions: every e-mail shows it, and replies go there. Empty: none.
 SUPPORT_EMAIL = env.read_text("SUPPORT_EMAIL")

@@ -17,7 +17,8 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from unfold.forms import AdminPasswordChangeForm
 
-from accounts import customer_access, limits, user_search
+from accounts import customer_access, limits, roles, second_factor, user_search
+from accounts.admin import second_factor as second_factor_pages
 from accounts.admin.center_scope import SharedRowsMixin
 from accounts.admin.role_admin import CenterRoleInline
 from accounts.forms import UserAddForm, UserEditForm
@@ -58,7 +59,7 @@ class UserAdmin(
     sortable_by = ("email",)
     ordering = ("email",)
     readonly_fields = ("date_joined", "last_login", "card")
-    actions = ("sign_out_all_devices", "clear_failed_sign_ins")
+    actions = ("sign_out_all_devices", "clear_failed_sign_ins", "reset_second_factor")
     inlines = (CenterRoleInline,)
     change_form_outer_after_template = "backoffice/customer.html"
     fieldsets = (
@@ -192,6 +193,7 @@ class UserAdmin(
     def get_urls(self) -> list[URLPattern]:
         view = self.admin_site.admin_view(self.sign_out_view)
         return [
+            *second_factor_pages.get_urls(),
             path("<path:object_id>/sign-out/", view, name="accounts_user_sign_out"),
             *super().get_urls(),
         ]
@@ -239,6 +241,18 @@ class UserAdmin(
                 limits.clear_failed_sign_ins(user.email)
                 self.log_change(request, user, "Failed sign-ins were cleared.")
         self.message_user(request, "They can sign in again at once.", messages.SUCCESS)
+
+    @admin.action(description="Reset two-step sign-in", permissions=["superuser"])
+    def reset_second_factor(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """For staff who lost their phone."""
+        users = list(queryset.filter(second_factor_since__isnull=False))
+        for user in users:
+            second_factor.turn_off(user, by=roles.get_staff(request), now=timezone.now())
+        text = f"Two-step sign-in was reset for {len(users)} accounts."
+        self.message_user(request, text, messages.SUCCESS)
+
+    def has_superuser_permission(self, request: HttpRequest) -> bool:
+        return request.user.is_superuser
 
     # --- Permissions
 

@@ -1,12 +1,16 @@
 """Accounts of customers and staff."""
 
+from collections.abc import Iterator
 from typing import Any
 
+from django.conf import settings
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager, PermissionsMixin
+from django.contrib.sessions.backends.base import SessionBase
 from django.db import models, transaction
 from django.db.models import Q
 from django.db.models.functions import Lower
 from django.utils import timezone
+from django_otp import DEVICE_ID_SESSION_KEY
 
 from accounts import emails
 from accounts.indexes import TrigramIndex
@@ -77,6 +81,7 @@ class User(AbstractBaseUser, PermissionsMixin):
         "active", default=True, help_text="Deactivate an account instead of deleting it."
     )
     date_joined = models.DateTimeField(auto_now_add=True)
+    second_factor_since = models.DateTimeField("two-step sign-in", null=True, editable=False)
 
     USERNAME_FIELD = "email"
     EMAIL_FIELD = "email"
@@ -136,6 +141,24 @@ class User(AbstractBaseUser, PermissionsMixin):
                     is_removed=self._is_password_removed,
                 )
         self._is_password_removed = False
+
+    def get_session_auth_hash(self) -> str:
+        """Sessions end when the password or the second factor changes."""
+        return self._add_second_factor(super().get_session_auth_hash())
+
+    def get_session_auth_fallback_hash(self) -> Iterator[str]:
+        return map(self._add_second_factor, super().get_session_auth_fallback_hash())
+
+    def _add_second_factor(self, session_hash: str) -> str:
+        since = self.second_factor_since
+        return session_hash if since is None else f"{session_hash} {since.timestamp()}"
+
+    def is_second_factor_pending(self, session: SessionBase) -> bool:
+        """Whether the session must prove, or set up, a second factor before it may go on."""
+        if self.second_factor_since is None:
+            is_required: bool = settings.SECOND_FACTOR_REQUIRED
+            return is_required
+        return DEVICE_ID_SESSION_KEY not in session
 
     def get_full_name(self) -> str:
         return f"{self.first_name} {self.last_name}".strip()

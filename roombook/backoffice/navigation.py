@@ -61,6 +61,11 @@ PERMISSIONS = {
 }
 
 
+def build_account_links(request: HttpRequest) -> list[dict[str, str]]:
+    """Return the links in the menu of the user's own account, for the theme."""
+    return [{"title": "Two-step sign-in", "link": reverse("admin:accounts_second_factor_set_up")}]
+
+
 def build_navigation(request: HttpRequest) -> list[MenuGroup]:
     """Return the menu groups with the pages that this user may open, for the theme."""
     groups: list[MenuGroup] = []

@@ -8,7 +8,7 @@ from django.contrib.admin.apps import AdminConfig
 from django.contrib.admin.views.autocomplete import AutocompleteJsonView
 from django.core.paginator import Paginator
 from django.db.models import Model, QuerySet
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.templatetags.static import static
@@ -40,6 +40,23 @@ class AutocompleteView(AutocompleteJsonView):
 
 class BackofficeSite(UnfoldAdminSite):
     index_title = "Today"
+
+    def has_permission(self, request: HttpRequest) -> bool:
+        """Staff whose second factor is pending may only enter a code or sign out."""
+        user: Any = request.user
+        return super().has_permission(request) and (
+            request.path == reverse("admin:logout")
+            or not user.is_second_factor_pending(request.session)
+        )
+
+    def login(
+        self, request: HttpRequest, extra_context: dict[str, Any] | None = None
+    ) -> HttpResponse:
+        if request.method == "GET" and super().has_permission(request):
+            query = request.GET.urlencode()
+            if not self.has_permission(request):
+                return HttpResponseRedirect(f"{reverse('admin:accounts_second_factor')}?{query}")
+        return super().login(request, extra_context)
 
     def autocomplete_view(self, request: HttpRequest) -> HttpResponseBase:
         return AutocompleteView.as_view(admin_site=self)(request)

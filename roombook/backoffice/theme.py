@@ -14,6 +14,7 @@ UNFOLD = {
         "form": "accounts.forms.SignInForm",
         "password_change_form": "accounts.forms.OwnPasswordChangeForm",
     },
+    "ACCOUNT": {"navigation": "roombook.backoffice.navigation.build_account_links"},
     "STYLES": ["roombook.backoffice.site.get_stylesheet_url"],
     "SCRIPTS": [
         "roombook.backoffice.site.get_preview_script_url",

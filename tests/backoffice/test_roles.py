@@ -77,6 +77,8 @@ IMPORTED = (
 OPEN = {
     *("index", "login", "logout", "password_change", "password_change_done", "jsi18n"),
     *("app_list", "search", "view_on_site", "autocomplete"),
+    # Of the user's own account.
+    *("accounts_second_factor", "accounts_second_factor_set_up", "accounts_second_factor_off"),
     # Only leads on to the first of them.
     "reservations_reports",
 }

@@ -1,0 +1,191 @@
+"""The pages where staff enter a code, and turn their second factor on and off."""
+
+from typing import Any
+
+from django import forms
+from django.contrib import admin, messages
+from django.contrib.auth import update_session_auth_hash
+from django.contrib.auth.views import redirect_to_login
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
+from django.template.response import TemplateResponse
+from django.urls import URLPattern, path, reverse
+from django.utils import timezone
+from django.utils.decorators import method_decorator
+from django.utils.http import url_has_allowed_host_and_scheme
+from django.utils.safestring import mark_safe
+from django.views import View
+from django.views.decorators.cache import never_cache
+from django.views.decorators.debug import sensitive_post_parameters
+from django_otp import login
+from django_otp.plugins.otp_totp import admin as otp_admin  # noqa: F401  (it registers)
+from django_otp.plugins.otp_totp.models import TOTPDevice
+from unfold.widgets import UnfoldAdminTextInputWidget
+
+from accounts import roles, second_factor
+from accounts.limits import SignInAttempts
+from accounts.models import User
+from roombook.errors import TooManyRequests
+from roombook.middleware import get_client_address
+
+# The devices are changed on the pages below only.
+admin.site.unregister(TOTPDevice)
+
+WRONG_CODE = "This code is not right. Enter the one that the app shows now."
+
+
+class CodeForm(forms.Form):
+    """A code of the user's authenticator app."""
+
+    code = forms.CharField(
+        label="Six-digit code",
+        max_length=20,
+        widget=UnfoldAdminTextInputWidget(
+            attrs={"autocomplete": "one-time-code", "inputmode": "numeric", "autofocus": True}
+        ),
+    )
+
+    def __init__(self, *args: Any, user: User, network_address: str, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.user = user
+        self.attempts = SignInAttempts(user.email, network_address)
+
+    def clean_code(self) -> str:
+        code = "".join(self.cleaned_data["code"].split())
+        now = timezone.now()
+        try:
+            is_right = second_factor.verify_code(self.user, code, self.attempts, now=now)
+        except TooManyRequests as error:
+            raise ValidationError(error.message, code="too_many_attempts") from None
+        if not is_right:
+            raise ValidationError(WRONG_CODE, code="wrong_code")
+        return code
+
+
+@method_decorator([never_cache, sensitive_post_parameters()], name="dispatch")
+class SecondFactorView(View):
+    """Asks for a code, and does with a right one what the page is for."""
+
+    title = ""
+    button = ""
+    is_danger = False
+
+    def dispatch(self, request: HttpRequest, *args: object, **kwargs: object) -> Any:
+        user = request.user
+        if not isinstance(user, User) or not (user.is_active and user.is_staff):
+            return redirect_to_login(self.get_next_url(), reverse("admin:login"))
+        self.user = roles.get_staff(request)
+        return self.redirect_elsewhere() or super().dispatch(request, *args, **kwargs)
+
+    def redirect_elsewhere(self) -> HttpResponse | None:
+        """Return another page if this one is not for the state of the user."""
+        raise NotImplementedError
+
+    def apply(self) -> None:
+        """Do what the page is for; the code was right."""
+        raise NotImplementedError
+
+    def get(self, request: HttpRequest) -> HttpResponse:
+        return self.render(self.get_form())
+
+    def post(self, request: HttpRequest) -> HttpResponse:
+        form = self.get_form(request.POST)
+        if not form.is_valid():
+            return self.render(form)
+        form.attempts.record_success(self.user, timezone.now())
+        self.apply()
+        return HttpResponseRedirect(self.get_next_url())
+
+    def get_form(self, *args: Any) -> CodeForm:
+        address = get_client_address(self.request)
+        return CodeForm(*args, user=self.user, network_address=address)
+
+    def get_next_url(self) -> str:
+        url = self.request.GET.get("next", "")
+        is_safe = url_has_allowed_host_and_scheme(
+            url, {self.request.get_host()}, require_https=self.request.is_secure()
+        )
+        return url if is_safe else reverse("admin:index")
+
+    def render(self, form: CodeForm) -> HttpResponse:
+        context = {**admin.site.each_context(self.request), **self.get_context(), "form": form}
+        return TemplateResponse(self.request, "backoffice/second_factor.html", context)
+
+    def get_context(self) -> dict[str, object]:
+        return {
+            "title": self.title,
+            "button": self.button,
+            "is_danger": self.is_danger,
+            "is_pending": self.user.is_second_factor_pending(self.request.session),
+            "index_url": reverse("admin:index"),
+        }
+
+
+class VerifyView(SecondFactorView):
+    """The second step of signing in."""
+
+    title = "Enter the code of your authenticator app"
+    button = "Sign in"
+
+    def redirect_elsewhere(self) -> HttpResponse | None:
+        if self.user.second_factor_since is None:
+            return HttpResponseRedirect(reverse("admin:accounts_second_factor_set_up"))
+        if not self.user.is_second_factor_pending(self.request.session):
+            return HttpResponseRedirect(self.get_next_url())
+        return None
+
+    def apply(self) -> None:
+        self.request.session.cycle_key()
+        login(self.request, TOTPDevice.objects.get(user=self.user, confirmed=True))
+
+
+class SetUpView(SecondFactorView):
+    """Turns the second factor on."""
+
+    title = "Set up two-step sign-in"
+    button = "Turn on"
+
+    def redirect_elsewhere(self) -> HttpResponse | None:
+        if self.user.second_factor_since is None:
+            return None
+        return HttpResponseRedirect(reverse("admin:accounts_second_factor_off"))
+
+    def apply(self) -> None:
+        device = second_factor.turn_on(self.user, now=timezone.now())
+        update_session_auth_hash(self.request, self.user)
+        login(self.request, device)
+        messages.success(self.request, "Two-step sign-in is on. Other browsers were signed out.")
+
+    def get_context(self) -> dict[str, object]:
+        device = second_factor.get_new_device(self.user)
+        qr_code = mark_safe(second_factor.render_qr_code(device))
+        context = {"qr_code": qr_code, "key": second_factor.format_key(device)}
+        return {**super().get_context(), **context}
+
+
+class TurnOffView(SecondFactorView):
+    """Turns the second factor off, unless it is required."""
+
+    title = "Turn off two-step sign-in"
+    button = "Turn off"
+    is_danger = True
+
+    def redirect_elsewhere(self) -> HttpResponse | None:
+        if self.user.second_factor_since is None:
+            return HttpResponseRedirect(reverse("admin:accounts_second_factor_set_up"))
+        if self.user.is_second_factor_pending(self.request.session):
+            return HttpResponseRedirect(reverse("admin:accounts_second_factor"))
+        return None
+
+    def apply(self) -> None:
+        second_factor.turn_off(self.user, by=self.user, now=timezone.now())
+        update_session_auth_hash(self.request, self.user)
+        messages.success(self.request, "Two-step sign-in is off.")
+
+
+def get_urls() -> list[URLPattern]:
+    return [
+        path("second-factor/", VerifyView.as_view(), name="accounts_second_factor"),
+        path("second-factor/set-up/", SetUpView.as_view(), name="accounts_second_factor_set_up"),
+        path("second-factor/off/", TurnOffView.as_view(), name="accounts_second_factor_off"),
+    ]

@@ -1,0 +1,270 @@
+"""Two-step sign-in of staff: setting it up, signing in, turning it off, recovery (B18)."""
+
+import datetime as dt
+import re
+
+import pytest
+import time_machine
+from django.core.management import CommandError, call_command
+from django.urls import reverse
+from django_otp.oath import totp
+from django_otp.plugins.otp_totp.models import TOTPDevice
+
+from accounts.models import KnownNetwork, OutboxMessage, User
+from roombook.backoffice.models import AuditEntry
+from tests.factories_people import PASSWORD, AdministratorFactory, StaffFactory, UserFactory
+from tests.http import post
+
+pytestmark = pytest.mark.django_db
+
+LOGIN, INDEX = reverse("admin:login"), reverse("admin:index")
+VERIFY = reverse("admin:accounts_second_factor")
+SET_UP = reverse("admin:accounts_second_factor_set_up")
+TURN_OFF = reverse("admin:accounts_second_factor_off")
+LIST = reverse("admin:accounts_user_changelist")
+START = dt.datetime(2027, 3, 1, 12, tzinfo=dt.UTC)
+
+
+@pytest.fixture(autouse=True)
+def clock():
+    with time_machine.travel(START, tick=False) as traveller:
+        yield traveller
+
+
+@pytest.fixture
+def grace():
+    return StaffFactory(email="grace@example.com")
+
+
+def get_code(user):
+    device = TOTPDevice.objects.get(user=user)
+    return f"{totp(device.bin_key, step=device.step):06}"
+
+
+def sign_in(client, user, **extra):
+    return client.post(LOGIN, {"username": user.email, "password": PASSWORD}, **extra)
+
+
+def turn_on(client, user, clock):
+    sign_in(client, user)
+    client.get(SET_UP)
+    response = client.post(SET_UP, {"code": get_code(user)})
+    assert response.status_code == 302, response.content.decode()
+    # The next code.
+    clock.shift(30)
+    user.refresh_from_db()
+
+
+@pytest.fixture
+def with_factor(client, grace, clock):
+    turn_on(client, grace, clock)
+    client.logout()
+    return grace
+
+
+def test_set_up_with_right_code_turns_second_factor_on(client, grace, clock):
+    sign_in(client, grace)
+    other = client.__class__()
+    sign_in(other, grace)
+    page = client.get(SET_UP)
+
+    response = client.post(SET_UP, {"code": get_code(grace)})
+
+    assert "<svg" in page.content.decode()
+    key = re.search(r'<code id="key">([A-Z2-7 ]+)</code>', page.content.decode())
+    assert key
+    assert response.url == INDEX
+    assert client.get(INDEX).status_code == 200, "this session goes on"
+    assert other.get(INDEX).status_code == 302, "other sessions end"
+    grace.refresh_from_db()
+    assert grace.second_factor_since == START
+    message = OutboxMessage.objects.get()
+    assert message.subject == "Your two-step sign-in was turned on"
+    entry = AuditEntry.objects.order_by("pk").last()
+    assert "second factor was turned on" in str(vars(entry))
+
+
+def test_set_up_with_wrong_code_changes_nothing(client, grace):
+    sign_in(client, grace)
+    client.get(SET_UP)
+
+    response = client.post(SET_UP, {"code": "000000"})
+
+    assert "This code is not right." in response.content.decode()
+    grace.refresh_from_db()
+    assert grace.second_factor_since is None
+    assert client.get(INDEX).status_code == 200
+
+
+def test_password_alone_opens_no_page(client, with_factor):
+    response = sign_in(client, with_factor)
+
+    assert response.status_code == 302
+    for name in ("index", "accounts_user_changelist", "password_change", "autocomplete"):
+        refused = client.get(reverse(f"admin:{name}"))
+        assert refused.status_code == 302, name
+        assert refused.url.startswith(LOGIN), name
+    asked = client.get(f"{LOGIN}?next={LIST}")
+    assert asked.url == f"{VERIFY}?next=%2Fadmin%2Faccounts%2Fuser%2F"
+    for page in (SET_UP, TURN_OFF):
+        assert client.get(page, follow=True).redirect_chain[-1][0] == VERIFY
+    assert client.post(TURN_OFF, {"code": "x"}).url == VERIFY
+    with_factor.refresh_from_db()
+    assert with_factor.second_factor_since
+
+
+def test_right_code_completes_the_sign_in(client, with_factor):
+    sign_in(client, with_factor)
+
+    response = client.post(f"{VERIFY}?next={LIST}", {"code": f" {get_code(with_factor)} "})
+
+    assert response.url == LIST
+    assert client.get(INDEX).status_code == 200
+
+
+def test_code_is_accepted_once(client, with_factor):
+    code = get_code(with_factor)
+    sign_in(client, with_factor)
+    assert client.post(VERIFY, {"code": code}).status_code == 302
+    client.logout()
+    sign_in(client, with_factor)
+
+    assert "This code is not right." in client.post(VERIFY, {"code": code}).content.decode()
+
+
+def test_wrong_codes_count_as_failed_sign_ins(client, with_factor, clock):
+    sign_in(client, with_factor)
+    for _ in range(5):
+        clock.shift(60)
+        client.post(VERIFY, {"code": "000000"})
+    clock.shift(60)
+
+    response = client.post(VERIFY, {"code": get_code(with_factor)})
+
+    assert "Too many attempts" in response.content.decode()
+    assert client.get(INDEX).status_code == 302
+    assert (
+        post(
+            client, "/api/sign-in", {"EmailAddress": with_factor.email, "Password": PASSWORD}
+        ).status_code
+        == 429
+    )
+
+
+def test_network_is_known_only_after_the_code(client, with_factor):
+    KnownNetwork.objects.all().delete()
+    sign_in(client, with_factor)
+    assert not KnownNetwork.objects.exists()
+
+    client.post(VERIFY, {"code": get_code(with_factor)})
+
+    assert KnownNetwork.objects.get().user == with_factor
+
+
+def test_next_address_of_another_host_is_ignored(client, with_factor):
+    sign_in(client, with_factor)
+
+    response = client.post(f"{VERIFY}?next=https://evil.example/", {"code": get_code(with_factor)})
+
+    assert response.url == INDEX
+
+
+def test_pending_session_can_sign_out(client, with_factor):
+    sign_in(client, with_factor)
+
+    client.post(reverse("admin:logout"))
+
+    assert "_auth_user_id" not in client.session
+
+
+def test_turn_off_needs_a_code_and_ends_other_sessions(client, with_factor, clock):
+    sign_in(client, with_factor)
+    client.post(VERIFY, {"code": get_code(with_factor)})
+    clock.shift(30)
+
+    assert "not right" in client.post(TURN_OFF, {"code": "000000"}).content.decode()
+    clock.shift(30)
+    response = client.post(TURN_OFF, {"code": get_code(with_factor)})
+
+    assert response.url == INDEX
+    assert client.get(INDEX).status_code == 200
+    with_factor.refresh_from_db()
+    assert with_factor.second_factor_since is None
+    assert not TOTPDevice.objects.exists()
+    assert OutboxMessage.objects.order_by("pk").last().subject.endswith("was turned off")
+
+
+def test_required_second_factor_opens_only_the_set_up_page(client, grace, clock, settings):
+    settings.SECOND_FACTOR_REQUIRED = True
+    sign_in(client, grace)
+
+    assert client.get(INDEX, follow=True).redirect_chain[-1][0] == SET_UP
+    assert client.get(LIST).status_code == 302
+
+    client.post(SET_UP, {"code": get_code(grace)})
+    assert client.get(INDEX).status_code == 200
+    clock.shift(30)
+    client.post(TURN_OFF, {"code": get_code(grace)})
+    assert client.get(INDEX, follow=True).redirect_chain[-1][0] == SET_UP
+
+
+def test_administrator_resets_the_second_factor_of_a_member_of_staff(client, with_factor):
+    root = AdministratorFactory()
+    client.force_login(root)
+
+    client.post(LIST, {"action": "reset_second_factor", "_selected_action": [with_factor.pk]})
+
+    with_factor.refresh_from_db()
+    assert with_factor.second_factor_since is None
+    assert sign_in(client, with_factor).status_code == 302
+    assert client.get(INDEX).status_code == 200
+    history = AuditEntry.objects.filter(object_id=with_factor.pk, actor=root)
+    assert "second factor was turned off" in str([vars(entry) for entry in history])
+
+
+def test_manager_cannot_reset_a_second_factor(client, staff, with_factor):
+    client.force_login(staff("Manager"))
+
+    client.post(LIST, {"action": "reset_second_factor", "_selected_action": [with_factor.pk]})
+
+    with_factor.refresh_from_db()
+    assert with_factor.second_factor_since
+
+
+def test_command_resets_a_second_factor(with_factor, capsys):
+    call_command("reset_second_factor", "GRACE@example.com")
+    call_command("reset_second_factor", "grace@example.com")
+
+    assert User.objects.get(pk=with_factor.pk).second_factor_since is None
+    assert capsys.readouterr().out.splitlines() == [
+        "Two-step sign-in is off. The owner gets an e-mail.",
+        "Two-step sign-in was not on.",
+    ]
+    with pytest.raises(CommandError):
+        call_command("reset_second_factor", "nobody@example.com")
+
+
+def test_new_second_factor_does_not_revive_old_sessions(client, with_factor, clock):
+    sign_in(client, with_factor)
+    client.post(VERIFY, {"code": get_code(with_factor)})
+    call_command("reset_second_factor", "grace@example.com")
+    clock.shift(60)
+    other = client.__class__()
+    turn_on(other, with_factor, clock)
+
+    assert client.get(INDEX).status_code == 302
+    assert other.get(INDEX).status_code == 200
+
+
+@pytest.mark.parametrize("page", [VERIFY, SET_UP, TURN_OFF])
+def test_customer_and_nobody_are_sent_to_the_sign_in_page(client, page):
+    assert client.get(page).url.startswith(LOGIN)
+    client.force_login(UserFactory())
+    assert client.get(page).url.startswith(LOGIN)
+    assert not TOTPDevice.objects.exists()
+
+
+def test_api_sign_in_asks_staff_for_no_code(client, with_factor):
+    body = {"EmailAddress": with_factor.email, "Password": PASSWORD}
+
+    assert post(client, "/api/sign-in", body).status_code == 200
