@@ -351,7 +351,7 @@ class UnknownPayment(models.Model):
     key = models.UUIDField(unique=True)
     reference = models.CharField(max_length=255, blank=True)
     description = models.CharField(max_length=255, blank=True)
-    # Authorized, or captured and not refunded. 0 until the gateway was asked.
+    # Authorized, or captured and not refunded. 0 until the gateway has answered.
     amount = MoneyField(default=0)
     currency = models.CharField(max_length=3, blank=True)
     created_at = models.DateTimeField(null=True, help_text="When it was made at the gateway.")

@@ -324,7 +324,7 @@ def test_request_captured_after_the_backup_is_captured_here(reconcile):
     assert Payment.objects.get().state == PaymentState.CAPTURED
 
 
-def test_refunds_that_we_made_are_not_asked_about_again(reconcile):
+def test_refunds_that_we_made_are_not_compared_again(reconcile):
     reservation = make_booking()
     with time_machine.travel(NOW, tick=False):
         price_adjustments.adjust_price(

@@ -214,6 +214,18 @@ def test_late_event_of_a_voided_payment_is_forgotten(send, pending_booking, stri
     assert not UnknownPayment.objects.exists()
 
 
+def test_event_of_an_unknown_payment_is_not_reported_before_the_gateway_answers(
+    send, lost_payment, stripe_server
+):
+    send(stripe_server.event("payment_intent.succeeded", stripe_server.intents[0]))
+    GatewayCheckpoint.objects.create(gateway="stripe", compared_until=NOW + timedelta(days=1))
+    stripe_server.fail("error", "GET /v1/payment_intents/")
+
+    call_command("reconcile_payments")
+    with pytest.raises(CommandError, match="for no booking here"):
+        call_command("reconcile_payments")
+
+
 def test_event_of_another_deployment_is_ignored(send, lost_payment, stripe_server, settings):
     settings.PUBLIC_URL = "https://rooms.example"
     stripe_server.intents[0]["metadata"]["roombook_site"] = "https://other.example"
