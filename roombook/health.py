@@ -1,10 +1,11 @@
 """Health checks for load balancers and `make run`, without authentication."""
 
 from django.db import DatabaseError, connection
-from django.db.migrations.executor import MigrationExecutor
 from django.http import HttpRequest, JsonResponse
 from django.utils.log import log_response
 from django.views.decorators.cache import never_cache
+
+from roombook.startup import find_missing_migrations
 
 
 @never_cache
@@ -25,8 +26,7 @@ def readyz(request: HttpRequest) -> JsonResponse:
     if health.status_code != 200:
         return health
     try:
-        executor = MigrationExecutor(connection)
-        missing = executor.migration_plan(executor.loader.graph.leaf_nodes())
+        missing = find_missing_migrations()
     except DatabaseError as error:
         return respond_unreachable(request, error)
     if missing:

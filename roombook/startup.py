@@ -12,6 +12,7 @@ from django.core.checks import run_checks
 from django.core.exceptions import ImproperlyConfigured
 from django.db import OperationalError, connection
 from django.db.backends.signals import connection_created
+from django.db.migrations.executor import MigrationExecutor
 
 
 def load_settings() -> None:
@@ -31,20 +32,30 @@ def require_valid_settings() -> None:
         sys.exit("\n".join(lines))
 
 
-def require_session_limits() -> None:
-    """Behind PgBouncer, connect once: wrong limits of the role end the process with one line.
+def require_usable_database() -> None:
+    """Connect once: missing migrations or limits of sessions end the process with one line.
 
-    A database that cannot be reached does not stop the start. The first connection checks them.
+    A database that cannot be reached does not stop the start.
     """
-    if settings.PGBOUNCER:
-        try:
-            connection.ensure_connection()
-        except ImproperlyConfigured as error:
-            sys.exit(f"Error: {error}")
-        except OperationalError:
-            return
+    try:
+        missing = find_missing_migrations()
+    except ImproperlyConfigured as error:
+        sys.exit(f"Error: {error}")
+    except OperationalError:
+        return
+    finally:
         # Forked workers must not share it.
         connection.close()
+    if missing:
+        count, first = len(missing), missing[0]
+        sys.exit(f"Error: Run manage.py migrate: the database lacks {count} migrations ({first}).")
+
+
+def find_missing_migrations() -> list[str]:
+    """The migrations of this version that the database lacks."""
+    executor = MigrationExecutor(connection)
+    plan = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    return [f"{migration.app_label}.{migration.name}" for migration, _ in plan]
 
 
 def run_command(command: Callable[[], None]) -> None:

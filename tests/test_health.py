@@ -40,16 +40,14 @@ def test_readyz_is_503_if_the_database_disappears(client, monkeypatch):
     def fail(*_):
         raise DatabaseError("gone")
 
-    monkeypatch.setattr("roombook.health.MigrationExecutor", fail)
+    monkeypatch.setattr("roombook.startup.MigrationExecutor", fail)
 
     assert client.get("/readyz").json() == {"status": "database unreachable"}
 
 
 @pytest.mark.django_db
 def test_readyz_is_503_with_missing_migrations_but_healthz_is_not(client, monkeypatch):
-    monkeypatch.setattr(
-        "roombook.health.MigrationExecutor.migration_plan", lambda *_: ["one", "two"]
-    )
+    monkeypatch.setattr("roombook.health.find_missing_migrations", lambda: ["app.one", "app.two"])
 
     assert client.get("/readyz").status_code == 503
     assert client.get("/readyz").json() == {"status": "migrations missing", "missing": 2}

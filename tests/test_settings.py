@@ -165,8 +165,9 @@ def test_wsgi_refuses_to_start_with_invalid_settings():
     assert "roombook.E002" in result.stderr
 
 
-def test_wsgi_starts_with_valid_settings():
-    result = run("import roombook.wsgi", **PRODUCTION)
+def test_wsgi_starts_with_valid_settings_while_the_database_is_away():
+    url = "postgres://rooms:hidden@127.0.0.1:1/rooms"
+    result = run("import roombook.wsgi", **PRODUCTION, DATABASE_URL=url)
 
     assert result.returncode == 0, result.stderr
 

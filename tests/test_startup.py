@@ -111,3 +111,15 @@ def test_other_database_errors_keep_their_traceback(tmp_path):
 
     assert "Traceback" in ended.stderr
     assert "no such table" in ended.stderr
+
+
+def test_service_starts_only_with_all_migrations(tmp_path):
+    url = f"sqlite:///{tmp_path}/rooms.sqlite3"
+
+    refused = run("-c", "import roombook.wsgi", DATABASE_URL=url)
+
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("Error: Run manage.py migrate: the database lacks ")
+    assert len(refused.stderr.splitlines()) == 1
+    assert run("manage.py", "migrate", DATABASE_URL=url).returncode == 0
+    assert run("-c", "import roombook.wsgi", DATABASE_URL=url).returncode == 0

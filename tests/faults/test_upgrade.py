@@ -17,6 +17,12 @@ from tests.faults.service import ROOT, Service
 from tests.faults.world import CARD, World
 
 PACKAGES = ["roombook", "accounts", "centers", "payments", "reservations", "deploy", "tests"]
+EMPTY_MIGRATION = """
+from django.db import migrations
+
+class Migration(migrations.Migration):
+    dependencies = [("accounts", "{latest}")]
+"""
 CLIENTS = 6
 PAUSE_SECONDS = 0.02
 OLD, NEW = '{"status": "ok"}', '{"status": "ok, the new version"}'
@@ -154,6 +160,19 @@ def test_reload_of_a_version_that_does_not_start_keeps_the_old_one(service, inst
         time.sleep(0.5)
 
     assert set(answers) == {f"200 {OLD}", f"200 {NEW}"}
+
+
+def test_reload_without_migrating_first_keeps_the_old_version(service, installed):
+    folder = installed / "accounts/migrations"
+    latest = max(file.stem for file in folder.glob("0*.py"))
+    (folder / "9999_new.py").write_text(EMPTY_MIGRATION.format(latest=latest))
+    install_version(installed, NEW)
+    with clients(service.port) as answers:
+        reloaded = reload(service, installed, RELOAD_LOAD_SECONDS="10")
+
+    assert reloaded.returncode == 1
+    assert "the database lacks 1 migrations (accounts.9999_new)" in service.log.read_text()
+    assert set(answers) == {f"200 {OLD}"}
 
 
 def test_new_master_tells_systemd_that_it_is_the_main_process(store, django_db_blocker, tmp_path):
