@@ -106,7 +106,7 @@ class AttemptsInFlight(TooManyRequests):
 
 
 # Seconds between the attempts to begin while others are in flight: about ten in total.
-WAITS = (*[0.05] * 20, *[0.25] * 36)
+WAITS = (0.05, 0.1, 0.15, 0.2, 0.25, 0.25, *[0.5] * 18)
 
 
 def wait_for_others(begin: Callable[[], ResultT]) -> ResultT:
