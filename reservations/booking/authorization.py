@@ -4,7 +4,7 @@ Checkout calls it, and so does payment_recovery if the worker that began the che
 """
 
 import datetime as dt
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 
@@ -13,7 +13,8 @@ from payments.gateway_results import apply_gateway_result, lock_payment
 from payments.gateways.base import GatewayPayment
 from payments.models import Payment, PaymentState
 from reservations.booking.locks import lock_reservation
-from reservations.models import Reservation
+from reservations.models import Partner, Reservation
+from reservations.models.reservation import TransitionColumns
 from reservations.models.status import Status
 from reservations.notifications import emails
 from reservations.pricing import bill
@@ -67,28 +68,30 @@ def apply_authorization(
     return reservation, payment
 
 
+def get_partner_column(partner: Partner | None) -> TransitionColumns:
+    """Return the column of the partner, which is saved together with the status."""
+    return {} if partner is None else {"partner": partner}
+
+
 def book(
     reservation: Reservation,
     *,
     payment: Payment | None = None,
     is_live_payment: bool,
     by: "User | None",
+    partner: Partner | None = None,
     now: dt.datetime,
-    **columns: Any,
 ) -> None:
     """Set the status to Confirmed, or to Pending if the center has to approve requests.
 
-    `columns` are saved together with the status. The caller holds the lock.
+    The caller holds the lock.
     """
     is_instant = reservation.room.is_live_inventory
-    reservation.transition_to(
-        Status.CONFIRMED if is_instant else Status.PENDING,
-        by=by,
-        now=now,
-        booked_at=now,
-        is_live=is_instant and is_live_payment,
-        calendar_sequence=reservation.calendar_sequence + 1,
-        **columns,
-    )
+    columns = get_partner_column(partner)
+    columns["booked_at"] = now
+    columns["is_live"] = is_instant and is_live_payment
+    columns["calendar_sequence"] = reservation.calendar_sequence + 1
+    status = Status.CONFIRMED if is_instant else Status.PENDING
+    reservation.transition_to(status, by=by, now=now, **columns)
     send = emails.send_booking_confirmed if is_instant else emails.send_request_received
     send(reservation, payment=payment, now=now)

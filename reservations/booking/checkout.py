@@ -19,7 +19,7 @@ import datetime as dt
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
@@ -232,12 +232,10 @@ def _claim(
     if is_already_submitted(reservation):
         return reservation, None
     _consume(reservation, now=now)
-    # These columns are saved together with the status.
-    columns: dict[str, Any] = {} if partner is None else {"partner": partner}
     gateway = gateways.get_current_gateway()
     if not reservation.total_cost:
         authorization.book(
-            reservation, is_live_payment=gateway.is_live, by=user, now=now, **columns
+            reservation, is_live_payment=gateway.is_live, by=user, partner=partner, now=now
         )
         return reservation, None
     if not can_pay:
@@ -245,7 +243,8 @@ def _claim(
         raise ReservationNotOpen(PRICE_HAS_CHANGED)
     # Begin only here, so that a double click is one attempt. `apply_authorization` ends it.
     CARD_DECLINED.begin(user.pk, now=now)
-    reservation.transition_to(Status.PROCESSING, by=user, now=now, **columns)
+    partner_column = authorization.get_partner_column(partner)
+    reservation.transition_to(Status.PROCESSING, by=user, now=now, **partner_column)
     payment = lifecycle.create_payment(
         reservation_id=reservation.pk,
         reservation_uid=reservation.uid,

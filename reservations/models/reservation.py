@@ -3,7 +3,7 @@
 import datetime as dt
 import uuid
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from django.conf import settings
 from django.contrib.postgres.fields import RangeBoundary, RangeOperators
@@ -32,6 +32,18 @@ from roombook.money import MoneyField
 
 if TYPE_CHECKING:
     from accounts.models import User
+    from reservations.models.codes import Partner
+
+
+class TransitionColumns(TypedDict, total=False):
+    """The columns that can be saved together with the status."""
+
+    partner: "Partner"
+    booked_at: dt.datetime
+    cancelled_at: dt.datetime
+    refund_promised: Decimal
+    is_live: bool
+    calendar_sequence: int
 
 
 class Reservation(models.Model):
@@ -272,7 +284,7 @@ class Reservation(models.Model):
         by: "User | None",
         now: dt.datetime,
         hold_until: dt.datetime | None = None,
-        **columns: object,
+        **columns: Unpack[TransitionColumns],
     ) -> None:
         """Change the status and the hold that goes with it, save, and record the change.
 
