@@ -328,6 +328,18 @@ def test_service_invalid_amount_shows_error(office, room, user, changed, message
     assert not Reservation.objects.exists()
 
 
+@pytest.mark.parametrize("path", [ADD, PREVIEW])
+def test_service_longer_than_the_booking_shows_error(office, room, user, path):
+    beamer = ServiceFactory(center=room.center, name="Beamer", needs_duration=True)
+    fields = {
+        f"service-{beamer.pk}-chosen": "on",
+        f"service-{beamer.pk}-duration_hours": "3.25",
+    }
+    answer = office.post(path, typed(room, user, **fields))
+    assert "Must not be longer than the booking." in words(answer)
+    assert not Reservation.objects.exists()
+
+
 def test_room_of_other_center_is_refused(office, room, user):
     other = make_room()
     answer = office.post(ADD, typed(room, user, room=other.pk))
