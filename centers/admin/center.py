@@ -3,7 +3,7 @@
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.db.models import Count, Model
 from django.forms import BaseInlineFormSet, ModelForm
@@ -23,6 +23,7 @@ from centers.admin.inlines import (
     RateInline,
     ServiceInline,
 )
+from centers.admin.rate_examples import find_price_warnings
 from centers.models.schedule import closure_saved
 from centers.resources.centers import CenterResource
 from centers.search.locations import split_words
@@ -159,6 +160,10 @@ class CenterAdmin(
         change: bool,  # noqa: FBT001 (Django's signature)
     ) -> None:
         super().save_formset(request, form, formset, change)
+        if formset.model is models.Rate:
+            for rate in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
+                for warning in find_price_warnings(rate):
+                    messages.warning(request, f"{rate.name}: {warning}")
         if formset.model is models.Closure:
             for closure in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
                 closure_saved.send(models.Closure, closure=closure, request=request)

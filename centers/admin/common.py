@@ -8,6 +8,7 @@ from django.db.models import ForeignKey, Model, Q, QuerySet
 from django.db.models.fields.files import FieldFile
 from django.forms import ModelChoiceField
 from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
 from django.utils.html import format_html
 
 from accounts import roles
@@ -135,20 +136,36 @@ class TimelineLinkMixin(CenterScopedMixin):
 
 
 class CenterRatesMixin(ModelAdminBase):
-    """A ModelAdmin of rows that have a rate of their center. It is chosen after the first save."""
+    """A ModelAdmin of rows that have a rate of their center.
+
+    The choices are the rates of the center in the request, or of the row's center. A script loads
+    those of another center while it is being selected.
+    """
 
     # The relation from the center to these rows.
     rate_relation: str
 
+    class Media:
+        js = ["centers/rate_choices.js"]
+
     def formfield_for_foreignkey(
         self, db_field: ForeignKey, request: HttpRequest, **kwargs: object
     ) -> ModelChoiceField | None:
-        if db_field.name == "rate":
-            row = get_object_id(request)
-            rates = models.Rate.objects.order_by("name")
-            kwargs["queryset"] = (
-                rates.filter(**{f"center__{self.rate_relation}": row})
-                if row is not None
-                else rates.none()
-            )
-        return super().formfield_for_foreignkey(db_field, request, **kwargs)
+        if db_field.name != "rate":
+            return super().formfield_for_foreignkey(db_field, request, **kwargs)
+        permissions = ("centers.view_rate", "centers.change_rate")
+        visible = models.Rate.objects.filter(
+            roles.get_center_filter(request.user, permissions, "center")
+        )
+        query = request.POST if request.method == "POST" else request.GET
+        center, row = parse_id(query.get("center")), get_object_id(request)
+        rates = visible.none()
+        if center is not None:
+            rates = visible.filter(center=center)
+        elif row is not None:
+            rates = models.Rate.objects.filter(**{f"center__{self.rate_relation}": row})
+        kwargs["queryset"] = rates.order_by("name")
+        field = super().formfield_for_foreignkey(db_field, request, **kwargs)
+        if field is not None:
+            field.widget.attrs["data-choices-url"] = reverse("admin:centers_rate_choices")
+        return field

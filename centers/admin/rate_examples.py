@@ -6,6 +6,7 @@ This module is pure, and uses the functions that price bookings.
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
+from itertools import pairwise
 
 from centers import rates
 from centers.span import Span
@@ -71,6 +72,23 @@ def calculate_examples(rate: rates.RateLike) -> list[RateExample]:
             setup_fee,
         )
         for text, duration in EXAMPLE_DURATIONS.items()
+    ]
+
+
+def find_price_warnings(rate: rates.RateLike) -> list[str]:
+    """Prices of a shorter time that are above the price of a longer one: probably a mistake."""
+    if rate.is_flat_rate:
+        return []
+    prices = [
+        ("An hour", "an hour", rate.hourly),
+        ("Half a day", "half a day", rate.half_day),
+        ("A full day", "a full day", rate.full_day),
+    ]
+    offered = [(subject, name, price) for subject, name, price in prices if price is not None]
+    return [
+        f"{subject} ({format_amount(shorter)}) costs more than {name} ({format_amount(longer)})."
+        for (subject, _, shorter), (_, name, longer) in pairwise(offered)
+        if shorter > longer
     ]
 
 

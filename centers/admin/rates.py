@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from django.contrib import admin
+from django.contrib import admin, messages
 from django.core.exceptions import PermissionDenied
 from django.forms import ModelForm
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path, reverse
 from django.views.decorators.http import require_POST
@@ -13,10 +13,11 @@ from django.views.decorators.http import require_POST
 from accounts.admin.center_scope import CenterScopedMixin
 from centers import models
 from centers.admin.common import CENTER_ORDERING, CenterSearchMixin
-from centers.admin.rate_examples import calculate_examples
+from centers.admin.rate_examples import calculate_examples, find_price_warnings
 from centers.admin.rate_forms import RateForm, RateListForm, RatePricesForm
 from centers.resources.inventory import RateResource
 from roombook.backoffice.model_admin import ModelAdmin, SaveChangedFieldsMixin
+from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
 
 
@@ -53,11 +54,35 @@ class RateAdmin(
     def get_changelist_form(self, request: HttpRequest, **kwargs: object) -> type[ModelForm]:
         return super().get_changelist_form(request, form=RateListForm, **kwargs)
 
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: Any,
+        form: ModelForm,
+        change: bool,  # noqa: FBT001 (Django's signature)
+    ) -> None:
+        super().save_model(request, obj, form, change)
+        for warning in find_price_warnings(obj):
+            messages.warning(request, f"{obj.name}: {warning}")
+
     # Examples
 
     def get_urls(self) -> list[URLPattern]:
         view = require_POST(self.admin_site.admin_view(self.examples_view))
-        return [path("examples/", view, name="centers_rate_examples"), *super().get_urls()]
+        choices_view = self.admin_site.admin_view(self.choices_view)
+        return [
+            path("examples/", view, name="centers_rate_examples"),
+            path("choices/", choices_view, name="centers_rate_choices"),
+            *super().get_urls(),
+        ]
+
+    def choices_view(self, request: HttpRequest) -> HttpResponse:
+        """The rates of a center, for the page of a room or a service (rate_choices.js)."""
+        if not self.has_view_or_change_permission(request):
+            raise PermissionDenied
+        center = parse_id(request.GET.get("center"))
+        rates = self.get_queryset(request).filter(center=center).order_by("name")
+        return JsonResponse({"choices": [(rate.pk, str(rate)) for rate in rates]})
 
     def examples_view(self, request: HttpRequest) -> HttpResponse:
         """What bookings would cost under the prices that are being entered. Saves nothing."""
@@ -74,7 +99,11 @@ class RateAdmin(
             context |= get_examples_context(RatePricesForm(request.POST))
         else:
             rate = form.instance
-            context |= {"examples": calculate_examples(rate), "setup_fee": rate.setup_fee}
+            context |= {
+                "examples": calculate_examples(rate),
+                "warnings": find_price_warnings(rate),
+                "setup_fee": rate.setup_fee,
+            }
         context["examples_url"] = reverse("admin:centers_rate_examples")
         return super().render_change_form(request, context, *args, **kwargs)
 
@@ -92,5 +121,6 @@ def get_examples_context(form: RatePricesForm) -> dict[str, Any]:
     return {
         "problems": problems,
         "examples": [] if problems else calculate_examples(rate),
+        "warnings": [] if problems else find_price_warnings(rate),
         "setup_fee": rate.setup_fee,
     }

@@ -91,8 +91,9 @@ class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
 
     def formfield_for_dbfield(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         field = super().formfield_for_dbfield(db_field, request, **kwargs)
-        if field is not None and (text := get_default_rule_texts().get(db_field.name)):
-            field.help_text = text
+        if field is not None and (rule := get_default_rules().get(db_field.name)):
+            default, field.help_text = rule
+            field.widget.attrs["placeholder"] = default
         return field
 
     def get_timeline_url(self, obj: models.MeetingRoom) -> str:
@@ -126,15 +127,18 @@ class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
         self.message_user(request, "Done.")
 
 
-def get_default_rule_texts() -> dict[str, str]:
-    """Help texts of the booking rules, with the values that apply if the room has none."""
+def get_default_rules() -> dict[str, tuple[int, str]]:
+    """The booking rules that apply if a room has none of its own, with the help texts."""
     default = get_default_booking_rules()
     longest_days = default.maximum_minutes // (24 * 60)
     return {
-        "grid_minutes": f"In minutes. Default: {default.slot_minutes} minutes.",
-        "minimum_minutes": f"In minutes. Default: {default.minimum_minutes} minutes.",
-        "maximum_minutes": f"In minutes. Default: {longest_days} days.",
-        "booking_window_days": f"In days. Default: {default.window_days} days.",
+        "grid_minutes": (default.slot_minutes, "In minutes."),
+        "minimum_minutes": (default.minimum_minutes, "In minutes."),
+        "maximum_minutes": (
+            default.maximum_minutes,
+            f"In minutes. The default is {longest_days} days.",
+        ),
+        "booking_window_days": (default.window_days, "In days."),
     }
 
 

@@ -5,8 +5,14 @@ from decimal import Decimal
 import pytest
 from django.urls import reverse
 
-from centers.admin.rate_examples import EXAMPLE_DURATIONS, calculate_examples, summarize_examples
+from centers.admin.rate_examples import (
+    EXAMPLE_DURATIONS,
+    calculate_examples,
+    find_price_warnings,
+    summarize_examples,
+)
 from centers.models import Rate
+from tests.backoffice.reading import messages_of
 from tests.centers.test_admin import errors_of, form_of
 from tests.factories_centers import RateFactory
 
@@ -130,3 +136,52 @@ def test_examples_are_only_for_staff_who_may_view_rates(client, staff):
     client.force_login(without_role)
     assert post_prices(client, hourly="5").status_code == 403
     assert client.get(reverse("admin:centers_rate_examples")).status_code == 405
+
+
+# --- Warnings ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("prices", "warnings"),
+    [
+        ({"hourly": 25, "half_day": 90, "full_day": 160}, []),
+        ({"hourly": 90, "half_day": 90, "full_day": 90}, []),
+        ({"hourly": 91, "half_day": 90}, ["An hour ($91.00) costs more than half a day ($90.00)."]),
+        ({"hourly": 91, "full_day": 90}, ["An hour ($91.00) costs more than a full day ($90.00)."]),
+        (
+            {"hourly": 95, "half_day": 90, "full_day": 80},
+            [
+                "An hour ($95.00) costs more than half a day ($90.00).",
+                "Half a day ($90.00) costs more than a full day ($80.00).",
+            ],
+        ),
+        ({"is_flat_rate": True, "flat_rate": 50, "hourly": 91, "half_day": 90}, []),
+    ],
+)
+def test_price_of_a_shorter_time_above_that_of_a_longer_one_warns(prices, warnings):
+    assert find_price_warnings(build_rate(**prices)) == warnings
+
+
+def test_rate_with_an_hour_above_half_a_day_warns_before_and_after_saving(office):
+    rate = RateFactory(hourly=Decimal(25), half_day=Decimal(90), full_day=None)
+    warning = "An hour ($100.00) costs more than half a day ($90.00)."
+    assert warning in post_prices(office, name="Usual", hourly="100", half_day="90").text
+    page = reverse("admin:centers_rate_change", args=[rate.pk])
+
+    saved = office.post(page, {**form_of(office.get(page)), "hourly": "100.00"})
+
+    assert messages_of(saved)[0] == ("warning", f"{rate.name}: {warning}")
+    rate.refresh_from_db()
+    assert rate.hourly == 100
+    assert warning in office.get(page).text
+
+
+def test_rate_with_an_hour_above_half_a_day_warns_on_the_center_page(office):
+    rate = RateFactory(hourly=Decimal(25), half_day=Decimal(90), full_day=None)
+    page = reverse("admin:centers_center_change", args=[rate.center_id])
+
+    saved = office.post(page, {**form_of(office.get(page)), "rates-0-hourly": "100.00"})
+
+    assert ("warning", f"{rate.name}: An hour ($100.00) costs more than half a day ($90.00).") in (
+        messages_of(saved)
+    )

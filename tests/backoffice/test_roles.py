@@ -89,6 +89,7 @@ PAGES = {
     "centers_time_zone": ("centers.view_center", CENTER),
     "centers_closure_holidays": ("centers.add_closure", CENTER),
     "centers_rate_examples": ("centers.view_rate", CENTER),
+    "centers_rate_choices": ("centers.view_rate", CENTER),
     "reservations_draft_preview": ("reservations.add_reservation", CENTER),
     "reservations_draft_customers": ("reservations.add_reservation", CENTER),
     "reservations_report": ("reservations.see_reports", CENTER),
@@ -440,7 +441,7 @@ def test_custom_pages_require_their_permission(actor, rows, world):
                 method, query = actor.client.post, {"center": center.pk, "room": room.pk}
             elif name == "reservations_draft_customers":
                 query = {"term": "foreign"}
-            elif name == "reservations_timeline":
+            elif name in ("reservations_timeline", "centers_rate_choices"):
                 query = {"center": center.pk}
             elif name == "reservations_room_week":
                 query = {"room": room.pk}

@@ -1,0 +1,72 @@
+"""The form of a room: rates of the selected center, and the defaults of booking rules."""
+
+import pytest
+from django.urls import reverse
+
+from centers.models import MeetingRoom
+from tests.centers.test_admin import errors_of, form_of
+from tests.factories_centers import CenterFactory, RateFactory, ResourceTypeFactory
+from tests.factories_reservations import make_room
+
+pytestmark = pytest.mark.django_db
+
+ADD = reverse("admin:centers_meetingroom_add")
+CHOICES = reverse("admin:centers_rate_choices")
+
+
+def rates_of(page):
+    return list(page.context["adminform"].form.fields["rate"].queryset)
+
+
+def test_room_is_added_with_a_rate_of_its_center(office):
+    center, other = CenterFactory(), CenterFactory()
+    rate, foreign = RateFactory(center=center), RateFactory(center=other)
+    typed = {
+        **form_of(office.get(ADD)),
+        "name": "Aspen",
+        "capacity": "8",
+        "center": center.pk,
+        "resource_type": ResourceTypeFactory().pk,
+    }
+
+    refused = office.post(ADD, {**typed, "rate": foreign.pk})
+    assert set(errors_of(refused)) == {"rate"}
+    assert rates_of(refused) == [rate]
+    assert errors_of(office.post(ADD, {**typed, "rate": rate.pk})) == {}
+
+    assert MeetingRoom.objects.get().rate == rate
+
+
+def test_room_form_offers_rates_of_the_center_in_the_query(office):
+    room = make_room()
+    assert rates_of(office.get(ADD)) == []
+    assert rates_of(office.get(ADD, {"center": room.center_id})) == [room.rate]
+    assert rates_of(office.get(ADD, {"center": "abc"})) == []
+
+
+def test_rate_choices_are_those_of_a_visible_center(client, office, staff):
+    mine, other = make_room(), make_room()
+    names = [[mine.rate.pk, str(mine.rate)]]
+    assert office.get(CHOICES, {"center": mine.center_id}).json() == {"choices": names}
+    assert office.get(CHOICES, {"center": "²"}).json() == {"choices": []}
+    client.force_login(staff("Manager", mine.center))
+    assert client.get(CHOICES, {"center": mine.center_id}).json() == {"choices": names}
+    assert client.get(CHOICES, {"center": other.center_id}).json() == {"choices": []}
+    assert rates_of(client.get(ADD, {"center": other.center_id})) == []
+
+
+def test_room_form_shows_defaults_in_empty_fields(office, settings):
+    settings.BOOKING_GRID_MINUTES, settings.BOOKING_MINIMUM_MINUTES = 20, 40
+    settings.BOOKING_MAXIMUM_DAYS, settings.BOOKING_WINDOW_DAYS = 2, 90
+    fields = office.get(ADD).context["adminform"].form.fields
+    placeholders = {
+        name: field.widget.attrs["placeholder"]
+        for name, field in fields.items()
+        if "placeholder" in field.widget.attrs and name.endswith(("_minutes", "_days"))
+    }
+    assert placeholders == {
+        "grid_minutes": 20,
+        "minimum_minutes": 40,
+        "maximum_minutes": 2880,
+        "booking_window_days": 90,
+    }
