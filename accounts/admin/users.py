@@ -118,7 +118,8 @@ class UserAdmin(
         return row.get_full_name() or row.email
 
     def get_result_description(self, row: User) -> str:
-        return ", ".join(filter(None, (row.email, row.company_name)))
+        kind = "Staff" if row.is_staff else "Customer"
+        return ", ".join(filter(None, (kind, row.email, row.company_name)))
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
         tokens = ApiToken.objects.unexpired(timezone.now()).filter(user__in=rows)

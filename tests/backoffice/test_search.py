@@ -61,6 +61,7 @@ def test_search_finds_customer_and_their_reservations(boss, booking, term):
     found = find(boss, term)
 
     assert found[f"accounts/user/{booking.user_id}/change/"] == "Ada Lovelace"
+    assert "Customer, ada@example.com, Engines" in boss.get(SEARCH, {"s": term}).text
     assert f"reservations/reservation/{booking.pk}/change/" in found
 
 
