@@ -2,7 +2,8 @@
 
 The room comes first because competing requests share it. Every request that takes or releases a
 slot waits for the room's row, so none waits for a reservation while it holds a lock that another
-request waits for. The account's counter of card attempts is locked after all of them.
+request waits for. The account's counter of card attempts is locked after all of them, and its
+counter of drafts before all of them: only creating a draft locks that.
 """
 
 from typing import TYPE_CHECKING
