@@ -229,6 +229,7 @@ PAGES = (
     pytest.param("", marks=pytest.mark.postgres),
     pytest.param("reservations/reservation/?q=garcia", marks=pytest.mark.postgres),
     pytest.param("accounts/user/?q=garcia", marks=pytest.mark.postgres),
+    pytest.param("search/?s=garcia", marks=pytest.mark.postgres),
     "reservations/reservation/",
     "reservations/reservation/?status__exact=Confirmed",
     "centers/center/",
