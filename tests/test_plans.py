@@ -223,6 +223,16 @@ def test_frequent_operations_never_scan_a_large_table(client, without_table_scan
         assert not find_scans(plan), f"{sql}\n{plan}"
 
 
+def test_second_page_of_reservations_never_scans_a_large_table(client, without_table_scans):
+    with time_machine.travel(NOW, tick=False):
+        world = World(client)
+        cursor = world.call("List reservations").json()["NextCursor"]
+        found = get_plans(lambda: world.call("List reservations", Cursor=cursor))
+
+    for sql, plan in found:
+        assert not find_scans(plan), f"{sql}\n{plan}"
+
+
 # SQLite uses neither a partial index if the state is a parameter, nor an index on lower-case names
 # for a prefix: it scans these tables.
 PAGES = (
