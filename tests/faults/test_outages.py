@@ -12,7 +12,7 @@ from tests.faults.world import World
 
 pytestmark = pytest.mark.postgres
 
-LASTING_SECONDS = 4.0
+LASTING_SECONDS = 8.0
 CLIENTS = 8
 
 
@@ -54,7 +54,7 @@ def interrupt(service, cluster, client, seconds):
 def test_interrupted_database_is_warnings_and_a_lasting_outage_is_one_error(cluster, service):
     with cluster.database.open():
         client = World(service).customer().client
-    refused = interrupt(service, cluster, client, 1.0)
+    refused = interrupt(service, cluster, client, 0.5)
     levels, done = count_levels(service)
     assert refused > 0
     assert (levels["ERROR"], levels["WARNING"]) == (0, refused)

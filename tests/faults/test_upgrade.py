@@ -34,8 +34,7 @@ def installed(tmp_path):
     folder = tmp_path / "app"
     folder.mkdir()
     for name in PACKAGES:
-        ignored = shutil.ignore_patterns("__pycache__")
-        shutil.copytree(ROOT / name, folder / name, ignore=ignored)
+        shutil.copytree(ROOT / name, folder / name)
     shutil.copy(ROOT / "manage.py", folder)
     return folder
 
