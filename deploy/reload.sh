@@ -7,7 +7,7 @@
 set -eu
 pidfile=$1
 # How long the new version may take to load, and the old one to finish its requests.
-load_seconds=${RELOAD_LOAD_SECONDS:-30}
+load_seconds=${RELOAD_LOAD_SECONDS:-60}
 end_seconds=40
 
 # wait_until SECONDS COMMAND...
@@ -24,11 +24,23 @@ wait_until() {
 is_loaded() { [ -s "$pidfile.2" ]; }
 has_taken_over() { [ "$(cat "$pidfile" 2>/dev/null)" = "$new" ]; }
 
+# The new master is the child of the old one that was started for it; workers were not.
+end_new_master() {
+    for process in /proc/[0-9]*; do
+        if grep -qs "^PPid:[[:space:]]*$old\$" "$process/status" &&
+            tr '\0' '\n' 2>/dev/null <"$process/environ" | grep -qx "GUNICORN_PID=$old"; then
+            kill -KILL "${process#/proc/}"
+        fi
+    done
+}
+
 old=$(cat "$pidfile")
 rm -f "$pidfile.2"
 # gunicorn starts a new master, which writes its id as soon as it has loaded the application.
 kill -USR2 "$old"
 if ! wait_until "$load_seconds" is_loaded; then
+    # It may only be slow. Later, both versions would serve.
+    end_new_master
     echo "The new version did not start within $load_seconds s; the old one still runs. See its log." >&2
     exit 1
 fi

@@ -161,6 +161,25 @@ def test_reload_of_a_version_that_does_not_start_keeps_the_old_one(service, inst
     assert set(answers) == {f"200 {OLD}", f"200 {NEW}"}
 
 
+def test_reload_of_a_version_that_loads_too_slowly_ends_it(service, installed):
+    file = installed / "roombook/health.py"
+    slow = "import time\n\ntime.sleep(6)\n"
+    code = file.read_text()
+    file.write_text(slow + code)
+    with clients(service.port) as answers:
+        started_at = time.monotonic()
+        assert reload(service, installed, RELOAD_LOAD_SECONDS="5").returncode == 1
+        assert int(service.pidfile.read_text()) == service.master.pid
+        file.write_text(code.replace(OLD, NEW))
+        # Nothing of it is left that could begin to serve, or be in the way of the next attempt.
+        time.sleep(max(0, started_at + 15 - time.monotonic()))
+        assert set(answers) == {f"200 {OLD}"}
+        assert reload(service, installed).returncode == 0
+        time.sleep(0.5)
+
+    assert set(answers) == {f"200 {OLD}", f"200 {NEW}"}
+
+
 def test_reload_without_migrating_first_keeps_the_old_version(service, installed):
     folder = installed / "accounts/migrations"
     latest = max(file.stem for file in folder.glob("0*.py"))
