@@ -28,6 +28,8 @@ VIEW_RESERVATION = "reservations.view_reservation"
 VIEW_ATTENDEE = "reservations.view_attendee"
 SEE_REPORTS = "reservations.see_reports"
 ADD_CLOSURE = "centers.add_closure"
+CHANGE_UNKNOWN_PAYMENT = "payments.change_unknownpayment"
+VIEW_UNKNOWN_PAYMENT = "payments.view_unknownpayment"
 CHANGE_REFUND, VIEW_REFUND = "payments.change_refund", "payments.view_refund"
 
 

@@ -1,7 +1,14 @@
 """Payments, refunds, disputes and saved cards in the back office.
 
 Staff move money by actions on reservations. Here everything is read-only except refunds that the
-gateway refused: staff retry them or mark them as refunded manually.
+gateway refused, which staff retry or mark as refunded manually, and unknown payments, which they
+release or keep.
 """
 
-from payments.admin import disputes, payments, refunds, saved_cards  # noqa: F401 (registers them)
+from payments.admin import (  # noqa: F401 (registers them)
+    disputes,
+    payments,
+    refunds,
+    saved_cards,
+    unknown_payments,
+)

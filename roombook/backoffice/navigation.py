@@ -40,6 +40,7 @@ MENU = {
         ("Payments", "payments", "payments.payment"),
         ("Refunds", "undo", "payments.refund"),
         ("Disputes", "gavel", "payments.dispute"),
+        ("Unknown payments", "help", "payments.unknownpayment"),
         ("Promo codes", "redeem", "reservations.promocode"),
         ("Allowances", "hourglass_top", "reservations.allowance"),
         ("Partners", "handshake", "reservations.partner"),

@@ -9,6 +9,7 @@ import datetime as dt
 import importlib
 from copy import deepcopy
 from decimal import Decimal
+from uuid import uuid4
 
 import pytest
 import time_machine
@@ -18,7 +19,7 @@ from django.contrib.auth.models import Group
 from django.urls import URLResolver, reverse
 
 from accounts.models import CenterRole, OutboxMessage, User
-from payments.models import Dispute, Payment, Refund
+from payments.models import Dispute, Payment, Refund, UnknownPayment
 from reservations.admin.actions import ACTIONS
 from reservations.models import Allowance, Partner, PromoCode
 from roombook.backoffice import audit_log
@@ -55,6 +56,7 @@ MODELS = {
     "payments.Payment": CENTER,
     "payments.Refund": CENTER,
     "payments.SavedCard": EVERYWHERE,
+    "payments.UnknownPayment": EVERYWHERE,
     "reservations.Allowance": CENTER,
     "reservations.Partner": SHARED,
     "reservations.PromoCode": CENTER,
@@ -194,6 +196,10 @@ def rows_of(world):
         "accounts.User": (world.ada, world.bob),
         "reservations.Reservation": (world.reservation, world.bobs_reservation),
         "payments.SavedCard": (world.ada.saved_card, world.bob.saved_card),
+        "payments.UnknownPayment": tuple(
+            UnknownPayment.objects.create(key=uuid4(), description=name, found_at=NOW)
+            for name in ("Ours", FOREIGN)
+        ),
     }
     for row in (*b.rates.all(), *b.services.all()):
         row.name = f"{FOREIGN} {row.pk}"

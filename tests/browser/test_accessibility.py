@@ -1,9 +1,11 @@
 """Every page of the back office is accessible: axe-core finds nothing critical or serious."""
 
+from uuid import uuid4
+
 import pytest
 
 from accounts.models import User
-from payments.models import Dispute, Payment, Refund
+from payments.models import Dispute, Payment, Refund, UnknownPayment
 from tests.browser import accessibility, chromium
 from tests.browser.day import open_day, request_for, room
 
@@ -15,7 +17,7 @@ PARTS = 3
 def test_pages_have_no_critical_or_serious_violations(part, desk, browser, live_server):
     boardroom = room("Boardroom")
     request_for(boardroom, open_day(boardroom), 9)
-    make_dispute()
+    make_dispute_and_unknown_payment()
     found = {}
 
     anonymous = browser.new_page()
@@ -71,8 +73,11 @@ def test_refused_refund_is_handled_from_its_page_without_violations(desk, live_s
     assert (refund.state, refund.reason) == ("outside", "Cash (Rain)")
 
 
-def make_dispute() -> None:
+def make_dispute_and_unknown_payment() -> None:
     payment = Payment.objects.latest("pk")
+    UnknownPayment.objects.create(
+        gateway="sandbox", key=uuid4(), amount=75, currency="USD", found_at=payment.created_at
+    )
     Dispute.objects.create(
         payment=payment,
         reference="d1",

@@ -10,7 +10,7 @@ from django.urls import reverse
 from payments import refunds
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
-from payments.models import Payment, Refund
+from payments.models import Payment, Refund, UnknownPayment
 from roombook.backoffice.models import AuditEntry
 from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory
 from tests.payments.test_payments import NOW, ada, captured, reservation, start  # noqa: F401 (fixtures)  # noqa: F401 (fixtures)
@@ -245,3 +245,81 @@ def test_refund_actions_need_the_change_permission(client, refused, action):
     run_action(client, action, refused, confirmed="yes", reason="Cash")
 
     assert get_states() == ["refused"]
+
+
+# --- Unknown payments ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unknown(captured):  # noqa: F811
+    """Money at the gateway whose payment a restored backup lacks."""
+    key, reference = captured.key, captured.reference
+    captured.delete()
+    return UnknownPayment.objects.create(
+        gateway="sandbox",
+        key=key,
+        reference=reference,
+        description="Reservation 57",
+        amount=Decimal("50.00"),
+        currency="USD",
+        found_at=NOW,
+    )
+
+
+def run_unknown_action(client, action, row):
+    url = reverse("admin:payments_unknownpayment_changelist")
+    fields = {"action": action, "_selected_action": [row.pk]}
+    return client.post(url, fields, follow=True).content.decode()
+
+
+def test_unknown_payment_is_an_alert_that_leads_to_its_list(client, unknown):
+    page = client.get(reverse("admin:index")).content.decode()
+
+    assert "$50.00 at the gateway for no booking" in page
+    url = reverse("admin:payments_unknownpayment_changelist")
+    assert f'href="{url}"' in page
+    assert unknown.reference in client.get(url).content.decode()
+
+
+def test_unknown_payment_can_be_released_in_the_back_office(client, unknown):
+    assert "50.00 USD: refunded" in run_unknown_action(client, "release", unknown)
+
+    assert SandboxPayment.objects.get().refunded == 50
+    unknown.refresh_from_db()
+    assert (unknown.resolution, unknown.resolved_at is not None) == ("refunded", True)
+    assert AuditEntry.objects.get(note="Released: refunded").object_id == unknown.pk
+    assert (
+        "at the gateway for no booking" not in client.get(reverse("admin:index")).content.decode()
+    )
+    # Neither is repeated.
+    run_unknown_action(client, "keep", unknown)
+    unknown.refresh_from_db()
+    assert unknown.resolution == "refunded"
+
+
+def test_unknown_payment_can_be_kept_in_the_back_office(client, unknown):
+    assert ": kept." in run_unknown_action(client, "keep", unknown)
+
+    run_unknown_action(client, "release", unknown)
+    assert SandboxPayment.objects.get().refunded == 0
+
+
+def test_unknown_payment_that_cannot_be_released_stays(client, unknown):
+    SandboxFault.objects.create(operation="refund", kind="error", times=1)
+
+    assert "does not answer" in run_unknown_action(client, "release", unknown)
+
+    unknown.refresh_from_db()
+    assert unknown.resolved_at is None
+
+
+@pytest.mark.parametrize("action", ["release", "keep"])
+def test_unknown_payment_actions_need_the_change_permission(client, unknown, action):
+    viewer = UserFactory(is_staff=True)
+    viewer.user_permissions.add(Permission.objects.get(codename="view_unknownpayment"))
+    client.force_login(viewer)
+
+    run_unknown_action(client, action, unknown)
+
+    unknown.refresh_from_db()
+    assert unknown.resolved_at is None

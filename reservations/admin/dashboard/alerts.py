@@ -12,6 +12,7 @@ from accounts.customer_access import get_customer_filter
 from accounts.models import OutboxMessage, User
 from payments import refunds
 from payments.models import Payment
+from payments.unknown_payments import get_unresolved
 from reservations.admin.formatting import get_reservation_url
 from reservations.booking import alerts
 from roombook import dates, money
@@ -48,6 +49,13 @@ def find_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
     """Payments first, the most urgent before the others; then disputes and e-mails."""
     if roles.has_permission(user, roles.VIEW_PAYMENT):
         yield from _find_payment_alerts(user, now)
+    if roles.has_permission_everywhere(user, roles.VIEW_UNKNOWN_PAYMENT):
+        for unknown in get_unresolved().exclude(currency="")[:MAX_ALERTS]:
+            yield DashboardAlert(
+                f"{money.format_amount(unknown.amount)} at the gateway for no booking",
+                ", ".join(filter(None, (unknown.reference, unknown.description))),
+                reverse("admin:payments_unknownpayment_changelist"),
+            )
     if roles.has_permission(user, roles.VIEW_DISPUTE):
         yield from _find_disputes(user)
     if roles.has_permission_everywhere(user, roles.VIEW_EMAIL):
