@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from accounts import user_search
 from accounts.admin.center_scope import AllCentersOnlyMixin
+from accounts.invitations import INVITATION_KIND
 from accounts.models import OutboxMessage
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 
@@ -26,7 +27,7 @@ class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
     actions = ("send_again",)
     fields = (
         *("state", "kind", "about", "user", "to", "created_at", "sent_at", "attempts"),
-        *("next_attempt_at", "last_error", "subject", "text", "calendar"),
+        *("next_attempt_at", "last_error", "subject", "shown_text", "calendar"),
     )
 
     def get_search_results(
@@ -39,6 +40,12 @@ class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
         if about.exists():
             return about, False
         return queryset.filter(user__in=user_search.find_users(words)), False
+
+    @admin.display(description="text")
+    def shown_text(self, message: OutboxMessage) -> str:
+        if message.kind == INVITATION_KIND:
+            return "Not shown, because it contains a link that sets a password."
+        return message.text
 
     def has_send_permission(self, request: HttpRequest) -> bool:
         """E-mails cannot be changed; the permission to change them allows sending them again."""

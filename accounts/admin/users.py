@@ -17,10 +17,9 @@ from django.urls import URLPattern, path, reverse
 from django.utils import timezone
 from unfold.forms import AdminPasswordChangeForm
 
-from accounts import customer_access, limits, roles, second_factor, user_search
+from accounts import customer_access, limits, user_search
 from accounts.admin import second_factor as second_factor_pages
 from accounts.admin.center_scope import SharedRowsMixin
-from accounts.admin.role_admin import CenterRoleInline
 from accounts.forms import UserAddForm, UserEditForm
 from accounts.models import ApiToken, User, UserType
 from roombook import images
@@ -34,8 +33,6 @@ from roombook.backoffice.model_admin import (
 
 # The devices that an account's page lists.
 MAX_DEVICES = 50
-# Only superusers may change these: they would allow anything.
-PRIVILEGE_FIELDS = ("is_staff", "is_superuser", "groups", "user_permissions")
 
 
 class UserAdmin(
@@ -51,16 +48,15 @@ class UserAdmin(
     form = UserEditForm
     add_form = UserAddForm
     change_password_form = AdminPasswordChangeForm
-    list_display = ("email", "name", "company_name", "kind", "is_active", "devices", "date_joined")
-    list_filter = ("is_active", "is_staff")
+    list_display = ("email", "name", "company_name", "is_active", "devices", "date_joined")
+    list_filter = ("is_active",)
     # Not empty, so that there is a search box; get_search_results does the search.
     search_fields = ("email",)
     search_help_text = "Name, company, e-mail address or phone number."
     sortable_by = ("email",)
     ordering = ("email",)
     readonly_fields = ("date_joined", "last_login", "card")
-    actions = ("sign_out_all_devices", "clear_failed_sign_ins", "reset_second_factor")
-    inlines = (CenterRoleInline,)
+    actions = ("sign_out_all_devices", "clear_failed_sign_ins")
     change_form_outer_after_template = "backoffice/customer.html"
     fieldsets = (
         (None, {"fields": ("email", "password", "is_active")}),
@@ -74,7 +70,6 @@ class UserAdmin(
             },
         ),
         ("Account", {"fields": ("card", ("last_login", "date_joined"))}),
-        ("Back office", {"fields": PRIVILEGE_FIELDS, "classes": ("collapse",)}),
     )
     add_fieldsets = (
         (
@@ -102,7 +97,7 @@ class UserAdmin(
     def changelist_view(
         self, request: HttpRequest, extra_context: dict[str, object] | None = None
     ) -> HttpResponse:
-        title = {"title": "Customers and staff"}
+        title = {"title": "Customers"}
         return super().changelist_view(request, title | (extra_context or {}))
 
     def get_search_results(
@@ -131,10 +126,6 @@ class UserAdmin(
     def name(self, user: User) -> str:
         return user.get_full_name()
 
-    @admin.display(description="type")
-    def kind(self, user: User) -> str:
-        return user.type
-
     @admin.display(description="devices")
     def devices(self, user: Any) -> int:
         count: int = user.device_count
@@ -149,20 +140,23 @@ class UserAdmin(
 
     def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
         fieldsets: Any = super().get_fieldsets(request, obj)
-        if request.user.is_superuser:
+        if self.has_change_permission(request, obj):
             return fieldsets
-        # Other staff see neither privileges nor, without permission to change it, the password.
-        hidden = set() if self.has_change_permission(request, obj) else {"password"}
-        visible = [(title, dict(options)) for title, options in fieldsets if title != "Back office"]
+        visible = [(title, dict(options)) for title, options in fieldsets]
         for _, options in visible:
-            options["fields"] = [field for field in options["fields"] if field not in hidden]
+            options["fields"] = [field for field in options["fields"] if field != "password"]
         return visible
 
-    def get_inlines(
-        self, request: HttpRequest, obj: User | None
-    ) -> tuple[type[CenterRoleInline], ...]:
-        """Roles at centers, for staff only."""
-        return self.inlines if obj and obj.is_staff else ()
+    def get_changelist(self, request: HttpRequest, **kwargs: Any) -> type:
+        """List customers only. Administrators find staff in filters and choices too."""
+        base: Any = super().get_changelist(request, **kwargs)
+
+        class CustomerChangeList(base):
+            def get_queryset(self, *args: Any, **kwargs: Any) -> QuerySet[User]:
+                rows: QuerySet[User] = super().get_queryset(*args, **kwargs)
+                return rows.filter(is_staff=False, is_superuser=False)
+
+        return CustomerChangeList
 
     def change_view(
         self,
@@ -242,18 +236,6 @@ class UserAdmin(
                 limits.clear_failed_sign_ins(user.email)
                 self.log_change(request, user, "Failed sign-ins were cleared.")
         self.message_user(request, "They can sign in again at once.", messages.SUCCESS)
-
-    @admin.action(description="Reset two-step sign-in", permissions=["superuser"])
-    def reset_second_factor(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
-        """For staff who lost their phone."""
-        users = list(queryset.filter(second_factor_since__isnull=False))
-        for user in users:
-            second_factor.turn_off(user, by=roles.get_staff(request), now=timezone.now())
-        text = f"Two-step sign-in was reset for {len(users)} accounts."
-        self.message_user(request, text, messages.SUCCESS)
-
-    def has_superuser_permission(self, request: HttpRequest) -> bool:
-        return request.user.is_superuser
 
     # --- Permissions
 

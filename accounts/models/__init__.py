@@ -5,6 +5,7 @@ from accounts.models.attempt_window import AttemptWindow
 from accounts.models.center_role import CenterRole
 from accounts.models.known_network import KnownNetwork
 from accounts.models.outbox_message import OutboxMessage, OutboxState
+from accounts.models.staff_member import StaffMember
 from accounts.models.user import User, UserType, canonicalize_email
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "KnownNetwork",
     "OutboxMessage",
     "OutboxState",
+    "StaffMember",
     "User",
     "UserType",
     "canonicalize_email",

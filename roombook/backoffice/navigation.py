@@ -26,7 +26,7 @@ MENU = {
         ("Timeline", "view_timeline", "reservations_timeline"),
         ("Reservations", "event", "reservations.reservation"),
         ("New reservation", "add_circle", "reservations_reservation_add"),
-        ("Customers and staff", "group", "accounts.user"),
+        ("Customers", "group", "accounts.user"),
         ("Reports", "monitoring", "reservations_reports"),
     ],
     "Centers": [
@@ -49,8 +49,8 @@ MENU = {
         ("Room and service types", "category", "centers.resourcetype"),
         ("Neighborhoods", "location_city", "centers.neighborhood"),
         ("E-mails", "mail", "accounts.outboxmessage"),
+        ("Staff", "badge", "accounts.staffmember"),
         ("Roles", "groups", "auth.group"),
-        ("Roles at centers", "badge", "accounts.centerrole"),
         ("Audit log", "history", "backoffice.auditentry"),
     ],
 }

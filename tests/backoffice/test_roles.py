@@ -36,8 +36,8 @@ MAY = importlib.import_module("reservations.migrations.0002_roles").ROLES
 # those that only who may everywhere sees; and power, which is administrators' alone.
 CENTER, SHARED, EVERYWHERE, POWER = "center", "shared", "everywhere", "power"
 MODELS = {
-    "accounts.CenterRole": POWER,
     "accounts.OutboxMessage": EVERYWHERE,
+    "accounts.StaffMember": POWER,
     "accounts.User": CENTER,
     "backoffice.AuditEntry": EVERYWHERE,
     "auth.Group": POWER,
@@ -81,6 +81,8 @@ OPEN = {
     *("app_list", "search", "view_on_site", "autocomplete"),
     # Of the user's own account.
     *("accounts_second_factor", "accounts_second_factor_set_up", "accounts_second_factor_off"),
+    # Needs the secret of an e-mail.
+    "accounts_invitation",
     # Only leads on to the first of them.
     "reservations_reports",
 }
@@ -181,7 +183,6 @@ class Actor:
 
 def rows_of(world):
     """Of each model a row of A and one of B."""
-    groups = {group.name: group for group in Group.objects.all()}
     a, b = world.center, world.other_center
     b.name = FOREIGN
     b.save()
@@ -277,14 +278,8 @@ def rows_of(world):
             opened_at=NOW,
         ),
     )
-    other_staff = StaffFactory(email="other@example.com")
     both("auth.Group", lambda _, name: Group.objects.create(name=f"Night shift {name}"))
-    both(
-        "accounts.CenterRole",
-        lambda center, _: CenterRole.objects.create(
-            user=other_staff, center=center, group=groups["Viewer"]
-        ),
-    )
+    both("accounts.StaffMember", lambda _, name: StaffFactory(last_name=name))
     both(
         "accounts.OutboxMessage",
         lambda _, name: OutboxMessage.objects.create(
@@ -706,19 +701,6 @@ def test_only_superusers_grant_privileges(actor, world, groups):
     assert response.status_code == 302
     assert ada.first_name == "Augusta"
     assert (ada.type, ada.groups.count()) == ("Account", 0)
-
-
-@pytest.mark.parametrize("actor", ["administrator"], indirect=True)
-def test_superuser_grants_a_role_at_a_center(actor, world, groups):
-    clerk = StaffFactory(email="clerk@example.com")
-
-    actor.client.post(
-        reverse("admin:accounts_centerrole_add"),
-        {"user": clerk.pk, "center": world.center.pk, "group": groups["Desk"].pk},
-    )
-
-    given = CenterRole.objects.get(user=clerk)
-    assert (given.center, given.group.name) == (world.center, "Desk")
 
 
 @pytest.mark.parametrize("actor", ["viewer of A", "viewer"], indirect=True)

@@ -22,6 +22,7 @@ VERIFY = reverse("admin:accounts_second_factor")
 SET_UP = reverse("admin:accounts_second_factor_set_up")
 TURN_OFF = reverse("admin:accounts_second_factor_off")
 LIST = reverse("admin:accounts_user_changelist")
+STAFF = reverse("admin:accounts_staffmember_changelist")
 START = dt.datetime(2027, 3, 1, 12, tzinfo=dt.UTC)
 
 
@@ -212,7 +213,7 @@ def test_administrator_resets_the_second_factor_of_a_member_of_staff(client, wit
     root = AdministratorFactory()
     client.force_login(root)
 
-    client.post(LIST, {"action": "reset_second_factor", "_selected_action": [with_factor.pk]})
+    client.post(STAFF, {"action": "reset_second_factor", "_selected_action": [with_factor.pk]})
 
     with_factor.refresh_from_db()
     assert with_factor.second_factor_since is None
@@ -225,7 +226,7 @@ def test_administrator_resets_the_second_factor_of_a_member_of_staff(client, wit
 def test_manager_cannot_reset_a_second_factor(client, staff, with_factor):
     client.force_login(staff("Manager"))
 
-    client.post(LIST, {"action": "reset_second_factor", "_selected_action": [with_factor.pk]})
+    client.post(STAFF, {"action": "reset_second_factor", "_selected_action": [with_factor.pk]})
 
     with_factor.refresh_from_db()
     assert with_factor.second_factor_since

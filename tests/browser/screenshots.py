@@ -62,7 +62,7 @@ PAGES: dict[str, tuple[str, ...]] = {
     "allowance": ("reservations/allowance/", ROW),
     "partners": ("reservations/partner/",),
     "mails": ("accounts/outboxmessage/",),
-    "roles": ("accounts/centerrole/",),
+    "staff": ("accounts/staffmember/",),
     "history": ("backoffice/auditentry/",),
 }
 LOOKS = {

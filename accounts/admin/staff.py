@@ -1,0 +1,314 @@
+"""Staff in the back office: their roles, and invitations. Only administrators may open it."""
+
+from typing import Any, cast
+
+from django import forms
+from django.conf import settings
+from django.contrib import admin, messages
+from django.contrib.auth.forms import SetPasswordForm
+from django.contrib.auth.models import Group
+from django.contrib.auth.views import PasswordResetConfirmView
+from django.core.exceptions import ValidationError
+from django.db.models import QuerySet
+from django.http import HttpRequest, HttpResponse
+from django.urls import URLPattern, path, reverse_lazy
+from django.utils import timezone
+from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminPasswordWidget
+
+from accounts import invitations, roles, second_factor, user_search
+from accounts.admin.center_scope import SuperuserOnlyMixin
+from accounts.models import CenterRole, StaffMember, User, canonicalize_email
+from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, SaveChangedFieldsMixin
+from roombook.backoffice.widgets import AutocompleteMultipleField, AutocompleteMultipleWidget
+
+NAME_FIELDS = ("first_name", "last_name")
+CENTERS_PREFIX = "centers_"
+
+
+class StaffForm(forms.ModelForm):
+    """An account of staff with its roles.
+
+    `build_staff_form` adds a field with the centers of each role.
+    """
+
+    class Meta:
+        model = User
+        fields = ("email", *NAME_FIELDS, "is_active", "is_staff", "is_superuser", "groups")
+        labels = {"groups": "Roles at all centers", "is_superuser": "Administrator"}
+        help_texts = {
+            "groups": "A role at all centers includes future ones.",
+            "is_superuser": "May do everything, and invites staff.",
+        }
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        if self.instance.pk:
+            for name, group in self._get_center_fields():
+                rows = CenterRole.objects.filter(user_id=self.instance.pk, group=group)
+                self.initial[name] = list(rows.values_list("center", flat=True))
+
+    def _get_center_fields(self) -> list[tuple[str, int]]:
+        """Return the names of the fields with centers, with the id of their role."""
+        return [
+            (name, int(name.removeprefix(CENTERS_PREFIX)))
+            for name in self.fields
+            if name.startswith(CENTERS_PREFIX)
+        ]
+
+    def save_center_roles(self, user: User) -> None:
+        for name, group in self._get_center_fields():
+            chosen = {center.pk for center in self.cleaned_data[name]}
+            stored = CenterRole.objects.filter(user=user, group_id=group)
+            for role in stored.exclude(center__in=chosen):
+                role.delete()
+            for center in chosen - set(stored.values_list("center", flat=True)):
+                CenterRole.objects.create(user=user, group_id=group, center_id=center)
+
+
+class InvitationForm(StaffForm):
+    """A new member of staff. A customer with this e-mail address becomes one."""
+
+    class Meta(StaffForm.Meta):
+        fields = ("email", *NAME_FIELDS, "is_superuser", "groups")  # type: ignore[assignment]
+
+    def clean_email(self) -> str:
+        email = canonicalize_email(self.cleaned_data["email"])
+        existing = User.objects.filter(email=email).first()
+        if existing is not None and existing.is_staff:
+            raise ValidationError("This is a member of staff already.")
+        if existing is not None and not existing.is_active:
+            raise ValidationError("The account with this e-mail address is deactivated.")
+        # The form changes that account instead of adding another one.
+        self.instance = existing or User()
+        return email
+
+
+def build_staff_form(base: type[StaffForm]) -> type[StaffForm]:
+    """Return the form with a field for each role: the centers at which it is given."""
+    center = CenterRole._meta.get_field("center")
+    fields = {
+        f"{CENTERS_PREFIX}{group.pk}": AutocompleteMultipleField(
+            center.related_model._default_manager.all(),
+            label=f"{group.name} at",
+            required=False,
+            widget=AutocompleteMultipleWidget(center, admin.site),
+        )
+        for group in Group.objects.order_by("name")
+    }
+    return cast("type[StaffForm]", type("StaffFormWithCenters", (base,), fields))
+
+
+@admin.register(StaffMember)
+class StaffAdmin(SuperuserOnlyMixin, PageAnnotationsMixin, SaveChangedFieldsMixin, ModelAdmin):
+    """Staff, apart from customers.
+
+    The rows are instances of User, so that the audit log records their changes as an account's.
+    """
+
+    list_display = ("email", "name", "given_roles", "two_step", "is_active", "last_login")
+    list_filter = ("is_active", "is_superuser", "groups")
+    # Not empty, so that there is a search box; get_search_results does the search.
+    search_fields = ("email",)
+    search_help_text = "Name, e-mail address or phone number."
+    ordering = ("email",)
+    sortable_by = ("email", "last_login")
+    readonly_fields = ("last_login", "two_step")
+    actions = ("send_invitation", "reset_second_factor")
+
+    # --- The list
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
+        return User.objects.filter(is_staff=True).order_by(*self.ordering)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet, search_term: str
+    ) -> tuple[QuerySet, bool]:
+        if not search_term.strip():
+            return queryset, False
+        return user_search.filter_users(queryset, search_term), False
+
+    def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
+        everywhere = User.groups.through.objects.filter(user__in=rows)
+        texts: dict[int, list[str]] = {user.pk: [] for user in rows}
+        for pk, name in everywhere.values_list("user", "group__name").order_by("group__name"):
+            texts[pk].append(f"{name} everywhere")
+        at_centers = CenterRole.objects.filter(user__in=rows).order_by("group__name", "center")
+        centers: dict[tuple[int, str], list[str]] = {}
+        for pk, name, center in at_centers.values_list("user", "group__name", "center__name"):
+            centers.setdefault((pk, name), []).append(center)
+        for (pk, name), names in centers.items():
+            more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+            texts[pk].append(f"{name} at {names[0]}{more}")
+        for user in rows:
+            roles_of = ["administrator"] if user.is_superuser else texts[user.pk]
+            user.given_roles = ", ".join(roles_of) or "none"
+
+    @admin.display(description="name")
+    def name(self, user: User) -> str:
+        return user.get_full_name()
+
+    @admin.display(description="roles")
+    def given_roles(self, user: Any) -> str:
+        return user.given_roles
+
+    @admin.display(description="two-step sign-in", boolean=True)
+    def two_step(self, user: User) -> bool:
+        return user.second_factor_since is not None
+
+    # --- The page
+
+    def get_form(
+        self,
+        request: HttpRequest,
+        obj: User | None = None,
+        change: bool = False,  # noqa: FBT001, FBT002 (Django's signature)
+        **kwargs: Any,
+    ) -> type[forms.ModelForm]:
+        base = StaffForm if change else InvitationForm
+        kwargs["form"] = build_staff_form(base)
+        return super().get_form(request, obj, change, **kwargs)
+
+    def get_fieldsets(self, request: HttpRequest, obj: User | None = None) -> Any:
+        centers = [
+            f"{CENTERS_PREFIX}{pk}"
+            for pk in Group.objects.order_by("name").values_list("pk", flat=True)
+        ]
+        account = ("email", NAME_FIELDS)
+        if obj is not None:
+            account += (("is_active", "is_staff"), ("last_login", "two_step"))  # type: ignore[assignment]
+        return (
+            (None, {"fields": account}),
+            ("Roles", {"fields": ("is_superuser", "groups", *centers)}),
+        )
+
+    def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
+        if db_field.name == "groups":
+            return forms.ModelMultipleChoiceField(
+                Group.objects.order_by("name"),
+                label="Roles at all centers",
+                required=False,
+                widget=UnfoldAdminCheckboxSelectMultipleWidget(),
+                help_text="A role at all centers includes future ones.",
+            )
+        return super().formfield_for_manytomany(db_field, request, **kwargs)
+
+    def render_change_form(
+        self,
+        request: HttpRequest,
+        context: dict[str, Any],
+        add: bool = False,  # noqa: FBT001, FBT002 (Django's signature)
+        change: bool = False,  # noqa: FBT001, FBT002
+        form_url: str = "",
+        obj: Any = None,
+    ) -> Any:
+        if obj is not None:
+            # The theme's breadcrumbs lead to the list of this object's model.
+            context["original"] = StaffMember(pk=obj.pk, email=obj.email)
+        return super().render_change_form(request, context, add, change, form_url, obj)
+
+    def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> Any:
+        context = {"title": "Invite a member of staff", **(extra_context or {})}
+        return super().add_view(request, form_url, context)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
+        """Accounts are deactivated, not deleted."""
+        return False
+
+    # --- Saving
+
+    def save_form(self, request: HttpRequest, form: Any, change: bool) -> Any:  # noqa: FBT001
+        user = super().save_form(request, form, change)
+        if not change:
+            user.is_staff = True
+            if user.pk is None:
+                user.set_unusable_password()
+        return user
+
+    def save_model(
+        self,
+        request: HttpRequest,
+        obj: Any,
+        form: Any,
+        change: bool,  # noqa: FBT001 (Django's signature)
+    ) -> None:
+        if change:
+            super().save_model(request, obj, form, change)
+        elif obj.pk is None:
+            obj.save()
+        else:
+            obj.save(update_fields=[*NAME_FIELDS, "is_staff", "is_superuser"])
+
+    def save_related(
+        self,
+        request: HttpRequest,
+        form: Any,
+        formsets: Any,
+        change: bool,  # noqa: FBT001 (Django's signature)
+    ) -> None:
+        super().save_related(request, form, formsets, change)
+        form.save_center_roles(form.instance)
+        if not change:
+            self._invite(request, form.instance)
+
+    def _invite(self, request: HttpRequest, user: User) -> None:
+        base_url = settings.PUBLIC_URL or request.build_absolute_uri("/").rstrip("/")
+        invitations.send_invitation(
+            user, base_url=base_url, invited_by=roles.get_staff(request), now=timezone.now()
+        )
+        self.log_change(request, user, "An invitation was sent.")
+
+    def response_add(self, request: HttpRequest, obj: Any, post_url_continue: Any = None) -> Any:
+        self.message_user(request, f"An invitation is sent to {obj.email}.", messages.SUCCESS)
+        return self.response_post_save_add(request, obj)
+
+    # --- Actions
+
+    @admin.action(description="Send the invitation again", permissions=["change"])
+    def send_invitation(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        users = list(queryset.filter(is_active=True))
+        for user in users:
+            self._invite(request, user)
+        self.message_user(request, f"{len(users)} invitations were sent.", messages.SUCCESS)
+
+    @admin.action(description="Reset two-step sign-in", permissions=["change"])
+    def reset_second_factor(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        """For staff who lost their phone."""
+        users = list(queryset.filter(second_factor_since__isnull=False))
+        for user in users:
+            second_factor.turn_off(user, by=roles.get_staff(request), now=timezone.now())
+        text = f"Two-step sign-in was reset for {len(users)} accounts."
+        self.message_user(request, text, messages.SUCCESS)
+
+    # --- The invitation
+
+    def get_urls(self) -> list[URLPattern]:
+        view = InvitationView.as_view()
+        return [
+            path("invitation/<uidb64>/<token>/", view, name="accounts_invitation"),
+            *super().get_urls(),
+        ]
+
+
+class NewPasswordForm(SetPasswordForm):
+    """Sets a first password."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        for field in self.fields.values():
+            field.widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
+
+
+class InvitationView(PasswordResetConfirmView):
+    """Where an invited member of staff chooses a password."""
+
+    form_class = NewPasswordForm
+    template_name = "backoffice/invitation.html"
+    success_url = reverse_lazy("admin:login")
+    title = "Choose a password"
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        messages.success(self.request, "Your password is set. Sign in with it.")
+        return super().form_valid(form)
+
+    def get_context_data(self, **kwargs: Any) -> dict[str, Any]:
+        return {**admin.site.each_context(self.request), **super().get_context_data(**kwargs)}

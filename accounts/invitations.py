@@ -1,0 +1,48 @@
+"""Invites members of staff by e-mail."""
+
+from datetime import datetime
+
+from django.contrib.auth.tokens import default_token_generator
+from django.urls import reverse
+from django.utils.encoding import force_bytes
+from django.utils.http import urlsafe_base64_encode
+
+from accounts.emails import get_service_name, render_email
+from accounts.models import OutboxMessage, User
+from roombook.db.transactions import in_transaction
+
+# The text of these e-mails has a link that sets a password: pages do not show it.
+INVITATION_KIND = "staff invitation"
+
+
+@in_transaction
+def send_invitation(user: User, *, base_url: str, invited_by: User, now: datetime) -> None:
+    """E-mail a member of staff where to sign in and, without a password, where to set one.
+
+    The link is valid for ``PASSWORD_RESET_TIMEOUT`` (three days), and until a password is set.
+    """
+    service = get_service_name()
+    paragraphs = [
+        f"{invited_by.get_full_name()} invites you to the back office of {service}.",
+        f"Your user name is {user.email}.",
+    ]
+    if user.has_usable_password():
+        paragraphs += [
+            "Sign in with the password of your account:",
+            f"{base_url}{reverse('admin:index')}",
+        ]
+    else:
+        uid = urlsafe_base64_encode(force_bytes(user.pk))
+        token = default_token_generator.make_token(user)
+        path = reverse("admin:accounts_invitation", args=[uid, token])
+        paragraphs += ["Choose a password within three days:", f"{base_url}{path}"]
+    heading = f"Your access to {service}"
+    OutboxMessage.enqueue(
+        user_id=user.pk,
+        to=user.email,
+        kind=INVITATION_KIND,
+        about=f"account {user.pk}",
+        subject=heading,
+        now=now,
+        **render_email("base", {"heading": heading, "paragraphs": paragraphs}),
+    )

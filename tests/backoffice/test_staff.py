@@ -1,0 +1,245 @@
+"""The pages of staff: their list, their roles, and invitations (B18)."""
+
+import re
+
+import pytest
+from django.contrib.auth.models import Group, Permission
+from django.urls import reverse
+
+from accounts.models import CenterRole, OutboxMessage, User
+from roombook.backoffice.models import AuditEntry
+from tests import factories_centers as make
+from tests.backoffice.counting import queries_of
+from tests.factories_people import PASSWORD, AdministratorFactory, StaffFactory, UserFactory
+
+pytestmark = pytest.mark.django_db
+
+LIST = reverse("admin:accounts_staffmember_changelist")
+ADD = reverse("admin:accounts_staffmember_add")
+CUSTOMERS = reverse("admin:accounts_user_changelist")
+INVITED = {"email": "Grace@Example.com", "first_name": "Grace", "last_name": "Hopper"}
+
+
+@pytest.fixture
+def root(client):
+    user = AdministratorFactory(email="root@example.com", first_name="Root", last_name="Boss")
+    client.force_login(user)
+    return user
+
+
+def page_of(user):
+    return reverse("admin:accounts_staffmember_change", args=[user.pk])
+
+
+def get_listed(client, url, **params):
+    return {user.email for user in client.get(url, params).context["cl"].result_list}
+
+
+def fill(user, **fields):
+    names = {name: getattr(user, name) for name in ("email", "first_name", "last_name")}
+    return {**names, "is_active": "on", "is_staff": "on", **fields}
+
+
+def get_link():
+    return re.search(r"http://testserver(/\S+)", OutboxMessage.objects.latest("pk").text)[1]
+
+
+def test_staff_and_customers_are_listed_separately(client, root):
+    StaffFactory(email="grace@example.com", last_name="Hopper")
+    UserFactory(email="hopper@customers.example")
+
+    assert get_listed(client, LIST) == {"root@example.com", "grace@example.com"}
+    assert get_listed(client, LIST, q="hopper") == {"grace@example.com"}
+    customers = get_listed(client, CUSTOMERS)
+    assert "hopper@customers.example" in customers
+    assert not customers & {"root@example.com", "grace@example.com"}
+    assert get_listed(client, CUSTOMERS, q="hopper") == {"hopper@customers.example"}
+
+
+def test_list_shows_roles_with_a_constant_number_of_queries(client, root, groups):
+    def add(count):
+        for _ in range(count):
+            user = StaffFactory()
+            user.groups.add(groups["Viewer"])
+            for _ in range(2):
+                center = make.CenterFactory(name="Loft")
+                CenterRole.objects.create(user=user, group=groups["Desk"], center=center)
+
+    add(2)
+    few = queries_of(client, LIST)
+    add(5)
+
+    assert queries_of(client, LIST) == few
+    page = client.get(LIST).content.decode()
+    assert "Viewer everywhere, Desk at Loft and 1 more" in page
+
+
+def test_role_is_given_and_taken_at_many_centers_at_once(client, root, groups):
+    clerk = StaffFactory()
+    kept, taken, *new = [make.CenterFactory() for _ in range(12)]
+    for center in (kept, taken):
+        CenterRole.objects.create(user=clerk, group=groups["Desk"], center=center)
+    chosen = [kept.pk, *(center.pk for center in new)]
+
+    response = client.post(
+        page_of(clerk),
+        fill(clerk, groups=[groups["Viewer"].pk], **{f"centers_{groups['Desk'].pk}": chosen}),
+    )
+
+    assert response.status_code == 302, response.content.decode()
+    given = CenterRole.objects.filter(user=clerk)
+    assert {(role.center_id, role.group.name) for role in given} == {(pk, "Desk") for pk in chosen}
+    assert [group.name for group in clerk.groups.all()] == ["Viewer"]
+    entries = AuditEntry.objects.filter(content_type__model="centerrole", actor=root)
+    assert entries.count() == 11
+
+
+def test_staff_page_shows_the_roles_and_no_permission_picker(client, root, groups):
+    clerk = StaffFactory()
+    center = make.CenterFactory(name="Union Station")
+    CenterRole.objects.create(user=clerk, group=groups["Desk"], center=center)
+
+    page = client.get(page_of(clerk)).content.decode()
+
+    assert f'<option value="{center.pk}" selected' in page
+    assert f'href="{LIST}"' in page
+    assert "user_permissions" not in page
+    assert 'name="password"' not in page
+
+
+def test_changes_of_a_member_of_staff_are_in_the_audit_log(client, root):
+    clerk = StaffFactory()
+
+    client.post(page_of(clerk), fill(clerk, is_superuser="on"))
+
+    clerk.refresh_from_db()
+    assert clerk.is_superuser
+    entry = AuditEntry.objects.get(content_type__model="user", object_id=clerk.pk, actor=root)
+    assert "is_superuser" in str(vars(entry))
+
+
+def test_member_without_staff_mark_becomes_a_customer(client, root):
+    clerk = StaffFactory(email="clerk@example.com")
+    fields = fill(clerk)
+    del fields["is_staff"]
+
+    client.post(page_of(clerk), fields)
+
+    assert "clerk@example.com" not in get_listed(client, LIST)
+    assert "clerk@example.com" in get_listed(client, CUSTOMERS)
+
+
+def test_invited_member_of_staff_sets_a_password_by_the_link_once(client, root, groups):
+    center = make.CenterFactory()
+    role = {f"centers_{groups['Desk'].pk}": [center.pk]}
+
+    response = client.post(ADD, {**INVITED, **role})
+
+    assert response.status_code == 302, response.content.decode()
+    grace = User.objects.get(email="grace@example.com")
+    assert (grace.type, grace.has_usable_password()) == ("Staff", False)
+    assert CenterRole.objects.get(user=grace).center == center
+    message = OutboxMessage.objects.get()
+    assert (message.to, message.subject) == ("grace@example.com", "Your access to roombook")
+    assert "Root Boss invites you" in message.text
+    visitor = client.__class__()
+    link = get_link()
+    page = visitor.get(link, follow=True)
+    new = {"new_password1": "stormy-lighthouse-7", "new_password2": "stormy-lighthouse-7"}
+    assert "Save password" in page.content.decode()
+    done = visitor.post(page.redirect_chain[-1][0], new)
+    assert done.url == reverse("admin:login")
+    visitor.post(done.url, {"username": "grace@example.com", "password": new["new_password1"]})
+    assert visitor.get(reverse("admin:index")).status_code == 200
+    again = client.__class__().get(link, follow=True)
+    assert "expired" in again.content.decode()
+
+
+def test_weak_password_is_refused_by_the_invitation(client, root):
+    client.post(ADD, INVITED)
+    visitor = client.__class__()
+    page = visitor.get(get_link(), follow=True)
+
+    response = visitor.post(
+        page.redirect_chain[-1][0], {"new_password1": "12345678", "new_password2": "12345678"}
+    )
+
+    assert response.status_code == 200
+    assert not User.objects.get(email="grace@example.com").has_usable_password()
+
+
+def test_invited_customer_keeps_account_and_password(client, root):
+    customer = UserFactory(email="grace@example.com", first_name="Amazing")
+
+    client.post(ADD, INVITED)
+
+    customer.refresh_from_db()
+    assert (customer.type, customer.first_name) == ("Staff", "Grace")
+    assert customer.check_password(PASSWORD)
+    assert get_link() == reverse("admin:index")
+
+
+@pytest.mark.parametrize("fields", [{"is_staff": True}, {"is_active": False}])
+def test_staff_and_deactivated_accounts_cannot_be_invited(client, root, fields):
+    UserFactory(email="grace@example.com", **fields)
+
+    response = client.post(ADD, INVITED)
+
+    assert response.status_code == 200
+    assert not OutboxMessage.objects.exists()
+
+
+def test_invitation_can_be_sent_again(client, root):
+    client.post(ADD, INVITED)
+    grace = User.objects.get(email="grace@example.com")
+
+    client.post(LIST, {"action": "send_invitation", "_selected_action": [grace.pk]})
+
+    assert OutboxMessage.objects.count() == 2
+
+
+def test_text_of_an_invitation_is_not_shown_in_the_outbox(client, root):
+    client.post(ADD, INVITED)
+    message = OutboxMessage.objects.get()
+
+    page = client.get(reverse("admin:accounts_outboxmessage_change", args=[message.pk]))
+
+    assert get_link() not in page.content.decode()
+    assert "Not shown" in page.content.decode()
+
+
+@pytest.mark.parametrize("role", ["Viewer", "Desk", "Manager", "Accountant"])
+def test_other_staff_cannot_open_the_pages_of_staff(client, staff, role):
+    clerk = staff(role)
+    client.force_login(clerk)
+
+    assert client.get(LIST).status_code == 403
+    assert client.post(ADD, INVITED).status_code == 403
+    assert client.post(page_of(clerk), fill(clerk, is_superuser="on")).status_code in {302, 403}
+    clerk.refresh_from_db()
+    assert not clerk.is_superuser
+
+
+def test_role_page_offers_permissions_by_page_as_checkboxes(client, root, groups):
+    desk = groups["Desk"]
+    add = Permission.objects.get(codename="add_closure")
+    page = client.get(reverse("admin:auth_group_change", args=[desk.pk])).content.decode()
+
+    assert 'type="checkbox"' in page
+    for text in ("Reservations", "Closures", "Can see reports"):
+        assert text in page
+    for text in ("log entry", "session", "content type", "totp"):
+        assert text not in page.lower()
+    assert "selectfilter" not in page.lower()
+
+    before = set(desk.permissions.values_list("pk", flat=True))
+    response = client.post(
+        reverse("admin:auth_group_change", args=[desk.pk]),
+        {"name": "Desk", "permissions": [*before, add.pk]},
+    )
+
+    assert response.status_code == 302
+    assert set(Group.objects.get(pk=desk.pk).permissions.values_list("pk", flat=True)) == {
+        *before,
+        add.pk,
+    }
