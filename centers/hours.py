@@ -13,6 +13,7 @@ from centers.span import Span
 
 MIDNIGHT = time()
 SCHEMA_ORG_DAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
+STAFF_DAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 
 
 class NonexistentLocalTime(ValueError):
@@ -131,8 +132,14 @@ def _summarize_cached(
 
 
 def format_week(opening_hours: Iterable[OpeningInterval]) -> str:
-    """The week for people on one line: `Mon-Fri 8:30 AM - 5:00 PM; Sat 9:00 AM - 1:00 PM`."""
-    return "; ".join(display for _, display in summarize_week(opening_hours))
+    """The week for staff on one line: `Mon-Fri 08:30 - 17:00; Sat 09:00 - 13:00`."""
+    return "; ".join(_format_days(value) for value, _ in summarize_week(opening_hours))
+
+
+def _format_days(value: str) -> str:
+    days, intervals = value.split(" ")
+    names = "-".join(STAFF_DAYS[SCHEMA_ORG_DAYS.index(day)] for day in days.split("-"))
+    return f"{names} {intervals.replace('-', ' - ').replace(',', ', ')}"
 
 
 def _describe_days(

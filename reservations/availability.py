@@ -21,6 +21,7 @@ from centers.span import Span
 from reservations.models import Reservation
 from reservations.models.querysets import ConflictBounds, get_conflict_bounds
 from reservations.models.status import Status
+from roombook import dates
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, datetime_param, int_param
 from roombook.errors import SlotUnavailable
 
@@ -219,8 +220,8 @@ def _describe_closures(room: MeetingRoom, params: ConflictParams) -> list[Reason
         Reason(
             "closure",
             "The room is closed at that time.",
-            f"{closure.reason or 'Closed'}: {_format_local(closure.starts_at, room)}"
-            f" to {_format_local(closure.ends_at, room)}",
+            f"{closure.reason or 'Closed'}:"
+            f" {dates.format_span(closure.starts_at, closure.ends_at, room.center.zone)}",
         )
         for closure in _select_closures(params).order_by("starts_at", "pk")
     ]
@@ -231,7 +232,7 @@ def _describe_conflicts(room: MeetingRoom, params: ConflictParams) -> list[Reaso
     for conflict in _select_conflicts(params).order_by("start", "pk"):
         detail = (
             f"Reservation {conflict.pk} ({conflict.get_status_display()}),"
-            f" {_format_local(conflict.start, room)} to {_format_local(conflict.end, room)}"
+            f" {dates.format_span(conflict.start, conflict.end, room.center.zone)}"
         )
         if conflict.turnaround_minutes:
             detail += f", {conflict.turnaround_minutes} minutes of turnaround"
@@ -255,14 +256,15 @@ def _check_state(room: MeetingRoom) -> list[Reason]:
 
 
 def _check_window(room: MeetingRoom, span: Span, now: dt.datetime) -> list[Reason]:
-    if span.start < now:
-        return [Reason("past", "That time has passed.", f"It is {now:%Y-%m-%d %H:%M} UTC.")]
     zone = room.center.zone
+    if span.start < now:
+        local_now = dates.format_datetime(now, zone)
+        return [Reason("past", "That time has passed.", f"It is {local_now}.")]
     rules = get_booking_rules(room)
     last_day = rules.get_last_day(now, zone)
     if span.start.astimezone(zone).date() > last_day:
         message = f"The room can be booked at most {rules.window_days} days ahead."
-        return [Reason("too-far-ahead", message, f"The last day is {last_day}.")]
+        return [Reason("too-far-ahead", message, f"The last day is {dates.format_day(last_day)}.")]
     return []
 
 
@@ -290,7 +292,3 @@ def _format_length(minutes: int) -> str:
     if rest or not days:
         return format_hours(Decimal(minutes) / 60)
     return "1 day" if days == 1 else f"{days} days"
-
-
-def _format_local(at: dt.datetime, room: MeetingRoom) -> str:
-    return f"{at.astimezone(room.center.zone):%Y-%m-%d %H:%M}"

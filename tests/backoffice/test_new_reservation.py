@@ -352,8 +352,8 @@ def test_overlap_lists_all_reasons_once(office, room, user):
     Closure.objects.create(center=room.center, starts_at=START, ends_at=START + HOUR)
     text = words(office.post(ADD, typed(room, user, end="2027-03-03 12:05")))
     assert text.count("The room is already taken at that time.") == 1
-    assert f"Reservation {conflict.pk} (Confirmed), 2027-03-03 09:00 to 2027-03-03 12:00" in text
-    assert "The room is closed at that time. Closed: 2027-03-03 09:00" in text
+    assert f"Reservation {conflict.pk} (Confirmed), Wed 2027-03-03 09:00 - 12:00" in text
+    assert "The room is closed at that time. Closed: Wed 2027-03-03 09:00" in text
     assert "15-minute step" in text
     assert Reservation.objects.count() == 1
 

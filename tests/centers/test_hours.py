@@ -177,8 +177,10 @@ def test_summary_has_one_entry_per_run_of_equal_days():
         "Sa-Su 10:00-14:00",
     ]
     assert hours.format_week(opening) == (
-        "Mon-Tue 8:30 AM - 5:00 PM; Thu-Fri 8:30 AM - 5:00 PM; Sat-Sun 10:00 AM - 2:00 PM"
+        "Mon-Tue 08:30 - 17:00; Thu-Fri 08:30 - 17:00; Sat-Sun 10:00 - 14:00"
     )
+    lunch_break = [*week(0, opens="08:00", closes="12:00"), *week(0, opens="13:00", closes="00:00")]
+    assert hours.format_week(lunch_break) == "Mon 08:00 - 12:00, 13:00 - 24:00"
 
 
 def test_summary_without_hours_is_empty():

@@ -11,7 +11,7 @@ from tests.factories_reservations import NOW, START, make_booking, make_draft, m
 
 pytestmark = pytest.mark.django_db
 
-HOURS = "closed: It opens Mon-Sun 8:00 AM - 6:00 PM."
+HOURS = "closed: It opens Mon-Sun 08:00 - 18:00."
 
 
 @pytest.fixture(autouse=True)
@@ -31,8 +31,8 @@ def test_adjacent_slots_with_the_same_result_are_one_line(run):
         "Wednesday, March 3, 2027, America/Denver",
         f"  00:00 - 08:00  {HOURS}",
         "  08:00 - 08:45  available",
-        f"  08:45 - 12:15  held: Reservation {reservation.pk} (Confirmed), 2027-03-03 09:00 to"
-        " 2027-03-03 12:00, 15 minutes of turnaround",
+        f"  08:45 - 12:15  held: Reservation {reservation.pk} (Confirmed), Wed 2027-03-03 09:00"
+        " - 12:00, 15 minutes of turnaround",
         "  12:15 - 18:00  available",
         f"  18:00 - 24:00  {HOURS}",
     ]
@@ -51,7 +51,7 @@ def test_all_reasons_are_printed(run):
     assert lines[2:5] == [
         "  00:00 - 08:00  room-blocked: The room is blocked by staff.",
         f"                 {HOURS}",
-        "                 closure: Holiday: 2027-03-03 00:00 to 2027-03-04 00:00",
+        "                 closure: Holiday: Wed 2027-03-03 00:00 - Thu 2027-03-04 00:00",
     ]
 
 

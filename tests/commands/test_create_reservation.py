@@ -95,8 +95,8 @@ def test_refused_draft_prints_every_reason(run, room, ada):
     assert str(refusal.value).splitlines() == [
         "Bookings begin and end on a 15-minute step.",
         "  off-grid: Every 15 minutes from local midnight.",
-        "  closed: It opens Mon-Sun 8:00 AM - 6:00 PM.",
-        f"  held: Reservation {other.pk} (Confirmed), 2027-03-03 09:00 to 2027-03-03 12:00",
+        "  closed: It opens Mon-Sun 08:00 - 18:00.",
+        f"  held: Reservation {other.pk} (Confirmed), Wed 2027-03-03 09:00 - 12:00",
     ]
     assert Reservation.objects.get() == other
 
