@@ -12,7 +12,6 @@ from django.db.models import F, Q
 
 from centers.span import Span
 from reservations.models import history
-from reservations.models.bill import LineItemType
 from reservations.models.constraints import (
     NO_OVERLAP,
     NO_OVERLAP_BEFORE,
@@ -270,12 +269,6 @@ class Reservation(models.Model):
             grace = dt.timedelta(minutes=self.cancellation_grace_minutes)
             free = max(free, self.booked_at + grace)
         return min(free, self.start)
-
-    @property
-    def room_cost(self) -> Decimal:
-        """Return the amount of the room's line before discounts."""
-        lines = self.line_items.all()
-        return sum((line.total for line in lines if line.type == LineItemType.ROOM), Decimal(0))
 
     def transition_to(
         self,

@@ -30,16 +30,22 @@ MAX_ELEMENTS_OF_WORKSHEET = 3_000_000
 MAX_ELEMENTS_OF_TEXTS = 1_000_000
 MAX_UNPACKED_BYTES = 100 * 2**20
 MAX_SMALL_PART_BYTES = 2 * 2**20
+MAX_ELEMENTS_OF_SMALL_PART = 50_000
+# Of number formats, and of names such as print titles: openpyxl searches them with patterns that
+# take the square of the length.
+MAX_PATTERN_LENGTH = 255
 MAX_PARTS = 1_000
-MAX_SHEETS = 100
+# Sheets, and their print areas and titles.
+MAX_SHEETS = 400
 # Unpacked to packed, of parts above a size. Rows that are all alike reach 190.
 MAX_RATIO = 250
 MIN_BYTES_FOR_RATIO = 2**20
 # Of one row, or of one text, which may have formats.
 MAX_ELEMENTS_OF_ROW = 20_000
 MAX_TAG_BYTES = 2**20
-# The limit of spreadsheet programs is 32,767.
+# The limits of spreadsheet programs are 32,767 and 8,192.
 MAX_TEXT_LENGTH = 100_000
+MAX_FORMULA_LENGTH = 8_192
 CHUNK_BYTES = 64 * 1024
 
 TOO_LARGE = "The workbook is too large: split it, or save it as CSV."
@@ -101,7 +107,12 @@ def _check_archive(archive: zipfile.ZipFile, deadline: Deadline) -> None:
     for entry in entries:
         if entry.filename.lower().endswith(".xml"):
             with archive.open(entry) as part:
-                PartChecker(deadline, _get_max_elements(entry)).read(part)
+                max_elements = _get_max_elements(entry)
+                PartChecker(
+                    deadline,
+                    max_elements or MAX_ELEMENTS_OF_SMALL_PART,
+                    MAX_ELEMENTS_OF_ROW if max_elements else MAX_ELEMENTS_OF_SMALL_PART,
+                ).read(part)
 
 
 def _get_max_elements(entry: zipfile.ZipInfo) -> int | None:
@@ -114,10 +125,11 @@ def _get_max_elements(entry: zipfile.ZipInfo) -> int | None:
 class PartChecker:
     """Counts what is in a part of a workbook, and refuses more than it may have."""
 
-    def __init__(self, deadline: Deadline, max_elements: int | None) -> None:
+    def __init__(self, deadline: Deadline, max_elements: int, max_elements_of_row: int) -> None:
         self.deadline = deadline
-        self.max_elements = max_elements or MAX_SMALL_PART_BYTES
-        self.max_elements_of_row = MAX_ELEMENTS_OF_ROW if max_elements else MAX_SMALL_PART_BYTES
+        self.max_elements = max_elements
+        self.max_elements_of_row = max_elements_of_row
+        self.max_text_length = MAX_TEXT_LENGTH
         self.elements = self.elements_of_row = self.text_length = 0
         self.rows = self.cells = self.sheets = 0
         # How many elements are open, and how many where cells of the current row begin.
@@ -143,6 +155,7 @@ class PartChecker:
     def _start(self, name: str, attributes: dict[str, str]) -> None:
         self.depth += 1
         self.text_length = 0
+        self.max_text_length = MAX_TEXT_LENGTH
         self.elements += 1
         self.elements_of_row += 1
         match name.rpartition(" ")[2]:
@@ -154,6 +167,14 @@ class PartChecker:
                 self.elements_of_row = 0
             case "sheet":
                 self.sheets += 1
+            case "numFmt":
+                if len(attributes.get("formatCode", "")) > MAX_PATTERN_LENGTH:
+                    raise InvalidFile(TOO_LARGE)
+            case "definedName" if "_xlnm" in attributes.get("name", ""):
+                self.sheets += 1
+                self.max_text_length = MAX_PATTERN_LENGTH
+            case "f":
+                self.max_text_length = MAX_FORMULA_LENGTH
         if self.depth == self.depth_of_cells:
             self.cells += 1
         if self.rows > limits.MAX_LINES:
@@ -174,7 +195,7 @@ class PartChecker:
 
     def _add_text(self, text: str) -> None:
         self.text_length += len(text)
-        if self.text_length > MAX_TEXT_LENGTH:
+        if self.text_length > self.max_text_length:
             raise InvalidFile(TOO_LARGE)
 
     def _refuse_doctype(self, *args: object) -> None:

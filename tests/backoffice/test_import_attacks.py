@@ -93,9 +93,8 @@ def build_texts(texts):
     return {"xl/sharedStrings.xml": incompressible(f'<sst xmlns="{MAIN}">{texts}</sst>')}
 
 
-def build_styles(count):
-    formats = f"<cellXfs>{'<xf/>' * count}</cellXfs>"
-    return {"xl/styles.xml": f'<styleSheet xmlns="{MAIN}">{formats}</styleSheet>'}
+def build_styles(styles):
+    return {"xl/styles.xml": f'<styleSheet xmlns="{MAIN}">{styles}</styleSheet>'}
 
 
 def use_worksheet_as_texts():
@@ -110,13 +109,37 @@ def use_worksheet_as_texts():
     }
 
 
-def build_book(sheets):
-    sheets = f"<sheets>{sheets}</sheets>"
+def build_book(sheets, names=""):
+    sheets = f"<sheets>{sheets}</sheets><definedNames>{names}</definedNames>"
     return {"xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="x">{sheets}</workbook>'}
 
 
 ATTACKS = {
-    "styles of 30 MB": lambda: build_styles(6_000_000),
+    "styles of 30 MB": lambda: build_styles(f"<cellXfs>{'<xf/>' * 6_000_000}</cellXfs>"),
+    "200,000 fonts": lambda: build_styles(f"<fonts>{'<font/>' * 200_000}</fonts>"),
+    "format of 100,000 brackets": lambda: build_styles(
+        f'<numFmts><numFmt numFmtId="164" formatCode="{"[" * 100_000}"/></numFmts>'
+        + "<cellXfs>"
+        + '<xf numFmtId="164"/>' * 10_000
+        + "</cellXfs>"
+    ),
+    "40,000 names of styles": lambda: build_styles(
+        "<cellStyleXfs><xf/></cellStyleXfs><cellXfs><xf/></cellXfs><cellStyles>"
+        + "".join(f'<cellStyle name="{i}" xfId="0"/>' for i in range(40_000))
+        + "</cellStyles>"
+    ),
+    "print titles of 90,000 characters": lambda: build_book(
+        "", f'<definedName name="_xlnm.Print_Titles" localSheetId="0">{"A" * 90_000}</definedName>'
+    ),
+    "1,000 print titles": lambda: build_book(
+        "", f'<definedName name="_xlnm.Print_Titles">{"A" * 200}</definedName>' * 1_000
+    ),
+    "formula of 99,000 characters": lambda: build_sheet(
+        f'<row><c r="A1"><f t="shared" si="0">{"A1+" * 33_000}</f></c></row>'
+        + "<row>"
+        + '<c r="B1"><f t="shared" si="0"/></c>' * 250
+        + "</row>"
+    ),
     "row of 20 million cells": lambda: build_sheet(f"<row>{'<c/>' * 20_000_000}</row>"),
     "10 million elements in a cell": lambda: build_sheet(
         f"<row><c>{'<v></v>' * 10_000_000}</c></row>"

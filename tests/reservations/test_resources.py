@@ -35,9 +35,9 @@ def test_promo_code_is_restricted_to_centers_and_types():
 
 
 @pytest.mark.parametrize(
-    ("fields", "column"),
+    ("fields", "columns"),
     [
-        ({"percent": "10", "amount": "5.00"}, "percent"),
+        ({"percent": "10", "amount": "5.00"}, "percent amount"),
         ({"percent": "101", "amount": ""}, "percent"),
         ({"percent": "10", "center_ids": "999"}, "center_ids"),
         ({"percent": "10", "room_types": "Nothing"}, "room_types"),
@@ -46,11 +46,11 @@ def test_promo_code_is_restricted_to_centers_and_types():
         ({"percent": "10", "max_uses": "1"}, "max_uses"),
     ],
 )
-def test_wrong_promo_code_is_refused(fields, column):
+def test_wrong_promo_code_is_refused(fields, columns):
     PromoCodeFactory(code="TWICE", uses=2)
 
     assert get_cells(get_errors("promo-codes", build_csv({"code": "twice"} | fields))) == [
-        (2, column)
+        (2, column) for column in columns.split()
     ]
 
 

@@ -1,5 +1,6 @@
 import datetime as dt
 from argparse import ArgumentParser
+from decimal import Decimal
 
 from django.core.management.base import BaseCommand, CommandError
 
@@ -14,7 +15,7 @@ from reservations.management.command_line import (
     parse_id,
     render_bill,
 )
-from reservations.models import LineItemType, Reservation
+from reservations.models import LineItem, LineItemType, Reservation
 from reservations.notifications import confirmation
 from reservations.pricing import bill, services
 from reservations.pricing.quote import calculate_quote
@@ -86,19 +87,20 @@ class Command(BaseCommand):
             f"Reservation {number} ({reservation.status}) of {reservation.user}:"
             f" {_describe_slot(room, reservation.span)}"
         )
+        lines = list(reservation.line_items.order_by("position"))
+        room_cost = _sum_lines(lines, {LineItemType.ROOM})
         try:
             priced = rates.price_room(room.rate, reservation.span, room.center.zone)
         except RateNotConfigured as error:
             self._print(f"By today's rates it has no price: {error.message}")
         else:
             self._explain_room(room, priced)
-            if priced.total != reservation.room_cost:
+            if priced.total != room_cost:
                 self._print(
                     f"By today's rate the room would be {money.format_amount(priced.total)}; the"
-                    f" reservation keeps {money.format_amount(reservation.room_cost)}."
+                    f" reservation keeps {money.format_amount(room_cost)}."
                 )
-        self._explain_discounts(reservation)
-        lines = reservation.line_items.order_by("position")
+        self._explain_discounts(reservation, lines)
         self._print(*render_bill(lines, reservation.total_cost))
         if reservation.is_new:
             self._compare_with_today(reservation)
@@ -117,7 +119,7 @@ class Command(BaseCommand):
                 f"  {day.day}, {rates.format_hours(day.billable_hours)} billed: {day.explanation}"
             )
 
-    def _explain_discounts(self, reservation: Reservation) -> None:
+    def _explain_discounts(self, reservation: Reservation, lines: list[LineItem]) -> None:
         for use in reservation.allowance_uses.select_related("allowance").order_by("pk"):
             share = f"{use.hours} of {rates.format_quantity(reservation.billable_hours)}"
             self._print(
@@ -125,9 +127,7 @@ class Command(BaseCommand):
                 f" {money.format_amount(-use.discount)} of the room's line."
             )
         if reservation.promo_code is not None:
-            base = sum(
-                line.total for line in reservation.line_items.all() if line.type in BEFORE_PROMOTION
-            )
+            base = _sum_lines(lines, BEFORE_PROMOTION)
             self._print(
                 f"Promo code {reservation.promo_code}: off room, set-up and services less"
                 f" allowances, {money.format_amount(base)}."
@@ -148,6 +148,10 @@ class Command(BaseCommand):
     def _print(self, *lines: str) -> None:
         for line in lines:
             self.stdout.write(line)
+
+
+def _sum_lines(lines: list[LineItem], types: set[LineItemType]) -> Decimal:
+    return sum((line.total for line in lines if line.type in types), money.ZERO)
 
 
 def _describe_slot(room: MeetingRoom, span: Span) -> str:
