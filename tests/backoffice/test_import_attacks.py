@@ -3,14 +3,17 @@
 import base64
 import io
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
-import threading
+import time
 import zipfile
+from contextlib import contextmanager
 from datetime import timedelta
 
 import pytest
+from django.db import connection, connections
 from django.utils import timezone
 
 from centers.models import Center
@@ -19,7 +22,6 @@ from roombook.imports import limits
 from roombook.imports.limits import Deadline
 from roombook.imports.models import CheckIsRunning, RunningCheck
 from roombook.imports.resources import RESOURCES
-from tests.concurrency import run_concurrently
 from tests.factories_people import AdministratorFactory
 from tests.imports import OMAHA, Browser, build_csv, build_workbook, check
 
@@ -250,18 +252,50 @@ def test_running_check_of_a_process_that_died_ends_after_five_minutes():
     assert not RunningCheck.objects.exists()
 
 
-@pytest.mark.django_db(transaction=True)
-def test_running_checks_of_a_user_started_at_once_are_one():
-    user, now = AdministratorFactory(), timezone.now()
-    all_started = threading.Barrier(8)
+def run_in_processes(start, count=4):
+    """How many of so many processes, started at once, `start` lets run."""
+    context = multiprocessing.get_context("fork")
+    together, results = context.Barrier(count), context.SimpleQueue()
+    # A connection must not be shared with a child.
+    connections.close_all()
 
-    def run():
+    def work():
+        connection.ensure_connection()
+        together.wait(30)
         try:
-            with RunningCheck.run(user, now=now):
-                all_started.wait(30)
-                return True
+            with start():
+                together.wait(30)
+                results.put(True)
         except CheckIsRunning:
-            all_started.wait(30)
-            return False
+            together.wait(30)
+            results.put(False)
+        connections.close_all()
 
-    assert sum(run_concurrently([run] * 8)) == 1
+    workers = [context.Process(target=work, daemon=True) for _ in range(count)]
+    for worker in workers:
+        worker.start()
+    for worker in workers:
+        worker.join(60)
+    return sum(results.get() for _ in workers)
+
+
+@contextmanager
+def run_if_none_is_stored(user, now):
+    """What a check without the primary key would be: look first, then write."""
+    if RunningCheck.objects.filter(pk=user.pk).exists():
+        raise CheckIsRunning
+    time.sleep(0.2)
+    RunningCheck.objects.bulk_create(
+        [RunningCheck(pk=user.pk, started_at=now)], ignore_conflicts=True
+    )
+    yield
+
+
+@pytest.mark.skipif(connection.vendor != "postgresql", reason="an SQLite file is not shared here")
+@pytest.mark.django_db(transaction=True)
+def test_running_checks_of_a_user_in_several_processes_are_one():
+    user, now = AdministratorFactory(), timezone.now()
+
+    assert run_in_processes(lambda: RunningCheck.run(user, now=now)) == 1
+    # The processes do meet: without the key, all of them run.
+    assert run_in_processes(lambda: run_if_none_is_stored(user, now)) == 4
