@@ -37,7 +37,9 @@ http {{
 }}
 """
 
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="nginx is not installed")
+pytestmark = pytest.mark.skipif(
+    PROGRAM is None or shutil.which("openssl") is None, reason="nginx and openssl are not installed"
+)
 
 
 class Echo(BaseHTTPRequestHandler):
