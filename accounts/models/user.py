@@ -100,6 +100,12 @@ class User(AbstractBaseUser, PermissionsMixin):
         indexes = [
             # For accounts/user_search.py.
             TrigramIndex(fields=["search_text"], opclasses=["gin_trgm_ops"], name="user_search"),
+            # For the list of customers.
+            models.Index(
+                fields=["email"],
+                condition=Q(is_staff=False, is_superuser=False),
+                name="user_customer",
+            ),
             # For the filters of the back office, which select few accounts among a million.
             models.Index(fields=["email"], condition=Q(is_staff=True), name="user_staff"),
             models.Index(fields=["email"], condition=Q(is_active=False), name="user_switched_off"),
