@@ -28,6 +28,9 @@ ALLOWED_FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
 MAX_UPLOAD_BYTES = 10 * 1024 * 1024
 MAX_PIXELS = 20_000_000
 MAX_SIDE = 8_000
+# A progressive JPEG has about ten. A scan of a few bytes takes as long as the whole picture.
+MAX_SCANS = 100
+JPEG_SIGNATURE, JPEG_SCAN = b"\xff\xd8", b"\xff\xda"
 # Of what is stored.
 MAX_SIDE_PIXELS = 2000
 THUMBNAIL_SIDE_PIXELS = 320
@@ -62,6 +65,10 @@ def _read_header(upload: File) -> Iterator[Image.Image]:
         code="too_many_pixels",
     )
     try:
+        upload.seek(0)
+        content = upload.read()
+        if content.startswith(JPEG_SIGNATURE) and content.count(JPEG_SCAN) > MAX_SCANS:
+            raise UnidentifiedImageError
         upload.seek(0)
         with Image.open(upload, formats=ALLOWED_FORMATS) as image:
             # A small file can be decompressed into gigabytes.

@@ -19,6 +19,8 @@ from roombook import images
 from tests.factories_centers import CenterImageFactory
 
 SECRET = b"secret place"
+# Of a JPEG.
+END = b"\xff\xd9"
 # Opens and stores a picture in a process of its own: prints the megabytes that it took.
 MEASURE = """
 import django, json, re, sys
@@ -126,6 +128,21 @@ def test_picture_of_another_format_is_refused_before_a_decoder_runs(model, field
 
     with pytest.raises(ValidationError) as refused:
         model._meta.get_field(field).formfield().clean(SimpleUploadedFile("x.png", upload))
+
+    assert refused.value.code == "unreadable"
+
+
+def test_jpeg_of_many_scans_is_refused_before_a_decoder_runs(monkeypatch):
+    picture = draw("JPEG", progressive=True)
+    scan = picture[picture.rindex(b"\xff\xda") : -2]
+    assert images.open_image(ContentFile(picture[:-2] + 50 * scan + END, name="x.jpg")).size == (
+        60,
+        40,
+    )
+    monkeypatch.setattr(ImageFile.ImageFile, "load", refuse_to_decode)
+
+    with pytest.raises(ValidationError) as refused:
+        images.open_image(ContentFile(picture[:-2] + 100 * scan + END, name="x.jpg"))
 
     assert refused.value.code == "unreadable"
 
