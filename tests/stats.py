@@ -52,7 +52,7 @@ OLD_WORDS = (
 # With a capital, these belong to addresses.
 OLD_WORDS_IN_LOWER_CASE = ("roads?", "doors?")
 OLD_WORD = re.compile(
-    rf"(?<![a-z])((?i:{'|'.join(OLD_WORDS)})|{'|'.join(OLD_WORDS_IN_LOWER_CASE)})(?![a-z])"
+    rf"(?<![a-zA-Z])((?i:{'|'.join(OLD_WORDS)})|{'|'.join(OLD_WORDS_IN_LOWER_CASE)})(?![a-z])"
 )
 TEXT_SUFFIXES = {".py", ".md", ".html", ".txt", ".js", ".css", ".toml", ""}
 
