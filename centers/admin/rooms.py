@@ -75,7 +75,7 @@ class MeetingRoomAdmin(TimelineLinkMixin, PricedRowAdmin):
                 )
             },
         ),
-        ("Status", {"fields": (("is_active", "is_blocked", "is_live_inventory"),)}),
+        ("Status", {"fields": ("is_active", "is_blocked", "is_live_inventory")}),
         ("Picture", {"fields": ("picture", "preview")}),
         (
             "Booking rules",

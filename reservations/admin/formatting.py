@@ -5,9 +5,11 @@ import datetime as dt
 from babel.dates import get_timezone_name
 from django.conf import settings
 from django.urls import reverse
+from django.utils.html import format_html
 
 from centers.models import Center
 from reservations.models import Reservation
+from reservations.models.status import Status
 from roombook import dates
 
 
@@ -32,6 +34,16 @@ def format_time_zone(center: Center, at: dt.datetime) -> str:
     local = at.astimezone(center.zone)
     name = get_timezone_name(local, width="long", zone_variant="generic", locale=settings.LOCALE)
     return f"{name} ({local:%Z})"
+
+
+def render_status_badge(reservation: Reservation, *, now: dt.datetime) -> str:
+    """The status; that of a draft without a hold looks different."""
+    is_expired = reservation.is_new and not reservation.is_held_at(now)
+    return format_html(
+        '<span class="backoffice-status backoffice-status--{}">{}</span>',
+        "Expired" if is_expired else reservation.status,
+        "Expired draft" if is_expired else Status(reservation.status).label,
+    )
 
 
 def get_reservation_url(reservation_id: int) -> str:

@@ -23,6 +23,7 @@ from reservations.admin.formatting import (
     format_place_and_time,
     format_time_span,
     format_time_zone,
+    render_status_badge,
 )
 from reservations.models import Reservation, history
 from reservations.models.status import Status
@@ -75,7 +76,7 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "reservation": reservation,
         "zone": center.zone,
         "zone_name": format_time_zone(center, reservation.start),
-        "status": Status(reservation.status).label,
+        "status": render_status_badge(reservation, now=now),
         "place_and_time": format_place_and_time(reservation),
         "actions": get_available_actions(user, reservation, now=now),
         "overrun_url": get_overrun_url(reservation, user, now=now),

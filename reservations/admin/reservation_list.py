@@ -14,7 +14,11 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts import roles, user_search
 from reservations.admin.date_filter import StartDateFilter, StartRangeFilter, is_latest_first
-from reservations.admin.formatting import format_datetime, format_place_and_time
+from reservations.admin.formatting import (
+    format_datetime,
+    format_place_and_time,
+    render_status_badge,
+)
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates, money
@@ -89,7 +93,7 @@ class ReservationListMixin(ListExportMixin):
     @admin.display(description="status")
     def state(self, reservation: Reservation) -> str:
         """The status, and until when a draft holds its room."""
-        badge = render_status_badge(reservation)
+        badge = render_status_badge(reservation, now=timezone.now())
         if not (hold := _describe_hold(reservation)):
             return badge
         return _render_two_lines(badge, hold)
@@ -127,16 +131,6 @@ class ReservationListMixin(ListExportMixin):
             *(row.user.get_full_name(), row.user.company_name or "", row.number_of_attendees),
             *(row.total_cost, row.currency),
         )
-
-
-def render_status_badge(reservation: Reservation) -> str:
-    """The status; that of a draft without a hold looks different."""
-    is_expired = reservation.is_new and not reservation.is_held_at(timezone.now())
-    return format_html(
-        '<span class="backoffice-status backoffice-status--{}">{}</span>',
-        "Expired" if is_expired else reservation.status,
-        "Expired draft" if is_expired else Status(reservation.status).label,
-    )
 
 
 def _describe_hold(reservation: Reservation) -> str:

@@ -17,7 +17,11 @@ from reservations.admin import reservation_details
 from reservations.admin.actions import ACTIONS
 from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, format_error
 from reservations.admin.actions.forms import ActionForm
-from reservations.admin.formatting import format_place_and_time, get_reservation_url
+from reservations.admin.formatting import (
+    format_place_and_time,
+    get_reservation_url,
+    render_status_badge,
+)
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.backoffice.model_admin import redirect_not_found
@@ -119,7 +123,7 @@ class ReservationPageMixin(ModelAdminBase):
             "original": reservation,
             "title": action.title,
             "reservation": reservation,
-            "status": Status(reservation.status).label,
+            "status": render_status_badge(reservation, now=form.now),
             "place_and_time": format_place_and_time(reservation),
             "action": action,
             "form": form,

@@ -332,14 +332,17 @@ def test_reservation_list_days_are_those_of_the_only_center(client, staff):
 
 
 def test_reservation_list_marks_expired_drafts(office, clock):
-    make_draft()
+    draft = make_draft()
     page = words(office.get(LIST))
     assert "held until Mon 2027-03-01 09:15" in page
     assert "Expired draft" not in page
+    address = reverse("admin:reservations_reservation_change", args=[draft.pk])
+    assert "Expired draft" not in words(office.get(address))
 
     clock.move_to(NOW + HOUR)
 
     assert "Expired draft the room is not held" in words(office.get(LIST))
+    assert "Expired draft" in words(office.get(address))
 
 
 def test_reservation_list_day_filter_uses_center_time_zone(office):
