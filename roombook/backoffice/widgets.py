@@ -38,7 +38,12 @@ class AutocompleteWidget(SelectedIdsMixin, AutocompleteSelect):
 
 
 class AutocompleteMultipleWidget(SelectedIdsMixin, AutocompleteSelectMultiple):
-    """Selects several rows."""
+    """Selects several rows. Each can be removed; a button for all would not be accessible."""
+
+    def build_attrs(
+        self, base_attrs: dict[str, Any], extra_attrs: dict[str, Any] | None = None
+    ) -> dict[str, Any]:
+        return {**super().build_attrs(base_attrs, extra_attrs), "data-allow-clear": "false"}
 
 
 class AutocompleteMultipleField(forms.ModelMultipleChoiceField):

@@ -86,6 +86,8 @@ def _find_arguments(pattern: URLPattern) -> Iterator[Mapping[str, object]]:
         yield from ({"name": name} for name in REPORTS)
     elif names == {"extension"}:  # of an exported file
         yield {"extension": "csv"}
+    elif names == {"uidb64", "token"}:  # of an invitation
+        yield {"uidb64": "x", "token": "x"}
     elif names == {"app_label"}:
         yield from ({"app_label": model._meta.app_label} for model in admin.site._registry)
     elif names == {"object_id", "name"}:

@@ -73,6 +73,26 @@ def test_refused_refund_is_handled_from_its_page_without_violations(desk, live_s
     assert (refund.state, refund.reason) == ("outside", "Cash (Rain)")
 
 
+def test_pages_of_administrators_have_no_violations(desk, live_server):
+    User.objects.filter(email="staff@roombook.example").update(is_superuser=True)
+    clerk = User.objects.get(email="desk@roombook.example")
+    page = desk("staff")
+    found = {}
+
+    for path in (
+        "accounts/staffmember/",
+        f"accounts/staffmember/{clerk.pk}/change/",
+        "accounts/staffmember/add/",
+        f"auth/group/{clerk.center_roles.get().group_id}/change/",
+        f"accounts/user/{clerk.pk}/change/",
+        "accounts/user/second-factor/set-up/",
+    ):
+        page.goto(f"{live_server.url}/admin/{path}")
+        found[path] = accessibility.scan(page)
+
+    assert {path: violations for path, violations in found.items() if violations} == {}
+
+
 def make_dispute_and_unknown_payment() -> None:
     payment = Payment.objects.latest("pk")
     UnknownPayment.objects.create(
