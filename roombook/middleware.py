@@ -72,7 +72,7 @@ class RequestLogMiddleware:
         response = self.get_response(request)
         fields = {
             "method": request.method,
-            "path": get_loggable_path(request.path),
+            "path": get_loggable_path(_get_path_without_token(request)),
             "status": response.status_code,
             "ms": round((time.monotonic() - start) * 1000, 1),
             "app_version": getattr(request, "app_version", None) or "-",
@@ -81,6 +81,12 @@ class RequestLogMiddleware:
             "%(method)s %(path)s %(status)s %(ms)s ms, app %(app_version)s", fields, extra=fields
         )
         return response
+
+
+def _get_path_without_token(request: HttpRequest) -> str:
+    """The path; its pattern instead if it contains a secret, such as the link of an invitation."""
+    match = request.resolver_match
+    return f"/{match.route}" if match and "token" in match.kwargs else request.path
 
 
 def get_loggable_path(path: str) -> str:

@@ -155,6 +155,17 @@ def test_invited_member_of_staff_sets_a_password_by_the_link_once(client, root, 
     assert "expired" in again.content.decode()
 
 
+def test_link_of_an_invitation_is_not_logged(client, root, caplog):
+    client.post(ADD, INVITED)
+    link = get_link()
+    caplog.set_level("INFO")
+
+    client.__class__().get(link, follow=True)
+
+    assert "/invitation/" in caplog.text
+    assert link.split("/")[-2] not in caplog.text
+
+
 def test_weak_password_is_refused_by_the_invitation(client, root):
     client.post(ADD, INVITED)
     visitor = client.__class__()
