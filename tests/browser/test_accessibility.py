@@ -3,6 +3,9 @@
 from uuid import uuid4
 
 import pytest
+from django.contrib.auth.tokens import default_token_generator
+from django.urls import reverse
+from django.utils.http import urlsafe_base64_encode
 
 from accounts.models import User
 from payments.models import Dispute, Payment, Refund, UnknownPayment
@@ -23,6 +26,8 @@ def test_pages_have_no_critical_or_serious_violations(part, desk, browser, live_
     anonymous = browser.new_page()
     anonymous.goto(f"{live_server.url}/admin/login/")
     found["sign-in"] = accessibility.scan(anonymous)
+    anonymous.goto(live_server.url + get_invitation_path())
+    found["invitation"] = accessibility.scan(anonymous)
     anonymous.close()
 
     page = desk("staff")
@@ -91,6 +96,13 @@ def test_pages_of_administrators_have_no_violations(desk, live_server):
         found[path] = accessibility.scan(page)
 
     assert {path: violations for path, violations in found.items() if violations} == {}
+
+
+def get_invitation_path() -> str:
+    user = User.objects.create_user("new@roombook.example", is_staff=True)
+    uid = urlsafe_base64_encode(str(user.pk).encode())
+    token = default_token_generator.make_token(user)
+    return reverse("admin:accounts_invitation", args=[uid, token])
 
 
 def make_dispute_and_unknown_payment() -> None:
