@@ -12,7 +12,7 @@ R = TypeVar("R")
 MAX_ATTEMPTS = 4
 # serialization_failure and deadlock_detected: the transaction succeeds if it is run again.
 # Not 55P03, lock_not_available: it comes after four seconds of waiting (`lock_timeout`), so four
-# attempts would block a customer and a worker for sixteen seconds. The customer is asked to retry.
+# attempts would block a customer and a worker for sixteen seconds. The customer has to retry.
 RETRYABLE_CODES = {"40001", "40P01"}
 
 

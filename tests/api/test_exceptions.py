@@ -129,7 +129,7 @@ def test_unreachable_database_is_503_and_one_warning_without_traceback(post, cap
 def test_page_without_database_has_a_message(client):
     client.raise_request_exception = False
 
-    assert "Please try again in a moment." in client.get("/page/database").text
+    assert "Please try again in a few seconds." in client.get("/page/database").text
 
 
 def test_warning_of_a_503_names_the_cause_and_not_what_the_database_quotes(post, caplog):

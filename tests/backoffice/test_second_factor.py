@@ -105,8 +105,8 @@ def test_password_alone_opens_no_page(client, with_factor):
         refused = client.get(reverse(f"admin:{name}"))
         assert refused.status_code == 302, name
         assert refused.url.startswith(LOGIN), name
-    asked = client.get(f"{LOGIN}?next={LIST}")
-    assert asked.url == f"{VERIFY}?next=%2Fadmin%2Faccounts%2Fuser%2F"
+    response = client.get(f"{LOGIN}?next={LIST}")
+    assert response.url == f"{VERIFY}?next=%2Fadmin%2Faccounts%2Fuser%2F"
     for page in (SET_UP, TURN_OFF):
         assert client.get(page, follow=True).redirect_chain[-1][0] == VERIFY
     assert client.post(TURN_OFF, {"code": "x"}).url == VERIFY
