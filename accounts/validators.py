@@ -5,6 +5,7 @@ Messages never echo the value, which may be a card number.
 """
 
 import re
+import unicodedata
 from collections.abc import Iterator
 
 from django.core.exceptions import ValidationError
@@ -49,7 +50,7 @@ def phone_contains_card_number(text: str) -> bool:
     More than 15 digits always are. In international format, 14 and 15 digits are if they pass the
     check digit and have a brand; otherwise, 13 to 15 digits are if they pass the check digit.
     """
-    digits = "".join(str(int(each)) for each in text if each.isdecimal())
+    digits = "".join(str(unicodedata.digit(each)) for each in text if each.isdigit())
     if len(digits) > MAX_PHONE_DIGITS:
         return True
     if text.lstrip().startswith("+"):

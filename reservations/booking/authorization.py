@@ -4,7 +4,7 @@ Checkout calls it, and so does payment_recovery if the worker that began the che
 """
 
 import datetime as dt
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Unpack
 
 from django.conf import settings
 
@@ -13,7 +13,7 @@ from payments.gateway_results import apply_gateway_result, lock_payment
 from payments.gateways.base import GatewayPayment
 from payments.models import Payment, PaymentState
 from reservations.booking.locks import lock_reservation
-from reservations.models import Partner, Reservation
+from reservations.models import Reservation
 from reservations.models.reservation import TransitionColumns
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -68,26 +68,20 @@ def apply_authorization(
     return reservation, payment
 
 
-def get_partner_column(partner: Partner | None) -> TransitionColumns:
-    """Return the column of the partner, which is saved together with the status."""
-    return {} if partner is None else {"partner": partner}
-
-
 def book(
     reservation: Reservation,
     *,
     payment: Payment | None = None,
     is_live_payment: bool,
     by: "User | None",
-    partner: Partner | None = None,
     now: dt.datetime,
+    **columns: Unpack[TransitionColumns],
 ) -> None:
     """Set the status to Confirmed, or to Pending if the center has to approve requests.
 
-    The caller holds the lock.
+    `columns` are saved together with the status. The caller holds the lock.
     """
     is_instant = reservation.room.is_live_inventory
-    columns = get_partner_column(partner)
     columns["booked_at"] = now
     columns["is_live"] = is_instant and is_live_payment
     columns["calendar_sequence"] = reservation.calendar_sequence + 1

@@ -104,9 +104,7 @@ def check_out(
     partner = get_partner(partner_code, user=user, now=now)
     source = _get_payment_source(draft, payment_method, now)
     _require_current_price(draft, now=now)
-    reservation, payment = wait_for_others(
-        lambda: _claim(draft, partner=partner, can_pay=source is not None, now=now)
-    )
+    reservation, payment = wait_for_others(lambda: _claim(draft, partner=partner, now=now))
     if payment is None or source is None:
         return reservation
     reservation = _pay(reservation, payment, source, now=now)
@@ -221,16 +219,19 @@ def _reprice(draft: Reservation, *, now: dt.datetime) -> bool:
 
 @in_transaction
 def _claim(
-    draft: Reservation, *, partner: Partner | None, can_pay: bool, now: dt.datetime
+    draft: Reservation, *, partner: Partner | None, now: dt.datetime
 ) -> tuple[Reservation, Payment | None]:
     """Claim everything that the booking needs, and create its payment if it costs something.
 
-    If another request has submitted the reservation meanwhile, return it unchanged.
+    If another request has submitted the reservation meanwhile, return it unchanged. Raises
+    ReservationNotOpen if another request has changed the total: the customer has not seen that.
     """
     user = draft.user
     reservation = lock_reservation(draft.pk, room_id=draft.room_id)
     if is_already_submitted(reservation):
         return reservation, None
+    if reservation.total_cost != draft.total_cost:
+        raise ReservationNotOpen(PRICE_HAS_CHANGED)
     _consume(reservation, now=now)
     gateway = gateways.get_current_gateway()
     if not reservation.total_cost:
@@ -238,13 +239,10 @@ def _claim(
             reservation, is_live_payment=gateway.is_live, by=user, partner=partner, now=now
         )
         return reservation, None
-    if not can_pay:
-        # The total was 0 before the lock. The customer has to see the new total.
-        raise ReservationNotOpen(PRICE_HAS_CHANGED)
     # Begin only here, so that a double click is one attempt. `apply_authorization` ends it.
     CARD_DECLINED.begin(user.pk, now=now)
-    partner_column = authorization.get_partner_column(partner)
-    reservation.transition_to(Status.PROCESSING, by=user, now=now, **partner_column)
+    # Also if it is None: a declined attempt may have stored a partner.
+    reservation.transition_to(Status.PROCESSING, by=user, now=now, partner=partner)
     payment = lifecycle.create_payment(
         reservation_id=reservation.pk,
         reservation_uid=reservation.uid,

@@ -4,6 +4,7 @@ import datetime as dt
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from django.conf import settings
 from django.db.models import BooleanField, ExpressionWrapper, Q
 
 from centers.models import MeetingRoom
@@ -45,8 +46,11 @@ def release_conflicting_holds(
 
 
 def release_holds_for(reservation: Reservation, *, now: dt.datetime) -> None:
-    """Release the holds that conflict with a draft, so that it can hold its room again."""
-    release_conflicting_holds(
+    """Release the holds that conflict with a draft, so that it can hold its room again.
+
+    It counts as one more hold (B15.2): above HELD_DRAFTS_MAX, the customer's oldest are released.
+    """
+    own_drafts = release_conflicting_holds(
         reservation.room,
         reservation.span,
         user=reservation.user,
@@ -54,6 +58,9 @@ def release_holds_for(reservation: Reservation, *, now: dt.datetime) -> None:
         excluding=reservation,
         turnaround_minutes=reservation.turnaround_minutes,
     )
+    if reservation.created_by_id is None:
+        others = [pk for pk in own_drafts if pk != reservation.pk]
+        release_holds(others[settings.HELD_DRAFTS_MAX - 1 :], now=now)
 
 
 @compiled_query(keep_plan=True)

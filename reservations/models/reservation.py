@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 class TransitionColumns(TypedDict, total=False):
     """The columns that can be saved together with the status."""
 
-    partner: "Partner"
+    partner: "Partner | None"
     booked_at: dt.datetime
     cancelled_at: dt.datetime
     refund_promised: Decimal

@@ -28,6 +28,7 @@ def test_name_with_as_many_digits_as_a_card_is_refused(text):
         " +36227206271667",
         "+1234567890123456",
         "٤٢٤٢٤٢٤٢٤٢٤٢٤٢٤٢",
+        "④②④②④②④②④②④②④②④②",
     ],
 )
 def test_phone_number_that_may_be_a_card_is_refused(text):

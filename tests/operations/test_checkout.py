@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from centers.models import Rate
-from payments import gateways
+from payments import gateways, lifecycle
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from payments.models import Payment, SavedCard
@@ -218,6 +218,14 @@ def test_checkout_with_unknown_partner_is_refused_before_charging(check_out, dra
     assert Reservation.objects.get(pk=drafted.pk).partner.code == "ACME"
 
 
+def test_checkout_without_partner_after_a_declined_one_stores_no_partner(check_out, drafted):
+    PartnerFactory(code="ACME")
+    refused(check_out(PaymentInfo=BAD_CARD, PartnerCode="ACME"), 402, "CardDeclined")
+
+    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
+    assert Reservation.objects.get(pk=drafted.pk).partner is None
+
+
 TOO_MANY_ATTEMPTS = {
     "Success": False,
     "Error": {
@@ -406,6 +414,22 @@ def test_checkout_with_outdated_price_is_refused_once_and_updates_it(
     assert SandboxPayment.objects.get().amount == 90
 
 
+def test_checkout_whose_price_another_request_changes_meanwhile_is_refused(
+    check_out, drafted, monkeypatch
+):
+    get_payment_source = lifecycle.get_payment_source
+
+    def change_price(*args, **kwargs):
+        Reservation.objects.filter(pk=drafted.pk).update(total_cost=90)
+        return get_payment_source(*args, **kwargs)
+
+    monkeypatch.setattr(lifecycle, "get_payment_source", change_price)
+    response = check_out(PaymentInfo=CARD)
+
+    assert (response.status_code, response.json()) == (409, PRICE_HAS_CHANGED)
+    assert not Payment.objects.exists()
+
+
 def test_checkout_with_outdated_but_equal_price_books(check_out, outdated):
     Rate.objects.update(hourly=25)
 
@@ -445,6 +469,21 @@ def test_checkout_after_six_declines_in_an_hour_is_limited(check_out):
     response = check_out(PaymentInfo=CARD)
     refused(response, 429, "TooManyRequests")
     assert response["Retry-After"] == "3600"
+
+
+def test_declined_card_holds_a_room_again_within_the_limit_of_holds(
+    ada, check_out, drafted, settings
+):
+    settings.HELD_DRAFTS_MAX = 1
+    newer = make_draft(ada, drafted.room, start=START + 24 * HOUR, now=NOW)
+    Reservation.objects.filter(pk=drafted.pk).release_holds(NOW)
+
+    refused(check_out(PaymentInfo=BAD_CARD), 402, "CardDeclined")
+
+    for draft in (drafted, newer):
+        draft.refresh_from_db()
+    assert (drafted.holds_slot, newer.holds_slot) == (True, False)
+    assert (drafted.status, newer.status) == (Status.NEW, Status.NEW)
 
 
 def test_checkout_of_taken_slot_returns_409(check_out, drafted):
