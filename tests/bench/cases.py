@@ -83,7 +83,7 @@ class World:
             {
                 "ServiceId": pk,
                 **({"Quantity": 4} if needs_quantity else {}),
-                **({"DurationHours": 1.5} if needs_duration else {}),
+                **({"DurationHours": 1} if needs_duration else {}),
             }
             for pk, needs_quantity, needs_duration in services
         ]

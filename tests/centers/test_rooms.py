@@ -44,6 +44,6 @@ def test_room_page_shows_the_default_rules(client, settings):
     settings.BOOKING_GRID_MINUTES = 20
     client.force_login(AdministratorFactory())
     page = client.get(reverse("admin:centers_meetingroom_add")).text
-    assert "Default: 20 minutes." in page
-    assert "Default: 14 days." in page
-    assert "Default: 365 days." in page
+    assert 'placeholder="20"' in page
+    assert "The default is 14 days." in page
+    assert 'placeholder="365"' in page
