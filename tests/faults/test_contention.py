@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from tests.faults.database import Database
 
 N = SIZE.contenders
+# How often a control is tried, until it goes wrong as it should.
+CONTROL_ROUNDS = 5
 
 
 @dataclass(frozen=True)
@@ -156,24 +158,33 @@ def unguarded_service(start, store) -> Service:
     database: Database = store.new()
     with database.open():
         unguarded.drop_database_guards()
-    return start(database=database, FAULTS_UNGUARDED="yes")
+    # With the default, a customer's checkouts would wait for the drafts that they release.
+    return start(database=database, FAULTS_UNGUARDED="yes", HELD_DRAFTS_MAX="1000")
 
 
 @pytest.mark.postgres
 @each_contest
 def test_contest_without_locks_and_constraints_goes_wrong(prepare, unguarded_service):
     """On PostgreSQL only: SQLite always allows only one writer, so nothing can go wrong."""
-    with unguarded_service.database.open():
-        contest = prepare(World(unguarded_service))
+    row = figures.get_row(f"{N} contenders: {prepare.__name__.replace('_', ' ')}")
+    # On a busy machine, requests may arrive one after the other and not disturb each other.
+    for _ in range(CONTROL_ROUNDS):
+        too_many = count_too_many_successes(prepare, unguarded_service)
+        row.control = (row.control or 0) + too_many
+        if too_many:
+            return
+    pytest.fail("the control found no problem, so this test would find none")
+
+
+def count_too_many_successes(prepare: Callable[[World], Contest], service: Service) -> int:
+    with service.database.open():
+        contest = prepare(World(service))
         if "slot" in prepare.__name__:
             # Otherwise all would wait for the row whose expired hold they release.
             Reservation.objects.all().release_holds(timezone.now())
         before = consistency.count_statuses()[Status.CONFIRMED], consistency.count_captures()
     check_out_all(contest)
-    with unguarded_service.database.open():
+    with service.database.open():
         confirmed = consistency.count_statuses()[Status.CONFIRMED] - before[0]
         captures = consistency.count_captures() - before[1]
-    too_many = max(confirmed, captures) - 1
-    row = figures.get_row(f"{N} contenders: {prepare.__name__.replace('_', ' ')}")
-    row.control = (row.control or 0) + too_many
-    assert too_many > 0, "the control found no problem, so this test would find none"
+    return max(confirmed, captures) - 1
