@@ -17,25 +17,20 @@ INVITATION_KIND = "staff invitation"
 
 @in_transaction
 def send_invitation(user: User, *, base_url: str, invited_by: User, now: datetime) -> None:
-    """E-mail a member of staff where to sign in and, without a password, where to set one.
+    """E-mail a member of staff a link where they choose a password.
 
     The link is valid for ``PASSWORD_RESET_TIMEOUT`` (three days), and until a password is set.
     """
+    uid = urlsafe_base64_encode(force_bytes(user.pk))
+    token = default_token_generator.make_token(user)
+    path = reverse("admin:accounts_invitation", args=[uid, token])
     service = get_service_name()
     paragraphs = [
         f"{invited_by.get_full_name()} invites you to the back office of {service}.",
         f"Your user name is {user.email}.",
+        "Choose a password within three days:",
+        f"{base_url}{path}",
     ]
-    if user.has_usable_password():
-        paragraphs += [
-            "Sign in with the password of your account:",
-            f"{base_url}{reverse('admin:index')}",
-        ]
-    else:
-        uid = urlsafe_base64_encode(force_bytes(user.pk))
-        token = default_token_generator.make_token(user)
-        path = reverse("admin:accounts_invitation", args=[uid, token])
-        paragraphs += ["Choose a password within three days:", f"{base_url}{path}"]
     heading = f"Your access to {service}"
     OutboxMessage.enqueue(
         user_id=user.pk,

@@ -66,7 +66,10 @@ class StaffForm(forms.ModelForm):
 
 
 class InvitationForm(StaffForm):
-    """A new member of staff. A customer with this e-mail address becomes one."""
+    """A new member of staff. A customer with this e-mail address becomes one.
+
+    The password of a customer is removed: whoever created the account may know it.
+    """
 
     class Meta(StaffForm.Meta):
         fields = ("email", *NAME_FIELDS, "is_superuser", "groups")  # type: ignore[assignment]
@@ -220,8 +223,7 @@ class StaffAdmin(SuperuserOnlyMixin, PageAnnotationsMixin, SaveChangedFieldsMixi
         user = super().save_form(request, form, change)
         if not change:
             user.is_staff = True
-            if user.pk is None:
-                user.set_unusable_password()
+            user.set_unusable_password()
         return user
 
     def save_model(
@@ -236,7 +238,8 @@ class StaffAdmin(SuperuserOnlyMixin, PageAnnotationsMixin, SaveChangedFieldsMixi
         elif obj.pk is None:
             obj.save()
         else:
-            obj.save(update_fields=[*NAME_FIELDS, "is_staff", "is_superuser"])
+            obj.save(update_fields=[*NAME_FIELDS, "is_staff", "is_superuser", "password"])
+            obj.known_networks.all().delete()
 
     def save_related(
         self,

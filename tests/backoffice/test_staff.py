@@ -5,8 +5,9 @@ import re
 import pytest
 from django.contrib.auth.models import Group, Permission
 from django.urls import reverse
+from django.utils import timezone
 
-from accounts.models import CenterRole, OutboxMessage, User
+from accounts.models import ApiToken, CenterRole, KnownNetwork, OutboxMessage, User
 from roombook.backoffice.models import AuditEntry
 from tests import factories_centers as make
 from tests.backoffice.counting import queries_of
@@ -179,15 +180,29 @@ def test_weak_password_is_refused_by_the_invitation(client, root):
     assert not User.objects.get(email="grace@example.com").has_usable_password()
 
 
-def test_invited_customer_keeps_account_and_password(client, root):
+def test_invited_customer_keeps_the_account_and_must_choose_a_new_password(client, root):
     customer = UserFactory(email="grace@example.com", first_name="Amazing")
+    ApiToken.issue(customer, now=timezone.now())
+    KnownNetwork.record(customer.pk, "digest", now=timezone.now())
+    session = client.__class__()
+    session.force_login(customer)
 
-    client.post(ADD, INVITED)
+    response = client.post(ADD, INVITED)
 
-    customer.refresh_from_db()
+    assert response.status_code == 302, response.content.decode()
+    customer = User.objects.get(pk=customer.pk)
     assert (customer.type, customer.first_name) == ("Staff", "Grace")
-    assert customer.check_password(PASSWORD)
-    assert get_link() == reverse("admin:index")
+    assert not customer.has_usable_password()
+    assert not customer.check_password(PASSWORD)
+    assert not customer.tokens.exists()
+    assert not customer.known_networks.exists()
+    assert session.get(reverse("admin:index")).status_code == 302
+    visitor = client.__class__()
+    page = visitor.get(get_link(), follow=True)
+    new = {"new_password1": "stormy-lighthouse-7", "new_password2": "stormy-lighthouse-7"}
+    visitor.post(page.redirect_chain[-1][0], new)
+    customer.refresh_from_db()
+    assert customer.check_password(new["new_password1"])
 
 
 @pytest.mark.parametrize("fields", [{"is_staff": True}, {"is_active": False}])
