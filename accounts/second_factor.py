@@ -5,10 +5,13 @@ more than a customer.
 """
 
 from base64 import b32encode
+from collections.abc import Iterable
 from datetime import datetime
+from secrets import token_hex
 
 import segno
 from django_otp import match_token
+from django_otp.oath import TOTP
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from accounts import emails
@@ -18,10 +21,14 @@ from roombook.backoffice import audit_log
 from roombook.db.transactions import in_transaction
 
 
-def get_new_device(user: User) -> TOTPDevice:
-    """Return the device that the user is setting up. It counts once a code has confirmed it."""
-    device, _ = TOTPDevice.objects.get_or_create(user=user, confirmed=False)
-    return device
+def create_key() -> str:
+    """Return a new random secret, in hexadecimal digits."""
+    return token_hex(20)
+
+
+def build_device(user: User, key: str) -> TOTPDevice:
+    """Return the device that the user is setting up. Only `turn_on` saves it."""
+    return TOTPDevice(user=user, key=key)
 
 
 def render_qr_code(device: TOTPDevice) -> str:
@@ -36,30 +43,53 @@ def format_key(device: TOTPDevice) -> str:
     return " ".join(key[start : start + 4] for start in range(0, len(key), 4))
 
 
-def verify_code(user: User, code: str, attempts: SignInAttempts, *, now: datetime) -> bool:
+def verify_code(
+    user: User,
+    code: str,
+    attempts: SignInAttempts,
+    *,
+    new_device: TOTPDevice | None,
+    now: datetime,
+) -> bool:
     """Whether the code is right. A wrong one counts as a failed sign-in.
+
+    Args:
+        new_device: the device that the user is setting up; None to verify a code of the saved one.
 
     Raises:
         TooManyRequests: too many failed attempts.
     """
     attempts.check(now)
-    if user.second_factor_since is None:
-        is_right = get_new_device(user).verify_token(code)
-    else:
+    if new_device is None:
         is_right = match_token(user, code) is not None
+    else:
+        is_right = _verify_code_of_new_device(new_device, code, now)
     if not is_right:
         attempts.count(now)
     return is_right
 
 
+def _verify_code_of_new_device(device: TOTPDevice, code: str, now: datetime) -> bool:
+    """Do what `TOTPDevice.verify_token` does, but without saving the device."""
+    if not code.isdecimal():
+        return False
+    totp = TOTP(device.bin_key, device.step, device.t0, device.digits, device.drift)
+    totp.time = now.timestamp()
+    if not totp.verify(int(code), device.tolerance, device.last_t + 1):
+        return False
+    device.last_t = totp.t()
+    device.drift = totp.drift
+    return True
+
+
 @in_transaction
-def turn_on(user: User, *, now: datetime) -> TOTPDevice:
-    """Confirm the new device. All other sessions of the user end."""
-    device: TOTPDevice = TOTPDevice.objects.get(user=user, confirmed=False)
-    device.confirmed = True
-    device.save(update_fields=["confirmed"])
+def turn_on(user: User, device: TOTPDevice, *, now: datetime) -> None:
+    """Save the new device as the only one. All other sessions of the user end."""
+    # Two set-ups at the same time must not leave two devices.
+    User.objects.lock(user.pk)
+    TOTPDevice.objects.filter(user=user).delete()
+    device.save(force_insert=True)
     _save(user, now, by=user, note="The second factor was turned on.", now=now)
-    return device
 
 
 @in_transaction
@@ -67,6 +97,11 @@ def turn_off(user: User, *, by: User | None, now: datetime) -> None:
     """Remove the second factor. All sessions of the user end."""
     TOTPDevice.objects.filter(user=user).delete()
     _save(user, None, by=by, note="The second factor was turned off.", now=now)
+
+
+def delete_unconfirmed_devices(users: Iterable[User]) -> None:
+    """Delete the devices that earlier versions saved before a code had confirmed them."""
+    TOTPDevice.objects.filter(user__in=users, confirmed=False).delete()
 
 
 def _save(user: User, since: datetime | None, *, by: User | None, note: str, now: datetime) -> None:

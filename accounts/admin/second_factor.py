@@ -1,5 +1,6 @@
 """The pages where staff enter a code, and turn their second factor on and off."""
 
+from functools import cached_property
 from typing import Any
 
 from django import forms
@@ -31,6 +32,9 @@ from roombook.middleware import get_client_address
 # The devices are changed on the pages below only.
 admin.site.unregister(TOTPDevice)
 
+# The session keeps the secret of a device until a code confirms it.
+NEW_KEY_SESSION_KEY = "second_factor_new_key"
+
 WRONG_CODE = "This code is not right. Enter the one that the app shows now."
 
 
@@ -45,16 +49,26 @@ class CodeForm(forms.Form):
         ),
     )
 
-    def __init__(self, *args: Any, user: User, network_address: str, **kwargs: Any) -> None:
+    def __init__(
+        self,
+        *args: Any,
+        user: User,
+        new_device: TOTPDevice | None,
+        network_address: str,
+        **kwargs: Any,
+    ) -> None:
         super().__init__(*args, **kwargs)
         self.user = user
+        self.new_device = new_device
         self.attempts = SignInAttempts(user.email, network_address)
 
     def clean_code(self) -> str:
         code = "".join(self.cleaned_data["code"].split())
         now = timezone.now()
         try:
-            is_right = second_factor.verify_code(self.user, code, self.attempts, now=now)
+            is_right = second_factor.verify_code(
+                self.user, code, self.attempts, new_device=self.new_device, now=now
+            )
         except TooManyRequests as error:
             raise ValidationError(error.message, code="too_many_attempts") from None
         if not is_right:
@@ -77,6 +91,11 @@ class SecondFactorView(View):
         self.user = roles.get_staff(request)
         return self.redirect_elsewhere() or super().dispatch(request, *args, **kwargs)
 
+    @cached_property
+    def new_device(self) -> TOTPDevice | None:
+        """The device that the user is setting up, or None."""
+        return None
+
     def redirect_elsewhere(self) -> HttpResponse | None:
         """Return another page if this one is not for the state of the user."""
         raise NotImplementedError
@@ -98,7 +117,7 @@ class SecondFactorView(View):
 
     def get_form(self, *args: Any) -> CodeForm:
         address = get_client_address(self.request)
-        return CodeForm(*args, user=self.user, network_address=address)
+        return CodeForm(*args, user=self.user, new_device=self.new_device, network_address=address)
 
     def get_next_url(self) -> str:
         url = self.request.GET.get("next", "")
@@ -150,16 +169,26 @@ class SetUpView(SecondFactorView):
             return None
         return HttpResponseRedirect(reverse("admin:accounts_second_factor_off"))
 
+    def get(self, request: HttpRequest) -> HttpResponse:
+        # Each set-up has a new secret: one that somebody saw earlier must not become valid.
+        request.session[NEW_KEY_SESSION_KEY] = second_factor.create_key()
+        return super().get(request)
+
+    @cached_property
+    def new_device(self) -> TOTPDevice:
+        key = self.request.session.setdefault(NEW_KEY_SESSION_KEY, second_factor.create_key())
+        return second_factor.build_device(self.user, key)
+
     def apply(self) -> None:
-        device = second_factor.turn_on(self.user, now=timezone.now())
+        second_factor.turn_on(self.user, self.new_device, now=timezone.now())
+        del self.request.session[NEW_KEY_SESSION_KEY]
         update_session_auth_hash(self.request, self.user)
-        login(self.request, device)
+        login(self.request, self.new_device)
         messages.success(self.request, "Two-step sign-in is on. Other browsers were signed out.")
 
     def get_context(self) -> dict[str, object]:
-        device = second_factor.get_new_device(self.user)
-        qr_code = mark_safe(second_factor.render_qr_code(device))
-        context = {"qr_code": qr_code, "key": second_factor.format_key(device)}
+        qr_code = mark_safe(second_factor.render_qr_code(self.new_device))
+        context = {"qr_code": qr_code, "key": second_factor.format_key(self.new_device)}
         return {**super().get_context(), **context}
 
 

@@ -2,6 +2,7 @@
 
 import datetime as dt
 import re
+from base64 import b32decode
 
 import pytest
 import time_machine
@@ -42,14 +43,27 @@ def get_code(user):
     return f"{totp(device.bin_key, step=device.step):06}"
 
 
+def get_new_code(client):
+    """Return the code that the app shows for the key on the set-up page."""
+    page = client.get(SET_UP).content.decode()
+    return compute_code(read_key(page))
+
+
+def read_key(page):
+    return re.search(r'<code id="key">([A-Z2-7 ]+)</code>', page)[1]
+
+
+def compute_code(key):
+    return f"{totp(b32decode(key.replace(' ', ''))):06}"
+
+
 def sign_in(client, user, **extra):
     return client.post(LOGIN, {"username": user.email, "password": PASSWORD}, **extra)
 
 
 def turn_on(client, user, clock):
     sign_in(client, user)
-    client.get(SET_UP)
-    response = client.post(SET_UP, {"code": get_code(user)})
+    response = client.post(SET_UP, {"code": get_new_code(client)})
     assert response.status_code == 302, response.content.decode()
     # The next code.
     clock.shift(30)
@@ -67,13 +81,11 @@ def test_set_up_with_right_code_turns_second_factor_on(client, grace, clock):
     sign_in(client, grace)
     other = client.__class__()
     sign_in(other, grace)
-    page = client.get(SET_UP)
+    page = client.get(SET_UP).content.decode()
 
-    response = client.post(SET_UP, {"code": get_code(grace)})
+    response = client.post(SET_UP, {"code": compute_code(read_key(page))})
 
-    assert "<svg" in page.content.decode()
-    key = re.search(r'<code id="key">([A-Z2-7 ]+)</code>', page.content.decode())
-    assert key
+    assert "<svg" in page
     assert response.url == INDEX
     assert client.get(INDEX).status_code == 200, "this session goes on"
     assert other.get(INDEX).status_code == 302, "other sessions end"
@@ -95,6 +107,60 @@ def test_set_up_with_wrong_code_changes_nothing(client, grace):
     grace.refresh_from_db()
     assert grace.second_factor_since is None
     assert client.get(INDEX).status_code == 200
+
+
+def test_set_up_page_shows_a_new_key_each_time_and_accepts_only_the_last(client, grace, clock):
+    sign_in(client, grace)
+    old_key = read_key(client.get(SET_UP).content.decode())
+    new_key = read_key(client.get(SET_UP).content.decode())
+
+    assert old_key != new_key
+    assert not TOTPDevice.objects.exists(), "no device is saved before a code confirmed it"
+    refused = client.post(SET_UP, {"code": compute_code(old_key)}).content.decode()
+    assert "This code is not right." in refused
+    assert read_key(refused) == new_key, "a wrong code does not change the key"
+    clock.shift(30)
+    assert client.post(SET_UP, {"code": compute_code(new_key)}).status_code == 302
+    assert client.get(INDEX).status_code == 200
+    clock.shift(30)
+    other = client.__class__()
+    sign_in(other, grace)
+    assert other.post(VERIFY, {"code": compute_code(old_key)}).status_code == 200
+    clock.shift(60)
+    assert other.post(VERIFY, {"code": compute_code(new_key)}).status_code == 302
+
+
+def test_set_up_deletes_all_other_devices(client, grace):
+    for is_confirmed in (False, False, True):
+        TOTPDevice.objects.create(user=grace, confirmed=is_confirmed)
+    sign_in(client, grace)
+
+    assert client.post(SET_UP, {"code": get_new_code(client)}).status_code == 302
+
+    assert TOTPDevice.objects.get().confirmed
+
+
+def test_code_of_the_set_up_is_not_accepted_again(client, grace):
+    sign_in(client, grace)
+    code = get_new_code(client)
+    client.post(SET_UP, {"code": code})
+    client.logout()
+    sign_in(client, grace)
+
+    assert "This code is not right." in client.post(VERIFY, {"code": code}).content.decode()
+
+
+@pytest.mark.parametrize("is_command", [False, True])
+def test_reset_deletes_unconfirmed_devices(client, grace, is_command):
+    TOTPDevice.objects.create(user=grace, confirmed=False)
+    client.force_login(AdministratorFactory())
+
+    if is_command:
+        call_command("reset_second_factor", "grace@example.com")
+    else:
+        client.post(STAFF, {"action": "reset_second_factor", "_selected_action": [grace.pk]})
+
+    assert not TOTPDevice.objects.exists()
 
 
 def test_password_alone_opens_no_page(client, with_factor):
@@ -202,7 +268,7 @@ def test_required_second_factor_opens_only_the_set_up_page(client, grace, clock,
     assert client.get(INDEX, follow=True).redirect_chain[-1][0] == SET_UP
     assert client.get(LIST).status_code == 302
 
-    client.post(SET_UP, {"code": get_code(grace)})
+    client.post(SET_UP, {"code": get_new_code(client)})
     assert client.get(INDEX).status_code == 200
     clock.shift(30)
     client.post(TURN_OFF, {"code": get_code(grace)})
