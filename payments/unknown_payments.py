@@ -22,6 +22,8 @@ from payments.refunds import get_refund_key
 
 # Clocks differ, and a payment can take a while from its creation at the gateway to its listing.
 OVERLAP = timedelta(minutes=5)
+# The resolution of a payment that staff do not want to release.
+KEPT = "kept"
 # Payments in these states hold no money as far as we know.
 WITHOUT_MONEY = (PaymentState.DECLINED, PaymentState.VOIDED)
 
@@ -38,7 +40,8 @@ def get_comparison_start(gateway: Gateway, *, now: datetime) -> datetime:
 def compare(gateway: Gateway, *, since: datetime, now: datetime) -> QuerySet[Payment]:
     """Store the payments that we do not know; return ours that have changed at the gateway.
 
-    Raises GatewayUnavailable: the next comparison then begins where this one did.
+    The caller processes these and then calls `finish_comparison`; until then, the next comparison
+    begins where this one did. Raises GatewayUnavailable or GatewayRefused.
     """
     changed: set[int] = set()
     listed = dict(gateway.list_payments(since))
@@ -55,10 +58,14 @@ def compare(gateway: Gateway, *, since: datetime, now: datetime) -> QuerySet[Pay
         elif payment.state == PaymentState.AUTHORIZED and status.state != "authorized":
             changed.add(payment.pk)
     changed |= _find_payments_with_new_refunds(gateway, since=since)
+    return Payment.objects.filter(pk__in=changed).exclude(state=PaymentState.STARTED)
+
+
+def finish_comparison(gateway: Gateway, *, now: datetime) -> None:
+    """Let the next comparison begin where this one ended."""
     GatewayCheckpoint.objects.update_or_create(
         gateway=gateway.name, defaults={"compared_until": now}
     )
-    return Payment.objects.filter(pk__in=changed).exclude(state=PaymentState.STARTED)
 
 
 def _find_payments_with_new_refunds(gateway: Gateway, *, since: datetime) -> set[int]:
@@ -102,6 +109,9 @@ def store_unknown_payment(
             defaults=_to_columns(status),
             create_defaults={"gateway": gateway, "found_at": now, **_to_columns(status)},
         )
+        # The bank may have returned the refund of a payment that was released.
+        released = UnknownPayment.objects.filter(key=key).exclude(resolution=KEPT)
+        released.update(resolved_at=None, resolution="")
 
 
 def keep_unknown_payment(gateway: str, key: UUID, reference: str, *, now: datetime) -> None:
@@ -120,15 +130,20 @@ def refresh_unknown_payment(unknown: UnknownPayment, *, release: bool, now: date
 
     Returns the outcome in words. Raises GatewayUnavailable or GatewayRefused.
     """
+    # Read again, because staff may have resolved it while others were processed.
+    unknown.refresh_from_db()
+    if unknown.resolved_at:
+        return unknown.resolution
     gateway = gateways.get_gateway(unknown.gateway)
     status = gateway.find_payment(unknown.key)
     if Payment.objects.filter(key=unknown.key).exclude(state__in=WITHOUT_MONEY).exists():
         return _resolve(unknown, "known again", now=now)
     if status is None or not status.held:
         return _resolve(unknown, "no money held", now=now)
-    for name, value in _to_columns(status).items():
+    columns = _to_columns(status)
+    for name, value in columns.items():
         setattr(unknown, name, value)
-    unknown.save()
+    unknown.save(update_fields=columns)
     # Gateways have other decimal places than our columns.
     unknown.refresh_from_db()
     if not release:
@@ -138,18 +153,22 @@ def refresh_unknown_payment(unknown: UnknownPayment, *, release: bool, now: date
 
 def keep(unknown: UnknownPayment, *, now: datetime) -> None:
     """Decide that the payment is not released, and is not reported any more."""
-    _resolve(unknown, "kept", now=now)
+    _save_resolution(unknown, KEPT, now=now)
 
 
 def _resolve(unknown: UnknownPayment, resolution: str, *, now: datetime) -> str:
     if unknown.currency:
-        unknown.resolved_at = now
-        unknown.resolution = resolution
-        unknown.save(update_fields=["resolved_at", "resolution"])
+        _save_resolution(unknown, resolution, now=now)
     else:
         # A late webhook mentioned it, and there never was money to return.
         unknown.delete()
     return resolution
+
+
+def _save_resolution(unknown: UnknownPayment, resolution: str, *, now: datetime) -> None:
+    unknown.resolved_at = now
+    unknown.resolution = resolution
+    unknown.save(update_fields=["resolved_at", "resolution"])
 
 
 def _release(gateway: Gateway, key: UUID, status: GatewayPayment) -> str:

@@ -8,6 +8,7 @@ import pytest
 import time_machine
 from django.core.management import CommandError
 
+from payments import unknown_payments
 from payments.cards import parse_card
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import (
@@ -191,6 +192,56 @@ def test_kept_payment_is_neither_reported_nor_released(reconcile):
     assert SandboxPayment.objects.get().refunded == 0
     with pytest.raises(CommandError, match="There is no unknown payment pay_1"):
         reconcile("--keep", "pay_1")
+
+
+def test_payment_of_a_webhook_that_is_kept_is_not_released(reconcile):
+    key = make_lost_payment()
+    UnknownPayment.objects.create(
+        key=key, gateway="sandbox", reference=f"pay_{key.hex}", found_at=NOW
+    )
+
+    reconcile("--keep", f"pay_{key.hex}", "--release")
+
+    assert UnknownPayment.objects.get().resolution == "kept"
+    assert SandboxPayment.objects.get().state == "captured"
+
+
+def test_payment_that_is_kept_during_a_run_is_not_released(reconcile):
+    key = make_lost_payment()
+    get_problems(reconcile)
+    unknown = UnknownPayment.objects.get()
+    unknown_payments.keep(UnknownPayment.objects.get(), now=LATER)
+
+    outcome = unknown_payments.refresh_unknown_payment(unknown, release=True, now=LATER)
+
+    assert outcome == "kept"
+    assert SandboxPayment.objects.get(key=key).state == "captured"
+
+
+def test_released_payment_whose_refund_is_returned_is_reported_again(reconcile):
+    make_lost_payment()
+    get_problems(reconcile, "--release")
+    SandboxRefund.objects.all().delete()
+    SandboxPayment.objects.update(state="captured", refunded=0)
+
+    assert get_problems(reconcile, "--since", NOW.isoformat())[-1].endswith("for no booking here.")
+
+
+def test_since_also_compares_what_was_stored_shortly_before(reconcile):
+    make_lost_payment(at=NOW - dt.timedelta(minutes=1))
+
+    assert get_problems(reconcile, "--since", NOW.isoformat())[-1].endswith("for no booking here.")
+
+
+def test_run_whose_payments_are_not_all_processed_is_repeated_by_the_next(reconcile):
+    booking = make_booking()
+    refund_at_gateway(booking.payments.get(), at=LATER)
+    fail("lookup")
+    get_problems(reconcile, "--since", NOW.isoformat(), at=LATER + DAY)
+    assert not GatewayCheckpoint.objects.exists()
+
+    assert "refunded at the gateway" in get_problems(reconcile, at=LATER + DAY)[-1]
+    assert GatewayCheckpoint.objects.get().compared_until == LATER + DAY
 
 
 def test_run_compares_from_the_end_of_the_last_run(reconcile):

@@ -335,7 +335,12 @@ class StripeGateway:
         units = to_minor_units(amount, intent.currency)
         if units <= 0:
             raise GatewayRefused("The amount of a refund must be greater than 0.")
-        metadata = {PAYMENT_KEY_METADATA: str(key), REFUND_KEY_METADATA: str(refund_key)}
+        metadata = {
+            PAYMENT_KEY_METADATA: str(key),
+            REFUND_KEY_METADATA: str(refund_key),
+            # Another deployment of the account ignores the events of this refund.
+            SITE_METADATA: settings.PUBLIC_URL,
+        }
         call_stripe(
             lambda: api.v1.refunds.create(
                 {"payment_intent": intent.id, "amount": units, "metadata": metadata},

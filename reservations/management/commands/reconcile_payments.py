@@ -90,10 +90,13 @@ class Command(BaseCommand):
         self.gateway_problems: list[str] = []
         self.unanswered = 0  # Number of calls in a row without an answer.
         # First, because it finds the intents of payments that a restored backup does not know.
-        self._compare_with_gateway(since, now)
+        is_compared = self._compare_with_gateway(since, now)
         payments = Payment.objects.filter(created_at__lte=now - dt.timedelta(seconds=older_than))
-        unknown = payments & Payment.objects.stale(now)
-        self._process("unknown", unknown, payment_recovery.resolve_payment)
+        # Without the comparison, a payment whose intent the database has lost would be taken for
+        # one that the gateway does not have.
+        if is_compared:
+            unknown = payments & Payment.objects.stale(now)
+            self._process("unknown", unknown, payment_recovery.resolve_payment)
         # This query follows the first step, because that can leave a payment authorized.
         due = payments.authorized().filter(
             reservation__status__in=CAPTURE_DUE_STATUSES | VOID_DUE_STATUSES
@@ -201,24 +204,31 @@ class Command(BaseCommand):
                 raise CommandError(f"There is no unknown payment {reference}.")
             unknown_payments.keep(unknown, now=now)
 
-    def _compare_with_gateway(self, since: dt.datetime | None, now: dt.datetime) -> None:
+    def _compare_with_gateway(self, since: dt.datetime | None, now: dt.datetime) -> bool:
+        """Return whether the gateway has listed its payments."""
         gateway = gateways.get_current_gateway()
-        start = since or unknown_payments.get_comparison_start(gateway, now=now)
+        start = unknown_payments.get_comparison_start(gateway, now=now)
+        if since is not None:
+            # A backup may lack what was stored shortly before its time.
+            start = min(start, since - unknown_payments.OVERLAP)
         try:
             changed = unknown_payments.compare(gateway, since=start, now=now)
         except GatewayRefused as error:
             self.gateway_problems.append(f"The gateway refused to list its payments: {error}")
-            return
+            return False
         except GatewayUnavailable:
             self.unanswered += 1
             if since is not None or now - start > 2 * alerts.GATEWAY_PATIENCE:
                 self.gateway_problems.append(
                     "The gateway does not answer: its payments were not compared with ours."
                 )
-            return
+            return False
         if since is not None:
             changed |= unknown_payments.get_recently_captured(gateway, since=since)
         self._process("changed", changed, gateway_events.refresh_with_refunds)
+        if not (self.counts[SKIPPED] or self.counts[NO_ANSWER]):
+            unknown_payments.finish_comparison(gateway, now=now)
+        return True
 
     def _process_unknown_payments(
         self, *, is_complete: bool, release: bool
