@@ -16,7 +16,7 @@ from xml.parsers import expat
 import openpyxl
 from openpyxl.packaging.manifest import Manifest
 from openpyxl.utils.exceptions import InvalidFileException
-from openpyxl.xml.constants import SHARED_STRINGS
+from openpyxl.xml.constants import SHARED_STRINGS, SHEET_MAIN_NS
 from openpyxl.xml.functions import fromstring
 
 from roombook.backoffice.spreadsheets import InvalidFile
@@ -46,6 +46,16 @@ MAX_TAG_BYTES = 2**20
 # The limits of spreadsheet programs are 32,767 and 8,192.
 MAX_TEXT_LENGTH = 100_000
 MAX_FORMULA_LENGTH = 8_192
+# openpyxl keeps each shared formula of a part, and rewrites it for each cell that uses it: about
+# 100 bytes, and 2 microseconds, for each character.
+MAX_LENGTH_OF_SHARED_FORMULAS = 500_000
+MAX_LENGTH_OF_SHARED_FORMULA_USES = 5_000_000
+# What a shared formula takes besides its characters, as characters.
+SHARED_FORMULA_OVERHEAD = 20
+ROW = f"{SHEET_MAIN_NS} row"
+# Other workbooks' values: one part has rows of several sheets.
+EXTERNAL_LINKS = "xl/externalLinks/"
+MEDIA = "xl/media/"
 CHUNK_BYTES = 64 * 1024
 
 TOO_LARGE = "The workbook is too large: split it, or save it as CSV."
@@ -105,14 +115,26 @@ def _check_archive(archive: zipfile.ZipFile, deadline: Deadline) -> None:
     if texts is not None and WORKSHEET.search(texts.PartName):
         raise InvalidFile(DAMAGED)
     for entry in entries:
-        if entry.filename.lower().endswith(".xml"):
-            with archive.open(entry) as part:
-                max_elements = _get_max_elements(entry)
-                PartChecker(
-                    deadline,
-                    max_elements or MAX_ELEMENTS_OF_SMALL_PART,
-                    MAX_ELEMENTS_OF_ROW if max_elements else MAX_ELEMENTS_OF_SMALL_PART,
-                ).read(part)
+        _check_part(archive, entry, deadline)
+
+
+def _check_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, deadline: Deadline) -> None:
+    max_elements = _get_max_elements(entry)
+    checker = PartChecker(
+        deadline,
+        max_elements or MAX_ELEMENTS_OF_SMALL_PART,
+        MAX_ELEMENTS_OF_ROW if max_elements else MAX_ELEMENTS_OF_SMALL_PART,
+        rows_ascend=not entry.filename.startswith(EXTERNAL_LINKS),
+        allow_doctype=entry.filename.startswith(MEDIA),
+    )
+    with archive.open(entry) as part:
+        try:
+            checker.read(part)
+        except expat.ExpatError:
+            # A workbook may have its worksheets under any name. Therefore pictures and settings
+            # of printers are read too, up to where openpyxl would fail to read them.
+            if entry.filename.lower().endswith(".xml"):
+                raise
 
 
 def _get_max_elements(entry: zipfile.ZipInfo) -> int | None:
@@ -125,16 +147,33 @@ def _get_max_elements(entry: zipfile.ZipInfo) -> int | None:
 class PartChecker:
     """Counts what is in a part of a workbook, and refuses more than it may have."""
 
-    def __init__(self, deadline: Deadline, max_elements: int, max_elements_of_row: int) -> None:
+    def __init__(
+        self,
+        deadline: Deadline,
+        max_elements: int,
+        max_elements_of_row: int,
+        *,
+        rows_ascend: bool,
+        allow_doctype: bool,
+    ) -> None:
         self.deadline = deadline
         self.max_elements = max_elements
         self.max_elements_of_row = max_elements_of_row
+        self.rows_ascend = rows_ascend
+        self.allow_doctype = allow_doctype
         self.max_text_length = MAX_TEXT_LENGTH
         self.elements = self.elements_of_row = self.text_length = 0
         self.rows = self.cells = self.sheets = 0
         # How many elements are open, and how many where cells of the current row begin.
         self.depth = 0
         self.depth_of_cells = -1
+        # The row of a worksheet that is open: its depth, or 0; and its number.
+        self.depth_of_row = self.row_number = 0
+        # The shared formula that is open, with its length so far; and the lengths of all.
+        self.shared_formula: str | None = None
+        self.formula_length = 0
+        self.shared_formulas: dict[str, int] = {}
+        self.length_of_shared_formulas = self.length_of_uses = 0
 
     def read(self, part: IO[bytes]) -> None:
         """Raises InvalidFile, or ExpatError."""
@@ -142,7 +181,11 @@ class PartChecker:
         parser.StartElementHandler = self._start
         parser.EndElementHandler = self._end
         parser.CharacterDataHandler = self._add_text
-        parser.StartDoctypeDeclHandler = self._refuse_doctype
+        if self.allow_doctype:
+            # Drawings (SVG) may have one.
+            parser.EntityDeclHandler = self._refuse_declaration
+        else:
+            parser.StartDoctypeDeclHandler = self._refuse_declaration
         count = 0
         while chunk := part.read(CHUNK_BYTES):
             self.deadline.check()
@@ -158,12 +201,14 @@ class PartChecker:
         self.max_text_length = MAX_TEXT_LENGTH
         self.elements += 1
         self.elements_of_row += 1
+        if name == ROW:
+            self._start_row(attributes)
         match name.rpartition(" ")[2]:
-            case "row":
+            case "row" if self.depth_of_row in (0, self.depth):
                 self.rows += 1
                 self.elements_of_row = self.cells = 0
                 self.depth_of_cells = self.depth + 1
-            case "si":
+            case "si" if not self.depth_of_row:
                 self.elements_of_row = 0
             case "sheet":
                 self.sheets += 1
@@ -175,6 +220,7 @@ class PartChecker:
                 self.max_text_length = MAX_PATTERN_LENGTH
             case "f":
                 self.max_text_length = MAX_FORMULA_LENGTH
+                self._start_formula(attributes)
         if self.depth == self.depth_of_cells:
             self.cells += 1
         if self.rows > limits.MAX_LINES:
@@ -188,15 +234,50 @@ class PartChecker:
         ):
             raise InvalidFile(TOO_LARGE)
 
+    def _start_row(self, attributes: dict[str, str]) -> None:
+        """Refuses a row that openpyxl would read and not yield: nobody would check the time."""
+        number = self.row_number + 1
+        if "r" in attributes:
+            # Some programs write "1.0".
+            number = int(float(attributes["r"]))
+        if self.depth_of_row or (self.rows_ascend and number <= self.row_number):
+            raise InvalidFile(DAMAGED)
+        self.depth_of_row, self.row_number = self.depth, number
+
+    def _start_formula(self, attributes: dict[str, str]) -> None:
+        self.shared_formula = None
+        if attributes.get("t") == "shared":
+            self.shared_formula = attributes.get("si", "")
+            self.formula_length = 0
+            self.length_of_uses += self.shared_formulas.get(self.shared_formula, 0)
+            if self.length_of_uses > MAX_LENGTH_OF_SHARED_FORMULA_USES:
+                raise InvalidFile(TOO_LARGE)
+
+    def _add_to_shared_formula(self, key: str, length: int) -> None:
+        self.formula_length += length
+        known = self.shared_formulas.get(key, 0)
+        added = self.formula_length + SHARED_FORMULA_OVERHEAD - known
+        if added > 0:
+            self.shared_formulas[key] = known + added
+            self.length_of_shared_formulas += added
+            if self.length_of_shared_formulas > MAX_LENGTH_OF_SHARED_FORMULAS:
+                raise InvalidFile(TOO_LARGE)
+
     def _end(self, name: str) -> None:
+        if self.depth == self.depth_of_row:
+            self.depth_of_row = 0
+        if name.rpartition(" ")[2] == "f":
+            self.shared_formula = None
         self.depth -= 1
         if self.depth < self.depth_of_cells - 1:
             self.depth_of_cells = -1
 
     def _add_text(self, text: str) -> None:
+        if self.shared_formula is not None:
+            self._add_to_shared_formula(self.shared_formula, len(text))
         self.text_length += len(text)
         if self.text_length > self.max_text_length:
             raise InvalidFile(TOO_LARGE)
 
-    def _refuse_doctype(self, *args: object) -> None:
+    def _refuse_declaration(self, *args: object) -> None:
         raise InvalidFile(DAMAGED)

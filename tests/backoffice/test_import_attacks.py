@@ -19,6 +19,7 @@ from django.utils import timezone
 from centers.models import Center
 from roombook.backoffice.spreadsheets import InvalidFile
 from roombook.imports import limits
+from roombook.imports.files import FileReader
 from roombook.imports.limits import Deadline
 from roombook.imports.models import CheckIsRunning, RunningCheck
 from roombook.imports.resources import RESOURCES
@@ -116,6 +117,17 @@ def build_book(sheets, names=""):
     return {"xl/workbook.xml": f'<workbook xmlns="{MAIN}" xmlns:r="x">{sheets}</workbook>'}
 
 
+def rename_worksheet(parts, name):
+    """The parts of a workbook whose worksheet has another name."""
+    with zipfile.ZipFile(io.BytesIO(build_workbook(["name"], ["A"]))) as archive:
+        relations = archive.read("xl/_rels/workbook.xml.rels").decode()
+    assert f"/{SHEET}" in relations
+    return {name: parts[SHEET], "xl/_rels/workbook.xml.rels": relations.replace(SHEET, name)}
+
+
+SHARED_FORMULA = f'<row r="1"><c r="A1"><f t="shared" si="0">{"A1+" * 2_700}</f></c></row>'
+CELLS_OF_SHARED_FORMULA = '<c r="B1"><f t="shared" si="0"/></c>' * 250
+
 ATTACKS = {
     "styles of 30 MB": lambda: build_styles(f"<cellXfs>{'<xf/>' * 6_000_000}</cellXfs>"),
     "200,000 fonts": lambda: build_styles(f"<fonts>{'<font/>' * 200_000}</fonts>"),
@@ -141,6 +153,30 @@ ATTACKS = {
         + "<row>"
         + '<c r="B1"><f t="shared" si="0"/></c>' * 250
         + "</row>"
+    ),
+    "rows that all have number 1": lambda: build_sheet('<row r="1"/>' * 1_000),
+    "rows in a row": lambda: build_sheet(
+        f'<row r="1">{CELLS_OF_SHARED_FORMULA}{SHARED_FORMULA}</row>'
+    ),
+    "shared formula in rows that all have number 1": lambda: build_sheet(
+        SHARED_FORMULA + f'<row r="1">{CELLS_OF_SHARED_FORMULA}</row>' * 400
+    ),
+    "shared formula in 100,000 cells": lambda: build_sheet(
+        SHARED_FORMULA
+        + "".join(f'<row r="{i}">{CELLS_OF_SHARED_FORMULA}</row>' for i in range(2, 402))
+    ),
+    "100,000 shared formulas": lambda: build_sheet(
+        "".join(
+            f'<row r="{i}"><c r="A{i}"><f t="shared" si="{i}">A1+A2+A3</f></c></row>'
+            for i in range(1, 90_000)
+        )
+    ),
+    "worksheet that is not called .xml": lambda: rename_worksheet(
+        build_sheet(f"<row>{'<c/>' * 60_000}</row>"), "xl/worksheets/sheet1.bin"
+    ),
+    "worksheet among the pictures": lambda: rename_worksheet(
+        build_sheet(SHARED_FORMULA + f'<row r="1">{CELLS_OF_SHARED_FORMULA}</row>' * 40),
+        "xl/media/sheet1.png",
     ),
     "row of 20 million cells": lambda: build_sheet(f"<row>{'<c/>' * 20_000_000}</row>"),
     "10 million elements in a cell": lambda: build_sheet(
@@ -173,6 +209,25 @@ def test_import_workbook_made_to_cost_memory_is_refused(name, tmp_path):
     assert message.startswith(("The workbook", "There are more than", "A row has")), message
     assert seconds < 20
     assert megabytes < 100
+
+
+def test_import_workbook_with_parts_that_are_not_xml_is_read():
+    links = '<sheetData sheetId="{}"><row r="1"><cell r="A1"/></row></sheetData>'
+    parts = {
+        "xl/printerSettings/printerSettings1.bin": "Printer".encode("utf-16-le") + bytes(500),
+        "docProps/thumbnail.jpeg": b"\xff\xd8\xff\xe0" + os.urandom(500),
+        "xl/drawings/vmlDrawing1.vml": "<xml><div><br></div></xml>",
+        "xl/media/image1.svg": '<!DOCTYPE svg><svg xmlns="http://www.w3.org/2000/svg"/>',
+        "xl/media/image1.png": b"\x89PNG\r\n\x1a\n" + os.urandom(500),
+        "customXml/item1.xml": '<row r="1"><row r="1"/></row>',
+        "xl/externalLinks/externalLink1.xml": (
+            f'<externalLink xmlns="{MAIN}">{links.format(0)}{links.format(1)}</externalLink>'
+        ),
+    }
+
+    reader = FileReader({"name": True}, "centers", lambda header, sheet: None, Deadline(45))
+
+    assert reader.read(pack(parts)).dict == [{"name": "A"}]
 
 
 def test_import_csv_with_too_many_empty_lines_is_refused():
