@@ -68,7 +68,7 @@ class StaffForm(forms.ModelForm):
 class InvitationForm(StaffForm):
     """A new member of staff. A customer with this e-mail address becomes one.
 
-    The password of a customer is removed: whoever created the account may know it.
+    The password of a customer is removed: the person who created the account may know it.
     """
 
     class Meta(StaffForm.Meta):
