@@ -31,13 +31,18 @@ def get_customer_filter(staff: User | AnonymousUser | None, path: str = "pk") ->
 
 def get_account_filter(staff: User | AnonymousUser | None) -> Q:
     """Return a filter for the accounts that the user may view."""
-    return get_customer_filter(staff) & _get_staff_filter(staff)
+    return get_customer_filter(staff) & get_staff_filter(staff)
 
 
-def _get_staff_filter(staff: User | AnonymousUser | None) -> Q:
-    """Return a filter that excludes the accounts of staff, except for administrators."""
-    is_administrator = isinstance(staff, User) and staff.is_superuser
-    return Q() if is_administrator else Q(is_staff=False, is_superuser=False)
+def get_staff_filter(staff: User | AnonymousUser | None, path: str = "") -> Q:
+    """Return a filter that excludes the accounts of staff, except for administrators.
+
+    ``path`` leads from a row to its account; "" if the rows are accounts.
+    """
+    if isinstance(staff, User) and staff.is_superuser:
+        return Q()
+    prefix = f"{path}__" if path else ""
+    return Q(**{f"{prefix}is_staff": False, f"{prefix}is_superuser": False})
 
 
 def can_view_customer(staff: User | AnonymousUser, customer: User) -> bool:
@@ -48,7 +53,7 @@ def find_bookable_account(staff: User | None, key: str) -> User | None:
     """Return the account that the user may book for: by its complete e-mail address, or by the id
     of one of the user's customers."""
     if "@" in key:
-        found = _get_staff_filter(staff) & Q(email=canonicalize_email(key))
+        found = get_staff_filter(staff) & Q(email=canonicalize_email(key))
     else:
         found = get_account_filter(staff) & Q(pk=parse_id(key) or 0)
     return User.objects.filter(found, is_active=True).first()
@@ -62,7 +67,7 @@ def find_bookable_customers(staff: User, words: str) -> QuerySet[User]:
     active = User.objects.filter(is_active=True).order_by("email")
     # PostgreSQL accepts no NUL, and no address contains one.
     if "@" in words and "\x00" not in words and roles.has_permission(staff, roles.ADD_RESERVATION):
-        exact = active.filter(_get_staff_filter(staff), email=canonicalize_email(words))
+        exact = active.filter(get_staff_filter(staff), email=canonicalize_email(words))
         if exact.exists():
             return exact
     return user_search.filter_users(active.filter(get_account_filter(staff)), words)

@@ -1,8 +1,11 @@
 """Lists of small rows: opening hours, pictures, landmarks, favorites, neighborhoods and types."""
 
 from django.contrib import admin
+from django.db.models import QuerySet
+from django.http import HttpRequest
 
 from accounts.admin.center_scope import CenterScopedMixin, SharedRowsMixin
+from accounts.customer_access import get_staff_filter
 from centers import models
 from centers.admin.common import CENTER_ORDERING, CenterSearchMixin, render_thumbnail
 from roombook.backoffice.concurrent_edits import ChangedFieldsForm
@@ -70,3 +73,7 @@ class FavoriteAdmin(CenterScopedMixin, ModelAdmin):
     search_help_text = "E-mail address of the customer"
     ordering = ("-pk",)
     autocomplete_fields = ("user", "center")
+
+    def get_queryset(self, request: HttpRequest) -> QuerySet[models.Favorite]:
+        rows = super().get_queryset(request)
+        return rows.filter(get_staff_filter(request.user, "user"))

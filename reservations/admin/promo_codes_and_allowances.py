@@ -13,7 +13,7 @@ from django.utils.html import format_html
 
 from accounts import roles
 from accounts.admin.center_scope import SharedRowsMixin
-from accounts.customer_access import get_customer_filter
+from accounts.customer_access import get_customer_filter, get_staff_filter
 from reservations import resources
 from reservations.admin import allowance_balances
 from reservations.admin.allowance_balances import AttributedRevenue
@@ -135,7 +135,7 @@ class AllowanceAdmin(ImportExportAdminMixin, DiscountAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Allowance]:
         """The allowances at the user's centers, of customers whom they may see."""
-        rows = super().get_queryset(request)
+        rows = super().get_queryset(request).filter(get_staff_filter(request.user, "user"))
         return self.limit_to_centers(request, rows, get_customer_filter(request.user, "user"))
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:

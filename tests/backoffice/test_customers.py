@@ -4,13 +4,16 @@ import datetime as dt
 from decimal import Decimal
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 
 from accounts import customer_access, user_search
 from accounts.models import User
+from reservations.models import Allowance
 from reservations.models.status import Status
+from tests import factories_centers as make
 from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
 from tests.factories_people import (
@@ -314,3 +317,21 @@ def test_draft_does_not_make_a_customer_known_to_its_center(client, desk, world)
 
     assert listed(client, q="hopper") == {grace.pk}
     assert client.get(page_of(grace)).status_code == 200
+
+
+def test_allowances_and_favorites_of_staff_are_listed_for_administrators_only(
+    client, staff, groups, world
+):
+    groups["Manager"].permissions.add(Permission.objects.get(codename="view_favorite"))
+    colleague = StaffFactory()
+    rows = [
+        Allowance.objects.create(user=colleague, description="Own", hours=2),
+        make.FavoriteFactory(user=colleague, center=world.center),
+    ]
+    manager, root = staff("Manager"), AdministratorFactory()
+
+    for row in rows:
+        url = reverse(f"admin:{row._meta.app_label}_{row._meta.model_name}_changelist")
+        for user, is_listed in ((manager, False), (root, True)):
+            client.force_login(user)
+            assert (row in client.get(url).context["cl"].result_list) is is_listed
