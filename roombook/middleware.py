@@ -30,6 +30,8 @@ USABLE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # Our own ids have no digits: the log might mask them as card numbers.
 DIGITS_TO_LETTERS = str.maketrans("0123456789", "ghijklmnop")
 MAX_LOGGED_PATH_LENGTH = 200
+# What follows in the link of an invitation sets a password, also if the link is not complete.
+INVITATION_SECRET = re.compile(r"(?<=/invitation/).+", re.DOTALL | re.IGNORECASE)
 
 
 class RequestIdMiddleware:
@@ -72,7 +74,7 @@ class RequestLogMiddleware:
         response = self.get_response(request)
         fields = {
             "method": request.method,
-            "path": get_loggable_path(_get_path_without_token(request)),
+            "path": get_loggable_path(request.path),
             "status": response.status_code,
             "ms": round((time.monotonic() - start) * 1000, 1),
             "app_version": getattr(request, "app_version", None) or "-",
@@ -83,19 +85,13 @@ class RequestLogMiddleware:
         return response
 
 
-def _get_path_without_token(request: HttpRequest) -> str:
-    """The path; its pattern instead if it contains a secret, such as the link of an invitation."""
-    match = request.resolver_match
-    return f"/{match.route}" if match and "token" in match.kwargs else request.path
-
-
 def get_loggable_path(path: str) -> str:
-    """The beginning of the path, escaped for one log line, with card numbers masked.
+    """The beginning of the path, escaped for one log line, with secrets and card numbers masked.
 
     Masking comes first: escaping would hide digits of other scripts, and cutting could leave a
     part of a card number that the mask does not recognize.
     """
-    return escape_uri_path(mask_cards(path))[:MAX_LOGGED_PATH_LENGTH]
+    return escape_uri_path(mask_cards(INVITATION_SECRET.sub("...", path)))[:MAX_LOGGED_PATH_LENGTH]
 
 
 class KnownHostMiddleware:

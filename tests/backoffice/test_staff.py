@@ -167,6 +167,18 @@ def test_link_of_an_invitation_is_not_logged(client, root, caplog):
     assert link.split("/")[-2] not in caplog.text
 
 
+@pytest.mark.parametrize("link_format", ["{}", "{}/x/y"], ids=["no slash", "too long"])
+def test_damaged_link_of_an_invitation_is_not_logged(client, root, caplog, link_format):
+    client.post(ADD, INVITED)
+    link = get_link()
+    caplog.set_level("INFO")
+
+    client.__class__().get(link_format.format(link.rstrip("/")))
+
+    assert "/invitation/" in caplog.text
+    assert link.split("/")[-2] not in caplog.text
+
+
 def test_weak_password_is_refused_by_the_invitation(client, root):
     client.post(ADD, INVITED)
     visitor = client.__class__()
@@ -232,6 +244,15 @@ def test_text_of_an_invitation_is_not_shown_in_the_outbox(client, root):
 
     assert get_link() not in page.content.decode()
     assert "Not shown" in page.content.decode()
+
+
+@pytest.mark.parametrize(
+    "lookup", ["text__contains", "html__contains", "calendar__contains", "text", "text__regex"]
+)
+def test_outbox_refuses_filters_by_the_contents_of_an_e_mail(client, root, lookup):
+    response = client.get(reverse("admin:accounts_outboxmessage_changelist"), {lookup: "http"})
+
+    assert response.status_code == 400
 
 
 @pytest.mark.parametrize("role", ["Viewer", "Desk", "Manager", "Accountant"])
