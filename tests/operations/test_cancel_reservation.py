@@ -6,7 +6,7 @@ from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from payments.models import Refund
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.factories_people import UserFactory, issue_token
+from tests.factories_people import issue_token
 from tests.factories_reservations import (
     HOUR,
     NOW,
@@ -22,16 +22,6 @@ from tests.http import jsonp, post, post_csv, table
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 PATH = "/api/reservations/cancel"
-
-
-@pytest.fixture
-def ada():
-    return UserFactory()
-
-
-@pytest.fixture
-def token(ada):
-    return issue_token(ada)
 
 
 @pytest.fixture

@@ -19,11 +19,6 @@ def ada():
 
 
 @pytest.fixture
-def token(ada):
-    return issue_token(ada)
-
-
-@pytest.fixture
 def change(client, token):
     def call(**fields):
         body = {"CurrentPassword": PASSWORD, "NewPassword": NEW, "ConfirmNewPassword": NEW}

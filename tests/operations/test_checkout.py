@@ -13,7 +13,7 @@ from reservations.booking import approval
 from reservations.booking.drafts import apply_promo_code, select_allowances
 from reservations.models import Reservation, history
 from reservations.models.status import Status
-from tests.factories_people import SavedCardFactory, UserFactory, issue_token
+from tests.factories_people import SavedCardFactory, issue_token
 from tests.factories_reservations import (
     CARD,
     DECLINED_NUMBER,
@@ -37,16 +37,6 @@ PATH = "/api/reservations/checkout"
 SECOND = timedelta(seconds=1)
 WHAT = "Boardroom at Glenarm, Wed, Mar 3, 2027, 9:00 AM - 12:00 PM"
 BAD_CARD = {**CARD, "CreditCardNumber": DECLINED_NUMBER}
-
-
-@pytest.fixture
-def ada():
-    return UserFactory()
-
-
-@pytest.fixture
-def token(ada):
-    return issue_token(ada)
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from centers.models import MeetingRoom, Rate
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_centers import ClosureFactory, ServiceFactory
-from tests.factories_people import UserFactory, issue_token
+from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
@@ -32,11 +32,6 @@ GRACE = {"Name": "Grace", "EmailAddress": "grace@example.com", "CompanyName": "N
 @pytest.fixture
 def ada():
     return UserFactory(email="ada@example.com", company_name="Engines Ltd")
-
-
-@pytest.fixture
-def token(ada):
-    return issue_token(ada)
 
 
 @pytest.fixture

@@ -8,7 +8,6 @@ from django.test.utils import CaptureQueriesContext
 
 from reservations.booking.drafts import select_allowances
 from tests.factories_centers import CenterFactory
-from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import (
     NOW,
     AllowanceFactory,
@@ -22,16 +21,6 @@ from tests.http import jsonp, post, post_csv, table
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 PATH = "/api/reservations/get-allowances"
-
-
-@pytest.fixture
-def ada():
-    return UserFactory()
-
-
-@pytest.fixture
-def token(ada):
-    return issue_token(ada)
 
 
 @pytest.fixture

@@ -33,11 +33,6 @@ def ada():
 
 
 @pytest.fixture
-def token(ada):
-    return issue_token(ada)
-
-
-@pytest.fixture
 def read(client, token):
     return lambda pk: post(client, PATH, {"Token": token, "Id": pk})
 

@@ -28,16 +28,6 @@ DAY = timedelta(days=1)
 
 
 @pytest.fixture
-def ada():
-    return UserFactory()
-
-
-@pytest.fixture
-def token(ada):
-    return issue_token(ada)
-
-
-@pytest.fixture
 def ask(client, token):
     return lambda **fields: post(client, PATH, {"Token": token, **fields})
 

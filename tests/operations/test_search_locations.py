@@ -26,7 +26,7 @@ from tests.factories_centers import (
     make_center_with_room,
     open_every_day,
 )
-from tests.factories_people import UserFactory, issue_token
+from tests.factories_people import UserFactory
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = pytest.mark.django_db
@@ -34,16 +34,6 @@ pytestmark = pytest.mark.django_db
 PATH = "/api/locations/search"
 DENVER = {"Latitude": 39.7392, "Longitude": -104.9903}
 BOSTON = {"Latitude": 42.3601, "Longitude": -71.0589}
-
-
-@pytest.fixture
-def ada():
-    return UserFactory()
-
-
-@pytest.fixture
-def token(ada):
-    return issue_token(ada)
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ import pytest
 
 from reservations.booking.drafts import apply_promo_code
 from reservations.models.status import Status
-from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import (
     NOW,
     AllowanceFactory,
@@ -17,16 +16,6 @@ from tests.http import jsonp, post, post_csv, table
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 PATH = "/api/reservations/update-allowances"
-
-
-@pytest.fixture
-def ada():
-    return UserFactory()
-
-
-@pytest.fixture
-def token(ada):
-    return issue_token(ada)
 
 
 @pytest.fixture

@@ -13,11 +13,6 @@ PATH = "/api/account/update-favorite"
 
 
 @pytest.fixture
-def ada():
-    return UserFactory()
-
-
-@pytest.fixture
 def call(client, ada):
     token = issue_token(ada)
     return lambda **fields: post(client, PATH, {"Token": token, **fields})

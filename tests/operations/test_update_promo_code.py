@@ -6,7 +6,6 @@ from decimal import Decimal
 import pytest
 
 from reservations.models.status import Status
-from tests.factories_people import UserFactory, issue_token
 from tests.factories_reservations import (
     NOW,
     AmountOffPromoCodeFactory,
@@ -23,16 +22,6 @@ UNKNOWN = {
     "Summary": "PromoCodeInvalid",
     "Message": "This promo code cannot be used for this booking.",
 }
-
-
-@pytest.fixture
-def ada():
-    return UserFactory()
-
-
-@pytest.fixture
-def token(ada):
-    return issue_token(ada)
 
 
 @pytest.fixture
