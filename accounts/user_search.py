@@ -33,7 +33,12 @@ def find_users(words: str, *, by_address: bool = True) -> list[int] | QuerySet:
     number is found by consecutive digits, however they are written. ``by_address``: also search
     e-mail addresses and phone numbers.
     """
-    ids = _match(User.objects.all(), words, by_address=by_address).values_list("pk", flat=True)
+    return load_ids(_match(User.objects.all(), words, by_address=by_address))
+
+
+def load_ids(users: QuerySet[User]) -> list[int] | QuerySet:
+    """Return the ids of the accounts, or the query of them if there are many."""
+    ids = users.values_list("pk", flat=True)
     loaded = list(ids[: MAX_LOADED_IDS + 1])
     return loaded if len(loaded) <= MAX_LOADED_IDS else ids
 

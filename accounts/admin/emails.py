@@ -7,7 +7,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 
-from accounts import user_search
+from accounts import customer_access
 from accounts.admin.center_scope import AllCentersOnlyMixin
 from accounts.invitations import INVITATION_KIND
 from accounts.models import OutboxMessage
@@ -43,7 +43,7 @@ class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
         about = queryset.filter(about=words)
         if about.exists():
             return about, False
-        return queryset.filter(user__in=user_search.find_users(words)), False
+        return queryset.filter(customer_access.get_search_filter(request.user, words)), False
 
     def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
         """Refuse filters by the contents of an e-mail: they would reveal a link not shown."""

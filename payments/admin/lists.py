@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from unfold.contrib.filters.admin import DropdownFilter
 
-from accounts import roles, user_search
+from accounts import customer_access, roles
 from payments import gateways
 from payments.models import Dispute, Payment, Refund
 from roombook import dates, places
@@ -31,7 +31,7 @@ BOOKING_COLUMNS = (
 )
 CREATED_COLUMN = SheetColumn("Created (local)", 18, DATETIME_NUMBER_FORMAT)
 MAX_PAYMENTS_PER_REFERENCE = 10
-SEARCH_HELP = "Reservation, key, gateway reference, e-mail or name"
+SEARCH_HELP = "Reservation, key, gateway reference, or name, e-mail or phone"
 
 
 class PaymentListMixin(CenterTimeZoneMixin):
@@ -91,7 +91,10 @@ class PaymentListMixin(CenterTimeZoneMixin):
         if not term:
             return queryset, False
         if (pk := parse_id(term.removeprefix("#"))) is not None:
-            return queryset.filter(**{self.to_reservation: pk}), False
+            by_number = queryset.filter(**{self.to_reservation: pk})
+            # Digits may also be those of a phone number.
+            if term.startswith("#") or by_number.exists():
+                return by_number, False
         if (key := _parse_uuid(term)) is not None:
             by_key = Q(**{f"{self.to_payment}key": key})
             if self.to_payment and hasattr(queryset.model, "key"):
@@ -102,9 +105,9 @@ class PaymentListMixin(CenterTimeZoneMixin):
             return queryset.filter(**{f"{self.to_payment}pk__in": found}), False
         if queryset.model is Dispute and queryset.filter(reference=term).exists():
             return queryset.filter(reference=term), False
-        by_address = roles.has_permission(request.user, roles.VIEW_USER)
-        customers = user_search.find_users(term, by_address=by_address)
-        return queryset.filter(**{f"{self.to_reservation}__user__in": customers}), False
+        customer = f"{self.to_reservation}__user"
+        by_customer = customer_access.get_search_filter(request.user, term, customer)
+        return queryset.filter(by_customer), False
 
 
 def get_payment(row: PaymentRow) -> Payment:

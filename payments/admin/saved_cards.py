@@ -5,7 +5,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from accounts import user_search
+from accounts import customer_access
 from accounts.admin.center_scope import AllCentersOnlyMixin
 from payments.admin.lists import GatewayFilter
 from payments.models import SavedCard
@@ -31,7 +31,8 @@ class SavedCardAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
     ) -> tuple[QuerySet[SavedCard], bool]:
         if not search_term.strip():
             return queryset, False
-        return queryset.filter(user__in=user_search.find_users(search_term)), False
+        by_customer = customer_access.get_search_filter(request.user, search_term)
+        return queryset.filter(by_customer), False
 
     @admin.display(description="expires")
     def expiry(self, card: SavedCard) -> str:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from django.utils.html import format_html
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
-from accounts import roles, user_search
+from accounts import customer_access
 from reservations.admin.date_filter import StartDateFilter, StartRangeFilter, is_latest_first
 from reservations.admin.formatting import (
     format_datetime,
@@ -48,7 +48,7 @@ class ReservationListMixin(ListExportMixin):
     list_select_related = ("room__center", "user")
     # `get_search_results` does the search; without search_fields there is no search box.
     search_fields = ("=id",)
-    search_help_text = "Number, e-mail, name or company"
+    search_help_text = "Number, or name, company, e-mail or phone of the customer"
 
     export_columns = (
         *(SheetColumn("Number", 10), SheetColumn("Status", 18), SheetColumn("Hold", 30)),
@@ -73,10 +73,11 @@ class ReservationListMixin(ListExportMixin):
         if not term:
             return queryset, False
         if (pk := parse_id(term.removeprefix("#"))) is not None:
-            return queryset.filter(pk=pk), False
-        by_address = roles.has_permission(request.user, roles.VIEW_USER)
-        users = user_search.find_users(term, by_address=by_address)
-        return queryset.filter(user__in=users), False
+            by_number = queryset.filter(pk=pk)
+            # Digits may also be those of a phone number.
+            if term.startswith("#") or by_number.exists():
+                return by_number, False
+        return queryset.filter(customer_access.get_search_filter(request.user, term)), False
 
     result_icon = "event"
 
