@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TypeVar
 
+from django.conf import settings
 from django.db import connection
 from django.db.models import F, QuerySet
 from django.utils.crypto import salted_hmac
@@ -32,16 +33,19 @@ ResultT = TypeVar("ResultT")
 
 # One statement, so that concurrent requests never exceed the limit. It locks the row of the window
 # until the transaction ends.
-ADD_TO_WINDOW = """
-    INSERT INTO accounts_attemptwindow AS stored (scope, key, count, in_flight, since)
-    VALUES (%(scope)s, %(key)s, %(count)s, %(in_flight)s, %(now)s)
+COUNTED = "CASE WHEN stored.since <= %(over)s THEN 0 ELSE stored.count END"
+IN_FLIGHT = "CASE WHEN stored.in_flight_until > %(now)s THEN stored.in_flight ELSE 0 END"
+ADD_TO_WINDOW = f"""
+    INSERT INTO accounts_attemptwindow AS stored
+        (scope, key, count, in_flight, in_flight_until, since)
+    VALUES (%(scope)s, %(key)s, %(count)s, %(in_flight)s, %(in_flight_until)s, %(now)s)
     ON CONFLICT (scope, key) DO UPDATE SET
-        count = excluded.count
-            + CASE WHEN stored.since <= %(over)s THEN 0 ELSE stored.count END,
-        in_flight = excluded.in_flight
-            + CASE WHEN stored.since <= %(over)s THEN 0 ELSE stored.in_flight END,
+        count = excluded.count + {COUNTED},
+        in_flight = excluded.in_flight + {IN_FLIGHT},
+        in_flight_until = CASE WHEN stored.in_flight_until > excluded.in_flight_until
+            THEN stored.in_flight_until ELSE excluded.in_flight_until END,
         since = CASE WHEN stored.since <= %(over)s THEN excluded.since ELSE stored.since END
-    WHERE stored.since <= %(over)s OR stored.count + stored.in_flight < %(maximum)s
+    WHERE {COUNTED} + {IN_FLIGHT} < %(maximum)s
     RETURNING id
 """
 
@@ -59,9 +63,14 @@ class RateLimit:
         while not self._add(key, count=1, now=now):
             self.check(key, now=now)
 
+    def lock(self, key: object, *, now: datetime) -> None:
+        """Count nothing, but let other attempts wait until the transaction ends."""
+        self._add(key, now=now)
+
     def _add(self, key: object, *, count: int = 0, in_flight: int = 0, now: datetime) -> bool:
         """Add to the window, or to a new one if it is over. False if it is full."""
         since = AttemptWindow._meta.get_field("since")
+        in_flight_until = now + get_longest_flight() if in_flight else now
         with connection.cursor() as cursor:
             cursor.execute(
                 ADD_TO_WINDOW,
@@ -70,6 +79,7 @@ class RateLimit:
                     "key": str(key),
                     "count": count,
                     "in_flight": in_flight,
+                    "in_flight_until": since.get_db_prep_value(in_flight_until, connection),
                     "now": since.get_db_prep_value(now, connection),
                     "over": since.get_db_prep_value(now - self.period, connection),
                     "maximum": self.maximum,
@@ -125,7 +135,8 @@ class FailureLimit(RateLimit):
 
     Attempts in flight are no failures, but together with the failures they never exceed the
     maximum. Otherwise parallel attempts could fail more often. An attempt that exceeds it waits for
-    the others.
+    the others. If a worker dies, its attempt stays in flight until no attempt has begun for
+    `get_longest_flight()`.
     """
 
     @contextmanager
@@ -141,7 +152,7 @@ class FailureLimit(RateLimit):
             has_failed = True
             raise
         finally:
-            self.finish(key, has_failed=has_failed, now=now)
+            self.finish(key, has_failed=has_failed, begun_at=now, now=now)
 
     def begin(self, key: object, *, now: datetime) -> None:
         """Begin an attempt, or raise TooManyRequests or AttemptsInFlight (`wait_for_others`)."""
@@ -149,13 +160,26 @@ class FailureLimit(RateLimit):
             self.check(key, now=now)
             raise AttemptsInFlight
 
-    def finish(self, key: object, *, has_failed: bool, now: datetime) -> None:
+    def finish(self, key: object, *, has_failed: bool, begun_at: datetime, now: datetime) -> None:
         """End an attempt, and count it if it has failed."""
-        rows = AttemptWindow.objects.filter(scope=self.scope, key=str(key), in_flight__gt=0)
-        is_stored = rows.update(in_flight=F("in_flight") - 1, count=F("count") + int(has_failed))
+        # Another attempt may have replaced one that was in flight for too long.
+        in_flight = int(begun_at + get_longest_flight() > now)
+        if not in_flight and not has_failed:
+            return
+        rows = AttemptWindow.objects.filter(
+            scope=self.scope, key=str(key), in_flight__gte=in_flight
+        )
+        is_stored = rows.update(
+            in_flight=F("in_flight") - in_flight, count=F("count") + int(has_failed)
+        )
         # Otherwise the window was over, and has been deleted or begun again.
         if has_failed and not is_stored:
             self._add(key, count=1, now=now)
+
+
+def get_longest_flight() -> timedelta:
+    """Return the time after which an attempt is no longer in flight: its worker has died."""
+    return timedelta(seconds=settings.PAYMENT_LEASE_SECONDS)
 
 
 @compiled_query(keep_plan=True)

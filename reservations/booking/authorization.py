@@ -12,7 +12,8 @@ from accounts.limits import CARD_DECLINED
 from payments.gateway_results import apply_gateway_result, lock_payment
 from payments.gateways.base import GatewayPayment
 from payments.models import Payment, PaymentState
-from reservations.booking.locks import lock_reservation
+from reservations.booking.holds import release_holds_for
+from reservations.booking.locks import lock_drafts_of_customer, lock_reservation
 from reservations.models import Reservation
 from reservations.models.reservation import TransitionColumns
 from reservations.models.status import Status
@@ -43,6 +44,9 @@ def apply_authorization(
     waits for the answer, or None when a payment is recovered. `room_id` saves a query (see
     `lock_reservation`).
     """
+    if result.state not in FUNDED_STATES:
+        # The reservation becomes a draft again, which holds its room.
+        lock_drafts_of_customer(payment.reservation_id, now=now)
     reservation = lock_reservation(payment.reservation_id, room_id=room_id)
     payment = lock_payment(payment.pk)
     was_unresolved = payment.state == PaymentState.STARTED
@@ -53,7 +57,9 @@ def apply_authorization(
     if was_unresolved:
         # Checkout began this attempt. It ends here even if the worker of the checkout has died.
         is_declined = payment.state == PaymentState.DECLINED
-        CARD_DECLINED.finish(reservation.user_id, has_failed=is_declined, now=now)
+        CARD_DECLINED.finish(
+            reservation.user_id, has_failed=is_declined, begun_at=payment.created_at, now=now
+        )
     if not was_unresolved or reservation.status != Status.PROCESSING:
         return reservation, payment
     # If the meeting began before the outcome was known, the payment is voided and not captured.
@@ -65,6 +71,7 @@ def apply_authorization(
         hold_until = now + dt.timedelta(minutes=settings.HOLD_MINUTES_AFTER_DECLINE)
         hold_until = min(hold_until, reservation.start)
         reservation.transition_to(Status.NEW, by=by, now=now, hold_until=hold_until)
+        release_holds_for(reservation, now=now)
     return reservation, payment
 
 

@@ -20,9 +20,16 @@ from tests.factories_people import UserFactory
 from tests.http import post
 
 NOW = datetime(2027, 3, 1, 12, 0, tzinfo=UTC)
+SECOND = timedelta(seconds=1)
 MINUTE = timedelta(minutes=1)
 THREE = RateLimit("test", 3, 15 * MINUTE)
 THREE_FAILURES = FailureLimit("failures", 3, 15 * MINUTE)
+
+
+def get_counts():
+    """Return the failures and the attempts in flight of the only window."""
+    window = AttemptWindow.objects.get()
+    return window.count, window.in_flight
 
 
 @pytest.mark.django_db
@@ -62,8 +69,7 @@ class TestSequentialAttempts:
             with THREE_FAILURES.count_failure("ada", KeyError, now=NOW):
                 pass
 
-        window = AttemptWindow.objects.get()
-        assert (window.count, window.in_flight) == (0, 0)
+        assert get_counts() == (0, 0)
 
     def test_failure_beyond_the_maximum_is_refused(self):
         for _ in range(3):
@@ -94,24 +100,45 @@ class TestSequentialAttempts:
         with pytest.raises(AttemptsInFlight) as refused:
             wait_for_others(lambda: THREE_FAILURES.begin("ada", now=NOW))
         assert refused.value.retry_after == 5
-        THREE_FAILURES.finish("ada", has_failed=False, now=NOW)
+        THREE_FAILURES.finish("ada", has_failed=False, begun_at=NOW, now=NOW)
         THREE_FAILURES.begin("ada", now=NOW)
 
-    def test_attempts_that_never_ended_are_forgotten_with_their_window(self):
-        for _ in range(3):
+    def test_attempts_of_dead_workers_end_after_the_lease(self, settings):
+        settings.PAYMENT_LEASE_SECONDS = 60
+        THREE_FAILURES.begin("ada", now=NOW)
+        for _ in range(2):
+            THREE_FAILURES.begin("ada", now=NOW + 30 * SECOND)
+
+        with pytest.raises(AttemptsInFlight):
+            THREE_FAILURES.begin("ada", now=NOW + 89 * SECOND)
+        THREE_FAILURES.begin("ada", now=NOW + 90 * SECOND)
+
+        assert get_counts() == (0, 1)
+        # The first two are resolved late. They do not end the attempt that is in flight now.
+        late = NOW + 91 * SECOND
+        THREE_FAILURES.finish("ada", has_failed=False, begun_at=NOW, now=late)
+        assert get_counts() == (0, 1)
+        THREE_FAILURES.finish("ada", has_failed=True, begun_at=NOW + 30 * SECOND, now=late)
+        assert get_counts() == (1, 1)
+        THREE_FAILURES.finish("ada", has_failed=True, begun_at=NOW + 90 * SECOND, now=late)
+        assert get_counts() == (2, 0)
+
+    def test_attempt_in_flight_outlives_its_window(self):
+        for _ in range(2):
             THREE_FAILURES.begin("ada", now=NOW)
+            THREE_FAILURES.finish("ada", has_failed=True, begun_at=NOW, now=NOW)
+        THREE_FAILURES.begin("ada", now=NOW + 15 * MINUTE - SECOND)
 
         THREE_FAILURES.begin("ada", now=NOW + 15 * MINUTE)
 
-        window = AttemptWindow.objects.get()
-        assert (window.count, window.in_flight) == (0, 1)
+        assert get_counts() == (0, 2)
 
     def test_failure_of_deleted_window_is_counted(self):
-        THREE_FAILURES.finish("ada", has_failed=False, now=NOW)
+        THREE_FAILURES.finish("ada", has_failed=False, begun_at=NOW, now=NOW)
         assert not AttemptWindow.objects.exists()
 
-        THREE_FAILURES.finish("ada", has_failed=True, now=NOW)
-        assert AttemptWindow.objects.get().count == 1
+        THREE_FAILURES.finish("ada", has_failed=True, begun_at=NOW, now=NOW)
+        assert get_counts() == (1, 0)
 
     def test_check_counts_nothing(self):
         for _ in range(5):
