@@ -9,7 +9,7 @@ from django.core.exceptions import ValidationError
 from django.core.validators import validate_email
 
 from accounts import roles
-from accounts.limits import PROMO_CODE, RateLimit
+from accounts.limits import PROMO_CODE
 from accounts.models import User
 from accounts.validators import (
     CARD_NUMBER_IN_EMAIL,
@@ -21,7 +21,7 @@ from centers.models import MeetingRoom
 from centers.span import Span
 from reservations import availability
 from reservations.booking.holds import release_conflicting_holds, release_holds
-from reservations.booking.locks import lock_reservation, lock_room
+from reservations.booking.locks import lock_drafts, lock_reservation, lock_room
 from reservations.booking.span import resolve_span
 from reservations.models import Attendee, ChosenService, Reservation, history
 from reservations.models.status import Status
@@ -68,7 +68,8 @@ def create_draft(
     nothing is created.
     """
     if created_by is None:
-        _count_draft(user, now=now)
+        # The count is undone if nothing is created.
+        lock_drafts(user.pk, is_creating=True, now=now)
     room = lock_room(room_id)
     span = resolve_span(room.center, start, end)
     guests = add_creator(user, attendees)
@@ -119,19 +120,6 @@ def create_draft(
     changes = {"hours_override_reason": ("", override)}
     history.record_changes(reservation, changes, by=created_by, now=now)
     return reservation
-
-
-def _count_draft(user: User, *, now: dt.datetime) -> None:
-    """Count a draft that a customer makes (B15.2), and let their parallel requests take turns.
-
-    The lock is kept until the end of the transaction. So only drafts that are created count, and
-    they never hold more than HELD_DRAFTS_MAX rooms.
-    """
-    if settings.CREATES_PER_HOUR:
-        limit = RateLimit("create", settings.CREATES_PER_HOUR, dt.timedelta(hours=1))
-        limit.attempt(user.pk, now=now)
-    else:
-        User.objects.lock(user.pk)
 
 
 def _resolve_hours_override(room: MeetingRoom, span: Span, reason: str, *, by: User | None) -> str:

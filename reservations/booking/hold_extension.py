@@ -8,6 +8,7 @@ from django.conf import settings
 from reservations import availability
 from reservations.booking.drafts import lock_draft, reprice_if_outdated
 from reservations.booking.holds import release_holds_for
+from reservations.booking.locks import lock_drafts_of_customer
 from reservations.models import Reservation, history
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen
@@ -24,6 +25,7 @@ def extend_hold(
 
     Raises InvalidRequest as `validate_hold_end` does, or SlotUnavailable.
     """
+    lock_drafts_of_customer(reservation_id, now=now)
     reservation = lock_draft(reservation_id)
     if reservation.start <= now:
         raise ReservationNotOpen("This reservation's time has passed.")

@@ -3,11 +3,16 @@
 The room comes first because competing requests share it. Every request that takes or releases a
 slot waits for the room's row, so none waits for a reservation while it holds a lock that another
 request waits for. The account's counter of card attempts is locked after all of them, and its
-counter of drafts before all of them: only creating a draft locks that.
+counter of drafts before all of them: only what adds a hold to its drafts locks that.
 """
 
+import datetime as dt
 from typing import TYPE_CHECKING
 
+from django.conf import settings
+
+from accounts.limits import RateLimit
+from accounts.models import User
 from centers.models import MeetingRoom
 from reservations.models import Reservation
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
@@ -16,7 +21,29 @@ from roombook.errors import NotFound
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
-    from accounts.models import User
+
+def lock_drafts(user_id: int, *, is_creating: bool = False, now: dt.datetime) -> None:
+    """Let requests that add a hold to the customer's drafts take turns, and count a new draft.
+
+    So they never hold more than HELD_DRAFTS_MAX rooms (B15.2), and only drafts that are created
+    count: the lock, and the count, last until the transaction ends. Raises TooManyRequests.
+    """
+    if not settings.CREATES_PER_HOUR:
+        User.objects.lock(user_id)
+        return
+    limit = RateLimit("create", settings.CREATES_PER_HOUR, dt.timedelta(hours=1))
+    if is_creating:
+        limit.attempt(user_id, now=now)
+    else:
+        limit.lock(user_id, now=now)
+
+
+def lock_drafts_of_customer(reservation_id: int, *, now: dt.datetime) -> None:
+    """Do what `lock_drafts` does, before a draft of this customer holds its room again."""
+    row = room_and_customer.first(reservation=reservation_id)
+    if row is None:
+        raise NotFound
+    lock_drafts(row[1], now=now)
 
 
 def lock_room(room_id: int) -> MeetingRoom:
@@ -38,7 +65,7 @@ def room_for_update() -> "QuerySet[MeetingRoom]":
 
 
 def lock_reservation(
-    reservation_id: int, *, owner: "User | None" = None, room_id: int | None = None
+    reservation_id: int, *, owner: User | None = None, room_id: int | None = None
 ) -> Reservation:
     """Lock a reservation and its room, or raise NotFound, also if `owner` is not its customer.
 
@@ -57,7 +84,7 @@ def lock_reservation(
         room_id = None
 
 
-def _get_room_id(reservation_id: int, *, owner: "User | None" = None) -> int:
+def _get_room_id(reservation_id: int, *, owner: User | None = None) -> int:
     row = room_and_customer.first(reservation=reservation_id)
     if row is None or (owner is not None and row[1] != owner.pk):
         raise NotFound

@@ -8,6 +8,7 @@ from functools import partial
 
 import pytest
 from django.conf import settings
+from django.utils import timezone
 
 from payments.gateways.sandbox_models import FaultKind, SandboxFault
 from reservations.models import Reservation
@@ -59,6 +60,36 @@ def test_parallel_bad_cards_without_limit_are_declined_more_often(unlimited):
     codes = [each.code for each in check_out_many(unlimited, BAD_CARD)]
 
     assert codes.count("CardDeclined") > MAX_DECLINES
+
+
+def decline_many(service: Service) -> int:
+    """Decline parallel checkouts of drafts without a hold, by an account that may hold one more.
+
+    Returns the number of rooms that its drafts hold then.
+    """
+    with service.database.open():
+        world = World(service)
+        customer = world.customer()
+        released = [world.draft(customer, world.room()).pk for _ in range(MAX_DECLINES)]
+        Reservation.objects.filter(pk__in=released).release_holds(timezone.now())
+        for _ in range(settings.HELD_DRAFTS_MAX - 1):
+            world.draft(customer, world.room())
+        slow = SandboxFault.objects.create(operation="authorize", kind=FaultKind.SLOW, seconds=0.3)
+    answers = run_concurrently(partial(customer.client.checkout, pk, BAD_CARD) for pk in released)
+    assert [each.code for each in answers] == ["CardDeclined"] * MAX_DECLINES
+    with service.database.open():
+        slow.delete()
+        return Reservation.objects.filter(user=customer.user, holds_slot=True).count()
+
+
+def test_parallel_declines_hold_no_more_rooms_than_allowed(guarded, check_everything):
+    assert decline_many(guarded) == settings.HELD_DRAFTS_MAX
+    check_everything(guarded, "parallel declines")
+
+
+@pytest.mark.postgres
+def test_parallel_declines_without_locks_hold_more_rooms_than_allowed(unlimited):
+    assert decline_many(unlimited) > settings.HELD_DRAFTS_MAX
 
 
 def test_parallel_saves_of_good_cards_all_succeed(guarded):

@@ -15,6 +15,7 @@ from django.db.models import QuerySet
 from accounts.limits import RateLimit
 from payments.models import Payment
 from reservations import availability
+from reservations.booking import holds
 from reservations.models import PromoCode, PromoRedemption, Reservation
 from reservations.models.constraints import NO_OVERLAP, NO_OVERLAP_BEFORE
 from reservations.pricing import allowances, promo_codes
@@ -45,6 +46,7 @@ def disable_locks() -> None:
     QuerySet.select_for_update = unlocked
     # Without their rows, limits neither refuse anything nor let requests wait for each other.
     RateLimit._add = lambda *_, **__: True
+    holds.release_conflicting_holds = add_delay(holds.release_conflicting_holds)
     availability.evaluate = add_delay(availability.evaluate)
     promo_codes.require_usable = add_delay(promo_codes.require_usable)
     allowances.get_available = add_delay(allowances.get_available)
