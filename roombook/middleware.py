@@ -9,14 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from django.conf import settings
-from django.contrib.auth.middleware import AuthenticationMiddleware
-from django.contrib.messages.middleware import MessageMiddleware
-from django.contrib.sessions.middleware import SessionMiddleware
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
-from django.middleware.common import CommonMiddleware
-from django.urls import get_resolver
-from django.utils.deprecation import MiddlewareMixin
+from django.urls import get_resolver, resolve
 from django.utils.encoding import escape_uri_path
 
 from roombook.card_numbers import mask_cards
@@ -44,7 +39,7 @@ class RequestIdMiddleware:
         self.get_response = get_response
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
-        submitted = request.headers.get("X-Request-ID", "")
+        submitted = request.META.get("HTTP_X_REQUEST_ID", "")
         if is_usable_request_id(submitted):
             chosen = submitted
         else:
@@ -151,25 +146,22 @@ def is_back_office(request: HttpRequest) -> bool:
     return request.path_info.startswith("/admin/")
 
 
-def skip_for_api(middleware: type[MiddlewareMixin]) -> type[MiddlewareMixin]:
-    """A subclass of Django's middleware that requests to the API skip.
+class ApiMiddleware:
+    """Calls the views of the API itself, so that its requests skip the middleware after this one.
 
-    The API has no cookies, no forms and no redirects to another slash. The admin requires the
-    middleware or a subclass of it.
+    That is for pages: the API has no cookies, no forms and no redirects to another slash. Its
+    views render their responses, and Django answers what they raise as it does everywhere.
     """
 
-    def call(self: Any, request: HttpRequest) -> Any:
-        if is_api(request):
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        if not is_api(request):
             return self.get_response(request)
-        return middleware.__call__(self, request)
-
-    return type(middleware.__name__, (middleware,), {"__call__": call, "__module__": __name__})
-
-
-PageSessionMiddleware = skip_for_api(SessionMiddleware)
-PageCommonMiddleware = skip_for_api(CommonMiddleware)
-PageAuthenticationMiddleware = skip_for_api(AuthenticationMiddleware)
-PageMessageMiddleware = skip_for_api(MessageMiddleware)
+        request.resolver_match = match = resolve(request.path_info)
+        response: HttpResponse = match.func(request, *match.args, **match.kwargs)
+        return response
 
 
 def get_client_address(request: HttpRequest) -> str:

@@ -77,14 +77,15 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "roombook.middleware.ContentSecurityPolicyMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    # Django's own, for pages only: requests to the API skip them.
-    "roombook.middleware.PageSessionMiddleware",
-    "roombook.middleware.PageCommonMiddleware",
-    "django.middleware.csrf.CsrfViewMiddleware",
-    "roombook.middleware.PageAuthenticationMiddleware",
-    "roombook.middleware.PageMessageMiddleware",
-    "roombook.backoffice.middleware.AuditActorMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    "roombook.middleware.ApiMiddleware",
+    # For pages only: requests to the API end above.
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "roombook.backoffice.middleware.AuditActorMiddleware",
 ]
 
 ROOT_URLCONF = "roombook.urls"
