@@ -51,6 +51,8 @@ def mask_cards(text: str) -> str:
 def mask_digit_run(match: re.Match[str]) -> str:
     """Mask the card numbers among groups of digits."""
     run = match.group()
+    if len(run) < MIN_CARD_DIGITS:
+        return run
     groups = [group for group in DIGIT_GROUP.finditer(run) if group.group() != "%20"]
     parts, done = [], 0
     for first, last in find_cards([group.group() for group in groups]):

@@ -39,17 +39,17 @@ class BoundedRequest(Request):
 
 def read_body(request: HttpRequest) -> bytes:
     """Return the body, whether its length is declared or it comes in chunks."""
-    encoding = request.headers.get("Content-Encoding", "").strip().lower()
+    encoding = request.META.get("HTTP_CONTENT_ENCODING", "").strip().lower()
     if encoding not in {"", "identity"}:
         # A few compressed bytes may expand to gigabytes.
         raise UnsupportedMediaType(encoding, "Content-Encoding: Only identity is read.")
-    if "Content-Length" in request.headers:
+    if "CONTENT_LENGTH" in request.META:
         return read_declared_body(request)
     return read_chunked_body(request)
 
 
 def read_declared_body(request: HttpRequest) -> bytes:
-    length = request.headers["Content-Length"].strip()
+    length = request.META["CONTENT_LENGTH"].strip()
     if not re.fullmatch(r"[0-9]{0,18}", length):
         raise ParseError("Content-Length: Must be a number.")
     if int(length or 0) > MAX_BODY_BYTES:

@@ -60,14 +60,14 @@ class Param(Expression):
         return []
 
     def bind(self, value: Any, connection: BaseDatabaseWrapper) -> Any:
-        """Converts the value to what the database driver accepts."""
+        """Converts the value, which has the type of the field, to what the driver accepts."""
         prepare = self.output_field.get_db_prep_value
         if not self.many:
-            return prepare(value, connection, prepared=False)
+            return prepare(value, connection, prepared=True)
         values = list(value)
         # Lists of ids are long, and every driver accepts integers as they are.
         if not isinstance(self.output_field, models.IntegerField):
-            values = [prepare(each, connection, prepared=False) for each in values]
+            values = [prepare(each, connection, prepared=True) for each in values]
         return values if connection.vendor == "postgresql" else json.dumps(values)
 
 
