@@ -1,9 +1,11 @@
 """Pictures that reveal something, or are made to cost memory."""
 
 import json
+import random
 import struct
 import subprocess
 import sys
+import time
 import zlib
 from io import BytesIO
 
@@ -147,6 +149,44 @@ def test_jpeg_of_many_scans_is_refused_before_a_decoder_runs(monkeypatch):
     assert refused.value.code == "unreadable"
 
 
+def insert(picture, position, part, *, size):
+    """A picture with a part that is repeated up to a size in bytes."""
+    return picture[:position] + size // len(part) * part + picture[position:]
+
+
+@pytest.mark.parametrize(
+    ("file_format", "position", "part"),
+    [
+        ("JPEG", 2, b"\xff"),
+        ("JPEG", 2, b"\xff\xe1\x00\x02"),
+        ("PNG", 33, struct.pack(">I4sI", 0, b"abCd", zlib.crc32(b"abCd"))),
+        ("PNG", -12, struct.pack(">I4sI", 0, b"IDAT", zlib.crc32(b"IDAT"))),
+        ("GIF", 13 + 256 * 3, b"!\x01\x01x\x00"),
+    ],
+    ids=["fill bytes", "segments", "chunks", "data chunks", "extensions"],
+)
+def test_picture_of_millions_of_parts_is_refused_at_once(file_format, position, part):
+    picture = draw(file_format, mode="1" if file_format == "GIF" else "RGB")
+    assert images.open_image(ContentFile(insert(picture, position, part, size=1_000), name="x"))
+    upload = ContentFile(insert(picture, position, part, size=10_000_000), name="x")
+    started = time.process_time()
+
+    with pytest.raises(ValidationError) as refused:
+        images.open_image(upload)
+
+    assert refused.value.code == "unreadable"
+    assert time.process_time() - started < 0.5
+
+
+def test_picture_of_ten_megabytes_in_small_chunks_is_allowed():
+    noise = random.Random(1).randbytes(1_850 * 1_850 * 3)
+    out = BytesIO()
+    Image.frombytes("RGB", (1_850, 1_850), noise).save(out, "PNG", compress_level=0)
+    assert out.tell() > 9_000_000
+
+    assert images.open_image(ContentFile(out.getvalue(), name="x.png")).size == (1_850, 1_850)
+
+
 @pytest.mark.parametrize(
     ("upload", "code", "megabytes"),
     [
@@ -154,10 +194,12 @@ def test_jpeg_of_many_scans_is_refused_before_a_decoder_runs(monkeypatch):
         (lambda: draw("PNG", size=(5_000, 4_000), mode="1"), "stored", 200),
         (lambda: draw("GIF", size=(5_000, 4_000), mode="P"), "stored", 250),
         (lambda: draw("JPEG", size=(5_000, 4_000), mode="CMYK"), "stored", 250),
+        (lambda: draw("WEBP", size=(4_000, 3_000), mode="RGBA", method=0), "stored", 250),
+        (lambda: draw("WEBP", size=(4_000, 3_001), method=0), "too_many_pixels", 30),
     ],
-    ids=["png refused", "png", "gif", "jpeg"],
+    ids=["png refused", "png", "gif", "jpeg", "webp", "webp refused"],
 )
-def test_picture_of_20_megapixels_is_stored_within_bounded_memory(
+def test_picture_of_many_megapixels_is_stored_within_bounded_memory(
     upload, code, megabytes, tmp_path
 ):
     path = tmp_path / "picture"
