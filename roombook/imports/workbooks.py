@@ -46,13 +46,16 @@ MAX_TAG_BYTES = 2**20
 # The limits of spreadsheet programs are 32,767 and 8,192.
 MAX_TEXT_LENGTH = 100_000
 MAX_FORMULA_LENGTH = 8_192
-# openpyxl keeps each shared formula of a part, and rewrites it for each cell that uses it: about
-# 100 bytes, and 2 microseconds, for each character.
+# openpyxl parses and keeps each shared formula of a part, and rewrites it for each cell that uses
+# it: about 100 bytes, and 2 microseconds, for each character. A column of formulas shares one.
+MAX_SHARED_FORMULAS = 1_000
 MAX_LENGTH_OF_SHARED_FORMULAS = 500_000
 MAX_LENGTH_OF_SHARED_FORMULA_USES = 5_000_000
 # What a shared formula takes besides its characters, as characters.
 SHARED_FORMULA_OVERHEAD = 20
 ROW = f"{SHEET_MAIN_NS} row"
+# openpyxl builds the tree of a text with all texts inside of it.
+DEPTH_OF_TEXT = 2
 # Other workbooks' values: one part has rows of several sheets.
 EXTERNAL_LINKS = "xl/externalLinks/"
 MEDIA = "xl/media/"
@@ -109,13 +112,13 @@ def _check_archive(archive: zipfile.ZipFile, deadline: Deadline) -> None:
             raise InvalidFile(TOO_LARGE)
         if _get_max_elements(entry) is None and entry.file_size > MAX_SMALL_PART_BYTES:
             raise InvalidFile(TOO_LARGE)
+    for entry in entries:
+        _check_part(archive, entry, deadline)
     # A worksheet may have more elements than texts may: it must not be read as texts.
     manifest = Manifest.from_tree(fromstring(archive.read("[Content_Types].xml")))
     texts = manifest.find(SHARED_STRINGS)
     if texts is not None and WORKSHEET.search(texts.PartName):
         raise InvalidFile(DAMAGED)
-    for entry in entries:
-        _check_part(archive, entry, deadline)
 
 
 def _check_part(archive: zipfile.ZipFile, entry: zipfile.ZipInfo, deadline: Deadline) -> None:
@@ -208,7 +211,7 @@ class PartChecker:
                 self.rows += 1
                 self.elements_of_row = self.cells = 0
                 self.depth_of_cells = self.depth + 1
-            case "si" if not self.depth_of_row:
+            case "si" if self.depth == DEPTH_OF_TEXT:
                 self.elements_of_row = 0
             case "sheet":
                 self.sheets += 1
@@ -260,7 +263,10 @@ class PartChecker:
         if added > 0:
             self.shared_formulas[key] = known + added
             self.length_of_shared_formulas += added
-            if self.length_of_shared_formulas > MAX_LENGTH_OF_SHARED_FORMULAS:
+            if (
+                len(self.shared_formulas) > MAX_SHARED_FORMULAS
+                or self.length_of_shared_formulas > MAX_LENGTH_OF_SHARED_FORMULAS
+            ):
                 raise InvalidFile(TOO_LARGE)
 
     def _end(self, name: str) -> None:

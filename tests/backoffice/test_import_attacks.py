@@ -32,6 +32,7 @@ BUSY = "Another file of yours is being checked"
 
 SHEET = "xl/worksheets/sheet1.xml"
 MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
+CONTENT_TYPES = "http://schemas.openxmlformats.org/package/2006/content-types"
 # Reads a file in a process of its own: prints the refusal, the seconds and the megabytes it took.
 MEASURE = """
 import json, re, sys, time
@@ -165,10 +166,10 @@ ATTACKS = {
         SHARED_FORMULA
         + "".join(f'<row r="{i}">{CELLS_OF_SHARED_FORMULA}</row>' for i in range(2, 402))
     ),
-    "100,000 shared formulas": lambda: build_sheet(
+    "1,001 shared formulas": lambda: build_sheet(
         "".join(
-            f'<row r="{i}"><c r="A{i}"><f t="shared" si="{i}">A1+A2+A3</f></c></row>'
-            for i in range(1, 90_000)
+            f'<row r="{i}"><c r="A{i}"><f t="shared" si="{i}">A1</f></c></row>'
+            for i in range(1, 1_002)
         )
     ),
     "worksheet that is not called .xml": lambda: rename_worksheet(
@@ -189,6 +190,9 @@ ATTACKS = {
     ),
     "10 million texts": lambda: build_texts("<si/>" * 10_000_000),
     "text of 300,000 runs": lambda: build_texts(f"<si>{'<r><t>a</t></r>' * 300_000}</si>"),
+    "text of 300,000 runs and texts": lambda: build_texts(
+        f"<si>{('<r><t>a</t></r>' * 10 + '<si/>') * 30_000}</si>"
+    ),
     "text of 90 MB": lambda: build_sheet(f"<row><c><v>{'1' * 90_000_000}</v></c></row>"),
     "tag of 90 MB": lambda: build_sheet(f'<row a="{"1" * 90_000_000}"/>'),
     "worksheet as texts": use_worksheet_as_texts,
@@ -209,6 +213,15 @@ def test_import_workbook_made_to_cost_memory_is_refused(name, tmp_path):
     assert message.startswith(("The workbook", "There are more than", "A row has")), message
     assert seconds < 20
     assert megabytes < 100
+
+
+def test_import_elements_of_the_list_of_parts_are_counted_before_its_tree_is_built(tmp_path):
+    types = f'<Types xmlns="{CONTENT_TYPES}">{"<a/>" * 500_000}</Types>'
+
+    message, _, megabytes = measure(pack({"[Content_Types].xml": incompressible(types)}), tmp_path)
+
+    assert "too large" in message
+    assert megabytes < 20
 
 
 def test_import_workbook_with_parts_that_are_not_xml_is_read():
