@@ -1,26 +1,20 @@
-"""The back office pages that set up centers: hours, holidays, rooms and rates."""
+"""The page of a center: links, time zone, opening hours and concurrent edits."""
 
 import datetime as dt
-from datetime import UTC, date, datetime, time
+from datetime import time
 from decimal import Decimal
 
 import pytest
-import time_machine
 from django.apps import apps
-from django.contrib.auth.models import Group, Permission
-from django.core.files.uploadedfile import SimpleUploadedFile
+from django.contrib.auth.models import Permission
 from django.urls import reverse
 
-from accounts.models import CenterRole
-from centers import holidays, models
-from centers.holidays import Holiday
-from roombook.backoffice.pagination import CappedPaginator
+from centers import models
+from tests.backoffice.center_pages import NOW, url
 from tests.backoffice.counting import queries_of
 from tests.centers.test_admin import errors_of, form_of
 from tests.factories_centers import (
     CenterFactory,
-    ClosureFactory,
-    LandmarkFactory,
     MeetingRoomFactory,
     OpeningHoursFactory,
     RateFactory,
@@ -31,13 +25,6 @@ from tests.factories_centers import (
 from tests.factories_people import UserFactory
 
 pytestmark = pytest.mark.django_db
-
-NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-HOLIDAYS = reverse("admin:centers_closure_holidays")
-
-
-def url(model, page, *args):
-    return reverse(f"admin:centers_{model}_{page}", args=args)
 
 
 def edit(office, center, changes):
@@ -238,17 +225,6 @@ def test_concurrent_edits_of_a_center_are_kept(office):
     assert (rate.hourly, rate.full_day) == (30, 150)
 
 
-def test_concurrent_edits_of_the_rate_list_are_kept(office):
-    rate = RateFactory(hourly=Decimal(25), half_day=Decimal(90))
-    address = url("rate", "changelist")
-    mine = form_of(office.get(address))
-    models.Rate.objects.filter(pk=rate.pk).update(hourly=Decimal(30))
-    saved = office.post(address, {**mine, "form-0-half_day": "95", "_save": "Save"})
-    assert saved.status_code == 302
-    rate.refresh_from_db()
-    assert (rate.hourly, rate.half_day) == (30, 95)
-
-
 def test_form_validates_the_current_row(office):
     """The maximum was lowered after the page was opened. The entered minimum is above it."""
     room = MeetingRoomFactory(minimum_minutes=30, maximum_minutes=300)
@@ -260,138 +236,6 @@ def test_form_validates_the_current_row(office):
 
 
 # --- Lists ----------------------------------------------------------------------------------------
-
-
-def test_rate_list_saves_prices(office):
-    rate, other = RateFactory(hourly=Decimal(25)), RateFactory(hourly=Decimal(40))
-    address = url("rate", "changelist")
-    data = {**form_of(office.get(address)), "form-0-hourly": "27.50", "_save": "Save"}
-    assert office.post(address, data).status_code == 302
-    rate.refresh_from_db()
-    other.refresh_from_db()
-    assert (rate.hourly, other.hourly) == (Decimal("27.50"), 40)
-
-
-@pytest.mark.parametrize(
-    ("typed", "message"),
-    [
-        ("0", "This makes bookings free. Open the rate"),
-        ("-3", "A price must not be negative."),
-        ("cheap", "Enter a number."),
-    ],
-)
-def test_rate_list_rejects_invalid_prices(office, typed, message):
-    rate = RateFactory(hourly=Decimal(25))
-    address = url("rate", "changelist")
-    data = {**form_of(office.get(address)), "form-0-hourly": typed, "_save": "Save"}
-    assert message in office.post(address, data).content.decode()
-    rate.refresh_from_db()
-    assert rate.hourly == 25
-
-
-def test_room_list_saves_changes(office):
-    room = MeetingRoomFactory(capacity=8)
-    address = url("meetingroom", "changelist")
-    data = {**form_of(office.get(address)), "form-0-capacity": "10", "_save": "Save"}
-    assert office.post(address, data).status_code == 302
-    room.refresh_from_db()
-    assert room.capacity == 10
-    data["form-0-capacity"] = "0"
-    assert office.post(address, data).status_code == 200
-
-
-def test_list_rejects_changes_at_centers_with_view_permission_only(client, staff):
-    mine, other = RateFactory(), RateFactory()
-    manager = staff("Manager", mine.center)
-    CenterRole.objects.create(
-        user=manager, center=other.center, group=Group.objects.get(name="Viewer")
-    )
-    client.force_login(manager)
-    address = url("rate", "changelist")
-    data = form_of(client.get(address))
-    row = next(index for index in (0, 1) if data[f"form-{index}-id"] == str(other.pk))
-    refused = client.post(address, {**data, f"form-{row}-hourly": "1", "_save": "Save"})
-    assert refused.status_code == 403
-    other.refresh_from_db()
-    assert other.hourly == 25
-
-
-def found(office, model, text):
-    page = office.get(url(model, "changelist"), {"q": text})
-    return {row.name for row in page.context["cl"].result_list}
-
-
-def test_room_search_finds_name_center_or_both(office):
-    denver = CenterFactory(name="Glenarm", city="Denver")
-    boston = CenterFactory(name="Back Bay", city="Boston", state="MA")
-    for center in (denver, boston):
-        MeetingRoomFactory(center=center, name=f"Aspen of {center.name}")
-        MeetingRoomFactory(center=center, name=f"Juniper of {center.name}")
-    assert found(office, "meetingroom", "aspen") == {"Aspen of Glenarm", "Aspen of Back Bay"}
-    assert found(office, "meetingroom", "Denver") == {"Aspen of Glenarm", "Juniper of Glenarm"}
-    assert found(office, "meetingroom", "aspen colorado") == {"Aspen of Glenarm"}
-    assert found(office, "meetingroom", "boston JUNIPER") == {"Juniper of Back Bay"}
-    assert found(office, "meetingroom", "aspen nowhere") == set()
-    assert len(found(office, "meetingroom", "")) == 4
-
-
-@pytest.mark.parametrize("text", ["'", "%", "\\", "\x00", "ß" * 300, " ".join("abcdefghij"), "🙂"])
-@pytest.mark.parametrize("model", ["center", "meetingroom", "closure", "landmark"])
-def test_unusual_search_text_does_not_break_a_list(office, model, text):
-    center = make_center_with_room()
-    LandmarkFactory(center=center)
-    assert office.get(url(model, "changelist"), {"q": text}).status_code == 200
-
-
-def test_center_list_counts_active_rooms(office):
-    make_center_with_room(name="One")
-    CenterFactory(name="None")
-    three = CenterFactory(name="Three")
-    MeetingRoomFactory.create_batch(3, center=three)
-    MeetingRoomFactory(center=three, is_active=False)
-    page = office.get(url("center", "changelist"))
-    counts = {row.name: row.active_rooms for row in page.context["cl"].result_list}
-    assert counts == {"One": 1, "None": 0, "Three": 3}
-
-
-def fill(first, last):
-    """Create centers with a room, a rate and a closure each."""
-    kind = ResourceTypeFactory()
-    numbers = range(first, last)
-    centers = [
-        CenterFactory.build(name=f"Center {number}", name_folded=f"center {number:04}")
-        for number in numbers
-    ]
-    models.Center.objects.bulk_create(centers)
-    rates = models.Rate.objects.bulk_create(
-        models.Rate(center=center, name="Standard", hourly=25) for center in centers
-    )
-    models.MeetingRoom.objects.bulk_create(
-        models.MeetingRoom(
-            center=rate.center, name="Room", resource_type=kind, capacity=8, rate=rate
-        )
-        for rate in rates
-    )
-    day = datetime(2027, 1, 1, tzinfo=UTC)
-    models.Closure.objects.bulk_create(
-        models.Closure(
-            center=center, starts_at=day, ends_at=day + dt.timedelta(days=1), reason="Holiday"
-        )
-        for center in centers
-    )
-
-
-def test_lists_of_2000_rows_send_no_more_queries_than_of_20(office):
-    addresses = [
-        f"{url(model, 'changelist')}{query}"
-        for model in ("center", "meetingroom", "rate", "closure")
-        for query in ("", "?q=center")
-    ]
-    fill(0, 20)
-    few = {address: queries_of(office, address) for address in addresses}
-    fill(20, 2000)
-    assert {address: queries_of(office, address) for address in addresses} == few
-    assert max(few.values()) <= 16
 
 
 def test_center_page_with_300_rows_sends_no_more_queries_than_with_30(office):
@@ -445,13 +289,6 @@ def test_rows_on_a_later_page_of_a_tab_can_be_edited(office):
     assert center.rooms.get(name="Room 25").capacity == 3
 
 
-def test_search_is_capped_like_the_list(office, monkeypatch):
-    monkeypatch.setattr(CappedPaginator, "MAX_ROWS", 3)
-    center = CenterFactory()
-    MeetingRoomFactory.create_batch(5, center=center)
-    assert len(found(office, "meetingroom", "denver")) == 3
-
-
 # --- Messages for constraints --------------------------------------------------------------------
 
 
@@ -485,223 +322,3 @@ def test_every_constraint_of_centers_has_a_message():
         if str(constraint.violation_error_message) == default
     ]
     assert wordless == []
-
-
-# --- Holidays -------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def _in_november():
-    with time_machine.travel(NOW, tick=False):
-        yield
-
-
-def ask(office, center, do, **fields):
-    centers = center if isinstance(center, list) else [center]
-    data = {"centers": [each.pk for each in centers], "year": "2027", "do": do, **fields}
-    return office.post(HOLIDAYS, data)
-
-
-def closed_days(center):
-    return [
-        (f"{row.starts_at.astimezone(center.zone):%m-%d %H:%M}", row.reason)
-        for row in center.closures.order_by("starts_at")
-    ]
-
-
-@pytest.mark.usefixtures("_in_november")
-def test_holidays_are_previewed_then_added_once(office):
-    center = CenterFactory()
-    lines = "2027-12-25 Christmas Day\n\n2027-07-04, Independence Day\n2026-01-01 Long ago"
-    preview = ask(office, center, "preview", lines=lines)
-    assert [(day["holiday"].reason, day["status"]) for day in preview.context["days"]] == [
-        ("Long ago", "past"),
-        ("Independence Day", "new"),
-        ("Christmas Day", "new"),
-    ]
-    assert "Add 2 closures" in preview.content.decode()
-    assert not center.closures.exists()
-    for _ in range(2):
-        assert ask(office, center, "write", lines=lines).status_code == 302
-    assert closed_days(center) == [
-        ("07-04 00:00", "Independence Day"),
-        ("12-25 00:00", "Christmas Day"),
-    ]
-    again = ask(office, center, "preview", lines=lines)
-    assert {day["status"] for day in again.context["days"]} == {"past", "already closed"}
-
-
-@pytest.mark.usefixtures("_in_november")
-def test_holiday_is_a_whole_local_day_of_each_center(office):
-    denver, tokyo = CenterFactory(), CenterFactory(time_zone_id="Asia/Tokyo")
-    # 23 hours in Denver: the clock goes forward.
-    ask(office, [denver, tokyo], "write", lines="2027-03-14 Pi day")
-    lengths = {
-        row.center_id: (row.starts_at, row.ends_at - row.starts_at)
-        for row in models.Closure.objects.all()
-    }
-    assert lengths == {
-        denver.pk: (datetime(2027, 3, 14, 7, tzinfo=UTC), dt.timedelta(hours=23)),
-        tokyo.pk: (datetime(2027, 3, 13, 15, tzinfo=UTC), dt.timedelta(hours=24)),
-    }
-
-
-@pytest.mark.usefixtures("_in_november")
-def test_preview_counts_the_centers_that_are_already_closed(office):
-    one, other = CenterFactory(), CenterFactory()
-    ask(office, one, "write", lines="2027-12-25 Christmas Day")
-    preview = ask(office, [one, other], "preview", lines="2027-12-25 Christmas Day")
-    assert preview.context["days"][0]["status"] == "new at 1 center, already closed at 1 center"
-    ask(office, [one, other], "write", lines="2027-12-25 Christmas Day")
-    assert models.Closure.objects.count() == 2
-
-
-@pytest.mark.usefixtures("_in_november")
-def test_closure_of_a_room_does_not_close_the_center(office):
-    room = MeetingRoomFactory()
-    ClosureFactory(
-        center=room.center,
-        room=room,
-        starts_at=datetime(2027, 12, 25, 7, tzinfo=UTC),
-        ends_at=datetime(2027, 12, 26, 7, tzinfo=UTC),
-    )
-    ask(office, room.center, "write", lines="2027-12-25 Christmas Day")
-    assert room.center.closures.count() == 2
-
-
-CALENDAR = """BEGIN:VCALENDAR
-VERSION:2.0
-PRODID:-//holidays//EN
-BEGIN:VEVENT
-UID:1
-DTSTAMP:20260101T000000Z
-DTSTART;VALUE=DATE:20271224
-DTEND;VALUE=DATE:20271227
-SUMMARY:Christmas\\, three days
-END:VEVENT
-BEGIN:VEVENT
-UID:2
-DTSTAMP:20260101T000000Z
-DTSTART;VALUE=DATE:20200101
-RRULE:FREQ=YEARLY
-SUMMARY:New Year's Day
-END:VEVENT
-BEGIN:VEVENT
-UID:3
-DTSTAMP:20260101T000000Z
-DTSTART;VALUE=DATE:20261225
-SUMMARY:Another year
-END:VEVENT
-END:VCALENDAR
-"""
-
-
-def calendar(text=CALENDAR, name="holidays.ics"):
-    content = text if isinstance(text, bytes) else text.replace("\n", "\r\n").encode()
-    return SimpleUploadedFile(name, content, content_type="text/calendar")
-
-
-@pytest.mark.usefixtures("_in_november")
-def test_calendar_is_read_into_lines(office):
-    center = CenterFactory()
-    preview = ask(office, center, "calendar", calendar=calendar(), lines="2027-05-01 Ours")
-    assert preview.context["form"]["lines"].value().splitlines() == [
-        "2027-01-01 New Year's Day",
-        "2027-05-01 Ours",
-        "2027-12-24 to 2027-12-26 Christmas, three days",
-    ]
-    ask(office, center, "write", lines=preview.context["form"]["lines"].value())
-    christmas = center.closures.get(reason__startswith="Christmas")
-    assert christmas.ends_at - christmas.starts_at == dt.timedelta(days=3)
-
-
-@pytest.mark.usefixtures("_in_november")
-def test_year_before_is_copied(office):
-    center = CenterFactory()
-    ask(office, center, "write", lines="2026-12-25 Christmas Day\n2026-12-31 Old year")
-    # Half a day is no holiday.
-    ClosureFactory(
-        center=center,
-        starts_at=datetime(2026, 12, 1, 7, tzinfo=UTC),
-        ends_at=datetime(2026, 12, 1, 12, tzinfo=UTC),
-    )
-    preview = ask(office, center, "copy")
-    assert [str(day["holiday"]) for day in preview.context["days"]] == [
-        "2027-12-25 Christmas Day",
-        "2027-12-31 Old year",
-    ]
-
-
-def test_leap_day_is_left_out_of_other_years():
-    leap = Holiday(date(2028, 2, 29), date(2028, 2, 29), "Leap day")
-    assert holidays.move_to_year([leap], 2029) == []
-    assert holidays.move_to_year([leap], 2032) == [
-        Holiday(date(2032, 2, 29), date(2032, 2, 29), "Leap day")
-    ]
-
-
-@pytest.mark.usefixtures("_in_november")
-@pytest.mark.parametrize(
-    ("do", "fields", "message"),
-    [
-        ("preview", {"lines": ""}, "Enter at least one day."),
-        ("preview", {"lines": "Christmas"}, "Line 1: Enter a day such as 2027-12-25"),
-        (
-            "preview",
-            {"lines": "2027-01-01 New Year\n2027-02-30 No day"},
-            "Line 2: There is no such",
-        ),
-        (
-            "preview",
-            {"lines": "2027-12-26 to 2027-12-25 Back"},
-            "The last day is before the first day.",
-        ),
-        (
-            "preview",
-            {"lines": "2027-01-01 to 2029-01-01 Long"},
-            "A holiday can last for one year at most.",
-        ),
-        ("preview", {"lines": "1900-01-01 Old"}, "The year must be between 2000 and 2200."),
-        ("preview", {"lines": f"2027-01-01 {'x' * 300}"}, "255 characters at most"),
-        ("preview", {"lines": "x" * 60_001}, "60000 characters"),
-        ("preview", {"lines": "2027-01-01 \0"}, "Null characters are not allowed."),
-        ("write", {"lines": "2027-13-01"}, "There is no such day."),
-        ("calendar", {}, "Choose a file."),
-        ("calendar", {"calendar": b"\xff\xfe\x00"}, "not a valid calendar"),
-        ("calendar", {"calendar": b"BEGIN:VCALENDAR"}, "not a valid calendar"),
-        ("calendar", {"calendar": b"BEGIN:VEVENT\r\nEND:VEVENT\r\n"}, "not a valid calendar"),
-        ("calendar", {"calendar": b"x" * (1024 * 1024 + 1)}, "larger than 1 MB"),
-        ("calendar", {"calendar": CALENDAR, "year": "2025"}, ""),
-        ("calendar", {"calendar": CALENDAR.replace("2020", "2090"), "year": "2080"}, "no events"),
-        ("copy", {}, "no closed days in the year before"),
-        ("preview", {"year": "soon", "lines": "2027-01-01"}, "Enter a whole number."),
-        ("preview", {"year": "99999", "lines": "2027-01-01"}, "less than or equal to 2200"),
-        ("preview", {"centers": "x", "lines": "2027-01-01"}, "is not a valid choice"),
-        ("preview", {"centers": "999999999", "lines": "2027-01-01"}, "Select a valid choice"),
-        ("preview", {"centers": "3000000000", "lines": "2027-01-01"}, "is not a valid choice"),
-        ("preview", {"centers": "9" * 39, "lines": "2027-01-01"}, "is not a valid choice"),
-        ("preview", {"centers": [], "lines": "2027-01-01"}, "This field is required."),
-    ],
-)
-def test_invalid_holidays_show_a_message(office, do, fields, message):
-    center = CenterFactory()
-    if "calendar" in fields:
-        fields = {**fields, "calendar": calendar(fields["calendar"])}
-    answer = ask(office, center, do, **fields)
-    assert answer.status_code == 200
-    assert message in answer.content.decode()
-    assert not models.Closure.objects.exists()
-
-
-def test_holidays_require_permission_at_the_center(client, staff):
-    mine, other = CenterFactory(), CenterFactory()
-    client.force_login(staff("Manager", mine))
-    assert client.get(f"{HOLIDAYS}?center={mine.pk}").status_code == 200
-    assert client.get(f"{HOLIDAYS}?center=x").status_code == 200
-    lines = "2030-12-25 Christmas Day"
-    assert "Select a valid choice" in ask(client, other, "write", lines=lines).content.decode()
-    assert ask(client, mine, "write", lines=lines).status_code == 302
-    assert (mine.closures.count(), other.closures.count()) == (1, 0)
-    client.force_login(staff("Viewer"))
-    assert client.get(HOLIDAYS).status_code == 403
-    assert ask(client, mine, "write", lines=lines).status_code == 403

@@ -1,26 +1,22 @@
-"""The list of reservations and its bulk actions, through HTTP requests."""
+"""The list of reservations and its export, through HTTP requests."""
 
 import csv
-import datetime as dt
 import io
-import re
 
 import pytest
-from django.contrib import admin
 from django.db import connection
-from django.test.utils import CaptureQueriesContext
 from django.urls import reverse
 from openpyxl import load_workbook
 
-from reservations.models import Partner, Reservation
+from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.backoffice import list_export
-from roombook.backoffice.model_admin import ModelAdmin
 from roombook.backoffice.pagination import CappedPaginator
 from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
 from tests.backoffice.reading import messages_of, words
-from tests.factories_people import AdministratorFactory, UserFactory
+from tests.backoffice.reservation_pages import DAY, LIST
+from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     HOUR,
     NOW,
@@ -28,175 +24,15 @@ from tests.factories_reservations import (
     PartnerFactory,
     PromoCodeFactory,
     ReservationFactory,
-    get_current_status,
     make_booking,
     make_draft,
-    make_pending_booking,
     make_room,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
-LIST = reverse("admin:reservations_reservation_changelist")
-DAY = dt.timedelta(days=1)
 
-
-# --- Several at once ----------------------------------------------------------------------------
-
-
-def act(office, name, *reservations, **more):
-    data = {"action": name, "_selected_action": [row.pk for row in reservations], **more}
-    return office.post(LIST, data)
-
-
-def test_bulk_action_shows_preview_of_each_reservation(office):
-    pending, confirmed = make_pending_booking(), make_booking()
-
-    page = act(office, "approve", pending, confirmed)
-
-    assert "$75.00 from Visa" in words(page)
-    assert "Not possible, the status is Confirmed." in words(page)
-    assert page.context["possible"] == 1
-    assert get_current_status(pending) == Status.PENDING
-
-
-def test_bulk_action_confirmed_skips_impossible_reservations(office):
-    pending, confirmed = make_pending_booking(), make_booking()
-
-    done = act(office, "approve", pending, confirmed, confirmed="yes")
-
-    assert done.url == LIST
-    assert [level for level, _ in messages_of(done)] == ["success", "error"]
-    assert get_current_status(pending) == Status.CONFIRMED
-
-
-@pytest.mark.parametrize(
-    ("name", "status"), [("decline", Status.DECLINED), ("cancel", Status.CANCELLED)]
-)
-def test_bulk_action_executes_each_action(office, name, status):
-    reservation = make_pending_booking()
-    act(office, name, reservation, confirmed="yes")
-    assert get_current_status(reservation) == status
-
-
-def test_bulk_no_show_marks_reservations(office, clock):
-    reservation = make_booking()
-    clock.move_to(START + HOUR)
-    office.force_login(AdministratorFactory())
-    act(office, "mark_no_show", reservation, confirmed="yes")
-    assert get_current_status(reservation) == Status.NO_SHOW
-
-
-@pytest.mark.parametrize("ticked", ["abc", "²", "-1", "1.5", "9" * 40, ""])
-@pytest.mark.parametrize("name", ["reservations_reservation", "payments_refund", "accounts_user"])
-def test_bulk_action_invalid_ids_are_refused(office, name, ticked):
-    address = reverse(f"admin:{name}_changelist")
-    actions = admin.site._registry[
-        next(m for m in admin.site._registry if m._meta.label_lower == name.replace("_", "."))
-    ].actions
-
-    response = office.post(address, {"action": actions[0], "_selected_action": [ticked]})
-
-    assert response.status_code == 302
-    assert "Nothing was changed" in messages_of(response)[0][1]
-
-
-def expected_amounts_on(page):
-    return dict(re.findall(r'name="(expected_amount_\d+)" value="([^"]*)"', page.content.decode()))
-
-
-def test_bulk_cancel_refunds_previewed_amounts(office):
-    first, second = make_booking(), make_booking()
-    shown = expected_amounts_on(act(office, "cancel", first, second))
-    assert shown == {f"expected_amount_{each.pk}": "75.00" for each in (first, second)}
-
-    act(office, "cancel", first, second, confirmed="yes", **shown)
-
-    assert get_current_status(first) == get_current_status(second) == Status.CANCELLED
-
-
-def test_bulk_cancel_changed_refund_is_refused(office, clock):
-    late, early = make_booking(), make_booking(start=START + 7 * DAY)
-    shown = expected_amounts_on(act(office, "cancel", late, early))
-    clock.move_to(START - HOUR)
-    office.force_login(AdministratorFactory())
-
-    done = act(office, "cancel", late, early, confirmed="yes", **shown)
-
-    assert [level for level, _ in messages_of(done)] == ["error", "success"]
-    assert (
-        "The refund has changed: it comes to $0.00 now. Nothing was done."
-        in messages_of(done)[0][1]
-    )
-    assert get_current_status(late) == Status.CONFIRMED
-    assert get_current_status(early) == Status.CANCELLED
-
-
-@pytest.mark.parametrize("sum_", ["", "x", "NaN", "sNaN", "Infinity", "1e999999"])
-def test_bulk_cancel_invalid_expected_amount_is_refused(office, sum_):
-    reservation = make_booking()
-    act(
-        office,
-        "cancel",
-        reservation,
-        confirmed="yes",
-        **{f"expected_amount_{reservation.pk}": sum_},
-    )
-    assert get_current_status(reservation) == Status.CONFIRMED
-
-
-def test_bulk_action_select_across_is_limited_to_100(office):
-    rows = many(make_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
-    with CaptureQueriesContext(connection) as queries:
-        refused = act(office, "cancel", rows[0], select_across="1")
-    assert "at most 100 rows at a time. Search or filter" in messages_of(refused)[0][1]
-    assert len(queries) < 15
-    Reservation.objects.filter(pk=rows[-1].pk).delete()
-    assert act(office, "cancel", rows[0], select_across="1").context["possible"] == 100
-
-
-def test_bulk_action_above_100_rows_is_refused(office):
-    rows = many(make_room(), UserFactory(), 101, start=START, status=Status.CONFIRMED)
-    done = act(office, "cancel", *rows, confirmed="yes")
-    assert "Nothing was changed." in messages_of(done)[0][1]
-    assert not Reservation.objects.filter(status=Status.CANCELLED).exists()
-
-
-def test_bulk_action_confirmed_affects_previewed_rows_only(office):
-    shown, other = make_booking(), make_booking()
-    act(office, "cancel", shown, select_across="1", confirmed="yes")
-    assert get_current_status(shown) == Status.CANCELLED
-    assert get_current_status(other) == Status.CONFIRMED
-
-
-def test_bulk_delete_confirmed_affects_listed_rows_only(office):
-    shown, other = PartnerFactory(), PartnerFactory()
-    address = reverse("admin:reservations_partner_changelist")
-    data = {"action": "delete_selected", "_selected_action": [shown.pk], "select_across": "1"}
-    office.post(address, {**data, "post": "yes"})
-    assert list(Partner.objects.all()) == [other]
-
-
-@pytest.mark.parametrize(
-    ("model", "action"),
-    [
-        ("accounts.user", "sign_out_all_devices"),
-        ("accounts.outboxmessage", "send_again"),
-        ("centers.meetingroom", "take_out_of_service"),
-        ("payments.refund", "retry"),
-        ("payments.refund", "mark_refunded_manually"),
-        ("reservations.partner", "delete_selected"),
-    ],
-)
-def test_every_list_limits_action_rows(office, monkeypatch, model, action):
-    monkeypatch.setattr(ModelAdmin, "max_action_rows", -1)
-    address = reverse(f"admin:{model.replace('.', '_')}_changelist")
-    for is_all in ("0", "1"):
-        data = {"action": action, "_selected_action": ["1"], "select_across": is_all}
-        assert "rows at a time" in messages_of(office.post(address, data))[0][1]
-
-
-# --- Export ---
+# --- Export ---------------------------------------------------------------------------------------
 
 
 def export(client, extension, **query):
@@ -449,7 +285,6 @@ def test_list_sorts_by_indexed_columns_only(office):
 @pytest.mark.postgres
 def test_reservation_list_queries_use_an_index(office):
     """The table is small, so sequential scans are made expensive."""
-    from django.db import connection
 
     many(make_room(), UserFactory(), 50, start=NOW)
     ways = {

@@ -1,68 +1,21 @@
-"""A new reservation by staff, through HTTP requests (docs/back-office.md, New reservation)."""
-
-import re
-from html import unescape
+"""A new reservation by staff, through HTTP requests (docs/back-office.md)."""
 
 import pytest
 from django.urls import reverse
 
-from accounts.models import OutboxMessage, User
 from centers.models import Closure
 from reservations.models import Reservation
 from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
+from tests.backoffice.new_reservation.helpers import ADD, PREVIEW, typed, words
 from tests.factories_centers import MeetingRoomFactory, ServiceFactory
-from tests.factories_people import StaffFactory, UserFactory
-from tests.factories_reservations import (
-    HOUR,
-    START,
-    AllowanceFactory,
-    ReservationFactory,
-    make_draft,
-    make_room,
-)
+from tests.factories_people import UserFactory
+from tests.factories_reservations import HOUR, START, ReservationFactory, make_room
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
-ADD = reverse("admin:reservations_reservation_add")
-PREVIEW = reverse("admin:reservations_draft_preview")
-CUSTOMERS = reverse("admin:reservations_draft_customers")
-
-
-@pytest.fixture
-def room():
-    return make_room()
-
-
-@pytest.fixture
-def user():
-    return UserFactory(email="ada@example.com")
-
-
-def typed(room, who=None, /, start="2027-03-03 09:00", end="2027-03-03 12:00", **changed):
-    (start_day, start_time), (end_day, end_time) = start.split(), end.split()
-    return {
-        "center": room.center_id,
-        "user": who.pk if who else "",
-        "email": "",
-        "room": room.pk,
-        "start_0": start_day,
-        "start_1": start_time,
-        "end_0": end_day,
-        "end_1": end_time,
-        "number_of_attendees": "",
-        "attendees": "",
-        **changed,
-    }
-
-
-def words(answer):
-    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", answer.text)))
-
 
 # Creating a draft
-
-
 def test_new_reservation_creates_held_draft_in_local_time(office, room, user):
     answer = office.post(ADD, typed(room, user), follow=True)
     made = Reservation.objects.get()
@@ -155,148 +108,7 @@ def test_new_reservation_single_center_is_preselected(client, staff, room):
     assert "Boardroom" in client.get(ADD).text
 
 
-# The customer
-
-
-def test_customer_email_is_case_insensitive(client, staff, room, user):
-    client.force_login(staff("Desk", room.center))
-    client.post(ADD, typed(room, email=" ADA@example.com"))
-    assert Reservation.objects.get().user == user
-
-
-def test_customer_of_other_center_by_id_is_refused(client, staff, room, user):
-    make_draft(user, make_room())
-    client.force_login(staff("Desk", room.center))
-    answer = client.post(ADD, typed(room, user))
-    assert "Customer not found. Enter their e-mail address." in words(answer)
-    assert "Lovelace" not in answer.text
-    assert Reservation.objects.count() == 1
-
-
-def offered(client, term):
-    return client.get(CUSTOMERS, {"term": term}).json()["results"]
-
-
-def test_customer_suggestions_match_name_company_and_email(office, user):
-    user.first_name, user.last_name = "Augusta", "Byron"
-    user.company_name = "Analytical Engines"
-    user.save()
-    expected = [
-        {"id": "ada@example.com", "text": "Augusta Byron, ada@example.com, Analytical Engines"}
-    ]
-    for words in ("byr", "Augusta B", "ada@", "analyt"):
-        assert offered(office, words) == expected
-    for words in ("", " ", "zzz", "\0", "%", "'"):
-        assert offered(office, words) == []
-
-
-def test_customer_suggestions_with_common_name(office, monkeypatch):
-    monkeypatch.setattr("accounts.user_search.MAX_LOADED_IDS", 3)
-    UserFactory.create_batch(5, last_name="Smith")
-    assert len(offered(office, "smith")) == 5
-
-
-def test_customer_suggestions_unknown_customer_needs_whole_email(client, staff, room, user):
-    make_draft(user, make_room())
-    client.force_login(staff("Desk", room.center))
-    assert offered(client, "lovel") == offered(client, "ada@example") == []
-    [found] = offered(client, "ADA@example.com")
-    client.post(ADD, typed(room, user=found["id"]))
-    assert Reservation.objects.filter(room=room).get().user == user
-
-
-@pytest.mark.parametrize("role", ["Viewer", "Accountant"])
-def test_customer_suggestions_without_permission_are_refused(client, staff, room, role):
-    client.force_login(staff(role, room.center))
-    assert client.get(CUSTOMERS, {"term": "ada"}).status_code == 403
-
-
-def test_known_customer_by_id_is_accepted(client, staff, room, user):
-    client.force_login(staff("Desk", room.center))
-    make_draft(user, room, start=START + 24 * HOUR)
-    assert "Customer not found." in words(client.post(ADD, typed(room, user)))
-    start = START + 48 * HOUR
-    ReservationFactory(user=user, room=room, start=start, booked_at=START - 24 * HOUR)
-    client.post(ADD, typed(room, user))
-    assert Reservation.objects.filter(user=user, start=START).exists()
-
-
-NEW = {"email": "New@Example.com", "first_name": "Grace", "last_name": "Hopper"}
-
-
-@pytest.mark.parametrize(
-    ("fields", "message"),
-    [
-        ({"email": "colleague@example.com"}, "Only administrators can book for a member of staff."),
-        ({"user": "colleague@example.com"}, "Customer not found."),
-    ],
-)
-def test_desk_cannot_book_for_a_member_of_staff(client, staff, room, fields, message):
-    StaffFactory(email="colleague@example.com")
-    client.force_login(staff("Desk", room.center))
-    answer = client.post(ADD, typed(room, **fields))
-    assert message in words(answer)
-    assert not Reservation.objects.exists()
-
-
-def test_new_customer_is_created_with_draft(client, staff, room):
-    client.force_login(staff("Desk", room.center))
-    client.post(ADD, typed(room, **NEW, company_name="Navy"))
-    made = Reservation.objects.get().user
-    assert (made.email, made.get_full_name()) == ("new@example.com", "Grace Hopper")
-    assert made.company_name == "Navy"
-    assert not made.has_usable_password()
-    assert not made.is_staff
-    assert not OutboxMessage.objects.exists()
-
-
-def test_new_customer_is_not_created_if_draft_is_refused(office, room):
-    ReservationFactory(room=room)
-    answer = office.post(ADD, typed(room, **NEW))
-    assert "The room is not available at that time." in words(answer)
-    assert not User.objects.filter(email="new@example.com").exists()
-    # The form keeps its data.
-    assert 'value="Grace"' in answer.text
-
-
-def test_customer_stays_selected_after_error(office, room, user):
-    ReservationFactory(room=room)
-    answer = office.post(ADD, typed(room, user=user.email))
-    assert '<option value="ada@example.com" selected>' in answer.text
-
-
-@pytest.mark.parametrize(
-    ("changed", "message"),
-    [
-        ({}, "Choose a customer, or enter an e-mail address."),
-        ({"email": "ada@example.com", "first_name": "Ada"}, "To book for it, leave the names"),
-        ({"email": "new@example.com"}, "Enter both names to create one."),
-        ({"email": "new@example.com", "first_name": "Grace"}, "Enter both names to create one."),
-        ({"first_name": "Grace"}, "Enter an e-mail address."),
-        ({**NEW, "email": "nobody"}, "Enter a valid email address."),
-        ({**NEW, "last_name": "4242 4242 4242 4242"}, "This looks like a card number"),
-        ({**NEW, "email": "4242424242424242@example.com"}, "This looks like a card number"),
-        ({"email": "gone@example.com"}, "is deactivated."),
-        ({**NEW, "company_name": "x" * 256}, "at most 255 characters"),
-        ({**NEW, "first_name": "\0"}, "Null characters are not allowed."),
-    ],
-)
-def test_customer_invalid_data_shows_error(office, room, user, changed, message):
-    UserFactory(email="gone@example.com", is_active=False)
-    answer = office.post(ADD, typed(room, **changed))
-    assert answer.status_code == 200
-    assert message in words(answer)
-    assert not Reservation.objects.exists()
-
-
-def test_customer_selected_and_entered_is_refused(office, room, user):
-    answer = office.post(ADD, typed(room, user, **NEW))
-    assert "Choose a customer or enter a new one, not both." in words(answer)
-
-
 # Invalid data
-
-
 @pytest.mark.parametrize(
     "changed",
     [
@@ -392,13 +204,7 @@ def test_new_reservation_anonymous_is_redirected(client, room, user):
     assert not Reservation.objects.exists()
 
 
-def test_preview_get_is_not_found(office, room):
-    assert office.get(PREVIEW, typed(room)).status_code == 404
-
-
 # Outside opening hours
-
-
 def test_new_reservation_page_shows_hold_duration(office, room, settings):
     settings.HOLD_HOURS_STAFF = 30
     page = office.get(f"{ADD}?room={room.pk}")
@@ -443,83 +249,7 @@ def test_hours_override_does_not_override_bookings(client, staff, room, user):
     assert Reservation.objects.count() == 1
 
 
-# Live preview
-
-
-def test_preview_without_customer_shows_list_price(office, room):
-    text = words(office.post(PREVIEW, typed(room)))
-    assert "✓ Available" in text
-    assert "List price" in text
-    assert "Boardroom, 3 hours" in text
-    assert "Total $75.00" in text
-    assert "Choose a customer to subtract their included hours." in text
-
-
-def test_preview_with_customer_subtracts_included_hours(office, room, user):
-    AllowanceFactory(user=user, hours=2)
-    text = words(office.post(PREVIEW, typed(room, user)))
-    assert "Price for Ada Lovelace" in text
-    assert "Total $25.00" in text
-    assert not Reservation.objects.exists()
-    office.post(ADD, typed(room, user))
-    assert Reservation.objects.get().total_cost == 25
-
-
-def test_preview_includes_services(office, room):
-    coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
-    fields = {f"service-{coffee.pk}-chosen": "on", f"service-{coffee.pk}-quantity": "2"}
-    text = words(office.post(PREVIEW, typed(room, **fields)))
-    assert "Coffee" in text
-    assert "Total $105.00" in text
-
-
-def test_preview_room_without_rate_shows_message(office, room):
-    type(room).objects.filter(pk=room.pk).update(rate=None)
-    assert "no price yet" in words(office.post(PREVIEW, typed(room)))
-
-
-def test_preview_without_room_asks_for_it(office, room):
-    assert "Choose a room and its times." in words(office.post(PREVIEW, typed(room, room="")))
-
-
-def test_preview_end_before_start_shows_error(office, room):
-    text = words(office.post(PREVIEW, typed(room, end="2027-03-03 08:00")))
-    assert "The end must be after the start." in text
-
-
-def test_check_button_shows_preview_without_script(office, room, user):
-    answer = office.post(ADD, typed(room, user, check="1"))
-    assert "✓ Available" in words(answer)
-    assert not Reservation.objects.exists()
-
-
-def test_preview_above_capacity_shows_error(office, room, user):
-    text = words(office.post(PREVIEW, typed(room, user, number_of_attendees="9")))
-    assert "✕ Not possible" in text
-    assert "✓ Available" not in text
-    assert "The room holds 8 people." in text
-
-
-def test_preview_service_without_quantity_is_named(office, room):
-    coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
-    ServiceFactory(center=room.center, name="Tea", needs_quantity=True)
-    text = words(office.post(PREVIEW, typed(room, **{f"service-{coffee.pk}-chosen": "on"})))
-    assert "✕ Not possible" in text
-    assert "Coffee: This service needs a quantity of 1 or more." in text
-
-
-def test_preview_invalid_numbers_are_named(office, room):
-    coffee = ServiceFactory(center=room.center, name="Coffee", needs_quantity=True)
-    fields = {f"service-{coffee.pk}-quantity": "some", "number_of_attendees": "many"}
-    text = words(office.post(PREVIEW, typed(room, **fields)))
-    assert "✓ Available" not in text
-    assert "Number of attendees: Enter a whole number." in text
-    assert "Coffee: Enter a whole number." in text
-
-
 # Performance
-
-
 def test_new_reservation_query_count_is_constant(office, room):
     address = f"{ADD}?room={room.pk}&start=2027-03-03T09:00"
     few = queries_of(office, address)

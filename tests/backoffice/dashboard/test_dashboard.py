@@ -5,76 +5,24 @@ import re
 from decimal import Decimal
 
 import pytest
-import time_machine
 from django.urls import reverse
 
-from accounts.models import OutboxMessage, OutboxState
 from centers.models import Center
-from payments.models import Dispute, Payment, PaymentState, Refund, RefundState
+from payments.models import PaymentState
 from reservations.admin.dashboard.dashboard import build_dashboard
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.backoffice.counting import queries_of
+from tests.backoffice.dashboard.helpers import DAY, NOW, meeting, paid, seen
 from tests.backoffice.many import many
 from tests.factories_people import AdministratorFactory, UserFactory
-from tests.factories_reservations import (
-    HOUR,
-    ReservationFactory,
-    make_booking,
-    make_pending_booking,
-    make_room,
-)
+from tests.factories_reservations import HOUR, make_pending_booking, make_room
 
 pytestmark = pytest.mark.django_db
-
-DAY = 24 * HOUR
-# Monday the 15th, 09:00 in Denver.
-NOW = dt.datetime(2027, 3, 15, 15, tzinfo=dt.UTC)
-
-
-@pytest.fixture(autouse=True)
-def _clock():
-    with time_machine.travel(NOW, tick=False):
-        yield
-
-
-def meeting(room, start, hours=1, status=Status.CONFIRMED, **fields):
-    return ReservationFactory(
-        **{
-            "room": room,
-            "start": start,
-            "end": start + hours * HOUR,
-            "status": status,
-            "booked_at": NOW - DAY,
-            "total_cost": Decimal("75.00"),
-            **fields,
-        }
-    )
-
-
-def paid(row, state=PaymentState.CAPTURED, **fields):
-    return Payment.objects.create(
-        **{
-            "reservation": row,
-            "gateway": "sandbox",
-            "amount": row.total_cost,
-            "currency": "USD",
-            "state": state,
-            "lease_until": NOW,
-            "created_at": NOW,
-            "authorized_at": NOW,
-            "captured_at": NOW if state == PaymentState.CAPTURED else None,
-            **fields,
-        }
-    )
 
 
 def shown(days):
     return [[each.reservation.pk for each in day.arrivals] for day in days]
-
-
-def seen(user):
-    return build_dashboard(user, now=NOW)
 
 
 # --- Arrivals -----------------------------------------------------------------------------------
@@ -223,150 +171,6 @@ def test_pending_requests_above_limit_show_link(client):
 
     assert page.count('class="dashboard-answer"') == 8
     assert "?status__exact=Pending" in page
-
-
-# --- Needs attention -----------------------------------------------------------------------------
-
-
-def concerns(user=None):
-    return [(each.title, each.detail) for each in seen(user or AdministratorFactory()).alerts]
-
-
-def test_alerts_without_problems_are_empty():
-    make_booking(now=NOW, start=NOW + DAY)
-    OutboxMessage.objects.all().delete()
-
-    assert concerns() == []
-
-
-def test_alerts_list_each_payment_once():
-    room = make_room()
-    expiring = meeting(room, NOW + DAY, status=Status.PENDING)
-    paid(expiring, PaymentState.AUTHORIZED, authorized_until=NOW + 5 * HOUR)
-    lost = meeting(room, NOW + 2 * DAY)
-    paid(lost, PaymentState.VOIDED)
-    orphaned = meeting(room, NOW + 3 * DAY, status=Status.DECLINED)
-    paid(orphaned)
-    unmet = meeting(
-        room,
-        NOW + 4 * DAY,
-        status=Status.CANCELLED,
-        cancelled_at=NOW,
-        refund_promised=Decimal("75.00"),
-    )
-    refuse(paid(unmet))
-    favour = meeting(room, NOW + 5 * DAY)
-    refuse(paid(favour))
-    doubt = meeting(room, NOW + 6 * DAY, status=Status.PROCESSING)
-    paid(doubt, PaymentState.STARTED, lease_until=NOW - HOUR)
-
-    found = concerns()
-
-    assert [what for what, _ in found] == [
-        *(f"$75.00 of reservation {row.pk}" for row in (expiring, lost, orphaned)),
-        *(f"Refund of $75.00 of reservation {row.pk}" for row in (unmet, favour)),
-        f"$75.00 of reservation {doubt.pk}",
-    ]
-    assert found[3][1] == "A refund of 75.00 was promised, and the gateway refused it."
-    assert found[4][1] == "The gateway refused a refund."
-
-
-def refuse(payment):
-    return Refund.objects.create(
-        payment=payment,
-        amount=payment.amount,
-        state=RefundState.REFUSED,
-        created_at=NOW,
-        done_at=NOW,
-    )
-
-
-def test_alerts_resolved_refund_is_not_listed():
-    payment = paid(meeting(make_room(), NOW + DAY))
-    refused = refuse(payment)
-    Refund.objects.create(
-        payment=payment,
-        amount=1,
-        state=RefundState.DONE,
-        created_at=NOW,
-        done_at=NOW,
-        again=refused,
-    )
-
-    assert concerns() == []
-
-
-def test_alerts_list_open_disputes():
-    payment = paid(meeting(make_room(), NOW + DAY))
-    for reference, closed in (("d1", None), ("d2", NOW)):
-        Dispute.objects.create(
-            payment=payment,
-            reference=reference,
-            amount=Decimal("75.00"),
-            currency="USD",
-            reason="fraudulent",
-            status="needs_response",
-            opened_at=NOW,
-            respond_by=NOW + 9 * DAY,
-            closed_at=closed,
-        )
-
-    assert concerns() == [
-        (
-            "Dispute about $75.00, answer by Wed 2027-03-24",
-            f"Reservation {payment.reservation_id}: fraudulent",
-        )
-    ]
-
-
-def unsent(count, **fields):
-    for number in range(count):
-        OutboxMessage.objects.create(
-            **{
-                "user": UserFactory(),
-                "to": "x@example.com",
-                "kind": "confirmed",
-                "about": f"reservation {number}",
-                "subject": "Booked",
-                "text": "Booked",
-                "state": OutboxState.FAILED,
-                "last_error": "no such user",
-                "created_at": NOW - DAY,
-                **fields,
-            }
-        )
-
-
-def test_alerts_list_unsent_emails():
-    unsent(1)
-    unsent(
-        1, state=OutboxState.WAITING, next_attempt_at=NOW, created_at=NOW - 2 * HOUR, last_error=""
-    )
-    unsent(1, state=OutboxState.WAITING, next_attempt_at=NOW, created_at=NOW)
-    unsent(1, state=OutboxState.SENT, sent_at=NOW, created_at=NOW - 2 * HOUR)
-
-    assert concerns() == [
-        ("E-mail not sent: confirmed", "reservation 0"),
-        ("E-mail not sent: confirmed", "reservation 0. no such user"),
-    ]
-
-
-def test_no_alerts_message_names_permitted_checks_only(client, staff):
-    unsent(1)
-    client.force_login(staff("Desk", make_room().center))
-
-    page = client.get("/admin/").text
-
-    assert "No problems with payments." in page
-    OutboxMessage.objects.all().delete()
-    client.force_login(AdministratorFactory())
-    assert "No problems with payments or e-mails." in client.get("/admin/").text
-
-
-def test_alerts_many_unsent_emails_are_one_alert():
-    unsent(4)
-
-    assert concerns() == [("4 e-mails were not sent", "no such user")]
 
 
 # --- Figures ------------------------------------------------------------------------------------

@@ -1,0 +1,48 @@
+"""Reservations and payments for tests of the dashboard."""
+
+import datetime as dt
+from decimal import Decimal
+
+from payments.models import Payment, PaymentState
+from reservations.admin.dashboard.dashboard import build_dashboard
+from reservations.models.status import Status
+from tests.factories_reservations import HOUR, ReservationFactory
+
+DAY = 24 * HOUR
+# Monday the 15th, 09:00 in Denver.
+NOW = dt.datetime(2027, 3, 15, 15, tzinfo=dt.UTC)
+
+
+def meeting(room, start, hours=1, status=Status.CONFIRMED, **fields):
+    return ReservationFactory(
+        **{
+            "room": room,
+            "start": start,
+            "end": start + hours * HOUR,
+            "status": status,
+            "booked_at": NOW - DAY,
+            "total_cost": Decimal("75.00"),
+            **fields,
+        }
+    )
+
+
+def paid(row, state=PaymentState.CAPTURED, **fields):
+    return Payment.objects.create(
+        **{
+            "reservation": row,
+            "gateway": "sandbox",
+            "amount": row.total_cost,
+            "currency": "USD",
+            "state": state,
+            "lease_until": NOW,
+            "created_at": NOW,
+            "authorized_at": NOW,
+            "captured_at": NOW if state == PaymentState.CAPTURED else None,
+            **fields,
+        }
+    )
+
+
+def seen(user):
+    return build_dashboard(user, now=NOW)

@@ -1,0 +1,151 @@
+"""The customer of a new reservation by staff."""
+
+import pytest
+from django.urls import reverse
+
+from accounts.models import OutboxMessage, User
+from reservations.models import Reservation
+from tests.backoffice.new_reservation.helpers import ADD, typed, words
+from tests.factories_people import StaffFactory, UserFactory
+from tests.factories_reservations import HOUR, START, ReservationFactory, make_draft, make_room
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
+
+CUSTOMERS = reverse("admin:reservations_draft_customers")
+
+
+# The customer
+def test_customer_email_is_case_insensitive(client, staff, room, user):
+    client.force_login(staff("Desk", room.center))
+    client.post(ADD, typed(room, email=" ADA@example.com"))
+    assert Reservation.objects.get().user == user
+
+
+def test_customer_of_other_center_by_id_is_refused(client, staff, room, user):
+    make_draft(user, make_room())
+    client.force_login(staff("Desk", room.center))
+    answer = client.post(ADD, typed(room, user))
+    assert "Customer not found. Enter their e-mail address." in words(answer)
+    assert "Lovelace" not in answer.text
+    assert Reservation.objects.count() == 1
+
+
+def offered(client, term):
+    return client.get(CUSTOMERS, {"term": term}).json()["results"]
+
+
+def test_customer_suggestions_match_name_company_and_email(office, user):
+    user.first_name, user.last_name = "Augusta", "Byron"
+    user.company_name = "Analytical Engines"
+    user.save()
+    expected = [
+        {"id": "ada@example.com", "text": "Augusta Byron, ada@example.com, Analytical Engines"}
+    ]
+    for term in ("byr", "Augusta B", "ada@", "analyt"):
+        assert offered(office, term) == expected
+    for term in ("", " ", "zzz", "\0", "%", "'"):
+        assert offered(office, term) == []
+
+
+def test_customer_suggestions_with_common_name(office, monkeypatch):
+    monkeypatch.setattr("accounts.user_search.MAX_LOADED_IDS", 3)
+    UserFactory.create_batch(5, last_name="Smith")
+    assert len(offered(office, "smith")) == 5
+
+
+def test_customer_suggestions_unknown_customer_needs_whole_email(client, staff, room, user):
+    make_draft(user, make_room())
+    client.force_login(staff("Desk", room.center))
+    assert offered(client, "lovel") == offered(client, "ada@example") == []
+    [found] = offered(client, "ADA@example.com")
+    client.post(ADD, typed(room, user=found["id"]))
+    assert Reservation.objects.filter(room=room).get().user == user
+
+
+@pytest.mark.parametrize("role", ["Viewer", "Accountant"])
+def test_customer_suggestions_without_permission_are_refused(client, staff, room, role):
+    client.force_login(staff(role, room.center))
+    assert client.get(CUSTOMERS, {"term": "ada"}).status_code == 403
+
+
+def test_known_customer_by_id_is_accepted(client, staff, room, user):
+    client.force_login(staff("Desk", room.center))
+    make_draft(user, room, start=START + 24 * HOUR)
+    assert "Customer not found." in words(client.post(ADD, typed(room, user)))
+    start = START + 48 * HOUR
+    ReservationFactory(user=user, room=room, start=start, booked_at=START - 24 * HOUR)
+    client.post(ADD, typed(room, user))
+    assert Reservation.objects.filter(user=user, start=START).exists()
+
+
+NEW = {"email": "New@Example.com", "first_name": "Grace", "last_name": "Hopper"}
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"email": "colleague@example.com"}, "Only administrators can book for a member of staff."),
+        ({"user": "colleague@example.com"}, "Customer not found."),
+    ],
+)
+def test_desk_cannot_book_for_a_member_of_staff(client, staff, room, fields, message):
+    StaffFactory(email="colleague@example.com")
+    client.force_login(staff("Desk", room.center))
+    answer = client.post(ADD, typed(room, **fields))
+    assert message in words(answer)
+    assert not Reservation.objects.exists()
+
+
+def test_new_customer_is_created_with_draft(client, staff, room):
+    client.force_login(staff("Desk", room.center))
+    client.post(ADD, typed(room, **NEW, company_name="Navy"))
+    made = Reservation.objects.get().user
+    assert (made.email, made.get_full_name()) == ("new@example.com", "Grace Hopper")
+    assert made.company_name == "Navy"
+    assert not made.has_usable_password()
+    assert not made.is_staff
+    assert not OutboxMessage.objects.exists()
+
+
+def test_new_customer_is_not_created_if_draft_is_refused(office, room):
+    ReservationFactory(room=room)
+    answer = office.post(ADD, typed(room, **NEW))
+    assert "The room is not available at that time." in words(answer)
+    assert not User.objects.filter(email="new@example.com").exists()
+    # The form keeps its data.
+    assert 'value="Grace"' in answer.text
+
+
+def test_customer_stays_selected_after_error(office, room, user):
+    ReservationFactory(room=room)
+    answer = office.post(ADD, typed(room, user=user.email))
+    assert '<option value="ada@example.com" selected>' in answer.text
+
+
+@pytest.mark.parametrize(
+    ("changed", "message"),
+    [
+        ({}, "Choose a customer, or enter an e-mail address."),
+        ({"email": "ada@example.com", "first_name": "Ada"}, "To book for it, leave the names"),
+        ({"email": "new@example.com"}, "Enter both names to create one."),
+        ({"email": "new@example.com", "first_name": "Grace"}, "Enter both names to create one."),
+        ({"first_name": "Grace"}, "Enter an e-mail address."),
+        ({**NEW, "email": "nobody"}, "Enter a valid email address."),
+        ({**NEW, "last_name": "4242 4242 4242 4242"}, "This looks like a card number"),
+        ({**NEW, "email": "4242424242424242@example.com"}, "This looks like a card number"),
+        ({"email": "gone@example.com"}, "is deactivated."),
+        ({**NEW, "company_name": "x" * 256}, "at most 255 characters"),
+        ({**NEW, "first_name": "\0"}, "Null characters are not allowed."),
+    ],
+)
+def test_customer_invalid_data_shows_error(office, room, user, changed, message):
+    UserFactory(email="gone@example.com", is_active=False)
+    answer = office.post(ADD, typed(room, **changed))
+    assert answer.status_code == 200
+    assert message in words(answer)
+    assert not Reservation.objects.exists()
+
+
+def test_customer_selected_and_entered_is_refused(office, room, user):
+    answer = office.post(ADD, typed(room, user, **NEW))
+    assert "Choose a customer or enter a new one, not both." in words(answer)

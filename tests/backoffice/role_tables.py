@@ -1,0 +1,337 @@
+"""What each role may see and do in the back office, and rows of two centers to try it on."""
+
+import datetime as dt
+import importlib
+from decimal import Decimal
+from uuid import uuid4
+
+from django.contrib.auth.models import Group
+from django.urls import reverse
+
+from accounts.models import CenterRole, OutboxMessage
+from payments.models import Dispute, Payment, Refund, UnknownPayment
+from reservations.models import Allowance, Partner, PromoCode
+from roombook.backoffice import audit_log
+from roombook.backoffice.models import AuditEntry
+from tests import factories_centers as make
+from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
+from tests.world import NOW
+
+MAY = importlib.import_module("reservations.migrations.0002_roles").ROLES
+
+# Rows are those of a center; those that every role sees alike and only who may everywhere changes;
+# those that only who may everywhere sees; and power, which is administrators' alone.
+CENTER, SHARED, EVERYWHERE, POWER = "center", "shared", "everywhere", "power"
+MODELS = {
+    "accounts.OutboxMessage": EVERYWHERE,
+    "accounts.StaffMember": POWER,
+    "accounts.User": CENTER,
+    "backoffice.AuditEntry": EVERYWHERE,
+    "auth.Group": POWER,
+    "centers.Center": CENTER,
+    "centers.CenterImage": CENTER,
+    "centers.Closure": CENTER,
+    "centers.Favorite": CENTER,
+    "centers.Landmark": CENTER,
+    "centers.MeetingRoom": CENTER,
+    "centers.Neighborhood": SHARED,
+    "centers.OpeningHours": CENTER,
+    "centers.Rate": CENTER,
+    "centers.ResourceType": SHARED,
+    "centers.Service": CENTER,
+    "payments.Dispute": CENTER,
+    "payments.Payment": CENTER,
+    "payments.Refund": CENTER,
+    "payments.SavedCard": EVERYWHERE,
+    "payments.UnknownPayment": EVERYWHERE,
+    "reservations.Allowance": CENTER,
+    "reservations.Partner": SHARED,
+    "reservations.PromoCode": CENTER,
+    "reservations.Reservation": CENTER,
+}
+# Rows of these belong to several centers, or to none, so that a role at one does not change them.
+CHANGED_EVERYWHERE_ONLY = {
+    *(label for label, kind in MODELS.items() if kind in (SHARED, EVERYWHERE)),
+    *("accounts.User", "reservations.Allowance", "reservations.PromoCode"),
+}
+# And these are made by who may everywhere, but then changed at their center.
+MADE_EVERYWHERE_ONLY = {*CHANGED_EVERYWHERE_ONLY, "centers.Center"}
+
+OF_A_MODEL = ("changelist", "add", "history", "delete", "change")
+IMPORTED = (
+    *("centers_center", "centers_closure", "centers_rate", "centers_meetingroom"),
+    *("centers_service", "reservations_allowance", "reservations_promocode"),
+)
+# For all staff, or for everybody: these pages show no rows of anybody.
+OPEN = {
+    *("index", "login", "logout", "password_change", "password_change_done", "jsi18n"),
+    *("app_list", "search", "view_on_site", "autocomplete"),
+    # Of the user's own account.
+    *("accounts_second_factor", "accounts_second_factor_set_up", "accounts_second_factor_off"),
+    # Needs the secret of an e-mail.
+    "accounts_invitation",
+    # Only leads on to the first of them.
+    "reservations_reports",
+}
+# The permission that opens a page; "everywhere" where it has to be had at all centers.
+PAGES = {
+    "auth_user_password_change": ("accounts.change_user", EVERYWHERE),
+    "accounts_user_sign_out": ("accounts.change_user", EVERYWHERE),
+    "centers_time_zone": ("centers.view_center", CENTER),
+    "centers_closure_holidays": ("centers.add_closure", CENTER),
+    "centers_rate_examples": ("centers.view_rate", CENTER),
+    "centers_rate_choices": ("centers.view_rate", CENTER),
+    "reservations_draft_preview": ("reservations.add_reservation", CENTER),
+    "reservations_draft_customers": ("reservations.add_reservation", CENTER),
+    "reservations_report": ("reservations.see_reports", CENTER),
+    "reservations_timeline": ("reservations.view_reservation", CENTER),
+    "reservations_room_week": ("reservations.view_reservation", CENTER),
+    "reservations_reservation_action": ("reservations.change_reservation", CENTER),
+    "reservations_reservation_list_export": ("reservations.view_reservation", CENTER),
+    "payments_payment_list_export": ("payments.view_payment", CENTER),
+    "payments_refund_list_export": ("payments.view_refund", CENTER),
+}
+FOREIGN = "Foreignplace"
+
+ACTORS = {
+    "viewer of A": ("Viewer", True),
+    "desk of A": ("Desk", True),
+    "manager of A": ("Manager", True),
+    "accountant of A": ("Accountant", True),
+    "viewer": ("Viewer", False),
+    "desk": ("Desk", False),
+    "manager": ("Manager", False),
+    "accountant": ("Accountant", False),
+    "staff without a role": (None, False),
+    "customer": (None, False),
+    "nobody": (None, False),
+    "administrator": (None, False),
+}
+
+
+class Actor:
+    def __init__(self, name, client, world, groups):
+        self.name, self.client = name, client
+        self.role, self.at_a = ACTORS[name]
+        self.is_root = name == "administrator"
+        self.may = MAY.get(self.role, set())
+        if name == "nobody":
+            return
+        if name == "customer":
+            self.user = UserFactory()
+            # Left over from when they were staff.
+            CenterRole.objects.create(user=self.user, center=world.center, group=groups["Manager"])
+        elif self.is_root:
+            self.user = AdministratorFactory()
+        else:
+            self.user = StaffFactory(email="actor@example.com")
+            if self.at_a:
+                CenterRole.objects.create(
+                    user=self.user, center=world.center, group=groups[self.role]
+                )
+            elif self.role:
+                self.user.groups.add(groups[self.role])
+        client.force_login(self.user)
+
+    def has(self, permission, where=CENTER):
+        if self.is_root:
+            return True
+        return permission in self.may and not (where == EVERYWHERE and self.at_a)
+
+    def sees(self, label, row):
+        """Whether a row, "a" or "b", is theirs to see."""
+        kind = MODELS[label]
+        if kind == POWER:
+            return self.is_root
+        app, model = label.lower().split(".")
+        may = any(self.has(f"{app}.{action}_{model}") for action in ("view", "change"))
+        if kind == EVERYWHERE:
+            return may and not self.at_a
+        return may and (kind == SHARED or row == "a" or not self.at_a)
+
+    def changes(self, label, row, action="change"):
+        app, model = label.lower().split(".")
+        only = MADE_EVERYWHERE_ONLY if action == "add" else CHANGED_EVERYWHERE_ONLY
+        where = EVERYWHERE if label in only else CENTER
+        return self.sees(label, row) and self.has(f"{app}.{action}_{model}", where)
+
+
+def rows_of(world):
+    """Of each model a row of A and one of B."""
+    a, b = world.center, world.other_center
+    b.name = FOREIGN
+    b.save()
+    b.rooms.update(name=f"{FOREIGN} room")
+    world.bob.last_name, world.bob.email = FOREIGN, "foreignplace@example.com"
+    world.bob.save()
+    rows = {
+        "centers.Center": (a, b),
+        "centers.MeetingRoom": (world.room, b.rooms.get()),
+        "centers.Rate": (world.room.rate, b.rooms.get().rate),
+        "centers.Service": (world.projector, world.other_service),
+        "accounts.User": (world.ada, world.bob),
+        "reservations.Reservation": (world.reservation, world.bobs_reservation),
+        "payments.SavedCard": (world.ada.saved_card, world.bob.saved_card),
+        "payments.UnknownPayment": tuple(
+            UnknownPayment.objects.create(key=uuid4(), description=name, found_at=NOW)
+            for name in ("Ours", FOREIGN)
+        ),
+    }
+    for row in (*b.rates.all(), *b.services.all()):
+        row.name = f"{FOREIGN} {row.pk}"
+        row.save()
+
+    def both(label, made):
+        rows[label] = tuple(made(center, name) for center, name in ((a, "Ours"), (b, FOREIGN)))
+
+    both("centers.OpeningHours", lambda center, _: center.opening_hours.first())
+    both("centers.Landmark", lambda center, name: make.LandmarkFactory(center=center, name=name))
+    both("centers.CenterImage", lambda center, _: make.CenterImageFactory(center=center))
+    both(
+        "centers.Closure",
+        lambda center, name: make.ClosureFactory(
+            center=center, reason=name, starts_at=NOW, ends_at=NOW + dt.timedelta(hours=1)
+        ),
+    )
+    both(
+        "centers.Favorite",
+        lambda center, _: make.FavoriteFactory(user=UserFactory(), center=center),
+    )
+    both("centers.Neighborhood", lambda *_: make.NeighborhoodFactory())
+    both("centers.ResourceType", lambda *_: make.ResourceTypeFactory())
+    both(
+        "reservations.Partner",
+        lambda center, _: Partner.objects.create(code=f"P{center.pk}", name="Acme"),
+    )
+
+    def bound(row, center):
+        row.centers.add(center)
+        return row
+
+    both(
+        "reservations.PromoCode",
+        lambda center, name: bound(PromoCode.objects.create(code=name, percent=10), center),
+    )
+    both(
+        "reservations.Allowance",
+        lambda center, name: bound(
+            Allowance.objects.create(
+                user=world.ada if center == a else world.bob, description=name, hours=2
+            ),
+            center,
+        ),
+    )
+    both(
+        "payments.Payment",
+        lambda center, _: Payment.objects.create(
+            reservation=world.reservation if center == a else world.bobs_reservation,
+            gateway="sandbox",
+            amount=Decimal(50),
+            currency="USD",
+            state="captured",
+            lease_until=NOW,
+            created_at=NOW,
+            authorized_at=NOW,
+            captured_at=NOW,
+        ),
+    )
+    paid = dict(zip((a, b), rows["payments.Payment"], strict=True))
+    both(
+        "payments.Refund",
+        lambda center, _: Refund.objects.create(
+            payment=paid[center], amount=Decimal(5), state="refused", created_at=NOW
+        ),
+    )
+    both(
+        "payments.Dispute",
+        lambda center, name: Dispute.objects.create(
+            payment=paid[center],
+            reference=f"dispute at {name}",
+            amount=Decimal(5),
+            currency="USD",
+            status="needs_response",
+            opened_at=NOW,
+        ),
+    )
+    both("auth.Group", lambda _, name: Group.objects.create(name=f"Night shift {name}"))
+    both("accounts.StaffMember", lambda _, name: StaffFactory(last_name=name))
+    both(
+        "accounts.OutboxMessage",
+        lambda _, name: OutboxMessage.objects.create(
+            user=world.ada,
+            to="ada@example.com",
+            kind="x",
+            subject=name,
+            text=name,
+            created_at=NOW,
+            next_attempt_at=NOW,
+        ),
+    )
+    for row in rows["centers.Landmark"]:
+        audit_log.record_change(row, {"name": ("Once", row.name)})
+    both(
+        "backoffice.AuditEntry",
+        lambda _, name: AuditEntry.objects.filter(object_name=name).latest("pk"),
+    )
+    return rows
+
+
+def is_refused(response):
+    if response.status_code == 302:
+        # To the sign-in page, or back to the dashboard: there is no such row.
+        return response.url.startswith(reverse("admin:login")) or response.url == reverse(
+            "admin:index"
+        )
+    return response.status_code in (403, 404)
+
+
+def content_of(response):
+    return b"".join(response.streaming_content) if response.streaming else response.content
+
+
+def judge(actor, response, allowed, what):
+    """The page is open, or refused, as it should be; and tells nobody at A of B."""
+    where = f"{what}, {actor.name}: {response.status_code}"
+    assert response.status_code < 500, where
+    assert is_refused(response) != allowed, where
+    if actor.at_a and response.status_code == 200:
+        text = content_of(response).decode(errors="replace")
+        assert FOREIGN.lower() not in text.lower(), f"{where} tells of B"
+        assert_no_inline_script(text, where)
+
+
+def assert_no_inline_script(text, where):
+    for piece in text.split("<script")[1:]:
+        tag, _, rest = piece.partition(">")
+        is_code = "src=" not in tag and "application/json" not in tag
+        assert not (is_code and rest.partition("</script")[0].strip()), f"{where} holds a script"
+    for handler in (" onclick=", " onchange=", " onsubmit=", " onload="):
+        assert handler not in text, f"{where} holds {handler}"
+
+
+FORGED = {
+    "centers.MeetingRoom": {
+        "name": "Forged",
+        "capacity": 4,
+        "resource_type": "type",
+        "turnaround_minutes": 0,
+    },
+    "centers.Rate": {"name": "Forged", "hourly": "5"},
+    "centers.Service": {
+        "name": "Forged",
+        "resource_type": "service type",
+        "position": 0,
+        "minimum_booking": 0,
+    },
+    "centers.Landmark": {"name": "Forged"},
+    "centers.Closure": {
+        "reason": "Forged",
+        "starts_at_0": "2027-03-01",
+        "starts_at_1": "10:00",
+        "ends_at_0": "2027-03-01",
+        "ends_at_1": "11:00",
+    },
+    "centers.OpeningHours": {"weekday": 0, "opens": "03:00", "closes": "04:00"},
+}
+
+STAFF_PAGES = ("accounts_user_change", "auth_user_password_change", "accounts_user_sign_out")

@@ -1,0 +1,183 @@
+"""Rescheduling in the back office, through HTTP requests."""
+
+from decimal import Decimal
+
+import pytest
+from django.urls import reverse
+
+from accounts.models import CenterRole
+from reservations.models import Reservation
+from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reservation_pages import DAY, action_url, confirm
+from tests.factories_centers import MeetingRoomFactory, RateFactory
+from tests.factories_reservations import HOUR, START, make_booking, make_room
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
+
+
+def to(room, start=START, hours=3, **more):
+    local = start - 7 * HOUR  # Denver, in winter
+    end = local + hours * HOUR
+    return {
+        "room": room.pk,
+        "start_0": f"{local:%Y-%m-%d}",
+        "start_1": f"{local:%H:%M}",
+        "end_0": f"{end:%Y-%m-%d}",
+        "end_1": f"{end:%H:%M}",
+        **more,
+    }
+
+
+def at_rate(room, hourly):
+    rate = RateFactory(center=room.center, hourly=Decimal(hourly), half_day=None, full_day=None)
+    return MeetingRoomFactory(center=room.center, rate=rate, name=f"At {hourly}")
+
+
+def test_reschedule_previews_bill_and_executes(office):
+    reservation = make_booking()
+    cheap = at_rate(reservation.room, 15)
+
+    shown = office.post(action_url(reservation, "move"), to(cheap, START + DAY))
+
+    text = words(shown)
+    assert "$75.00" in text
+    assert "-$30.00" in text
+    assert "Refund $30.00" in text
+    assert shown.context["preview"].expected_amount == 45
+    assert reservation.room == Reservation.objects.get().room
+    sent = dict(shown.context["submitted"])
+    assert sent == {key: str(value) for key, value in to(cheap, START + DAY).items()}
+    done = confirm(office, reservation, "move", **sent, expected_amount="45.00")
+    assert messages_of(done)[0][0] == "success"
+    reservation.refresh_from_db()
+    assert (reservation.room, reservation.start, reservation.total_cost) == (
+        *(cheap, START + DAY, 45),
+    )
+
+
+def test_reschedule_more_expensive_needs_waiver(office):
+    reservation = make_booking()
+    expensive = at_rate(reservation.room, 40)
+
+    refused = office.post(action_url(reservation, "move"), to(expensive))
+    waived = office.post(action_url(reservation, "move"), to(expensive, waiver="Leak"))
+
+    assert "$45.00 more" in words(refused)
+    assert 'name="confirmed"' not in refused.content.decode()
+    assert 'name="confirmed"' in waived.content.decode()
+    assert "Adjustment: Leak" in words(waived)
+    forced = confirm(office, reservation, "move", **to(expensive))
+    assert "$45.00 more" in messages_of(forced)[0][1]
+
+
+def test_waiver_requires_price_adjustment_permission(client, staff):
+    reservation = make_booking()
+    expensive = at_rate(reservation.room, 40)
+    client.force_login(staff("Desk", reservation.room.center))
+
+    confirm(client, reservation, "move", **to(expensive, waiver="Please"))
+
+    reservation.refresh_from_db()
+    assert reservation.total_cost == 75
+    assert reservation.room != expensive
+    assert "waiver" not in client.get(action_url(reservation, "move")).context["form"].fields
+
+
+@pytest.mark.parametrize("manages", ["old", "new"])
+def test_waiver_requires_permission_at_both_centers(client, staff, groups, manages):
+    reservation, expensive = make_booking(), at_rate(make_room(name="Theirs"), 40)
+    expensive.center.name = "Far away"
+    expensive.center.save()
+    centers = {"old": reservation.room.center, "new": expensive.center}
+    someone = staff("Desk", *centers.values())
+    role = CenterRole.objects.create(user=someone, center=centers[manages], group=groups["Manager"])
+    client.force_login(someone)
+    typed = to(expensive, waiver="Leak")
+
+    noted = client.post(action_url(reservation, "move"), to(expensive))
+    pages = [
+        client.post(action_url(reservation, "move"), typed),
+        confirm(client, reservation, "move", **typed, expected_amount="75.00"),
+    ]
+
+    [lacking] = [center.name for name, center in centers.items() if name != manages]
+    refusal = f"Only who may adjust prices at {lacking} can waive the difference."
+    assert refusal in words(noted)
+    for page in pages:
+        assert page.context["form"].errors == {"waiver": [refusal]}
+        assert refusal in words(page)
+    assert Reservation.objects.get().room == reservation.room
+
+    role.delete()
+    for center in centers.values():
+        CenterRole.objects.create(user=someone, center=center, group=groups["Manager"])
+    confirm(client, reservation, "move", **typed, expected_amount="75.00")
+    reservation.refresh_from_db()
+    assert (reservation.room, reservation.total_cost) == (expensive, 75)
+
+
+def test_reschedule_live_preview_is_a_fragment(office):
+    reservation = make_booking()
+
+    fragment = office.post(
+        action_url(reservation, "move"),
+        to(at_rate(reservation.room, 15)),
+        headers={"X-Requested-With": "fetch"},
+    )
+
+    html = fragment.content.decode()
+    assert "<html" not in html
+    assert "-$30.00" in html
+    assert 'name="csrfmiddlewaretoken"' in html
+
+
+def test_reschedule_room_suggestions_name_centers(office, django_assert_max_num_queries):
+    reservation = make_booking()
+    for _ in range(5):
+        MeetingRoomFactory(name="Boardroom")
+    box = reverse("admin:autocomplete")
+    query = {
+        "app_label": "reservations",
+        "model_name": "reservation",
+        "field_name": "room",
+        "term": "board",
+    }
+    office.get(box, query)
+
+    with django_assert_max_num_queries(6):  # however many rooms there are
+        suggested = [each["text"] for each in office.get(box, query).json()["results"]]
+
+    assert len(suggested) == 6
+    assert "Boardroom, Glenarm" in suggested
+    assert "Boardroom, Glenarm" in words(office.get(action_url(reservation, "move")))
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        {},
+        {"room": "abc", "start_0": "x"},
+        {"room": "9" * 30},
+        {"room": "1", "start_0": "9999-12-31", "start_1": "09:00"},
+    ],
+)
+def test_reschedule_invalid_data_shows_errors(office, typed):
+    reservation = make_booking()
+
+    for data in (typed, {**typed, "confirmed": "yes", "expected_amount": "NaN?"}):
+        page = office.post(action_url(reservation, "move"), data)
+        assert page.status_code == 200
+        assert page.context["form"].errors
+    reservation.refresh_from_db()
+    assert reservation.start == START
+
+
+def test_reschedule_to_unpermitted_center_is_refused(client, staff):
+    reservation, theirs = make_booking(), make_room()
+    client.force_login(staff("Manager", reservation.room.center))
+
+    page = confirm(client, reservation, "move", **to(theirs))
+
+    assert "You may not book rooms at that center." in words(page)
+    reservation.refresh_from_db()
+    assert reservation.room != theirs

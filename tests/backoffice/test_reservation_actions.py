@@ -1,0 +1,251 @@
+"""The actions of the page of a reservation, through HTTP requests."""
+
+import datetime as dt
+import re
+
+import pytest
+
+from accounts.models import OutboxMessage
+from payments.models import Refund
+from reservations.models import PriceAdjustment, history
+from reservations.models.status import Status
+from reservations.notifications import emails
+from tests.backoffice.reading import messages_of, words
+from tests.backoffice.reservation_pages import action_url, confirm, offered
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    NOW,
+    START,
+    get_current_status,
+    make_booking,
+    make_draft,
+    make_pending_booking,
+)
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
+
+
+def test_approve_previews_charge_before_confirmation(office):
+    reservation = make_pending_booking()
+
+    preview = words(office.get(action_url(reservation, "approve")))
+
+    assert "$75.00 from Visa ending 4242" in preview
+    assert get_current_status(reservation) == Status.PENDING
+    done = confirm(office, reservation, "approve")
+    assert messages_of(done) == [("success", f"{reservation}: Approved.")]
+    assert get_current_status(reservation) == Status.CONFIRMED
+    assert history.get_changes(reservation)[0].actor.get_full_name() == "Root Boss"
+
+
+def test_approve_impossible_shows_reason(office):
+    reservation = make_pending_booking()
+    reservation.room.is_blocked = True
+    reservation.room.save()
+
+    page = office.get(action_url(reservation, "approve"))
+
+    assert "blocked by staff" in words(page)
+    assert 'name="confirmed"' not in page.content.decode()
+    assert messages_of(confirm(office, reservation, "approve"))[0][0] == "error"
+    assert get_current_status(reservation) == Status.PENDING
+
+
+def test_decline_previews_released_amount(office):
+    reservation = make_pending_booking()
+
+    assert "$75.00 on Visa ending 4242" in words(office.get(action_url(reservation, "decline")))
+    confirm(office, reservation, "decline")
+    assert get_current_status(reservation) == Status.DECLINED
+
+
+def test_cancel_previews_fee_and_refund(office, clock):
+    reservation = make_booking()
+
+    early = words(office.get(action_url(reservation, "cancel")))
+    clock.move_to(START - HOUR)
+    office.force_login(AdministratorFactory())
+    late = words(office.get(action_url(reservation, "cancel")))
+
+    assert "Refund $75.00" in early
+    assert "Fee $0.00" in early
+    assert "Refund $0.00" in late
+    assert "Fee $75.00" in late
+    # A preview from before the deadline is refused after it.
+    stale = confirm(office, reservation, "cancel", expected_amount="75.00")
+    assert "The refund has changed" in messages_of(stale)[0][1]
+    assert get_current_status(reservation) == Status.CONFIRMED
+    confirm(office, reservation, "cancel", expected_amount="0.00")
+    assert get_current_status(reservation) == Status.CANCELLED
+    assert not Refund.objects.exists()
+
+
+def test_no_show_marks_reservation(office, clock):
+    reservation = make_booking()
+    clock.move_to(START + HOUR)
+    office.force_login(AdministratorFactory())
+
+    confirm(office, reservation, "no-show")
+
+    assert get_current_status(reservation) == Status.NO_SHOW
+
+
+def test_adjust_price_of_draft(office):
+    reservation = make_draft()
+    typed = {"amount": "-5.00", "reason": "Kind"}
+
+    shown = office.post(action_url(reservation, "adjust"), typed)
+
+    assert "$70.00" in words(shown)
+    assert not PriceAdjustment.objects.exists()
+    confirm(office, reservation, "adjust", **typed, expected_amount="70.00")
+    reservation.refresh_from_db()
+    assert reservation.total_cost == 70
+    assert PriceAdjustment.objects.get().by.get_full_name() == "Root Boss"
+
+
+@pytest.mark.parametrize("make", [make_draft, make_booking])
+@pytest.mark.parametrize("amount", ["-50", "-1000"])
+def test_adjust_price_confirmed_twice_applies_once(office, make, amount):
+    reservation = make()
+    typed = {"amount": amount, "reason": "Kind"}
+    shown = office.post(action_url(reservation, "adjust"), typed)
+    sums = dict(
+        re.findall(
+            r'name="(expected_old_total|expected_amount)" value="([^"]+)"', shown.content.decode()
+        )
+    )
+    assert sums["expected_old_total"] == "75.00"
+
+    first, second = (confirm(office, reservation, "adjust", **typed, **sums) for _ in range(2))
+
+    assert messages_of(first)[0][0] == "success"
+    level, text = messages_of(second)[-1]
+    assert level == "error"
+    assert "The price has changed" in text
+    assert "Nothing was done" in text
+    assert PriceAdjustment.objects.count() == 1
+    reservation.refresh_from_db()
+    assert reservation.total_cost == max(75 + int(amount), 0)
+
+
+@pytest.mark.parametrize("name", ["expected_old_total", "expected_amount"])
+@pytest.mark.parametrize("text", ["", "x", "NaN", "sNaN", "-Infinity", "1e999"])
+def test_adjust_price_invalid_expected_amount_is_refused(office, name, text):
+    reservation = make_draft()
+
+    done = confirm(office, reservation, "adjust", amount="-5", reason="Kind", **{name: text})
+
+    assert "The price has changed" in messages_of(done)[0][1]
+    assert not PriceAdjustment.objects.exists()
+
+
+def test_adjust_price_of_free_reservation_is_refused(office):
+    reservation = make_draft()
+    confirm(office, reservation, "adjust", amount="-1000", reason="Kind")
+
+    shown = office.post(action_url(reservation, "adjust"), {"amount": "-50", "reason": "Kind"})
+    forced = confirm(office, reservation, "adjust", amount="-50", reason="Kind")
+
+    assert "nothing left to take off" in words(shown)
+    assert 'name="confirmed"' not in shown.content.decode()
+    assert messages_of(forced)[-1][0] == "error"
+    assert PriceAdjustment.objects.get().amount == -75
+
+
+@pytest.mark.parametrize(
+    ("amount", "message"),
+    [
+        ("0", "must not be 0"),
+        ("100001", "less than or equal to 100000"),
+        ("-100001", "greater than or equal to -100000"),
+        ("1.001", "no more than 2 decimal places"),
+        ("lots", "Enter a number"),
+    ],
+)
+def test_adjust_price_invalid_amount_shows_error(office, amount, message):
+    response = confirm(office, make_draft(), "adjust", amount=amount, reason="x")
+
+    assert message in words(response)
+    assert not PriceAdjustment.objects.exists()
+
+
+def test_extend_hold_sets_new_end(office):
+    reservation = make_draft()
+    typed = {"until_0": "2027-03-01", "until_1": "12:00"}
+
+    shown = words(office.post(action_url(reservation, "hold"), typed))
+    confirm(office, reservation, "hold", **typed)
+
+    assert "Then held until Mon 2027-03-01 12:00" in shown
+    reservation.refresh_from_db()
+    assert reservation.hold_until == NOW + 3 * HOUR
+
+
+def test_extend_hold_beyond_limit_is_refused(office):
+    reservation = make_draft()
+    typed = {"until_0": "2027-03-03", "until_1": "08:00"}
+
+    assert "at most 24 hours" in words(office.post(action_url(reservation, "hold"), typed))
+    assert messages_of(confirm(office, reservation, "hold", **typed))[0][0] == "error"
+
+
+def test_extend_hold_proposes_latest_time_possible(office, clock):
+    clock.move_to(NOW + dt.timedelta(seconds=40))
+    long_away, soon = make_draft(), make_draft(start=NOW + 4 * HOUR)
+
+    def proposed(reservation):
+        page = office.get(action_url(reservation, "hold"))
+        return page.context["form"].initial["until"].isoformat()
+
+    assert proposed(long_away) == "2027-03-02T09:00:00"
+    assert proposed(soon) == "2027-03-01T13:00:00"
+
+
+def test_extend_hold_is_not_offered_when_held_until_the_start(office):
+    reservation = make_draft(start=NOW + 4 * HOUR)
+    assert "hold" in offered(office, reservation)
+
+    confirm(office, reservation, "hold", until_0="2027-03-01", until_1="13:00")
+
+    reservation.refresh_from_db()
+    assert reservation.hold_until == reservation.start
+    assert "hold" not in offered(office, reservation)
+
+
+def test_extend_hold_is_not_offered_when_held_as_long_as_possible(office, staff):
+    reservation = make_draft(created_by=staff("Desk"))
+    assert reservation.hold_until == NOW + 24 * HOUR
+    assert "hold" not in offered(office, reservation)
+    assert messages_of(confirm(office, reservation, "hold"))[0][0] == "error"
+
+
+def test_extend_hold_after_it_expired_is_offered_while_room_is_available(office, clock):
+    reservation = make_draft()
+    clock.move_to(NOW + HOUR)
+    assert "hold" in offered(office, reservation)
+
+    make_draft(UserFactory(), reservation.room, now=NOW + HOUR)
+
+    assert "hold" not in offered(office, reservation)
+
+
+def test_resend_queues_last_email(office):
+    reservation = make_booking()
+    assert "already waiting to be sent" in words(office.get(action_url(reservation, "resend")))
+    OutboxMessage.objects.update(state="sent", sent_at=NOW, next_attempt_at=None)
+
+    shown = words(office.get(action_url(reservation, "resend")))
+    confirm(office, reservation, "resend")
+
+    assert reservation.user.email in shown
+    assert OutboxMessage.objects.about(emails.get_subject_key(reservation)).count() == 2
+    assert history.get_changes(reservation)[0].changes == {"mail": [None, "confirmed, sent again"]}
+
+
+@pytest.mark.parametrize("sum_", ["", "x", "NaN", "sNaN", "Infinity", "1e999999"])
+def test_cancel_invalid_expected_amount_is_refused(office, sum_):
+    reservation = make_booking()
+    confirm(office, reservation, "cancel", expected_amount=sum_)
+    assert get_current_status(reservation) == Status.CONFIRMED
