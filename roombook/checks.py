@@ -9,12 +9,16 @@ from babel.numbers import list_currencies
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register  # noqa: A004 (Django's name)
 from django.core.exceptions import ValidationError
+from django.core.files.storage import FileSystemStorage
 from django.core.validators import validate_email
+from django.utils.module_loading import import_string
 
 MIN_SECRET_KEY_LENGTH = 50
 MIN_DISTINCT_CHARACTERS = 5
 # A request may wait for the authorization and then for its outcome.
 GATEWAY_CALLS_IN_A_LEASE = 2
+TEST_KEY_PATTERN = r"(sk|rk)_test_\w+"
+LIVE_KEY_PATTERN = r"(sk|rk)_live_\w+"
 
 
 @register("roombook")
@@ -85,10 +89,57 @@ def check_database_hosts(**_: object) -> list[CheckMessage]:
         Error(
             "DATABASE_URL lists several hosts without target_session_attrs=read-write: the first"
             " one that answers may be a standby, which refuses every change.",
-            hint="Add ?target_session_attrs=read-write. About fencing, see deploy/README.md.",
+            hint="Add ?target_session_attrs=read-write. About fencing, see docs/many-machines.md.",
             id="roombook.E016",
         )
     ]
+
+
+@register("roombook")
+def check_debug(**_: object) -> list[CheckMessage]:
+    """No server shows error pages with its code and settings."""
+    is_server = (
+        settings.TRUSTED_PROXIES
+        or settings.MACHINES > 1
+        or re.fullmatch(LIVE_KEY_PATTERN, settings.STRIPE_SECRET_KEY, re.ASCII)
+    )
+    if not (settings.DEBUG and is_server):
+        return []
+    return [
+        Error(
+            "DEBUG is on together with TRUSTED_PROXIES, MACHINES or a live STRIPE_SECRET_KEY:"
+            " error pages would show the code and the settings of a server to everybody.",
+            hint="Remove DEBUG.",
+            id="roombook.E017",
+        )
+    ]
+
+
+@register("roombook")
+def check_machines_share_everything(**_: object) -> list[CheckMessage]:
+    """Several machines have one database, and show the same pictures."""
+    if settings.MACHINES == 1:
+        return []
+    problems: list[CheckMessage] = []
+    if "postgresql" not in settings.DATABASES["default"]["ENGINE"]:
+        problems.append(
+            Error(
+                "DATABASE_URL is a file on one machine, but MACHINES is more than 1.",
+                hint="Use PostgreSQL.",
+                id="roombook.E018",
+            )
+        )
+    backend = import_string(settings.STORAGES["default"]["BACKEND"])
+    if issubclass(backend, FileSystemStorage) and not settings.MEDIA_IS_SHARED:
+        problems.append(
+            Error(
+                "Pictures are stored on one machine (MEDIA_ROOT), but MACHINES is more than 1.",
+                hint="Put MEDIA_ROOT on a file system of all machines and set MEDIA_IS_SHARED=true,"
+                " or use an object storage.",
+                id="roombook.E019",
+            )
+        )
+    return problems
 
 
 @register("roombook")
@@ -192,8 +243,6 @@ def check_email_addresses(**_: object) -> list[CheckMessage]:
     return problems
 
 
-TEST_KEY_PATTERN = r"(sk|rk)_test_\w+"
-LIVE_KEY_PATTERN = r"(sk|rk)_live_\w+"
 # The shortest validity of an authorization: with Visa, 4 days and 18 hours for a stored card.
 AUTHORIZATION_VALID_HOURS = 114
 

@@ -44,6 +44,9 @@ CSRF_TRUSTED_ORIGINS = env.read_list("CSRF_TRUSTED_ORIGINS")
 # is too high, clients can pretend to have any address.
 TRUSTED_PROXIES = env.read_int("TRUSTED_PROXIES", 0)
 
+# How many machines serve requests. With more than one, nothing may be on the disk of one of them.
+MACHINES = env.read_int("MACHINES", 1, least=1)
+
 INSTALLED_APPS = [
     "roombook",
     "roombook.backoffice",
@@ -112,7 +115,7 @@ TEMPLATES = [
 DATABASE = env.read_database_url("DATABASE_URL", "sqlite:///db.sqlite3")
 
 # Connect through a pooler in transaction mode (PgBouncer). It does not pass SESSION_LIMITS on: they
-# must be set for the role, or the service does not start (see deploy/README.md).
+# must be set for the role, or the service does not start (see docs/many-machines.md).
 PGBOUNCER = env.read_bool("PGBOUNCER", default=False)
 
 # Seconds after which PostgreSQL cancels a statement; 0 means never (for long migrations).
@@ -330,6 +333,8 @@ WHITENOISE_AUTOREFRESH = DEBUG
 # Uploaded pictures: the folder, and the URL under which the web server serves it.
 MEDIA_ROOT = BASE_DIR / env.read_text("MEDIA_ROOT", "media")
 MEDIA_URL = env.read_text("MEDIA_URL", "/media/")
+# MEDIA_ROOT is on a file system that all MACHINES share.
+MEDIA_IS_SHARED = env.read_bool("MEDIA_IS_SHARED", default=False)
 
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},

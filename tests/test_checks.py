@@ -100,6 +100,40 @@ def test_development_needs_no_production_settings(settings, name, value):
     assert get_problem_ids() == set()
 
 
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("TRUSTED_PROXIES", 1), ("MACHINES", 2), ("STRIPE_SECRET_KEY", "sk_live_4eC39HqLyjWD")],
+)
+def test_debug_on_a_server_is_an_error(settings, name, value):
+    settings.DEBUG = True
+    settings.MEDIA_IS_SHARED = True
+    assert "roombook.E017" not in get_problem_ids()
+    setattr(settings, name, value)
+
+    assert "roombook.E017" in get_problem_ids()
+    settings.DEBUG = False
+    assert "roombook.E017" not in get_problem_ids()
+
+
+@pytest.mark.parametrize(
+    ("machines", "engine", "is_shared", "ids"),
+    [
+        (1, "django.db.backends.sqlite3", False, set()),
+        (2, "roombook.db.postgresql", True, set()),
+        (2, "roombook.db.sqlite", True, {"roombook.E018"}),
+        (2, "roombook.db.postgresql", False, {"roombook.E019"}),
+    ],
+)
+def test_database_or_pictures_of_one_machine_are_an_error_with_several(
+    settings, monkeypatch, machines, engine, is_shared, ids
+):
+    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", engine)
+    settings.MACHINES = machines
+    settings.MEDIA_IS_SHARED = is_shared
+
+    assert get_problem_ids() == ids
+
+
 STRIPE = {
     "PAYMENT_GATEWAY": "stripe",
     "STRIPE_SECRET_KEY": "sk_live_4eC39HqLyjWD",

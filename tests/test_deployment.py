@@ -3,11 +3,13 @@
 import re
 import shutil
 import subprocess
+import sys
 import tomllib
 from importlib import metadata
 from pathlib import Path
 
 import pytest
+import yaml
 from django.contrib.sessions.backends.db import SessionStore
 from django.contrib.sessions.models import Session
 from django.core.management import call_command, get_commands
@@ -20,13 +22,27 @@ ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
 SYSTEMD = DEPLOY / "systemd"
 README = (DEPLOY / "README.md").read_text()
+COMPOSE_FILES = ["compose.yaml", "compose.ha.yaml"]
+SCRIPTS = [*sorted(DEPLOY.glob("*.sh")), DEPLOY / "manage", ROOT / ".ci/run"]
 
 
-def test_timers_compose_and_readme_have_the_same_commands():
+def test_shell_scripts_have_no_findings():
+    program = Path(sys.executable).with_name("shellcheck")
+
+    checked = subprocess.run([program, *SCRIPTS], capture_output=True, text=True, check=False)
+
+    assert checked.returncode == 0, checked.stdout
+
+
+def read_compose(name):
+    return yaml.safe_load((DEPLOY / name).read_text())
+
+
+@pytest.mark.parametrize("name", COMPOSE_FILES)
+def test_timers_compose_and_readme_have_the_same_commands(name):
     timers = {file.stem.split("@")[1] for file in SYSTEMD.glob("*.timer")}
-    in_compose = re.findall(
-        r"python manage\.py (\w+)$", (DEPLOY / "compose.yaml").read_text(), re.M
-    )
+    loop = read_compose(name)["services"]["clock"]["command"][-1]
+    in_compose = re.findall(r"python manage\.py (\w+)$", loop, re.M)
     in_readme = re.findall(r"^\| `(\w+)` \| (?:every|daily)", README, re.M)
 
     assert timers == set(in_compose) == set(in_readme)
@@ -77,19 +93,39 @@ def test_units_have_no_errors_but_the_missing_programs():
 # --- Containers -----------------------------------------------------------------------------------
 
 
-def test_every_container_has_no_rights_and_a_read_only_file_system():
-    compose = (DEPLOY / "compose.yaml").read_text()
-    shared, services = compose.split("\nservices:\n")
-    _, *containers = re.split(r"^  (?=\w+:$)", services.split("\nvolumes:\n")[0], flags=re.M)
+@pytest.mark.parametrize("name", COMPOSE_FILES)
+def test_every_container_has_no_rights_and_a_read_only_file_system(name):
+    for container in read_compose(name)["services"].values():
+        assert container["cap_drop"] == ["ALL"]
+        assert container["security_opt"] == ["no-new-privileges:true"]
+        assert container["read_only"] is True
 
-    assert len(containers) == 5
-    for block in (shared, *containers):
-        if "<<: *service" in block:
-            assert not re.search("cap_|security_opt|read_only", block)
-        else:
-            assert "cap_drop: [ALL]" in block
-            assert 'security_opt: ["no-new-privileges:true"]' in block
-            assert "read_only: true" in block
+
+@pytest.mark.parametrize("name", COMPOSE_FILES)
+def test_containers_set_existing_settings_and_mount_existing_files(name):
+    settings = set(re.findall(r"^#?([A-Z_]+)=", (DEPLOY / "env.example").read_text(), re.M))
+    compose = read_compose(name)
+    for container in compose["services"].values():
+        if container.get("env_file") == ".env":
+            assert set(container["environment"]) <= settings
+        for mounted in container.get("volumes", []):
+            source = mounted.split(":")[0]
+            is_secret = source == "./tls"
+            assert is_secret or source in compose["volumes"] or (DEPLOY / source).is_file(), source
+        for other in container.get("depends_on", {}):
+            assert other in compose["services"]
+
+
+def test_many_machines_are_declared_and_find_the_primary():
+    services = read_compose("compose.ha.yaml")["services"]
+    web = services["web1"]["environment"]
+
+    assert web == services["web2"]["environment"] == services["clock"]["environment"]
+    hosts = services["roles"]["environment"]["PGHOST"]
+    assert web["DATABASE_URL"].endswith(f"@{hosts}:5432/roombook?target_session_attrs=read-write")
+    hosts = hosts.split(",")
+    members = {services[host]["environment"]["PATRONI_ETCD3_HOSTS"] for host in hosts}
+    assert members == {"etcd1:2379,etcd2:2379,etcd3:2379"}
 
 
 def find_service_distributions():

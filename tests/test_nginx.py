@@ -1,4 +1,4 @@
-"""deploy/nginx.conf in a real nginx, in front of a server that returns what it received."""
+"""deploy/nginx/roombook.conf in a real nginx, in front of a server that echoes its requests."""
 
 import http.client
 import json
@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-CONFIGURATION = Path(__file__).parent.parent / "deploy/nginx.conf"
+CONFIGURATION = Path(__file__).parent.parent / "deploy/nginx/roombook.conf"
 PROGRAM = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
 NAME = "rooms.example.com"
 START_SECONDS = 20
@@ -71,7 +71,7 @@ def find_free_ports(count):
 
 
 class Nginx:
-    def __init__(self, folder, upstream_port):
+    def __init__(self, folder, *upstream_ports):
         self.http_port, self.https_port = find_free_ports(2)
         self.folder = folder
         create_certificate(folder)
@@ -82,7 +82,7 @@ class Nginx:
             # Only the bursts pass, however long the requests take.
             ("rate=50r/s", "rate=1r/m"),
             ("rate=5r/s", "rate=1r/m"),
-            ("server web:8000", f"server 127.0.0.1:{upstream_port}"),
+            ("server web:8000;", " ".join(f"server 127.0.0.1:{port};" for port in upstream_ports)),
             ("/etc/nginx/tls", str(folder)),
             ("/srv/roombook", str(folder)),
         ):
@@ -244,3 +244,35 @@ def test_unreachable_service_is_503_in_the_envelope(tmp_path):
 
 def test_readiness_is_not_public(nginx):
     assert nginx.request("/readyz")[0] == 404
+
+
+def test_machine_that_is_away_is_skipped(tmp_path, upstream):
+    nginx = Nginx(tmp_path, find_free_ports(1)[0], upstream)
+    try:
+        assert nginx.count_statuses("/api/city-centers", 20) == {200: 20}
+    finally:
+        nginx.stop()
+
+
+def test_post_that_was_sent_is_not_sent_to_another_machine(tmp_path):
+    """A machine that dies during a checkout may have charged the card."""
+    received = []
+
+    def receive(server):
+        connection, _ = server.accept()
+        received.append(connection.recv(10_000))
+        connection.close()
+
+    servers = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
+    threads = [threading.Thread(target=receive, args=[each], daemon=True) for each in servers]
+    for thread in threads:
+        thread.start()
+    nginx = Nginx(tmp_path, *(each.getsockname()[1] for each in servers))
+    try:
+        assert nginx.request("/api/reservations/checkout", body=b"{}")[0] == 503
+        time.sleep(0.2)
+        assert len(received) == 1
+    finally:
+        nginx.stop()
+        for each in servers:
+            each.close()

@@ -150,18 +150,21 @@ class Cluster:
             self.port: int = probe.getsockname()[1]
 
     def start(self) -> Database:
-        self._run("initdb", "-D", self.data, "--auth=trust", "--encoding=UTF8", "--no-locale")
-        self._start_server()
+        self.initialize("--auth=trust")
+        self.start_server()
         return self.database
 
-    def _start_server(self) -> None:
+    def initialize(self, *options: str) -> None:
+        self._run("initdb", "-D", self.data, "--encoding=UTF8", "--no-locale", *options)
+
+    def start_server(self) -> None:
         self._pg_ctl("start", "-o", f"-h 127.0.0.1 -p {self.port} -k {self.folder}")
 
     def interrupt(self, seconds: float) -> None:
         """Let the server be away for so long."""
         self._pg_ctl("stop", "-m", "fast")
         time.sleep(seconds)
-        self._start_server()
+        self.start_server()
 
     @property
     def database(self) -> Database:

@@ -1,7 +1,8 @@
-"""PgBouncer in transaction mode, in front of a database of the tests."""
+"""PgBouncer with deploy/pgbouncer/pgbouncer.ini, in front of a database of the tests."""
 
 import os
 import pwd
+import re
 import shutil
 import socket
 import subprocess
@@ -11,19 +12,7 @@ from pathlib import Path
 
 PROGRAM = shutil.which("pgbouncer", path=f"{os.environ['PATH']}:/usr/sbin")
 START_SECONDS = 20.0
-CONFIGURATION = """
-[databases]
-* = host={host} port={server_port}
-[pgbouncer]
-listen_addr = 127.0.0.1
-listen_port = {port}
-unix_socket_dir =
-auth_type = trust
-auth_file = {users}
-pool_mode = transaction
-admin_users = {role}
-logfile = {folder}/log
-"""
+CONFIGURATION = Path(__file__).parent.parent.parent / "deploy/pgbouncer/pgbouncer.ini"
 
 
 class PgBouncer:
@@ -35,18 +24,23 @@ class PgBouncer:
             probe.bind(("127.0.0.1", 0))
             self.port: int = probe.getsockname()[1]
         users = self.folder / "users"
-        users.write_text(f'"{role}" "{password}"\n')
+        users.write_text('"{}" "{}"\n'.format(role, password.replace('"', '""')))
         configuration = self.folder / "pgbouncer.ini"
-        configuration.write_text(
-            CONFIGURATION.format(
-                host=host,
-                server_port=server_port,
-                port=self.port,
-                users=users,
-                role=role,
-                folder=self.folder,
-            )
-        )
+        text = CONFIGURATION.read_text()
+        for setting, value in {
+            "roombook": f"host={host} port={server_port}",
+            "listen_addr": "127.0.0.1",
+            "listen_port": self.port,
+            "unix_socket_dir": "",
+            "auth_file": users,
+            "admin_users": role,
+            "logfile": self.folder / "log",
+            "pidfile": self.folder / "pid",
+        }.items():
+            text, count = re.subn(f"^{setting} = .*$", f"{setting} = {value}", text, flags=re.M)
+            assert count == 1, setting
+        # The databases of the tests have other names.
+        configuration.write_text(text.replace("\nroombook = ", "\n* = "))
         account = None
         if os.getuid() == 0:
             # PgBouncer refuses to run as root. Its package runs it as this user.

@@ -181,7 +181,9 @@ def wait_for_locked_room(role_database, pooler, room, *, locked_for):
 
 def reconnect(pooler, role):
     """Let PgBouncer open new connections to the server: limits of a role apply to new ones."""
-    console = psycopg2.connect(host="127.0.0.1", port=pooler.port, dbname="pgbouncer", user=role)
+    console = psycopg2.connect(
+        host="127.0.0.1", port=pooler.port, dbname="pgbouncer", user=role, password=PASSWORD
+    )
     console.autocommit = True
     console.cursor().execute("RECONNECT")
     console.close()

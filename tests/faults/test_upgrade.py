@@ -1,4 +1,4 @@
-"""An upgrade of the running service, as deploy/README.md describes it, while clients call."""
+"""An upgrade of the running service, as docs/upgrade.md describes it, while clients call."""
 
 import http.client
 import os

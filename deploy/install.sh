@@ -1,0 +1,211 @@
+#!/bin/sh
+# Sets up roombook on one Debian machine: PostgreSQL, the service, its scheduled commands and nginx.
+# Run it as root in the repository, which must be /srv/roombook/app.
+#
+#   deploy/install.sh rooms.example.com stripe            set up; the sandbox charges nobody
+#   deploy/install.sh --check rooms.example.com stripe    only say what is missing
+#
+# It changes only what is missing: run it again after an error, or after changing settings. With
+# --check, the exit status is 1 if something is missing.
+set -eu
+
+only_check=false
+if [ "${1-}" = --check ]; then
+    only_check=true
+    shift
+fi
+host=${1-}
+gateway=${2-}
+case "$gateway" in
+stripe | sandbox) ;;
+*)
+    echo "Usage: $0 [--check] HOST stripe|sandbox" >&2
+    exit 2
+    ;;
+esac
+home=/srv/roombook
+app=$home/app
+settings=/etc/roombook.env
+site=/etc/nginx/conf.d/roombook.conf
+packages="python3 python3-venv python3-pip make curl openssl postgresql nginx"
+missing=0
+
+if [ "$(id -u)" -ne 0 ] || [ "$(readlink -f "$0")" != "$app/deploy/install.sh" ]; then
+    echo "Run $app/deploy/install.sh as root." >&2
+    exit 2
+fi
+cd "$app"
+
+# step DESCRIPTION FUNCTION: runs make_FUNCTION unless has_FUNCTION succeeds.
+step() {
+    if "has_$2" >/dev/null 2>&1; then
+        return
+    fi
+    if $only_check; then
+        echo "missing: $1"
+        missing=1
+        return
+    fi
+    echo "== $1"
+    "make_$2"
+    "has_$2" >/dev/null || {
+        echo "This step failed: $1" >&2
+        exit 1
+    }
+}
+
+has_systemd() { [ -d /run/systemd/system ]; }
+as_postgres() { runuser -u postgres -- "$@"; }
+manage() { deploy/manage "$@"; }
+
+has_packages() {
+    for package in $packages; do
+        dpkg-query --show --showformat '${db:Status-Status}' "$package" | grep -qx installed
+    done
+}
+make_packages() {
+    apt-get update --quiet
+    # shellcheck disable=SC2086  # a list
+    DEBIAN_FRONTEND=noninteractive apt-get install --yes --quiet $packages
+}
+
+has_user() { id roombook; }
+make_user() { adduser --quiet --system --group --home $home --no-create-home roombook; }
+
+has_environment() { [ .venv/.stamp -nt requirements.txt ]; }
+make_environment() { make --no-print-directory env; }
+
+has_media() { [ "$(stat -c %U:%G:%a $home/media)" = roombook:www-data:2750 ]; }
+make_media() { install -d -o roombook -g www-data -m 2750 $home/media; }
+
+# Settings that already name other database servers: see docs/many-machines.md.
+has_local_database() { [ ! -e $settings ] || database_url | grep -q '@127\.0\.0\.1:5432/'; }
+
+# The newest PostgreSQL of this machine, and its folder of settings.
+find_version() { find /usr/lib/postgresql -mindepth 1 -maxdepth 1 -printf '%f\n' | sort -n | tail -1; }
+find_conf() { echo "/etc/postgresql/$(find_version)/main"; }
+
+has_cluster() { [ -f "$(find_conf)/postgresql.conf" ]; }
+make_cluster() { pg_createcluster "$(find_version)" main -- --data-checksums >/dev/null; }
+
+has_tuning() {
+    cmp deploy/postgresql/roombook.conf "$(find_conf)/conf.d/roombook.conf" &&
+        cmp deploy/postgresql/pg_hba.conf "$(find_conf)/pg_hba.conf"
+}
+make_tuning() {
+    install -D -m 644 deploy/postgresql/roombook.conf "$(find_conf)/conf.d/roombook.conf"
+    install -o postgres -g postgres -m 640 deploy/postgresql/pg_hba.conf "$(find_conf)/pg_hba.conf"
+    if has_server; then pg_ctlcluster "$(find_version)" main restart; fi
+}
+
+has_server() { as_postgres psql --no-psqlrc --quiet --command 'SELECT 1'; }
+make_server() { pg_ctlcluster "$(find_version)" main start; }
+
+has_settings() { [ "$(stat -c %U:%G:%a $settings)" = root:roombook:640 ]; }
+make_settings() {
+    random() { python3 -c 'import secrets; print(secrets.token_urlsafe(50))'; }
+    password=$(random)
+    install -o root -g roombook -m 640 /dev/null $settings
+    sed -e "s|^SECRET_KEY=.*|SECRET_KEY=$(random)|" \
+        -e "s|^ALLOWED_HOSTS=.*|ALLOWED_HOSTS=$host|" \
+        -e "s|^DATABASE_URL=.*|DATABASE_URL=postgres://roombook:$password@127.0.0.1:5432/roombook|" \
+        -e "s|^#PAYMENT_GATEWAY=.*|PAYMENT_GATEWAY=$gateway|" \
+        -e "s|^#MEDIA_ROOT=.*|MEDIA_ROOT=$home/media|" \
+        -e "s|^#PUBLIC_URL=.*|PUBLIC_URL=https://$host|" \
+        deploy/env.example >$settings
+}
+
+database_url() { sed -n 's|^DATABASE_URL=||p' $settings; }
+# The service can sign in with the password of its settings.
+has_role() { psql --no-psqlrc --quiet --command 'SELECT 1' "$(database_url)"; }
+make_role() {
+    ROOMBOOK_PASSWORD=$(database_url | sed 's|.*roombook:\(.*\)@.*|\1|') as_postgres \
+        psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 <deploy/postgresql/roles.sql
+}
+
+# A wrong setting ends this with one line that names it.
+has_valid_settings() { manage check --deploy; }
+make_valid_settings() {
+    echo "Correct $settings, then run this again:" >&2
+    manage check --deploy || exit 1
+}
+
+has_tables() { manage migrate --check; }
+make_tables() { STATEMENT_TIMEOUT=0 manage migrate --no-input --verbosity 0; }
+
+has_static_files() { [ staticfiles/staticfiles.json -nt .venv/.stamp ]; }
+make_static_files() {
+    ENV_FILE=$settings .venv/bin/python manage.py collectstatic --no-input --verbosity 0
+    # Collecting writes this file only if it changes.
+    touch staticfiles/staticfiles.json
+}
+
+has_units() {
+    for unit in $(cd deploy/systemd && find . -type f); do
+        cmp "deploy/systemd/$unit" "/etc/systemd/system/$unit" || return 1
+    done
+    for unit in roombook.service $(cd deploy/systemd && ls ./*.timer); do
+        systemctl is-enabled "${unit#./}" || return 1
+    done
+}
+make_units() {
+    cp -r deploy/systemd/. /etc/systemd/system/
+    if has_systemd; then systemctl daemon-reload; fi
+    # shellcheck disable=SC2046  # a list
+    systemctl enable roombook.service $(cd deploy/systemd && ls -- *.timer)
+    if has_systemd; then
+        # shellcheck disable=SC2046  # a list
+        systemctl restart roombook.service $(cd deploy/systemd && ls -- *.timer)
+    fi
+}
+
+has_certificate() { [ -s /etc/nginx/tls/fullchain.pem ] && [ -s /etc/nginx/tls/privkey.pem ]; }
+make_certificate() {
+    install -d -m 750 -g www-data /etc/nginx/tls
+    openssl req -x509 -newkey rsa:2048 -nodes -days 90 -subj "/CN=$host" -addext "subjectAltName=DNS:$host" \
+        -keyout /etc/nginx/tls/privkey.pem -out /etc/nginx/tls/fullchain.pem 2>/dev/null
+    echo "This certificate is signed by nobody. Replace the two files in /etc/nginx/tls by real ones."
+}
+
+site_of_this_host() {
+    sed -e "s/rooms\.example\.com/$host/" -e 's/server web:8000/server 127.0.0.1:8000/' \
+        deploy/nginx/roombook.conf
+}
+has_site() { site_of_this_host | cmp - $site && [ ! -e /etc/nginx/sites-enabled/default ]; }
+make_site() {
+    rm -f /etc/nginx/sites-enabled/default
+    site_of_this_host >$site
+    nginx -t -q
+    if has_systemd; then systemctl reload-or-restart nginx; fi
+}
+
+has_answer() { curl --silent --fail --insecure --resolve "$host:443:127.0.0.1" "https://$host/healthz"; }
+make_answer() {
+    # systemd reports the service as started when it listens.
+    systemctl reload-or-restart roombook nginx
+}
+
+step "Debian packages: $packages" packages
+step "the system user roombook" user
+step "the Python environment in $app/.venv" environment
+step "the folder of pictures, $home/media" media
+step "the settings of the service, $settings" settings
+if has_local_database; then
+    step "a PostgreSQL cluster" cluster
+    step "the settings of PostgreSQL" tuning
+    step "a running PostgreSQL" server
+    step "the role and the database of the service" role
+fi
+step "valid settings in $settings" valid_settings
+step "the tables of this version" tables
+step "the static files of this version" static_files
+step "the units of systemd: the service and its scheduled commands" units
+step "a TLS certificate in /etc/nginx/tls" certificate
+step "the site of nginx" site
+if has_systemd; then
+    step "an answer of https://$host/healthz" answer
+else
+    echo "systemd does not run on this machine: start the service, its timers and nginx yourself."
+fi
+[ $missing -eq 0 ] || exit 1
+$only_check || echo "Done. Create the first administrator: $app/deploy/manage createsuperuser"
