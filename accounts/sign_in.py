@@ -11,6 +11,7 @@ from accounts.limits import SignInAttempts
 from accounts.models import ApiToken, User, canonicalize_email
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidCredentials, InvalidRequest
+from roombook.metrics.counters import SIGN_IN_FAILURES
 
 
 def sign_in(*, email: str, password: str, network_address: str, now: datetime) -> tuple[User, str]:
@@ -44,6 +45,7 @@ def verify_credentials(
     else:
         is_correct, is_hash_outdated = verify_password(password, user.password)
     if user is None or not is_correct or not user.is_active:
+        SIGN_IN_FAILURES.inc()
         attempts.count(now)
         raise InvalidCredentials
     # Concurrent attempts may have filled the window: then the correct password came too late too.

@@ -4,9 +4,12 @@ Its settings are environment variables, or lines in the file that ENV_FILE names
 """
 
 import gc
+import itertools
 import multiprocessing
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import environ
@@ -60,6 +63,12 @@ max_requests_jitter = 2_000
 # The heartbeat file must not be on a slow disk.
 worker_tmp_dir = "/dev/shm" if Path("/dev/shm").is_dir() else None
 
+# Workers write their metrics to files in this folder, and one of them serves the sums.
+metrics_folder = None
+if os.environ.get("METRICS_BIND"):
+    metrics_folder = tempfile.mkdtemp(prefix="roombook-metrics-", dir=worker_tmp_dir)
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = metrics_folder
+
 # roombook writes its own log line per request, without secrets.
 accesslog = None
 errorlog = "-"
@@ -79,3 +88,23 @@ def when_ready(server):
     sd_notify(f"MAINPID={server.pid}", server.log)
     if welcome := os.environ.get("WELCOME"):
         print(welcome, flush=True)
+
+
+def pre_fork(server, worker):
+    """Give the worker the lowest number that no running worker has, for its files of metrics."""
+    taken = {each.number for each in server.WORKERS.values()}
+    worker.number = next(number for number in itertools.count() if number not in taken)
+
+
+def post_worker_init(worker):
+    if metrics_folder:
+        from reservations import gauges
+        from roombook.metrics import counters
+
+        counters.set_writer(str(worker.number))
+        gauges.serve()
+
+
+def on_exit(server):
+    if metrics_folder:
+        shutil.rmtree(metrics_folder, ignore_errors=True)

@@ -71,6 +71,18 @@ def read_list(name: str) -> list[str]:
     return read_value(name, [], lambda raw: [p.strip() for p in raw.split(",") if p.strip()])
 
 
+def read_host_and_port(name: str) -> tuple[str, int] | None:
+    """An address such as 127.0.0.1:9464 as its two parts; None if it is not set."""
+
+    def parse(raw: str) -> tuple[str, int]:
+        host, _, port = raw.rpartition(":")
+        if not (host and port.isascii() and port.isdigit() and 0 < int(port) < 65536):
+            raise ValueError(f"{raw!r} is not a host and a port, such as 127.0.0.1:9464")
+        return host.strip("[]"), int(port)
+
+    return read_value(name, None, parse)
+
+
 def read_database_url(name: str, default: str) -> dict[str, Any]:
     """A database URL as an entry of Django's DATABASES."""
 

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from roombook import env
 from roombook.backoffice.theme import UNFOLD  # noqa: F401 (a setting)
+from roombook.db.configuration import complete_database
 from roombook.log_settings import build_logging
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -128,41 +129,11 @@ SESSION_LIMITS = {
     "idle_in_transaction_session_timeout": 60,
 }
 
-if DATABASE["ENGINE"].endswith("postgresql"):
-    # Django's backend, extended by prepared statements.
-    DATABASE["ENGINE"] = "roombook.db.postgresql"
-    # Connecting takes longer than most requests: reuse the connection, and check it before use.
-    DATABASE.setdefault("CONN_MAX_AGE", 60)
-    DATABASE.setdefault("CONN_HEALTH_CHECKS", True)
-    DATABASE["DISABLE_SERVER_SIDE_CURSORS"] = PGBOUNCER
-    # Notice within seconds that a host is gone; the system's default is two hours.
-    DATABASE["OPTIONS"] = {
-        "connect_timeout": 2,
-        "tcp_user_timeout": 5000,
-        "keepalives_idle": 5,
-        "keepalives_interval": 2,
-        "keepalives_count": 3,
-    } | DATABASE.get("OPTIONS", {})
-    if not PGBOUNCER:
-        limits = [f"-c {name}={seconds}s" for name, seconds in SESSION_LIMITS.items()]
-        # Compiling a query takes longer than running ours.
-        DATABASE["OPTIONS"].setdefault("options", " ".join([*limits, "-c jit=off"]))
-else:
-    # Django's backend, but nobody else can read a new database.
-    DATABASE["ENGINE"] = "roombook.db.sqlite"
-    DATABASE["NAME"] = BASE_DIR / DATABASE["NAME"]
-    # Take the write lock when a transaction begins: SQLite cannot wait for it later.
-    DATABASE["OPTIONS"] = {
-        "transaction_mode": "IMMEDIATE",
-        "timeout": 20,
-        "init_command": (
-            "PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; PRAGMA foreign_keys=ON"
-        ),
-    }
-
-# No transaction around a whole request: none may be open during a call to a payment gateway.
-DATABASE["ATOMIC_REQUESTS"] = False
-DATABASES = {"default": DATABASE}
+DATABASES = {
+    "default": complete_database(
+        DATABASE, base_dir=BASE_DIR, is_pooled=PGBOUNCER, session_limits=SESSION_LIMITS
+    )
+}
 # The contract's ids are 32-bit.
 DEFAULT_AUTO_FIELD = "django.db.models.AutoField"
 
@@ -380,10 +351,15 @@ SILENCED_SYSTEM_CHECKS = [
 LOGIN_REDIRECT_URL = "admin:index"
 # UNFOLD, the theme, is imported above.
 
-# --- Logging ------------------------------------------------------------------------------------
+# --- Logging and metrics ------------------------------------------------------------------------
 
 # DEBUG, INFO, WARNING or ERROR.
 LOG_LEVEL = env.read_choice("LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "ERROR"])
+
+# Where Prometheus reads metrics, such as 127.0.0.1:9464; never a public address. Empty: nowhere.
+METRICS_BIND = env.read_host_and_port("METRICS_BIND")
+if METRICS_BIND:
+    MIDDLEWARE.insert(0, "roombook.metrics.middleware.MetricsMiddleware")
 
 # roombook.middleware.RequestLogMiddleware writes one line per request. Both formatters mask
 # card numbers; every handler must use one of them.

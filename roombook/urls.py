@@ -68,9 +68,9 @@ urlpatterns = [
     *contract_paths,
     *extension_paths,
     re_path(r"^api(?:/|\Z)", handle_unknown_path),
-    path("healthz", healthz),
-    path("readyz", readyz),
-    path("webhooks/stripe", webhooks.receive_stripe_event),
+    path("healthz", healthz, name="healthz"),
+    path("readyz", readyz, name="readyz"),
+    path("webhooks/stripe", webhooks.receive_stripe_event, name="webhooks/stripe"),
     path("admin/", admin.site.urls),
     *static(settings.MEDIA_URL, document_root=settings.MEDIA_ROOT),  # only with DEBUG on
 ]

@@ -9,6 +9,7 @@ from django.db import connection
 from django.db.models import query
 from django.forms import BaseModelForm
 from import_export.admin import ExportMixin
+from prometheus_client import values
 
 from centers.models import MeetingRoom
 from tests.factories_people import UserFactory
@@ -115,3 +116,14 @@ def test_templates_of_the_theme_are_as_ours_expect():
             module="roombook/templates/unfold/helpers/userlinks.html",
             tests="tests/browser/test_search.py",
         )
+
+
+def test_metrics_can_be_written_under_another_name_than_the_process_id():
+    signature = inspect.signature(values.MultiProcessValue)
+
+    assert [*signature.parameters] == ["process_identifier"], WHAT_TO_DO.format(
+        what="prometheus_client.values.MultiProcessValue",
+        module="roombook/metrics/counters.py",
+        tests="tests/metrics/test_server.py",
+    )
+    assert hasattr(values, "ValueClass")

@@ -16,10 +16,11 @@ after a crash at each step.
 """
 
 import datetime as dt
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ParamSpec
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
@@ -41,16 +42,20 @@ from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.db.transactions import in_transaction
 from roombook.errors import (
     CardDeclined,
+    DomainError,
     InvalidRequest,
     NotFound,
     ReservationNotOpen,
     ServiceUnavailable,
 )
+from roombook.metrics.counters import CHECKOUTS
 
 if TYPE_CHECKING:
     from django.db.models import QuerySet
 
     from accounts.models import User
+
+P = ParamSpec("P")
 
 OUTCOME_UNKNOWN = (
     "We cannot tell yet whether the booking went through. Please repeat it: that is safe, and the"
@@ -76,6 +81,26 @@ def _report_lost_connection() -> Iterator[None]:
         raise ServiceUnavailable(OUTCOME_UNKNOWN) from error
 
 
+def _counts_outcomes(function: Callable[P, Reservation]) -> Callable[P, Reservation]:
+    """Count each call by the status that it returns, or by the code of the error."""
+
+    @functools.wraps(function)
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Reservation:
+        outcome = DomainError.code
+        try:
+            reservation = function(*args, **kwargs)
+            outcome = reservation.status
+        except DomainError as error:
+            outcome = error.code
+            raise
+        finally:
+            CHECKOUTS.labels(outcome).inc()
+        return reservation
+
+    return wrapper
+
+
+@_counts_outcomes
 @_report_lost_connection()
 def check_out(
     reservation_id: int,

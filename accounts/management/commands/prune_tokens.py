@@ -1,13 +1,13 @@
 from argparse import ArgumentParser
 
-from django.core.management.base import BaseCommand
 from django.utils import timezone
 
 from accounts import limits
 from accounts.models import ApiToken
+from roombook.jobs import RegularJob
 
 
-class Command(BaseCommand):
+class Command(RegularJob):
     help = "Delete expired tokens and expired attempt windows; run it daily."
 
     def add_arguments(self, parser: ArgumentParser) -> None:

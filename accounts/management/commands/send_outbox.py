@@ -1,13 +1,14 @@
 from argparse import ArgumentParser
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from accounts import outbox
 from accounts.models import OutboxMessage, OutboxState
+from roombook.jobs import RegularJob
 
 
-class Command(BaseCommand):
+class Command(RegularJob):
     help = (
         "Send the e-mails that are due; a failed one is retried after delays of a minute to a day,"
         " and after seven attempts the command exits with 1, because staff must look at it; run it"

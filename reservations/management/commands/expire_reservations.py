@@ -1,7 +1,7 @@
 from collections import Counter
 from collections.abc import Iterator
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from reservations.booking import approval, reminders
@@ -10,11 +10,12 @@ from reservations.management.command_line import format_count
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import confirmation
+from roombook.jobs import RegularJob
 
 END_STATUSES = (Status.EXPIRED, Status.COMPLETED)
 
 
-class Command(BaseCommand):
+class Command(RegularJob):
     help = (
         "Expire drafts past their start and requests that were not answered in time, complete"
         " meetings that are over, and remind customers of holds that are about to expire; run it"

@@ -4,7 +4,7 @@ from argparse import ArgumentParser
 from collections import Counter
 from collections.abc import Callable
 
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -22,6 +22,7 @@ from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE
 from reservations.management.command_line import format_count, parse_datetime
 from reservations.models.status import BOOKED_STATUSES, Status
 from roombook import dates
+from roombook.jobs import RegularJob
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +34,7 @@ MAX_UNANSWERED = 2
 MAX_LINES = 50
 
 
-class Command(BaseCommand):
+class Command(RegularJob):
     help = (
         "Resolve payments whose outcome is unknown after a crash or a gateway failure, and execute"
         " captures, voids and refunds that are due; run it every minute, exits with 1 if something"

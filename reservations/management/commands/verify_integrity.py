@@ -1,10 +1,11 @@
-from django.core.management.base import BaseCommand, CommandError
+from django.core.management.base import CommandError
 from django.utils import timezone
 
 from reservations.booking import integrity
+from roombook.jobs import RegularJob
 
 
-class Command(BaseCommand):
+class Command(RegularJob):
     help = (
         "Check the data for contradictions: no room is held twice, totals equal their lines and"
         " what was paid, promo uses and allowance hours equal their ledgers. Changes nothing."

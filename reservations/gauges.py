@@ -1,0 +1,167 @@
+"""Figures of the database for Prometheus, read when it asks; docs/metrics.md explains each.
+
+All machines report the same figures, because they have one database.
+"""
+
+import datetime as dt
+import threading
+import time
+from collections.abc import Iterable, Iterator
+
+from django.conf import settings
+from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.db.models import Count, F, Min, Q
+from django.db.models.functions import Coalesce, Greatest
+from django.utils import timezone
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from accounts.models import OutboxMessage, OutboxState
+from payments.models import Payment, Refund, RefundState
+from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
+from roombook.jobs import JOB_INTERVALS
+from roombook.metrics.server import serve_metrics
+from roombook.models import JobRun
+
+# Further scrapes within this time get the same figures, so that they cost the database nothing.
+KEEP_SECONDS = 5.0
+# A scrape waits no longer than this for a statement.
+STATEMENT_SECONDS = 5
+FAILED_EMAILS_PERIOD = dt.timedelta(days=1)
+
+
+def serve() -> None:
+    """Serve all metrics of this machine at METRICS_BIND. Each worker of gunicorn calls it."""
+    assert settings.METRICS_BIND is not None
+    serve_metrics(settings.METRICS_BIND, [DatabaseCollector()])
+
+
+class DatabaseCollector(Collector):
+    """Reads the figures at most once in `KEEP_SECONDS`."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._gauges: list[GaugeMetricFamily] = []
+        self._read_at = float("-inf")
+
+    def collect(self) -> Iterable[GaugeMetricFamily]:
+        with self._lock:
+            if time.monotonic() - self._read_at > KEEP_SECONDS:
+                self._gauges = self._read()
+                self._read_at = time.monotonic()
+            return self._gauges
+
+    def _read(self) -> list[GaugeMetricFamily]:
+        is_up = GaugeMetricFamily("roombook_database_up", "1 if the database answers, else 0.")
+        try:
+            gauges = read_gauges(now=timezone.now())  # noqa: TID251 (a scrape reads the clock)
+            is_up.add_metric([], 1)
+        except (DatabaseError, InterfaceError):
+            gauges = []
+            is_up.add_metric([], 0)
+        finally:
+            # Each scrape has a thread of its own, and Django keeps one connection per thread.
+            connection.close()
+        return [is_up, *gauges]
+
+
+def read_gauges(*, now: dt.datetime) -> list[GaugeMetricFamily]:
+    """Return the figures. The number of statements is fixed, and each uses a small index."""
+    with transaction.atomic():
+        if connection.vendor == "postgresql":
+            with connection.cursor() as cursor:
+                cursor.execute(f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'")
+        return [*_read_payments(now), *_read_emails(now), *_read_jobs()]
+
+
+def _read_payments(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
+    in_doubt = Payment.objects.stale(now).aggregate(count=Count("pk"), since=Min("lease_until"))
+    yield GaugeMetricFamily(
+        "roombook_payments_in_doubt",
+        "Payments whose outcome is unknown after their lease.",
+        value=in_doubt["count"],
+    )
+    yield GaugeMetricFamily(
+        "roombook_payments_in_doubt_oldest_seconds",
+        "Seconds since the first of these leases expired; 0 if there is none.",
+        value=_get_age(in_doubt["since"], now),
+    )
+    captures, voids = (
+        Q(reservation__status__in=sorted(statuses))
+        for statuses in (CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES)
+    )
+    due_since = Greatest(
+        "authorized_at", Coalesce(F("reservation__cancelled_at"), F("authorized_at"))
+    )
+    due = Payment.objects.authorized().aggregate(
+        captures=Count("pk", filter=captures),
+        captures_since=Min(due_since, filter=captures),
+        voids=Count("pk", filter=voids),
+        voids_since=Min(due_since, filter=voids),
+    )
+    refunds = Refund.objects.filter(state=RefundState.STARTED).aggregate(
+        count=Count("pk"), since=Min("created_at")
+    )
+    rows = (
+        ("capture", due["captures"], due["captures_since"]),
+        ("void", due["voids"], due["voids_since"]),
+        ("refund", refunds["count"], refunds["since"]),
+    )
+    count = GaugeMetricFamily(
+        "roombook_obligations_due",
+        "Captures, voids and refunds that must still be made at the gateway.",
+        labels=["kind"],
+    )
+    age = GaugeMetricFamily(
+        "roombook_obligations_due_oldest_seconds",
+        "Seconds for which the oldest of them has been due; 0 if there is none.",
+        labels=["kind"],
+    )
+    for kind, number, since in rows:
+        count.add_metric([kind], number)
+        age.add_metric([kind], _get_age(since, now))
+    yield count
+    yield age
+
+
+def _read_emails(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
+    waiting = OutboxMessage.objects.waiting().aggregate(count=Count("pk"), since=Min("created_at"))
+    failed = OutboxMessage.objects.filter(
+        state=OutboxState.FAILED, created_at__gt=now - FAILED_EMAILS_PERIOD
+    )
+    yield GaugeMetricFamily(
+        "roombook_outbox_waiting", "E-mails that are not sent yet.", value=waiting["count"]
+    )
+    yield GaugeMetricFamily(
+        "roombook_outbox_oldest_seconds",
+        "Seconds since the oldest of them was written; 0 if there is none.",
+        value=_get_age(waiting["since"], now),
+    )
+    yield GaugeMetricFamily(
+        "roombook_outbox_failed",
+        "E-mails of the last 24 hours that failed for good.",
+        value=failed.count(),
+    )
+
+
+def _read_jobs() -> Iterator[GaugeMetricFamily]:
+    ended, succeeded, interval = (
+        GaugeMetricFamily(f"roombook_job_{name}", help_text, labels=["command"])
+        for name, help_text in (
+            ("last_end_timestamp_seconds", "When the regular command last ended; 0: never."),
+            ("last_success_timestamp_seconds", "When it last ended without an error; 0: never."),
+            ("interval_seconds", "How often it should run."),
+        )
+    )
+    runs = JobRun.objects.by_command()
+    for command, every in JOB_INTERVALS.items():
+        run = runs.get(command)
+        ended.add_metric([command], run.ended_at.timestamp() if run else 0)
+        success = run.succeeded_at if run else None
+        succeeded.add_metric([command], success.timestamp() if success else 0)
+        interval.add_metric([command], every.total_seconds())
+    yield from (ended, succeeded, interval)
+
+
+def _get_age(since: dt.datetime | None, now: dt.datetime) -> float:
+    return max((now - since).total_seconds(), 0.0) if since else 0.0

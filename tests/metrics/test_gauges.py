@@ -1,0 +1,118 @@
+"""The figures that a scrape reads from the database."""
+
+import datetime as dt
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection
+from django.utils import timezone
+
+from accounts.models import OutboxMessage
+from payments.models import Payment, PaymentState, Refund
+from reservations import gauges
+from reservations.models import Reservation
+from reservations.models.status import Status
+from roombook.jobs import JOB_INTERVALS
+from roombook.models import JobRun
+from tests.factories_reservations import NOW, make_booking, make_pending_booking
+
+MINUTE = dt.timedelta(minutes=1)
+
+
+def read(now):
+    return {
+        (sample.name, *sample.labels.values()): sample.value
+        for gauge in gauges.read_gauges(now=now)
+        for sample in gauge.samples
+    }
+
+
+@pytest.mark.django_db
+def test_gauges_of_an_empty_database_are_zero():
+    figures = read(timezone.now())
+
+    for name in ("payments_in_doubt", "payments_in_doubt_oldest_seconds", "outbox_waiting"):
+        assert figures[(f"roombook_{name}",)] == 0
+    for kind in ("capture", "void", "refund"):
+        assert figures[("roombook_obligations_due", kind)] == 0
+    for command, interval in JOB_INTERVALS.items():
+        assert figures[("roombook_job_last_success_timestamp_seconds", command)] == 0
+        assert figures[("roombook_job_interval_seconds", command)] == interval.total_seconds()
+
+
+@pytest.mark.django_db
+@pytest.mark.inconsistent_data
+def test_gauges_count_what_is_due_and_its_age(django_assert_max_num_queries):
+    now = NOW
+    captured, authorized, voided, unknown = (make_booking(now=now) for _ in range(4))
+    make_pending_booking(now=now)  # Its authorization is not due.
+    payments = Payment.objects.all()
+    for booking, state in ((authorized, "authorized"), (voided, "authorized")):
+        payments.filter(reservation=booking).update(state=state, authorized_at=now - 9 * MINUTE)
+    Reservation.objects.filter(pk=voided.pk).update(
+        status=Status.CANCELLED, holds_slot=False, cancelled_at=now - 2 * MINUTE
+    )
+    payments.filter(reservation=unknown).update(
+        state=PaymentState.STARTED, lease_until=now - 3 * MINUTE
+    )
+    Refund.objects.create(
+        payment=payments.get(reservation=captured), amount=1, created_at=now - 4 * MINUTE
+    )
+    OutboxMessage.objects.update(created_at=now - 5 * MINUTE)
+
+    # As many with more rows: each figure is an aggregate.
+    with django_assert_max_num_queries(9):
+        figures = read(now)
+
+    for kind, minutes in (("capture", 9), ("void", 2), ("refund", 4)):
+        assert figures[("roombook_obligations_due", kind)] == 1
+        assert figures[("roombook_obligations_due_oldest_seconds", kind)] == minutes * 60
+    assert figures[("roombook_payments_in_doubt",)] == 1
+    assert figures[("roombook_payments_in_doubt_oldest_seconds",)] == 180
+    assert figures[("roombook_outbox_waiting",)] == OutboxMessage.objects.count() > 0
+    assert figures[("roombook_outbox_oldest_seconds",)] == 300
+
+
+@pytest.mark.django_db
+def test_regular_command_stores_its_success_but_not_that_of_a_dry_run():
+    call_command("prune_tokens", dry_run=True)
+    assert JobRun.objects.count() == 0
+
+    for command in ("prune_tokens", "clearsessions", "prune_tokens"):
+        call_command(command)
+
+    runs = JobRun.objects.by_command()
+    assert set(runs) == {"prune_tokens", "clearsessions"}
+    assert runs["prune_tokens"].succeeded_at == runs["prune_tokens"].ended_at
+    figures = read(timezone.now())
+    key = "roombook_job_last_success_timestamp_seconds"
+    assert figures[(key, "prune_tokens")] == runs["prune_tokens"].succeeded_at.timestamp()
+
+
+@pytest.mark.django_db
+def test_regular_command_that_reports_a_problem_stores_no_success():
+    call_command("reconcile_payments")
+    succeeded_at = JobRun.objects.get().succeeded_at
+
+    with pytest.raises(CommandError):
+        call_command("reconcile_payments", older_than=-1)
+
+    run = JobRun.objects.get()
+    assert run.succeeded_at == succeeded_at < run.ended_at
+
+
+def test_collector_reads_once_for_scrapes_in_a_row_and_reports_a_database_that_is_away(monkeypatch):
+    reads = []
+
+    def fail(*, now):
+        reads.append(now)
+        raise DatabaseError("away")
+
+    monkeypatch.setattr(gauges, "read_gauges", fail)
+    collector = gauges.DatabaseCollector()
+
+    for _ in range(2):
+        [is_up] = collector.collect()
+        assert (is_up.name, is_up.samples[0].value) == ("roombook_database_up", 0)
+    assert len(reads) == 1
+    assert connection.connection is None

@@ -1,0 +1,72 @@
+"""The port on which Prometheus reads metrics, with gunicorn as `manage.py serve` starts it."""
+
+import re
+import socket
+import time
+import urllib.error
+import urllib.request
+
+import pytest
+
+from tests.faults.database import DatabaseStore
+from tests.faults.service import Service
+from tests.metrics.test_docs import METRIC_NAMES
+
+WORKERS = 3
+DEADLINE_SECONDS = 30
+
+
+@pytest.fixture
+def metrics_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.fixture
+def service(tmp_path, django_db_blocker, django_db_setup, metrics_port):
+    with django_db_blocker.unblock():
+        store = DatabaseStore(tmp_path)
+        address = f"127.0.0.1:{metrics_port}"
+        running = Service(
+            store.new(), tmp_path / "service", METRICS_BIND=address, WEB_CONCURRENCY=str(WORKERS)
+        )
+        yield running
+        running.stop()
+        store.remove()
+
+
+def scrape(port):
+    """Return the samples by their names with labels."""
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while True:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
+                text = response.read().decode()
+            return dict(re.findall(r"^(roombook_\S*(?:{.*})?) (\S+)$", text, re.M))
+        except urllib.error.URLError:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+
+
+def test_one_worker_serves_the_sums_of_all_and_another_takes_over(service, metrics_port):
+    key = 'roombook_request_seconds_count{operation="healthz",status="200"}'
+    sent = 1 + 40  # The service was asked once whether it is up.
+    assert all(service.is_up() for _ in range(sent - 1))
+
+    samples = scrape(metrics_port)
+    assert float(samples[key]) >= sent
+    assert samples["roombook_database_up"] == "1.0"
+    assert samples['roombook_job_interval_seconds{command="send_outbox"}'] == "60.0"
+    documented = {name for name in METRIC_NAMES if name in " ".join(samples)}
+    assert {re.split(r"_total|_bucket|_count|_sum|{", each)[0] for each in samples} <= documented
+
+    for worker in service.workers():
+        service.kill(worker)
+    deadline = time.monotonic() + DEADLINE_SECONDS
+    while len(service.workers()) < WORKERS or not service.is_up():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+
+    # New workers continue the files of those that have ended.
+    assert float(scrape(metrics_port)[key]) > float(samples[key])
