@@ -29,9 +29,12 @@ def get_customer_filter(staff: User | AnonymousUser | None, path: str = "pk") ->
     return Q(**{f"{path}__in": booked.values("user")})
 
 
-def get_account_filter(staff: User | AnonymousUser | None) -> Q:
-    """Return a filter for the accounts that the user may view."""
-    return get_customer_filter(staff) & get_staff_filter(staff)
+def get_account_filter(staff: User | AnonymousUser | None, path: str = "") -> Q:
+    """Return a filter for the accounts that the user may view, or for rows of such accounts.
+
+    ``path`` leads from a row to its account; "" if the rows are accounts.
+    """
+    return get_customer_filter(staff, path or "pk") & get_staff_filter(staff, path)
 
 
 def get_staff_filter(staff: User | AnonymousUser | None, path: str = "") -> Q:

@@ -10,10 +10,11 @@ from operator import attrgetter
 from typing import Any, ClassVar, TypeVar
 
 from django.core.exceptions import ValidationError
-from django.db.models import Sum
+from django.db.models import Q, QuerySet, Sum
 from django.utils.functional import cached_property
 from import_export.fields import Field
 
+from accounts.customer_access import get_account_filter
 from accounts.models import User, canonicalize_email
 from accounts.resources import CenterScopedResource
 from centers.models import Center, ResourceType
@@ -216,10 +217,18 @@ class AllowanceResource(RestrictedBenefitResource[Allowance]):
             *("center_ids", "room_types", "is_automatic", "is_active"),
         )
 
+    def get_queryset(self) -> QuerySet[Allowance]:
+        return super().get_queryset().filter(self._get_account_filter("user"))
+
+    def _get_account_filter(self, path: str = "") -> Q:
+        return Q() if self.user is None else get_account_filter(self.user, path)
+
     def load_references(self, rows: Sequence[Cells], instances: Iterable[Allowance]) -> None:
         super().load_references(rows, instances)
         addresses = {canonicalize_email(row.get("account", "")) for row in rows} - {""}
-        users = iterate_rows_where(User.objects.all(), "email", addresses)
+        users = iterate_rows_where(
+            User.objects.filter(self._get_account_filter()), "email", addresses
+        )
         self.accounts: dict[str, User] = {user.email: user for user in users}
 
     def load_extra_attributes(self, instances: Sequence[Allowance]) -> None:

@@ -8,11 +8,12 @@ from django.contrib import admin
 from django.db.models import Count, Sum
 from django.http import HttpRequest
 from django.urls import reverse
+from django.utils import timezone
 
 from accounts import roles
 from accounts.admin.users import UserAdmin
 from accounts.models import User
-from reservations.admin.formatting import format_time_span
+from reservations.admin.formatting import format_time_span, render_status_badge
 from reservations.models import Reservation
 from roombook import money
 
@@ -23,6 +24,7 @@ MAX_BOOKINGS = 10
 @dataclass(frozen=True, slots=True)
 class CustomerBooking:
     reservation: Reservation
+    status: str
     when: str
     total: str
 
@@ -61,7 +63,12 @@ class CustomerAdmin(UserAdmin):
         return {
             "bookings": CustomerBookings(
                 last=[
-                    CustomerBooking(row, format_time_span(row), money.format_amount(row.total_cost))
+                    CustomerBooking(
+                        reservation=row,
+                        status=render_status_badge(row, now=timezone.now()),
+                        when=format_time_span(row),
+                        total=money.format_amount(row.total_cost),
+                    )
                     for row in last
                 ],
                 billed=money.format_amount(sums["billed"] or 0),

@@ -36,14 +36,23 @@ def format_time_zone(center: Center, at: dt.datetime) -> str:
     return f"{name} ({local:%Z})"
 
 
+def format_status(reservation: Reservation, *, now: dt.datetime) -> str:
+    """The status; that of a draft without a hold has another name."""
+    if _is_expired_draft(reservation, now):
+        return "Expired draft"
+    return Status(reservation.status).label
+
+
 def render_status_badge(reservation: Reservation, *, now: dt.datetime) -> str:
-    """The status; that of a draft without a hold looks different."""
-    is_expired = reservation.is_new and not reservation.is_held_at(now)
     return format_html(
         '<span class="backoffice-status backoffice-status--{}">{}</span>',
-        "Expired" if is_expired else reservation.status,
-        "Expired draft" if is_expired else Status(reservation.status).label,
+        "Expired" if _is_expired_draft(reservation, now) else reservation.status,
+        format_status(reservation, now=now),
     )
+
+
+def _is_expired_draft(reservation: Reservation, now: dt.datetime) -> bool:
+    return reservation.is_new and not reservation.is_held_at(now)
 
 
 def get_reservation_url(reservation_id: int) -> str:

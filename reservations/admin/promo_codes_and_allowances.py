@@ -13,7 +13,7 @@ from django.utils.html import format_html
 
 from accounts import roles
 from accounts.admin.center_scope import SharedRowsMixin
-from accounts.customer_access import get_customer_filter, get_staff_filter
+from accounts.customer_access import get_account_filter
 from reservations import resources
 from reservations.admin import allowance_balances
 from reservations.admin.allowance_balances import AttributedRevenue
@@ -73,10 +73,8 @@ class DiscountAdmin(SharedRowsMixin, SaveChangedFieldsMixin, PageAnnotationsMixi
             list(rows.filter(pk=parse_id(object_id) or 0))
         return super().get_object(request, object_id, from_field)
 
-    def limit_to_centers(
-        self, request: HttpRequest, rows: QuerySet[RowT], *conditions: Q
-    ) -> QuerySet[RowT]:
-        """Limit the rows to those valid at the user's centers that meet the conditions.
+    def limit_to_centers(self, request: HttpRequest, rows: QuerySet[RowT]) -> QuerySet[RowT]:
+        """Limit the rows to those valid at the user's centers.
 
         A user with the permission at all centers sees all rows.
         """
@@ -85,9 +83,7 @@ class DiscountAdmin(SharedRowsMixin, SaveChangedFieldsMixin, PageAnnotationsMixi
         )
         if not at_centers:
             return rows
-        visible = self.model._default_manager.filter(
-            at_centers | Q(centers__isnull=True), *conditions
-        )
+        visible = self.model._default_manager.filter(at_centers | Q(centers__isnull=True))
         return rows.filter(pk__in=visible.values("pk"))
 
 
@@ -135,8 +131,8 @@ class AllowanceAdmin(ImportExportAdminMixin, DiscountAdmin):
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Allowance]:
         """The allowances at the user's centers, of customers whom they may see."""
-        rows = super().get_queryset(request).filter(get_staff_filter(request.user, "user"))
-        return self.limit_to_centers(request, rows, get_customer_filter(request.user, "user"))
+        rows = super().get_queryset(request).filter(get_account_filter(request.user, "user"))
+        return self.limit_to_centers(request, rows)
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
         left = allowance_balances.get_hours_left(rows, timezone.now().date())
@@ -169,11 +165,13 @@ class RedemptionInline(UsageInline):
     verbose_name_plural = "uses"
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[PromoRedemption]:
+        """The uses at the user's centers, by customers whom they may see."""
         rows = super().get_queryset(request).select_related("user", "promo_code")
         return rows.filter(
             roles.get_center_filter(
                 request.user, roles.VIEW_RESERVATION, "reservation__room__center"
-            )
+            ),
+            get_account_filter(request.user, "user"),
         )
 
 

@@ -17,10 +17,10 @@ from reservations.admin.date_filter import StartDateFilter, StartRangeFilter, is
 from reservations.admin.formatting import (
     format_datetime,
     format_place_and_time,
+    format_status,
     render_status_badge,
 )
 from reservations.models import Reservation
-from reservations.models.status import Status
 from roombook import dates, money
 from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT, ListExportMixin
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
@@ -85,7 +85,7 @@ class ReservationListMixin(ListExportMixin):
         return f"Reservation {row.pk}, {row.user.get_full_name() or row.user.company_name}"
 
     def get_result_description(self, row: Reservation) -> str:
-        return f"{format_place_and_time(row)}, {Status(row.status).label}"
+        return f"{format_place_and_time(row)}, {format_status(row, now=timezone.now())}"
 
     @admin.display(description="no.")
     def number(self, reservation: Reservation) -> int:
@@ -127,7 +127,7 @@ class ReservationListMixin(ListExportMixin):
             at.astimezone(center.zone).replace(tzinfo=None) for at in (row.start, row.end)
         )
         return (
-            *(row.pk, Status(row.status).label, _describe_hold(row), start, end),
+            *(row.pk, format_status(row, now=timezone.now()), _describe_hold(row), start, end),
             *(center.time_zone_id, center.name, row.room.name),
             *(row.user.get_full_name(), row.user.company_name or "", row.number_of_attendees),
             *(row.total_cost, row.currency),

@@ -19,11 +19,11 @@ from reservations.admin.actions.base import Action, ActionPreview, ActionRequest
 from reservations.admin.actions.forms import ActionForm
 from reservations.admin.formatting import (
     format_place_and_time,
+    format_status,
     get_reservation_url,
     render_status_badge,
 )
 from reservations.models import Reservation
-from reservations.models.status import Status
 from roombook.backoffice.model_admin import redirect_not_found
 from roombook.backoffice.typing_bases import ModelAdminBase
 from roombook.errors import DomainError
@@ -84,7 +84,7 @@ class ReservationPageMixin(ModelAdminBase):
         if not action.is_permitted(staff, reservation):
             raise PermissionDenied
         if not action.is_available(reservation, now=now):
-            status = Status(reservation.status).label
+            status = format_status(reservation, now=now)
             text = (
                 f"{action.label} is not possible: {reservation} is {status}. Nothing was changed."
             )

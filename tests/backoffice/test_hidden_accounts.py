@@ -1,4 +1,6 @@
-"""Searches of lists reveal no address or phone number of an account that staff may not view."""
+"""Lists, uses and imports reveal no address or number of an account that staff may not view."""
+
+import datetime as dt
 
 import pytest
 from django.contrib.auth.models import Permission
@@ -6,6 +8,7 @@ from django.urls import reverse
 
 from accounts.models import OutboxMessage
 from payments.models import Payment
+from reservations.models import PromoRedemption
 from reservations.models.status import Status
 from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
@@ -15,11 +18,21 @@ from tests.factories_people import (
     StaffFactory,
     UserFactory,
 )
-from tests.factories_reservations import NOW, make_booking, make_draft, make_room
+from tests.factories_reservations import (
+    NOW,
+    AllowanceFactory,
+    PromoCodeFactory,
+    make_booking,
+    make_draft,
+    make_room,
+)
+from tests.imports import build_csv, get_cells, get_errors
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
 
 ADDRESSES = ("5550111", "grace@", "hopper 0111")
+HOLD = dt.timedelta(hours=1)
+ADA = {"email": "ada@engines.example", "first_name": "Ada"}
 GRACE = {
     "email": "grace@navy.example",
     "first_name": "Grace",
@@ -101,3 +114,53 @@ def test_search_of_reservations_executes_a_constant_number_of_queries(client, st
     fill(30)
 
     assert queries_of(client, url) == few
+
+
+def test_uses_of_a_promo_code_are_those_of_visible_customers(client, staff):
+    promo, room = PromoCodeFactory(), make_room()
+    elsewhere = make_room()
+    customer, colleague = UserFactory(), StaffFactory(**GRACE)
+    for place, user in ((room, customer), (room, colleague), (elsewhere, UserFactory(**ADA))):
+        [booking] = many(place, user, 1, start=NOW)
+        PromoRedemption.objects.create(
+            promo_code=promo, user=user, reservation=booking, amount=1, taken_at=NOW
+        )
+    url = reverse("admin:reservations_promocode_change", args=[promo.pk])
+
+    client.force_login(staff("Manager", room.center))
+    page = client.get(url).text
+    assert customer.email in page
+    assert colleague.email not in page
+    assert ADA["email"] not in page
+
+    client.force_login(AdministratorFactory())
+    page = client.get(url).text
+    assert colleague.email in page
+    assert ADA["email"] in page
+
+
+def test_import_of_allowances_finds_no_account_of_staff(staff):
+    colleague, customer = StaffFactory(**GRACE), UserFactory(**ADA)
+    stored = AllowanceFactory(user=colleague, description="Own")
+    emails = (customer.email, colleague.email)
+    added = build_csv(
+        *({"account": email, "description": "Plan", "hours": "2"} for email in emails)
+    )
+    changed = build_csv({"id": stored.pk, "description": "Other"})
+
+    assert get_cells(get_errors("allowances", added, staff("Manager"))) == [(3, "account")]
+    assert get_cells(get_errors("allowances", changed, staff("Manager"))) == [(2, "id")]
+    for user in (AdministratorFactory(), None):
+        assert get_errors("allowances", added, user) == []
+        assert get_errors("allowances", changed, user) == []
+
+
+def test_page_of_a_customer_names_an_expired_draft(client, clock):
+    draft = make_draft(UserFactory())
+    client.force_login(AdministratorFactory())
+    url = reverse("admin:accounts_user_change", args=[draft.user_id])
+    assert "Expired draft" not in client.get(url).text
+
+    clock.move_to(NOW + HOLD)
+
+    assert "Expired draft" in client.get(url).text
