@@ -318,3 +318,23 @@ def test_revenue_too_many_groups_are_refused(monkeypatch):
 
     with pytest.raises(ReportTooLarge, match="Choose fewer days"):
         of()
+
+
+@pytest.mark.parametrize("state", [PaymentState.AUTHORIZED, PaymentState.CAPTURED])
+def test_refund_of_earlier_payment_does_not_reduce_the_booking(state):
+    """The first payment was captured and refunded at the gateway, and the second one booked."""
+    row = earned()
+    given_back(paid(row, state=PaymentState.REFUNDED), row.total_cost)
+    payment = paid(row, state=state)
+    assert of().total == takings(bookings=1, billed="108.81", tax="8.81")
+
+    given_back(payment, "8.81")
+    assert of().total.revenue == 100
+
+
+def test_fee_after_refund_of_earlier_payment_is_that_of_the_last_payment():
+    row = earned(status=Status.CANCELLED, refund_promised=Decimal("8.81"))
+    given_back(paid(row, state=PaymentState.REFUNDED), row.total_cost)
+    given_back(paid(row), "8.81", RefundState.REFUSED)
+
+    assert of().total == takings(billed="108.81", refunded="8.81", fees="100.00", tax="8.10")

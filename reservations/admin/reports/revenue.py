@@ -15,8 +15,10 @@ center: when the service is given, not when it is paid. A future month shows wha
   same share as of its bill, rounded to the hundredth for each reservation.
 - **Net** = revenue - tax.
 
-Money that is only authorized (Pending) is no revenue, nor is money on its way back from a booking
-that failed. A refund that the gateway refused is not counted: the money is still here, and staff
+Money that is only authorized (Pending) is no revenue, nor is money of an earlier attempt to pay for
+the same reservation: only its last payment counts. A price reduction, and the refund that was
+promised at a cancellation, count also if the gateway refused to refund them: the customer is owed
+that money. Any other refund that was refused does not count: the money is still here, and staff
 have to resolve it.
 
 **Source.** Every reservation has exactly one: its partner, else its promo code, else none
@@ -27,7 +29,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from operator import attrgetter
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from django.conf import settings
 from django.db.models import (
@@ -37,6 +39,7 @@ from django.db.models import (
     Expression,
     F,
     FilteredRelation,
+    Model,
     OuterRef,
     Q,
     QuerySet,
@@ -46,7 +49,7 @@ from django.db.models import (
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, Greatest, Least
 
-from payments.models import Payment, Refund
+from payments.models import Payment, PaymentState, Refund
 from reservations.admin.reports.aggregates import (
     ZERO,
     Breakdown,
@@ -192,7 +195,26 @@ def sum_revenue(selection: ReportSelection) -> RevenueSums:
 
 # --- Queries -------------------------------------------------------------------------------------
 
-CAPTURED_PAYMENTS = Payment.objects.filter(captured_at__isnull=False)
+ModelT = TypeVar("ModelT", bound=Model)
+
+
+def _of_last_payment(rows: QuerySet[ModelT], payment: str, reservation: str) -> QuerySet[ModelT]:
+    """Limit rows to those of the last payment of their reservation that was authorized.
+
+    An earlier one was refunded in full: it was captured at the gateway while its attempt failed.
+    """
+    later = Payment.objects.filter(
+        Q(state=PaymentState.AUTHORIZED) | Q(captured_at__isnull=False),
+        reservation=OuterRef(reservation),
+        pk__gt=OuterRef(payment),
+    )
+    return rows.exclude(Exists(later))
+
+
+CAPTURED_PAYMENTS = _of_last_payment(
+    Payment.objects.filter(captured_at__isnull=False), "pk", "reservation"
+)
+REFUNDS = _of_last_payment(effective_refunds(), "payment", "payment__reservation")
 
 
 def _get_queries(
@@ -229,7 +251,7 @@ AMOUNTS: Mapping[str, Expression] = {
     "bill_tax": subquery_sum(
         LineItem.objects.filter(type=LineItemType.TAX), "total", path="reservation"
     ),
-    "returned": subquery_sum(effective_refunds(), "amount", path="payment__reservation"),
+    "returned": subquery_sum(REFUNDS, "amount", path="payment__reservation"),
     "reduction": Hundredths("reduced_by"),
 }
 REFUND_SUMS = {
