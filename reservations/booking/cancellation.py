@@ -1,6 +1,7 @@
 """Cancels reservations and calculates refunds by the policy at the time of booking (B15.4)."""
 
 import datetime as dt
+import functools
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import TYPE_CHECKING
@@ -78,11 +79,13 @@ def cancel(
         ServiceUnavailable: the payment is not resolved yet, and the gateway does not answer.
     """
     payment_recovery.resolve_stale_payments(reservation_id, user=user, now=now)
-    by = by or user
+    run = functools.partial(
+        _cancel, reservation_id, user=user, by=by or user, expected_refund=expected_refund, now=now
+    )
     try:
-        return _cancel(reservation_id, user=user, by=by, expected_refund=expected_refund, now=now)
+        return run()
     except CaptureRefused:
-        return _cancel(reservation_id, user=user, by=by, can_be_captured=False, now=now)
+        return run(can_be_captured=False)
 
 
 @fulfils_obligations
@@ -100,10 +103,16 @@ def _cancel(
         return _describe_cancelled(reservation), None
     _require_cancellable(reservation, now)
     payment = get_open_payment(reservation)
-    terms = _get_terms(reservation, payment if can_be_captured else None, now=now)
-    require_expected("refund", terms.refund, expected=expected_refund)
-    if payment is not None and can_be_captured and _is_capture_due(reservation, payment):
-        raise CaptureDue(payment)
+    # Another process can have captured the payment although this one was refused.
+    is_capture_due = payment is not None and _is_capture_due(reservation, payment)
+    if is_capture_due and not can_be_captured:
+        # The payment is voided after this transaction, so there is no refund to be expected.
+        terms = _get_terms(reservation, None, now=now)
+    else:
+        terms = _get_terms(reservation, payment, now=now)
+        require_expected("refund", terms.refund, expected=expected_refund)
+        if payment is not None and is_capture_due:
+            raise CaptureDue(payment)
     # A draft that never was a booking is in no calendar, and its customer gets no e-mail.
     was_booked = reservation.booked_at is not None
     reservation.transition_to(

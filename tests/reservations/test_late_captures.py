@@ -1,0 +1,60 @@
+"""Payments that are captured while, or after, their reservation is cancelled (B15.4)."""
+
+from decimal import Decimal
+
+import pytest
+
+from payments import gateway_events, refunds
+from payments.gateways.base import GatewayRefused
+from payments.gateways.sandbox import SandboxGateway
+from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
+from payments.models import Payment, PaymentState, Refund, RefundState
+from reservations.booking import cancellation, integrity, payment_recovery, price_adjustments
+from reservations.models import Reservation
+from reservations.models.status import Status
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    make_booking,
+    make_pending_booking,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def fail_once(operation):
+    """Let the gateway not answer the next call of the operation."""
+    SandboxFault.objects.create(operation=operation, kind=FaultKind.TIMEOUT_BEFORE, times=1)
+
+
+@pytest.fixture
+def captured_meanwhile(monkeypatch):
+    """A booking. The first cancellation is refused the capture, and another run captures then."""
+    fail_once("capture")
+    booking = make_booking()
+    def refuse(self, key):
+        monkeypatch.undo()
+        payment_recovery.fulfil_obligations(Payment.objects.get(), now=NOW)
+        raise GatewayRefused("This payment has a capture in progress.")
+
+    assert Payment.objects.get().state == PaymentState.AUTHORIZED
+    monkeypatch.setattr(SandboxGateway, "capture", refuse)
+    return booking
+
+
+def test_payment_captured_while_it_is_cancelled_is_refunded(captured_meanwhile):
+    cancelled = cancellation.cancel(captured_meanwhile.pk, expected_refund=Decimal(75), now=NOW)
+
+    assert cancelled.refund == 75
+    assert Payment.objects.get().state == PaymentState.REFUNDED
+    assert SandboxPayment.objects.get().refunded == 75
+
+
+def test_payment_captured_while_it_is_cancelled_is_the_fee_if_it_is_too_late(captured_meanwhile):
+    cancelled = cancellation.cancel(captured_meanwhile.pk, now=START - HOUR)
+
+    assert "nothing is refunded" in cancelled.message
+    assert Payment.objects.get().state == PaymentState.CAPTURED
+    assert not list(integrity.find_problems(now=START))
