@@ -8,12 +8,13 @@ that describes the problem.
 import datetime as dt
 from collections.abc import Iterator
 
-from django.db.models import Exists, F, OuterRef, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from accounts.models import OutboxMessage, OutboxState
 from payments import refunds
 from payments.models import OPEN_PAYMENT_STATES, Dispute, Payment, PaymentState, RefundState
 from reservations.booking.integrity.money import (
+    captured_after_cancellation,
     refunded_amount,
     unmet_reductions,
     unmet_refund_promises,
@@ -54,9 +55,8 @@ def find_lost_authorizations(payments: QuerySet[Payment]) -> PaymentAlerts:
 
 def get_orphaned(payments: QuerySet[Payment]) -> QuerySet[Payment]:
     """Return payments captured for no booking that are not being refunded."""
-    captured = payments.filter(
-        state=PaymentState.CAPTURED, reservation__status__in=sorted(NOT_BOOKED_STATUSES)
-    )
+    not_booked = Q(state=PaymentState.CAPTURED, reservation__status__in=sorted(NOT_BOOKED_STATUSES))
+    captured = payments.filter(not_booked | captured_after_cancellation())
     return captured.annotate(given=refunded_amount()).filter(given__lt=F("amount"))
 
 

@@ -113,13 +113,15 @@ def _cancel(
         require_expected("refund", terms.refund, expected=expected_refund)
         if payment is not None and is_capture_due:
             raise CaptureDue(payment)
+    # Another process can have captured the fee since `now`. What is captured later is no fee.
+    captured_at = payment.captured_at if payment is not None else None
     # A draft that never was a booking is in no calendar, and its customer gets no e-mail.
     was_booked = reservation.booked_at is not None
     reservation.transition_to(
         Status.CANCELLED,
         by=by,
         now=now,
-        cancelled_at=now,
+        cancelled_at=max(now, captured_at or now),
         refund_promised=terms.refund,
         calendar_sequence=reservation.calendar_sequence + was_booked,
     )

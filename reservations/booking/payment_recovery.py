@@ -181,11 +181,19 @@ def _fulfil_obligations(payment: Payment, status: str, *, now: dt.datetime) -> P
             payment = lifecycle.void_payment(payment, now=now)
             if payment.state == PaymentState.CAPTURED:
                 _create_full_refund(payment, now=now)
-    elif payment.state == PaymentState.CAPTURED and status in NOT_BOOKED_STATUSES:
+    elif payment.state == PaymentState.CAPTURED and _is_without_booking(payment, status):
         _create_full_refund(payment, now=now)
     for refund in pending_refunds(payment=payment.pk):
         refunds.execute_refund(refund, now=now)
     return payment
+
+
+def _is_without_booking(payment: Payment, status: str) -> bool:
+    """Return whether a captured payment is for no booking, nor for a cancellation fee."""
+    if status != Status.CANCELLED:
+        return status in NOT_BOOKED_STATUSES
+    cancelled_at, captured_at = payment.reservation.cancelled_at, payment.captured_at
+    return cancelled_at is not None and captured_at is not None and captured_at > cancelled_at
 
 
 @compiled_query(keep_plan=True)

@@ -1,8 +1,11 @@
 """Payments that are captured while, or after, their reservation is cancelled (B15.4)."""
 
 from decimal import Decimal
+from io import StringIO
 
 import pytest
+import time_machine
+from django.core.management import call_command
 
 from payments import gateway_events, refunds
 from payments.gateways.base import GatewayRefused
@@ -29,11 +32,17 @@ def fail_once(operation):
     SandboxFault.objects.create(operation=operation, kind=FaultKind.TIMEOUT_BEFORE, times=1)
 
 
+def reconcile(*, at):
+    with time_machine.travel(at, tick=False):
+        call_command("reconcile_payments", stdout=StringIO())
+
+
 @pytest.fixture
 def captured_meanwhile(monkeypatch):
     """A booking. The first cancellation is refused the capture, and another run captures then."""
     fail_once("capture")
     booking = make_booking()
+
     def refuse(self, key):
         monkeypatch.undo()
         payment_recovery.fulfil_obligations(Payment.objects.get(), now=NOW)
@@ -56,5 +65,44 @@ def test_payment_captured_while_it_is_cancelled_is_the_fee_if_it_is_too_late(cap
     cancelled = cancellation.cancel(captured_meanwhile.pk, now=START - HOUR)
 
     assert "nothing is refunded" in cancelled.message
+    assert Payment.objects.get().state == PaymentState.CAPTURED
+    assert not list(integrity.find_problems(now=START))
+
+
+def cancel_while_void_fails(reservation, now=NOW):
+    """Cancel a reservation. Its payment is captured at the gateway before it is voided."""
+    fail_once("void")
+    cancellation.cancel(reservation.pk, now=now)
+    SandboxGateway().capture(Payment.objects.get().key)
+    gateway_events.refresh(Payment.objects.get(), now=now + MINUTE)
+    assert Payment.objects.get().state == PaymentState.CAPTURED
+
+
+def test_payment_captured_after_its_request_was_cancelled_is_refunded():
+    reservation = make_pending_booking()
+
+    cancel_while_void_fails(reservation)
+    reconcile(at=NOW + 2 * MINUTE)
+
+    assert Payment.objects.get().state == PaymentState.REFUNDED
+
+
+def test_payment_captured_after_its_cancellation_is_an_inconsistency():
+    cancel_while_void_fails(make_pending_booking())
+
+    assert not list(integrity.find_problems(now=NOW + MINUTE))
+    assert len(list(integrity.find_problems(now=NOW + 2 * HOUR))) == 1
+
+
+def test_fee_that_another_process_captured_during_the_cancellation_is_kept():
+    """The request to cancel began before the capture, and waited for a lock."""
+    fail_once("capture")
+    reservation = make_booking()
+    late = START - HOUR
+    payment_recovery.fulfil_obligations(Payment.objects.get(), now=late + MINUTE)
+
+    cancellation.cancel(reservation.pk, now=late)
+    reconcile(at=START)
+
     assert Payment.objects.get().state == PaymentState.CAPTURED
     assert not list(integrity.find_problems(now=START))

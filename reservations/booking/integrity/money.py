@@ -38,7 +38,8 @@ ALLOWED: dict[Status, tuple[frozenset[PaymentState], frozenset[PaymentState]]] =
     Status.CONFIRMED: (CLOSED | CAPTURED, AUTHORIZED),
     Status.COMPLETED: (CLOSED | CAPTURED, AUTHORIZED),
     Status.NO_SHOW: (CLOSED | CAPTURED, AUTHORIZED),
-    # The payment stays captured if there is a cancellation fee. See `unmet_refund_promises`.
+    # The payment stays captured if there is a cancellation fee. See `unmet_refund_promises` and
+    # `captured_after_cancellation`.
     Status.CANCELLED: (CLOSED | CAPTURED, AUTHORIZED),
     Status.DECLINED: (CLOSED, AUTHORIZED | CAPTURED),
     Status.EXPIRED: (CLOSED, AUTHORIZED | CAPTURED),
@@ -51,6 +52,18 @@ ALLOWED: dict[Status, tuple[frozenset[PaymentState], frozenset[PaymentState]]] =
 def effective_refunds() -> QuerySet[Refund]:
     """Return the refunds that were paid in any way, or that are due."""
     return Refund.objects.exclude(state=RefundState.REFUSED)
+
+
+def captured_after_cancellation() -> Q:
+    """Return the condition that a payment was captured for a reservation that was cancelled before.
+
+    A cancellation fee is captured before the reservation is cancelled.
+    """
+    return Q(
+        state=PaymentState.CAPTURED,
+        reservation__status=Status.CANCELLED,
+        captured_at__gt=F("reservation__cancelled_at"),
+    )
 
 
 def refunded_amount() -> Coalesce:
@@ -103,7 +116,7 @@ def totals_that_are_not_their_lines(now: dt.datetime) -> Iterator[str]:
 
 def payments_off_their_reservation(now: dt.datetime) -> Iterator[str]:
     """Find payments in a state that contradicts the status of their reservation."""
-    wrong = Q()
+    wrong = captured_after_cancellation() & ~_is_recent(now)
     for status, (permanent, temporary) in ALLOWED.items():
         allowed = Q(state__in=sorted(permanent)) | Q(_is_recent(now), state__in=sorted(temporary))
         wrong |= Q(reservation__status=status) & ~allowed
