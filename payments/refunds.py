@@ -10,7 +10,7 @@ from datetime import datetime
 from decimal import Decimal
 from uuid import NAMESPACE_URL, UUID, uuid5
 
-from django.db.models import QuerySet, Sum
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery, Sum
 
 from payments import gateways
 from payments.gateway_results import lock_payment
@@ -23,6 +23,7 @@ from payments.models import (
     Refund,
     RefundState,
 )
+from roombook import money
 from roombook.db.transactions import in_transaction
 
 logger = logging.getLogger(__name__)
@@ -35,7 +36,7 @@ def create_refund(payment: Payment, *, amount: Decimal, reason: str, now: dateti
     not executed yet count: the payment's row is locked.
     """
     locked = lock_payment(payment.pk)
-    if locked.state != PaymentState.CAPTURED:
+    if locked.captured_at is None:
         raise InvalidPaymentTransition(
             f"Payment {locked.key} is {locked.state} and cannot be refunded."
         )
@@ -47,8 +48,12 @@ def create_refund(payment: Payment, *, amount: Decimal, reason: str, now: dateti
 
 
 def get_refundable_amount(payment: Payment) -> Decimal:
-    """What is left of a payment after all its refunds, pending ones included."""
-    return payment.amount - get_refunded_amount(Payment.objects.filter(pk=payment.pk))
+    """What is left of a payment after all its refunds, pending ones included.
+
+    Never below 0: what was refunded at the gateway can make a pending refund impossible.
+    """
+    refunded = get_refunded_amount(Payment.objects.filter(pk=payment.pk))
+    return max(Decimal(0), payment.amount - refunded)
 
 
 def get_refunded_amount(payments: QuerySet[Payment]) -> Decimal:
@@ -62,7 +67,7 @@ def is_fully_refunded(payment: Payment) -> bool:
     """Whether the customer has the whole amount back. Pending refunds do not count."""
     refunds = payment.refunds.filter(state__in=COMPLETED_REFUND_STATES)
     total: Decimal | None = refunds.aggregate(total=Sum("amount"))["total"]
-    return total == payment.amount
+    return total is not None and total >= payment.amount
 
 
 def execute_refund(refund: Refund, *, now: datetime) -> Refund:
@@ -98,9 +103,17 @@ def _update_refunded_state(payment: Payment, now: datetime) -> None:
     is_complete = is_fully_refunded(payment)
     if is_complete and payment.state == PaymentState.CAPTURED:
         payment.transition_to(PaymentState.REFUNDED, now=now)
-    elif not is_complete and payment.state == PaymentState.REFUNDED:
+    elif not is_complete and payment.state == PaymentState.REFUNDED and not _has_successor(payment):
         payment.transition_to(PaymentState.CAPTURED, now=now)
     payment.save(update_fields=["state", "captured_at", "settled_at"])
+
+
+def _has_successor(payment: Payment) -> bool:
+    """Whether the reservation was paid again after this payment was refunded.
+
+    Then it stays refunded: a reservation has one open payment. `get_unhandled` finds its refund.
+    """
+    return Payment.objects.open().filter(reservation=payment.reservation_id).exists()
 
 
 # --- Refunds that the gateway reports ------------------------------------------------------------
@@ -113,7 +126,8 @@ def record_refunds(payment: Payment, refunds: Iterable[GatewayRefund], *, now: d
     These can be new to us (made in its dashboard, or lost by a restore), completed, or failed.
     """
     locked = lock_payment(payment.pk)
-    for refund in refunds:
+    # Failed ones first: another one can be the retry of a failed one.
+    for refund in sorted(refunds, key=lambda each: not each.failed):
         _record_refund(locked, refund, now)
     _update_refunded_state(locked, now)
     return locked
@@ -124,8 +138,11 @@ def _record_refund(payment: Payment, reported: GatewayRefund, now: datetime) -> 
     refund = payment.refunds.filter(key=key).first()
     if refund is None:
         if not reported.failed:
+            # Staff can refund in the dashboard what the gateway refused to refund for us.
+            refused = payment.refunds.filter(UNHANDLED, amount=reported.amount).order_by("pk")
             Refund.objects.create(
                 payment=payment,
+                again=refused.first(),
                 key=key,
                 amount=reported.amount,
                 reason=f"Made at the gateway ({reported.reference})",
@@ -186,11 +203,17 @@ def mark_refunded_manually(refund: Refund, *, reason: str, now: datetime) -> Ref
     return refused
 
 
+# Refused, and not retried.
+UNHANDLED = Q(state=RefundState.REFUSED, retry__isnull=True)
+
+
 def get_unhandled() -> QuerySet[Refund]:
     """Refused refunds that were neither retried nor made in another way."""
-    return Refund.objects.filter(
-        state=RefundState.REFUSED, retry__isnull=True, payment__state=PaymentState.CAPTURED
-    )
+    others = Refund.objects.filter(payment=OuterRef("payment")).exclude(state=RefundState.REFUSED)
+    given = others.order_by().values("payment").annotate(total=Sum("amount")).values("total")
+    rows = Refund.objects.filter(UNHANDLED).annotate(given=Subquery(given))
+    left = F("payment__amount") - money.ROUNDING_TOLERANCE
+    return rows.filter(Q(given__isnull=True) | Q(given__lt=left))
 
 
 def _lock_refused_refund(refund: Refund) -> Refund:

@@ -17,6 +17,8 @@ DECIMAL_PLACES = 2
 ZERO = Decimal(0)
 # The largest amount that fits into a MoneyField.
 MAX_AMOUNT = Decimal("9999999999.99")
+# SQLite adds in binary floating point. The tolerance is smaller than any coin.
+ROUNDING_TOLERANCE = Decimal("0.0001")
 
 
 class MoneyField(models.DecimalField):

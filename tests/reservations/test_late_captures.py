@@ -7,14 +7,12 @@ import pytest
 import time_machine
 from django.core.management import call_command
 
-from payments import gateway_events, refunds
+from payments import gateway_events
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
-from payments.models import Payment, PaymentState, Refund, RefundState
-from reservations.booking import cancellation, integrity, payment_recovery, price_adjustments
-from reservations.models import Reservation
-from reservations.models.status import Status
+from payments.models import Payment, PaymentState
+from reservations.booking import cancellation, integrity, payment_recovery
 from tests.factories_reservations import (
     HOUR,
     MINUTE,

@@ -9,7 +9,6 @@ from django.db.models.functions import Coalesce
 
 from reservations.booking.integrity.common import (
     MONEY_FIELD,
-    ROUNDING_TOLERANCE,
     approximately,
     sum_of_related,
 )
@@ -24,6 +23,7 @@ from reservations.models import (
     Reservation,
 )
 from reservations.models.status import BOOKED_STATUSES, Status
+from roombook.money import ROUNDING_TOLERANCE
 
 USING_BENEFITS = sorted(BOOKED_STATUSES | {Status.PROCESSING})
 

@@ -8,12 +8,12 @@ from typing import Any
 from django.db.models import DecimalField, F, OuterRef, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
+from roombook.money import ROUNDING_TOLERANCE
+
 # A check runs one query and describes each inconsistency that it finds.
 Check = Callable[[dt.datetime], Iterator[str]]
 
 MONEY_FIELD = DecimalField(max_digits=14, decimal_places=2)
-# SQLite adds in binary floating point. The tolerance is smaller than any coin.
-ROUNDING_TOLERANCE = Decimal("0.0001")
 # Payments take seconds, and reconcile_payments tries again every minute. A payment or refund that
 # is not finished after this time is reported.
 OVERDUE_AFTER = dt.timedelta(hours=1)

@@ -16,12 +16,12 @@ from payments.models import (
 )
 from reservations.booking.integrity.common import (
     OVERDUE_AFTER,
-    ROUNDING_TOLERANCE,
     approximately,
     sum_of_related,
 )
 from reservations.models import LineItem, Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
+from roombook.money import ROUNDING_TOLERANCE
 
 CLOSED = frozenset({PaymentState.DECLINED, PaymentState.VOIDED, PaymentState.REFUNDED})
 STARTED = frozenset({PaymentState.STARTED})
