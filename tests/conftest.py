@@ -23,7 +23,11 @@ hypothesis_settings.load_profile("roombook")
 def _restore_roles(sender, **_):
     """Create the roles again. A migration creates them, and transactional tests delete all rows."""
     if sender.name == "reservations" and not apps.get_model("auth", "Group").objects.exists():
-        import_module("reservations.migrations.0002_roles").create_roles(apps, None)
+        migrations = "reservations.migrations"
+        import_module(f"{migrations}.0002_roles").create_roles(apps, None)
+        import_module(f"{migrations}.0005_accountants_handle_unknown_payments").extend_role(
+            apps, None
+        )
 
 
 FAST_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]

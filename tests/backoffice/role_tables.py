@@ -17,7 +17,12 @@ from tests import factories_centers as make
 from tests.factories_people import AdministratorFactory, StaffFactory, UserFactory
 from tests.world import NOW
 
-MAY = importlib.import_module("reservations.migrations.0002_roles").ROLES
+MIGRATIONS = "reservations.migrations"
+ROLES = importlib.import_module(f"{MIGRATIONS}.0002_roles").ROLES
+ACCOUNTANT = importlib.import_module(
+    f"{MIGRATIONS}.0005_accountants_handle_unknown_payments"
+).PERMISSIONS
+MAY = {**ROLES, "Accountant": ROLES["Accountant"].union(ACCOUNTANT)}
 
 # Rows are those of a center; those that every role sees alike and only who may everywhere changes;
 # those that only who may everywhere sees; and power, which is administrators' alone.
@@ -173,7 +178,9 @@ def rows_of(world):
         "reservations.Reservation": (world.reservation, world.bobs_reservation),
         "payments.SavedCard": (world.ada.saved_card, world.bob.saved_card),
         "payments.UnknownPayment": tuple(
-            UnknownPayment.objects.create(key=uuid4(), description=name, found_at=NOW)
+            UnknownPayment.objects.create(
+                gateway="sandbox", key=uuid4(), description=name, found_at=NOW
+            )
             for name in ("Ours", FOREIGN)
         ),
     }

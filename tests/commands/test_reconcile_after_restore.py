@@ -100,7 +100,7 @@ def refund_at_gateway(payment, amount=75, at=NOW):
 def test_unknown_payment_is_reported_by_each_run_until_it_is_released(reconcile):
     key = make_lost_payment()
     reported = [
-        "1 payment needs attention:",
+        "1 problem needs attention:",
         f"pay_{key.hex} at sandbox, 75.00 USD (Mon 2027-03-01 16:00 UTC, Reservation 57):"
         " for no booking here.",
     ]
@@ -252,7 +252,7 @@ def test_run_compares_from_the_end_of_the_last_run(reconcile):
     make_lost_payment(at=LATER - dt.timedelta(hours=1))
 
     problems = get_problems(reconcile, at=LATER + DAY)
-    assert problems[0] == "1 payment needs attention:"
+    assert problems[0] == "1 problem needs attention:"
     assert len(get_problems(reconcile, "--since", "2027-03-01T15:00", at=LATER + DAY)) == 3
     # Times without an offset are UTC.
     assert len(get_problems(reconcile, "--since", "2027-03-01T16:00+01:00", at=LATER + DAY)) == 3
@@ -280,7 +280,10 @@ def test_gateway_that_does_not_list_its_payments_is_compared_by_the_next_run(rec
 
     assert reconcile(at=LATER + dt.timedelta(minutes=1)) == NOTHING
     problems = get_problems(reconcile, "--since", "2027-03-01T00:00", at=LATER + DAY)
-    assert problems[1] == "The gateway does not answer: its payments were not compared with ours."
+    assert problems == [
+        "1 problem needs attention:",
+        "The gateway does not answer: its payments were not compared with ours.",
+    ]
     assert "for no booking" in get_problems(reconcile, at=LATER + DAY)[1]
 
 
@@ -302,7 +305,7 @@ def test_many_unknown_payments_are_shown_in_part(reconcile):
 
     problems = get_problems(reconcile)
     assert (problems[0], problems[-1], len(problems)) == (
-        "52 payments need attention:",
+        "52 problems need attention:",
         "and 2 more",
         52,
     )
@@ -317,7 +320,7 @@ def test_booking_refunded_at_the_gateway_is_named_and_its_refund_recorded(reconc
     key = refund_at_gateway(Payment.objects.get())
 
     assert get_problems(reconcile) == [
-        "1 payment needs attention:",
+        "1 problem needs attention:",
         f"Payment {Payment.objects.get().pk} of reservation {reservation.pk}, 75.00 USD:"
         " it was refunded at the gateway, and the reservation is Confirmed.",
     ]

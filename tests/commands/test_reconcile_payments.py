@@ -160,7 +160,7 @@ def test_gateway_timeouts_over_a_long_time_raise_an_alert(reconcile, fails, oper
     fails("lookup")
 
     assert reconcile().endswith("1 payment processed: 1 no answer.\n")
-    with pytest.raises(CommandError, match=r"1 payment needs attention:\n.*does not answer"):
+    with pytest.raises(CommandError, match=r"1 problem needs attention:\n.*does not answer"):
         reconcile(at=NOW + dt.timedelta(minutes=17))
     end_faults()
 
@@ -184,7 +184,7 @@ def test_failed_payment_does_not_stop_the_others(reconcile, fails, monkeypatch):
         reconcile()
 
     assert str(problem.value).splitlines() == [
-        "1 payment needs attention:",
+        "1 problem needs attention:",
         f"  Payment {first.payments.get().pk} of reservation {first.pk}, 75.00 USD:"
         " This authorization is over.",
     ]
@@ -256,7 +256,7 @@ def test_refused_refund_is_requested_once_and_reported(reconcile):
     SandboxPayment.objects.update(refunded=Decimal(75))
 
     for _ in range(2):
-        with pytest.raises(CommandError, match="1 payment needs attention"):
+        with pytest.raises(CommandError, match="1 problem needs attention"):
             reconcile()
 
     assert Refund.objects.get().state == RefundState.REFUSED

@@ -4,15 +4,22 @@ from decimal import Decimal
 
 import pytest
 import time_machine
-from django.contrib.auth.models import Permission
+from django.contrib.auth.models import Group, Permission
 from django.urls import reverse
 
+from accounts.models import CenterRole
 from payments import refunds
 from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from payments.models import Payment, Refund, UnknownPayment
 from roombook.backoffice.models import AuditEntry
-from tests.factories_people import AdministratorFactory, SavedCardFactory, UserFactory
+from tests.factories_centers import MeetingRoomFactory
+from tests.factories_people import (
+    AdministratorFactory,
+    SavedCardFactory,
+    StaffFactory,
+    UserFactory,
+)
 from tests.payments.test_payments import NOW, ada, captured, reservation, start  # noqa: F401 (fixtures)  # noqa: F401 (fixtures)
 
 pytestmark = pytest.mark.django_db
@@ -323,3 +330,20 @@ def test_unknown_payment_actions_need_the_change_permission(client, unknown, act
 
     unknown.refresh_from_db()
     assert unknown.resolved_at is None
+
+
+@pytest.mark.parametrize("is_of_all_centers", [False, True])
+def test_accountants_of_all_centers_release_unknown_payments(client, unknown, is_of_all_centers):
+    accountant, role = StaffFactory(), Group.objects.get(name="Accountant")
+    if is_of_all_centers:
+        accountant.groups.add(role)
+    else:
+        CenterRole.objects.create(user=accountant, group=role, center=MeetingRoomFactory().center)
+    client.force_login(accountant)
+
+    page = client.get(reverse("admin:index")).content.decode()
+    assert ("at the gateway for no booking" in page) == is_of_all_centers
+    run_unknown_action(client, "release", unknown)
+
+    unknown.refresh_from_db()
+    assert (unknown.resolution == "refunded") == is_of_all_centers

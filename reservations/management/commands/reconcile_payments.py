@@ -273,7 +273,7 @@ class Command(RegularJob):
             shown = [f"  {line}" for line in lines[:MAX_LINES]]
             if len(lines) > MAX_LINES:
                 shown.append(f"  and {len(lines) - MAX_LINES} more")
-            count = format_count(len(lines), "payment")
+            count = format_count(len(lines), "problem")
             raise CommandError("\n".join([f"{count} {verb} attention:", *shown]))
 
 
