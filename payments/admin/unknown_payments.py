@@ -50,7 +50,9 @@ class UnknownPaymentAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
                 outcome = "the gateway does not answer. Please try again."
             else:
                 level = messages.SUCCESS
-                self.log_change(request, payment, f"Released: {outcome}")
+                # A row without money is deleted.
+                if payment.pk:
+                    self.log_change(request, payment, f"Released: {outcome}")
             self.message_user(request, f"{description}: {outcome}", level)
 
     @admin.action(description="Keep (for a booking entered again)", permissions=["resolve"])
