@@ -19,6 +19,7 @@ class AccountsConfig(AppConfig):
                 "thumbnail",
                 "search_text",
                 "second_factor_since",
+                "second_factor_changed_at",
             ),
             hidden_fields=("email", "first_name", "last_name", "company_name", "phone_number"),
             many_to_many_fields=("groups", "user_permissions"),

@@ -106,6 +106,7 @@ def delete_unconfirmed_devices(users: Iterable[User]) -> None:
 
 def _save(user: User, since: datetime | None, *, by: User | None, note: str, now: datetime) -> None:
     user.second_factor_since = since
-    user.save(update_fields=["second_factor_since"])
+    user.second_factor_changed_at = now
+    user.save(update_fields=["second_factor_since", "second_factor_changed_at"])
     audit_log.record_change(user, {}, by=by, note=note)
     emails.send_second_factor_changed(user.pk, user.email, is_on=since is not None, now=now)

@@ -82,6 +82,7 @@ class User(AbstractBaseUser, PermissionsMixin):
     )
     date_joined = models.DateTimeField(auto_now_add=True)
     second_factor_since = models.DateTimeField("two-step sign-in", null=True, editable=False)
+    second_factor_changed_at = models.DateTimeField(null=True, editable=False)
 
     USERNAME_FIELD = "email"
     EMAIL_FIELD = "email"
@@ -156,8 +157,9 @@ class User(AbstractBaseUser, PermissionsMixin):
         return map(self._add_second_factor, super().get_session_auth_fallback_hash())
 
     def _add_second_factor(self, session_hash: str) -> str:
-        since = self.second_factor_since
-        return session_hash if since is None else f"{session_hash} {since.timestamp()}"
+        # Not `second_factor_since`: turning it off must not revive the sessions from before.
+        changed_at = self.second_factor_changed_at
+        return session_hash if changed_at is None else f"{session_hash} {changed_at.timestamp()}"
 
     def is_second_factor_pending(self, session: SessionBase) -> bool:
         """Whether the session must prove, or set up, a second factor before it may go on."""

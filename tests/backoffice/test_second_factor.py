@@ -323,6 +323,16 @@ def test_new_second_factor_does_not_revive_old_sessions(client, with_factor, clo
     assert other.get(INDEX).status_code == 200
 
 
+def test_turning_the_second_factor_off_does_not_revive_old_sessions(client, grace, clock):
+    sign_in(client, grace)
+    other = client.__class__()
+    turn_on(other, grace, clock)
+    other.post(TURN_OFF, {"code": get_code(grace)})
+
+    assert client.get(INDEX).status_code == 302
+    assert other.get(INDEX).status_code == 200
+
+
 @pytest.mark.parametrize("page", [VERIFY, SET_UP, TURN_OFF])
 def test_customer_and_nobody_are_sent_to_the_sign_in_page(client, page):
     assert client.get(page).url.startswith(LOGIN)
