@@ -1,17 +1,20 @@
 """The second factor of staff: codes of an authenticator app (TOTP, RFC 6238), by django-otp (B18).
 
 The back office asks for a code after the password. The API does not: there, staff see and do no
-more than a customer.
+more than a customer. A recovery code, which works once, is accepted in place of a code of the app.
 """
 
 from base64 import b32encode
 from collections.abc import Iterable
 from datetime import datetime
-from secrets import token_hex
+from hashlib import sha256
+from secrets import token_bytes, token_hex
 
 import segno
-from django_otp import match_token
+from django_otp import verify_token
+from django_otp.models import Device
 from django_otp.oath import TOTP
+from django_otp.plugins.otp_static.models import StaticDevice, StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from accounts import emails
@@ -19,6 +22,10 @@ from accounts.limits import SignInAttempts
 from accounts.models import User
 from roombook.backoffice import audit_log
 from roombook.db.transactions import in_transaction
+
+RECOVERY_CODES = 10
+# 16 characters of Base32 are 80 bits: their hash needs no salt. The table has room for 16.
+RECOVERY_CODE_LENGTH = 16
 
 
 def create_key() -> str:
@@ -39,8 +46,11 @@ def render_qr_code(device: TOTPDevice) -> str:
 
 def format_key(device: TOTPDevice) -> str:
     """Return the secret as apps want it typed: Base32, in groups of four."""
-    key = b32encode(device.bin_key).decode().rstrip("=")
-    return " ".join(key[start : start + 4] for start in range(0, len(key), 4))
+    return _group(b32encode(device.bin_key).decode().rstrip("="), " ")
+
+
+def _group(text: str, separator: str) -> str:
+    return separator.join(text[start : start + 4] for start in range(0, len(text), 4))
 
 
 def verify_code(
@@ -53,6 +63,8 @@ def verify_code(
 ) -> bool:
     """Whether the code is right. A wrong one counts as a failed sign-in.
 
+    A recovery code is right too, and is used up, unless the user is setting up a device.
+
     Args:
         new_device: the device that the user is setting up; None to verify a code of the saved one.
 
@@ -61,12 +73,33 @@ def verify_code(
     """
     attempts.check(now)
     if new_device is None:
-        is_right = match_token(user, code) is not None
+        is_right = _verify_saved_code(user, code)
     else:
         is_right = _verify_code_of_new_device(new_device, code, now)
     if not is_right:
         attempts.count(now)
     return is_right
+
+
+def _verify_saved_code(user: User, code: str) -> bool:
+    if code.isdecimal():
+        device = TOTPDevice.objects.filter(user=user, confirmed=True).first()
+        return _verify_with_device(user, device, code)
+    return _use_recovery_code(user, code)
+
+
+def _verify_with_device(user: User, device: Device | None, code: str) -> bool:
+    return device is not None and verify_token(user, device.persistent_id, code) is not None
+
+
+@in_transaction
+def _use_recovery_code(user: User, code: str) -> bool:
+    device = StaticDevice.objects.filter(user=user).first()
+    if not _verify_with_device(user, device, _hash_recovery_code(code)):
+        return False
+    note = f"A recovery code was used. Unused codes: {count_recovery_codes(user)}."
+    audit_log.record_change(user, {}, by=user, note=note)
+    return True
 
 
 def _verify_code_of_new_device(device: TOTPDevice, code: str, now: datetime) -> bool:
@@ -83,20 +116,56 @@ def _verify_code_of_new_device(device: TOTPDevice, code: str, now: datetime) -> 
 
 
 @in_transaction
-def turn_on(user: User, device: TOTPDevice, *, now: datetime) -> None:
-    """Save the new device as the only one. All other sessions of the user end."""
+def turn_on(user: User, device: TOTPDevice, *, now: datetime) -> list[str]:
+    """Save the new device as the only one, and return new recovery codes.
+
+    All other sessions of the user end.
+    """
     # Two set-ups at the same time must not leave two devices.
     User.objects.lock(user.pk)
     TOTPDevice.objects.filter(user=user).delete()
     device.save(force_insert=True)
+    codes = replace_recovery_codes(user)
     _save(user, now, by=user, note="The second factor was turned on.", now=now)
+    return codes
 
 
 @in_transaction
 def turn_off(user: User, *, by: User | None, now: datetime) -> None:
     """Remove the second factor. All sessions of the user end."""
     TOTPDevice.objects.filter(user=user).delete()
+    StaticDevice.objects.filter(user=user).delete()
     _save(user, None, by=by, note="The second factor was turned off.", now=now)
+
+
+@in_transaction
+def replace_recovery_codes(user: User) -> list[str]:
+    """Create new recovery codes, which end all others, and return them to show them once.
+
+    The database has only their hashes: `verify_code` hashes what the user enters.
+    """
+    User.objects.lock(user.pk)
+    StaticDevice.objects.filter(user=user).delete()
+    device = StaticDevice.objects.create(user=user, name="recovery codes")
+    codes = [
+        b32encode(token_bytes(RECOVERY_CODE_LENGTH * 5 // 8)).decode()
+        for _ in range(RECOVERY_CODES)
+    ]
+    StaticToken.objects.bulk_create(
+        StaticToken(device=device, token=_hash_recovery_code(code)) for code in codes
+    )
+    audit_log.record_change(user, {}, by=user, note="New recovery codes were created.")
+    return [_group(code, "-") for code in codes]
+
+
+def _hash_recovery_code(code: str) -> str:
+    digest = sha256(code.replace("-", "").upper().encode()).digest()
+    return b32encode(digest).decode()[:RECOVERY_CODE_LENGTH]
+
+
+def count_recovery_codes(user: User) -> int:
+    """Return how many recovery codes the user can still use."""
+    return StaticToken.objects.filter(device__user=user).count()
 
 
 def delete_unconfirmed_devices(users: Iterable[User]) -> None:

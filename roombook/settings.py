@@ -57,6 +57,7 @@ INSTALLED_APPS = [
     "payments",
     "reservations",
     "django_otp",
+    "django_otp.plugins.otp_static",
     "django_otp.plugins.otp_totp",
     "rest_framework",
     # The theme comes before the apps whose templates it replaces.

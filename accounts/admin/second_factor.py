@@ -1,5 +1,6 @@
 """The pages where staff enter a code, and turn their second factor on and off."""
 
+from collections.abc import Mapping
 from functools import cached_property
 from typing import Any
 
@@ -19,7 +20,9 @@ from django.views import View
 from django.views.decorators.cache import never_cache
 from django.views.decorators.debug import sensitive_post_parameters
 from django_otp import login
-from django_otp.plugins.otp_totp import admin as otp_admin  # noqa: F401  (it registers)
+from django_otp.plugins.otp_static import admin as static_admin  # noqa: F401  (it registers)
+from django_otp.plugins.otp_static.models import StaticDevice
+from django_otp.plugins.otp_totp import admin as totp_admin  # noqa: F401  (it registers)
 from django_otp.plugins.otp_totp.models import TOTPDevice
 from unfold.widgets import UnfoldAdminTextInputWidget
 
@@ -30,7 +33,7 @@ from roombook.errors import TooManyRequests
 from roombook.middleware import get_client_address
 
 # The devices are changed on the pages below only.
-admin.site.unregister(TOTPDevice)
+admin.site.unregister([TOTPDevice, StaticDevice])
 
 # The session keeps the secret of a device until a code confirms it.
 NEW_KEY_SESSION_KEY = "second_factor_new_key"
@@ -39,13 +42,13 @@ WRONG_CODE = "This code is not right. Enter the one that the app shows now."
 
 
 class CodeForm(forms.Form):
-    """A code of the user's authenticator app."""
+    """A code of the user's authenticator app, or a recovery code."""
 
     code = forms.CharField(
         label="Six-digit code",
         max_length=20,
         widget=UnfoldAdminTextInputWidget(
-            attrs={"autocomplete": "one-time-code", "inputmode": "numeric", "autofocus": True}
+            attrs={"autocomplete": "one-time-code", "autofocus": True}
         ),
     )
 
@@ -61,6 +64,10 @@ class CodeForm(forms.Form):
         self.user = user
         self.new_device = new_device
         self.attempts = SignInAttempts(user.email, network_address)
+        if new_device is None:
+            self.fields["code"].label = "Six-digit code or recovery code"
+        else:
+            self.fields["code"].widget.attrs["inputmode"] = "numeric"
 
     def clean_code(self) -> str:
         code = "".join(self.cleaned_data["code"].split())
@@ -100,8 +107,8 @@ class SecondFactorView(View):
         """Return another page if this one is not for the state of the user."""
         raise NotImplementedError
 
-    def apply(self) -> None:
-        """Do what the page is for; the code was right."""
+    def apply(self) -> HttpResponse:
+        """Do what the page is for, and return the response; the code was right."""
         raise NotImplementedError
 
     def get(self, request: HttpRequest) -> HttpResponse:
@@ -112,8 +119,7 @@ class SecondFactorView(View):
         if not form.is_valid():
             return self.render(form)
         form.attempts.record_success(self.user, timezone.now())
-        self.apply()
-        return HttpResponseRedirect(self.get_next_url())
+        return self.apply()
 
     def get_form(self, *args: Any) -> CodeForm:
         address = get_client_address(self.request)
@@ -126,13 +132,23 @@ class SecondFactorView(View):
         )
         return url if is_safe else reverse("admin:index")
 
+    def redirect_to_next(self) -> HttpResponse:
+        return HttpResponseRedirect(self.get_next_url())
+
     def render(self, form: CodeForm) -> HttpResponse:
-        context = {**admin.site.each_context(self.request), **self.get_context(), "form": form}
-        return TemplateResponse(self.request, "backoffice/second_factor.html", context)
+        return self.render_template("second_factor.html", {**self.get_context(), "form": form})
+
+    def render_recovery_codes(self, codes: list[str]) -> HttpResponse:
+        """Show new recovery codes. It is the only time: the database has their hashes."""
+        context = {"codes": codes, "next_url": self.get_next_url()}
+        return self.render_template("recovery_codes.html", context)
+
+    def render_template(self, name: str, context: Mapping[str, object]) -> HttpResponse:
+        context = {**admin.site.each_context(self.request), "title": self.title, **context}
+        return TemplateResponse(self.request, f"backoffice/{name}", context)
 
     def get_context(self) -> dict[str, object]:
         return {
-            "title": self.title,
             "button": self.button,
             "is_danger": self.is_danger,
             "is_pending": self.user.is_second_factor_pending(self.request.session),
@@ -153,9 +169,10 @@ class VerifyView(SecondFactorView):
             return HttpResponseRedirect(self.get_next_url())
         return None
 
-    def apply(self) -> None:
+    def apply(self) -> HttpResponse:
         self.request.session.cycle_key()
         login(self.request, TOTPDevice.objects.get(user=self.user, confirmed=True))
+        return self.redirect_to_next()
 
 
 class SetUpView(SecondFactorView):
@@ -179,12 +196,13 @@ class SetUpView(SecondFactorView):
         key = self.request.session.setdefault(NEW_KEY_SESSION_KEY, second_factor.create_key())
         return second_factor.build_device(self.user, key)
 
-    def apply(self) -> None:
-        second_factor.turn_on(self.user, self.new_device, now=timezone.now())
+    def apply(self) -> HttpResponse:
+        codes = second_factor.turn_on(self.user, self.new_device, now=timezone.now())
         del self.request.session[NEW_KEY_SESSION_KEY]
         update_session_auth_hash(self.request, self.user)
         login(self.request, self.new_device)
         messages.success(self.request, "Two-step sign-in is on. Other browsers were signed out.")
+        return self.render_recovery_codes(codes)
 
     def get_context(self) -> dict[str, object]:
         qr_code = mark_safe(second_factor.render_qr_code(self.new_device))
@@ -192,12 +210,8 @@ class SetUpView(SecondFactorView):
         return {**super().get_context(), **context}
 
 
-class TurnOffView(SecondFactorView):
-    """Turns the second factor off, unless it is required."""
-
-    title = "Turn off two-step sign-in"
-    button = "Turn off"
-    is_danger = True
+class SignedInView(SecondFactorView):
+    """Changes the second factor of a user who has signed in with it."""
 
     def redirect_elsewhere(self) -> HttpResponse | None:
         if self.user.second_factor_since is None:
@@ -206,15 +220,43 @@ class TurnOffView(SecondFactorView):
             return HttpResponseRedirect(reverse("admin:accounts_second_factor"))
         return None
 
-    def apply(self) -> None:
+    def get_context(self) -> dict[str, object]:
+        count = second_factor.count_recovery_codes(self.user)
+        return {**super().get_context(), "unused_recovery_codes": count}
+
+
+class RecoveryCodesView(SignedInView):
+    """Replaces the recovery codes."""
+
+    title = "Get new recovery codes"
+    button = "Get new codes"
+
+    def apply(self) -> HttpResponse:
+        return self.render_recovery_codes(second_factor.replace_recovery_codes(self.user))
+
+
+class TurnOffView(SignedInView):
+    """Turns the second factor off."""
+
+    title = "Turn off two-step sign-in"
+    button = "Turn off"
+    is_danger = True
+
+    def apply(self) -> HttpResponse:
         second_factor.turn_off(self.user, by=self.user, now=timezone.now())
         update_session_auth_hash(self.request, self.user)
         messages.success(self.request, "Two-step sign-in is off.")
+        return self.redirect_to_next()
 
 
 def get_urls() -> list[URLPattern]:
     return [
         path("second-factor/", VerifyView.as_view(), name="accounts_second_factor"),
         path("second-factor/set-up/", SetUpView.as_view(), name="accounts_second_factor_set_up"),
+        path(
+            "second-factor/recovery-codes/",
+            RecoveryCodesView.as_view(),
+            name="accounts_recovery_codes",
+        ),
         path("second-factor/off/", TurnOffView.as_view(), name="accounts_second_factor_off"),
     ]

@@ -73,6 +73,7 @@ OPEN = {
     *("app_list", "search", "view_on_site", "autocomplete"),
     # Of the user's own account.
     *("accounts_second_factor", "accounts_second_factor_set_up", "accounts_second_factor_off"),
+    "accounts_recovery_codes",
     # Needs the secret of an e-mail.
     "accounts_invitation",
     # Only leads on to the first of them.

@@ -1,30 +1,34 @@
 """Two-step sign-in of staff: setting it up, signing in, turning it off, recovery (B18)."""
 
-import datetime as dt
-import re
-from base64 import b32decode
-
 import pytest
 import time_machine
 from django.core.management import CommandError, call_command
 from django.urls import reverse
-from django_otp.oath import totp
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
 from accounts.models import KnownNetwork, OutboxMessage, User
 from roombook.backoffice.models import AuditEntry
+from tests.backoffice.second_factor_helpers import (
+    INDEX,
+    LOGIN,
+    SET_UP,
+    START,
+    TURN_OFF,
+    VERIFY,
+    compute_code,
+    get_code,
+    get_new_code,
+    read_key,
+    sign_in,
+    turn_on,
+)
 from tests.factories_people import PASSWORD, AdministratorFactory, StaffFactory, UserFactory
 from tests.http import post
 
 pytestmark = pytest.mark.django_db
 
-LOGIN, INDEX = reverse("admin:login"), reverse("admin:index")
-VERIFY = reverse("admin:accounts_second_factor")
-SET_UP = reverse("admin:accounts_second_factor_set_up")
-TURN_OFF = reverse("admin:accounts_second_factor_off")
 LIST = reverse("admin:accounts_user_changelist")
 STAFF = reverse("admin:accounts_staffmember_changelist")
-START = dt.datetime(2027, 3, 1, 12, tzinfo=dt.UTC)
 
 
 @pytest.fixture(autouse=True)
@@ -36,38 +40,6 @@ def clock():
 @pytest.fixture
 def grace():
     return StaffFactory(email="grace@example.com")
-
-
-def get_code(user):
-    device = TOTPDevice.objects.get(user=user)
-    return f"{totp(device.bin_key, step=device.step):06}"
-
-
-def get_new_code(client):
-    """Return the code that the app shows for the key on the set-up page."""
-    page = client.get(SET_UP).content.decode()
-    return compute_code(read_key(page))
-
-
-def read_key(page):
-    return re.search(r'<code id="key">([A-Z2-7 ]+)</code>', page)[1]
-
-
-def compute_code(key):
-    return f"{totp(b32decode(key.replace(' ', ''))):06}"
-
-
-def sign_in(client, user, **extra):
-    return client.post(LOGIN, {"username": user.email, "password": PASSWORD}, **extra)
-
-
-def turn_on(client, user, clock):
-    sign_in(client, user)
-    response = client.post(SET_UP, {"code": get_new_code(client)})
-    assert response.status_code == 302, response.content.decode()
-    # The next code.
-    clock.shift(30)
-    user.refresh_from_db()
 
 
 @pytest.fixture
@@ -86,7 +58,7 @@ def test_set_up_with_right_code_turns_second_factor_on(client, grace, clock):
     response = client.post(SET_UP, {"code": compute_code(read_key(page))})
 
     assert "<svg" in page
-    assert response.url == INDEX
+    assert f'href="{INDEX}"' in response.content.decode()
     assert client.get(INDEX).status_code == 200, "this session goes on"
     assert other.get(INDEX).status_code == 302, "other sessions end"
     grace.refresh_from_db()
@@ -120,7 +92,7 @@ def test_set_up_page_shows_a_new_key_each_time_and_accepts_only_the_last(client,
     assert "This code is not right." in refused
     assert read_key(refused) == new_key, "a wrong code does not change the key"
     clock.shift(30)
-    assert client.post(SET_UP, {"code": compute_code(new_key)}).status_code == 302
+    client.post(SET_UP, {"code": compute_code(new_key)})
     assert client.get(INDEX).status_code == 200
     clock.shift(30)
     other = client.__class__()
@@ -135,7 +107,7 @@ def test_set_up_deletes_all_other_devices(client, grace):
         TOTPDevice.objects.create(user=grace, confirmed=is_confirmed)
     sign_in(client, grace)
 
-    assert client.post(SET_UP, {"code": get_new_code(client)}).status_code == 302
+    client.post(SET_UP, {"code": get_new_code(client)})
 
     assert TOTPDevice.objects.get().confirmed
 
