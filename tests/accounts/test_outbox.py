@@ -3,66 +3,29 @@
 import email
 import email.policy
 import logging
-import time
 from concurrent.futures import ThreadPoolExecutor
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 
 import pytest
 from django.core import mail
 from django.core.mail.backends.locmem import EmailBackend
 from django.db import IntegrityError, connection, transaction
-from django.urls import reverse
 
 from accounts import outbox
 from accounts.models import OutboxMessage, OutboxState, User
 from accounts.outbox import MAX_ATTEMPTS, RETRY_DELAYS, SENDING_LEASE
-from tests.factories_people import PASSWORD, AdministratorFactory, StaffFactory, UserFactory
-
-NOW = datetime(2027, 3, 1, 16, tzinfo=UTC)
-ICS = "BEGIN:VCALENDAR\r\nEND:VCALENDAR\r\n"
-
-
-class Refusing(EmailBackend):
-    """A server that accepts no e-mail."""
-
-    def send_messages(self, messages):
-        raise OSError("450 not\nnow\x00")
-
-
-class Unreachable(EmailBackend):
-    """No server."""
-
-    def open(self):
-        raise ConnectionRefusedError("nobody there")
-
-
-class Slow(EmailBackend):
-    """A slow server."""
-
-    def send_messages(self, messages):
-        time.sleep(0.02)
-        return super().send_messages(messages)
-
-
-def through(settings, backend):
-    settings.EMAIL_BACKEND = f"{__name__}.{backend.__name__}"
-
-
-def write(user=None, **fields):
-    fields = {"kind": "news", "subject": "News", "text": "Text\n", "now": NOW} | fields
-    with transaction.atomic():
-        user = user or UserFactory()
-        return OutboxMessage.enqueue(user_id=user.pk, to=user.email, **fields)
-
-
-def send(now=NOW, **how):
-    return list(outbox.send_due_messages(clock=lambda: now, **how))
-
-
-def roll_back_after(act):
-    with transaction.atomic():
-        act()
-        transaction.set_rollback(True)
+from tests.accounts.outbox_helpers import (
+    ICS,
+    NOW,
+    Refusing,
+    Slow,
+    Unreachable,
+    roll_back_after,
+    send,
+    through,
+    write,
+)
+from tests.factories_people import UserFactory
 
 
 def as_sent(message):
@@ -327,137 +290,3 @@ def test_no_transaction_is_open_while_a_message_is_sent(monkeypatch):
     send()
 
     assert seen == [False]
-
-
-# --- Password changed ----------------------------------------------------------------------------
-
-
-@pytest.mark.django_db
-def test_new_account_gets_no_password_email():
-    User.objects.create_user("ada@example.com", PASSWORD, first_name="Ada", last_name="L")
-
-    assert not OutboxMessage.objects.exists()
-
-
-@pytest.mark.django_db
-def test_password_change_sends_email_to_owner(settings):
-    settings.SUPPORT_EMAIL = "help@example.com"
-    user = UserFactory()
-
-    user.set_password("noisy-harbour-43")
-    user.save()
-
-    message = OutboxMessage.objects.get()
-    assert (message.kind, message.about) == ("password changed", f"account {user.pk}")
-    assert (message.user, message.to) == (user, user.email)
-    assert message.subject == "Your password was changed"
-    for body in (message.text, message.html):
-        assert user.email in body
-        assert "If it was not you" in body
-        assert "help@example.com" in body
-    assert "noisy-harbour-43" not in message.text + message.html
-
-
-@pytest.mark.django_db
-def test_password_removal_sends_email_to_owner():
-    user = UserFactory()
-
-    user.set_unusable_password()
-    user.save()
-
-    assert OutboxMessage.objects.get().subject == "Your password was removed"
-
-
-@pytest.mark.django_db
-def test_other_account_changes_send_no_email():
-    user = UserFactory()
-    user.first_name = "Grace"
-    user.save()
-
-    # A better hash of the same password.
-    user.set_password(PASSWORD)
-    user._password = None
-    user.save()
-
-    assert not OutboxMessage.objects.exists()
-
-
-@pytest.mark.django_db
-def test_failed_password_change_sends_no_email():
-    user = UserFactory()
-    user.set_password("noisy-harbour-43")
-
-    roll_back_after(user.save)
-
-    assert not OutboxMessage.objects.exists()
-
-
-# --- Back office ---------------------------------------------------------------------------------
-
-
-def act(client, *messages):
-    return client.post(
-        reverse("admin:accounts_outboxmessage_changelist"),
-        {"action": "send_again", "_selected_action": [each.pk for each in messages]},
-        follow=True,
-    )
-
-
-@pytest.mark.django_db
-def test_send_again_action_requeues_failed_and_copies_sent_messages(admin_client):
-    given_up, sent, waiting = write(), write(text="Hello"), write()
-    OutboxMessage.objects.filter(pk=given_up.pk).update(
-        state=OutboxState.FAILED, attempts=MAX_ATTEMPTS, next_attempt_at=None
-    )
-    OutboxMessage.objects.filter(pk=sent.pk).update(
-        state=OutboxState.SENT, sent_at=NOW, next_attempt_at=None
-    )
-
-    page = act(admin_client, given_up, sent, waiting)
-
-    assert [str(each) for each in page.context["messages"]] == [
-        "2 e-mails will be sent within a minute.",
-        "1 are waiting to be sent anyway.",
-    ]
-    given_up.refresh_from_db()
-    sent.refresh_from_db()
-    assert (given_up.state, given_up.attempts) == (OutboxState.WAITING, 0)
-    # The record of the first sending stays.
-    assert sent.state == OutboxState.SENT
-    copy = OutboxMessage.objects.latest("pk")
-    assert (copy.state, copy.attempts, copy.sent_at) == (OutboxState.WAITING, 0, None)
-    assert (copy.to, copy.text) == (sent.to, "Hello")
-    assert copy.key != sent.key
-
-
-@pytest.mark.django_db
-def test_message_pages_are_read_only(admin_client):
-    message = write(about="reservation 17", text="What they read")
-
-    listed = admin_client.get(
-        reverse("admin:accounts_outboxmessage_changelist"),
-        {"state__exact": "waiting", "q": "reservation 17"},
-    )
-    page = admin_client.get(reverse("admin:accounts_outboxmessage_change", args=[message.pk]))
-
-    assert "reservation 17" in listed.content.decode()
-    assert "What they read" in page.content.decode()
-    assert 'name="_save"' not in page.content.decode()
-
-
-@pytest.mark.django_db
-def test_send_again_without_change_permission_is_refused(client):
-    from django.contrib.auth.models import Permission
-
-    staff = StaffFactory()
-    staff.user_permissions.add(Permission.objects.get(codename="view_outboxmessage"))
-    client.force_login(staff)
-    message = write(AdministratorFactory())
-    OutboxMessage.objects.filter(pk=message.pk).update(
-        state=OutboxState.FAILED, next_attempt_at=None
-    )
-
-    act(client, message)
-
-    message.refresh_from_db()
-    assert message.state == OutboxState.FAILED

@@ -15,14 +15,14 @@ from django.utils import timezone
 
 from accounts.models import OutboxMessage, OutboxState
 from accounts.outbox import MAX_ATTEMPTS
-from tests.accounts import test_outbox
-from tests.accounts.test_outbox import Refusing, through
+from tests.accounts import outbox_helpers
+from tests.accounts.outbox_helpers import Refusing, through
 
 ROOT = Path(__file__).parent.parent.parent
 
 
 def write(**fields):
-    return test_outbox.write(**{"now": timezone.now()} | fields)
+    return outbox_helpers.write(**{"now": timezone.now()} | fields)
 
 
 def run(capsys, *args):

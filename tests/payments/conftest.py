@@ -8,6 +8,8 @@ from uuid import UUID
 import pytest
 import stripe
 
+from payments import gateways
+from payments.gateways.base import Gateway
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from tests.stripe_server import StripeServer
 
@@ -77,3 +79,13 @@ def probe(request: pytest.FixtureRequest, db: None) -> Any:
     if request.param == "sandbox":
         return SandboxProbe()
     return StripeProbe(request.getfixturevalue("stripe_server"))
+
+
+@pytest.fixture
+def gateway(probe: Any) -> Gateway:
+    return gateways.get_current_gateway()
+
+
+@pytest.fixture
+def _short_timeout(settings: Any) -> None:
+    settings.GATEWAY_TIMEOUT = 0.5

@@ -1,0 +1,69 @@
+"""E-mails in the back office."""
+
+import pytest
+from django.urls import reverse
+
+from accounts.models import OutboxMessage, OutboxState
+from accounts.outbox import MAX_ATTEMPTS
+from tests.accounts.outbox_helpers import NOW, act, write
+from tests.factories_people import AdministratorFactory, StaffFactory
+
+
+@pytest.mark.django_db
+def test_send_again_action_requeues_failed_and_copies_sent_messages(admin_client):
+    given_up, sent, waiting = write(), write(text="Hello"), write()
+    OutboxMessage.objects.filter(pk=given_up.pk).update(
+        state=OutboxState.FAILED, attempts=MAX_ATTEMPTS, next_attempt_at=None
+    )
+    OutboxMessage.objects.filter(pk=sent.pk).update(
+        state=OutboxState.SENT, sent_at=NOW, next_attempt_at=None
+    )
+
+    page = act(admin_client, given_up, sent, waiting)
+
+    assert [str(each) for each in page.context["messages"]] == [
+        "2 e-mails will be sent within a minute.",
+        "1 are waiting to be sent anyway.",
+    ]
+    given_up.refresh_from_db()
+    sent.refresh_from_db()
+    assert (given_up.state, given_up.attempts) == (OutboxState.WAITING, 0)
+    # The record of the first sending stays.
+    assert sent.state == OutboxState.SENT
+    copy = OutboxMessage.objects.latest("pk")
+    assert (copy.state, copy.attempts, copy.sent_at) == (OutboxState.WAITING, 0, None)
+    assert (copy.to, copy.text) == (sent.to, "Hello")
+    assert copy.key != sent.key
+
+
+@pytest.mark.django_db
+def test_message_pages_are_read_only(admin_client):
+    message = write(about="reservation 17", text="What they read")
+
+    listed = admin_client.get(
+        reverse("admin:accounts_outboxmessage_changelist"),
+        {"state__exact": "waiting", "q": "reservation 17"},
+    )
+    page = admin_client.get(reverse("admin:accounts_outboxmessage_change", args=[message.pk]))
+
+    assert "reservation 17" in listed.content.decode()
+    assert "What they read" in page.content.decode()
+    assert 'name="_save"' not in page.content.decode()
+
+
+@pytest.mark.django_db
+def test_send_again_without_change_permission_is_refused(client):
+    from django.contrib.auth.models import Permission
+
+    staff = StaffFactory()
+    staff.user_permissions.add(Permission.objects.get(codename="view_outboxmessage"))
+    client.force_login(staff)
+    message = write(AdministratorFactory())
+    OutboxMessage.objects.filter(pk=message.pk).update(
+        state=OutboxState.FAILED, next_attempt_at=None
+    )
+
+    act(client, message)
+
+    message.refresh_from_db()
+    assert message.state == OutboxState.FAILED

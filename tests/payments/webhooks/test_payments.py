@@ -1,0 +1,198 @@
+"""Stripe's webhook events: late results, expiring authorizations and disputes."""
+
+import logging
+from datetime import UTC, datetime, timedelta
+from uuid import uuid4
+
+import pytest
+from django.urls import reverse
+
+from payments import gateway_events
+from payments.gateways.stripe_models import StripePayment
+from payments.models import Dispute, GatewayEvent, Payment, Refund
+from reservations.booking import alerts, checkout, payment_recovery
+from reservations.models.status import Status
+from tests.factories_people import AdministratorFactory, UserFactory
+from tests.factories_reservations import NOW, make_draft, make_payment_method
+from tests.payments.webhooks.helpers import find_problems
+
+pytestmark = pytest.mark.django_db
+
+
+# --- Late results --------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def unresolved(stripe_server):
+    """Authorized at Stripe, but we never received the answer."""
+    ada = UserFactory()
+    stripe_server.fail("reset_after", "confirm$")
+    stripe_server.fail("conflict", "confirm$")
+    reservation = checkout.check_out(
+        make_draft(ada).pk, user=ada, payment_method=make_payment_method(), now=NOW
+    )
+    assert reservation.status == Status.PROCESSING
+    return reservation
+
+
+def test_late_result_ends_the_lease(send, stripe_server, unresolved):
+    assert not Payment.objects.stale(NOW).exists()
+
+    event = stripe_server.event(
+        "payment_intent.amount_capturable_updated", stripe_server.intents[0]
+    )
+    assert send(event).status_code == 200
+
+    (payment,) = Payment.objects.stale(datetime.now(UTC))
+    payment_recovery.resolve_payment(payment, now=NOW)
+    unresolved.refresh_from_db()
+    assert unresolved.status == Status.CONFIRMED
+    assert stripe_server.count_captures() == 1
+
+
+def test_refund_event_of_an_unresolved_payment_is_to_be_repeated(send, stripe_server, unresolved):
+    stripe_server.capture_in_dashboard(stripe_server.intents[0]["id"])
+    stripe_server.refund_in_dashboard(stripe_server.intents[0]["id"], 7500)
+    event = stripe_server.event("charge.refunded", stripe_server.charges[0])
+
+    assert send(event).status_code == 503
+
+    payment_recovery.resolve_payment(Payment.objects.get(), now=NOW)
+    assert send(event).status_code == 200
+    assert Refund.objects.get().amount == 75
+    assert Payment.objects.get().state == "refunded"
+
+
+def test_expired_authorization_is_recorded(send, pending_booking, stripe_server, caplog):
+    intent = stripe_server.intents[0]
+    stripe_server.expire_authorization(intent["id"])
+
+    send(stripe_server.event("payment_intent.canceled", intent))
+
+    payment = Payment.objects.get()
+    assert (payment.state, payment.card_last4) == ("voided", "4242")
+    assert "is voided: changed at the gateway, not by us" in caplog.text
+
+
+def test_capture_in_the_dashboard_is_recorded(send, pending_booking, stripe_server):
+    intent = stripe_server.intents[0]
+    stripe_server.capture_in_dashboard(intent["id"])
+
+    send(stripe_server.event("payment_intent.succeeded", intent))
+
+    assert Payment.objects.get().state == "captured"
+    assert stripe_server.count_captures() == 1
+
+
+def test_event_without_a_change_logs_nothing(send, payment, stripe_server, caplog):
+    caplog.set_level(logging.WARNING)
+    for type_ in ("payment_intent.amount_capturable_updated", "payment_intent.succeeded"):
+        assert send(stripe_server.event(type_, stripe_server.intents[0])).status_code == 200
+
+    payment.refresh_from_db()
+    assert payment.state == "captured"
+    assert caplog.text == ""
+
+
+def test_contradicting_event_is_logged(send, payment, stripe_server, caplog):
+    Payment.objects.update(state="declined")
+
+    assert (
+        send(stripe_server.event("payment_intent.succeeded", stripe_server.intents[0])).status_code
+        == 200
+    )
+
+    assert "records contradict ours" in caplog.text
+    assert Payment.objects.get().state == "declined"
+
+
+# --- Reserved money that runs out ----------------------------------------------------------------
+
+
+def test_expiring_authorization_is_reported_a_day_before(pending_booking):
+    payment = Payment.objects.get()
+    until = payment.authorized_until
+    assert until - NOW == timedelta(days=7)
+
+    def find(now):
+        return [found for found, _ in alerts.find_expiring_authorizations(payments, now=now)]
+
+    payments = Payment.objects.all()
+    assert find(until - timedelta(hours=25)) == []
+    assert find(until - timedelta(hours=24)) == [payment]
+    assert find(until + timedelta(days=9)) == [payment]
+
+
+def test_captured_payment_is_not_reported_as_expiring(payment):
+    found = alerts.find_expiring_authorizations(Payment.objects.all(), now=NOW + timedelta(days=30))
+    assert list(found) == []
+
+
+# --- Disputes ------------------------------------------------------------------------------------
+
+
+def test_new_dispute_is_recorded_and_logged(send, payment, stripe_server, caplog, client):
+    made = stripe_server.dispute(payment.reference, 7500)
+
+    for _ in range(2):
+        assert send(stripe_server.event("charge.dispute.created", made)).status_code == 200
+
+    dispute = Dispute.objects.get()
+    assert (dispute.payment, dispute.reference) == (payment, made["id"])
+    assert (dispute.amount, dispute.currency, dispute.reason) == (75, "USD", "fraudulent")
+    assert (dispute.status, dispute.closed_at) == ("needs_response", None)
+    assert dispute.respond_by - dispute.opened_at == timedelta(days=7)
+    assert caplog.text.count("disputes 75") == 1
+    assert find_problems() == []
+
+    client.force_login(AdministratorFactory())
+    for page in (
+        reverse("admin:payments_dispute_changelist"),
+        reverse("admin:payments_dispute_change", args=[dispute.pk]),
+        reverse("admin:payments_payment_change", args=[payment.pk]),
+    ):
+        assert "needs_response" in client.get(page).content.decode()
+
+
+@pytest.mark.parametrize("status", ["won", "lost"])
+def test_closed_dispute_is_recorded(send, payment, stripe_server, status):
+    made = stripe_server.dispute(payment.reference, 7500)
+    send(stripe_server.event("charge.dispute.created", made))
+    early = dict(made)
+    made["status"] = status
+
+    send(stripe_server.event("charge.dispute.closed", made))
+    # A late event with an earlier state.
+    send(stripe_server.event("charge.dispute.updated", early))
+
+    dispute = Dispute.objects.get()
+    assert (dispute.status, dispute.closed_at) == (status, NOW)
+
+
+def test_dispute_events_may_arrive_out_of_order(send, payment, stripe_server):
+    made = stripe_server.dispute(payment.reference, 7500)
+    made["status"] = "lost"
+
+    send(stripe_server.event("charge.dispute.closed", made))
+
+    assert Dispute.objects.get().closed_at == NOW
+
+
+def test_refresh_of_a_payment_unknown_to_the_gateway_changes_nothing(payment):
+    StripePayment.objects.update(key=uuid4())
+
+    assert gateway_events.refresh(payment, now=NOW).state == "captured"
+
+
+def test_unreadable_dispute_is_logged_and_not_repeated(send, payment, stripe_server, caplog):
+    made = stripe_server.dispute(payment.reference, 7500)
+    event = stripe_server.event("charge.dispute.created", dict(made, id="dp_unknown"))
+
+    response = send(event)
+
+    assert (response.status_code, response.content) == (200, b"Ignored.\n")
+    assert "charge.dispute.created" in caplog.text
+    assert "cannot be processed" in caplog.text
+    assert not Dispute.objects.exists()
+    # If staff resend it, it is processed again.
+    assert not GatewayEvent.objects.exists()
