@@ -4,7 +4,7 @@ import pytest
 
 from reservations.booking import integrity
 from tests.factories_people import StaffFactory
-from tests.factories_reservations import NOW
+from tests.factories_reservations import NOW, make_room
 from tests.reservations.rescheduling_helpers import make_staff_with_role
 
 
@@ -25,3 +25,8 @@ def clerk():
 def manager():
     """A staff user who may adjust prices at every center."""
     return make_staff_with_role("Manager")
+
+
+@pytest.fixture
+def room():
+    return make_room()

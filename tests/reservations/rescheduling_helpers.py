@@ -1,5 +1,6 @@
 """Helpers for tests of rescheduling and price adjustments."""
 
+import datetime as dt
 from decimal import Decimal
 
 from django.contrib.auth.models import Group
@@ -11,6 +12,8 @@ from reservations.models import Reservation
 from tests.factories_centers import MeetingRoomFactory, RateFactory
 from tests.factories_people import StaffFactory
 from tests.factories_reservations import HOUR, NOW, START
+
+DAY = dt.timedelta(days=1)
 
 
 def make_staff_with_role(role, *centers):

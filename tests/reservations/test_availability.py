@@ -1,15 +1,11 @@
-"""Availability of a room: each reason alone, all reasons together, and conflicts."""
+"""Availability of a room: each reason alone, and all reasons together."""
 
 import re
 from datetime import UTC, datetime, time, timedelta
 
 import pytest
 
-from centers import hours
-from centers.models import Closure, MeetingRoom
 from centers.span import Span
-from reservations import availability
-from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import SlotUnavailable
 from tests.factories_centers import ClosureFactory, MeetingRoomFactory, OpeningHoursFactory
@@ -24,29 +20,9 @@ from tests.factories_reservations import (
     make_draft,
     make_room,
 )
+from tests.reservations.availability_helpers import DAY, SPAN, change, codes, of
 
 pytestmark = pytest.mark.django_db
-
-DAY = timedelta(days=1)
-SPAN = Span(START, START + 3 * HOUR)
-
-
-@pytest.fixture
-def room():
-    return make_room()
-
-
-def of(room, span=SPAN, *, now=NOW, **who):
-    fresh = MeetingRoom.objects.with_booking_details().get(pk=room.pk)
-    return availability.evaluate(fresh, span, now=now, **who)
-
-
-def codes(*args, **kwargs):
-    return [reason.code for reason in of(*args, **kwargs).reasons]
-
-
-def change(row, **fields):
-    type(row).objects.filter(pk=row.pk).update(**fields)
 
 
 def test_room_without_conflicts_is_available(room):
@@ -339,62 +315,6 @@ def test_conflict_message_does_not_identify_other_reservations(room):
     (reason,) = of(room).reasons
     assert str(conflicting.pk) not in reason.message
     assert reason.message == "The room is already taken at that time."
-
-
-# --- Comparison with a brute-force check ---------------------------------------------------------
-
-
-@pytest.mark.parametrize("after_hours", [False, True])
-@pytest.mark.parametrize("turnaround", [0, 45])
-def test_evaluation_agrees_with_a_brute_force_check(room, after_hours, turnaround):
-    """Compares two days with opening hours, closures and reservations of every kind."""
-    change(room, turnaround_minutes=turnaround)
-    change(room.center, is_after_hours_support_enabled=after_hours)
-    OpeningHoursFactory(center=room.center, weekday=2, opens=time(19), closes=time(0))
-    ClosureFactory(center=room.center, starts_at=START - HOUR, ends_at=START - HOUR / 2)
-    ClosureFactory(center=room.center, room=room, starts_at=START + DAY, ends_at=START + DAY + HOUR)
-    elsewhere = MeetingRoomFactory(center=room.center)
-    ClosureFactory(center=room.center, room=elsewhere, starts_at=START, ends_at=START + DAY)
-    ada, bob = UserFactory(), UserFactory()
-    make_booking(ada, room=room, start=START + 2 * HOUR)
-    ReservationFactory(room=elsewhere, start=START, end=START + DAY, status=Status.CONFIRMED)
-    held = make_draft(bob, room=room, start=START + 6 * HOUR)
-    expired = make_draft(bob, room=room, start=START + DAY + 4 * HOUR)
-    change(expired, hold_until=NOW)
-
-    intervals = list(room.center.opening_hours.all())
-    closures = list(Closure.objects.exclude(room=elsewhere))
-    active = [
-        each
-        for each in Reservation.objects.filter(room=room)
-        if each.status == Status.CONFIRMED or each.hold_until > NOW
-    ]
-    gap = turnaround * MINUTE
-
-    def expect(span, user=None, excluding=None):
-        if not after_hours and not hours.is_open(span, intervals, room.center.zone):
-            yield "closed"
-        for each in closures:
-            if each.starts_at < span.end and span.start < each.ends_at:
-                yield "closure"
-        for each in active:
-            is_own_draft = each.user == user and each.status == Status.NEW
-            if each == excluding or is_own_draft:
-                continue
-            if each.start < span.end + gap and span.start - gap < each.end:
-                yield "held"
-
-    seen = set()
-    for minutes in range(-120, 36 * 60, 30):
-        for length in (HOUR / 2, 3 * HOUR):
-            start = START + minutes * MINUTE
-            span = Span(start, start + length)
-            for user, excluding in ((None, None), (ada, None), (bob, None), (None, held)):
-                expected = list(expect(span, user, excluding))
-                found = codes(room, span, for_user=user, excluding=excluding)
-                assert found == expected, (span, user, excluding)
-                seen.update(found or ["available"])
-    assert seen == {"available", "closure", "held"} | (set() if after_hours else {"closed"})
 
 
 def test_after_hours_support_without_opening_hours_is_open(room):

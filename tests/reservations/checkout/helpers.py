@@ -1,0 +1,39 @@
+"""Helpers for tests of checkout."""
+
+from datetime import timedelta
+
+from django.db.models import Sum
+
+from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
+from reservations.booking import integrity
+from reservations.booking.checkout import check_out
+from tests.factories_reservations import NOW, make_payment_method
+
+LEASE_OVER = NOW + timedelta(seconds=61)
+
+
+def pay(reservation, number="4242424242424242", *, now=NOW, **how):
+    return check_out(
+        reservation.pk,
+        user=reservation.user,
+        payment_method=make_payment_method(number, **how),
+        now=now,
+    )
+
+
+def fault(operation, kind, times=1):
+    return SandboxFault.objects.create(operation=operation, kind=kind, times=times)
+
+
+def get_benefits(plan, promo):
+    """Return the consumed hours and promo uses."""
+    promo.refresh_from_db()
+    return -(plan.entries.aggregate(sum=Sum("hours"))["sum"] or 0), promo.uses
+
+
+def count_charges():
+    return SandboxPayment.objects.aggregate(sum=Sum("captures"))["sum"] or 0
+
+
+def has_no_problems(now):
+    return [str(each) for each in integrity.find_problems(now=now)] == []

@@ -1,0 +1,344 @@
+"""Rescheduling: drafts, pending requests, refusals, promo codes, hours and e-mails."""
+
+from decimal import Decimal
+
+import pytest
+from icalendar import Calendar
+
+from accounts.models import OutboxMessage
+from reservations.booking import approval, checkout, rescheduling
+from reservations.booking.drafts import apply_promo_code
+from reservations.booking.hold_extension import extend_hold
+from reservations.models.status import Status
+from reservations.notifications import emails
+from roombook.errors import InvalidRequest, PromoCodeInvalid, ReservationNotOpen, SlotUnavailable
+from tests.factories_centers import ServiceFactory
+from tests.factories_people import UserFactory
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    NOW,
+    START,
+    AllowanceFactory,
+    MonthlyAllowanceFactory,
+    PromoCodeFactory,
+    ReservationFactory,
+    make_booking,
+    make_draft,
+    make_payment_method,
+    make_pending_booking,
+    make_room,
+)
+from tests.reservations.rescheduling_helpers import (
+    DAY,
+    get_net_payment,
+    make_room_at_rate,
+    make_room_in_same_center,
+    preview_reschedule,
+    reschedule,
+)
+
+pytestmark = [
+    pytest.mark.django_db,
+    pytest.mark.time_machine(NOW, tick=False),
+    pytest.mark.usefixtures("data_is_consistent"),
+]
+
+
+# --- Drafts --------------------------------------------------------------------------------------
+
+
+def test_rescheduled_draft_is_repriced_and_keeps_its_hold(clerk):
+    reservation = make_draft()
+    until = reservation.hold_until
+
+    done = reschedule(
+        reservation, clerk, room=make_room_at_rate(reservation.room, 40), start=START + DAY
+    )
+
+    reservation.refresh_from_db()
+    assert (done.old_total, done.new_total, reservation.total_cost) == (75, 120, 120)
+    assert (reservation.holds_slot, reservation.hold_until) == (True, until)
+    assert not OutboxMessage.objects.exists()
+
+
+def test_rescheduled_draft_is_not_held_beyond_its_new_start(clerk):
+    held, expired = make_draft(start=START + DAY), make_draft(start=START + DAY)
+    extend_hold(held.pk, until=NOW + 20 * HOUR, by=clerk, now=NOW)
+
+    for reservation in (held, expired):
+        soon = NOW + 2 * HOUR
+        reschedule(reservation, clerk, start=soon, now=NOW + HOUR)
+        reservation.refresh_from_db()
+        assert reservation.hold_until == soon
+
+
+def test_rescheduled_draft_with_expired_hold_is_held_again(clerk):
+    reservation = make_draft()
+    later = NOW + HOUR
+
+    reschedule(reservation, clerk, start=START + DAY, now=later)
+
+    reservation.refresh_from_db()
+    assert reservation.hold_until == later + DAY
+    assert reservation.holds_slot
+
+
+def test_rescheduled_draft_needs_a_promo_code_valid_for_the_new_room(clerk):
+    promo = PromoCodeFactory(code="HERE")
+    reservation = make_draft()
+    promo.centers.add(reservation.room.center)
+    apply_promo_code(reservation.pk, "HERE", user=reservation.user, now=NOW)
+
+    with pytest.raises(PromoCodeInvalid):
+        reschedule(reservation, clerk, room=make_room())
+
+
+def test_reschedule_releases_conflicting_draft_of_the_customer(clerk):
+    reservation = make_booking()
+    mine = make_draft(reservation.user, reservation.room, start=START + DAY)
+
+    reschedule(reservation, clerk, start=START + DAY)
+
+    mine.refresh_from_db()
+    assert (mine.status, mine.holds_slot) == (Status.NEW, False)
+
+
+# --- Pending requests ----------------------------------------------------------------------------
+
+
+def test_pending_request_can_be_rescheduled_at_the_same_price(clerk):
+    reservation = make_pending_booking()
+
+    reschedule(reservation, clerk, start=START + DAY)
+
+    assert approval.approve(reservation.pk, now=NOW).status == Status.CONFIRMED
+    assert get_net_payment() == 75
+
+
+def test_pending_request_to_cheaper_room_is_refused_until_approved(clerk):
+    reservation = make_pending_booking()
+    cheap = make_room_at_rate(reservation.room, 15)
+
+    with pytest.raises(ReservationNotOpen, match="Approve it first"):
+        reschedule(reservation, clerk, room=cheap)
+
+    approval.approve(reservation.pk, now=NOW)
+    reschedule(reservation, clerk, room=cheap)
+    assert get_net_payment() == 45
+
+
+def test_pending_request_to_more_expensive_room_can_be_waived(manager):
+    reservation = make_pending_booking()
+
+    reschedule(reservation, manager, room=make_room_at_rate(reservation.room, 40), waiver="Leak")
+
+    approval.approve(reservation.pk, now=NOW)
+    assert get_net_payment() == 75
+
+
+# --- Refused reschedules -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "status",
+    [
+        *(Status.PROCESSING, Status.DECLINED, Status.CANCELLED, Status.EXPIRED),
+        *(Status.COMPLETED, Status.NO_SHOW),
+    ],
+)
+@pytest.mark.inconsistent_data
+def test_processing_or_closed_reservation_cannot_be_rescheduled(clerk, status):
+    row = ReservationFactory(status=status, room=make_room())
+
+    with pytest.raises(ReservationNotOpen):
+        reschedule(row, clerk, start=START + DAY)
+    assert not rescheduling.can_reschedule(row, now=NOW)
+
+
+def test_reservation_after_its_start_cannot_be_rescheduled(clerk):
+    with pytest.raises(ReservationNotOpen, match="time has come"):
+        reschedule(make_booking(), clerk, start=START + DAY, now=START)
+
+
+def test_reschedule_to_the_same_slot_is_refused(clerk):
+    with pytest.raises(InvalidRequest):
+        reschedule(make_booking(), clerk)
+
+
+def test_reschedule_to_room_that_is_too_small_is_refused(clerk):
+    reservation = make_booking(number_of_attendees=5)
+
+    with pytest.raises(InvalidRequest) as refused:
+        reschedule(reservation, clerk, room=make_room_in_same_center(reservation.room, capacity=4))
+    assert "holds 4 people" in refused.value.fields["room"]
+
+
+def test_reschedule_to_center_without_the_services_is_refused(clerk):
+    room = make_room()
+    service = ServiceFactory(center=room.center, name="Coffee")
+    reservation = make_draft(room=room, service_options=[{"service_id": service.pk}])
+
+    with pytest.raises(InvalidRequest) as refused:
+        reschedule(reservation, clerk, room=make_room())
+    assert "Coffee" in refused.value.fields["room"]
+
+
+def test_reschedule_to_taken_room_is_refused_with_every_reason(clerk):
+    reservation, other_booking = make_booking(), make_booking(start=START + DAY)
+
+    preview = preview_reschedule(
+        reservation, clerk, room=other_booking.room, start=START + DAY + 10 * MINUTE
+    )
+    with pytest.raises(SlotUnavailable):
+        reschedule(reservation, clerk, room=other_booking.room, start=START + DAY)
+
+    assert len(preview.problems) == 2  # off the grid, and taken
+    assert f"Reservation {other_booking.pk}" in preview.problems[1]
+    assert not preview.can_be_waived
+
+
+def test_reschedule_ignores_own_slot_and_respects_turnaround(clerk):
+    room = make_room(turnaround_minutes=30)
+    reservation = make_booking(room=room)
+    make_booking(room=room, start=START + 4 * HOUR)
+
+    reschedule(reservation, clerk, start=START + 30 * MINUTE)
+    with pytest.raises(SlotUnavailable):
+        reschedule(reservation, clerk, start=START + 45 * MINUTE)
+
+
+def test_rescheduled_reservation_has_the_turnaround_of_the_new_room(clerk):
+    reservation = make_booking()
+    other = make_room_in_same_center(reservation.room, turnaround_minutes=30)
+
+    reschedule(reservation, clerk, room=other)
+
+    reservation.refresh_from_db()
+    assert reservation.turnaround_minutes == 30
+    assert reservation.occupied_until == START + 3 * HOUR + 30 * MINUTE
+
+
+# --- Promo codes and hours -----------------------------------------------------------------------
+
+
+def with_code(promo, **how):
+    reservation = make_draft(**how)
+    apply_promo_code(reservation.pk, promo.code, user=reservation.user, now=NOW)
+    return checkout.check_out(
+        reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
+    )
+
+
+def test_rescheduled_booking_keeps_its_promo_code(clerk):
+    promo = PromoCodeFactory(max_uses=1, max_uses_per_account=1, valid_until=NOW + HOUR)
+    reservation = with_code(promo)
+    promo.centers.add(reservation.room.center)
+
+    done = reschedule(
+        reservation, clerk, room=make_room_at_rate(make_room(), 20), now=NOW + 2 * HOUR
+    )
+
+    promo.refresh_from_db()
+    assert done.new_total == 54
+    assert (promo.uses, promo.spent) == (1, 6)
+    open_use = reservation.promo_redemptions.get(given_back_at__isnull=True)
+    assert open_use.amount == 6
+
+
+def test_rescheduled_booking_counts_once_in_the_budget(clerk):
+    promo = PromoCodeFactory(budget=Decimal("7.50"))
+    reservation = with_code(promo)
+
+    reschedule(reservation, clerk, start=START + DAY)
+
+    promo.refresh_from_db()
+    assert promo.spent == Decimal("7.50")
+
+
+def test_reschedule_below_the_minimum_of_the_promo_code_is_refused(clerk):
+    promo = PromoCodeFactory(minimum_spend=Decimal(70))
+    reservation = with_code(promo)
+
+    with pytest.raises(PromoCodeInvalid, match="70"):
+        reschedule(reservation, clerk, room=make_room_at_rate(reservation.room, 15))
+
+    promo.refresh_from_db()
+    assert promo.uses == 1
+
+
+def test_promo_use_is_counted_when_reschedule_makes_it_effective(clerk):
+    ada = UserFactory()
+    plan = AllowanceFactory(user=ada, hours=3)
+    promo = PromoCodeFactory(percent=Decimal(100), max_uses=1)
+    reservation = make_draft(ada)
+    apply_promo_code(reservation.pk, promo.code, user=ada, now=NOW)
+    checkout.check_out(reservation.pk, user=ada, payment_method=checkout.PaymentMethod(), now=NOW)
+    promo.refresh_from_db()
+    assert promo.uses == 0
+
+    reschedule(reservation, clerk, hours=4)
+
+    promo.refresh_from_db()
+    assert (promo.uses, promo.spent) == (1, Decimal("22.50"))  # one hour at the half-day price
+    assert sum(entry.hours for entry in plan.entries.all()) == -3
+
+
+def test_reschedule_moves_monthly_hours_to_the_new_month(clerk):
+    ada = UserFactory()
+    plan = MonthlyAllowanceFactory(user=ada, hours=2)
+    reservation = make_booking(ada)  # March; 1 of 3 hours is paid
+    april = START + 30 * DAY
+
+    reschedule(reservation, clerk, start=april)
+
+    periods = {}
+    for entry in plan.entries.all():
+        periods[entry.period.month] = periods.get(entry.period.month, 0) + entry.hours
+    assert periods == {3: 0, 4: -2}
+    assert get_net_payment() == 25
+
+
+def test_reschedule_to_month_without_hours_is_more_expensive(clerk):
+    ada = UserFactory()
+    MonthlyAllowanceFactory(user=ada, hours=2)
+    reservation = make_booking(ada)
+    april = START + 30 * DAY
+    make_booking(ada, start=april + DAY)
+
+    preview = preview_reschedule(reservation, clerk, start=april)
+
+    assert preview.difference == 50
+    assert preview.can_be_waived
+
+
+# --- E-mails -------------------------------------------------------------------------------------
+
+
+def test_rescheduled_email_has_an_updated_calendar_file(clerk):
+    reservation = make_booking()
+    cheap = make_room_at_rate(reservation.room, 15)
+
+    reschedule(reservation, clerk, room=cheap, start=START + DAY)
+
+    first, second = OutboxMessage.objects.about(emails.get_subject_key(reservation))
+    assert second.kind == "moved"
+    assert "March 3, 2027, 9:00" in second.text
+    assert "March 4, 2027, 9:00" in second.text
+    assert "$30.00 is refunded to Visa ending 4242" in second.text
+    old, new = (
+        next(iter(Calendar.from_ical(each.calendar).walk("VEVENT"))) for each in (first, second)
+    )
+    assert old["UID"] == new["UID"]
+    assert (old["SEQUENCE"], new["SEQUENCE"]) == (1, 2)
+    assert new["STATUS"] == "CONFIRMED"
+    assert new.start == START + DAY
+    assert cheap.name in new["SUMMARY"]
+
+
+def test_rescheduled_pending_request_stays_tentative(clerk):
+    reservation = make_pending_booking()
+
+    reschedule(reservation, clerk, start=START + DAY)
+
+    assert "STATUS:TENTATIVE" in emails.get_last_email(reservation).calendar
