@@ -5,7 +5,7 @@ last two hide a cycle from Python, but not from a reader.
 """
 
 import ast
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
@@ -16,8 +16,17 @@ Graph = dict[str, set[str]]
 
 def get_product_files() -> dict[str, Path]:
     """Every module of the product by its dotted name, without migrations."""
+    return get_files(PACKAGES)
+
+
+def get_test_files() -> dict[str, Path]:
+    """Every module of the tests by its dotted name."""
+    return get_files(["tests"])
+
+
+def get_files(packages: Iterable[str]) -> dict[str, Path]:
     files = {}
-    for package in PACKAGES:
+    for package in packages:
         for path in sorted((ROOT / package).rglob("*.py")):
             parts = path.relative_to(ROOT).with_suffix("").parts
             if "migrations" not in parts:

@@ -12,10 +12,10 @@ from django.urls import reverse
 from reservations.admin import allowance_balances
 from reservations.models import Allowance, AllowanceEntry, Partner, PromoCode
 from reservations.models.status import Status
+from tests.admin_forms import errors_of
+from tests.admin_forms import form_of as fields_of
 from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
-from tests.centers.test_admin import errors_of
-from tests.centers.test_admin import form_of as fields_of
 from tests.factories_people import AdministratorFactory, UserFactory
 from tests.factories_reservations import make_room
 

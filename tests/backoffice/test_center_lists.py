@@ -10,9 +10,9 @@ from django.contrib.auth.models import Group
 from accounts.models import CenterRole
 from centers import models
 from roombook.backoffice.pagination import CappedPaginator
+from tests.admin_forms import form_of
 from tests.backoffice.center_pages import url
 from tests.backoffice.counting import queries_of
-from tests.centers.test_admin import form_of
 from tests.factories_centers import (
     CenterFactory,
     LandmarkFactory,

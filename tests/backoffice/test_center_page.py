@@ -10,9 +10,9 @@ from django.contrib.auth.models import Permission
 from django.urls import reverse
 
 from centers import models
+from tests.admin_forms import errors_of, form_of
 from tests.backoffice.center_pages import NOW, url
 from tests.backoffice.counting import queries_of
-from tests.centers.test_admin import errors_of, form_of
 from tests.factories_centers import (
     CenterFactory,
     MeetingRoomFactory,

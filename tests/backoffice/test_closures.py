@@ -6,8 +6,8 @@ import pytest
 from django.urls import reverse
 
 from centers.models import Center, Closure
+from tests.admin_forms import errors_of, form_of
 from tests.backoffice.reading import messages_of, words
-from tests.centers.test_admin import errors_of, form_of
 from tests.factories_centers import MeetingRoomFactory
 from tests.factories_reservations import HOUR, NOW, START, make_booking, make_draft
 

@@ -12,8 +12,8 @@ from centers.admin.rate_examples import (
     summarize_examples,
 )
 from centers.models import Rate
+from tests.admin_forms import errors_of, form_of
 from tests.backoffice.reading import messages_of
-from tests.centers.test_admin import errors_of, form_of
 from tests.factories_centers import RateFactory
 
 pytestmark = pytest.mark.django_db

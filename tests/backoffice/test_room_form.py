@@ -4,7 +4,7 @@ import pytest
 from django.urls import reverse
 
 from centers.models import MeetingRoom
-from tests.centers.test_admin import errors_of, form_of
+from tests.admin_forms import errors_of, form_of
 from tests.factories_centers import CenterFactory, RateFactory, ResourceTypeFactory
 from tests.factories_reservations import make_room
 
