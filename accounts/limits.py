@@ -22,7 +22,7 @@ from typing import TypeVar
 
 from django.conf import settings
 from django.db import connection
-from django.db.models import F, QuerySet
+from django.db.models import QuerySet
 from django.utils.crypto import salted_hmac
 
 from accounts.models import AttemptWindow, KnownNetwork, User, canonicalize_email
@@ -47,6 +47,11 @@ ADD_TO_WINDOW = f"""
         since = CASE WHEN stored.since <= %(over)s THEN excluded.since ELSE stored.since END
     WHERE {COUNTED} + {IN_FLIGHT} < %(maximum)s
     RETURNING id
+"""
+END_ATTEMPT = """
+    UPDATE accounts_attemptwindow
+    SET in_flight = in_flight - %(in_flight)s, count = count + %(count)s
+    WHERE scope = %(scope)s AND key = %(key)s AND in_flight >= %(in_flight)s
 """
 
 
@@ -166,12 +171,17 @@ class FailureLimit(RateLimit):
         in_flight = int(begun_at + get_longest_flight() > now)
         if not in_flight and not has_failed:
             return
-        rows = AttemptWindow.objects.filter(
-            scope=self.scope, key=str(key), in_flight__gte=in_flight
-        )
-        is_stored = rows.update(
-            in_flight=F("in_flight") - in_flight, count=F("count") + int(has_failed)
-        )
+        with connection.cursor() as cursor:
+            cursor.execute(
+                END_ATTEMPT,
+                {
+                    "scope": self.scope,
+                    "key": str(key),
+                    "count": int(has_failed),
+                    "in_flight": in_flight,
+                },
+            )
+            is_stored = cursor.rowcount > 0
         # Otherwise the window was over, and has been deleted or begun again.
         if has_failed and not is_stored:
             self._add(key, count=1, now=now)
