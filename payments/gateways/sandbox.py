@@ -13,7 +13,6 @@ from decimal import Decimal
 from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar
 from uuid import UUID
 
-from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
 from payments.cards import Card
@@ -173,11 +172,8 @@ class SandboxGateway:
             description=description[:255],
         )
         # The unique key decides between concurrent calls: one creates the payment.
-        try:
-            with transaction.atomic():
-                payment.save(force_insert=True)
-        except IntegrityError:
-            payment = SandboxPayment.objects.get(key=key)
+        SandboxPayment.objects.bulk_create([payment], ignore_conflicts=True)
+        payment = lock_payment(key)
         is_fence = payment.state == "voided" and not payment.currency
         if not is_fence and (payment.amount, payment.currency) != (amount, currency):
             raise GatewayRefused(f"The key {key} was used for another amount.")
