@@ -2,13 +2,12 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from email.utils import parseaddr
 
 from babel.dates import format_datetime
 from django.conf import settings
 from django.template.loader import render_to_string
 
-from accounts.models.outbox_message import OutboxMessage
+from accounts.models.outbox_message import OutboxMessage, parse_sender
 from accounts.outbox import suppress_mail_errors
 
 
@@ -27,7 +26,7 @@ def render_email(template: str, context: Mapping[str, object]) -> dict[str, str]
 
 def get_service_name() -> str:
     """The service's name for customers: the sender's name in e-mails."""
-    name, address = parseaddr(settings.DEFAULT_FROM_EMAIL)
+    name, address = parse_sender(settings.DEFAULT_FROM_EMAIL)
     return name or address
 
 
