@@ -92,7 +92,9 @@ def book(
     columns["booked_at"] = now
     columns["is_live"] = is_instant and is_live_payment
     columns["calendar_sequence"] = reservation.calendar_sequence + 1
+    if payment is not None:
+        reservation.last_payment = payment
     status = Status.CONFIRMED if is_instant else Status.PENDING
     reservation.transition_to(status, by=by, now=now, **columns)
     send = emails.send_booking_confirmed if is_instant else emails.send_request_received
-    send(reservation, payment=payment, now=now)
+    send(reservation, now=now)

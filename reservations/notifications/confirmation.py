@@ -1,18 +1,10 @@
 """Builds the message of a checkout from stored data, so that a retry gets the same message."""
 
-from typing import TYPE_CHECKING
-
-from payments.models import Payment, PaymentState
+from payments.models import Payment
 from reservations.models import Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
 from reservations.notifications.formatting import format_hour, format_short_day
 from roombook import money
-from roombook.db.compiled_queries import compiled_query, int_param
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
-
-PAID_STATES = {PaymentState.AUTHORIZED, PaymentState.CAPTURED, PaymentState.REFUNDED}
 
 
 def get_message(reservation: Reservation) -> str:
@@ -24,7 +16,7 @@ def get_message(reservation: Reservation) -> str:
             f"This was a test: {describe_booking(reservation)} can be booked for"
             f" {money.format_amount(reservation.total_cost)}. Nothing was booked or charged."
         )
-    payment = get_last_payment(reservation)
+    payment = reservation.last_payment
     if reservation.status == Status.PENDING:
         return (
             f"Your request for {describe_booking(reservation)} is with the center (reservation"
@@ -32,19 +24,6 @@ def get_message(reservation: Reservation) -> str:
         )
     booked = f"You have booked {describe_booking(reservation)} (reservation {reservation.pk})."
     return f"{booked} {describe_payment(reservation, payment)}"
-
-
-def get_last_payment(reservation: Reservation) -> Payment | None:
-    """Return the last payment that was authorized or captured; it can have been refunded since."""
-    return paid_payments.first(reservation=reservation.pk)
-
-
-@compiled_query(keep_plan=False)
-def paid_payments() -> "QuerySet[Payment]":
-    rows = Payment.objects.filter(
-        reservation=int_param("reservation"), state__in=sorted(PAID_STATES)
-    )
-    return rows.order_by("-pk")[:1]
 
 
 def describe_booking(reservation: Reservation) -> str:

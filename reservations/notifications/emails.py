@@ -20,7 +20,6 @@ from accounts.emails import render_email
 from accounts.models import OutboxMessage
 from accounts.models.outbox_message import collapse_whitespace
 from accounts.outbox import suppress_mail_errors
-from payments.models import Payment
 from reservations.models import LineItem, Reservation
 from reservations.notifications import calendar
 from reservations.notifications.calendar import MeetingStatus
@@ -29,7 +28,6 @@ from reservations.notifications.confirmation import (
     describe_booking,
     describe_card,
     describe_payment,
-    get_last_payment,
 )
 from reservations.notifications.formatting import format_local_time, format_time_range
 from roombook import money
@@ -65,26 +63,20 @@ def _suppress_errors(send: Send[P]) -> Send[P]:
 
 
 @_suppress_errors
-def send_booking_confirmed(
-    reservation: Reservation, *, payment: Payment | None = None, now: dt.datetime
-) -> None:
-    """Send the confirmation. Passing `payment`, if the caller has it, saves a query."""
+def send_booking_confirmed(reservation: Reservation, *, now: dt.datetime) -> None:
     _enqueue(
         reservation,
         "confirmed",
         "Booked",
         "Your room is booked",
-        ["We look forward to seeing you.", _describe_charge(reservation, payment)],
+        ["We look forward to seeing you.", _describe_charge(reservation)],
         terms=_describe_cancellation(reservation, now),
         now=now,
     )
 
 
 @_suppress_errors
-def send_request_received(
-    reservation: Reservation, *, payment: Payment | None = None, now: dt.datetime
-) -> None:
-    """Send the receipt of a request. Passing `payment`, if the caller has it, saves a query."""
+def send_request_received(reservation: Reservation, *, now: dt.datetime) -> None:
     _enqueue(
         reservation,
         "request received",
@@ -93,7 +85,7 @@ def send_request_received(
         [
             "The center has yet to agree to it. We will write to you as soon as it has"
             f" answered, within {settings.PENDING_HOURS} hours at most.",
-            describe_authorization(payment or get_last_payment(reservation)),
+            describe_authorization(reservation.last_payment),
         ],
         terms="Until the center has answered, cancelling costs nothing. Once it has agreed, "
         + _decapitalize(_describe_cancellation(reservation, now)),
@@ -183,7 +175,7 @@ def send_cancelled(
         paragraphs.append(f"The fee for cancelling so late is {money.format_amount(fee)}.")
     elif refund:
         paragraphs.append("Your bank may take some days to show it.")
-    elif get_last_payment(reservation):
+    elif reservation.last_payment:
         paragraphs.append(_describe_release(reservation))
     _enqueue(
         reservation, "cancelled", "Cancelled", "Your reservation is cancelled", paragraphs, now=now
@@ -341,12 +333,12 @@ def _decapitalize(sentence: str) -> str:
     return sentence[0].lower() + sentence[1:]
 
 
-def _describe_charge(reservation: Reservation, payment: Payment | None = None) -> str:
-    return describe_payment(reservation, payment or get_last_payment(reservation), verb="is")
+def _describe_charge(reservation: Reservation) -> str:
+    return describe_payment(reservation, reservation.last_payment, verb="is")
 
 
 def _describe_refund(reservation: Reservation, refund: Decimal) -> str:
-    payment = get_last_payment(reservation)
+    payment = reservation.last_payment
     if payment is None or not refund:
         return "What you paid has already been refunded."
     return (
@@ -357,7 +349,7 @@ def _describe_refund(reservation: Reservation, refund: Decimal) -> str:
 
 def _describe_release(reservation: Reservation) -> str:
     """Describe that an authorized amount is released instead of captured."""
-    payment = get_last_payment(reservation)
+    payment = reservation.last_payment
     if payment is None:
         return "Nothing was charged."
     amount = money.format_amount(payment.amount)
