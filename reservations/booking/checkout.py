@@ -266,8 +266,14 @@ def _claim(
         return reservation, None
     # Begin only here, so that a double click is one attempt. `apply_authorization` ends it.
     CARD_DECLINED.begin(user.pk, now=now)
-    # Also if it is None: a declined attempt may have stored a partner.
-    reservation.transition_to(Status.PROCESSING, by=user, now=now, partner=partner)
+    reservation.transition_to(
+        Status.PROCESSING,
+        by=user,
+        now=now,
+        # Also if it is None: a declined attempt may have stored a partner.
+        partner=partner,
+        price_held_until=reservation.price_held_until or reservation.hold_until,
+    )
     payment = lifecycle.create_payment(
         reservation_id=reservation.pk,
         reservation_uid=reservation.uid,

@@ -280,8 +280,11 @@ def select_allowances(
 
 
 def has_outdated_price(draft: Reservation, *, now: dt.datetime) -> bool:
-    """Return whether a draft's hold ended so long ago that its price is calculated again."""
-    hold_ended_at = draft.hold_until or draft.created_at
+    """Return whether a draft's hold ended so long ago that its price is calculated again.
+
+    The hold after a declined card does not count, so that nobody can keep a price by declines.
+    """
+    hold_ended_at = draft.price_held_until or draft.hold_until or draft.created_at
     return hold_ended_at < now - dt.timedelta(hours=settings.DRAFT_PRICE_HOURS)
 
 

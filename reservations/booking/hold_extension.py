@@ -39,9 +39,10 @@ def extend_hold(
         ).raise_if_unavailable()
     reprice_if_outdated(reservation, by=by, now=now)
     reservation.holds_slot, reservation.hold_until = True, until
+    reservation.price_held_until = None
     # The customer gets another reminder before the new hold expires.
     reservation.reminded_at = None
-    reservation.save(update_fields=["holds_slot", "hold_until", "reminded_at"])
+    reservation.save(update_fields=["holds_slot", "hold_until", "price_held_until", "reminded_at"])
     history.record_changes(reservation, {"hold_until": (held_until, until)}, by=by, now=now)
     return reservation
 

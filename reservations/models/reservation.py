@@ -43,6 +43,7 @@ class TransitionColumns(TypedDict, total=False):
     """The columns that can be saved together with the status."""
 
     partner: "Partner | None"
+    price_held_until: dt.datetime | None
     booked_at: dt.datetime
     cancelled_at: dt.datetime
     refund_promised: Decimal
@@ -54,8 +55,9 @@ class Reservation(models.Model):
     """A room for a customer for a span of time, from draft to completion.
 
     `holds_slot` says whether it prevents other bookings of the room. `hold_until` is set only if
-    the status is New: the hold ends at that time, or has ended. `occupied_from` and
-    `occupied_until` are the span with its turnaround time on both sides.
+    the status is New: the hold ends at that time, or has ended. `price_held_until` is the end of
+    the hold before the first checkout, because a declined card sets another one. `occupied_from`
+    and `occupied_until` are the span with its turnaround time on both sides.
     """
 
     user = models.ForeignKey(
@@ -76,6 +78,7 @@ class Reservation(models.Model):
     status = models.CharField(max_length=10, choices=Status.choices, default=Status.NEW)
     holds_slot = models.BooleanField(default=False, editable=False)
     hold_until = models.DateTimeField(null=True, blank=True)
+    price_held_until = models.DateTimeField(null=True, editable=False)
     number_of_attendees = models.PositiveIntegerField(default=1)
     currency = models.CharField(max_length=3)
     total_cost = MoneyField(default=Decimal(0))

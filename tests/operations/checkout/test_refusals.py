@@ -9,9 +9,10 @@ from payments import lifecycle
 from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
 from reservations.booking.drafts import apply_promo_code, select_allowances
+from reservations.booking.hold_extension import extend_hold
 from reservations.models import Reservation, history
 from reservations.models.status import Status
-from tests.factories_people import issue_token
+from tests.factories_people import StaffFactory, issue_token
 from tests.factories_reservations import (
     CARD,
     HOUR,
@@ -131,6 +132,24 @@ def test_price_of_released_draft_is_outdated_24_hours_after_its_release(
     time_machine.move_to(NOW + 5 * MINUTE + 2 * HOUR + SECOND, tick=False)
 
     assert check_out(PaymentInfo=CARD).json() == PRICE_HAS_CHANGED
+
+
+def test_declined_card_does_not_extend_the_promise_of_a_price(check_out, drafted, time_machine):
+    Rate.objects.update(hourly=30)
+    for hours in (12, 24):
+        time_machine.move_to(NOW + hours * HOUR, tick=False)
+        refused(check_out(PaymentInfo=BAD_CARD), 402, "CardDeclined")
+    time_machine.move_to(NOW + 15 * MINUTE + 24 * HOUR + SECOND, tick=False)
+
+    assert check_out(PaymentInfo=BAD_CARD).json() == PRICE_HAS_CHANGED
+
+    # Staff promise the new price.
+    now = NOW + 25 * HOUR
+    extend_hold(drafted.pk, until=now + MINUTE, by=StaffFactory(), now=now)
+    Rate.objects.update(hourly=35)
+    time_machine.move_to(now + 22 * HOUR, tick=False)
+    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
+    assert SandboxPayment.objects.get(captures=1).amount == 90
 
 
 def test_promo_code_on_draft_with_outdated_price_reduces_the_new_one(ada, outdated):
