@@ -15,8 +15,9 @@ from django.urls import URLPattern, path, reverse_lazy
 from django.utils import timezone
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminPasswordWidget
 
-from accounts import invitations, roles, second_factor, user_search
+from accounts import invitations, roles, second_factor
 from accounts.admin.center_scope import SuperuserOnlyMixin
+from accounts.admin.users import UserSearchMixin
 from accounts.models import CenterRole, StaffMember, User, canonicalize_email
 from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, SaveChangedFieldsMixin
 from roombook.backoffice.widgets import AutocompleteMultipleField, AutocompleteMultipleWidget
@@ -102,7 +103,9 @@ def build_staff_form(base: type[StaffForm]) -> type[StaffForm]:
 
 
 @admin.register(StaffMember)
-class StaffAdmin(SuperuserOnlyMixin, PageAnnotationsMixin, SaveChangedFieldsMixin, ModelAdmin):
+class StaffAdmin(
+    UserSearchMixin, SuperuserOnlyMixin, PageAnnotationsMixin, SaveChangedFieldsMixin, ModelAdmin
+):
     """Staff, apart from customers.
 
     The rows are instances of User, so that the audit log records their changes as an account's.
@@ -110,8 +113,6 @@ class StaffAdmin(SuperuserOnlyMixin, PageAnnotationsMixin, SaveChangedFieldsMixi
 
     list_display = ("email", "name", "given_roles", "two_step", "is_active", "last_login")
     list_filter = ("is_active", "is_superuser", "groups")
-    # Not empty, so that there is a search box; get_search_results does the search.
-    search_fields = ("email",)
     search_help_text = "Name, e-mail address or phone number."
     ordering = ("email",)
     sortable_by = ("email", "last_login")
@@ -122,13 +123,6 @@ class StaffAdmin(SuperuserOnlyMixin, PageAnnotationsMixin, SaveChangedFieldsMixi
 
     def get_queryset(self, request: HttpRequest) -> QuerySet[Any]:
         return User.objects.filter(is_staff=True).order_by(*self.ordering)
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
-        if not search_term.strip():
-            return queryset, False
-        return user_search.filter_users(queryset, search_term), False
 
     def annotate_page(self, request: HttpRequest, rows: list[Any]) -> None:
         everywhere = User.groups.through.objects.filter(user__in=rows)
@@ -143,8 +137,8 @@ class StaffAdmin(SuperuserOnlyMixin, PageAnnotationsMixin, SaveChangedFieldsMixi
             more = f" and {len(names) - 1} more" if len(names) > 1 else ""
             texts[pk].append(f"{name} at {names[0]}{more}")
         for user in rows:
-            roles_of = ["administrator"] if user.is_superuser else texts[user.pk]
-            user.given_roles = ", ".join(roles_of) or "none"
+            names = ["administrator"] if user.is_superuser else texts[user.pk]
+            user.given_roles = ", ".join(names) or "none"
 
     @admin.display(description="name")
     def name(self, user: User) -> str:
@@ -186,28 +180,17 @@ class StaffAdmin(SuperuserOnlyMixin, PageAnnotationsMixin, SaveChangedFieldsMixi
 
     def formfield_for_manytomany(self, db_field: Any, request: HttpRequest, **kwargs: Any) -> Any:
         if db_field.name == "groups":
-            return forms.ModelMultipleChoiceField(
-                Group.objects.order_by("name"),
-                label="Roles at all centers",
-                required=False,
-                widget=UnfoldAdminCheckboxSelectMultipleWidget(),
-                help_text="A role at all centers includes future ones.",
-            )
+            kwargs["queryset"] = Group.objects.order_by("name")
+            kwargs["widget"] = UnfoldAdminCheckboxSelectMultipleWidget()
         return super().formfield_for_manytomany(db_field, request, **kwargs)
 
     def render_change_form(
-        self,
-        request: HttpRequest,
-        context: dict[str, Any],
-        add: bool = False,  # noqa: FBT001, FBT002 (Django's signature)
-        change: bool = False,  # noqa: FBT001, FBT002
-        form_url: str = "",
-        obj: Any = None,
-    ) -> Any:
-        if obj is not None:
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
+    ) -> HttpResponse:
+        if (user := context["original"]) is not None:
             # The theme's breadcrumbs lead to the list of this object's model.
-            context["original"] = StaffMember(pk=obj.pk, email=obj.email)
-        return super().render_change_form(request, context, add, change, form_url, obj)
+            context["original"] = StaffMember(pk=user.pk, email=user.email)
+        return super().render_change_form(request, context, *args, **kwargs)
 
     def add_view(self, request: HttpRequest, form_url: str = "", extra_context: Any = None) -> Any:
         context = {"title": "Invite a member of staff", **(extra_context or {})}

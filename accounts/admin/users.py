@@ -30,13 +30,33 @@ from roombook.backoffice.model_admin import (
     SaveChangedFieldsMixin,
     redirect_not_found,
 )
+from roombook.backoffice.typing_bases import ModelAdminBase
 
 # The devices that an account's page lists.
 MAX_DEVICES = 50
 
 
+class UserSearchMixin(ModelAdminBase):
+    """Searches accounts as accounts/user_search.py does."""
+
+    # Not empty, so that there is a search box; get_search_results does the search.
+    search_fields = ("email",)
+
+    def get_search_results(
+        self, request: HttpRequest, queryset: QuerySet, search_term: str
+    ) -> tuple[QuerySet, bool]:
+        if not search_term.strip():
+            return queryset, False
+        return user_search.filter_users(queryset, search_term), False
+
+
 class UserAdmin(
-    SharedRowsMixin, PageAnnotationsMixin, SaveChangedFieldsMixin, DjangoUserAdmin, ModelAdmin
+    UserSearchMixin,
+    SharedRowsMixin,
+    PageAnnotationsMixin,
+    SaveChangedFieldsMixin,
+    DjangoUserAdmin,
+    ModelAdmin,
 ):
     """Accounts are deactivated, not deleted, because their bookings stay.
 
@@ -50,8 +70,6 @@ class UserAdmin(
     change_password_form = AdminPasswordChangeForm
     list_display = ("email", "name", "company_name", "is_active", "devices", "date_joined")
     list_filter = ("is_active",)
-    # Not empty, so that there is a search box; get_search_results does the search.
-    search_fields = ("email",)
     search_help_text = "Name, company, e-mail address or phone number."
     sortable_by = ("email",)
     ordering = ("email",)
@@ -99,13 +117,6 @@ class UserAdmin(
     ) -> HttpResponse:
         title = {"title": "Customers"}
         return super().changelist_view(request, title | (extra_context or {}))
-
-    def get_search_results(
-        self, request: HttpRequest, queryset: QuerySet, search_term: str
-    ) -> tuple[QuerySet, bool]:
-        if not search_term.strip():
-            return queryset, False
-        return user_search.filter_users(queryset, search_term), False
 
     result_icon = "person"
 
