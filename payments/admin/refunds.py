@@ -100,27 +100,21 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
             *(get_local(row, at) for at in (row.created_at, row.done_at)),
         )
 
-    def has_resolve_permission(self, request: HttpRequest) -> bool:
-        return roles.has_permission(request.user, self.action_permissions["resolve"])
+    def has_resolve_permission(self, request: HttpRequest, obj: Refund | None = None) -> bool:
+        center = self.get_center_id(obj) if obj else None
+        return roles.has_permission(request.user, self.action_permissions["resolve"], center)
 
     def render_change_form(
-        self,
-        request: HttpRequest,
-        context: dict[str, Any],
-        add: bool = False,  # noqa: FBT001, FBT002 (Django's signature)
-        change: bool = False,  # noqa: FBT001, FBT002
-        form_url: str = "",
-        obj: Refund | None = None,
+        self, request: HttpRequest, context: dict[str, Any], *args: Any, **kwargs: Any
     ) -> HttpResponse:
-        if obj is not None:
-            center = self.get_center_id(obj)
-            may_resolve = roles.has_permission(request.user, roles.CHANGE_REFUND, center)
-            context |= {
-                "is_unhandled": may_resolve and refunds.get_unhandled().filter(pk=obj.pk).exists(),
-                "amount": _format_amount(obj),
-                "checkbox_name": ACTION_CHECKBOX_NAME,
-            }
-        return super().render_change_form(request, context, add, change, form_url, obj)
+        refund = context["original"]
+        context |= {
+            "is_unhandled": self.has_resolve_permission(request, refund)
+            and refunds.get_unhandled().filter(pk=refund.pk).exists(),
+            "amount": _format_amount(refund),
+            "checkbox_name": ACTION_CHECKBOX_NAME,
+        }
+        return super().render_change_form(request, context, *args, **kwargs)
 
     @admin.action(description="Retry the refund", permissions=["resolve"])
     def retry(self, request: HttpRequest, queryset: QuerySet[Refund]) -> HttpResponse | None:
