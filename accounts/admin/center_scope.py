@@ -33,6 +33,20 @@ def _get_center_scoped_admin(site: AdminSite, model: type[Model]) -> "CenterScop
     return model_admin if isinstance(model_admin, CenterScopedMixin) else None
 
 
+def get_center_of_list(request: HttpRequest, parameter: str, permission: str) -> int | None:
+    """Return the center that a list is filtered by, or else the user's only one with a permission.
+
+    Filters by day count the days of this center. The days of several centers do not begin
+    together: without one center, days are those of UTC.
+    """
+    selected = parse_id(request.GET.get(parameter))
+    if selected is None:
+        permitted = roles.get_permitted_centers(request.user, permission)
+        if permitted is not None and len(permitted) == 1:
+            [selected] = permitted
+    return selected
+
+
 class ScopedChoicesMixin(AnyAdminBase):
     """Selects of a form offer, and accept, only rows of the user's centers."""
 

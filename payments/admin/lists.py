@@ -14,6 +14,7 @@ from django.utils.html import format_html
 from unfold.contrib.filters.admin import DropdownFilter
 
 from accounts import customer_access, roles
+from accounts.admin.center_scope import get_center_of_list
 from payments import gateways
 from payments.models import Dispute, Payment, Refund
 from roombook import dates, places
@@ -146,11 +147,7 @@ def _parse_uuid(text: str) -> UUID | None:
 
 
 class CreatedFilter(DropdownFilter):
-    """Filters by the day of creation.
-
-    Days are those of the center that the list is filtered by, or that is the user's only one; else
-    days in UTC, because the days of several centers do not begin together.
-    """
+    """Filters by the day of creation, in the time zone of the list's center or UTC."""
 
     title = "created"
     parameter_name = "made"
@@ -190,12 +187,10 @@ class CreatedFilter(DropdownFilter):
         return queryset.filter(created_at__lt=until) if until is not None else queryset
 
     def _get_zone(self, request: HttpRequest, queryset: QuerySet) -> tzinfo:
-        permitted = roles.get_permitted_centers(request.user, roles.VIEW_PAYMENT)
-        selected = parse_id(request.GET.get(f"{self.center_path}__id__exact"))
-        if selected is None and permitted is not None and len(permitted) == 1:
-            [selected] = permitted
+        parameter = f"{self.center_path}__id__exact"
+        center = get_center_of_list(request, parameter, roles.VIEW_PAYMENT)
         # Without rows of the center, the list is empty in every time zone.
-        zones = queryset.filter(**{self.center_path: selected}) if selected else queryset.none()
+        zones = queryset.filter(**{self.center_path: center}) if center else queryset.none()
         name = zones.order_by().values_list(f"{self.center_path}__time_zone_id", flat=True).first()
         return places.get_time_zone(name) if name else UTC
 

@@ -1,18 +1,15 @@
-"""The filters of the reservation list by the start, and the order of the list.
-
-Days are those of the center that the list is filtered by, or that is the user's only one. For
-several centers they are days in UTC, because the days of the centers do not begin together.
-"""
+"""The filters of the reservation list by the start, and the order of the list."""
 
 import datetime as dt
 
 from django import forms
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter
 
 from accounts import roles
+from accounts.admin.center_scope import get_center_of_list
 from centers.models import Center
 from centers.span import get_local_midnight
 from reservations.admin.forms import YEARS
@@ -64,19 +61,13 @@ def is_latest_first(request: HttpRequest) -> bool:
 
 
 def get_zone(request: HttpRequest) -> dt.tzinfo:
-    """The time zone of the center of the list, or UTC."""
-    conditions = {
-        "rooms": parse_id(request.GET.get("room__id__exact")),
-        "pk": parse_id(request.GET.get("room__center__id__exact")),
-    }
-    for name, pk in conditions.items():
-        if pk is not None:
-            center = Center.objects.filter(Q(**{name: pk})).first()
-            return center.zone if center else dt.UTC
-    permitted = roles.get_permitted_centers(request.user, roles.VIEW_RESERVATION)
-    if permitted is not None and len(permitted) == 1:
-        return Center.objects.get(pk__in=permitted).zone
-    return dt.UTC
+    """The time zone of the list's room or center, or UTC."""
+    if (room := parse_id(request.GET.get("room__id__exact"))) is not None:
+        center = Center.objects.filter(rooms=room).first()
+    else:
+        pk = get_center_of_list(request, "room__center__id__exact", roles.VIEW_RESERVATION)
+        center = Center.objects.filter(pk=pk).first() if pk is not None else None
+    return center.zone if center else dt.UTC
 
 
 class StartDateFilter(DropdownFilter):
