@@ -5,7 +5,6 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from django.contrib import admin
-from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path
 
@@ -55,14 +54,8 @@ class ClosureAdmin(
         closure = closures.filter(pk=parse_id(object_id) or 0).first()
         return closure.center.zone if closure else None
 
-    def save_model(
-        self,
-        request: HttpRequest,
-        obj: Any,
-        form: ModelForm,
-        change: bool,  # noqa: FBT001 (Django's signature)
-    ) -> None:
-        super().save_model(request, obj, form, change)
+    def save_model(self, request: HttpRequest, obj: Any, *args: Any) -> None:
+        super().save_model(request, obj, *args)
         closure_saved.send(models.Closure, closure=obj, request=request)
 
     def get_urls(self) -> list[URLPattern]:

@@ -54,14 +54,8 @@ class RateAdmin(
     def get_changelist_form(self, request: HttpRequest, **kwargs: object) -> type[ModelForm]:
         return super().get_changelist_form(request, form=RateListForm, **kwargs)
 
-    def save_model(
-        self,
-        request: HttpRequest,
-        obj: Any,
-        form: ModelForm,
-        change: bool,  # noqa: FBT001 (Django's signature)
-    ) -> None:
-        super().save_model(request, obj, form, change)
+    def save_model(self, request: HttpRequest, obj: Any, *args: Any) -> None:
+        super().save_model(request, obj, *args)
         for warning in find_price_warnings(obj):
             messages.warning(request, f"{obj.name}: {warning}")
 
