@@ -25,8 +25,9 @@ USABLE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # Our own ids have no digits: the log might mask them as card numbers.
 DIGITS_TO_LETTERS = str.maketrans("0123456789", "ghijklmnop")
 MAX_LOGGED_PATH_LENGTH = 200
-# What follows in the link of an invitation sets a password, also if the link is not complete.
-INVITATION_SECRET = re.compile(r"(?<=/invitation/).+", re.DOTALL | re.IGNORECASE)
+SECRET = re.compile(
+    f"({'|'.join(map(re.escape, settings.SECRET_PATHS))}).+", re.DOTALL | re.IGNORECASE
+)
 
 
 class RequestIdMiddleware:
@@ -86,7 +87,7 @@ def get_loggable_path(path: str) -> str:
     Masking comes first: escaping would hide digits of other scripts, and cutting could leave a
     part of a card number that the mask does not recognize.
     """
-    return escape_uri_path(mask_cards(INVITATION_SECRET.sub("...", path)))[:MAX_LOGGED_PATH_LENGTH]
+    return escape_uri_path(mask_cards(SECRET.sub(r"\1...", path)))[:MAX_LOGGED_PATH_LENGTH]
 
 
 class KnownHostMiddleware:

@@ -356,6 +356,8 @@ LOGIN_REDIRECT_URL = "admin:index"
 
 # DEBUG, INFO, WARNING or ERROR.
 LOG_LEVEL = env.read_choice("LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "ERROR"])
+# The log masks what follows in a path, complete or not: an invitation sets a password.
+SECRET_PATHS = ["/invitation/"]
 
 # Where Prometheus reads metrics, such as 127.0.0.1:9464; never a public address. Empty: nowhere.
 METRICS_BIND = env.read_host_and_port("METRICS_BIND")
