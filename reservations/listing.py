@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from django.core.signing import BadSignature, Signer
 
 from reservations.models import Reservation
-from reservations.records import ReservationRecord, list_records
+from reservations.records import ReservationRecord, list_records, mark_prices_as_shown
 from roombook.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def list_page(
     # One more shows whether there is a next page.
     found = list_records(rows.order_by("start", "pk")[: page_size + 1], user=user)
     page = found[:page_size]
+    mark_prices_as_shown(page)
     has_more = len(found) > page_size
     return ReservationPage(page, _build_cursor(signer, page[-1]) if has_more else None)
 

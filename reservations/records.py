@@ -124,6 +124,7 @@ class ReservationRecord:
     billable_hours: Decimal
     number_of_attendees: int
     promotion: str | None
+    shown_total: Decimal | None
     span: Span = field(init=False)
     line_items: list[LineItemRecord] = field(default_factory=list)
     attendees: list[AttendeeRecord] = field(default_factory=list)
@@ -225,7 +226,7 @@ def build_service_option(
 
 OWN_COLUMNS = (
     *("id", "start", "end", "status", "total_cost", "billable_hours", "number_of_attendees"),
-    "promo_code__code",
+    *("promo_code__code", "shown_total"),
 )
 FIRST_ROOM_COLUMN = len(OWN_COLUMNS) + len(CENTER_COLUMNS)
 RECORD_COLUMNS = (
@@ -236,11 +237,16 @@ RECORD_COLUMNS = (
 )
 
 
-def get_record(reservation_id: int, *, user: "User") -> ReservationRecord:
-    """Return one of the account's own reservations, or raise NotFound."""
+def get_record(reservation_id: int, *, user: "User", shows_price: bool = True) -> ReservationRecord:
+    """Return one of the account's own reservations, or raise NotFound.
+
+    `shows_price`: the response shows its price (see `mark_prices_as_shown`).
+    """
     records = _load_records(query_own_reservation(reservation=reservation_id, user=user.pk), user)
     if not records:
         raise NotFound
+    if shows_price:
+        mark_prices_as_shown(records)
     return records[0]
 
 
@@ -250,6 +256,18 @@ def list_records(reservations: "ReservationQuerySet", *, user: "User") -> list[R
     The number of queries does not depend on the number of reservations.
     """
     return _load_records(list(select_columns(reservations, user.pk)), user)
+
+
+def mark_prices_as_shown(records: Sequence[ReservationRecord]) -> None:
+    """Let Checkout charge the totals of these records, which a response shows (B15.2).
+
+    Only a total that was changed since the last response is stored. A total that has changed again
+    since the record was read stays unseen.
+    """
+    for record in records:
+        if record.shown_total is not None:
+            rows = Reservation.objects.filter(pk=record.id, total_cost=record.total_cost)
+            rows.update(shown_total=None)
 
 
 def select_columns(reservations: "ReservationQuerySet", user_id: int) -> RowQuerySet:

@@ -142,7 +142,8 @@ class GetAllowances(Operation):
         Allowances = AllowanceUsageInfo(many=True)
 
     def perform(self, user: User, *, reservation_id: int) -> dict[str, object]:
-        return {"allowances": records.get_record(reservation_id, user=user).all_allowances}
+        record = records.get_record(reservation_id, user=user, shows_price=False)
+        return {"allowances": record.all_allowances}
 
 
 class Checkout(Operation):

@@ -13,7 +13,7 @@ from factory.django import DjangoModelFactory
 
 from accounts.models import User
 from centers.models import MeetingRoom
-from reservations import models
+from reservations import models, records
 from reservations.booking import checkout, drafts
 from reservations.models.status import HOLDING_STATUSES, Status
 from tests.factories_centers import MeetingRoomFactory, make_center_with_room
@@ -92,6 +92,11 @@ def make_booking(
     return checkout.check_out(
         reservation.pk, user=reservation.user, payment_method=payment_method, now=now
     )
+
+
+def show_price(reservation: models.Reservation) -> None:
+    """Show the customer the price that staff have changed, as Get reservation does."""
+    records.get_record(reservation.pk, user=reservation.user)
 
 
 def make_pending_booking(

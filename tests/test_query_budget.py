@@ -12,6 +12,7 @@ from centers.models import CenterImage
 from reservations.booking import drafts, price_adjustments
 from reservations.models import Allowance, AllowanceEntry
 from tests import factories_centers as make
+from tests.factories_reservations import show_price
 from tests.world import END, NOW, OPERATIONS_BY_NAME, START, World
 
 # The maximum number of queries, including the query for the Token. Raise one only with a reason.
@@ -74,6 +75,7 @@ class LargeWorld(World):
         price_adjustments.adjust_price(
             self.reservation.pk, amount=Decimal(-5), reason="Kindness", by=self.bob, now=NOW
         )
+        show_price(self.reservation)
 
     def create_draft(self, offset):
         reservation = drafts.create_draft(

@@ -226,8 +226,13 @@ def _get_payment_source(
 
 
 def _require_current_price(draft: Reservation, *, now: dt.datetime) -> None:
-    """Update an outdated price, and raise ReservationNotOpen if that has changed the total."""
-    if drafts.has_outdated_price(draft, now=now) and _reprice(draft, now=now):
+    """Update an outdated price. Raise ReservationNotOpen if the customer has not seen the total.
+
+    So a Checkout whose answer was lost can be repeated: the new total is charged only after another
+    response has shown it.
+    """
+    has_changed = drafts.has_outdated_price(draft, now=now) and _reprice(draft, now=now)
+    if has_changed or draft.has_unseen_price:
         raise ReservationNotOpen(PRICE_HAS_CHANGED)
 
 

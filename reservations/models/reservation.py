@@ -145,6 +145,11 @@ class Reservation(models.Model):
         editable=False,
         help_text="How much cheaper it became after it was paid; this was refunded.",
     )
+    shown_total = MoneyField(
+        null=True,
+        editable=False,
+        help_text="The total that the customer was shown last, if it has changed since.",
+    )
     reminded_at = models.DateTimeField(
         null=True, blank=True, help_text="When the customer was reminded that the hold expires."
     )
@@ -267,6 +272,11 @@ class Reservation(models.Model):
     @property
     def is_new(self) -> bool:
         return self.status == Status.NEW
+
+    @property
+    def has_unseen_price(self) -> bool:
+        """Return whether the price of a draft has changed and the customer was not shown it."""
+        return self.shown_total is not None and self.shown_total != self.total_cost
 
     @property
     def is_outside_hours(self) -> bool:

@@ -26,6 +26,7 @@ from tests.factories_reservations import (
     make_draft,
     make_payment_method,
     make_room,
+    show_price,
 )
 
 pytestmark = pytest.mark.django_db
@@ -131,6 +132,7 @@ def test_discounts_match_the_bill():
         by=AdministratorFactory(),
         now=NOW,
     )
+    show_price(reservation)
     checkout.check_out(reservation.pk, user=user, payment_method=make_payment_method(), now=NOW)
 
     found = given()

@@ -4,15 +4,11 @@ from datetime import timedelta
 
 import pytest
 
-from centers.models import Rate
-from payments import lifecycle
-from payments.gateways.sandbox_models import SandboxPayment
 from payments.models import Payment
 from reservations.booking.drafts import apply_promo_code, select_allowances
-from reservations.booking.hold_extension import extend_hold
-from reservations.models import Reservation, history
+from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.factories_people import StaffFactory, issue_token
+from tests.factories_people import issue_token
 from tests.factories_reservations import (
     CARD,
     HOUR,
@@ -58,106 +54,6 @@ def test_declined_card_does_not_hold_the_room_beyond_the_start(check_out, drafte
     refused(check_out(PaymentInfo=BAD_CARD), 402, "CardDeclined")
 
     assert Reservation.objects.get(pk=drafted.pk).hold_until == START
-
-
-@pytest.fixture
-def outdated(drafted, time_machine):
-    """The draft's hold ended 24 hours and a second ago, and its room has become more expensive."""
-    Rate.objects.update(hourly=30)
-    time_machine.move_to(NOW + 15 * MINUTE + 24 * HOUR + SECOND, tick=False)
-    return drafted
-
-
-PRICE_HAS_CHANGED = {
-    "Success": False,
-    "Error": {
-        "Summary": "ReservationNotOpen",
-        "Message": "The price has changed. Please look at it again.",
-    },
-}
-
-
-@pytest.mark.parametrize("test_mode", [False, True])
-def test_checkout_with_outdated_price_is_refused_once_and_updates_it(
-    client, token, check_out, outdated, test_mode
-):
-    response = check_out(PaymentInfo=CARD, TestMode=test_mode)
-
-    assert (response.status_code, response.json()) == (409, PRICE_HAS_CHANGED)
-    assert not Payment.objects.exists()
-    shown = post(client, "/api/account/reservation", {"Token": token, "Id": outdated.pk}).json()
-    assert (shown["Reservation"]["TotalCost"], shown["Reservation"]["Status"]) == (90, "New")
-    assert history.get_changes(outdated)[0].changes["total_cost"] == ["75.00", "90.00"]
-
-    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
-    assert SandboxPayment.objects.get().amount == 90
-
-
-def test_checkout_whose_price_another_request_changes_meanwhile_is_refused(
-    check_out, drafted, monkeypatch
-):
-    get_payment_source = lifecycle.get_payment_source
-
-    def change_price(*args, **kwargs):
-        Reservation.objects.filter(pk=drafted.pk).update(total_cost=90)
-        return get_payment_source(*args, **kwargs)
-
-    monkeypatch.setattr(lifecycle, "get_payment_source", change_price)
-    response = check_out(PaymentInfo=CARD)
-
-    assert (response.status_code, response.json()) == (409, PRICE_HAS_CHANGED)
-    assert not Payment.objects.exists()
-
-
-def test_checkout_with_outdated_but_equal_price_books(check_out, outdated):
-    Rate.objects.update(hourly=25)
-
-    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
-
-
-def test_checkout_24_hours_after_the_hold_has_the_promised_price(check_out, outdated, time_machine):
-    time_machine.move_to(NOW + 15 * MINUTE + 24 * HOUR, tick=False)
-
-    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
-    assert SandboxPayment.objects.get().amount == 75
-
-
-def test_price_of_released_draft_is_outdated_24_hours_after_its_release(
-    check_out, ada, drafted, settings, time_machine
-):
-    make_draft(ada, drafted.room, now=NOW + 5 * MINUTE)  # takes over the hold
-    Rate.objects.update(hourly=30)
-    settings.DRAFT_PRICE_HOURS = 2
-
-    time_machine.move_to(NOW + 5 * MINUTE + 2 * HOUR + SECOND, tick=False)
-
-    assert check_out(PaymentInfo=CARD).json() == PRICE_HAS_CHANGED
-
-
-def test_declined_card_does_not_extend_the_promise_of_a_price(check_out, drafted, time_machine):
-    Rate.objects.update(hourly=30)
-    for hours in (12, 24):
-        time_machine.move_to(NOW + hours * HOUR, tick=False)
-        refused(check_out(PaymentInfo=BAD_CARD), 402, "CardDeclined")
-    time_machine.move_to(NOW + 15 * MINUTE + 24 * HOUR + SECOND, tick=False)
-
-    assert check_out(PaymentInfo=BAD_CARD).json() == PRICE_HAS_CHANGED
-
-    # Staff promise the new price.
-    now = NOW + 25 * HOUR
-    extend_hold(drafted.pk, until=now + MINUTE, by=StaffFactory(), now=now)
-    Rate.objects.update(hourly=35)
-    time_machine.move_to(now + 22 * HOUR, tick=False)
-    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
-    assert SandboxPayment.objects.get(captures=1).amount == 90
-
-
-def test_promo_code_on_draft_with_outdated_price_reduces_the_new_one(ada, outdated):
-    PromoCodeFactory(code="TEN")
-
-    reservation = apply_promo_code(outdated.pk, "TEN", user=ada, now=NOW + 25 * HOUR)
-
-    assert reservation.total_cost == 81
 
 
 def test_checkout_after_six_declines_in_an_hour_is_limited(check_out):
