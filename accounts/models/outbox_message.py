@@ -24,7 +24,7 @@ MAX_ERROR_LENGTH = 500
 class OutboxState(models.TextChoices):
     WAITING = "waiting", "Waiting"
     SENT = "sent", "Sent"
-    FAILED = "given up", "Failed"
+    FAILED = "failed", "Failed"
 
 
 class OutboxQuerySet(models.QuerySet["OutboxMessage"]):
@@ -101,8 +101,8 @@ class OutboxMessage(models.Model):
             # Few messages have failed. They need attention.
             models.Index(
                 fields=["created_at"],
-                condition=Q(state="given up"),
-                name="outbox_message_given_up",
+                condition=Q(state="failed"),
+                name="outbox_message_failed",
             ),
         ]
 

@@ -11,23 +11,23 @@ from tests.factories_people import AdministratorFactory, StaffFactory
 
 @pytest.mark.django_db
 def test_send_again_action_requeues_failed_and_copies_sent_messages(admin_client):
-    given_up, sent, waiting = write(), write(text="Hello"), write()
-    OutboxMessage.objects.filter(pk=given_up.pk).update(
+    failed, sent, waiting = write(), write(text="Hello"), write()
+    OutboxMessage.objects.filter(pk=failed.pk).update(
         state=OutboxState.FAILED, attempts=MAX_ATTEMPTS, next_attempt_at=None
     )
     OutboxMessage.objects.filter(pk=sent.pk).update(
         state=OutboxState.SENT, sent_at=NOW, next_attempt_at=None
     )
 
-    page = act(admin_client, given_up, sent, waiting)
+    page = act(admin_client, failed, sent, waiting)
 
     assert [str(each) for each in page.context["messages"]] == [
         "2 e-mails will be sent within a minute.",
         "1 are waiting to be sent anyway.",
     ]
-    given_up.refresh_from_db()
+    failed.refresh_from_db()
     sent.refresh_from_db()
-    assert (given_up.state, given_up.attempts) == (OutboxState.WAITING, 0)
+    assert (failed.state, failed.attempts) == (OutboxState.WAITING, 0)
     # The record of the first sending stays.
     assert sent.state == OutboxState.SENT
     copy = OutboxMessage.objects.latest("pk")

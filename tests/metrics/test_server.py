@@ -51,7 +51,7 @@ def scrape(port):
 
 def test_one_worker_serves_the_sums_of_all_and_another_takes_over(service, metrics_port):
     key = 'roombook_request_seconds_count{operation="healthz",status="200"}'
-    sent = 1 + 40  # The service was asked once whether it is up.
+    sent = 1 + 40  # One request checked whether the service is up.
     assert all(service.is_up() for _ in range(sent - 1))
 
     samples = scrape(metrics_port)

@@ -350,7 +350,7 @@ def test_accountants_of_all_centers_release_unknown_payments(client, unknown, is
 
 
 def test_unknown_payment_without_money_is_released_by_deleting_it(client, unknown):
-    """A webhook has mentioned it, and the gateway was not asked about it yet."""
+    """A webhook has mentioned it, and its status was not fetched from the gateway yet."""
     SandboxPayment.objects.all().delete()
     UnknownPayment.objects.update(currency="", amount=0)
 

@@ -262,7 +262,7 @@ def test_resend_last_email_uses_the_current_address(clerk):
 @pytest.mark.usefixtures("data_is_consistent")
 def test_resend_last_email_that_failed_is_queued_again(clerk):
     reservation = make_booking()
-    OutboxMessage.objects.update(state="given up", next_attempt_at=None)
+    OutboxMessage.objects.update(state="failed", next_attempt_at=None)
 
     reminders.resend_last_email(reservation.pk, by=clerk, now=NOW)
 
