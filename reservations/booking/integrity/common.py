@@ -1,15 +1,18 @@
 """Helpers for all integrity checks."""
 
 import datetime as dt
-from collections.abc import Callable, Iterator
+import functools
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from typing import Any
 
 from django.db.models import DecimalField, F, OuterRef, Subquery, Sum, Value
+from django.db.models.expressions import CombinedExpression
 from django.db.models.functions import Coalesce
 
 from roombook.money import ROUNDING_TOLERANCE
 
+Rows = Iterable[Sequence[Any]]
 # A check runs one query and describes each inconsistency that it finds.
 Check = Callable[[dt.datetime], Iterator[str]]
 
@@ -19,8 +22,26 @@ MONEY_FIELD = DecimalField(max_digits=14, decimal_places=2)
 OVERDUE_AFTER = dt.timedelta(hours=1)
 
 
-def approximately(column: str) -> tuple[Any, Any]:
-    return F(column) - ROUNDING_TOLERANCE, F(column) + ROUNDING_TOLERANCE
+class CheckList(list[Check]):
+    """The checks of a module, in their order."""
+
+    def add(self, text: str) -> Callable[[Callable[[dt.datetime], Rows]], Check]:
+        """Make a query for inconsistent rows a check; `text` describes one row by its columns."""
+
+        def decorate(find_rows: Callable[[dt.datetime], Rows]) -> Check:
+            @functools.wraps(find_rows)
+            def check(now: dt.datetime) -> Iterator[str]:
+                for row in find_rows(now):
+                    yield text.format(*row)
+
+            self.append(check)
+            return check
+
+        return decorate
+
+
+def approximately(amount: F | OuterRef) -> tuple[CombinedExpression, CombinedExpression]:
+    return amount - ROUNDING_TOLERANCE, amount + ROUNDING_TOLERANCE
 
 
 def sum_of_related(

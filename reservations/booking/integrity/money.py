@@ -1,27 +1,24 @@
 """Checks that payments agree with the bookings, and that due refunds are paid."""
 
 import datetime as dt
-from collections.abc import Iterator
 from typing import Any
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
-from payments.models import (
-    COMPLETED_REFUND_STATES,
-    Payment,
-    PaymentState,
-    Refund,
-    RefundState,
-)
+from payments.models import COMPLETED_REFUND_STATES, Payment, PaymentState, Refund, RefundState
 from reservations.booking.integrity.common import (
     OVERDUE_AFTER,
+    CheckList,
+    Rows,
     approximately,
     sum_of_related,
 )
 from reservations.models import LineItem, Reservation
 from reservations.models.status import BOOKED_STATUSES, Status
 from roombook.money import ROUNDING_TOLERANCE
+
+CHECKS = CheckList()
 
 CLOSED = frozenset({PaymentState.DECLINED, PaymentState.VOIDED, PaymentState.REFUNDED})
 STARTED = frozenset({PaymentState.STARTED})
@@ -106,15 +103,16 @@ def unmet_reductions() -> QuerySet[Any]:
 # --- Checks --------------------------------------------------------------------------------------
 
 
-def totals_that_are_not_their_lines(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("reservation {}: its total is {}, its lines add up to {:.2f}")
+def totals_that_are_not_their_lines(now: dt.datetime) -> Rows:
     """Find totals that are not the sum of their line items."""
     rows = Reservation.objects.annotate(lines=sum_of_related(LineItem.objects, "total"))
-    rows = rows.exclude(lines__range=approximately("total_cost"))
-    for pk, total, lines in rows.values_list("pk", "total_cost", "lines"):
-        yield f"reservation {pk}: its total is {total}, its lines add up to {lines:.2f}"
+    rows = rows.exclude(lines__range=approximately(F("total_cost")))
+    return rows.values_list("pk", "total_cost", "lines")
 
 
-def payments_off_their_reservation(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("payment {} is {}, and its reservation {} is {}")
+def payments_off_their_reservation(now: dt.datetime) -> Rows:
     """Find payments in a state that contradicts the status of their reservation."""
     wrong = captured_after_cancellation() & ~_is_recent(now)
     for status, (permanent, temporary) in ALLOWED.items():
@@ -124,39 +122,36 @@ def payments_off_their_reservation(now: dt.datetime) -> Iterator[str]:
     is_refund_due = Q(state=PaymentState.CAPTURED, given__gte=F("amount") - ROUNDING_TOLERANCE)
     rows = Payment.objects.filter(wrong).annotate(given=refunded_amount()).exclude(is_refund_due)
     columns = ("pk", "state", "reservation", "reservation__status")
-    for pk, state, reservation, status in rows.values_list(*columns):
-        yield f"payment {pk} is {state}, and its reservation {reservation} is {status}"
+    return rows.values_list(*columns)
 
 
-def bookings_without_payment(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("reservation {} is {} without a payment of its total")
+def bookings_without_payment(now: dt.datetime) -> Rows:
     """Find bookings with a price, but without a payment of that amount."""
     paid = Payment.objects.filter(
         # A payment that staff have refunded voluntarily counts as well.
         Q(state__in=[PaymentState.AUTHORIZED, PaymentState.CAPTURED])
         | Q(state=PaymentState.REFUNDED) & ~Q(reservation__status=Status.PENDING),
         reservation=OuterRef("pk"),
-        amount__range=(
-            OuterRef("charged") - ROUNDING_TOLERANCE,
-            OuterRef("charged") + ROUNDING_TOLERANCE,
-        ),
+        amount__range=approximately(OuterRef("charged")),
     )
     # A booking with a reduced price was charged the old price, and the difference was refunded.
     rows = Reservation.objects.annotate(charged=F("total_cost") + F("reduced_by")).filter(
         status__in=sorted(BOOKED_STATUSES), charged__gt=0
     )
-    for pk, status in rows.exclude(Exists(paid)).values_list("pk", "status"):
-        yield f"reservation {pk} is {status} without a payment of its total"
+    return rows.exclude(Exists(paid)).values_list("pk", "status")
 
 
-def reservations_paid_twice(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("reservation {} has {} payments that were captured and not refunded")
+def reservations_paid_twice(now: dt.datetime) -> Rows:
     """Find reservations that keep the money of several payments."""
     kept = payments_not_fully_refunded().filter(captured_at__isnull=False)
     rows = kept.values("reservation").annotate(count=Count("pk")).filter(count__gt=1).order_by()
-    for reservation, count in rows.values_list("reservation", "count"):
-        yield f"reservation {reservation} has {count} payments that were captured and not refunded"
+    return rows.values_list("reservation", "count")
 
 
-def free_bookings_with_a_payment(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("payment {} of {} was captured, its reservation {} costs nothing")
+def free_bookings_with_a_payment(now: dt.datetime) -> Rows:
     """Find bookings that cost nothing and keep the money of a payment."""
     rows = payments_not_fully_refunded().filter(
         captured_at__isnull=False,
@@ -164,84 +159,79 @@ def free_bookings_with_a_payment(now: dt.datetime) -> Iterator[str]:
         reservation__total_cost=0,
         reservation__reduced_by=0,
     )
-    for pk, amount, reservation in rows.values_list("pk", "amount", "reservation"):
-        yield f"payment {pk} of {amount} was captured, its reservation {reservation} costs nothing"
+    return rows.values_list("pk", "amount", "reservation")
 
 
-def payments_of_another_reservation(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("payment {} of reservation {} was made for reservation {}")
+def payments_of_another_reservation(now: dt.datetime) -> Rows:
     """Find payments that belong to another reservation than the one that was paid."""
     made_for = Reservation.objects.filter(uid=OuterRef("reservation_uid")).values("pk")
     rows = Payment.objects.exclude(reservation_uid__isnull=True).exclude(
         reservation_uid=F("reservation__uid")
     )
     rows = rows.annotate(made_for=Subquery(made_for))
-    for pk, reservation, paid in rows.values_list("pk", "reservation", "made_for"):
-        yield f"payment {pk} of reservation {reservation} was made for reservation {paid}"
+    return rows.values_list("pk", "reservation", "made_for")
 
 
-def payments_in_another_currency(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("payment {} is in {}, its reservation {} in {}")
+def payments_in_another_currency(now: dt.datetime) -> Rows:
     """Find bills in one currency with a payment in another."""
     rows = Payment.objects.exclude(currency=F("reservation__currency"))
     columns = ("pk", "currency", "reservation", "reservation__currency")
-    for pk, currency, reservation, its in rows.values_list(*columns):
-        yield f"payment {pk} is in {currency}, its reservation {reservation} in {its}"
+    return rows.values_list(*columns)
 
 
-def payments_forgotten(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("payment {} of reservation {} is unresolved for over an hour")
+def payments_forgotten(now: dt.datetime) -> Rows:
     """Find payments that have been unresolved for too long: reconcile_payments does not run."""
     rows = Payment.objects.filter(state=PaymentState.STARTED, lease_until__lt=now - OVERDUE_AFTER)
-    for pk, reservation in rows.values_list("pk", "reservation"):
-        yield f"payment {pk} of reservation {reservation} is unresolved for over an hour"
+    return rows.values_list("pk", "reservation")
 
 
-def refunds_above_their_payment(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("payment {} of {} has refunds of {:.2f}")
+def refunds_above_their_payment(now: dt.datetime) -> Rows:
     """Find payments with refunds that add up to more than the payment."""
-    rows = (
-        Payment.objects.all()
-        .annotate(given=refunded_amount())
-        .filter(given__gt=F("amount") + ROUNDING_TOLERANCE)
-    )
-    for pk, amount, given in rows.values_list("pk", "amount", "given"):
-        yield f"payment {pk} of {amount} has refunds of {given:.2f}"
+    rows = Payment.objects.annotate(given=refunded_amount())
+    rows = rows.filter(given__gt=F("amount") + ROUNDING_TOLERANCE)
+    return rows.values_list("pk", "amount", "given")
 
 
-def refunded_without_refunds(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("payment {} of {} is refunded, its refunds add up to {:.2f}")
+def refunded_without_refunds(now: dt.datetime) -> Rows:
     """Find payments that are marked as refunded although their refunds do not add up to them."""
     rows = Payment.objects.filter(state=PaymentState.REFUNDED).annotate(given=refunded_amount())
     rows = rows.filter(given__lt=F("amount") - ROUNDING_TOLERANCE)
-    for pk, amount, given in rows.values_list("pk", "amount", "given"):
-        yield f"payment {pk} of {amount} is refunded, its refunds add up to {given:.2f}"
+    return rows.values_list("pk", "amount", "given")
 
 
-def captured_though_refunded(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("payment {} of {} is captured, and is refunded in full")
+def captured_though_refunded(now: dt.datetime) -> Rows:
     """Find payments that are marked as captured although they were refunded in full."""
     done = Refund.objects.filter(state__in=COMPLETED_REFUND_STATES)
     rows = Payment.objects.filter(state=PaymentState.CAPTURED).annotate(
         given=sum_of_related(done, "amount", by="payment")
     )
     rows = rows.filter(given__gte=F("amount") - ROUNDING_TOLERANCE)
-    for pk, amount in rows.values_list("pk", "amount"):
-        yield f"payment {pk} of {amount} is captured, and is refunded in full"
+    return rows.values_list("pk", "amount")
 
 
-def refunds_forgotten(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("refund {} of payment {} is due for over an hour")
+def refunds_forgotten(now: dt.datetime) -> Rows:
     """Find refunds that have been due for too long: reconcile_payments does not run."""
     rows = Refund.objects.filter(state=RefundState.STARTED, created_at__lt=now - OVERDUE_AFTER)
-    for pk, payment in rows.values_list("pk", "payment"):
-        yield f"refund {pk} of payment {payment} is due for over an hour"
+    return rows.values_list("pk", "payment")
 
 
-def refunds_off_their_promise(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("reservation {} is Cancelled: {} was promised, and less is refunded")
+def refunds_off_their_promise(now: dt.datetime) -> Rows:
     """Find promised refunds that were refused or never recorded."""
-    for pk, promised in unmet_refund_promises().values_list("pk", "refund_promised"):
-        yield f"reservation {pk} is Cancelled: {promised} was promised, and less is refunded"
+    return unmet_refund_promises().values_list("pk", "refund_promised")
 
 
-def reductions_off_their_refunds(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("reservation {} price reduced by {}, and {:.2f} is refunded")
+def reductions_off_their_refunds(now: dt.datetime) -> Rows:
     """Find bookings with a reduced price whose refund was refused."""
-    rows = unmet_reductions().values_list("pk", "reduced_by", "given")
-    for pk, reduced_by, given in rows:
-        yield f"reservation {pk} price reduced by {reduced_by}, and {given:.2f} is refunded"
+    return unmet_reductions().values_list("pk", "reduced_by", "given")
 
 
 def _is_recent(now: dt.datetime) -> Q:
@@ -252,21 +242,3 @@ def _is_recent(now: dt.datetime) -> Q:
         | Q(captured_at__gt=since)
         | Q(reservation__cancelled_at__gt=since)
     )
-
-
-CHECKS = (
-    totals_that_are_not_their_lines,
-    payments_off_their_reservation,
-    bookings_without_payment,
-    reservations_paid_twice,
-    free_bookings_with_a_payment,
-    payments_of_another_reservation,
-    payments_in_another_currency,
-    payments_forgotten,
-    refunds_above_their_payment,
-    refunded_without_refunds,
-    captured_though_refunded,
-    refunds_forgotten,
-    refunds_off_their_promise,
-    reductions_off_their_refunds,
-)

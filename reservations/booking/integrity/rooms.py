@@ -1,18 +1,20 @@
 """Checks that each room is held only once at a time, and only by reservations that can hold it."""
 
 import datetime as dt
-from collections.abc import Iterator
 
 from django.conf import settings
 from django.db.models import Exists, F, OuterRef, Q, Subquery
 
 from payments.models import Payment, PaymentState
-from reservations.booking.integrity.common import OVERDUE_AFTER
+from reservations.booking.integrity.common import OVERDUE_AFTER, CheckList, Rows
 from reservations.models import Reservation
 from reservations.models.status import HOLDING_STATUSES, Status
 
+CHECKS = CheckList()
 
-def overlapping_holders(now: dt.datetime) -> Iterator[str]:
+
+@CHECKS.add("reservations {} and {} both hold room {}")
+def overlapping_holders(now: dt.datetime) -> Rows:
     """Find two reservations that hold the same room at the same time, with their turnaround."""
     conflicts = Reservation.objects.filter(
         room=OuterRef("room"),
@@ -25,41 +27,31 @@ def overlapping_holders(now: dt.datetime) -> Iterator[str]:
     rows = Reservation.objects.filter(holds_slot=True).annotate(
         conflict=Subquery(conflicts.order_by("pk").values("pk")[:1])
     )
-    for pk, other, room in rows.filter(conflict__isnull=False).values_list(
-        "pk", "conflict", "room"
-    ):
-        yield f"reservations {pk} and {other} both hold room {room}"
+    return rows.filter(conflict__isnull=False).values_list("pk", "conflict", "room")
 
 
-def processing_without_payment(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("reservation {} is Processing without a payment under way")
+def processing_without_payment(now: dt.datetime) -> Rows:
     """Find reservations that wait for a payment that does not exist."""
     paying = Payment.objects.filter(reservation=OuterRef("pk"), state=PaymentState.STARTED)
     rows = Reservation.objects.filter(status=Status.PROCESSING).exclude(Exists(paying))
-    for (pk,) in rows.values_list("pk"):
-        yield f"reservation {pk} is Processing without a payment under way"
+    return rows.values_list("pk")
 
 
-def holds_off_their_status(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("reservation {} is {} and {} its room")
+def holds_off_their_status(now: dt.datetime) -> Rows:
     """Find bookings that do not hold their room, and other reservations that do."""
     holding = Q(status__in=sorted(HOLDING_STATUSES))
     wrong = Q(holding, holds_slot=False) | Q(~holding & ~Q(status=Status.NEW), holds_slot=True)
     rows = Reservation.objects.filter(wrong)
     for pk, status, holds in rows.values_list("pk", "status", "holds_slot"):
-        yield f"reservation {pk} is {status} and {'holds' if holds else 'does not hold'} its room"
+        yield pk, status, "holds" if holds else "does not hold"
 
 
-def drafts_held_too_long(now: dt.datetime) -> Iterator[str]:
+@CHECKS.add("reservation {} is New and held until {:%Y-%m-%d %H:%M} UTC")
+def drafts_held_too_long(now: dt.datetime) -> Rows:
     """Find drafts that hold their room for longer than is allowed, or beyond their start."""
     latest = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF) + OVERDUE_AFTER
     is_too_long = Q(hold_until__gt=latest) | Q(hold_until__gt=F("start"))
     rows = Reservation.objects.filter(is_too_long, status=Status.NEW)
-    for pk, until in rows.values_list("pk", "hold_until"):
-        yield f"reservation {pk} is New and held until {until:%Y-%m-%d %H:%M} UTC"
-
-
-CHECKS = (
-    overlapping_holders,
-    processing_without_payment,
-    holds_off_their_status,
-    drafts_held_too_long,
-)
+    return rows.values_list("pk", "hold_until")
