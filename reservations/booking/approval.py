@@ -1,13 +1,14 @@
 """Approves and declines requests, marks no-shows, and expires or completes reservations."""
 
 import datetime as dt
+import functools
 import logging
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db.models import Q
 
+from accounts.models import User
 from payments import lifecycle
 from payments.models import Payment
 from reservations import availability
@@ -21,9 +22,6 @@ from reservations.pricing import bill
 from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen
 
-if TYPE_CHECKING:
-    from accounts.models import User
-
 logger = logging.getLogger(__name__)
 
 SEND_ANSWER = {
@@ -35,7 +33,7 @@ SEND_ANSWER = {
 # --- Requests ------------------------------------------------------------------------------------
 
 
-def approve(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) -> Reservation:
+def approve(reservation_id: int, *, by: User | None = None, now: dt.datetime) -> Reservation:
     """Approve a request: check availability again, confirm it, and capture the authorized money.
 
     Raises:
@@ -53,7 +51,7 @@ def approve(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) 
     return reservation
 
 
-def decline(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) -> Reservation:
+def decline(reservation_id: int, *, by: User | None = None, now: dt.datetime) -> Reservation:
     """Decline a request, return its promo use and hours, and void its authorization."""
     return _end_request(reservation_id, Status.DECLINED, by=by, now=now)
 
@@ -72,7 +70,7 @@ def _refresh_authorization(reservation_id: int, *, now: dt.datetime) -> None:
 
 @fulfils_obligations
 def _approve(
-    reservation_id: int, *, by: "User | None", now: dt.datetime
+    reservation_id: int, *, by: User | None, now: dt.datetime
 ) -> tuple[Reservation, Payment | None]:
     reservation = _lock_request(reservation_id)
     payment = get_open_payment(reservation)
@@ -93,7 +91,7 @@ def _approve(
 
 @fulfils_obligations
 def _end_request(
-    reservation_id: int, status: Status, *, by: "User | None", now: dt.datetime
+    reservation_id: int, status: Status, *, by: User | None, now: dt.datetime
 ) -> tuple[Reservation, Payment | None]:
     reservation = _lock_request(reservation_id)
     reservation.transition_to(
@@ -115,7 +113,7 @@ def _lock_request(reservation_id: int) -> Reservation:
 
 
 @in_transaction
-def mark_no_show(reservation_id: int, *, by: "User | None" = None, now: dt.datetime) -> Reservation:
+def mark_no_show(reservation_id: int, *, by: User | None = None, now: dt.datetime) -> Reservation:
     """Record that nobody came. This is possible once the meeting has begun."""
     reservation = lock_reservation(reservation_id)
     if reservation.status not in {Status.CONFIRMED, Status.COMPLETED} or reservation.start > now:
@@ -145,10 +143,12 @@ def close_overdue(*, now: dt.datetime) -> Iterator[Reservation]:
     """
     has_begun = Q(start__lte=now)
     is_unanswered = Q(booked_at__lte=now - dt.timedelta(hours=settings.PENDING_HOURS))
+    expire_draft = functools.partial(_close, old=Status.NEW, new=Status.EXPIRED)
+    complete = functools.partial(_close, old=Status.CONFIRMED, new=Status.COMPLETED)
     steps: list[tuple[Callable[[int, dt.datetime], Reservation | None], list[int]]] = [
-        (_expire_draft, _find(has_begun, status=Status.NEW)),
+        (expire_draft, _find(has_begun, status=Status.NEW)),
         (_expire_request, _find(has_begun | is_unanswered, status=Status.PENDING)),
-        (_complete, _find(Q(end__lte=now), status=Status.CONFIRMED)),
+        (complete, _find(Q(end__lte=now), status=Status.CONFIRMED)),
     ]
     failed = []
     for step, ids in steps:
@@ -172,11 +172,13 @@ def _find(condition: Q, status: Status) -> list[int]:
 
 
 @in_transaction
-def _expire_draft(reservation_id: int, now: dt.datetime) -> Reservation | None:
+def _close(
+    reservation_id: int, now: dt.datetime, *, old: Status, new: Status
+) -> Reservation | None:
     reservation = lock_reservation(reservation_id)
-    if not reservation.is_new:
+    if reservation.status != old:
         return None
-    reservation.transition_to(Status.EXPIRED, by=None, now=now)
+    reservation.transition_to(new, by=None, now=now)
     return reservation
 
 
@@ -185,12 +187,3 @@ def _expire_request(reservation_id: int, now: dt.datetime) -> Reservation | None
         return _end_request(reservation_id, Status.EXPIRED, by=None, now=now)
     except ReservationNotOpen:
         return None
-
-
-@in_transaction
-def _complete(reservation_id: int, now: dt.datetime) -> Reservation | None:
-    reservation = lock_reservation(reservation_id)
-    if reservation.status != Status.CONFIRMED:
-        return None
-    reservation.transition_to(Status.COMPLETED, by=None, now=now)
-    return reservation

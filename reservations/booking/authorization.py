@@ -4,11 +4,12 @@ Checkout calls it, and so does payment_recovery if the worker that began the che
 """
 
 import datetime as dt
-from typing import TYPE_CHECKING, Unpack
+from typing import Unpack
 
 from django.conf import settings
 
 from accounts.limits import CARD_DECLINED
+from accounts.models import User
 from payments.gateway_results import apply_gateway_result, lock_payment
 from payments.gateways.base import GatewayPayment
 from payments.models import Payment, PaymentState
@@ -21,9 +22,6 @@ from reservations.notifications import emails
 from reservations.pricing import bill
 from roombook.db.transactions import in_transaction
 
-if TYPE_CHECKING:
-    from accounts.models import User
-
 # A booking can rely on a payment in one of these states.
 FUNDED_STATES = frozenset({PaymentState.AUTHORIZED, PaymentState.CAPTURED})
 
@@ -34,7 +32,7 @@ def apply_authorization(
     result: GatewayPayment,
     *,
     room_id: int | None = None,
-    by: "User | None" = None,
+    by: User | None = None,
     now: dt.datetime,
 ) -> tuple[Reservation, Payment]:
     """Record the gateway's answer, and book the reservation or make it a draft again.
@@ -80,7 +78,7 @@ def book(
     *,
     payment: Payment | None = None,
     is_live_payment: bool,
-    by: "User | None",
+    by: User | None,
     now: dt.datetime,
     **columns: Unpack[TransitionColumns],
 ) -> None:

@@ -4,8 +4,8 @@ import datetime as dt
 import functools
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
+from accounts.models import User
 from payments import refunds
 from payments.models import Payment, PaymentState
 from reservations.booking import payment_recovery
@@ -24,9 +24,6 @@ from reservations.notifications.confirmation import describe_card
 from reservations.pricing import bill
 from roombook import money
 from roombook.errors import ReservationNotOpen
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 NOTHING_CHARGED = "nothing was charged."
 ALREADY_REFUNDED = "what was charged has been paid back already."
@@ -61,8 +58,8 @@ def preview(reservation: Reservation, *, now: dt.datetime) -> Cancellation:
 def cancel(
     reservation_id: int,
     *,
-    user: "User | None" = None,
-    by: "User | None" = None,
+    user: User | None = None,
+    by: User | None = None,
     expected_refund: Decimal | None = None,
     now: dt.datetime,
 ) -> Cancellation:
@@ -92,8 +89,8 @@ def cancel(
 def _cancel(
     reservation_id: int,
     *,
-    user: "User | None",
-    by: "User | None",
+    user: User | None,
+    by: User | None,
     expected_refund: Decimal | None = None,
     can_be_captured: bool = True,
     now: dt.datetime,

@@ -20,12 +20,14 @@ import functools
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ParamSpec
+from typing import ParamSpec
 
 from django.conf import settings
 from django.db import InterfaceError, OperationalError, transaction
+from django.db.models import QuerySet
 
 from accounts.limits import CARD_DECLINED, PARTNER_CODE, wait_for_others
+from accounts.models import User
 from payments import gateways, lifecycle, saved_cards
 from payments.cards import Card, CardFields
 from payments.gateways.base import GatewayUnavailable
@@ -49,11 +51,6 @@ from roombook.errors import (
     ServiceUnavailable,
 )
 from roombook.metrics.counters import CHECKOUTS
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
-
-    from accounts.models import User
 
 P = ParamSpec("P")
 
@@ -105,7 +102,7 @@ def _counts_outcomes(function: Callable[P, Reservation]) -> Callable[P, Reservat
 def check_out(
     reservation_id: int,
     *,
-    user: "User",
+    user: User,
     payment_method: PaymentMethod,
     partner_code: str = "",
     now: dt.datetime,
@@ -145,7 +142,7 @@ def check_out(
 def dry_run(
     reservation_id: int,
     *,
-    user: "User",
+    user: User,
     payment_method: PaymentMethod,
     partner_code: str = "",
     now: dt.datetime,
@@ -180,7 +177,7 @@ def is_already_submitted(reservation: Reservation) -> bool:
     return False
 
 
-def get_own_reservation(reservation_id: int, user: "User") -> Reservation:
+def get_own_reservation(reservation_id: int, user: User) -> Reservation:
     """Return the user's reservation with its room and center, or raise NotFound."""
     reservation = own_reservation.first(user=user.pk, reservation=reservation_id)
     if reservation is None:
@@ -190,12 +187,12 @@ def get_own_reservation(reservation_id: int, user: "User") -> Reservation:
 
 
 @compiled_query(keep_plan=True)
-def own_reservation() -> "QuerySet[Reservation]":
+def own_reservation() -> QuerySet[Reservation]:
     rows = Reservation.objects.select_related("room__center")
     return rows.filter(user=int_param("user"), pk=int_param("reservation"))
 
 
-def get_partner(code: str, *, user: "User", now: dt.datetime) -> Partner | None:
+def get_partner(code: str, *, user: User, now: dt.datetime) -> Partner | None:
     """Return the active partner with the code (in any case), or None for an empty code.
 
     A wrong code counts towards the limit against guessing.

@@ -1,10 +1,10 @@
 """Staff extend the hold of a draft: until when that is possible, and doing it."""
 
 import datetime as dt
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from accounts.models import User
 from reservations import availability
 from reservations.booking.drafts import lock_draft, reprice_if_outdated
 from reservations.booking.holds import release_holds_for
@@ -13,13 +13,10 @@ from reservations.models import Reservation, history
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen
 
-if TYPE_CHECKING:
-    from accounts.models import User
-
 
 @in_transaction
 def extend_hold(
-    reservation_id: int, *, until: dt.datetime, by: "User", now: dt.datetime
+    reservation_id: int, *, until: dt.datetime, by: User, now: dt.datetime
 ) -> Reservation:
     """Extend a draft's hold (by staff). An expired hold starts again if the room is available.
 

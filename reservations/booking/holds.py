@@ -2,11 +2,11 @@
 
 import datetime as dt
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db.models import BooleanField, ExpressionWrapper, Q
 
+from accounts.models import User
 from centers.models import MeetingRoom
 from centers.span import Span
 from reservations.availability import NO_ID
@@ -14,15 +14,12 @@ from reservations.models import Reservation
 from reservations.models.querysets import get_conflict_bounds, overlaps
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, datetime_param, int_param
 
-if TYPE_CHECKING:
-    from accounts.models import User
-
 
 def release_conflicting_holds(
     room: MeetingRoom,
     span: Span,
     *,
-    user: "User",
+    user: User,
     now: dt.datetime,
     excluding: Reservation | None = None,
     turnaround_minutes: int | None = None,

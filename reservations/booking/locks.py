@@ -7,9 +7,9 @@ counter of drafts before all of them: only what adds a hold to its drafts locks 
 """
 
 import datetime as dt
-from typing import TYPE_CHECKING
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from accounts.limits import RateLimit
 from accounts.models import User
@@ -17,9 +17,6 @@ from centers.models import MeetingRoom
 from reservations.models import Reservation
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
 from roombook.errors import NotFound
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
 
 
 def lock_drafts(user_id: int, *, is_creating: bool = False, now: dt.datetime) -> None:
@@ -58,7 +55,7 @@ def lock_room(room_id: int) -> MeetingRoom:
 
 
 @compiled_query(keep_plan=True)
-def room_for_update() -> "QuerySet[MeetingRoom]":
+def room_for_update() -> QuerySet[MeetingRoom]:
     # NO KEY: a plain FOR UPDATE would also block every INSERT that refers to the room.
     rows = MeetingRoom.objects.select_related("center", "rate").filter(pk=int_param("room"))
     return rows.select_for_update(no_key=True, of=("self",))
@@ -99,7 +96,7 @@ def room_and_customer() -> RowQuerySet:
 
 
 @compiled_query(keep_plan=True)
-def reservation_for_update() -> "QuerySet[Reservation]":
+def reservation_for_update() -> QuerySet[Reservation]:
     rows = Reservation.objects.select_related("user", "promo_code")
     return rows.select_for_update(no_key=True, of=("self",)).filter(pk=int_param("reservation"))
 

@@ -9,8 +9,11 @@ import datetime as dt
 import functools
 import logging
 from collections.abc import Callable
-from typing import TYPE_CHECKING, ParamSpec, TypeVar
+from typing import ParamSpec, TypeVar
 
+from django.db.models import QuerySet
+
+from accounts.models import User
 from payments import lifecycle, refunds
 from payments.gateway_results import lock_payment
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
@@ -21,11 +24,6 @@ from reservations.models.status import Status
 from roombook.db.compiled_queries import compiled_query, datetime_param, int_param
 from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen, ServiceUnavailable
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
-
-    from accounts.models import User
 
 P = ParamSpec("P")
 ResultT = TypeVar("ResultT")
@@ -41,7 +39,7 @@ VOID_DUE_STATUSES = NOT_BOOKED_STATUSES | {Status.CANCELLED}
 # --- Payments whose outcome is unknown -----------------------------------------------------------
 
 
-def resolve_stale_payments(reservation_id: int, *, user: "User | None", now: dt.datetime) -> bool:
+def resolve_stale_payments(reservation_id: int, *, user: User | None, now: dt.datetime) -> bool:
     """Resolve the reservation's payments whose lease has expired; return whether there were any.
 
     A payment that cannot be resolved is not changed, and `reconcile_payments` reports it. If `user`
@@ -63,7 +61,7 @@ def resolve_stale_payments(reservation_id: int, *, user: "User | None", now: dt.
 
 
 @compiled_query(keep_plan=True)
-def stale_payments() -> "QuerySet[Payment]":
+def stale_payments() -> QuerySet[Payment]:
     rows = Payment.objects.stale(datetime_param("now"))
     return rows.filter(reservation=int_param("reservation")).select_related("reservation")
 
@@ -197,12 +195,12 @@ def _is_without_booking(payment: Payment, status: str) -> bool:
 
 
 @compiled_query(keep_plan=True)
-def payment_with_reservation() -> "QuerySet[Payment]":
+def payment_with_reservation() -> QuerySet[Payment]:
     return Payment.objects.select_related("reservation").filter(pk=int_param("payment"))
 
 
 @compiled_query(keep_plan=True)
-def pending_refunds() -> "QuerySet[Refund]":
+def pending_refunds() -> QuerySet[Refund]:
     rows = Refund.objects.filter(payment=int_param("payment"), state=RefundState.STARTED)
     return rows.select_related("payment").order_by("pk")
 

@@ -12,10 +12,10 @@ reduces the price by no more than that.
 import datetime as dt
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from django.db import transaction
 
+from accounts.models import User
 from payments.models import Payment
 from reservations.booking import price_changes
 from reservations.booking.locks import lock_reservation
@@ -27,9 +27,6 @@ from reservations.pricing import bill
 from roombook import money
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 ADJUST_PRICE = "reservations.adjust_price"
 ADJUSTABLE_STATUSES = frozenset({Status.NEW, Status.CONFIRMED, Status.COMPLETED, Status.NO_SHOW})
@@ -52,7 +49,7 @@ def can_adjust(reservation: Reservation) -> bool:
 
 @in_transaction
 def preview(
-    reservation_id: int, *, amount: Decimal, reason: str, by: "User", now: dt.datetime
+    reservation_id: int, *, amount: Decimal, reason: str, by: User, now: dt.datetime
 ) -> AdjustmentResult:
     """Apply an adjustment, roll it back and return its result. Raises the same errors."""
     reservation = lock_reservation(reservation_id)
@@ -72,7 +69,7 @@ def adjust_price(
     reason: str,
     expected_old_total: Decimal | None = None,
     expected_total: Decimal | None = None,
-    by: "User",
+    by: User,
     now: dt.datetime,
 ) -> tuple[AdjustmentResult, Payment | None]:
     """Add to a price or reduce it. The reduction of a paid booking is refunded.
@@ -106,7 +103,7 @@ def adjust_price(
 
 
 def _apply(
-    reservation: Reservation, *, amount: Decimal, reason: str, by: "User", now: dt.datetime
+    reservation: Reservation, *, amount: Decimal, reason: str, by: User, now: dt.datetime
 ) -> PriceAdjustment:
     """Store the adjustment and add it to the bill, or raise. The caller holds the lock."""
     if not can_adjust(reservation):

@@ -2,17 +2,13 @@
 
 import datetime as dt
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
-from accounts.models import OutboxMessage, OutboxState
+from accounts.models import OutboxMessage, OutboxState, User
 from reservations.booking.locks import lock_reservation
 from reservations.models import Reservation, history
 from reservations.notifications import emails
 from roombook.db.transactions import in_transaction
 from roombook.errors import ReservationNotOpen
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 # The customer gets the reminder this long before the hold expires.
 REMINDER_LEAD_TIME = dt.timedelta(hours=2)
@@ -39,7 +35,7 @@ def _send_hold_reminder(reservation_id: int, now: dt.datetime) -> list[Reservati
 
 
 @in_transaction
-def resend_last_email(reservation_id: int, *, by: "User", now: dt.datetime) -> OutboxMessage:
+def resend_last_email(reservation_id: int, *, by: User, now: dt.datetime) -> OutboxMessage:
     """Send the last message about a reservation again, to its customer's current address.
 
     The calendar file is the same, so calendars that have it already do not change. Raises

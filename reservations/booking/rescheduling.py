@@ -20,12 +20,12 @@ room: the customer was promised that price. The code of a draft must be valid fo
 import datetime as dt
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 from django.db import transaction
 
 from accounts import roles
+from accounts.models import User
 from centers.models import MeetingRoom
 from centers.span import Span
 from payments.models import Payment
@@ -37,13 +37,7 @@ from reservations.booking.locks import lock_for_rescheduling
 from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.booking.span import resolve_span
-from reservations.models import (
-    LineItem,
-    LineItemType,
-    PriceAdjustment,
-    Reservation,
-    history,
-)
+from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import emails
 from reservations.pricing import bill, promo_codes
@@ -51,9 +45,6 @@ from reservations.pricing.quote import Quote, QuoteLine
 from roombook import money
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, ReservationNotOpen
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 RESCHEDULABLE_STATUSES = frozenset({Status.NEW, Status.PENDING, Status.CONFIRMED})
 
@@ -101,7 +92,7 @@ def can_reschedule(reservation: Reservation, *, now: dt.datetime) -> bool:
     return reservation.status in RESCHEDULABLE_STATUSES and reservation.start > now
 
 
-def get_waiver_refusal(user: "User", *rooms: MeetingRoom) -> str:
+def get_waiver_refusal(user: User, *rooms: MeetingRoom) -> str:
     """Return why the user cannot waive the difference between these rooms; empty if they can."""
     for room in rooms:
         if not roles.has_permission(user, ADJUST_PRICE, room.center_id):
@@ -117,7 +108,7 @@ def preview(
     start: dt.datetime,
     end: dt.datetime,
     waiver: str = "",
-    by: "User",
+    by: User,
     now: dt.datetime,
 ) -> RescheduleResult:
     """Reschedule the reservation, roll that back and return the result.
@@ -153,7 +144,7 @@ def reschedule(
     end: dt.datetime,
     waiver: str = "",
     expected_total: Decimal | None = None,
-    by: "User",
+    by: User,
     now: dt.datetime,
 ) -> tuple[RescheduleResult, Payment | None]:
     """Reschedule a reservation. Times without an offset are local to the new center.
@@ -274,7 +265,7 @@ def _begin(reservation: Reservation, new: RoomSlot) -> RescheduleResult:
 
 
 def _apply(
-    result: RescheduleResult, *, waiver: str, by: "User", now: dt.datetime
+    result: RescheduleResult, *, waiver: str, by: User, now: dt.datetime
 ) -> RescheduleResult:
     """Reschedule and reprice the reservation. The caller holds the locks of both rooms."""
     reservation, new = result.reservation, result.new

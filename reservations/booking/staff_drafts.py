@@ -6,8 +6,9 @@ The preview runs the same checks as creating the draft, in the same order, and c
 import datetime as dt
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from accounts.models import User
 from accounts.profile import create_customer
 from centers.models import MeetingRoom
 from centers.span import Span
@@ -22,9 +23,6 @@ from reservations.pricing.quote import Quote
 from reservations.pricing.services import ServiceInput
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest, RateNotConfigured
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +46,7 @@ class DraftPreview:
 
 
 def preview_draft(
-    user: "User | None",
+    user: User | None,
     room: MeetingRoom,
     *,
     start: dt.datetime,
