@@ -16,6 +16,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from django.urls import reverse
 
 CONFIGURATION = Path(__file__).parent.parent / "deploy/nginx/roombook.conf"
 PROGRAM = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
@@ -195,7 +196,7 @@ def test_service_gets_the_address_of_the_client_and_not_a_claimed_one(nginx):
         ("/api/sign-in.csv", 16 * 1024),
         ("/webhooks/stripe", 256 * 1024),
         ("/admin/login/", 16 * 1024),
-        ("/admin/second-factor/", 16 * 1024),
+        (reverse("admin:accounts_second_factor"), 16 * 1024),
         ("/admin/centers/center/add/", 20 * 1024 * 1024),
     ],
 )
@@ -212,7 +213,10 @@ def test_body_is_limited_by_path(nginx, path, limit):
 
 @pytest.mark.parametrize(
     "path",
-    ["/api/sign-in", "/api/change-password.json", "/admin/login/", "/admin/second-factor/"],
+    [
+        *("/api/sign-in", "/api/change-password.json", "/admin/login/"),
+        *(reverse(f"admin:accounts_{page}") for page in ("second_factor", "recovery_codes")),
+    ],
 )
 def test_flood_of_sign_ins_is_refused(nginx, path):
     assert nginx.count_statuses(path, 60) == {200: 21, 429: 39}
