@@ -1,4 +1,4 @@
-"""Django's WSGI handler, except that no Content-Type header can crash it.
+"""Django's WSGI handler, except that no Content-Type header can crash it or fill its memory.
 
 Django reads the Content-Type header before it calls any middleware, and decodes the query string
 with the charset that the header names. Both fail on hostile headers: `charset=zlib` raises
@@ -6,8 +6,31 @@ LookupError, and `?format=csv` cannot be read if the charset is UTF-16. Neither 
 answered with the API's error envelope.
 """
 
+import codecs
+import encodings
+import pkgutil
+from encodings.aliases import aliases
+
 from django.core.handlers.wsgi import WSGIHandler, WSGIRequest
 from django.utils.http import parse_header_parameters
+
+CODEC_NAMES = {*aliases, *(module.name for module in pkgutil.iter_modules(encodings.__path__))}
+
+
+def limit_codec_names() -> None:
+    """Let this process look up only the codecs that Python has.
+
+    Python keeps every name that it ever looked up in memory, and clients choose names of any
+    length: of a body's charset, and of the charsets of parameters in headers.
+    """
+    codecs.unregister(encodings.search_function)
+    codecs.register(find_codec)
+
+
+def find_codec(name: str) -> codecs.CodecInfo | None:
+    # Python replaces all other characters than letters, digits and dots before it calls this.
+    is_known = name.replace(".", "_") in CODEC_NAMES
+    return encodings.search_function(name) if is_known else None
 
 
 class RoombookWSGIRequest(WSGIRequest):

@@ -1,5 +1,7 @@
 """No Content-Type header makes the service fail before it can answer."""
 
+import subprocess
+import sys
 from io import BytesIO
 
 import pytest
@@ -44,3 +46,26 @@ def test_any_content_type_is_answered_in_the_requested_format(content_type, stat
     assert int(line.split()[0]) == status
     assert dict(headers)["Content-Type"] == "text/csv; charset=utf-8"
     assert body.startswith(b"Success")
+
+
+LOOK_UP_CODECS = """
+import codecs, contextlib, sys, tracemalloc
+from roombook.handler import limit_codec_names
+
+if "limited" in sys.argv:
+    limit_codec_names()
+codecs.lookup("ISO-8859-15")
+tracemalloc.start()
+for number in range(1000):
+    with contextlib.suppress(LookupError):
+        codecs.lookup("x" * 4000 + str(number))
+print(tracemalloc.get_traced_memory()[0] > 1_000_000)
+"""
+
+
+@pytest.mark.parametrize("limit", ["limited", "control"])
+def test_names_of_unknown_charsets_stay_in_memory_only_without_limit(limit):
+    command = [sys.executable, "-c", LOOK_UP_CODECS, limit]
+    finished = subprocess.run(command, capture_output=True, text=True, check=True)
+
+    assert finished.stdout.strip() == str(limit == "control")
