@@ -96,6 +96,21 @@ def check_database_hosts(**_: object) -> list[CheckMessage]:
 
 
 @register("roombook")
+def check_replica(**_: object) -> list[CheckMessage]:
+    """A replica is one of PostgreSQL."""
+    engines = {database["ENGINE"] for database in settings.DATABASES.values()}
+    if "replica" not in settings.DATABASES or engines == {"roombook.db.postgresql"}:
+        return []
+    return [
+        Error(
+            "DATABASE_REPLICA_URL is set, but SQLite has no replicas.",
+            hint="Set both it and DATABASE_URL to addresses of PostgreSQL, or leave it empty.",
+            id="roombook.E020",
+        )
+    ]
+
+
+@register("roombook")
 def check_debug(**_: object) -> list[CheckMessage]:
     """No server shows error pages with its code and settings."""
     is_server = (

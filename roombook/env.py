@@ -84,7 +84,7 @@ def read_host_and_port(name: str) -> tuple[str, int] | None:
 
 
 def read_database_url(name: str, default: str) -> dict[str, Any]:
-    """A database URL as an entry of Django's DATABASES."""
+    """A database URL as an entry of Django's DATABASES; empty if it and the default are empty."""
 
     def parse(raw: str) -> dict[str, Any]:
         # No message repeats the URL, which contains a password.
@@ -95,7 +95,7 @@ def read_database_url(name: str, default: str) -> dict[str, Any]:
         except (ValueError, TypeError, KeyError):
             raise ValueError("is not a postgres:// or sqlite:// address") from None
 
-    return read_value(name, parse(default), parse)
+    return read_value(name, parse(default) if default else {}, parse)
 
 
 def read_email_url(name: str, default: str) -> dict[str, object]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from django.conf import settings
 
 from centers import geo
-from centers.models import Neighborhood
+from centers.models import Favorite, Neighborhood
 from centers.querysets import SearchCircle
 from centers.records import CenterRecord, load_related
 from centers.search import filter_options
@@ -15,6 +15,8 @@ from centers.search.filter_options import FilterOptions
 from centers.search.filters import NO_FILTERS, SearchFilters
 from centers.search.queries import AreaType, QueryShape, SearchQuery, get_circle_params
 from roombook import places
+from roombook.db import replica
+from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_list_param, int_param
 from roombook.errors import InvalidRequest
 
 if TYPE_CHECKING:
@@ -73,7 +75,7 @@ def search_locations(
         # A word of one letter occurs in nearly every center.
         is_selective=circle is not None or any(len(word) > 1 for word in words),
     )
-    return _load_result(search, filters)
+    return _search(search, filters, user)
 
 
 def list_city_centers(
@@ -101,7 +103,7 @@ def list_city_centers(
         {**area_params, "city": places.fold_text(city_name), **filter_params, "user": user.pk},
         is_selective=True,
     )
-    return _load_result(search, filters)
+    return _search(search, filters, user)
 
 
 def split_words(query: str) -> list[str]:
@@ -133,6 +135,24 @@ def _get_area_params(area_type: AreaType, area: str) -> dict[str, object] | None
     return {"area": places.fold_text(area)}
 
 
+def _search(search: SearchQuery, filters: SearchFilters, user: "User") -> SearchResult:
+    result = _load_result(search, filters)
+    if replica.is_configured():
+        # The account may have changed its favorites a moment ago.
+        ids = [center.id for center in result.centers]
+        favorites = {pk for (pk,) in load_favorites(user=user.pk, centers=ids)}
+        for center in result.centers:
+            center.is_favorite = center.id in favorites
+    return result
+
+
+@compiled_query(keep_plan=True)
+def load_favorites() -> RowQuerySet:
+    favorites = Favorite.objects.filter(user=int_param("user"))
+    return favorites.filter(center__any_of=int_list_param("centers")).values_list("center_id")
+
+
+@replica.reads_from_replica
 def _load_result(search: SearchQuery, filters: SearchFilters) -> SearchResult:
     """The first page of centers, and the filter options of all centers that match the search."""
     centers = []

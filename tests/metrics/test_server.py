@@ -3,17 +3,15 @@
 import re
 import socket
 import time
-import urllib.error
-import urllib.request
 
 import pytest
 
 from tests.faults.database import DatabaseStore
 from tests.faults.service import Service
+from tests.metrics.scraping import DEADLINE_SECONDS, scrape
 from tests.metrics.test_docs import METRIC_NAMES
 
 WORKERS = 3
-DEADLINE_SECONDS = 30
 
 
 @pytest.fixture
@@ -34,19 +32,6 @@ def service(tmp_path, django_db_blocker, django_db_setup, metrics_port):
         yield running
         running.stop()
         store.remove()
-
-
-def scrape(port):
-    """Return the samples by their names with labels."""
-    deadline = time.monotonic() + DEADLINE_SECONDS
-    while True:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=5) as response:
-                text = response.read().decode()
-            return dict(re.findall(r"^(roombook_\S*(?:{.*})?) (\S+)$", text, re.M))
-        except urllib.error.URLError:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
 
 
 def test_one_worker_serves_the_sums_of_all_and_another_takes_over(service, metrics_port):

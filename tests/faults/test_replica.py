@@ -1,0 +1,118 @@
+"""Searches and reports read from a replica as long as it is near the primary."""
+
+import socket
+import time
+from urllib.request import Request, urlopen
+
+import pytest
+
+from tests.factories_centers import make_center_with_room
+from tests.faults.database import Standby
+from tests.faults.service import Service
+from tests.faults.world import World
+from tests.metrics.scraping import scrape
+
+pytestmark = pytest.mark.postgres
+
+REPORT = "/admin/reservations/reservation/reports/revenue/?format=csv&table=month"
+LAG_SECONDS = 2
+DEADLINE_SECONDS = 30
+
+
+@pytest.fixture
+def standby(cluster):
+    made = Standby(cluster)
+    try:
+        made.start()
+        yield made
+    finally:
+        made.remove()
+
+
+@pytest.fixture
+def service(cluster, standby, tmp_path):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        metrics_port = probe.getsockname()[1]
+    environment = {
+        "DATABASE_REPLICA_URL": standby.database.url,
+        "DATABASE_REPLICA_LAG_SECONDS": str(LAG_SECONDS),
+        "METRICS_BIND": f"127.0.0.1:{metrics_port}",
+        "WEB_CONCURRENCY": "1",
+    }
+    running = Service(cluster.database, tmp_path / "service", **environment)
+    running.metrics_port = metrics_port
+    yield running
+    running.stop()
+
+
+class Searches:
+    """Searches, and the databases that answered them."""
+
+    def __init__(self, service, client, city):
+        self.service, self.client, self.city = service, client, city
+
+    def search(self):
+        """Return the names of the centers in the city, and whether each is a favorite."""
+        answer = self.client.post("locations/search", Query=self.city)
+        assert answer.status == 200
+        return {center["Name"]: center.get("IsFavorite") for center in answer.body["Centers"]}
+
+    def count(self, source):
+        samples = scrape(self.service.metrics_port)
+        return float(samples.get(f'roombook_replica_reads_total{{source="{source}"}}', 0))
+
+    def search_from(self, source):
+        """Search until this database answers."""
+        deadline = time.monotonic() + DEADLINE_SECONDS
+        while time.monotonic() < deadline:
+            before = self.count(source)
+            found = self.search()
+            if self.count(source) > before:
+                return found
+            time.sleep(0.1)
+        raise AssertionError(f"no answer from the {source}: {self.service.log.read_text()}")
+
+
+def test_search_reads_from_a_replica_unless_it_lags_or_is_away(cluster, standby, service):
+    with cluster.database.open():
+        world = World(service)
+        customer, staff = world.customer(), world.staff_client()
+        center = make_center_with_room(name="First", city="Replicaville")
+    searches = Searches(service, customer.client, "Replicaville")
+    assert searches.search_from("replica") == {"First": False}
+
+    # A search after a change of one's favorites shows it, although the replica does not know it.
+    standby.pause_replay()
+    customer.client.post("account/update-favorite", CenterId=center.pk, IsFavorite=True)
+    before = searches.count("replica")
+    assert searches.search() == {"First": True}
+    assert searches.count("replica") == before + 1
+
+    # The replica lags: the primary answers.
+    with cluster.database.open():
+        make_center_with_room(name="Second", city="Replicaville")
+    assert searches.search_from("primary") == {"First": True, "Second": False}
+    time.sleep(LAG_SECONDS)
+    assert searches.search() == {"First": True, "Second": False}
+
+    standby.resume_replay()
+    assert set(searches.search_from("replica")) == {"First", "Second"}
+
+    # The replica dies: no search fails.
+    standby.stop()
+    for _ in range(20):
+        assert set(searches.search()) == {"First", "Second"}
+    searches.search_from("primary")
+    standby.start_server()
+    assert set(searches.search_from("replica")) == {"First", "Second"}
+
+    # Reports read from it too.
+    before = searches.count("replica")
+    page = Request(
+        f"http://127.0.0.1:{service.port}{REPORT}",
+        headers={"Cookie": f"sessionid={staff.session}"},
+    )
+    with urlopen(page, timeout=DEADLINE_SECONDS) as response:
+        assert "Month" in response.read().decode()
+    assert searches.count("replica") == before + 1
