@@ -16,7 +16,6 @@ from django.utils.dateparse import parse_datetime
 
 from accounts import roles
 from accounts.models import OutboxMessage
-from centers.rooms import get_booking_rules
 from reservations.admin.actions import get_available_actions
 from reservations.admin.formatting import (
     format_datetime,
@@ -25,6 +24,7 @@ from reservations.admin.formatting import (
     format_time_zone,
     render_status_badge,
 )
+from reservations.admin.overruns import get_overrun_urls
 from reservations.models import Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -79,7 +79,7 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "status": render_status_badge(reservation, now=now),
         "place_and_time": format_place_and_time(reservation),
         "actions": get_available_actions(user, reservation, now=now),
-        "overrun_url": get_overrun_url(reservation, user, now=now),
+        "overrun_url": get_overrun_urls([reservation], user, now=now).get(reservation.pk, ""),
         "booking": list(_describe_booking(reservation, now, can_see_customer=can_see_customer)),
         "terms": list(_describe_terms(reservation)),
         "lines": list(reservation.line_items.order_by("position")),
@@ -96,35 +96,6 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "emails": list(OutboxMessage.objects.about(subject_key)[:MAX_ROWS]),
         "history": list(_describe_history(reservation)),
     }
-
-
-def get_overrun_url(reservation: Reservation, user: "User", *, now: dt.datetime) -> str:
-    """The page that books the room for longer while a meeting takes place; "" if it cannot.
-
-    The rest is a booking of its own, which the customer pays like any other. A room that needs
-    time between two bookings cannot be booked without a break.
-    """
-    room = reservation.room
-    is_running = reservation.start <= now < reservation.end
-    if (
-        reservation.status != Status.CONFIRMED
-        or not is_running
-        or room.turnaround_minutes
-        or not roles.has_permission(user, roles.ADD_RESERVATION, room.center_id)
-    ):
-        return ""
-    rules = get_booking_rules(room)
-    start = reservation.end.astimezone(room.center.zone)
-    end = reservation.end + dt.timedelta(minutes=max(rules.minimum_minutes, rules.slot_minutes))
-    query = {
-        "center": room.center_id,
-        "room": room.pk,
-        "user": reservation.user_id,
-        "number_of_attendees": reservation.number_of_attendees,
-        "start": f"{start:%Y-%m-%dT%H:%M}",
-        "end": f"{end.astimezone(room.center.zone):%Y-%m-%dT%H:%M}",
-    }
-    return f"{reverse('admin:reservations_reservation_add')}?{urlencode(query)}"
 
 
 def _describe_booking(

@@ -7,7 +7,6 @@ from html import unescape
 import pytest
 from django.urls import reverse
 
-from centers.models import MeetingRoom
 from reservations.admin.actions import ACTIONS
 from reservations.booking import approval, checkout, price_adjustments
 from reservations.booking.drafts import apply_promo_code
@@ -188,9 +187,6 @@ def test_overrun_is_not_offered_when_impossible(office, clock):
     clock.move_to(START + HOUR)
     office.force_login(AdministratorFactory())
     assert not office.get(reservation_url(cancelled)).context["overrun_url"]
-    MeetingRoom.objects.filter(pk=reservation.room_id).update(turnaround_minutes=15)
-    assert not office.get(reservation_url(reservation)).context["overrun_url"]
-    MeetingRoom.objects.filter(pk=reservation.room_id).update(turnaround_minutes=0)
     clock.move_to(reservation.end)
     assert not office.get(reservation_url(reservation)).context["overrun_url"]
 

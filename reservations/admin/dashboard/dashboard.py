@@ -27,8 +27,8 @@ from reservations.admin.dashboard.alerts import (
     get_alert_topics,
 )
 from reservations.admin.dashboard.figures import DashboardFigures, build_figures
+from reservations.admin.overruns import get_overrun_urls
 from reservations.admin.reports.periods import DAY, filter_by_local_span
-from reservations.admin.reservation_details import get_overrun_url
 from reservations.models import Reservation
 from reservations.models.status import REVENUE_STATUSES, Status
 from roombook import dates, money, places
@@ -170,8 +170,9 @@ def _describe_day(
     title: str, rows: QuerySet[Reservation], zones: list[str], user: User, now: dt.datetime
 ) -> ArrivalsDay:
     found = list(rows.order_by("start", "room__center__name", "pk")[: MAX_ARRIVALS + 1])
+    overrun_urls = get_overrun_urls(found[:MAX_ARRIVALS], user, now=now)
     arrivals = [
-        replace(_describe(row, zones), overrun_url=get_overrun_url(row, user, now=now))
+        replace(_describe(row, zones), overrun_url=overrun_urls.get(row.pk, ""))
         for row in found[:MAX_ARRIVALS]
     ]
     return ArrivalsDay(title, arrivals, len(found) > MAX_ARRIVALS)
