@@ -1,4 +1,4 @@
-"""Every page of the back office is accessible: axe-core finds nothing critical or serious."""
+"""Every page of the back office is accessible: axe-core finds nothing."""
 
 from uuid import uuid4
 
@@ -24,7 +24,7 @@ PARTS = 3
     reason="all pages are scanned on PostgreSQL",
 )
 @pytest.mark.parametrize("part", range(PARTS))
-def test_pages_have_no_critical_or_serious_violations(part, desk, browser, live_server):
+def test_pages_have_no_violations(part, desk, browser, live_server):
     boardroom = room("Boardroom")
     request_for(boardroom, open_day(boardroom), 9)
     make_dispute_and_unknown_payment()
@@ -47,7 +47,7 @@ def test_pages_have_no_critical_or_serious_violations(part, desk, browser, live_
     assert {url: violations for url, violations in found.items() if violations} == {}
 
 
-def test_open_widgets_have_no_critical_or_serious_violations(desk, live_server):
+def test_open_widgets_have_no_violations(desk, live_server):
     page = desk("staff")
 
     page.goto(f"{live_server.url}/admin/reservations/reservation/add/")
@@ -130,13 +130,17 @@ def make_dispute_and_unknown_payment() -> None:
 
 def test_axe_finds_violations_of_a_bad_page(browser):
     page = browser.new_page(viewport=chromium.DESKTOP)
-    page.set_content("<html lang=en><title>Bad</title><input><p style='color:#ddd'>Grey</p>")
+    page.set_content(
+        "<html lang=en><title>Bad</title><main><h1>Bad</h1><input><p style='color:#ddd'>Grey</main>"
+        "<p>Outside"
+    )
 
     found = accessibility.scan(page)
 
     page.close()
     rules = {line.split(":")[0] for line in found}
-    assert rules == {"light critical label", "light serious color-contrast"} | {
-        "dark critical label",
-        "dark serious color-contrast",
+    assert rules == {
+        f"{theme} {rule}"
+        for theme in ("light", "dark")
+        for rule in ("critical label", "serious color-contrast", "moderate region")
     }

@@ -51,7 +51,23 @@ document.addEventListener("DOMContentLoaded", () => {
     });
   };
 
+  // The theme has no main landmark, and landmarks of the same name.
+  const nameLandmarks = () => {
+    const content = document.querySelector("#main") ?? document.querySelector("#page");
+    content?.setAttribute("role", "main");
+    document.querySelector("#nav-sidebar-inner")?.setAttribute("aria-label", "Back office");
+    document.querySelectorAll(".simplebar-content-wrapper").forEach((scroller) => {
+      const heading = scroller.closest("fieldset[aria-labelledby]");
+      if (heading) {
+        scroller.setAttribute("aria-labelledby", heading.getAttribute("aria-labelledby"));
+      } else if (scroller.closest("#nav-sidebar-apps")) {
+        scroller.setAttribute("aria-label", "Pages");
+      }
+    });
+  };
+
   const nameAll = () => {
+    nameLandmarks();
     document.querySelectorAll(".material-symbols-outlined").forEach(nameIcon);
     document.querySelectorAll(CLICKABLE).forEach(makeButton);
     document.querySelectorAll(".select2-selection").forEach(nameList);
