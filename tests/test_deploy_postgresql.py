@@ -44,24 +44,9 @@ def cluster():
 def role(cluster):
     # Safe to run again.
     for password in ("another", PASSWORD):
-        create_role(cluster, password)
+        # With pg_hba.conf, only administrators of the machine may create it, by the socket.
+        cluster.create_service_role(password)
     return {"user": "roombook", "dbname": "roombook", "password": PASSWORD, "host": "127.0.0.1"}
-
-
-def create_role(cluster, password):
-    with (DEPLOY / "postgresql/roles.sql").open() as statements:
-        subprocess.run(
-            [
-                *(cluster.programs / "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1"),
-                *(f"--host={cluster.folder}", f"--port={cluster.port}", "postgres"),
-            ],
-            stdin=statements,
-            env={"PATH": os.environ["PATH"], "ROOMBOOK_PASSWORD": password},
-            check=True,
-            capture_output=True,
-            cwd="/",
-            **cluster.user_options,
-        )
 
 
 def test_role_of_the_service_signs_in_with_its_limits_and_without_other_rights(cluster, role):

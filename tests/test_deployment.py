@@ -23,7 +23,12 @@ DEPLOY = ROOT / "deploy"
 SYSTEMD = DEPLOY / "systemd"
 README = (DEPLOY / "README.md").read_text()
 COMPOSE_FILES = ["compose.yaml", "compose.ha.yaml"]
-SCRIPTS = [*sorted(DEPLOY.glob("*.sh")), DEPLOY / "manage", ROOT / ".ci/run"]
+SCRIPTS = [
+    *sorted(DEPLOY.glob("*.sh")),
+    DEPLOY / "manage",
+    DEPLOY / "rehearse-restore",
+    ROOT / ".ci/run",
+]
 
 
 def test_shell_scripts_have_no_findings():

@@ -21,6 +21,8 @@ from django.db.utils import load_backend
 
 from tests import pg_plugin
 
+ROLES = Path(__file__).parent.parent.parent / "deploy/postgresql/roles.sql"
+
 
 class Database:
     """A database: its URL for the service, and `open()` for the ORM of the test."""
@@ -179,6 +181,12 @@ class Cluster:
         self._pg_ctl("restart", "-m", mode)
         return time.monotonic() - start
 
+    def create_service_role(self, password: str) -> Database:
+        """The role and the database of the service, without tables."""
+        connection = {"PGHOST": str(self.folder), "PGPORT": str(self.port)}
+        create_service_role(password, connection, **self.user_options)
+        return postgres_database("127.0.0.1", self.port, "roombook", "roombook", password)
+
     def remove(self) -> None:
         if (self.data / "postmaster.pid").exists():
             self._pg_ctl("stop", "-m", "immediate")
@@ -240,3 +248,19 @@ class Standby(Cluster):
 def programs() -> Path | None:
     """The folder with the PostgreSQL programs of this machine."""
     return pg_plugin.find_programs()
+
+
+def create_service_role(password: str, connection: dict[str, str], **options: Any) -> None:
+    """Run deploy/postgresql/roles.sql. `connection` has libpq's variables, such as PGPORT."""
+    folder = programs()
+    assert folder is not None
+    with ROLES.open() as statements:
+        subprocess.run(
+            [folder / "psql", "--no-psqlrc", "--quiet", "--set=ON_ERROR_STOP=1", "postgres"],
+            stdin=statements,
+            env={"PATH": os.environ["PATH"], "ROOMBOOK_PASSWORD": password, **connection},
+            check=True,
+            capture_output=True,
+            cwd="/",
+            **options,
+        )

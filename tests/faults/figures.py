@@ -21,6 +21,7 @@ class CaseFigures:
     broken: int = 0
     defects: int = 0
     slowest_ms: float = 0.0
+    lost: int = 0
     violations: int = 0
     control: int | None = None
     remarks: str = ""
@@ -45,6 +46,7 @@ TITLES = {
     "broken": "resets",
     "defects": "other 5xx",
     "slowest_ms": "slowest ms",
+    "lost": "lost",
     "violations": "violations",
     "control": "control",
     "remarks": "remarks",

@@ -67,9 +67,10 @@ class World:
             center=self.center, rate=self.rate, resource_type=self.type, **fields
         )
 
-    def customer(self) -> Customer:
+    def customer(self, port: int | None = None) -> Customer:
+        """A customer whose app calls the service, or a proxy in front of it at this port."""
         user = UserFactory()
-        return Customer(user, CustomerClient(self.service.port, issue_token(user)))
+        return Customer(user, CustomerClient(port or self.service.port, issue_token(user)))
 
     def staff_client(self) -> StaffClient:
         """An administrator who is signed in."""

@@ -198,6 +198,8 @@ class StripeServer(StripeOperations):
         match = re.fullmatch(r"(?:sk|rk)_(live|test)_\w+", bearer)
         if not match:
             raise StripeApiError(401, "Invalid API Key provided: ***")
+        if bearer.startswith("rk_") and bearer.endswith("_readonly") and method != "GET":
+            raise StripeApiError(403, "The provided key does not have the required permissions")
         mode = self.live if match[1] == "live" else self.test
         fault = self.next_fault(f"{method} {path}")
         if fault:

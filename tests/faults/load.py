@@ -1,0 +1,107 @@
+"""Customers who book and cancel all the time, and what became of what they were told."""
+
+import datetime as dt
+import random
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from functools import partial
+
+from reservations.models import Reservation
+from reservations.models.status import Status
+from tests.faults import figures
+from tests.faults.client import Answer, retry_until_resolved
+from tests.faults.service import Service
+from tests.faults.world import CARD, Customer, World
+
+QUARTER = dt.timedelta(minutes=15)
+
+
+@dataclass
+class CustomerLog:
+    """The answers that one customer received."""
+
+    customer: Customer
+    received: list[Answer] = field(default_factory=list)
+    booked: set[int] = field(default_factory=set)
+    cancelled: set[int] = field(default_factory=set)
+
+
+def run_customer(
+    log: CustomerLog,
+    rooms: list[int],
+    first: dt.datetime,
+    get_end: Callable[[], float],
+    seed: int,
+) -> CustomerLog:
+    """Book and sometimes cancel until the time is over, and retry until each is resolved."""
+    rng = random.Random(seed)
+    client = log.customer.client
+    while time.monotonic() < get_end():
+        start = first + rng.randrange(96 * 20) * QUARTER
+        span = {
+            "StartDate": start.isoformat(),
+            "EndDate": (start + rng.randrange(2, 9) * QUARTER).isoformat(),
+        }
+        room = rng.choice(rooms)
+        draft = retry_until_resolved(
+            partial(client.post, "reservations/create", MeetingRoomId=room, **span),
+            received=log.received,
+        )
+        if draft.status != 200:
+            continue
+        pk = draft.body["Reservation"]["Id"]
+        done = retry_until_resolved(partial(client.checkout, pk, CARD), received=log.received)
+        if done.code != "Confirmed":
+            continue
+        log.booked.add(pk)
+        if rng.random() < 0.25:
+            answer = retry_until_resolved(partial(client.cancel, pk), received=log.received)
+            assert answer.status == 200, answer
+            log.booked.discard(pk)
+            log.cancelled.add(pk)
+    return log
+
+
+class Load:
+    """Customers of a service, who stop after some seconds or when `stop` is called."""
+
+    def __init__(self, service: Service, clients: int, seconds: float, port: int | None = None):
+        self.service = service
+        with service.database.open():
+            world = World(service)
+            rooms = [world.room().pk for _ in range(4)]
+            self.logs = [CustomerLog(world.customer(port)) for _ in range(clients)]
+            first = world.start()
+        self.until = time.monotonic() + seconds
+        self._pool = ThreadPoolExecutor(clients)
+        self._futures: list[Future[CustomerLog]] = [
+            self._pool.submit(run_customer, log, rooms, first, lambda: self.until, seed)
+            for seed, log in enumerate(self.logs)
+        ]
+
+    def stop(self) -> None:
+        self.until = 0.0
+
+    def wait(self, row: figures.CaseFigures) -> list[Answer]:
+        """Wait for the end, and add the answers to the figures of the case."""
+        with self._pool:
+            for each in self._futures:
+                each.result()
+        received = [answer for log in self.logs for answer in log.received]
+        row.count_answers(received)
+        row.runs += len(received)
+        row.confirmed += self.count_acknowledged()
+        return received
+
+    def count_acknowledged(self) -> int:
+        """How many bookings were confirmed to a customer so far."""
+        return sum(len(log.booked) + len(log.cancelled) for log in self.logs)
+
+    def find_lost(self) -> list[int]:
+        """Acknowledged bookings and cancellations that the open database does not have."""
+        status = dict(Reservation.objects.values_list("pk", "status"))
+        expected = [(Status.CONFIRMED, log.booked) for log in self.logs]
+        expected += [(Status.CANCELLED, log.cancelled) for log in self.logs]
+        return [pk for wanted, pks in expected for pk in pks if status.get(pk) != wanted]

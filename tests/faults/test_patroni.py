@@ -1,0 +1,190 @@
+"""Bookings while the servers of a Patroni cluster fail, with deploy/patroni/patroni.yml.
+
+Each case has a control that shows what is lost without the rule that it tests.
+"""
+
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.faults import consistency, figures
+from tests.faults.load import Load
+from tests.faults.patroni import PatroniCluster, is_installed, wait_for
+from tests.faults.service import Service
+from tests.faults.size import LEASE, LONG
+
+pytestmark = [
+    pytest.mark.postgres,
+    pytest.mark.skipif(not LONG, reason="a cluster of three servers: make faults"),
+    pytest.mark.skipif(not is_installed(), reason="Patroni and etcd are not installed"),
+]
+
+CLIENTS = 8
+WARM_UP_SECONDS = 6.0
+# Longer than any failover.
+MAX_SECONDS = 240.0
+
+
+@pytest.fixture(scope="module")
+def patroni(django_db_blocker) -> Iterator[PatroniCluster]:
+    cluster = PatroniCluster()
+    try:
+        with django_db_blocker.unblock():
+            cluster.create_database()
+            yield cluster
+    finally:
+        cluster.remove()
+
+
+@pytest.fixture(scope="module")
+def service(patroni, tmp_path_factory) -> Iterator[Service]:
+    folder = tmp_path_factory.mktemp("patroni") / "service"
+    running = Service(patroni.database(), folder, FAULTS_LEASE_SECONDS=str(LEASE))
+    yield running
+    running.stop()
+
+
+@pytest.fixture
+def synchronous(patroni) -> None:
+    """All three servers are there, and commits wait for one standby."""
+    for name in patroni.ports:
+        if name not in patroni.processes:
+            patroni.start(name)
+    patroni.call("PATCH", "config", synchronous_mode=True)
+    patroni.wait_for_members()
+
+
+def start_load(service: Service) -> Load:
+    load = Load(service, CLIENTS, MAX_SECONDS)
+    time.sleep(WARM_UP_SECONDS)
+    assert load.count_acknowledged() > 0
+    return load
+
+
+def wait_for_bookings(load: Load) -> float:
+    """The seconds until further bookings are acknowledged."""
+    before = load.count_acknowledged()
+    return wait_for(lambda: load.count_acknowledged() > before + 2, "further bookings")
+
+
+def end_load(load: Load, row: figures.CaseFigures) -> list[int]:
+    """Stop the load; return what was lost. Everything else must be consistent."""
+    load.stop()
+    load.wait(row)
+    time.sleep(LEASE)
+    with load.service.database.open():
+        consistency.run_reconcile_payments()
+        problems = consistency.find_problems()
+        lost = load.find_lost()
+        row.captures += consistency.count_captures()
+    row.violations += len(problems)
+    row.lost += len(lost)
+    assert problems == []
+    assert row.defects == 0
+    return lost
+
+
+@pytest.mark.usefixtures("synchronous")
+def test_switchover_loses_nothing(patroni, service):
+    row = figures.get_row("Patroni: switchover")
+    load = start_load(service)
+    old, new = patroni.primary, patroni.find_role("sync_standby")
+    patroni.call("POST", "switchover", leader=old, candidate=new)
+    seconds = wait_for_bookings(load)
+    row.remarks = f"{seconds:.1f} s until the next booking"
+    assert patroni.primary == new
+    patroni.wait_for_members()
+
+    assert end_load(load, row) == []
+
+
+def kill_primary(patroni: PatroniCluster) -> str:
+    """Let the power of the primary fail, a second after the network became slow."""
+    old = patroni.primary
+    assert old is not None
+    patroni.stop_sending()
+    time.sleep(1.0)
+    patroni.kill(old)
+    return old
+
+
+@pytest.mark.usefixtures("synchronous")
+def test_killed_primary_loses_nothing_and_returns_as_a_standby(patroni, service):
+    row = figures.get_row("Patroni: primary killed, returns")
+    load = start_load(service)
+    old = kill_primary(patroni)
+    seconds = wait_for_bookings(load)
+    row.remarks = f"{seconds:.1f} s until the next booking"
+    assert patroni.primary != old
+    patroni.start(old)
+    patroni.wait_for_members()
+    time.sleep(2.0)
+    assert not patroni.is_writable(old)
+
+    assert end_load(load, row) == []
+
+
+@pytest.mark.usefixtures("synchronous")
+def test_standby_that_dies_is_replaced_and_the_last_one_stops_commits(patroni, service):
+    row = figures.get_row("Patroni: synchronous standby killed")
+    load = start_load(service)
+    first = patroni.find_role("sync_standby")
+    patroni.kill(first)
+    with_three = wait_for_bookings(load)
+
+    # The control: now there are two servers, and one of them dies.
+    wait_for(lambda: patroni.find_role("sync_standby") not in {first, None}, "the other standby")
+    second = patroni.find_role("sync_standby")
+    patroni.kill(second)
+    time.sleep(2.0)
+    before = load.count_acknowledged()
+    time.sleep(15.0)
+    assert load.count_acknowledged() == before
+
+    patroni.start(second)
+    with_two = wait_for_bookings(load)
+    row.remarks = (
+        f"three servers: {with_three:.1f} s until the next booking;"
+        f" two: none until it returns, then {with_two:.1f} s"
+    )
+    patroni.start(first)
+    patroni.wait_for_members()
+
+    assert end_load(load, row) == []
+
+
+@pytest.mark.usefixtures("synchronous")
+def test_control_asynchronous_standbys_and_an_unfenced_primary_lose_bookings(patroni, service):
+    patroni.call("PATCH", "config", synchronous_mode=False)
+    wait_for(lambda: patroni.find_role("sync_standby") is None, "asynchronous standbys")
+    row = figures.get_row("control: asynchronous standbys")
+    load = start_load(service)
+    old = kill_primary(patroni)
+    wait_for_bookings(load)
+    load.stop()
+    load.wait(row)
+    with service.database.open():
+        row.lost = row.control = len(load.find_lost())
+    assert row.lost > 0
+
+    # The old primary returns without Patroni, and the service lists it first.
+    row = figures.get_row("control: old primary not fenced")
+    new = patroni.primary
+    patroni.start_without_patroni(old)
+    listed = Service(
+        patroni.database(old, new), service.folder / "unfenced", FAULTS_LEASE_SECONDS=str(LEASE)
+    )
+    try:
+        load = start_load(listed)
+        load.stop()
+        load.wait(row)
+    finally:
+        listed.stop()
+    patroni.kill(f"{old} alone")
+    with patroni.database(new).open():
+        row.lost = row.control = len(load.find_lost())
+    assert row.lost > 0
+    patroni.start(old)
+    patroni.wait_for_members(synchronous=False)
+    assert not patroni.is_writable(old)
