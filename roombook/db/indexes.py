@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from django.contrib.postgres.operations import AddIndexConcurrently
+from django.db.migrations import AddIndex
 from django.db.models import Index
 
 # A migration executes what create_sql returns, so it cannot be empty.
@@ -20,3 +22,20 @@ class PostgresOnlyMixin(Index):
         if schema_editor.connection.vendor != "postgresql":
             return NO_OP_SQL
         return super().remove_sql(model, schema_editor, **kwargs)
+
+
+class AddIndexWithoutLock(AddIndexConcurrently):
+    """Builds an index on PostgreSQL while the table is written. Its migration is not atomic."""
+
+    def database_forwards(self, app_label: str, schema_editor: Any, *states: Any) -> None:
+        operation = _get_operation(schema_editor)
+        operation.database_forwards(self, app_label, schema_editor, *states)
+
+    def database_backwards(self, app_label: str, schema_editor: Any, *states: Any) -> None:
+        operation = _get_operation(schema_editor)
+        operation.database_backwards(self, app_label, schema_editor, *states)
+
+
+def _get_operation(schema_editor: Any) -> type[AddIndex]:
+    is_postgres = schema_editor.connection.vendor == "postgresql"
+    return AddIndexConcurrently if is_postgres else AddIndex
