@@ -1,6 +1,7 @@
 """Booking a room: finding it by its id, and the limits on its bookings."""
 
 import datetime as dt
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.conf import settings
@@ -44,14 +45,16 @@ def get_booking_rules(room: MeetingRoom) -> BookingRules:
     return BookingRules._make(default if value is None else value for value, default in pairs)
 
 
-def get_room(room_id: int, *, center_id: int | None = None) -> MeetingRoom:
-    """The room with its center and rate. Raises NotFound if it is not in the given center."""
-    room = next(iter(load_room_with_center(room=room_id)), None)
+def get_room(
+    room_id: int, *, center_id: int | None = None, related: Sequence[str] = ("center", "rate")
+) -> MeetingRoom:
+    """The room with these related rows. Raises NotFound if it is not in the given center."""
+    room = load_room.first(*related, room=room_id)
     if room is None or center_id not in {None, room.center_id}:
         raise NotFound
     return room
 
 
 @compiled_query(keep_plan=True)
-def load_room_with_center() -> QuerySet[MeetingRoom]:
-    return MeetingRoom.objects.select_related("center", "rate").filter(pk=int_param("room"))
+def load_room(*related: str) -> QuerySet[MeetingRoom]:
+    return MeetingRoom.objects.select_related(*related).filter(pk=int_param("room"))

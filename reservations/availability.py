@@ -16,7 +16,7 @@ from django.db.models import Exists, QuerySet
 from centers import hours
 from centers.models import Center, Closure, MeetingRoom
 from centers.rates import format_hours
-from centers.rooms import get_booking_rules
+from centers.rooms import BookingRules, get_booking_rules
 from centers.span import Span
 from reservations.models import Reservation
 from reservations.models.querysets import ConflictBounds, get_conflict_bounds
@@ -101,10 +101,11 @@ def evaluate(
     }
     rows = [OpeningHoursRow._make(row) for row in opening_hours_and_conflicts(**params)]
     is_outside_opening_hours = _is_outside_opening_hours(room.center, span, rows)
+    rules = get_booking_rules(room)
     reasons = [
         *_check_state(room),
-        *_check_window(room, span, now),
-        *_check_shape(room, span),
+        *_check_window(room, rules, span, now),
+        *_check_shape(room, rules, span),
     ]
     if is_outside_opening_hours and not ignore_opening_hours:
         reasons.append(_describe_opening_hours(rows))
@@ -255,12 +256,13 @@ def _check_state(room: MeetingRoom) -> list[Reason]:
     return reasons
 
 
-def _check_window(room: MeetingRoom, span: Span, now: dt.datetime) -> list[Reason]:
+def _check_window(
+    room: MeetingRoom, rules: BookingRules, span: Span, now: dt.datetime
+) -> list[Reason]:
     zone = room.center.zone
     if span.start < now:
         local_now = dates.format_datetime(now, zone)
         return [Reason("past", "That time has passed.", f"It is {local_now}.")]
-    rules = get_booking_rules(room)
     last_day = rules.get_last_day(now, zone)
     if span.start.astimezone(zone).date() > last_day:
         message = f"The room can be booked at most {rules.window_days} days ahead."
@@ -268,9 +270,9 @@ def _check_window(room: MeetingRoom, span: Span, now: dt.datetime) -> list[Reaso
     return []
 
 
-def _check_shape(room: MeetingRoom, span: Span) -> list[Reason]:
+def _check_shape(room: MeetingRoom, rules: BookingRules, span: Span) -> list[Reason]:
     """Check that both ends are on the grid, and the length of the span."""
-    rules, zone = get_booking_rules(room), room.center.zone
+    zone = room.center.zone
     reasons = []
     if not all(hours.is_on_slot(end, zone, rules.slot_minutes) for end in (span.start, span.end)):
         message = f"Bookings begin and end on a {rules.slot_minutes}-minute step."

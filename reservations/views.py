@@ -75,7 +75,7 @@ class CheckRoomAvailability(Operation):
         end_date: dt.datetime,
         center_id: int | None = None,
     ) -> dict[str, object]:
-        room = get_room(room_id, center_id=center_id)
+        room = get_room(room_id, center_id=center_id, related=["center"])
         span = resolve_span(room.center, start_date, end_date)
         answer = availability.evaluate(room, span, now=timezone.now(), for_user=user)
         return {"is_available": answer.is_available}
