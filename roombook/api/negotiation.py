@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
@@ -102,7 +103,8 @@ def select_by_accept_header(
     return best
 
 
-def parse_accept_header(accept: str) -> dict[str, float]:
+@lru_cache(maxsize=256)
+def parse_accept_header(accept: str) -> Mapping[str, float]:
     """Return each media range of the header with its quality."""
     qualities = {}
     for item in accept.split(","):

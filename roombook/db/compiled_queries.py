@@ -62,12 +62,13 @@ class Param(Expression):
 
     def bind(self, value: Any, connection: BaseDatabaseWrapper) -> Any:
         """Converts the value, which has the type of the field, to what the driver accepts."""
+        # Every driver accepts integers as they are, and lists of them are long.
+        is_integer = isinstance(self.output_field, models.IntegerField)
         prepare = self.output_field.get_db_prep_value
         if not self.many:
-            return prepare(value, connection, prepared=True)
+            return value if is_integer else prepare(value, connection, prepared=True)
         values = list(value)
-        # Lists of ids are long, and every driver accepts integers as they are.
-        if not isinstance(self.output_field, models.IntegerField):
+        if not is_integer:
             values = [prepare(each, connection, prepared=True) for each in values]
         return values if connection.vendor == "postgresql" else json.dumps(values)
 
@@ -180,7 +181,8 @@ class CompiledQuery:
         assert not queryset._prefetch_related_lookups, "a compiled query cannot prefetch"
         compiler = queryset.query.get_compiler(using=queryset.db)
         sql, params = compiler.as_sql()
-        self.statement = Statement(sql, params, using=queryset.db, keep_plan=keep_plan)
+        self.using = queryset.db
+        self.statement = Statement(sql, params, keep_plan=keep_plan)
         self.is_locking = queryset.query.select_for_update
         columns = [column for column, *_ in compiler.select[: compiler.col_count]]
         self.converters = compiler.get_converters(columns)
@@ -190,10 +192,10 @@ class CompiledQuery:
         )
 
     def execute(self, values: Mapping[str, object]) -> Iterable[Any]:
-        connection = connections[self.statement.using]
+        connection: Any = connections[self.using]
         if self.is_locking and not connection.in_atomic_block:
             raise TransactionManagementError("select_for_update needs a transaction.")
-        rows = self.statement.execute(values)
+        rows = self.statement.execute(values, connection)
         converted = self._convert(rows, connection) if self.converters else rows
         return map(self.build_result, converted)
 
@@ -255,18 +257,16 @@ def with_numbered_placeholders(sql: str) -> str:
 class Statement:
     """SQL with parameters, and the name under which each connection prepares it."""
 
-    def __init__(self, sql: str, params: Sequence[object], *, using: str, keep_plan: bool) -> None:
+    def __init__(self, sql: str, params: Sequence[object], *, keep_plan: bool) -> None:
         self.sql = sql
         self.params = params
-        self.using = using
         self.keep_plan = keep_plan
         self.name = f"roombook_{next(STATEMENT_NUMBERS)}"
         placeholders = f" ({', '.join(['%s'] * len(params))})" if params else ""
         self.execute_sql = f"EXECUTE {self.name}{placeholders}"
 
-    def execute(self, values: Mapping[str, object]) -> list[Row]:
+    def execute(self, values: Mapping[str, object], connection: Any) -> list[Row]:
         """Returns the rows."""
-        connection: Any = connections[self.using]
         bound = [
             each.bind(values[each.name], connection) if isinstance(each, Param) else each
             for each in self.params
