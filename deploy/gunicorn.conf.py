@@ -72,6 +72,7 @@ if os.environ.get("METRICS_BIND"):
 # roombook writes its own log line per request, without secrets.
 accesslog = None
 errorlog = "-"
+logger_class = "roombook.gunicorn_logger.MaskingLogger"
 loglevel = os.environ.get("GUNICORN_LOG_LEVEL") or "info"
 
 # Signals are enough to stop, and to start a new master.

@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Sequence
 
 # Digits that may belong to one card number, with little between them: people type spaces, dashes
-# and dots, URLs have slashes, JSON escapes line ends. Digits of any script count.
-SEPARATOR = r"[\s._/\u2010-\u2015-]|\\[nrt]"
+# and dots, URLs have slashes and plus signs, JSON escapes line ends. Digits of any script count.
+SEPARATOR = r"[\s._/+\u2010-\u2015-]|\\[nrt]"
 DIGIT_RUN = re.compile(rf"\d+(?:(?:{SEPARATOR}){{1,3}}\d+)*")
 ESCAPED_DIGIT_RUN = re.compile(rf"(?:%20)?\d+(?:(?:{SEPARATOR}|%20){{1,3}}\d+)*")
 DIGIT_GROUP = re.compile(r"%20|\d+")

@@ -6,6 +6,7 @@ journal, logs, e-mails and error reports.
 """
 
 import re
+import socket
 import subprocess
 import time
 from pathlib import Path
@@ -74,6 +75,7 @@ def send_cards_everywhere(service) -> list[Answer]:
     for text in notations("4242424242424242"):
         received += send_in_other_fields(phone, pk, booking, text)
     received += send_malformed_requests(service.port, phone.token)
+    send_unreadable_requests(service.port)
     return received
 
 
@@ -106,6 +108,19 @@ def send_malformed_requests(port: int, token: str) -> list[Answer]:
         send(port, f"{path}?card={number}", body, {"Content-Type": "application/json"}),
         send(port, path, table, {"Content-Type": "text/csv", "X-Request-ID": number}),
     ]
+
+
+def send_unreadable_requests(port: int) -> None:
+    """Send a card where the server expects the first line or a header of a request."""
+    for number in notations("4242424242424242"):
+        for text in (
+            f'"CreditCardNumber": "{number}"}}',
+            f"GET /?card={number.replace(' ', '+')} HTTP/9.9",
+            f"GET / HTTP/1.1\r\nX Card: {number}",
+        ):
+            with socket.create_connection(("127.0.0.1", port), timeout=5) as connected:
+                connected.sendall(f"{text}\r\n\r\n".encode())
+                assert connected.recv(1000).startswith(b"HTTP/1.1 400 ")
 
 
 def crash_with_a_card(service) -> None:

@@ -1,0 +1,24 @@
+"""Gunicorn's own log, without card numbers (B8.2): it quotes requests that it cannot read."""
+
+import logging
+
+from gunicorn.config import Config
+from gunicorn.glogging import Logger
+
+from roombook.card_numbers import mask_cards
+
+
+class MaskingFormatter(logging.Formatter):
+    """Formats records as given, and masks card numbers."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        return mask_cards(super().format(record))
+
+
+class MaskingLogger(Logger):
+    """Gunicorn's logger. deploy/gunicorn.conf.py names it."""
+
+    def setup(self, cfg: Config) -> None:
+        super().setup(cfg)
+        for handler in self.error_log.handlers:
+            handler.setFormatter(MaskingFormatter(self.error_fmt, self.datefmt))
