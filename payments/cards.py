@@ -27,6 +27,8 @@ class CardBrand(models.TextChoices):
 
 
 MAX_YEARS_UNTIL_EXPIRY = 50
+# Decimal places of a latitude or longitude: 10 cm, and too few digits for a card number.
+COORDINATE_PLACES = 6
 
 
 class CardFields(TypedDict, total=False):
@@ -171,4 +173,6 @@ def _parse_billing_address(info: CardFields, problems: dict[str, str]) -> dict[s
     for name, value in address.items():
         if isinstance(value, str) and contains_card_number(value):
             problems[f"billing_address.{name}"] = "This looks like a card number."
+        elif isinstance(value, float):
+            address[name] = round(value, COORDINATE_PLACES)
     return address

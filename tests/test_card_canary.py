@@ -98,7 +98,7 @@ def rows():
             names = [column[0] for column in cursor.description]
             for row in cursor.fetchall():
                 for name, value in zip(names, row, strict=True):
-                    if not isinstance(value, int | float | date | datetime | None):
+                    if not isinstance(value, int | date | datetime | None):
                         yield f"{table}.{name}", str(value)
 
 
@@ -178,6 +178,9 @@ def test_card_number_and_code_are_stored_and_shown_nowhere(canary, ada, token, m
         assert canary.post("/api/account/update-payment-info", body).status_code == status
 
     # A number in other fields.
+    address = {"Latitude": float(f"{GOOD[:2]}.{GOOD[2:]}")}
+    body = {"Token": token, "PaymentInfo": card(GOOD, BillingAddress=address)}
+    assert canary.post("/api/account/update-payment-info", body).status_code == 200
     for notation in NOTATIONS:
         number = notation(GOOD)
         for name in ("FirstName", "LastName", "CompanyName"):
