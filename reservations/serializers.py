@@ -25,13 +25,14 @@ class ServiceOption(ContractSerializer):
         min_value=0,
         max_value=MAX_DURATION_HOURS,
         help_text="Where the service needs hours: above 0, at most the length of the booking"
-        " (which is what applies if absent), two places; else ignored.",
+        " (which is what applies if absent), two places; else validated, but not used.",
     )
     # 0 is what many clients send for services that need no quantity.
     Quantity = IntegerField(
         min_value=0,
         max_value=MAX_QUANTITY,
-        help_text=f"1 to {MAX_QUANTITY} where the service needs a quantity; else ignored.",
+        help_text=f"1 to {MAX_QUANTITY} where the service needs a quantity; else validated, but not"
+        " used.",
     )
 
 

@@ -234,7 +234,7 @@ def test_unknown_room_is_not_found(ask):
             "ServiceOptions.0.Quantity: Must be at least 0.",
         ),
         (
-            {"ServiceOptions": [{"ServiceId": 1, "Quantity": 1001}]},
+            {"ServiceOptions": [{"ServiceId": 1, "Quantity": 1001, "Selected": False}]},
             "ServiceOptions.0.Quantity: Must be at most 1000.",
         ),
         (
