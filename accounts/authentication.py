@@ -3,8 +3,7 @@
 rest_framework.views imports this module, so it must not import DRF's views.
 """
 
-from typing import TYPE_CHECKING
-
+from django.db.models import QuerySet
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.request import Request
@@ -13,9 +12,6 @@ from accounts.models import ApiToken, User
 from accounts.models.api_token import hash_token_secret
 from roombook.db.compiled_queries import compiled_query, datetime_param, text_param
 from roombook.errors import NotSignedIn
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
 
 # A token has 64 characters; longer ones are not looked up.
 MAX_TOKEN_LENGTH = 128
@@ -49,7 +45,7 @@ def find_token(data: object) -> ApiToken | None:
 
 
 @compiled_query(keep_plan=True)
-def get_unexpired_token() -> "QuerySet[ApiToken]":
+def get_unexpired_token() -> QuerySet[ApiToken]:
     """Return the token and its account, with one query."""
     return (
         ApiToken.objects.filter(digest=text_param("digest"), user__is_active=True)

@@ -9,11 +9,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from decimal import Decimal
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from django.conf import settings
 
+from accounts.models import User
 from centers import hours, rates
 from centers.models import (
     Center,
@@ -34,9 +35,6 @@ from roombook.db.compiled_queries import (
     int_param,
 )
 from roombook.errors import NotFound
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,7 +203,7 @@ ROOM_COLUMNS = (*RoomRecord._fields[:7], "picture", "picture_thumbnail", *RATE_C
 SERVICE_COLUMNS = (*ServiceRecord._fields[:-1], *RATE_COLUMNS)
 
 
-def get_center(center_id: int, user: "User") -> CenterRecord:
+def get_center(center_id: int, user: User) -> CenterRecord:
     """Return an active center as this account sees it, or raise NotFound."""
     row = query_center.first(center=center_id, user=user.pk)
     if row is None:

@@ -1,7 +1,8 @@
 """The operations on centers."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from accounts.models import User
 from centers import records
 from centers.geo import Coordinates
 from centers.models import Center, Favorite
@@ -20,9 +21,6 @@ from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer
 from roombook.errors import InvalidRequest, NotFound
 
-if TYPE_CHECKING:
-    from accounts.models import User
-
 
 class SearchLocations(Operation):
     """Find centers around a place, by words and by filters on their rooms."""
@@ -40,7 +38,7 @@ class SearchLocations(Operation):
 
     def perform(
         self,
-        user: "User",
+        user: User,
         *,
         latitude: float | None = None,
         longitude: float | None = None,
@@ -72,7 +70,7 @@ class CityCenters(Operation):
 
     def perform(
         self,
-        user: "User",
+        user: User,
         *,
         area_type: str = AreaType.STATE,
         area: str = "",
@@ -98,7 +96,7 @@ class UpdateFavorite(Operation):
     class Output(ContractSerializer):
         UpdatedCenter = CenterInfo()
 
-    def perform(self, user: "User", *, center_id: int, is_favorite: bool) -> dict[str, object]:
+    def perform(self, user: User, *, center_id: int, is_favorite: bool) -> dict[str, object]:
         center = Center.objects.filter(pk=center_id, is_active=True).first()
         if center is None:
             raise NotFound

@@ -4,15 +4,13 @@ A repeated or outdated answer changes nothing, so every caller may be late.
 """
 
 from datetime import datetime
-from typing import TYPE_CHECKING
+
+from django.db.models import QuerySet
 
 from payments.gateways.base import GatewayPayment
 from payments.models import TRANSITIONS, InvalidPaymentTransition, Payment, PaymentState
 from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.db.transactions import in_transaction
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
 
 GATEWAY_RESULT_FIELDS = (
     *("state", "authorized_at", "captured_at", "settled_at"),
@@ -61,5 +59,5 @@ def lock_payment(payment_id: int) -> Payment:
 
 
 @compiled_query(keep_plan=True)
-def locked_payment_by_id() -> "QuerySet[Payment]":
+def locked_payment_by_id() -> QuerySet[Payment]:
     return Payment.objects.select_for_update().filter(pk=int_param("payment"))

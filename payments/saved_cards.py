@@ -6,7 +6,8 @@ first; only then does its row replace the old one, and the old card is deleted a
 
 import logging
 from datetime import datetime
-from typing import TYPE_CHECKING
+
+from django.db.models import QuerySet
 
 from accounts.limits import CARD_DECLINED
 from accounts.models import User
@@ -17,9 +18,6 @@ from roombook.address import ADDRESS_FIELDS
 from roombook.db.compiled_queries import compiled_query, int_param
 from roombook.db.transactions import in_transaction
 from roombook.errors import CardDeclined, NoSavedCard, ServiceUnavailable
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
 
 logger = logging.getLogger(__name__)
 
@@ -131,5 +129,5 @@ def get_usable_saved_card(user: User, *, now: datetime) -> SavedCard:
 
 
 @compiled_query(keep_plan=True)
-def saved_card_by_user() -> "QuerySet[SavedCard]":
+def saved_card_by_user() -> QuerySet[SavedCard]:
     return SavedCard.objects.filter(user=int_param("user"))

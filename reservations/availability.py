@@ -9,10 +9,11 @@ import datetime as dt
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from django.db.models import Exists, QuerySet
 
+from accounts.models import User
 from centers import hours
 from centers.models import Center, Closure, MeetingRoom
 from centers.rates import format_hours
@@ -24,9 +25,6 @@ from reservations.models.status import Status
 from roombook import dates
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, datetime_param, int_param
 from roombook.errors import SlotUnavailable
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 NO_ID = 0  # No row has this id, so excluding it excludes nothing.
 
@@ -77,7 +75,7 @@ def evaluate(
     span: Span,
     *,
     now: dt.datetime,
-    for_user: "User | None" = None,
+    for_user: User | None = None,
     excluding: Reservation | None = None,
     turnaround_minutes: int | None = None,
     ignore_opening_hours: bool = False,
@@ -117,7 +115,7 @@ def evaluate(
 
 
 def evaluate_reservation(
-    reservation: Reservation, *, now: dt.datetime, for_user: "User | None" = None
+    reservation: Reservation, *, now: dt.datetime, for_user: User | None = None
 ) -> Availability:
     """Evaluate an existing reservation: without itself as a conflict, with its override, and with
     the turnaround that it was created with, which the database's constraint uses too."""

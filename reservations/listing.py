@@ -3,16 +3,13 @@
 import datetime as dt
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from django.core.signing import BadSignature, Signer
 
+from accounts.models import User
 from reservations.models import Reservation
 from reservations.records import ReservationRecord, list_records, mark_prices_as_shown
 from roombook.errors import InvalidRequest
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 MAX_PAGE_SIZE = 100
 
@@ -26,7 +23,7 @@ class ReservationPage:
 
 
 def list_page(
-    user: "User",
+    user: User,
     *,
     start: dt.datetime | None,
     end: dt.datetime | None,
@@ -57,7 +54,7 @@ def list_page(
 
 
 def _get_signer(
-    user: "User",
+    user: User,
     start: dt.datetime | None,
     end: dt.datetime | None,
     statuses: Collection[str],

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
+from accounts.models import User
 from centers.models import Favorite
 from centers.records import (
     CENTER_COLUMNS,
@@ -27,15 +28,12 @@ from reservations.models import (
     LineItemType,
     Reservation,
 )
+from reservations.models.querysets import ReservationQuerySet
 from reservations.models.status import Status
 from reservations.pricing import quote
 from reservations.pricing.allowances import AllowanceBalances, AvailableAllowance
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_list_param, int_param
 from roombook.errors import NotFound
-
-if TYPE_CHECKING:
-    from accounts.models import User
-    from reservations.models.querysets import ReservationQuerySet
 
 
 class AllowanceRecord(NamedTuple):
@@ -237,7 +235,7 @@ RECORD_COLUMNS = (
 )
 
 
-def get_record(reservation_id: int, *, user: "User", shows_price: bool = True) -> ReservationRecord:
+def get_record(reservation_id: int, *, user: User, shows_price: bool = True) -> ReservationRecord:
     """Return one of the account's own reservations, or raise NotFound.
 
     `shows_price`: the response shows its price (see `mark_prices_as_shown`).
@@ -250,7 +248,7 @@ def get_record(reservation_id: int, *, user: "User", shows_price: bool = True) -
     return records[0]
 
 
-def list_records(reservations: "ReservationQuerySet", *, user: "User") -> list[ReservationRecord]:
+def list_records(reservations: ReservationQuerySet, *, user: User) -> list[ReservationRecord]:
     """Return the records of these reservations of the account.
 
     The number of queries does not depend on the number of reservations.
@@ -270,13 +268,13 @@ def mark_prices_as_shown(records: Sequence[ReservationRecord]) -> None:
             rows.update(shown_total=None)
 
 
-def select_columns(reservations: "ReservationQuerySet", user_id: int) -> RowQuerySet:
+def select_columns(reservations: ReservationQuerySet, user_id: int) -> RowQuerySet:
     """Return the rows that `_load_records` takes."""
     is_favorite = Favorite.objects.exists_for(user_id, center="room__center")
     return reservations.annotate(is_favorite=is_favorite).values_list(*RECORD_COLUMNS)
 
 
-def _load_records(rows: Sequence[Row], user: "User") -> list[ReservationRecord]:
+def _load_records(rows: Sequence[Row], user: User) -> list[ReservationRecord]:
     """Build the records of these rows and load their lists. Rows can share a center."""
     records: dict[int, ReservationRecord] = {}
     centers: dict[int, CenterRecord] = {}

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from django.conf import settings
 
+from accounts.models import User
 from centers import geo
 from centers.models import Favorite, Neighborhood
 from centers.querysets import SearchCircle
@@ -18,9 +18,6 @@ from roombook import places
 from roombook.db import replica
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_list_param, int_param
 from roombook.errors import InvalidRequest
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 DEFAULT_RADIUS_MILES = 25
 MAX_WORDS = 8
@@ -35,7 +32,7 @@ class SearchResult:
 
 
 def search_locations(
-    user: "User",
+    user: User,
     *,
     coordinates: geo.Coordinates | None = None,
     radius_in_miles: int | None = None,
@@ -79,7 +76,7 @@ def search_locations(
 
 
 def list_city_centers(
-    user: "User",
+    user: User,
     *,
     area: str = "",
     area_type: AreaType = AreaType.STATE,

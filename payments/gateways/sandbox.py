@@ -10,10 +10,10 @@ import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
 from decimal import Decimal
-from typing import TYPE_CHECKING, ClassVar, ParamSpec, TypeVar
+from typing import ClassVar, ParamSpec, TypeVar
 from uuid import UUID
 
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from payments.cards import Card
 from payments.gateways import declines
@@ -34,9 +34,6 @@ from payments.gateways.sandbox_models import (
 from roombook.db.compiled_queries import compiled_query, text_param, uuid_param
 from roombook.db.transactions import in_transaction
 from roombook.errors import CardDeclined
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -250,7 +247,7 @@ def take_fault(operation: str) -> SandboxFault | None:
 
 
 @compiled_query(keep_plan=True)
-def active_faults() -> "QuerySet[SandboxFault]":
+def active_faults() -> QuerySet[SandboxFault]:
     faults = SandboxFault.objects.filter(Q(times__isnull=True) | Q(times__gt=0))
     return faults.filter(Q(operation=text_param("operation")) | Q(operation="*")).order_by("pk")
 
@@ -268,7 +265,7 @@ def evaluate_card(source: Card | str) -> tuple[str, str, str]:
 
 
 @compiled_query(keep_plan=True)
-def stored_card_by_reference() -> "QuerySet[SandboxCard]":
+def stored_card_by_reference() -> QuerySet[SandboxCard]:
     return SandboxCard.objects.filter(reference=text_param("reference"))
 
 
@@ -280,7 +277,7 @@ def lock_payment(key: UUID) -> SandboxPayment:
 
 
 @compiled_query(keep_plan=True)
-def locked_payment_by_key() -> "QuerySet[SandboxPayment]":
+def locked_payment_by_key() -> QuerySet[SandboxPayment]:
     return SandboxPayment.objects.select_for_update().filter(key=uuid_param("key"))
 
 

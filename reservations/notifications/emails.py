@@ -12,7 +12,7 @@ import datetime as dt
 import functools
 from collections.abc import Callable
 from decimal import Decimal
-from typing import TYPE_CHECKING, Concatenate, ParamSpec
+from typing import Concatenate, ParamSpec
 
 from django.conf import settings
 
@@ -20,6 +20,7 @@ from accounts.emails import render_email
 from accounts.models import OutboxMessage
 from accounts.models.outbox_message import collapse_whitespace
 from accounts.outbox import suppress_mail_errors
+from centers.models import MeetingRoom
 from reservations.models import LineItem, Reservation
 from reservations.notifications import calendar
 from reservations.notifications.calendar import MeetingStatus
@@ -32,9 +33,6 @@ from reservations.notifications.confirmation import (
 from reservations.notifications.formatting import format_local_time, format_time_range
 from roombook import money
 from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
-
-if TYPE_CHECKING:
-    from centers.models import MeetingRoom
 
 P = ParamSpec("P")
 Send = Callable[Concatenate[Reservation, P], None]
@@ -186,7 +184,7 @@ def send_cancelled(
 def send_rescheduled(
     reservation: Reservation,
     *,
-    old_room: "MeetingRoom",
+    old_room: MeetingRoom,
     old_start: dt.datetime,
     old_end: dt.datetime,
     refund: Decimal,

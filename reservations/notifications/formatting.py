@@ -2,16 +2,14 @@
 
 import datetime as dt
 import functools
-from typing import TYPE_CHECKING
 
 from babel.dates import format_date, format_time, get_timezone_name
 from django.conf import settings
 
-if TYPE_CHECKING:
-    from centers.models import Center
+from centers.models import Center
 
 
-def format_time_range(center: "Center", start: dt.datetime, end: dt.datetime) -> str:
+def format_time_range(center: Center, start: dt.datetime, end: dt.datetime) -> str:
     """Format a time with its day and time zone; with both zones if the clock changes in between."""
     start, end = start.astimezone(center.zone), end.astimezone(center.zone)
     start_zone, end_zone = _format_zone(start), _format_zone(end)
@@ -24,7 +22,7 @@ def format_time_range(center: "Center", start: dt.datetime, end: dt.datetime) ->
     return f"{first} ({start_zone}) - {last} ({end_zone})"
 
 
-def format_local_time(center: "Center", at: dt.datetime) -> str:
+def format_local_time(center: Center, at: dt.datetime) -> str:
     """Format a point in time with its day and time zone."""
     local = at.astimezone(center.zone)
     return f"{_format_full_day(local)}, {format_hour(local)} ({_format_zone(local)})"

@@ -3,23 +3,18 @@
 import datetime as dt
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
-from django.db.models import Sum
+from django.db.models import QuerySet, Sum
 
+from accounts.models import User
 from centers.models import MeetingRoom
+from centers.records import RoomRecord
 from centers.span import Span
 from reservations.models import Allowance, AllowanceEntry, AllowanceUse, Reservation
 from roombook.db.compiled_queries import compiled_query, int_list_param, int_param
 from roombook.errors import AllowanceExhausted
 
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
-
-    from accounts.models import User
-    from centers.records import RoomRecord
-
-    AnyRoom = MeetingRoom | RoomRecord
+AnyRoom = MeetingRoom | RoomRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +35,7 @@ class AllowanceBalances:
     `allowances` selects the allowances to read; by default, all active ones.
     """
 
-    def __init__(self, user: "User", *, allowances: Iterable[Allowance] | None = None) -> None:
+    def __init__(self, user: User, *, allowances: Iterable[Allowance] | None = None) -> None:
         if allowances is None:
             allowances = active_allowances(user=user.pk)
         self._allowances = {each.pk: each for each in allowances}
@@ -59,7 +54,7 @@ class AllowanceBalances:
                 self._room_types.setdefault(pk, set()).add(room_type_id)
 
     def get_available(
-        self, room: "AnyRoom", span: Span, *, zone: dt.tzinfo
+        self, room: AnyRoom, span: Span, *, zone: dt.tzinfo
     ) -> list[AvailableAllowance]:
         """Return the allowances that are valid for a booking, in the order in which they are used.
 
@@ -73,7 +68,7 @@ class AllowanceBalances:
         )
         return [self._with_balance(each, each.get_period(day)) for each in valid]
 
-    def _is_valid(self, allowance: Allowance, room: "AnyRoom", day: dt.date) -> bool:
+    def _is_valid(self, allowance: Allowance, room: AnyRoom, day: dt.date) -> bool:
         centers, room_types = self._centers.get(allowance.pk), self._room_types.get(allowance.pk)
         return (
             (allowance.valid_from is None or allowance.valid_from <= day)
@@ -87,25 +82,25 @@ class AllowanceBalances:
         return AvailableAllowance(allowance, period, max(0, hours_left))
 
 
-def get_available(user: "User", room: MeetingRoom, span: Span) -> list[AvailableAllowance]:
+def get_available(user: User, room: MeetingRoom, span: Span) -> list[AvailableAllowance]:
     """Return the user's allowances for one booking (see AllowanceBalances.get_available)."""
     return AllowanceBalances(user).get_available(room, span, zone=room.center.zone)
 
 
 @compiled_query(keep_plan=True)
-def active_allowances() -> "QuerySet[Allowance]":
+def active_allowances() -> QuerySet[Allowance]:
     return Allowance.objects.filter(user=int_param("user"), is_active=True)
 
 
 @compiled_query(keep_plan=True)
-def ledger_sums() -> "QuerySet[AllowanceEntry, tuple[int, dt.date | None, int]]":
+def ledger_sums() -> QuerySet[AllowanceEntry, tuple[int, dt.date | None, int]]:
     entries = AllowanceEntry.objects.filter(allowance__any_of=int_list_param("allowances"))
     sums = entries.values_list("allowance_id", "period").annotate(hours=Sum("hours"))
     return sums.order_by()
 
 
 @compiled_query(keep_plan=True)
-def restrictions() -> "QuerySet[Allowance, tuple[int, int | None, int | None]]":
+def restrictions() -> QuerySet[Allowance, tuple[int, int | None, int | None]]:
     """Select every combination of center and room type to which the allowances are restricted.
 
     An allowance without restrictions has one row of NULLs.
@@ -156,7 +151,7 @@ def consume(reservation: Reservation, *, now: dt.datetime) -> None:
 
 
 @compiled_query(keep_plan=False)
-def planned_hours() -> "QuerySet[AllowanceUse, tuple[int, int]]":
+def planned_hours() -> QuerySet[AllowanceUse, tuple[int, int]]:
     uses = AllowanceUse.objects.filter(reservation=int_param("reservation"), hours__gt=0)
     return uses.order_by("pk").values_list("allowance_id", "hours")
 

@@ -2,16 +2,15 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, TypedDict
+from typing import TypedDict
+
+from django.db.models import QuerySet
 
 from centers.models import Center, Service
 from centers.span import Span
 from reservations.pricing.quote import ServiceSelection, to_timedelta
 from roombook.db.compiled_queries import compiled_query, int_list_param, int_param
 from roombook.errors import InvalidRequest
-
-if TYPE_CHECKING:
-    from django.db.models import QuerySet
 
 # Of one selected service.
 MAX_QUANTITY = 1000
@@ -72,7 +71,7 @@ def select_services(
 
 
 @compiled_query(keep_plan=True)
-def offered_services() -> "QuerySet[Service]":
+def offered_services() -> QuerySet[Service]:
     return Service.objects.filter(
         center=int_param("center"), is_active=True, pk__any_of=int_list_param("services")
     ).select_related("rate")

@@ -5,8 +5,8 @@ action is offered, the domain checks it again under its locks, and refuses it wi
 """
 
 import datetime as dt
-from typing import TYPE_CHECKING
 
+from accounts.models import User
 from reservations.admin.actions.base import Action
 from reservations.admin.actions.edit_actions import (
     AdjustPriceAction,
@@ -21,9 +21,6 @@ from reservations.admin.actions.status_actions import (
     MarkNoShowAction,
 )
 from reservations.models import Reservation
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 # By name, in the order in which a page offers them.
 ACTIONS: dict[str, Action] = {
@@ -42,7 +39,7 @@ ACTIONS: dict[str, Action] = {
 
 
 def get_available_actions(
-    user: "User", reservation: Reservation, *, now: dt.datetime
+    user: User, reservation: Reservation, *, now: dt.datetime
 ) -> list[Action]:
     """The actions that the user may take on the reservation now."""
     return [

@@ -4,16 +4,14 @@ import datetime as dt
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from accounts import roles
+from accounts.models import User
 from reservations.admin.actions.forms import ActionForm
 from reservations.admin.bill_comparison import BillComparison
 from reservations.models import Reservation
 from roombook.errors import DomainError, InvalidRequest
-
-if TYPE_CHECKING:
-    from accounts.models import User
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +23,7 @@ class ActionRequest:
     """
 
     reservation: Reservation
-    by: "User"
+    by: User
     now: dt.datetime
     data: Mapping[str, Any] = field(default_factory=dict)
     expected_amount: Decimal | None = None
@@ -60,7 +58,7 @@ class Action:
     permission: ClassVar[str] = roles.CHANGE_RESERVATION
     form_class: ClassVar[type[ActionForm]] = ActionForm
 
-    def is_permitted(self, user: "User", reservation: Reservation) -> bool:
+    def is_permitted(self, user: User, reservation: Reservation) -> bool:
         return roles.has_permission(user, self.permission, reservation.room.center_id)
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
