@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from django.utils import timezone
 
 from accounts.models import User
+from centers.requested_span import resolve_span
 from centers.rooms import get_room
 from payments.cards import CardFields
 from payments.serializers import AccountPaymentInfo
 from reservations import availability, records
 from reservations.booking import cancellation, checkout, drafts
 from reservations.booking.drafts import AttendeeInput
-from reservations.booking.span import resolve_span
 from reservations.listing import MAX_PAGE_SIZE, ReservationPage, list_page
 from reservations.models.status import Status
 from reservations.notifications import confirmation

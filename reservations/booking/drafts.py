@@ -18,11 +18,11 @@ from accounts.validators import (
     email_contains_card_number,
 )
 from centers.models import MeetingRoom
+from centers.requested_span import resolve_span
 from centers.span import Span
 from reservations import availability
 from reservations.booking.holds import release_conflicting_holds, release_holds
 from reservations.booking.locks import lock_drafts, lock_reservation, lock_room
-from reservations.booking.span import resolve_span
 from reservations.models import Attendee, ChosenService, Reservation, history
 from reservations.models.status import Status
 from reservations.pricing import allowances, bill, promo_codes, services

@@ -27,6 +27,7 @@ from django.db import transaction
 from accounts import roles
 from accounts.models import User
 from centers.models import MeetingRoom
+from centers.requested_span import resolve_span
 from centers.span import Span
 from payments.models import Payment
 from reservations import availability
@@ -36,7 +37,6 @@ from reservations.booking.holds import release_conflicting_holds
 from reservations.booking.locks import lock_for_rescheduling
 from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.booking.price_adjustments import ADJUST_PRICE
-from reservations.booking.span import resolve_span
 from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation, history
 from reservations.models.status import Status
 from reservations.notifications import emails

@@ -11,12 +11,12 @@ from typing import Any
 from accounts.models import User
 from accounts.profile import create_customer
 from centers.models import MeetingRoom
+from centers.requested_span import resolve_span
 from centers.span import Span
 from reservations import availability
 from reservations.availability import Reason
 from reservations.booking import drafts
 from reservations.booking.drafts import AttendeeInput
-from reservations.booking.span import resolve_span
 from reservations.models import Reservation
 from reservations.pricing import bill, services
 from reservations.pricing.quote import Quote

@@ -10,10 +10,10 @@ from django.db.models import QuerySet
 
 from accounts.models import User
 from centers.models import MeetingRoom, Service
+from centers.requested_span import resolve_span
 from reservations import availability
 from reservations.booking import approval, cancellation, drafts
 from reservations.booking.checkout import PaymentMethod, check_out
-from reservations.booking.span import resolve_span
 from reservations.demo import accounts
 from reservations.demo.data_files import read_json
 from reservations.models import Allowance, Reservation

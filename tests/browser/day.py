@@ -8,10 +8,10 @@ from django.utils import timezone
 
 from accounts.models import User
 from centers.models import MeetingRoom
+from centers.requested_span import resolve_span
 from reservations import availability
 from reservations.booking.checkout import PaymentMethod, check_out
 from reservations.booking.drafts import create_draft
-from reservations.booking.span import resolve_span
 from reservations.demo.accounts import DEMO, GUEST, PASSWORD, ROLES_CENTER, get_card
 from reservations.models import Reservation
 

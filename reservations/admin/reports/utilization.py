@@ -18,6 +18,7 @@ from typing import NamedTuple
 from django.db.models import Q
 
 from centers.models import Closure, MeetingRoom, OpeningHours
+from centers.requested_span import MAX_SPAN
 from centers.span import Span
 from reservations.admin.reports.aggregates import SummableMixin, add_up
 from reservations.admin.reports.charts import (
@@ -37,7 +38,6 @@ from reservations.admin.reports.tables import (
     ReportColumn,
     build_table,
 )
-from reservations.booking.span import MAX_SPAN
 from reservations.models import Reservation
 from reservations.models.status import REVENUE_STATUSES
 

@@ -16,6 +16,7 @@ from django.urls import reverse
 
 from centers import hours
 from centers.models import Center, Closure, MeetingRoom
+from centers.requested_span import MAX_SPAN
 from centers.span import Span, find_gaps, get_local_midnight
 from reservations.admin.formatting import get_reservation_url
 from reservations.admin.timeline import geometry
@@ -25,7 +26,6 @@ from reservations.admin.timeline.free_slots import (
     find_free_slots,
 )
 from reservations.admin.timeline.geometry import TimelineAxis, TimelineTick
-from reservations.booking.span import MAX_SPAN
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import dates

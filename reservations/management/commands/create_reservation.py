@@ -6,9 +6,9 @@ from django.utils import timezone
 
 from accounts.models import User
 from centers.models import MeetingRoom
+from centers.requested_span import resolve_span
 from reservations import availability
 from reservations.booking import drafts
-from reservations.booking.span import resolve_span
 from reservations.management.command_line import (
     add_booking_arguments,
     domain_errors_as_command_errors,

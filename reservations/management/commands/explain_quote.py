@@ -6,8 +6,8 @@ from django.core.management.base import BaseCommand, CommandError
 
 from centers import rates
 from centers.models import MeetingRoom
+from centers.requested_span import resolve_span
 from centers.span import Span
-from reservations.booking.span import resolve_span
 from reservations.management.command_line import (
     add_booking_arguments,
     domain_errors_as_command_errors,

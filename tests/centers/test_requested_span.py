@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from centers.models import Center
-from reservations.booking.span import resolve_span
+from centers.requested_span import resolve_span
 from roombook.errors import InvalidRequest
 
 ZONES = [
