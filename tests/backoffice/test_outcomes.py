@@ -75,9 +75,9 @@ def test_outcomes_dropped_drafts_are_not_counted():
     row(Status.CANCELLED, booked_at=None)
     row(Status.EXPIRED, booked_at=None)
 
-    assert became().total == outcomes.NOTHING
-    assert outcomes.NOTHING.cancelled_share is None
-    assert outcomes.NOTHING.no_show_share is None
+    assert became().total == outcomes.OutcomeCounts()
+    assert outcomes.OutcomeCounts().cancelled_share is None
+    assert outcomes.OutcomeCounts().no_show_share is None
 
 
 def test_outcomes_by_center_and_month_add_up():
@@ -91,8 +91,8 @@ def test_outcomes_by_center_and_month_add_up():
     assert list(found.by_month) == [dt.date(2027, month, 1) for month in (3, 4, 5)]
     assert found.total.cancelled == 3
     for parts in (found.by_center, found.by_month):
-        assert sum(parts.values(), outcomes.NOTHING) == found.total
-    assert became(centers=frozenset()).total == outcomes.NOTHING
+        assert sum(parts.values(), outcomes.OutcomeCounts()) == found.total
+    assert became(centers=frozenset()).total == outcomes.OutcomeCounts()
 
 
 def test_outcomes_query_count_is_constant():
@@ -156,7 +156,7 @@ def test_discounts_cancelled_reservation_is_not_counted():
 
     cancellation.cancel(reservation.pk, user=user, now=NOW)
 
-    assert given().breakdown.total == discounts.NOTHING
+    assert given().breakdown.total == discounts.DiscountSums()
     assert given().allowances == []
 
 
@@ -177,7 +177,7 @@ def test_discounts_by_center_month_code_and_allowance_add_up():
 
     assert len(found.breakdown.by_center) == len(found.by_promo_code) == len(found.allowances) == 2
     for parts in (found.breakdown.by_center, found.breakdown.by_month):
-        assert sum(parts.values(), discounts.NOTHING) == found.breakdown.total
+        assert sum(parts.values(), discounts.DiscountSums()) == found.breakdown.total
     assert (
         sum(each.promotions for each in found.by_promo_code.values())
         == found.breakdown.total.promotions

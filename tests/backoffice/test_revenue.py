@@ -8,7 +8,7 @@ import pytest
 from payments.models import Payment, PaymentState, Refund, RefundState
 from reservations.admin.reports import revenue, selection
 from reservations.admin.reports.periods import ReportPeriod
-from reservations.admin.reports.revenue import DIRECT, NOTHING, RevenueSource, RevenueSums
+from reservations.admin.reports.revenue import DIRECT, RevenueSource, RevenueSums
 from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
 from reservations.booking import cancellation
 from reservations.models import LineItem, LineItemType
@@ -104,7 +104,7 @@ def test_revenue_statuses_count_as_revenue(status):
 def test_revenue_other_statuses_are_not_counted(status):
     paid(earned(status=status), state=PaymentState.AUTHORIZED)
 
-    assert of().total == NOTHING
+    assert of().total == RevenueSums()
 
 
 def test_revenue_month_is_local_month_of_start():
@@ -121,7 +121,7 @@ def test_revenue_month_is_local_month_of_start():
 
 
 def test_revenue_lists_months_without_bookings():
-    assert list(of(YEAR).by_month.values()) == [NOTHING] * 12
+    assert list(of(YEAR).by_month.values()) == [RevenueSums()] * 12
 
 
 def test_refund_reduces_tax_proportionally():
@@ -211,7 +211,7 @@ def test_fee_excludes_promised_refund():
 def test_revenue_other_currency_is_not_counted():
     earned(currency="EUR")
 
-    assert of().total == NOTHING
+    assert of().total == RevenueSums()
 
 
 def test_revenue_source_is_partner_before_promo_code():
@@ -237,7 +237,7 @@ def test_revenue_is_limited_to_selection():
 
     assert of(centers=frozenset({here.center_id})).total.billed == 1
     assert of(room_types=frozenset({there.resource_type_id})).total.billed == 2
-    assert of(centers=frozenset()).total == NOTHING
+    assert of(centers=frozenset()).total == RevenueSums()
 
 
 def test_revenue_by_center_month_and_source_adds_up():
@@ -267,12 +267,12 @@ def test_revenue_by_center_month_and_source_adds_up():
     assert found.total.fees
     for parts in (found.by_center, found.by_month, of_sources(YEAR)):
         assert len(parts) > 2
-        assert sum(parts.values(), NOTHING) == found.total
+        assert sum(parts.values(), RevenueSums()) == found.total
     assert found.total.net + found.total.tax == found.total.revenue
     assert revenue.sum_revenue(ReportSelection(YEAR)) == found.total
     months = [ReportPeriod.from_month(month) for month in YEAR.months()]
     assert (
-        sum((revenue.sum_revenue(ReportSelection(month)) for month in months), NOTHING)
+        sum((revenue.sum_revenue(ReportSelection(month)) for month in months), RevenueSums())
         == found.total
     )
 

@@ -70,11 +70,13 @@ class Breakdown(Generic[SumsT]):
 
 
 def break_down(
-    selection: ReportSelection, groups: Sequence[tuple[ReportGroup, SumsT]], zero: SumsT
+    selection: ReportSelection, groups: Sequence[ReportGroup], sums_class: type[SumsT]
 ) -> Breakdown[SumsT]:
+    zero = sums_class()
+    summed = [(group, sums_class.from_row(group)) for group in groups]
     months = dict.fromkeys(selection.period.months(), zero)
-    by_month = months | add_up((group["month"], sums) for group, sums in groups)
-    by_center = add_up((group["center"], sums) for group, sums in groups)
+    by_month = months | add_up((group["month"], sums) for group, sums in summed)
+    by_center = add_up((group["center"], sums) for group, sums in summed)
     total = sum(by_month.values(), zero)
     if not selection.lists_centers:
         return Breakdown(total, by_month, None, {})

@@ -85,8 +85,6 @@ class Discounts:
     allowances: list[AllowanceSums]
 
 
-NOTHING = DiscountSums()
-
 COLUMNS = (
     ReportColumn("Promo codes", MONEY, "promotions"),
     ReportColumn("Allowances", MONEY, "allowances"),
@@ -170,7 +168,7 @@ def measure_discounts(selection: ReportSelection) -> Discounts:
         .order_by("-cost", "allowance__description")
     )
     return Discounts(
-        break_down(selection, [(each, DiscountSums.from_row(each)) for each in groups], NOTHING),
+        break_down(selection, groups, DiscountSums),
         dict(sorted(by_promo_code.items(), key=lambda item: (-item[1].promotions, item[0]))),
         [
             AllowanceSums(description, accounts, bookings, hours, to_decimal(discount))

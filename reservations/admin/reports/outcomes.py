@@ -68,8 +68,6 @@ def _divide(part: int, whole: int) -> float | None:
     return part / whole if whole else None
 
 
-NOTHING = OutcomeCounts()
-
 COLUMNS = (
     ReportColumn("Kept", COUNT, "kept"),
     ReportColumn("Cancelled", COUNT, "cancelled"),
@@ -157,7 +155,4 @@ def count_outcomes(selection: ReportSelection) -> Breakdown[OutcomeCounts]:
         status__in=[*sorted(REVENUE_STATUSES), Status.CANCELLED, Status.DECLINED, Status.EXPIRED],
         booked_at__isnull=False,
     )
-    groups = selection.fetch_sums(rows, SUMS)
-    return break_down(
-        selection, [(group, OutcomeCounts.from_row(group)) for group in groups], NOTHING
-    )
+    return break_down(selection, selection.fetch_sums(rows, SUMS), OutcomeCounts)

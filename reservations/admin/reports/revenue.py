@@ -96,9 +96,6 @@ class RevenueSums(SummableMixin):
         return self.revenue - self.tax
 
 
-NOTHING = RevenueSums()
-
-
 class RevenueSource(NamedTuple):
     """Where a booking came from: a partner, else a promo code, else neither."""
 
@@ -179,18 +176,20 @@ def measure_revenue(
 ) -> tuple[Breakdown[RevenueSums], dict[RevenueSource, RevenueSums]]:
     """The revenue of the selection, and the same by source. Raises ReportTooLarge."""
     groups = [
-        (group, RevenueSums.from_row(group))
+        group
         for rows, sums in _get_queries(selection)
         for group in selection.fetch_sums(rows, sums, keys=SOURCE_KEYS)
     ]
-    by_source = add_up((RevenueSource.from_group(group), sums) for group, sums in groups)
-    return break_down(selection, groups, NOTHING), by_source
+    by_source = add_up(
+        (RevenueSource.from_group(group), RevenueSums.from_row(group)) for group in groups
+    )
+    return break_down(selection, groups, RevenueSums), by_source
 
 
 def sum_revenue(selection: ReportSelection) -> RevenueSums:
     """Only the total of the selection."""
     rows = [rows.aggregate(**sums) for rows, sums in _get_queries(selection)]
-    return sum(map(RevenueSums.from_row, rows), NOTHING)
+    return sum(map(RevenueSums.from_row, rows), RevenueSums())
 
 
 # --- Queries -------------------------------------------------------------------------------------

@@ -61,16 +61,13 @@ class TimelinePages:
             request,
             f"{center.name}, {dates.format_day(day)}",
             CenterDayForm(_get_visible_centers(request), center, day),
-            center=center,
-            zone_name=_format_zone(center, day),
+            **_describe_day(center, day, options),
             timeline=timeline,
             day_links=[
                 ("Previous day", "chevron_left", day - DAY),
                 ("Today", "", today),
                 ("Next day", "chevron_right", day + DAY),
             ],
-            day=day,
-            whole_day=options.whole_day,
             heading="Room",
             no_rows=no_rows,
         )
@@ -87,16 +84,13 @@ class TimelinePages:
             request,
             f"{room.name}, {dates.format_day(monday)} - {dates.format_day(monday + 6 * DAY)}",
             RoomWeekForm(center.rooms.order_by("name", "pk"), room, day),
-            center=center,
-            zone_name=_format_zone(center, day),
+            **_describe_day(center, day, options),
             timeline=timeline_view.build_week_timeline(room, monday, options),
             day_links=[
                 ("Previous week", "chevron_left", day - WEEK),
                 ("This week", "", today),
                 ("Next week", "chevron_right", day + WEEK),
             ],
-            day=day,
-            whole_day=options.whole_day,
             heading="Day",
             is_week=True,
         )
@@ -201,5 +195,8 @@ def _get_options(request: HttpRequest, center: Center) -> TimelineOptions:
     )
 
 
-def _format_zone(center: Center, day: dt.date) -> str:
-    return format_time_zone(center, dt.datetime.combine(day, dt.time(12), tzinfo=center.zone))
+def _describe_day(center: Center, day: dt.date, options: TimelineOptions) -> dict[str, object]:
+    noon = dt.datetime.combine(day, dt.time(12), tzinfo=center.zone)
+    zone_name = format_time_zone(center, noon)
+    whole_day = options.whole_day
+    return {"center": center, "day": day, "zone_name": zone_name, "whole_day": whole_day}
