@@ -14,12 +14,7 @@ from django import forms
 from django.contrib import messages
 from django.contrib.admin.options import IncorrectLookupParameters
 from django.db.models import QuerySet
-from django.http import (
-    HttpRequest,
-    HttpResponseBase,
-    HttpResponseRedirect,
-    QueryDict,
-)
+from django.http import HttpRequest, HttpResponseBase, HttpResponseRedirect, QueryDict
 from django.template.response import TemplateResponse
 from django.urls import reverse
 from django.utils import timezone

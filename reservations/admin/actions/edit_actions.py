@@ -7,17 +7,8 @@ from typing import Any
 
 from accounts.models import OutboxState
 from reservations.admin import formatting
-from reservations.admin.actions.base import (
-    Action,
-    ActionPreview,
-    ActionRequest,
-    describe_email,
-)
-from reservations.admin.actions.forms import (
-    HoldExtensionForm,
-    PriceAdjustmentForm,
-    RescheduleForm,
-)
+from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, describe_email
+from reservations.admin.actions.forms import HoldExtensionForm, PriceAdjustmentForm, RescheduleForm
 from reservations.admin.bill_comparison import compare_bills
 from reservations.booking import hold_extension, price_adjustments, reminders, rescheduling
 from reservations.booking.price_adjustments import ADJUST_PRICE

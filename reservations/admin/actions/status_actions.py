@@ -5,12 +5,7 @@ import datetime as dt
 from payments.models import Payment
 from reservations import availability
 from reservations.admin import formatting
-from reservations.admin.actions.base import (
-    Action,
-    ActionPreview,
-    ActionRequest,
-    describe_email,
-)
+from reservations.admin.actions.base import Action, ActionPreview, ActionRequest, describe_email
 from reservations.booking import approval, authorization, cancellation, payment_recovery
 from reservations.models import Reservation
 from reservations.models.status import Status, can_transition

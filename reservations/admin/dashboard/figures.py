@@ -8,12 +8,7 @@ from accounts.models import User
 from centers.models import Center
 from reservations.admin.reports import revenue, utilization
 from reservations.admin.reports.charts import Chart, build_chart
-from reservations.admin.reports.periods import (
-    DAY,
-    ReportPeriod,
-    add_months,
-    count_days_in_month,
-)
+from reservations.admin.reports.periods import DAY, ReportPeriod, add_months, count_days_in_month
 from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
 from reservations.admin.reports.tables import SHARE
 from roombook import dates, money, places

@@ -15,11 +15,7 @@ from accounts import roles
 from accounts.customer_access import find_bookable_customers
 from accounts.models import User
 from centers.models import Center, MeetingRoom
-from reservations.admin.formatting import (
-    format_datetime,
-    format_time_zone,
-    get_reservation_url,
-)
+from reservations.admin.formatting import format_datetime, format_time_zone, get_reservation_url
 from reservations.admin.new_reservation.forms import (
     CenterChoiceForm,
     NewReservationForm,

@@ -32,13 +32,7 @@ from reservations.admin.reports.report import (
     build_month_table,
 )
 from reservations.admin.reports.selection import MAX_GROUPS, ReportSelection, fetch_at_most
-from reservations.admin.reports.tables import (
-    COUNT,
-    MONEY,
-    ReportColumn,
-    ReportTable,
-    build_table,
-)
+from reservations.admin.reports.tables import COUNT, MONEY, ReportColumn, ReportTable, build_table
 from reservations.models import DEDUCTION_TYPES, AllowanceUse, LineItem, LineItemType
 from reservations.models.status import REVENUE_STATUSES
 from roombook import money

@@ -12,11 +12,7 @@ from accounts import roles
 from accounts.models import User
 from centers.models import Center, MeetingRoom, ResourceType
 from reservations.admin.forms import YEARS
-from reservations.admin.reports.periods import (
-    DAY,
-    ReportPeriod,
-    add_months,
-)
+from reservations.admin.reports.periods import DAY, ReportPeriod, add_months
 from reservations.admin.reports.selection import ReportSelection
 from roombook.backoffice.widgets import (
     AutocompleteMultipleField,

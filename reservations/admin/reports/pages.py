@@ -5,11 +5,7 @@ from http import HTTPStatus
 
 from django.contrib.admin import AdminSite
 from django.db import OperationalError
-from django.http import (
-    Http404,
-    HttpRequest,
-    QueryDict,
-)
+from django.http import Http404, HttpRequest, QueryDict
 from django.http.response import HttpResponseBase
 from django.template.response import TemplateResponse
 from django.urls import URLPattern, path

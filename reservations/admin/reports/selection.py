@@ -8,11 +8,7 @@ from typing import Any, TypeVar
 from django.db.models import Expression, F, Model, Q, QuerySet
 
 from centers.models import Center
-from reservations.admin.reports.periods import (
-    ReportPeriod,
-    build_month_index,
-    filter_by_local_span,
-)
+from reservations.admin.reports.periods import ReportPeriod, build_month_index, filter_by_local_span
 
 # With more centers than this, a report has no row for each center.
 MAX_CENTERS = 2_000

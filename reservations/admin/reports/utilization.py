@@ -31,13 +31,7 @@ from reservations.admin.reports.charts import (
 from reservations.admin.reports.open_time import Schedule, SplitBooking, WeekdayHour, WeekdayOpening
 from reservations.admin.reports.report import Report, ReportFigure, sort_by_size
 from reservations.admin.reports.selection import ReportSelection, fetch_at_most
-from reservations.admin.reports.tables import (
-    COUNT,
-    HOURS,
-    SHARE,
-    ReportColumn,
-    build_table,
-)
+from reservations.admin.reports.tables import COUNT, HOURS, SHARE, ReportColumn, build_table
 from reservations.models import Reservation
 from reservations.models.status import REVENUE_STATUSES
 
