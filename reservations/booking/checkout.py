@@ -17,8 +17,7 @@ after a crash at each step.
 
 import datetime as dt
 import functools
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ParamSpec
 
@@ -70,16 +69,8 @@ class PaymentMethod:
     save_card: bool = False
 
 
-@contextmanager
-def _report_lost_connection() -> Iterator[None]:
-    try:
-        yield
-    except (OperationalError, InterfaceError) as error:
-        raise ServiceUnavailable(OUTCOME_UNKNOWN) from error
-
-
-def _counts_outcomes(function: Callable[P, Reservation]) -> Callable[P, Reservation]:
-    """Count each call by the status that it returns, or by the code of the error."""
+def _reports_outcome(function: Callable[P, Reservation]) -> Callable[P, Reservation]:
+    """Count each call by its status or the code of its error, and report a lost connection."""
 
     @functools.wraps(function)
     def wrapper(*args: P.args, **kwargs: P.kwargs) -> Reservation:
@@ -90,6 +81,9 @@ def _counts_outcomes(function: Callable[P, Reservation]) -> Callable[P, Reservat
         except DomainError as error:
             outcome = error.code
             raise
+        except (OperationalError, InterfaceError) as error:
+            outcome = ServiceUnavailable.code
+            raise ServiceUnavailable(OUTCOME_UNKNOWN) from error
         finally:
             CHECKOUTS.labels(outcome).inc()
         return reservation
@@ -97,8 +91,7 @@ def _counts_outcomes(function: Callable[P, Reservation]) -> Callable[P, Reservat
     return wrapper
 
 
-@_counts_outcomes
-@_report_lost_connection()
+@_reports_outcome
 def check_out(
     reservation_id: int,
     *,

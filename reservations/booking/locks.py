@@ -37,10 +37,8 @@ def lock_drafts(user_id: int, *, is_creating: bool = False, now: dt.datetime) ->
 
 def lock_drafts_of_customer(reservation_id: int, *, now: dt.datetime) -> None:
     """Do what `lock_drafts` does, before a draft of this customer holds its room again."""
-    row = room_and_customer.first(reservation=reservation_id)
-    if row is None:
-        raise NotFound
-    lock_drafts(row[1], now=now)
+    _, user_id = _get_room_and_customer(reservation_id)
+    lock_drafts(user_id, now=now)
 
 
 def lock_room(room_id: int) -> MeetingRoom:
@@ -71,7 +69,9 @@ def lock_reservation(
     """
     while True:
         if room_id is None:
-            room_id = _get_room_id(reservation_id, owner=owner)
+            room_id, user_id = _get_room_and_customer(reservation_id)
+            if owner is not None and user_id != owner.pk:
+                raise NotFound
         room = lock_room(room_id)
         [reservation] = reservation_for_update(reservation=reservation_id)
         if reservation.room_id == room.pk:
@@ -81,12 +81,11 @@ def lock_reservation(
         room_id = None
 
 
-def _get_room_id(reservation_id: int, *, owner: User | None = None) -> int:
-    row = room_and_customer.first(reservation=reservation_id)
-    if row is None or (owner is not None and row[1] != owner.pk):
+def _get_room_and_customer(reservation_id: int) -> tuple[int, int]:
+    row: tuple[int, int] | None = room_and_customer.first(reservation=reservation_id)
+    if row is None:
         raise NotFound
-    room_id: int = row[0]
-    return room_id
+    return row
 
 
 @compiled_query(keep_plan=True)
@@ -108,7 +107,7 @@ def lock_for_rescheduling(reservation_id: int, room_id: int) -> tuple[Reservatio
     deadlock.
     """
     while True:
-        old_id = _get_room_id(reservation_id)
+        old_id, _ = _get_room_and_customer(reservation_id)
         rooms = {pk: lock_room(pk) for pk in sorted({old_id, room_id})}
         [reservation] = reservation_for_update(reservation=reservation_id)
         if reservation.room_id == old_id:

@@ -121,8 +121,7 @@ def payments_off_their_reservation(now: dt.datetime) -> Rows:
     # A separate check finds full refunds that are overdue.
     is_refund_due = Q(state=PaymentState.CAPTURED, given__gte=F("amount") - ROUNDING_TOLERANCE)
     rows = Payment.objects.filter(wrong).annotate(given=refunded_amount()).exclude(is_refund_due)
-    columns = ("pk", "state", "reservation", "reservation__status")
-    return rows.values_list(*columns)
+    return rows.values_list("pk", "state", "reservation", "reservation__status")
 
 
 @CHECKS.add("reservation {} is {} without a payment of its total")
@@ -177,8 +176,7 @@ def payments_of_another_reservation(now: dt.datetime) -> Rows:
 def payments_in_another_currency(now: dt.datetime) -> Rows:
     """Find bills in one currency with a payment in another."""
     rows = Payment.objects.exclude(currency=F("reservation__currency"))
-    columns = ("pk", "currency", "reservation", "reservation__currency")
-    return rows.values_list(*columns)
+    return rows.values_list("pk", "currency", "reservation", "reservation__currency")
 
 
 @CHECKS.add("payment {} of reservation {} is unresolved for over an hour")
