@@ -125,6 +125,23 @@ def read_email_url(name: str, default: str) -> dict[str, object]:
     return read_value(name, parse(default), parse)
 
 
+def read_sentry_dsn(name: str) -> str:
+    """The address of a project of Sentry: https://key@host/number."""
+
+    def parse(raw: str) -> str:
+        # No message repeats the address, which contains a key.
+        try:
+            url = urlsplit(raw)
+            is_valid = url.scheme in {"http", "https"} and url.hostname and url.port != 0
+        except ValueError:
+            is_valid = False
+        if not (is_valid and url.username and url.path.rpartition("/")[2].isdigit()):
+            raise ValueError("is not an address such as https://key@sentry.example.com/1")
+        return raw
+
+    return read_value(name, "", parse)
+
+
 def is_set(name: str) -> bool:
     """Whether the variable has a value, so that the default was not used."""
     return bool(get_raw_value(name))

@@ -373,6 +373,9 @@ METRICS_BIND = env.read_host_and_port("METRICS_BIND")
 if METRICS_BIND:
     MIDDLEWARE.insert(0, "roombook.metrics.middleware.MetricsMiddleware")
 
+# The address of a project of Sentry, which gets errors without data of customers. Empty: none.
+SENTRY_DSN = env.read_sentry_dsn("SENTRY_DSN")
+
 # roombook.middleware.RequestLogMiddleware writes one line per request. Both formatters mask
 # card numbers; every handler must use one of them.
 LOGGING = build_logging(LOG_LEVEL, is_debug=DEBUG)
