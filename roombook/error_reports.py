@@ -59,10 +59,10 @@ def keep_public_fields(event: "Event", hint: dict[str, Any]) -> "Event":
     kept: Any = {name: event[name] for name in EVENT_FIELDS if name in event}  # type: ignore[literal-required]
     kept["tags"] = {"request_id": request_id.get()}
     if text := (event.get("logentry") or {}).get("message"):
-        kept["logentry"] = {"message": PRIVATE_TEXT.sub("...", mask_cards(text))}
+        kept["logentry"] = {"message": PRIVATE_TEXT.sub("...", mask_cards(str(text)))}
     if exceptions := (event.get("exception") or {}).get("values"):
         kept["exception"] = {"values": [_keep_exception(each) for each in exceptions]}
-    return kept  # type: ignore[no-any-return]
+    return kept
 
 
 def _keep_exception(exception: dict[str, Any]) -> dict[str, Any]:
