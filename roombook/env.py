@@ -1,9 +1,10 @@
 """Reads settings from environment variables. A wrong value stops the start and is named."""
 
+import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit
 
 import environ
 from django.core.exceptions import ImproperlyConfigured
@@ -140,6 +141,24 @@ def read_sentry_dsn(name: str) -> str:
         return raw
 
     return read_value(name, "", parse)
+
+
+def read_bucket_url(name: str) -> SplitResult | None:
+    """The address of a bucket: https://key:secret@host/bucket?region=name; None if not set."""
+
+    def parse(raw: str) -> SplitResult:
+        # No message repeats the address, which contains a secret.
+        try:
+            url = urlsplit(raw)
+            is_valid = url.scheme in {"http", "https"} and url.hostname and url.port != 0
+        except ValueError:
+            is_valid = False
+        has_bucket = is_valid and re.fullmatch(r"/[\w.-]+/?", url.path, re.ASCII)
+        if not (has_bucket and re.fullmatch(r"(region=[\w-]+)?", url.query, re.ASCII)):
+            raise ValueError("is not an address such as https://key:secret@host/bucket?region=name")
+        return url
+
+    return read_value(name, None, parse)
 
 
 def is_set(name: str) -> bool:

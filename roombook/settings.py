@@ -9,6 +9,7 @@ import os
 from email.utils import parseaddr
 from functools import partial
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from roombook import env
 from roombook.backoffice.theme import UNFOLD  # noqa: F401 (a setting)
@@ -314,6 +315,9 @@ WHITENOISE_AUTOREFRESH = DEBUG
 # Uploaded pictures: the folder, and the URL under which the web server serves it.
 MEDIA_ROOT = BASE_DIR / env.read_text("MEDIA_ROOT", "media")
 MEDIA_URL = env.read_text("MEDIA_URL", "/media/")
+# Instead of MEDIA_ROOT, a bucket of an S3-compatible storage: https://key:secret@host/bucket. If
+# MEDIA_URL has a host, pictures are public there; otherwise their addresses are signed.
+MEDIA_BUCKET = env.read_bucket_url("MEDIA_BUCKET_URL")
 # MEDIA_ROOT is on a file system that all MACHINES share.
 MEDIA_IS_SHARED = env.read_bool("MEDIA_IS_SHARED", default=False)
 
@@ -327,6 +331,17 @@ STORAGES = {
         )
     },
 }
+
+if MEDIA_BUCKET:
+    # Loading the SDK takes a third of a second.
+    from roombook.media import build_s3_storage
+
+    STORAGES["default"] = build_s3_storage(MEDIA_BUCKET, MEDIA_URL)
+    if not urlsplit(MEDIA_URL).netloc:
+        # The back office may show pictures from there.
+        MEDIA_URL = (
+            f"{MEDIA_BUCKET.scheme}://{MEDIA_BUCKET.netloc.rpartition('@')[2]}{MEDIA_BUCKET.path}/"
+        )
 
 # --- Security -----------------------------------------------------------------------------------
 

@@ -1,0 +1,130 @@
+"""Pictures in a bucket of a real S3-compatible server: moto's, which needs many packages.
+
+The long form installs it into an environment of its own; MOTO_SERVER names one that exists.
+"""
+
+import os
+import socket
+import subprocess
+import sys
+import time
+from io import BytesIO
+from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import urlopen
+
+import boto3
+import pytest
+from django.core.files.base import ContentFile
+from PIL import Image
+
+from centers.models import CenterImage
+from roombook import images
+from roombook.media import build_s3_storage
+from tests import pg_plugin
+from tests.factories_centers import CenterFactory
+from tests.faults.size import LONG
+
+MOTO = "moto[server]==5.2.5"
+START_SECONDS = 60
+
+pytestmark = [
+    pytest.mark.skipif(not (LONG or "MOTO_SERVER" in os.environ), reason="S3: make faults"),
+    pytest.mark.django_db(transaction=True),
+]
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory):
+    if given := os.environ.get("MOTO_SERVER"):
+        return Path(given)
+    folder = tmp_path_factory.mktemp("moto")
+    subprocess.run([sys.executable, "-m", "venv", folder], check=True)
+    installed = subprocess.run([folder / "bin/pip", "install", "--quiet", MOTO], check=False)
+    if installed.returncode:
+        pytest.skip("moto cannot be installed")
+    return folder / "bin/moto_server"
+
+
+@pytest.fixture(scope="module")
+def endpoint(program):
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    server = subprocess.Popen([program, "-H", "127.0.0.1", "-p", str(port)])
+    try:
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            with socket.socket() as probe:
+                if probe.connect_ex(("127.0.0.1", port)) == 0:
+                    break
+            assert server.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        yield f"http://127.0.0.1:{port}"
+    finally:
+        pg_plugin.stop_server(server)
+
+
+@pytest.fixture
+def bucket(endpoint, settings):
+    """The bucket in which the service stores pictures."""
+    address = urlsplit(f"{endpoint.replace('//', '//key:secret@')}/rooms?region=us-east-1")
+    settings.STORAGES = {**settings.STORAGES, "default": build_s3_storage(address, "/media/")}
+    resource = boto3.resource(
+        "s3",
+        endpoint_url=endpoint,
+        region_name="us-east-1",
+        aws_access_key_id="key",
+        aws_secret_access_key="secret",
+    )
+    created = resource.create_bucket(Bucket="rooms")
+    yield created
+    created.objects.delete()
+    created.delete()
+
+
+def draw(color):
+    picture = BytesIO()
+    Image.new("RGB", (640, 400), color).save(picture, "PNG")
+    return ContentFile(picture.getvalue(), name="picture.png")
+
+
+def get_color(url):
+    with urlopen(url, timeout=10) as response:
+        assert response.headers["Cache-Control"] == "public, max-age=31536000, immutable"
+        red, green, _ = Image.open(BytesIO(response.read())).convert("RGB").getpixel((5, 5))
+    return "red" if red > green else "green"
+
+
+def get_keys(bucket):
+    return {each.key for each in bucket.objects.all()}
+
+
+def test_picture_is_stored_read_replaced_and_deleted_in_the_bucket(bucket, endpoint, settings):
+    image = CenterImage.objects.create(center=CenterFactory(), image=draw("red"))
+    names = {image.image.name, image.thumbnail.name}
+    assert get_keys(bucket) == names
+    for name in names:
+        url = images.get_url(name)
+        assert url.startswith(f"{endpoint}/rooms/{name}?")
+        assert "X-Amz-Signature=" in url
+        assert "X-Amz-Expires=86400" in url
+        assert get_color(url) == "red"
+
+    image.image = draw("green")
+    image.save()
+    replaced = {image.image.name, image.thumbnail.name}
+    assert get_keys(bucket) == replaced
+    assert replaced.isdisjoint(names)
+    assert get_color(images.get_url(image.image.name)) == "green"
+
+    # With the public address of the bucket.
+    address = urlsplit(f"{endpoint.replace('//', '//key:secret@')}/rooms")
+    storage = build_s3_storage(address, f"{endpoint}/rooms/")
+    settings.STORAGES = {**settings.STORAGES, "default": storage}
+    public = images.get_url(image.image.name)
+    assert public == f"{endpoint}/rooms/{image.image.name}"
+
+    image.delete()
+    assert get_keys(bucket) == set()

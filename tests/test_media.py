@@ -1,0 +1,56 @@
+"""The settings of an S3-compatible storage; tests/faults/test_s3.py has a real one."""
+
+import os
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from roombook import env
+from tests.test_settings import read
+
+BUCKET = "https://key:p%2Fss@s3.example.com:9000/rooms?region=eu-central-1"
+
+
+def read_default_storage(**variables):
+    settings = read(**variables)
+    return settings["STORAGES"]["default"], settings["MEDIA_URL"]
+
+
+def test_bucket_without_a_public_url_has_signed_addresses():
+    storage, media_url = read_default_storage(MEDIA_BUCKET_URL=BUCKET)
+
+    options = storage["OPTIONS"]
+    assert storage["BACKEND"] == "storages.backends.s3.S3Storage"
+    assert (options["access_key"], options["secret_key"]) == ("key", "p/ss")
+    assert (options["endpoint_url"], options["bucket_name"], options["region_name"]) == (
+        *("https://s3.example.com:9000", "rooms", "eu-central-1"),
+    )
+    assert (options["querystring_auth"], options["querystring_expire"]) == (True, 86400)
+    # The policy of the back office's pages allows pictures from this host.
+    assert media_url == "https://s3.example.com:9000/rooms/"
+
+
+def test_bucket_with_a_public_url_has_addresses_without_signature():
+    storage, media_url = read_default_storage(
+        MEDIA_BUCKET_URL=BUCKET, MEDIA_URL="https://cdn.example.com/pictures/"
+    )
+
+    options = storage["OPTIONS"]
+    assert options["custom_domain"] == "cdn.example.com/pictures"
+    assert (options["querystring_auth"], options["url_protocol"]) == (False, "https:")
+    assert media_url == "https://cdn.example.com/pictures/"
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        *("s3://key:hidden@host/rooms", "https://key:hidden@host/", "https://key:hidden@host/a/b"),
+        *("https:///rooms", "https://key:hidden@host/rooms?other=1", "https://[hidden/rooms"),
+    ],
+)
+def test_wrong_address_of_a_bucket_is_named_without_its_secret(monkeypatch, wrong):
+    monkeypatch.setitem(os.environ, "MEDIA_BUCKET_URL", wrong)
+
+    with pytest.raises(ImproperlyConfigured, match="MEDIA_BUCKET_URL: is not an address") as error:
+        env.read_bucket_url("MEDIA_BUCKET_URL")
+    assert "hidden" not in str(error.value)
