@@ -140,7 +140,7 @@ def get_promo_discount(promo_code: PromoCode, base: Decimal) -> Decimal:
     """Return the discount of a code on a sum. It is never more than the sum."""
     if promo_code.percent is not None:
         return money.round_amount(base * promo_code.percent / 100)
-    return min(promo_code.amount or money.ZERO, base)
+    return min(money.round_amount(promo_code.amount or 0), base)
 
 
 def format_percent(rate: Decimal) -> str:
@@ -152,7 +152,8 @@ def _build_room_lines(room: "MeetingRoom", room_price: rates.RoomPrice) -> Itera
     text = f"{room.name}, {room_price.explanation}"
     yield QuoteLine(LineItemType.ROOM, text, room_price.total, room_price.rate_text)
     if room.rate and room.rate.setup_fee:
-        yield QuoteLine(LineItemType.SETUP_FEE, f"{room.name}, set-up", room.rate.setup_fee)
+        fee = money.round_amount(room.rate.setup_fee)
+        yield QuoteLine(LineItemType.SETUP_FEE, f"{room.name}, set-up", fee)
 
 
 def _build_service_lines(selection: ServiceSelection, span: Span) -> Iterator[QuoteLine]:
@@ -164,7 +165,7 @@ def _build_service_lines(selection: ServiceSelection, span: Span) -> Iterator[Qu
     text, price = _price_service(selection, span)
     yield QuoteLine(LineItemType.SERVICE, text, price, rate_text, service_id=service.pk)
     if service.rate and service.rate.setup_fee:
-        text, fee = f"{service.name}, set-up", service.rate.setup_fee
+        text, fee = f"{service.name}, set-up", money.round_amount(service.rate.setup_fee)
         yield QuoteLine(LineItemType.SETUP_FEE, text, fee, service_id=service.pk)
 
 

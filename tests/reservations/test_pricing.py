@@ -213,7 +213,7 @@ def test_service_setup_fee_is_added():
         room(), hours(1), services=[ServiceSelection(service(flat(15, setup_fee=5)))]
     )
 
-    assert lines(quote) == [(ROOM, "25.00"), (SERVICE, "15.00"), (FEE, "5")]
+    assert lines(quote) == [(ROOM, "25.00"), (SERVICE, "15.00"), (FEE, "5.00")]
     assert quote.lines[2].service_id == 7
 
 
@@ -299,7 +299,7 @@ def test_promotion_applies_after_allowances_and_before_tax():
 
     assert lines(quote) == [
         (ROOM, "115.00"),
-        (FEE, "20"),
+        (FEE, "20.00"),
         (SERVICE, "45.00"),
         (ALLOWANCE, "-46.00"),
         (PROMOTION, "-13.40"),

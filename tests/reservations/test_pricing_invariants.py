@@ -124,3 +124,16 @@ def test_larger_discount_never_costs_more(some_rate, span, wanted, tax, promo):
 
     assert total(promo_code=promo) <= total()
     assert total(allowances=[offer(3)]) <= total()
+
+
+def test_bill_without_minor_units_has_whole_amounts(settings):
+    """A gateway refuses to charge half a yen. Rates and codes can have two decimal places."""
+    settings.CURRENCY = "JPY"
+    bill = pricing.calculate_quote(
+        room(rate(25, setup_fee="10.50"), tax=10),
+        Span(NINE, NINE + timedelta(hours=1)),
+        services=[ServiceSelection(service(flat(20, setup_fee="5.40")))],
+        promo_code=amount_off("7.70"),
+    )
+
+    assert [line.total for line in bill.lines] == [25, 11, 20, 5, -8, 5]
