@@ -76,13 +76,18 @@ def find_bookable_customers(staff: User, words: str) -> QuerySet[User]:
     return user_search.filter_users(active.filter(get_account_filter(staff)), words)
 
 
-def get_search_filter(staff: User | AnonymousUser | None, words: str, path: str = "user") -> Q:
-    """Return a filter for rows whose customer matches the words, for lists that show their names.
+def get_search_filter(staff: User | AnonymousUser, words: str, path: str = "user") -> Q:
+    """Return a filter for rows whose customer matches the words.
 
-    E-mail addresses and phone numbers are searched only in the accounts that the user may view.
+    The rows show the names of all customers, and their pages the complete e-mail address. Parts of
+    addresses, and phone numbers, are searched only in the accounts that the user may view.
     ``path`` leads from a row to its customer.
     """
     visible = User.objects.filter(get_account_filter(staff))
     by_address = user_search.load_ids(user_search.filter_users(visible, words))
     by_name = user_search.find_users(words, by_address=False)
-    return Q(**{f"{path}__in": by_address}) | Q(**{f"{path}__in": by_name})
+    found = Q(**{f"{path}__in": by_address}) | Q(**{f"{path}__in": by_name})
+    if "@" in words and "\x00" not in words and roles.has_permission(staff, roles.VIEW_USER):
+        exact = User.objects.filter(email=canonicalize_email(words))
+        found |= Q(**{f"{path}__in": list(exact.values_list("pk", flat=True))})
+    return found

@@ -106,6 +106,8 @@ def test_templates_of_the_theme_are_as_ours_expect():
     helpers = Path(unfold.__file__).parent / "templates" / "unfold" / "helpers"
     texts = {
         "userlinks.html": ("{% action_list %}", "{{ nav_global_side }}", "environment"),
+        "pagination_default.html": ("pagination_required", "paginator_number"),
+        "empty_results.html": ("cl.query", "No results found"),
         "command.html": ("opencommand", "admin:search", "#command-results-list"),
         "command_results.html": ("results", "page_counter", "page_obj", "execution_time"),
     }

@@ -91,6 +91,8 @@ class User(AbstractBaseUser, PermissionsMixin):
     objects = UserManager()
 
     class Meta:
+        # Staff have a model of their own.
+        verbose_name = "customer"
         constraints = [
             models.UniqueConstraint(
                 Lower("email"),

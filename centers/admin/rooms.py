@@ -172,4 +172,4 @@ class ServiceAdmin(PricedRowAdmin):
 
     @admin.display(description="price", empty_value="no price")
     def price(self, service: models.Service) -> str | None:
-        return service.rate_description or None
+        return service.price_description or None

@@ -231,3 +231,9 @@ class Service(models.Model):
     @property
     def rate_description(self) -> str:
         return rates.format_entry_price(self.rate)
+
+    @property
+    def price_description(self) -> str:
+        """The price for staff: a flat one is for each piece if the service has a quantity."""
+        price = self.rate_description
+        return price.replace(" flat", " each") if self.needs_quantity else price

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 from django.urls import reverse
 from django.utils.dateparse import parse_datetime
 
-from accounts import roles
+from accounts import customer_access, roles
 from accounts.models import OutboxMessage
 from reservations.admin.actions import get_available_actions
 from reservations.admin.formatting import (
@@ -80,7 +80,9 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
         "place_and_time": format_place_and_time(reservation),
         "actions": get_available_actions(user, reservation, now=now),
         "overrun_url": get_overrun_urls([reservation], user, now=now).get(reservation.pk, ""),
-        "booking": list(_describe_booking(reservation, now, can_see_customer=can_see_customer)),
+        "booking": list(
+            _describe_booking(reservation, user, now, can_see_customer=can_see_customer)
+        ),
         "terms": list(_describe_terms(reservation)),
         "lines": list(reservation.line_items.order_by("position")),
         "total": money.format_amount(reservation.total_cost),
@@ -99,7 +101,7 @@ def build_context(reservation: Reservation, user: "User", *, now: dt.datetime) -
 
 
 def _describe_booking(
-    reservation: Reservation, now: dt.datetime, *, can_see_customer: bool
+    reservation: Reservation, staff: "User", now: dt.datetime, *, can_see_customer: bool
 ) -> Iterator[ReservationDetail]:
     user, room = reservation.user, reservation.room
     start = reservation.start.astimezone(room.center.zone)
@@ -114,12 +116,14 @@ def _describe_booking(
     yield ReservationDetail("Center", str(room.center), _get_url("centers_center", room.center_id))
     name = user.get_full_name() or (user.email if can_see_customer else f"Account {user.pk}")
     company = f", {user.company_name}" if user.company_name else ""
-    url = _get_url("accounts_user", user.pk) if can_see_customer else ""
+    # Anybody can make a draft for an account whose address they know.
+    can_open_account = can_see_customer and customer_access.can_view_customer(staff, user)
+    url = _get_url("accounts_user", user.pk) if can_open_account else ""
     yield ReservationDetail("Customer", name + company, url)
     if can_see_customer:
         yield ReservationDetail("E-mail", user.email)
-        if user.phone_number:
-            yield ReservationDetail("Phone", user.phone_number)
+    if can_open_account and user.phone_number:
+        yield ReservationDetail("Phone", user.phone_number)
     yield ReservationDetail("Number of attendees", str(reservation.number_of_attendees))
     if reservation.is_new:
         hold = "No: the hold expired. The customer can pay as long as the room is available."

@@ -39,7 +39,7 @@ class AuditEntry(models.Model):
 
     class Meta:
         verbose_name = "audit log entry"
-        verbose_name_plural = "audit log"
+        verbose_name_plural = "audit log entries"
         indexes = [
             models.Index(fields=["content_type", "object_id"], name="audit_entry_by_object"),
             models.Index(fields=["timestamp"], name="audit_entry_by_time"),

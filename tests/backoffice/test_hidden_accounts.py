@@ -57,12 +57,21 @@ def test_search_of_reservations_matches_a_hidden_account_by_name_only(client, st
     for words in ADDRESSES:
         assert find(client, "reservations_reservation", words) == [], words
 
+    # The page of the draft shows the complete address, but no phone number and no account.
+    seen = [] if role == "Viewer" else [draft]
+    assert find(client, "reservations_reservation", grace.email) == seen
+    page = client.get(reverse("admin:reservations_reservation_change", args=[draft.pk])).text
+    account = reverse("admin:accounts_user_change", args=[grace.pk])
+    assert (grace.email in page) is bool(seen)
+    assert grace.phone_number not in page
+    assert account not in page
+
     draft.booked_at = NOW
     draft.save(update_fields=["booked_at"])
     for words in ADDRESSES:
-        assert find(client, "reservations_reservation", words) == (
-            [] if role == "Viewer" else [draft]
-        ), words
+        assert find(client, "reservations_reservation", words) == seen, words
+    page = client.get(reverse("admin:reservations_reservation_change", args=[draft.pk])).text
+    assert (grace.phone_number in page) is (account in page) is bool(seen)
 
 
 def test_search_of_payments_emails_and_cards_matches_staff_by_name_only(client, staff, groups):

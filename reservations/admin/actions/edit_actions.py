@@ -18,8 +18,8 @@ from roombook import dates, money
 
 
 class RescheduleAction(Action):
-    name, label, icon = "move", "Move", "open_with"
-    title, confirm_label = "Move to another time or room", "Move"
+    name, label, icon = "move", "Reschedule", "open_with"
+    title, confirm_label = "Reschedule to another time or room", "Reschedule"
     form_class = RescheduleForm
 
     def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:

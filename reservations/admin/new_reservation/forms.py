@@ -267,12 +267,6 @@ class ServiceOptionForm(forms.Form):
                 del self.fields[name]
 
     @property
-    def price(self) -> str:
-        """The price, for each piece if the service has a quantity."""
-        price = self.service.rate_description
-        return price.replace(" flat", " each") if self.service.needs_quantity else price
-
-    @property
     def option(self) -> ServiceInput | None:
         """The service option for the domain, or None if the service is not chosen."""
         data = getattr(self, "cleaned_data", {})

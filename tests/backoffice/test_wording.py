@@ -1,0 +1,39 @@
+"""Words that staff read on lists and pages of the back office."""
+
+import pytest
+from django.urls import reverse
+
+from tests.backoffice.reading import words
+from tests.factories_centers import FlatRateFactory, ServiceFactory
+from tests.factories_people import UserFactory
+from tests.factories_reservations import make_room
+
+pytestmark = pytest.mark.django_db
+
+
+def test_list_of_customers_calls_them_customers(office):
+    UserFactory(last_name="Hopper")
+    url = reverse("admin:accounts_user_changelist")
+
+    page = words(office.get(url, {"q": "hopper"}))
+    assert "1 customer" in page
+    assert "Users" not in page
+    assert "No customers match" in words(office.get(url, {"q": "nobody"}))
+
+
+def test_empty_list_says_so(office):
+    page = words(office.get(reverse("admin:reservations_partner_changelist")))
+
+    assert "There are no partners here" in page
+    assert "Show all" not in page
+
+
+def test_flat_price_of_a_service_with_a_quantity_is_for_each_piece(office):
+    rate = FlatRateFactory(center=make_room().center, flat_rate="4.50")
+    for name, needs_quantity in (("Coffee", True), ("Projector", False)):
+        ServiceFactory(center=rate.center, name=name, rate=rate, needs_quantity=needs_quantity)
+
+    page = words(office.get(reverse("admin:centers_service_changelist")))
+
+    assert "$4.50 each" in page
+    assert "$4.50 flat" in page
