@@ -314,7 +314,16 @@ class Dispute(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.amount} {self.currency} ({self.status})"
+        return f"{self.amount} {self.currency} ({self.status_words.lower()})"
+
+    @property
+    def reason_words(self) -> str:
+        """The gateway's code in words: ``product_not_received`` is "Product not received"."""
+        return self.reason.replace("_", " ").capitalize()
+
+    @property
+    def status_words(self) -> str:
+        return self.status.replace("_", " ").capitalize()
 
 
 class GatewayEvent(models.Model):

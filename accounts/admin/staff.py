@@ -171,10 +171,12 @@ class StaffAdmin(
             for pk in Group.objects.order_by("name").values_list("pk", flat=True)
         ]
         account = ("email", NAME_FIELDS)
+        description = "They get an e-mail with a link to choose a password."
         if obj is not None:
             account += (("is_active", "is_staff"), ("last_login", "two_step"))  # type: ignore[assignment]
+            description = ""
         return (
-            (None, {"fields": account}),
+            (None, {"fields": account, "description": description}),
             ("Roles", {"fields": ("is_superuser", "groups", *centers)}),
         )
 

@@ -10,20 +10,36 @@ from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 from roombook.backoffice.widgets import AutocompleteFilter
 
 
+class DisputeWordsMixin:
+    """Columns with what the gateway says of a dispute, in words."""
+
+    @admin.display(description="reason")
+    def stated_reason(self, dispute: Dispute) -> str | None:
+        return dispute.reason_words or None
+
+    @admin.display(description="status")
+    def current_status(self, dispute: Dispute) -> str:
+        return dispute.status_words
+
+
 @admin.register(Dispute)
-class DisputeAdmin(PaymentListMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
+class DisputeAdmin(
+    DisputeWordsMixin, PaymentListMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin
+):
     """Lists open disputes first, by their deadline, then closed ones, the latest first."""
 
     center_path = "payment__reservation__room__center"
     list_display = (
-        *("payment", "reservation_link", "customer", "center", "total", "reason", "status"),
-        *("respond_until", "opened", "closed"),
+        *("payment", "reservation_link", "customer", "center", "total"),
+        *("stated_reason", "current_status", "respond_until", "opened", "closed"),
     )
     fields = (
-        *("payment", "reservation_link", "customer", "center", "reference", "total", "reason"),
-        *("status", "opened_at", "respond_by", "closed_at"),
+        *("payment", "reservation_link", "customer", "center", "reference", "total"),
+        *("stated_reason", "current_status", "opened_at", "respond_by", "closed_at"),
     )
-    readonly_fields = ("reservation_link", "customer", "center", "total")
+    readonly_fields = (
+        *("reservation_link", "customer", "center", "total", "stated_reason", "current_status"),
+    )
     sortable_by = ()
     list_filter = (
         ("closed_at", admin.EmptyFieldListFilter),
@@ -34,14 +50,14 @@ class DisputeAdmin(PaymentListMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmi
     to_payment = "payment__"
     search_fields = ("reference",)
 
-    @admin.display(description="respond by")
+    @admin.display(description="respond by (local)")
     def respond_until(self, dispute: Dispute) -> str | None:
         return format_local(dispute, dispute.respond_by)
 
-    @admin.display
+    @admin.display(description="opened (local)")
     def opened(self, dispute: Dispute) -> str | None:
         return format_local(dispute, dispute.opened_at)
 
-    @admin.display
+    @admin.display(description="closed (local)")
     def closed(self, dispute: Dispute) -> str | None:
         return format_local(dispute, dispute.closed_at)

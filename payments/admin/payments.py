@@ -4,6 +4,7 @@ from django.contrib import admin
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts.admin.center_scope import CenterScopedInlineMixin, CenterScopedMixin
+from payments.admin.disputes import DisputeWordsMixin
 from payments.admin.lists import (
     BOOKING_COLUMNS,
     CREATED_COLUMN,
@@ -29,9 +30,12 @@ class RefundInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
     show_change_link = True
 
 
-class DisputeInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
+class DisputeInline(DisputeWordsMixin, ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
     model = Dispute
-    fields = ("amount", "currency", "reason", "status", "opened_at", "respond_by", "closed_at")
+    fields = (
+        *("amount", "currency", "stated_reason", "current_status", "opened_at", "respond_by"),
+        "closed_at",
+    )
     readonly_fields = fields
     extra = 0
 

@@ -21,6 +21,15 @@ def test_list_of_customers_calls_them_customers(office):
     assert "No customers match" in words(office.get(url, {"q": "nobody"}))
 
 
+def test_invitation_and_import_pages_say_what_will_happen(office):
+    invitation = words(office.get(reverse("admin:accounts_staffmember_add")))
+    import_page = words(office.get(reverse("admin:centers_meetingroom_import")))
+
+    assert "They get an e-mail with a link to choose a password." in invitation
+    assert "This importer will import" not in import_page
+    assert "The first row names the columns" in import_page
+
+
 def test_empty_list_says_so(office):
     page = words(office.get(reverse("admin:reservations_partner_changelist")))
 

@@ -109,9 +109,10 @@ def _find_disputes(user: User) -> Iterator[DashboardAlert]:
         deadline = (
             f", answer by {dates.format_day(dispute.respond_by)}" if dispute.respond_by else ""
         )
+        words = dispute.reason_words or dispute.status_words
         yield DashboardAlert(
             f"Dispute about {money.format_amount(dispute.amount)}{deadline}",
-            f"Reservation {dispute.payment.reservation_id}: {dispute.reason or dispute.status}",
+            f"Reservation {dispute.payment.reservation_id}: {words}",
             reverse("admin:payments_dispute_change", args=[dispute.pk]),
         )
 

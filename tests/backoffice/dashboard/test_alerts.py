@@ -100,7 +100,7 @@ def test_alerts_list_open_disputes():
     assert concerns() == [
         (
             "Dispute about $75.00, answer by Wed 2027-03-24",
-            f"Reservation {payment.reservation_id}: fraudulent",
+            f"Reservation {payment.reservation_id}: Fraudulent",
         )
     ]
 

@@ -151,7 +151,7 @@ def test_new_dispute_is_recorded_and_logged(send, payment, stripe_server, caplog
         reverse("admin:payments_dispute_change", args=[dispute.pk]),
         reverse("admin:payments_payment_change", args=[payment.pk]),
     ):
-        assert "needs_response" in client.get(page).content.decode()
+        assert "Needs response" in client.get(page).content.decode()
 
 
 @pytest.mark.parametrize("status", ["won", "lost"])
