@@ -2,7 +2,7 @@
 
 import pytest
 
-from roombook.api.negotiation import select_by_accept_header
+from roombook.api.negotiation import parse_accept_header, select_by_accept_header
 from roombook.api.renderers import CSVRenderer, JSONRenderer
 
 RENDERERS = [JSONRenderer(), CSVRenderer()]
@@ -203,6 +203,12 @@ def test_callback_is_ignored_for_csv(post, name):
 
     assert response.status_code == 200
     assert response.content == b"Success\r\ntrue\r\n"
+
+
+def test_only_ranges_that_matter_of_a_long_accept_header_are_cached():
+    accept = ",".join(f"text/x{number}" for number in range(900)) + ",text/csv;q=0.5,*/*;q=0.1"
+
+    assert parse_accept_header(accept) == {"text/csv": 0.5, "*/*": 0.1}
 
 
 def test_javascript_type_is_acceptable_only_with_a_callback(post):
