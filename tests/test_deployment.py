@@ -23,6 +23,11 @@ DEPLOY = ROOT / "deploy"
 SYSTEMD = DEPLOY / "systemd"
 README = (DEPLOY / "README.md").read_text()
 COMPOSE_FILES = ["compose.yaml", "compose.ha.yaml"]
+OPERATIONS = [
+    f"docs/{name}.md" for name in ("many-machines", "upgrade", "backup", "scaling", "reliability")
+]
+# Files that the pages say to create.
+CREATED = {"deploy/.env", "deploy/tls"}
 SCRIPTS = [
     *sorted(DEPLOY.glob("*.sh")),
     DEPLOY / "manage",
@@ -37,6 +42,16 @@ def test_shell_scripts_have_no_findings():
     checked = subprocess.run([program, *SCRIPTS], capture_output=True, text=True, check=False)
 
     assert checked.returncode == 0, checked.stdout
+
+
+@pytest.mark.parametrize("page", ["deploy/README.md", *OPERATIONS])
+def test_commands_of_the_pages_for_operators_exist(page):
+    text = (ROOT / page).read_text()
+    commands = set(re.findall(r"^ +(?:\w+=\S* )*deploy/manage (\w+)", text, re.M))
+    files = set(re.findall(r"(?<![\w/])(?:deploy|tests)/[\w./-]*\w", text))
+
+    assert commands <= set(get_commands())
+    assert [name for name in files if not (ROOT / name).exists() and name not in CREATED] == []
 
 
 def read_compose(name):

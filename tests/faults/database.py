@@ -164,9 +164,16 @@ class Cluster:
 
     def interrupt(self, seconds: float) -> None:
         """Let the server be away for so long."""
-        self._pg_ctl("stop", "-m", "fast")
+        self.stop_server()
         time.sleep(seconds)
         self.start_server()
+
+    def stop_server(self) -> None:
+        self._pg_ctl("stop", "-m", "fast")
+
+    def is_running(self) -> bool:
+        """Whether the server accepts connections."""
+        return pg_plugin.accepts_connections(self.port)
 
     @property
     def database(self) -> Database:

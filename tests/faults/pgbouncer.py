@@ -41,21 +41,34 @@ class PgBouncer:
             assert count == 1, setting
         # The databases of the tests have other names.
         configuration.write_text(text.replace("\nroombook = ", "\n* = "))
-        account = None
+        self.account = None
         if os.getuid() == 0:
             # PgBouncer refuses to run as root. Its package runs it as this user.
-            account = pwd.getpwnam("postgres").pw_uid
+            self.account = pwd.getpwnam("postgres").pw_uid
             for path in (self.folder, users, configuration):
-                os.chown(path, account, -1)
+                os.chown(path, self.account, -1)
+        self.start()
+
+    def start(self) -> None:
         self.process = subprocess.Popen(
-            [str(PROGRAM), "--quiet", configuration],
+            [str(PROGRAM), "--quiet", self.folder / "pgbouncer.ini"],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
-            user=account,
+            user=self.account,
             start_new_session=True,
         )
         self._wait()
+
+    def restart(self, *, orderly: bool) -> None:
+        """Restart as systemd does, or after a crash."""
+        if orderly:
+            self.process.terminate()
+        else:
+            self.process.kill()
+        self.process.wait()
+        (self.folder / "pid").unlink(missing_ok=True)
+        self.start()
 
     def _wait(self) -> None:
         deadline = time.monotonic() + START_SECONDS

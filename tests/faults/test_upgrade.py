@@ -28,14 +28,18 @@ PAUSE_SECONDS = 0.02
 OLD, NEW = '{"status": "ok"}', '{"status": "ok, the new version"}'
 
 
+def copy_repository(folder):
+    folder.mkdir(parents=True)
+    for name in PACKAGES:
+        shutil.copytree(ROOT / name, folder / name)
+    shutil.copy(ROOT / "manage.py", folder)
+
+
 @pytest.fixture
 def installed(tmp_path):
     """A copy of the repository, whose code the test may change."""
     folder = tmp_path / "app"
-    folder.mkdir()
-    for name in PACKAGES:
-        shutil.copytree(ROOT / name, folder / name)
-    shutil.copy(ROOT / "manage.py", folder)
+    copy_repository(folder)
     return folder
 
 
