@@ -7,9 +7,11 @@ from django.contrib.auth.tokens import default_token_generator
 from django.db import connection
 from django.urls import reverse
 from django.utils.http import urlsafe_base64_encode
+from playwright.sync_api import expect
 
 from accounts.models import User
 from payments.models import Dispute, Payment, Refund, UnknownPayment
+from tests.backoffice.second_factor_helpers import RECOVERY_CODES, TURN_OFF, compute_code
 from tests.browser import accessibility, chromium
 from tests.browser.day import open_day, request_for, room
 from tests.pg_plugin import find_programs
@@ -100,6 +102,13 @@ def test_pages_of_administrators_have_no_violations(desk, live_server):
         "accounts/user/second-factor/set-up/",
     ):
         page.goto(f"{live_server.url}/admin/{path}")
+        found[path] = accessibility.scan(page)
+    page.get_by_label("Six-digit code").fill(compute_code(page.locator("#key").inner_text()))
+    page.get_by_role("button", name="Turn on").click()
+    expect(page.locator("#recovery-codes li")).to_have_count(10)
+    found["recovery codes"] = accessibility.scan(page)
+    for path in (RECOVERY_CODES, TURN_OFF):
+        page.goto(f"{live_server.url}{path}")
         found[path] = accessibility.scan(page)
 
     assert {path: violations for path, violations in found.items() if violations} == {}
