@@ -47,7 +47,7 @@ OLD_WORDS = (
         "made-up",
         "heard",
     ),
-    *("ownerless", "rehearse", "waivable", "mend(s|ed)?", "somebody new"),
+    *("ownerless", "rehearse(?!-restore| a restore)", "waivable", "mend(s|ed)?", "somebody new"),
 )
 # With a capital, these belong to addresses.
 OLD_WORDS_IN_LOWER_CASE = ("roads?", "doors?")

@@ -135,7 +135,7 @@ def _get_area_params(area_type: AreaType, area: str) -> dict[str, object] | None
 def _search(search: SearchQuery, filters: SearchFilters, user: "User") -> SearchResult:
     result = _load_result(search, filters)
     if replica.is_configured():
-        # The account may have changed its favorites a moment ago.
+        # The account may just have changed its favorites.
         ids = [center.id for center in result.centers]
         favorites = {pk for (pk,) in load_favorites(user=user.pk, centers=ids)}
         for center in result.centers:

@@ -1,4 +1,4 @@
-"""Customers who book and cancel all the time, and what became of what they were told."""
+"""Customers who book and cancel all the time, and whether each confirmed booking is kept."""
 
 import datetime as dt
 import random

@@ -106,7 +106,7 @@ def test_rehearsal_finds_what_only_the_gateway_knows_and_changes_nothing(archive
             book(drafts[2])
             book(drafts[3])
             time.sleep(1.5)
-            moment = dt.datetime.now(dt.UTC)
+            restore_time = dt.datetime.now(dt.UTC)
             time.sleep(1.5)
             # These are lost: two bookings, and a cancellation with its refund.
             book(drafts[4])
@@ -122,27 +122,27 @@ def test_rehearsal_finds_what_only_the_gateway_knows_and_changes_nothing(archive
         cluster.pgbackrest("check")
         before = [each["status"] for each in stripe.intents], len(stripe.refunds)
 
-        refused = rehearse(settings, key="sk_test_roombook")
-        at_moment = rehearse(settings, "--time", moment.isoformat(sep=" "))
-        newest = rehearse(settings, "--media", str(tmp_path))
+        refused = run_rehearsal(settings, key="sk_test_roombook")
+        earlier = run_rehearsal(settings, "--time", restore_time.isoformat(sep=" "))
+        newest = run_rehearsal(settings, "--media", str(tmp_path))
 
         assert ([each["status"] for each in stripe.intents], len(stripe.refunds)) == before
     assert (refused.returncode, refused.stdout) == (2, "")
-    assert at_moment.returncode == 0, at_moment.stdout + at_moment.stderr
-    assert "payments: 4\n" in at_moment.stdout
-    assert "whose booking is not in the backup: 2\n" in at_moment.stdout
-    assert len(re.findall("refunded at the gateway", at_moment.stdout)) == 1
-    assert "No difference from the contract." in at_moment.stdout
-    assert at_moment.stdout.endswith("The backup can be restored.\n")
+    assert earlier.returncode == 0, earlier.stdout + earlier.stderr
+    assert "payments: 4\n" in earlier.stdout
+    assert "whose booking is not in the backup: 2\n" in earlier.stdout
+    assert len(re.findall("refunded at the gateway", earlier.stdout)) == 1
+    assert "No difference from the contract." in earlier.stdout
+    assert earlier.stdout.endswith("The backup can be restored.\n")
     # The archive has everything; the pictures are missing.
     assert newest.returncode == 1, newest.stdout + newest.stderr
     assert "payments: 6\n" in newest.stdout
     assert "whose booking is not in the backup: 0\n" in newest.stdout
     assert "missing: rooms/lost.png\n" in newest.stdout
-    sys.stdout.write(at_moment.stdout + newest.stdout)
+    sys.stdout.write(earlier.stdout + newest.stdout)
 
 
-def rehearse(settings, *options, key="rk_test_readonly"):
+def run_rehearsal(settings, *options, key="rk_test_readonly"):
     return subprocess.run(
         [DEPLOY / "rehearse-restore", *options],
         env=os.environ
