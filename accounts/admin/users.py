@@ -270,19 +270,13 @@ class UserAdmin(
 
     # --- Saving
 
-    def save_model(
-        self,
-        request: HttpRequest,
-        obj: User,
-        form: ModelForm,
-        change: bool,  # noqa: FBT001 (Django's signature)
-    ) -> None:
+    def save_model(self, request: HttpRequest, obj: User, form: ModelForm, *args: Any) -> None:
         if "thumbnail" in form.changed_data:
             old = User.objects.filter(pk=obj.pk).first()
             images.process_upload(obj, "thumbnail")
             if old and old.thumbnail:
                 images.delete_after_commit(old.thumbnail)
-        super().save_model(request, obj, form, change)
+        super().save_model(request, obj, form, *args)
 
     def log_change(self, request: HttpRequest, obj: Model, message: object) -> Any:
         """Record that a password was set, without its hash."""

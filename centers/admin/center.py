@@ -153,13 +153,9 @@ class CenterAdmin(
         return get_center_zone(object_id)
 
     def save_formset(
-        self,
-        request: HttpRequest,
-        form: ModelForm,
-        formset: BaseInlineFormSet,
-        change: bool,  # noqa: FBT001 (Django's signature)
+        self, request: HttpRequest, form: ModelForm, formset: BaseInlineFormSet, *args: Any
     ) -> None:
-        super().save_formset(request, form, formset, change)
+        super().save_formset(request, form, formset, *args)
         if formset.model is models.Rate:
             for rate in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
                 for warning in find_price_warnings(rate):

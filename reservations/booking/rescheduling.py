@@ -74,11 +74,11 @@ class RescheduleResult:
     old: RoomSlot
     new: RoomSlot
     old_lines: tuple[LineItem, ...]
-    new_lines: tuple[QuoteLine, ...]
     old_total: Decimal
     new_total: Decimal
-    waived: Decimal
-    refund: Decimal
+    new_lines: tuple[QuoteLine, ...] = ()
+    waived: Decimal = money.ZERO
+    refund: Decimal = money.ZERO
     problems: tuple[str, ...] = ()
     can_be_waived: bool = False
 
@@ -256,11 +256,8 @@ def _begin(reservation: Reservation, new: RoomSlot) -> RescheduleResult:
         old=RoomSlot(reservation.room, reservation.start, reservation.end),
         new=new,
         old_lines=tuple(reservation.line_items.order_by("position")),
-        new_lines=(),
         old_total=reservation.total_cost,
         new_total=reservation.total_cost,
-        waived=money.ZERO,
-        refund=money.ZERO,
     )
 
 
