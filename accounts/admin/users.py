@@ -270,13 +270,15 @@ class UserAdmin(
 
     # --- Saving
 
-    def save_model(self, request: HttpRequest, obj: User, form: ModelForm, *args: Any) -> None:
+    def save_model(
+        self, request: HttpRequest, obj: User, form: ModelForm, *args: Any, **kwargs: Any
+    ) -> None:
         if "thumbnail" in form.changed_data:
             old = User.objects.filter(pk=obj.pk).first()
             images.process_upload(obj, "thumbnail")
             if old and old.thumbnail:
                 images.delete_after_commit(old.thumbnail)
-        super().save_model(request, obj, form, *args)
+        super().save_model(request, obj, form, *args, **kwargs)
 
     def log_change(self, request: HttpRequest, obj: Model, message: object) -> Any:
         """Record that a password was set, without its hash."""

@@ -153,9 +153,13 @@ class CenterAdmin(
         return get_center_zone(object_id)
 
     def save_formset(
-        self, request: HttpRequest, form: ModelForm, formset: BaseInlineFormSet, *args: Any
+        self,
+        request: HttpRequest,
+        form: ModelForm,
+        formset: BaseInlineFormSet,
+        change: bool,  # noqa: FBT001 (Django's signature)
     ) -> None:
-        super().save_formset(request, form, formset, *args)
+        super().save_formset(request, form, formset, change)
         if formset.model is models.Rate:
             for rate in (*formset.new_objects, *(row for row, _ in formset.changed_objects)):
                 for warning in find_price_warnings(rate):

@@ -54,8 +54,8 @@ class ClosureAdmin(
         closure = closures.filter(pk=parse_id(object_id) or 0).first()
         return closure.center.zone if closure else None
 
-    def save_model(self, request: HttpRequest, obj: Any, *args: Any) -> None:
-        super().save_model(request, obj, *args)
+    def save_model(self, request: HttpRequest, obj: Any, *args: Any, **kwargs: Any) -> None:
+        super().save_model(request, obj, *args, **kwargs)
         closure_saved.send(models.Closure, closure=obj, request=request)
 
     def get_urls(self) -> list[URLPattern]:

@@ -54,8 +54,8 @@ class RateAdmin(
     def get_changelist_form(self, request: HttpRequest, **kwargs: object) -> type[ModelForm]:
         return super().get_changelist_form(request, form=RateListForm, **kwargs)
 
-    def save_model(self, request: HttpRequest, obj: Any, *args: Any) -> None:
-        super().save_model(request, obj, *args)
+    def save_model(self, request: HttpRequest, obj: Any, *args: Any, **kwargs: Any) -> None:
+        super().save_model(request, obj, *args, **kwargs)
         for warning in find_price_warnings(obj):
             messages.warning(request, f"{obj.name}: {warning}")
 
