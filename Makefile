@@ -49,11 +49,13 @@ env: .venv/.stamp  ## Build or update the environment in .venv
 run: .venv/.stamp .env  ## Serve on 127.0.0.1:8000 with demo data (PORT=, DATABASE_URL=)
 	@exec $(PY) manage.py serve
 
+# Each file of tests runs in one process, which prepares its data and services once, in the order of
+# tests/conftest.py.
 test: .venv/.stamp  ## Run all tests, on PostgreSQL and SQLite if this machine has both (ARGS=)
 	@failed=; \
 	for db in $$($(PY) -m tests.pg_plugin); do \
 		echo "== tests on $$db =="; \
-		TEST_DB=$$db $(PY) -m pytest -n auto --maxprocesses 4 $(ARGS) \
+		TEST_DB=$$db $(PY) -m pytest -n auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder $(ARGS) \
 			|| failed="$$failed $$db"; \
 	done; \
 	test -z "$$failed" || { echo "Tests failed on:$$failed" >&2; exit 1; }

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from django.contrib.contenttypes.models import ContentType
 from django.core.management import call_command
 from django.db import connections
 from django.db.utils import load_backend
@@ -37,11 +38,14 @@ class Database:
         backend = load_backend(self.settings["ENGINE"])
         before = connections["default"]
         connections["default"] = backend.DatabaseWrapper(self.settings, "default")
+        # Its content types may have other ids.
+        ContentType.objects.clear_cache()
         try:
             yield
         finally:
             connections["default"].close()
             connections["default"] = before
+            ContentType.objects.clear_cache()
 
     def migrate(self) -> None:
         with self.open():
