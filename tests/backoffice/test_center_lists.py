@@ -161,7 +161,7 @@ def fill(first, last):
     )
 
 
-def test_lists_of_2000_rows_send_no_more_queries_than_of_20(office):
+def test_lists_of_200_rows_send_no_more_queries_than_of_20(office):
     addresses = [
         f"{url(model, 'changelist')}{query}"
         for model in ("center", "meetingroom", "rate", "closure")
@@ -169,7 +169,7 @@ def test_lists_of_2000_rows_send_no_more_queries_than_of_20(office):
     ]
     fill(0, 20)
     few = {address: queries_of(office, address) for address in addresses}
-    fill(20, 2000)
+    fill(20, 200)
     assert {address: queries_of(office, address) for address in addresses} == few
     assert max(few.values()) <= 16
 
