@@ -8,6 +8,8 @@ ARGS ?=
 # Arguments for the benchmark: make bench BENCH="--only search --rounds 3"
 BENCH ?=
 export PORT
+# Each process of the tests would have to compile all test files again.
+unexport PYTHONDONTWRITEBYTECODE
 
 PY := .venv/bin/python
 # Settings for tools that only read the code. They do not depend on .env.
