@@ -56,6 +56,9 @@ document.addEventListener("DOMContentLoaded", () => {
     const content = document.querySelector("#main") ?? document.querySelector("#page");
     content?.setAttribute("role", "main");
     document.querySelector("#nav-sidebar-inner")?.setAttribute("aria-label", "Back office");
+    const search = document.querySelector("[x-on\\:opencommand\\.window]");
+    search?.setAttribute("role", "dialog");
+    search?.setAttribute("aria-label", "Search");
     document.querySelectorAll(".simplebar-content-wrapper").forEach((scroller) => {
       const heading = scroller.closest("fieldset[aria-labelledby]");
       if (heading) {
@@ -75,6 +78,11 @@ document.addEventListener("DOMContentLoaded", () => {
     document
       .querySelector(".select2-dropdown .select2-search__field")
       ?.setAttribute("aria-label", "Search");
+    // An open list is no part of the page's landmarks.
+    document.querySelectorAll("body > .select2-container").forEach((list) => {
+      list.setAttribute("role", "region");
+      list.setAttribute("aria-label", "Choices");
+    });
     document.querySelectorAll(".help-tooltip[aria-label]").forEach((icon) => {
       icon.setAttribute("role", "img");
     });
