@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 
 # Digits that may belong to one card number, with little between them: people type spaces, dashes
 # and dots, URLs have slashes and plus signs, JSON escapes line ends. Digits of any script count.
@@ -65,8 +66,24 @@ def mask_digit_run(match: re.Match[str]) -> str:
 def find_cards(groups: Sequence[str]) -> list[tuple[int, int]]:
     """The first and last group of each card number; overlapping ones are merged into one."""
     cards: list[tuple[int, int]] = []
+    # Sums from the first digit on, with every second digit doubled: a client can send so many
+    # groups that the sum of each window anew would take a fifth of a second.
+    digits = [int(digit) for group in groups for digit in group]
+    sums = [
+        list(
+            accumulate(
+                (DOUBLED[digit] if (n + odd) % 2 else digit for n, digit in enumerate(digits)),
+                initial=0,
+            )
+        )
+        for odd in (0, 1)
+    ]
+    ends = list(accumulate(map(len, groups), initial=0))
     for first, last in iter_card_windows([len(group) for group in groups]):
-        if not passes_luhn("".join(groups[first : last + 1])):
+        start, end = ends[first], ends[last + 1]
+        # The last digit of a card number is not doubled.
+        from_first = sums[(end - 1) % 2]
+        if (from_first[end] - from_first[start]) % 10:
             continue
         if cards and first <= cards[-1][1]:
             cards[-1] = (cards[-1][0], max(last, cards[-1][1]))

@@ -31,6 +31,7 @@ CARD = "4242424242424242"
         (f"{CARD} {CARD}", "[card 4242] [card 4242]"),
         ("4242.4242.4242.4242", "[card 4242]"),
         ("4242_4242/4242 / 4242", "[card 4242]"),
+        ("card=4242+4242+4242+4242", "card=[card 4242]"),
         ("4242\u20134242\u20134242\u20134242", "[card 4242]"),
         ("4242\\n4242\\n4242\\n4242", "[card 4242]"),
         ("4242%204242%204242%204242", "[card 4242]"),
@@ -61,6 +62,20 @@ def test_card_number_in_any_text_is_masked(card, before, after):
     assume(not before[-1:].isdigit() and not after[:1].isdigit())
 
     assert card not in mask_cards(before + card + after)
+
+
+@given(st.lists(st.text("0123456789٣", min_size=1, max_size=19), max_size=8))
+def test_cards_are_found_exactly_where_the_checksum_is_valid(groups):
+    valid = [
+        (first, last)
+        for first, last in iter_card_windows([len(group) for group in groups])
+        if passes_luhn("".join(groups[first : last + 1]))
+    ]
+
+    found = find_cards(groups)
+
+    assert all(any(a <= first <= last <= b for a, b in found) for first, last in valid)
+    assert all(any(first == a for first, _ in valid) for a, _ in found)
 
 
 @given(st.text("0123456789 -", max_size=60))
