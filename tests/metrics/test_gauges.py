@@ -15,6 +15,7 @@ from reservations.models.status import Status
 from roombook.jobs import JOB_INTERVALS
 from roombook.models import JobRun
 from tests.factories_reservations import NOW, make_booking, make_pending_booking
+from tests.test_plans import create_many_bookings, find_scans, get_plans
 
 MINUTE = dt.timedelta(minutes=1)
 
@@ -116,3 +117,25 @@ def test_collector_reads_once_for_scrapes_in_a_row_and_reports_a_database_that_i
         assert (is_up.name, is_up.samples[0].value) == ("roombook_database_up", 0)
     assert len(reads) == 1
     assert connection.connection is None
+
+
+@pytest.mark.django_db
+@pytest.mark.postgres
+def test_gauges_never_scan_a_large_table():
+    make_booking()
+    create_many_bookings()
+    Payment.objects.filter(state=PaymentState.DECLINED).update(
+        state=PaymentState.CAPTURED, captured_at=NOW
+    )
+    with connection.cursor() as cursor:
+        cursor.execute("SET LOCAL enable_seqscan = off")
+        cursor.execute("ANALYZE")
+
+    found = get_plans(lambda: gauges.read_gauges(now=NOW))
+
+    assert len(found) == 6
+    for sql, plan in found:
+        assert not find_scans(plan), f"{sql}\n{plan}"
+    plans = "\n".join(plan for _, plan in found)
+    for index in ("payment_in_doubt", "payment_reserved", "refund_by_state", "outbox_message_due"):
+        assert index in plans, plans
