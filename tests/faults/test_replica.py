@@ -43,7 +43,7 @@ def service(cluster, standby, tmp_path):
     running = Service(cluster.database, tmp_path / "service", **environment)
     running.metrics_port = metrics_port
     yield running
-    running.stop()
+    running.stop_gracefully()
 
 
 class Searches:

@@ -30,7 +30,7 @@ def service(tmp_path, django_db_blocker, django_db_setup, metrics_port):
             store.new(), tmp_path / "service", METRICS_BIND=address, WEB_CONCURRENCY=str(WORKERS)
         )
         yield running
-        running.stop()
+        running.stop_gracefully()
         store.remove()
 
 
