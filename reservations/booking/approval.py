@@ -14,7 +14,7 @@ from payments.models import Payment
 from reservations import availability
 from reservations.booking.authorization import FUNDED_STATES
 from reservations.booking.locks import lock_reservation
-from reservations.booking.payment_recovery import fulfils_obligations, get_open_payment
+from reservations.booking.payment_recovery import fulfils_obligations, lock_open_payment
 from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails
@@ -73,7 +73,7 @@ def _approve(
     reservation_id: int, *, by: User | None, now: dt.datetime
 ) -> tuple[Reservation, Payment | None]:
     reservation = _lock_request(reservation_id)
-    payment = get_open_payment(reservation)
+    payment = lock_open_payment(reservation)
     calendar_sequence = reservation.calendar_sequence + 1
     if reservation.total_cost and (payment is None or payment.state not in FUNDED_STATES):
         # The authorization has expired, so the booking could no longer be charged.
@@ -99,7 +99,7 @@ def _end_request(
     )
     bill.return_benefits(reservation, now=now)
     SEND_ANSWER[status](reservation, now=now)
-    return reservation, get_open_payment(reservation)
+    return reservation, lock_open_payment(reservation)
 
 
 def _lock_request(reservation_id: int) -> Reservation:

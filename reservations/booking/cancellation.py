@@ -15,6 +15,7 @@ from reservations.booking.payment_recovery import (
     CaptureRefused,
     fulfils_obligations,
     get_open_payment,
+    lock_open_payment,
 )
 from reservations.booking.price_changes import require_expected
 from reservations.models import Reservation
@@ -99,7 +100,7 @@ def _cancel(
     if reservation.status == Status.CANCELLED:
         return _describe_cancelled(reservation), None
     _require_cancellable(reservation, now)
-    payment = get_open_payment(reservation)
+    payment = lock_open_payment(reservation)
     # Another process can have captured the payment although this one was refused.
     is_capture_due = payment is not None and _is_capture_due(reservation, payment)
     if is_capture_due and not can_be_captured:

@@ -218,3 +218,12 @@ def get_open_payment(reservation: Reservation) -> Payment | None:
     """Return the reservation's payment that is started, authorized or captured, if any."""
     payment: Payment | None = reservation.payments.open().first()
     return payment
+
+
+def lock_open_payment(reservation: Reservation) -> Payment | None:
+    """Return the same payment, locked: no event changes it or its refunds meanwhile.
+
+    The caller is in a transaction and holds the lock of the reservation.
+    """
+    payment: Payment | None = reservation.payments.open().select_for_update().first()
+    return payment

@@ -15,7 +15,7 @@ from decimal import Decimal
 
 from payments import refunds
 from payments.models import Payment, PaymentState
-from reservations.booking.payment_recovery import CaptureDue, get_open_payment
+from reservations.booking.payment_recovery import CaptureDue, lock_open_payment
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook import money
@@ -65,7 +65,7 @@ def refund_reduction(
         return money.ZERO, None
     reservation.reduced_by += reduction
     reservation.save(update_fields=["reduced_by"])
-    payment = get_open_payment(reservation)
+    payment = lock_open_payment(reservation)
     if payment is None:
         # The whole payment has been refunded already.
         return money.ZERO, None
