@@ -170,7 +170,7 @@ class SandboxGateway:
         )
         # The unique key decides between concurrent calls: one creates the payment.
         SandboxPayment.objects.bulk_create([payment], ignore_conflicts=True)
-        payment = lock_payment(key)
+        payment = locked_payment_by_key.first(key=key) or payment
         is_fence = payment.state == "voided" and not payment.currency
         if not is_fence and (payment.amount, payment.currency) != (amount, currency):
             raise GatewayRefused(f"The key {key} was used for another amount.")

@@ -42,30 +42,33 @@ class PatroniCluster:
             account = pwd.getpwnam("postgres")
             self.user = {"user": account.pw_uid, "group": account.pw_gid, "extra_groups": []}
             os.chown(self.folder, account.pw_uid, account.pw_gid)
-        etcd, peers, *ports = find_free_ports(2 + 2 * len(NAMES))
-        self.etcd_port = etcd
+        self.etcd_port, self.peer_port, *ports = find_free_ports(2 + 2 * len(NAMES))
         self.ports = dict(zip(NAMES, ports[: len(NAMES)], strict=True))
         self.rest_ports = dict(zip(NAMES, ports[len(NAMES) :], strict=True))
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
-        self._run(
-            "etcd",
-            ["etcd"],
-            {
-                "ETCD_NAME": "db1",
-                "ETCD_DATA_DIR": f"{self.folder}/etcd",
-                "ETCD_LISTEN_PEER_URLS": f"http://127.0.0.1:{peers}",
-                "ETCD_LISTEN_CLIENT_URLS": f"http://127.0.0.1:{etcd}",
-                "ETCD_INITIAL_ADVERTISE_PEER_URLS": f"http://127.0.0.1:{peers}",
-                "ETCD_ADVERTISE_CLIENT_URLS": f"http://127.0.0.1:{etcd}",
-                "ETCD_INITIAL_CLUSTER": f"db1=http://127.0.0.1:{peers}",
-            },
-        )
+        self.start_etcd()
         self._write_configuration()
         self.start("db1")
         wait_for(lambda: self.primary == "db1", "db1 as the primary")
         for name in NAMES[1:]:
             self.start(name)
         self.wait_for_members()
+
+    def start_etcd(self) -> None:
+        clients, peers = (f"http://127.0.0.1:{port}" for port in (self.etcd_port, self.peer_port))
+        self._run(
+            "etcd",
+            ["etcd"],
+            {
+                "ETCD_NAME": "db1",
+                "ETCD_DATA_DIR": f"{self.folder}/etcd",
+                "ETCD_LISTEN_PEER_URLS": peers,
+                "ETCD_LISTEN_CLIENT_URLS": clients,
+                "ETCD_INITIAL_ADVERTISE_PEER_URLS": peers,
+                "ETCD_ADVERTISE_CLIENT_URLS": clients,
+                "ETCD_INITIAL_CLUSTER": f"db1={peers}",
+            },
+        )
 
     def _write_configuration(self) -> None:
         settings = (DEPLOY / "postgresql/roombook.conf").read_text()
@@ -120,6 +123,13 @@ class PatroniCluster:
                 with suppress(ProcessLookupError):
                     os.kill(each, signal.SIGKILL)
         process.wait()
+
+    def freeze(self, name: str) -> None:
+        """Let Patroni hang while its PostgreSQL goes on. The watchdog would reset the machine."""
+        self.processes[name].send_signal(signal.SIGSTOP)
+
+    def thaw(self, name: str) -> None:
+        self.processes[name].send_signal(signal.SIGCONT)
 
     def data(self, name: str) -> Path:
         return self.folder / name

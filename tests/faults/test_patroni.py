@@ -22,6 +22,7 @@ pytestmark = [
 
 CLIENTS = 8
 WARM_UP_SECONDS = 6.0
+AWAY_SECONDS = 35.0
 # Longer than any failover.
 MAX_SECONDS = 240.0
 
@@ -150,6 +151,56 @@ def test_standby_that_dies_is_replaced_and_the_last_one_stops_commits(patroni, s
     )
     patroni.start(first)
     patroni.wait_for_members()
+
+    assert end_load(load, row) == []
+
+
+@pytest.mark.usefixtures("synchronous")
+def test_frozen_patroni_without_a_watchdog_loses_nothing(patroni, service):
+    """The old primary accepts changes for a while, but no standby follows it any more."""
+    row = figures.get_row("Patroni: frozen, no watchdog")
+    load = start_load(service)
+    old = patroni.primary
+    patroni.freeze(old)
+    wait_for(lambda: any(map(patroni.is_writable, set(patroni.ports) - {old})), "a new primary")
+    # Two servers accept changes now; the service may write to either.
+    assert patroni.is_writable(old)
+    time.sleep(10.0)
+    patroni.thaw(old)
+    wait_for(lambda: not patroni.is_writable(old), "the old primary as a standby")
+    row.remarks = f"{wait_for_bookings(load):.1f} s until the next booking after it goes on"
+    patroni.wait_for_members()
+
+    assert end_load(load, row) == []
+
+
+@pytest.mark.usefixtures("synchronous")
+def test_etcd_away_does_not_stop_bookings(patroni, service):
+    row = figures.get_row("Patroni: etcd away")
+    load = start_load(service)
+    primary = patroni.primary
+    patroni.kill("etcd")
+    # Longer than the lock.
+    time.sleep(AWAY_SECONDS)
+    wait_for_bookings(load)
+    assert patroni.is_writable(primary)
+    patroni.start_etcd()
+    patroni.wait_for_members()
+
+    # The control: without failsafe_mode, the primary gives up its lock.
+    patroni.call("PATCH", "config", failsafe_mode=False)
+    time.sleep(WARM_UP_SECONDS)
+    patroni.kill("etcd")
+    time.sleep(AWAY_SECONDS)
+    before = load.count_acknowledged()
+    time.sleep(5.0)
+    row.control = load.count_acknowledged() - before
+    assert row.control == 0
+    patroni.start_etcd()
+    wait_for_bookings(load)
+    patroni.call("PATCH", "config", failsafe_mode=True)
+    patroni.wait_for_members()
+    row.remarks = f"control: bookings in 5 s after {AWAY_SECONDS:.0f} s without failsafe_mode"
 
     assert end_load(load, row) == []
 
