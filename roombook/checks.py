@@ -150,7 +150,7 @@ def check_machines_share_everything(**_: object) -> list[CheckMessage]:
             Error(
                 "Pictures are stored on one machine (MEDIA_ROOT), but MACHINES is more than 1.",
                 hint="Put MEDIA_ROOT on a file system of all machines and set MEDIA_IS_SHARED=true,"
-                " or use an object storage.",
+                " or set MEDIA_BUCKET_URL.",
                 id="roombook.E019",
             )
         )

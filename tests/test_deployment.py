@@ -54,6 +54,17 @@ def test_commands_of_the_pages_for_operators_exist(page):
     assert [name for name in files if not (ROOT / name).exists() and name not in CREATED] == []
 
 
+def test_rehearsal_sets_existing_settings():
+    """It must not use the mail server, the replica or the pooler of the running service."""
+    settings = re.findall(r"^#?([A-Z_]+)=", (DEPLOY / "env.example").read_text(), re.M)
+    script = (DEPLOY / "rehearse-restore").read_text()
+    exported = re.search(r"^export DATABASE_URL((?:.*\\\n)*.*)", script, re.M)[1]
+    names = re.findall(r"(\w+)=", exported)
+
+    assert set(names) <= set(settings)
+    assert {"EMAIL_URL", "PGBOUNCER", "DATABASE_REPLICA_URL", "SENTRY_DSN"} <= set(names)
+
+
 def read_compose(name):
     return yaml.safe_load((DEPLOY / name).read_text())
 
