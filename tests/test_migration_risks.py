@@ -15,11 +15,11 @@ from roombook.db.indexes import AddIndexWithoutLock
 
 # The last migration of each app that was made before this rule.
 BASELINE = {
-    "accounts": "0013",
-    "backoffice": "0001",
+    "accounts": "0014",
+    "backoffice": "0002",
     "centers": "0002",
     "imports": "0002",
-    "payments": "0004",
+    "payments": "0003",
     "reservations": "0007",
     "roombook": "0001",
 }
