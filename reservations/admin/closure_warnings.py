@@ -1,7 +1,7 @@
 """Shows staff the reservations in a closure, before and after they save it.
 
-A closure prevents new bookings. Existing reservations stay as they are: staff have to move or
-cancel them.
+A closure prevents new bookings. Existing reservations stay as they are: staff have to reschedule
+or cancel them.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from django.utils.html import format_html, format_html_join
 from centers.closure_effects import ClosureEffects, closures_planned
 from centers.models import Closure
 from centers.models.schedule import closure_saved
-from reservations.admin.formatting import format_datetime, get_reservation_url
+from reservations.admin.formatting import format_customer, format_datetime, get_reservation_url
 from reservations.models import Reservation
 
 MAX_LISTED = 20
@@ -65,14 +65,14 @@ def _render_links(ids: Sequence[int]) -> str:
     rows = Reservation.objects.select_related("room__center", "user").order_by("start", "pk")
     links = format_html_join(
         "; ",
-        '<a href="{}">{}</a> ({}, {}, {})',
+        '<a class="underline" href="{}">{}</a> ({}, {}, {})',
         (
             (
                 get_reservation_url(row.pk),
                 row,
                 row.room.name,
                 format_datetime(row, row.start),
-                row.user,
+                format_customer(row),
             )
             for row in rows.filter(pk__in=ids)[:MAX_LISTED]
         ),

@@ -19,6 +19,12 @@ def format_place_and_time(reservation: Reservation) -> str:
     return f"{room.name} at {room.center.name}, {format_time_span(reservation)}"
 
 
+def format_customer(reservation: Reservation) -> str:
+    """The name of the customer without their address, for everybody who sees reservations."""
+    user = reservation.user
+    return user.get_full_name() or user.company_name or f"Customer {user.pk}"
+
+
 def format_time_span(reservation: Reservation) -> str:
     """The local time of the meeting: ``Mon 2027-03-01 09:00 - 17:00``"""
     return dates.format_span(reservation.start, reservation.end, reservation.room.center.zone)

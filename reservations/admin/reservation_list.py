@@ -15,6 +15,7 @@ from unfold.contrib.filters.admin import ChoicesDropdownFilter
 from accounts import customer_access
 from reservations.admin.date_filter import StartDateFilter, StartRangeFilter, is_latest_first
 from reservations.admin.formatting import (
+    format_customer,
     format_datetime,
     format_place_and_time,
     format_status,
@@ -82,7 +83,7 @@ class ReservationListMixin(ListExportMixin):
     result_icon = "event"
 
     def get_result_title(self, row: Reservation) -> str:
-        return f"Reservation {row.pk}, {row.user.get_full_name() or row.user.company_name}"
+        return f"Reservation {row.pk}, {format_customer(row)}"
 
     def get_result_description(self, row: Reservation) -> str:
         return f"{format_place_and_time(row)}, {format_status(row, now=timezone.now())}"

@@ -19,7 +19,10 @@ HOLIDAYS = reverse("admin:centers_closure_holidays")
 
 def link_to(reservation):
     page = reverse("admin:reservations_reservation_change", args=[reservation.pk])
-    return f'<a href="{page}">Reservation {reservation.pk}</a> (Boardroom, Wed 2027-03-03 09:00'
+    return (
+        f'<a class="underline" href="{page}">Reservation {reservation.pk}</a>'
+        " (Boardroom, Wed 2027-03-03 09:00, Ada Lovelace)"
+    )
 
 
 def closure_of(center, room=None, day="2027-03-03"):

@@ -27,6 +27,7 @@ from reservations.admin.dashboard.alerts import (
     get_alert_topics,
 )
 from reservations.admin.dashboard.figures import DashboardFigures, build_figures
+from reservations.admin.formatting import format_customer
 from reservations.admin.overruns import get_overrun_urls
 from reservations.admin.reports.periods import DAY, filter_by_local_span
 from reservations.models import Reservation
@@ -186,7 +187,6 @@ def _describe(row: Reservation, zones: list[str]) -> DashboardReservation:
         day=dates.format_day(start),
         time=dates.format_hours(start, row.end, zone),
         zone=f"{start:%Z}" if len(zones) > 1 else "",
-        # The name only: everybody who sees reservations sees this page.
-        customer=row.user.get_full_name() or row.user.company_name or f"Customer {row.user_id}",
+        customer=format_customer(row),
         total=money.format_amount(row.total_cost),
     )
