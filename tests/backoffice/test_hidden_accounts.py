@@ -46,7 +46,7 @@ def find(client, name, words):
     return list(page.context["cl"].result_list)
 
 
-@pytest.mark.parametrize("role", ["Viewer", "Desk", "Manager"])
+@pytest.mark.parametrize("role", ["Viewer", "Desk"])
 def test_search_of_reservations_matches_a_hidden_account_by_name_only(client, staff, role):
     room, grace = make_room(), UserFactory(**GRACE)
     draft = make_draft(grace, room)
@@ -91,8 +91,7 @@ def test_search_of_payments_emails_and_cards_matches_staff_by_name_only(client, 
         client.force_login(member)
         for name, row in rows.items():
             assert find(client, name, "hopp") == [row]
-            for words in ("5550111", "grace@"):
-                assert find(client, name, words) == ([row] if is_found else []), (name, words)
+            assert find(client, name, "5550111") == ([row] if is_found else []), name
 
 
 def test_search_by_digits_finds_a_number_before_phone_numbers(client):
