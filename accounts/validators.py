@@ -6,11 +6,10 @@ Messages never echo the value, which may be a card number.
 
 import re
 import unicodedata
-from collections.abc import Iterator
 
 from django.core.exceptions import ValidationError
 
-from roombook.card_numbers import MIN_CARD_DIGITS, find_brand, iter_card_windows, passes_luhn
+from roombook.card_numbers import MIN_CARD_DIGITS, find_brand, iter_valid_windows, passes_luhn
 
 # ITU-T E.164.
 MAX_PHONE_DIGITS = 15
@@ -65,20 +64,17 @@ def email_contains_card_number(address: str) -> bool:
     """
     local_part = address.rpartition("@")[0]
     return any(
-        _is_card_number(digits)
+        _has_brand("".join(groups[first : last + 1]))
         for run in DIGITS_IN_EMAIL.findall(local_part)
-        for digits in _iter_candidates(run)
+        for groups in [re.findall(r"\d+", run)]
+        for first, last in iter_valid_windows(groups)
     )
 
 
-def _iter_candidates(run: str) -> Iterator[str]:
-    """Yield adjacent groups of digits that together have as many digits as a card number."""
-    groups = re.findall(r"\d+", run)
-    for first, last in iter_card_windows([len(group) for group in groups]):
-        yield "".join(groups[first : last + 1])
-
-
 def _is_card_number(digits: str) -> bool:
+    return passes_luhn(digits) and _has_brand(digits)
+
+
+def _has_brand(digits: str) -> bool:
     # The brands' patterns are of ASCII digits.
-    digits = "".join(str(int(digit)) for digit in digits)
-    return passes_luhn(digits) and find_brand(digits) is not None
+    return find_brand("".join(str(int(digit)) for digit in digits)) is not None

@@ -66,6 +66,16 @@ def mask_digit_run(match: re.Match[str]) -> str:
 def find_cards(groups: Sequence[str]) -> list[tuple[int, int]]:
     """The first and last group of each card number; overlapping ones are merged into one."""
     cards: list[tuple[int, int]] = []
+    for first, last in iter_valid_windows(groups):
+        if cards and first <= cards[-1][1]:
+            cards[-1] = (cards[-1][0], max(last, cards[-1][1]))
+        else:
+            cards.append((first, last))
+    return cards
+
+
+def iter_valid_windows(groups: Sequence[str]) -> Iterator[tuple[int, int]]:
+    """The first and last of adjacent groups that together pass the check of card numbers."""
     # Sums from the first digit on, with every second digit doubled: a client can send so many
     # groups that the sum of each window anew would take a fifth of a second.
     digits = [int(digit) for group in groups for digit in group]
@@ -83,13 +93,8 @@ def find_cards(groups: Sequence[str]) -> list[tuple[int, int]]:
         start, end = ends[first], ends[last + 1]
         # The last digit of a card number is not doubled.
         from_first = sums[(end - 1) % 2]
-        if (from_first[end] - from_first[start]) % 10:
-            continue
-        if cards and first <= cards[-1][1]:
-            cards[-1] = (cards[-1][0], max(last, cards[-1][1]))
-        else:
-            cards.append((first, last))
-    return cards
+        if (from_first[end] - from_first[start]) % 10 == 0:
+            yield first, last
 
 
 def iter_card_windows(lengths: Sequence[int]) -> Iterator[tuple[int, int]]:
