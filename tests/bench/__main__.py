@@ -81,7 +81,7 @@ def parse_arguments(arguments: Sequence[str] | None) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     options.size = options.size or (SMALL_SIZE if options.quick else 100_000)
     if options.quick:
-        options.rounds, options.seconds = 2, 0.5
+        options.rounds, options.seconds = 2, 0.2
     return options
 
 
