@@ -28,6 +28,9 @@ from roombook.db.transactions import in_transaction
 
 logger = logging.getLogger(__name__)
 
+# In these states the money was not returned, as far as we know.
+UNCONFIRMED_STATES = frozenset({RefundState.STARTED, RefundState.REFUSED})
+
 
 def create_refund(payment: Payment, *, amount: Decimal, reason: str, now: datetime) -> Refund:
     """Create a refund that is due. Call it in the transaction that makes it due.
@@ -90,7 +93,9 @@ def execute_refund(refund: Refund, *, now: datetime) -> Refund:
 def _close_refund(refund: Refund, state: RefundState, now: datetime) -> Refund:
     payment = lock_payment(refund.payment_id)
     locked = Refund.objects.get(pk=refund.pk)
-    if locked.state != RefundState.STARTED:
+    # The gateway's word that the money was returned also counts after a parallel call was refused.
+    may_close = UNCONFIRMED_STATES if state == RefundState.DONE else {RefundState.STARTED}
+    if locked.state not in may_close:
         return locked
     locked.close(state, now=now)
     locked.save(update_fields=["state", "done_at"])
@@ -159,7 +164,7 @@ def _record_refund(payment: Payment, reported: GatewayRefund, now: datetime) -> 
             payment.key,
             refund.amount,
         )
-    elif not reported.failed and refund.state == RefundState.STARTED:
+    elif not reported.failed and refund.state in UNCONFIRMED_STATES:
         refund.close(RefundState.DONE, now=now)
         refund.save(update_fields=["state", "done_at"])
 

@@ -18,7 +18,7 @@ from payments.models import (
     RefundState,
     UnknownPayment,
 )
-from payments.refunds import get_refund_key
+from payments.refunds import UNCONFIRMED_STATES, get_refund_key
 
 # Clocks differ, and a payment can take a while from its creation at the gateway to its listing.
 OVERLAP = timedelta(minutes=5)
@@ -89,7 +89,7 @@ def _is_stored(reported: GatewayRefund, ours: Refund | None) -> bool:
         return reported.failed
     if reported.failed:
         return ours.state in {RefundState.REFUSED, RefundState.OUTSIDE}
-    return ours.state != RefundState.STARTED
+    return ours.state not in UNCONFIRMED_STATES
 
 
 def get_recently_captured(gateway: Gateway, *, since: datetime) -> QuerySet[Payment]:

@@ -6,7 +6,8 @@ from uuid import uuid4
 
 import pytest
 
-from payments import gateway_events, refunds
+from payments import gateway_events, refunds, unknown_payments
+from payments.gateways.base import GatewayRefused
 from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import Payment, PaymentState, Refund, RefundState
@@ -142,3 +143,43 @@ def test_returned_refund_of_an_earlier_payment_can_be_retried(returned):
 
     assert (retry.amount, retry.payment) == (75, returned)
     assert not find_refused_refunds()
+
+
+@pytest.fixture
+def due():
+    """A refund of 20 that is due: the gateway did not answer."""
+    booking = make_booking()
+    SandboxFault.objects.create(operation="refund", kind=FaultKind.TIMEOUT_BEFORE, times=1)
+    reduce_price(booking, 20)
+    return Refund.objects.get(state=RefundState.STARTED)
+
+
+def test_refund_that_succeeds_after_a_parallel_call_was_refused_is_done(due, monkeypatch):
+    """Otherwise staff would refund it a second time."""
+    refund = SandboxGateway.refund
+
+    def refuse(*args, **kwargs):
+        raise GatewayRefused("There is a parallel call.")
+
+    def refund_and_refuse_another(self, **kwargs):
+        refund(self, **kwargs)
+        monkeypatch.setattr(SandboxGateway, "refund", refuse)
+        with pytest.raises(GatewayRefused):
+            refunds.execute_refund(due, now=NOW)
+
+    monkeypatch.setattr(SandboxGateway, "refund", refund_and_refuse_another)
+    refunds.execute_refund(due, now=NOW)
+
+    assert get_amounts() == [(20, RefundState.DONE)]
+    assert not find_refused_refunds()
+
+
+def test_refused_refund_that_the_gateway_has_made_is_found_by_reconcile(due):
+    refunds.execute_refund(due, now=NOW)
+    Refund.objects.update(state=RefundState.REFUSED, done_at=None)
+
+    changed = unknown_payments.compare(SandboxGateway(), since=NOW.replace(year=2000), now=NOW)
+    for payment in changed:
+        gateway_events.refresh_with_refunds(payment, now=NOW)
+
+    assert get_amounts() == [(20, RefundState.DONE)]
