@@ -9,7 +9,7 @@ from typing import Protocol
 from babel.dates import format_time, get_day_names
 from django.conf import settings
 
-from centers.span import Span
+from centers.span import Span, get_local_midnight
 
 MIDNIGHT = time()
 SCHEMA_ORG_DAYS = ("Mo", "Tu", "We", "Th", "Fr", "Sa", "Su")
@@ -172,18 +172,45 @@ def _format_time(at: time, locale: str) -> str:
 
 # --- Time slots ----------------------------------------------------------------------------------
 
+MINUTE = timedelta(minutes=1)
+
 
 def round_up_to_slot(at: datetime, tz: tzinfo, slot_minutes: int) -> datetime:
-    """The first start of a time slot at this time or later. Slots count from local midnight."""
-    local = at.astimezone(tz)
-    since_midnight = timedelta(
+    """The first end of a time slot at this time or later, in UTC. Slots count from midnight."""
+    at, local = at.astimezone(UTC), at.astimezone(tz)
+    up = at + -_get_time_since_midnight(local) % timedelta(minutes=slot_minutes)
+    # The last slot of a day may be shorter than the others.
+    up = min(up, get_local_midnight(local.date() + timedelta(days=1), tz))
+    if up.astimezone(tz).utcoffset() == local.utcoffset():
+        return up
+    # The clock changes in between, so that other times are on a slot.
+    up = at + -_get_time_since_midnight(local) % MINUTE
+    while not is_on_slot(up, tz, slot_minutes):
+        up += MINUTE
+    return up
+
+
+def round_down_to_slot(at: datetime, tz: tzinfo, slot_minutes: int) -> datetime:
+    """The last end of a time slot at this time or earlier, in UTC. Slots count from midnight."""
+    at, local = at.astimezone(UTC), at.astimezone(tz)
+    down = at - _get_time_since_midnight(local) % timedelta(minutes=slot_minutes)
+    if down.astimezone(tz).utcoffset() == local.utcoffset():
+        return down
+    down = at - _get_time_since_midnight(local) % MINUTE
+    while not is_on_slot(down, tz, slot_minutes):
+        down -= MINUTE
+    return down
+
+
+def is_on_slot(at: datetime, tz: tzinfo, slot_minutes: int) -> bool:
+    return not _get_time_since_midnight(at.astimezone(tz)) % timedelta(minutes=slot_minutes)
+
+
+def _get_time_since_midnight(local: datetime) -> timedelta:
+    """The time since midnight that the clock shows."""
+    return timedelta(
         hours=local.hour,
         minutes=local.minute,
         seconds=local.second,
         microseconds=local.microsecond,
     )
-    return at + -since_midnight % timedelta(minutes=slot_minutes)
-
-
-def is_on_slot(at: datetime, tz: tzinfo, slot_minutes: int) -> bool:
-    return round_up_to_slot(at, tz, slot_minutes) == at

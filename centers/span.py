@@ -64,9 +64,10 @@ def find_gaps(within: Span, taken: Iterable[Span]) -> list[Span]:
     """The parts of a span that no other span takes, in order."""
     gaps, start = [], within.start
     for span in sorted(taken):
-        if start < span.start < within.end:
-            gaps.append(Span(start, span.start))
-        start = max(start, min(span.end, within.end))
+        gap_end = min(span.start, within.end)
+        if start < gap_end:
+            gaps.append(Span(start, gap_end))
+        start = max(start, span.end)
     if start < within.end:
         gaps.append(Span(start, within.end))
     return gaps

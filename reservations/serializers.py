@@ -120,3 +120,29 @@ class ReservationInfo(ContractSerializer):
     RoomCost = DecimalField(help_text="The room's line before discounts.")
     Promotion = TextField(help_text="The promo code.")
     Status = TextField(contract_type="ReservationStatuses")
+
+
+class FreeTimeInfo(ContractSerializer):
+    """A time within which a room can be booked."""
+
+    Start = CenterDateTimeField(help_text="The center's local time, with its offset.")
+    End = CenterDateTimeField(help_text="The center's local time, with its offset.")
+
+
+class RoomFreeTimesInfo(ContractSerializer):
+    """The free times of a room, in order."""
+
+    RoomId = IdField()
+    FreeTimes = FreeTimeInfo(many=True)
+
+
+class AlternativeInfo(ContractSerializer):
+    """A room and a time that can be booked instead."""
+
+    RoomId = IdField()
+    CenterId = IdField()
+    Start = CenterDateTimeField(help_text="The center's local time, with its offset.")
+    End = CenterDateTimeField(help_text="The center's local time, with its offset.")
+    Total = DecimalField(help_text="As Reservation cost returns it.")
+    DistanceInMiles = DecimalField(help_text="From the requested room's center.")
+    Reason = TextField(help_text="`OtherRoom`, `OtherTime` or `OtherCenter`.")

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from django.utils import timezone
 
 from accounts.models import User
-from centers.requested_span import resolve_span
+from centers.requested_span import MAX_SPAN, resolve_period, resolve_span
 from centers.rooms import get_room
 from payments.cards import CardFields
 from payments.serializers import AccountPaymentInfo
-from reservations import availability, records
+from reservations import alternatives, availability, free_times, records
 from reservations.booking import cancellation, checkout, drafts
 from reservations.booking.drafts import AttendeeInput
+from reservations.free_times import MAX_ROOMS
 from reservations.listing import MAX_PAGE_SIZE, ReservationPage, list_page
 from reservations.models.status import Status
 from reservations.notifications import confirmation
@@ -21,13 +22,16 @@ from reservations.pricing.quote import calculate_quote
 from reservations.pricing.services import ServiceInput
 from reservations.serializers import (
     AllowanceUsageInfo,
+    AlternativeInfo,
     AttendeeInfo,
     ReservationInfo,
+    RoomFreeTimesInfo,
     ServiceOption,
 )
 from roombook.api.fields import (
     BooleanField,
     CenterDateTimeField,
+    CenterDayOrTimeField,
     ChoiceField,
     DateTimeField,
     DecimalField,
@@ -225,6 +229,75 @@ class CreateReservation(Operation):
             now=timezone.now(),
         )
         return {"reservation": records.get_record(reservation.pk, user=user)}
+
+
+class ListFreeTimes(Operation):
+    """List the times within which rooms can be booked."""
+
+    csv_rows_field = "Rooms.FreeTimes"
+
+    class Input(ContractSerializer):
+        CenterId = IdField(help_text="Either this or RoomIds.")
+        RoomIds = ListField(IdField(), max_length=MAX_ROOMS)
+        From = CenterDayOrTimeField(required=True)
+        To = CenterDayOrTimeField(required=True)
+        DurationMinutes = IntegerField(min_value=1, max_value=MAX_SPAN // dt.timedelta(minutes=1))
+
+    class Output(ContractSerializer):
+        Rooms = RoomFreeTimesInfo(many=True)
+
+    def perform(
+        self,
+        user: User,
+        *,
+        to: dt.datetime,
+        center_id: int | None = None,
+        room_ids: list[int] | None = None,
+        duration_minutes: int | None = None,
+        **fields: dt.datetime,
+    ) -> dict[str, object]:
+        rooms = free_times.load_rooms(room_ids=room_ids, center_id=center_id)
+        found = free_times.list_free_times(
+            rooms,
+            # `from` is a keyword of Python, so it cannot be a parameter.
+            lambda center: resolve_period(center, fields["from"], to),
+            duration=dt.timedelta(minutes=duration_minutes) if duration_minutes else None,
+            user=user,
+            now=timezone.now(),
+        )
+        return {"rooms": found}
+
+
+class FindAlternatives(Operation):
+    """List what can be booked instead of a room at a time."""
+
+    csv_rows_field = "Alternatives"
+
+    class Input(ContractSerializer):
+        RoomId = IdField(required=True)
+        StartDate = CenterDateTimeField(required=True)
+        EndDate = CenterDateTimeField(required=True)
+        ServiceOptions = ServiceOption(many=True)
+        Limit = IntegerField(min_value=1, max_value=10, help_text="1 to 10; 5 if absent.")
+
+    class Output(ContractSerializer):
+        Alternatives = AlternativeInfo(many=True)
+
+    def perform(
+        self,
+        user: User,
+        *,
+        room_id: int,
+        start_date: dt.datetime,
+        end_date: dt.datetime,
+        service_options: list[ServiceInput] | None = None,
+        limit: int = 5,
+    ) -> dict[str, object]:
+        room = get_room(room_id)
+        span = resolve_span(room.center, start_date, end_date)
+        selected = services.select_services(room.center, service_options or [], span)
+        search = alternatives.AlternativeSearch(room, span, selected, user, timezone.now())
+        return {"alternatives": alternatives.find_alternatives(search, limit=limit)}
 
 
 class CancelReservation(Operation):

@@ -20,8 +20,10 @@ from reservations.views import (
     Checkout,
     CheckRoomAvailability,
     CreateReservation,
+    FindAlternatives,
     GetAllowances,
     GetReservation,
+    ListFreeTimes,
     ListReservations,
     ReservationCost,
     UpdateAllowances,
@@ -55,6 +57,8 @@ contract_paths = [
 
 # Beyond the contract, with the same conventions (B17).
 extension_paths = [
+    operation_path("api/meeting-rooms/free-times", ListFreeTimes),
+    operation_path("api/meeting-rooms/alternatives", FindAlternatives),
     operation_path("api/reservations/create", CreateReservation),
     operation_path("api/reservations/cancel", CancelReservation),
     operation_path("api/reservations/update-allowances", UpdateAllowances),

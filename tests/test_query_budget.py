@@ -30,6 +30,8 @@ BUDGET = {
     "Update promo code": 30,
     "Get allowances": 14,
     "Checkout": 48,
+    "List free times": 5,
+    "Find alternatives": 12,
     "Create reservation": 28,
     "Cancel reservation": 25,
     "Update allowances": 29,

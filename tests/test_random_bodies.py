@@ -55,7 +55,9 @@ def build_values(type_name, good):
 def build_objects(fields, good):
     return st.fixed_dictionaries(
         {},
-        optional={name: build_values(type_name, good[name]) for name, type_name in fields.items()},
+        optional={
+            name: build_values(type_name, good.get(name)) for name, type_name in fields.items()
+        },
     )
 
 

@@ -25,7 +25,10 @@ def test_csv_rows_are_the_main_lists_of_responses():
         for address in (*urls.contract_paths, *urls.extension_paths)
     }
 
-    assert named == {None, "Centers", "Allowances", "Reservations"}
+    assert named == {
+        *(None, "Centers", "Allowances", "Reservations"),
+        *("Rooms.FreeTimes", "Alternatives"),
+    }
 
 
 def test_other_paths_below_api_are_not_found():

@@ -198,6 +198,18 @@ class World:
                 "RoomId": self.room.pk,
                 **span,
             },
+            "List free times": {
+                "RoomIds": [self.room.pk],
+                "From": START.isoformat(),
+                "To": END.isoformat(),
+                "DurationMinutes": 60,
+            },
+            "Find alternatives": {
+                "RoomId": self.room.pk,
+                **span,
+                "ServiceOptions": [option],
+                "Limit": 3,
+            },
             "Reservation cost": booking,
             "Update promo code": {**own, "PromoCode": "spring"},
             "Get allowances": own,

@@ -90,6 +90,14 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
         """
         return self.filter(overlaps(start, end, wide_start, wide_end))
 
+    def conflicting(self, bounds: ConflictBounds, *, now: dt.datetime, user: int) -> Self:
+        """Return the reservations that prevent the account's booking of a span (B11.2, B11.3)."""
+        return (
+            self.active_holds(now)
+            .overlapping(bounds["start"], bounds["end"], bounds["wide_start"], bounds["wide_end"])
+            .exclude(user=user, status=Status.NEW)
+        )
+
     def between(self, first: dt.datetime | None, last: dt.datetime | None) -> Self:
         """Return the reservations that overlap the time from first to last; None means no limit."""
         rows = self

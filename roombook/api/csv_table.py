@@ -61,10 +61,18 @@ def build_table(
     fields: Mapping[str, object], *, rows_field: str | None = None, field_tree: FieldTree
 ) -> CSVTable:
     """Return the columns in the order of `field_tree`, and one row for each element of the list
-    in `rows_field`; all other fields are in the first row."""
+    in `rows_field`; all other fields are in the first row. `Rooms.FreeTimes` gives one row for each
+    element of the inner lists, with the other fields of its outer element."""
+    rows_field, _, inner_field = (rows_field or "").partition(".")
     elements = fields.get(rows_field) if rows_field else None
     if not isinstance(elements, list):
         elements = []
+    if inner_field:
+        elements = [
+            {**element, inner_field: inner}
+            for element in elements
+            for inner in element.get(inner_field) or [None]
+        ]
     others = {name: each for name, each in fields.items() if not (elements and name == rows_field)}
     rows = [dict(iterate_leaves(others))]
     for number, element in enumerate(elements):

@@ -326,6 +326,13 @@ class CenterDateTimeField(DateTimeField):
         return value
 
 
+class CenterDayOrTimeField(CenterDateTimeField):
+    """As CenterDateTimeField; a date alone is its midnight at the center."""
+
+    def has_valid_format(self, text: str) -> bool:
+        return DateTimeField.has_valid_format(self, text)
+
+
 class UrlField(ContractField):
     """The absolute URL of a stored file or of a path; left out if there is no file."""
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from centers.span import Span, get_local_midnight
+from centers.span import Span, find_gaps, get_local_midnight
 
 DENVER = ZoneInfo("America/Denver")
 ZONES = [
@@ -92,3 +92,10 @@ def test_local_days_partition_the_span(start, length, zone):
         assert piece.start >= get_local_midnight(day, zone)
         assert piece.end <= get_local_midnight(day + timedelta(days=1), zone)
         assert piece.start.astimezone(zone).date() == day
+
+
+def test_gaps_are_found_before_and_after_spans_that_reach_beyond_the_whole():
+    day = Span(at(8), at(18))
+    assert find_gaps(day, [Span(at(19), at(20)), Span(at(6), at(9))]) == [Span(at(9), at(18))]
+    assert find_gaps(day, [Span(at(17), at(20)), Span(at(8), at(9))]) == [Span(at(9), at(17))]
+    assert find_gaps(day, [Span(at(6), at(20))]) == []

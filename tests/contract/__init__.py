@@ -3,16 +3,8 @@
 from collections.abc import Iterator, Mapping
 
 from roombook.api.contract_schema import get_element_type, is_list_type
-from tests.contract.tables import (
-    ALL_OPERATIONS,
-    CONTRACT,
-    ENUMERATIONS,
-    EXTENSIONS,
-    OPERATIONS,
-    REQUEST_BASE,
-    RESPONSE_BASE,
-    TYPES,
-)
+from tests.contract.extensions import ALL_OPERATIONS, CONTRACT, EXTENSIONS, TYPES
+from tests.contract.tables import ENUMERATIONS, OPERATIONS, REQUEST_BASE, RESPONSE_BASE
 
 __all__ = [
     "ALL_OPERATIONS",

@@ -4,7 +4,7 @@ No operation uses them: serializers and documentation are compared with them. A 
 as the contract writes it: `string`, `int`, `IList<ServiceOption>`.
 """
 
-from roombook.api.contract_schema import ContractSchema, OperationSchema
+from roombook.api.contract_schema import OperationSchema
 
 REQUEST_BASE = {"AppVersion": "string"}
 SECURE_REQUEST_BASE = {**REQUEST_BASE, "Token": "string"}
@@ -26,7 +26,7 @@ _CENTER_INFO = {
     "IsNotFavorite": "bool",
 }
 
-TYPES: dict[str, dict[str, str]] = {
+CONTRACT_TYPES: dict[str, dict[str, str]] = {
     # Envelope types
     "ResponseError": {"Summary": "string", "Message": "string", "Details": "string"},
     # Account types
@@ -324,60 +324,3 @@ OPERATIONS = [
         {"ConfirmationMessage": "string", "IsLive": "bool", "Status": "ReservationStatuses"},
     ),
 ]
-
-# Operations beyond the contract, by the same conventions (B17).
-EXTENSIONS = [
-    OperationSchema(
-        "Create reservation",
-        "/api/reservations/create",
-        {
-            "MeetingRoomId": "int",
-            "StartDate": "DateTime",
-            "EndDate": "DateTime",
-            "ServiceOptions": "IList<ServiceOption>",
-            "NumberOfAttendees": "int",
-            "Attendees": "IList<AttendeeInfo>",
-        },
-        {"Reservation": "ReservationInfo"},
-    ),
-    OperationSchema(
-        "Cancel reservation",
-        "/api/reservations/cancel",
-        {"ReservationId": "int", "TestMode": "bool"},
-        {"Message": "string", "Refund": "decimal", "Reservation": "ReservationInfo"},
-    ),
-    OperationSchema(
-        "Update allowances",
-        "/api/reservations/update-allowances",
-        {"ReservationId": "int", "AllowanceIds": "IList<int>"},
-        {"UpdatedReservation": "ReservationInfo"},
-    ),
-    OperationSchema(
-        "List reservations",
-        "/api/account/reservations",
-        {
-            "From": "DateTime",
-            "To": "DateTime",
-            "Statuses": "IList<string>",
-            "PageSize": "int",
-            "Cursor": "string",
-        },
-        {"Reservations": "IList<ReservationInfo>", "NextCursor": "string"},
-    ),
-    OperationSchema(
-        "Update favorite",
-        "/api/account/update-favorite",
-        {"CenterId": "int", "IsFavorite": "bool"},
-        {"UpdatedCenter": "CenterInfo"},
-    ),
-    OperationSchema(
-        "Remove payment info",
-        "/api/account/remove-payment-info",
-        {},
-        {"UpdatedUserInfo": "UserInfo"},
-    ),
-    OperationSchema("Sign out", "/api/sign-out"),
-]
-
-ALL_OPERATIONS = [*OPERATIONS, *EXTENSIONS]
-CONTRACT = ContractSchema({each.name: each for each in ALL_OPERATIONS}, TYPES)

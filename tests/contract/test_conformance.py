@@ -38,7 +38,9 @@ def test_good_requests_have_every_field_of_the_contract(world, operation):
             if isinstance(inner, dict):
                 yield from paths(inner, f"{path}.")
 
-    expected = [path for path, _ in iterate_paths(operation.request)]
+    # One of both is sent: CenterId or RoomIds.
+    missing = {"CenterId"} if operation.name == "List free times" else set()
+    expected = [path for path, _ in iterate_paths(operation.request) if path not in missing]
     assert list(paths(world.body(operation))) == expected
 
 

@@ -1,0 +1,149 @@
+"""The times in which rooms can be booked (B11.5)."""
+
+import datetime as dt
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+from centers import hours
+from centers.models import Center, MeetingRoom
+from centers.rooms import get_booking_rules
+from centers.span import Span, find_gaps, get_local_midnight
+from reservations.room_calendars import OpenInterval, RoomCalendar, load_calendars
+from roombook.db.compiled_queries import compiled_query, int_list_param, int_param
+from roombook.errors import InvalidRequest, NotFound
+
+if TYPE_CHECKING:
+    from django.db.models import QuerySet
+
+    from accounts.models import User
+
+MAX_ROOMS = 50
+
+
+class FreeTimeRecord(NamedTuple):
+    """A free time, in the center's local time."""
+
+    start: dt.datetime
+    end: dt.datetime
+
+
+class RoomFreeTimes(NamedTuple):
+    room_id: int
+    free_times: list[FreeTimeRecord]
+
+
+def load_rooms(*, room_ids: Sequence[int] | None, center_id: int | None) -> list[MeetingRoom]:
+    """Return the rooms in the order of their ids, or a center's rooms as a search lists them.
+
+    Rooms of the center without a price, which a search leaves out, are among them. Raises
+    InvalidRequest unless one of both is given, and NotFound unless all are active.
+    """
+    if (room_ids is None) == (center_id is None):
+        raise InvalidRequest({"center_id": "Either CenterId or RoomIds is required."})
+    if center_id is not None:
+        rooms = _active_rooms_of_center(center=center_id)
+        if not rooms and not Center.objects.active().filter(pk=center_id).exists():
+            raise NotFound
+        return rooms
+    if not room_ids:  # None has been refused above.
+        raise InvalidRequest({"room_ids": "At least one room is required."})
+    if len(set(room_ids)) < len(room_ids):
+        raise InvalidRequest({"room_ids": "Each room can be listed once."})
+    found = {room.pk: room for room in _active_rooms(rooms=room_ids)}
+    if len(found) < len(room_ids):
+        raise NotFound
+    return [found[pk] for pk in room_ids]
+
+
+def list_free_times(
+    rooms: Sequence[MeetingRoom],
+    get_period: Callable[[Center], Span],
+    *,
+    duration: dt.timedelta | None,
+    user: "User",
+    now: dt.datetime,
+) -> list[RoomFreeTimes]:
+    """Return the free times of each room within its center's period, by a few queries."""
+    if not rooms:
+        return []
+    periods = {room.pk: get_period(room.center) for room in rooms}
+    within = Span(
+        min(each.start for each in periods.values()), max(each.end for each in periods.values())
+    )
+    calendars = load_calendars(rooms, within, user=user, now=now)
+    return [
+        RoomFreeTimes(
+            room.pk,
+            [
+                FreeTimeRecord(
+                    free.start.astimezone(room.center.zone), free.end.astimezone(room.center.zone)
+                )
+                for free in find_free_times(
+                    room, periods[room.pk], calendars[room.pk], duration=duration, now=now
+                )
+            ],
+        )
+        for room in rooms
+    ]
+
+
+def find_free_times(
+    room: MeetingRoom,
+    period: Span,
+    calendar: RoomCalendar,
+    *,
+    duration: dt.timedelta | None = None,
+    now: dt.datetime,
+) -> Iterator[Span]:
+    """Yield the longest times, in order, such that the room can be booked within each of them.
+
+    A booking whose ends are on the room's grid and whose length the room allows is available
+    exactly if it lies within one of them (`availability.evaluate`). Only a booking that starts
+    before the end of the booking window and ends after it is available although none holds it.
+    """
+    rules, zone = get_booking_rules(room), room.center.zone
+    shortest = dt.timedelta(minutes=rules.minimum_minutes)
+    longest = dt.timedelta(minutes=rules.maximum_minutes)
+    if duration is not None:
+        if duration < shortest or duration % dt.timedelta(minutes=rules.slot_minutes):
+            return
+        shortest = duration
+    window_end = get_local_midnight(rules.get_last_day(now, zone) + dt.timedelta(days=1), zone)
+    first, last = max(period.start, now), min(period.end, window_end)
+    if first >= last or shortest > longest or room.is_blocked:
+        return
+    for open_span in _get_open_spans(room.center, Span(first, last), calendar.opening_hours):
+        for gap in find_gaps(open_span, calendar.taken):
+            start = hours.round_up_to_slot(gap.start, zone, rules.slot_minutes)
+            end = hours.round_down_to_slot(gap.end, zone, rules.slot_minutes)
+            if end - start >= shortest:
+                yield Span(start, end)
+
+
+def _get_open_spans(
+    center: Center, within: Span, opening_hours: Sequence[OpenInterval]
+) -> Iterator[Span]:
+    """Yield the times when bookings may take place; each is of one local day (B11.2)."""
+    if center.is_after_hours_support_enabled:
+        yield within
+        return
+    for day, part in within.split_by_local_day(center.zone):
+        for span in hours.get_open_spans(day, opening_hours, center.zone):
+            if span.overlaps(part):
+                yield Span(max(span.start, part.start), min(span.end, part.end))
+
+
+@compiled_query(keep_plan=True)
+def _active_rooms() -> "QuerySet[MeetingRoom]":
+    return _select_active_rooms().filter(pk__any_of=int_list_param("rooms"))
+
+
+@compiled_query(keep_plan=True)
+def _active_rooms_of_center() -> "QuerySet[MeetingRoom]":
+    return _select_active_rooms().filter(center=int_param("center")).order_by("name", "pk")
+
+
+def _select_active_rooms() -> "QuerySet[MeetingRoom]":
+    return MeetingRoom.objects.select_related("center").filter(
+        is_active=True, center__is_active=True
+    )

@@ -1,0 +1,102 @@
+"""The operations beyond the contract, by the same conventions (B17), and their types.
+
+As in `tables.py`, they are written down independently of the serializers.
+"""
+
+from roombook.api.contract_schema import ContractSchema, OperationSchema
+from tests.contract.tables import CONTRACT_TYPES, OPERATIONS
+
+TYPES = {
+    **CONTRACT_TYPES,
+    "RoomFreeTimesInfo": {"RoomId": "int", "FreeTimes": "IList<FreeTimeInfo>"},
+    "FreeTimeInfo": {"Start": "DateTime", "End": "DateTime"},
+    "AlternativeInfo": {
+        "RoomId": "int",
+        "CenterId": "int",
+        "Start": "DateTime",
+        "End": "DateTime",
+        "Total": "decimal",
+        "DistanceInMiles": "decimal",
+        "Reason": "string",
+    },
+}
+
+EXTENSIONS = [
+    OperationSchema(
+        "List free times",
+        "/api/meeting-rooms/free-times",
+        {
+            "CenterId": "int",
+            "RoomIds": "IList<int>",
+            "From": "DateTime",
+            "To": "DateTime",
+            "DurationMinutes": "int",
+        },
+        {"Rooms": "IList<RoomFreeTimesInfo>"},
+    ),
+    OperationSchema(
+        "Find alternatives",
+        "/api/meeting-rooms/alternatives",
+        {
+            "RoomId": "int",
+            "StartDate": "DateTime",
+            "EndDate": "DateTime",
+            "ServiceOptions": "IList<ServiceOption>",
+            "Limit": "int",
+        },
+        {"Alternatives": "IList<AlternativeInfo>"},
+    ),
+    OperationSchema(
+        "Create reservation",
+        "/api/reservations/create",
+        {
+            "MeetingRoomId": "int",
+            "StartDate": "DateTime",
+            "EndDate": "DateTime",
+            "ServiceOptions": "IList<ServiceOption>",
+            "NumberOfAttendees": "int",
+            "Attendees": "IList<AttendeeInfo>",
+        },
+        {"Reservation": "ReservationInfo"},
+    ),
+    OperationSchema(
+        "Cancel reservation",
+        "/api/reservations/cancel",
+        {"ReservationId": "int", "TestMode": "bool"},
+        {"Message": "string", "Refund": "decimal", "Reservation": "ReservationInfo"},
+    ),
+    OperationSchema(
+        "Update allowances",
+        "/api/reservations/update-allowances",
+        {"ReservationId": "int", "AllowanceIds": "IList<int>"},
+        {"UpdatedReservation": "ReservationInfo"},
+    ),
+    OperationSchema(
+        "List reservations",
+        "/api/account/reservations",
+        {
+            "From": "DateTime",
+            "To": "DateTime",
+            "Statuses": "IList<string>",
+            "PageSize": "int",
+            "Cursor": "string",
+        },
+        {"Reservations": "IList<ReservationInfo>", "NextCursor": "string"},
+    ),
+    OperationSchema(
+        "Update favorite",
+        "/api/account/update-favorite",
+        {"CenterId": "int", "IsFavorite": "bool"},
+        {"UpdatedCenter": "CenterInfo"},
+    ),
+    OperationSchema(
+        "Remove payment info",
+        "/api/account/remove-payment-info",
+        {},
+        {"UpdatedUserInfo": "UserInfo"},
+    ),
+    OperationSchema("Sign out", "/api/sign-out"),
+]
+
+ALL_OPERATIONS = [*OPERATIONS, *EXTENSIONS]
+CONTRACT = ContractSchema({each.name: each for each in ALL_OPERATIONS}, TYPES)
