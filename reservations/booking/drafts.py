@@ -104,14 +104,17 @@ def create_draft(
         billable_hours=quote.room.billable_hours,
     )
     reservation.save(force_insert=True)
+    # A list, because Django returns an empty one before it prepares anything.
     ChosenService.objects.bulk_create(
-        ChosenService(
-            reservation=reservation,
-            service=selection.service,
-            duration_hours=selection.duration_hours,
-            quantity=selection.quantity,
-        )
-        for selection in selections
+        [
+            ChosenService(
+                reservation=reservation,
+                service=selection.service,
+                duration_hours=selection.duration_hours,
+                quantity=selection.quantity,
+            )
+            for selection in selections
+        ]
     )
     for guest in guests:
         guest.reservation = reservation

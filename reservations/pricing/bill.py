@@ -125,15 +125,18 @@ def save_lines(reservation: Reservation, quote: Quote) -> None:
         )
         for position, line in enumerate(quote.lines, start=1)
     )
+    # A list, because Django returns an empty one before it prepares anything.
     AllowanceUse.objects.bulk_create(
-        AllowanceUse(
-            reservation=reservation,
-            allowance_id=applied.allowance_id,
-            hours=applied.hours,
-            discount=applied.discount,
-        )
-        for applied in quote.applied_allowances
-        if applied.hours or reservation.allowances_by_hand
+        [
+            AllowanceUse(
+                reservation=reservation,
+                allowance_id=applied.allowance_id,
+                hours=applied.hours,
+                discount=applied.discount,
+            )
+            for applied in quote.applied_allowances
+            if applied.hours or reservation.allowances_by_hand
+        ]
     )
 
 
