@@ -58,9 +58,10 @@ def run_customer(
         log.booked.add(pk)
         if rng.random() < 0.25:
             answer = retry_until_resolved(partial(client.cancel, pk), received=log.received)
-            assert answer.status == 200, answer
-            log.booked.discard(pk)
-            log.cancelled.add(pk)
+            # Otherwise the booking was lost: find_lost counts it.
+            if answer.status == 200:
+                log.booked.discard(pk)
+                log.cancelled.add(pk)
     return log
 
 
