@@ -77,7 +77,7 @@ def find_cards(groups: Sequence[str]) -> list[tuple[int, int]]:
 def iter_valid_windows(groups: Sequence[str]) -> Iterator[tuple[int, int]]:
     """The first and last of adjacent groups that together pass the check of card numbers."""
     # Sums from the first digit on, with every second digit doubled: a client can send so many
-    # groups that the sum of each window anew would take a fifth of a second.
+    # groups that adding up each window again would take a fifth of a second.
     digits = [int(digit) for group in groups for digit in group]
     sums = [
         list(
