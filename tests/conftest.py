@@ -128,6 +128,16 @@ def django_db_modify_db_settings(request, tmp_path_factory):
     request.getfixturevalue("django_db_modify_db_settings_parallel_suffix")
 
 
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup):
+    """Create the test database. At the end, close what threads have left open before deleting it.
+
+    A connection that a thread of the live server has left is closed when it is collected.
+    """
+    yield
+    gc.collect()
+
+
 def pytest_collection_finish():
     """Exclude what was imported from garbage collection, which saves a seventh of the time."""
     gc.freeze()
