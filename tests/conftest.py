@@ -129,13 +129,9 @@ def django_db_modify_db_settings(request, tmp_path_factory):
 
 
 @pytest.fixture(scope="session")
-def django_db_setup(django_db_setup):
-    """Create the test database. At the end, close what threads have left open before deleting it.
-
-    A connection that a thread of the live server has left is closed when it is collected.
-    """
-    yield
-    gc.collect()
+def live_server(django_db_setup, live_server):
+    """The live server of pytest-django, which ends before the test database is deleted."""
+    return live_server
 
 
 def pytest_collection_finish():

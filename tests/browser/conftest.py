@@ -20,7 +20,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def browser(live_server) -> Iterator[Browser]:
+    # It ends before the live server, whose threads then close their connections to the database.
     # Playwright runs an event loop in this thread, so Django would refuse to use the database.
     with pytest.MonkeyPatch.context() as patch, chromium.started() as browser:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
