@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from django.core.management import call_command
+from django.db import connections
 from playwright.sync_api import Browser, Page
 
 from reservations.demo.accounts import PASSWORD
@@ -19,13 +20,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.skip(reason=f"{item.name} needs Chromium"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(live_server) -> Iterator[Browser]:
-    # It ends before the live server, whose threads then close their connections to the database.
-    # Playwright runs an event loop in this thread, so Django would refuse to use the database.
+    # Playwright runs an event loop in this thread, so Django would refuse to use the database, and
+    # has a connection for it that the tests of other folders would not close.
     with pytest.MonkeyPatch.context() as patch, chromium.started() as browser:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
         yield browser
+        connections.close_all()
 
 
 @pytest.fixture
