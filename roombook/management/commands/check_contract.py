@@ -139,6 +139,9 @@ def _call_center_operations(service: ServiceClient) -> Iterator[str]:
     span: JSONDict = {"StartDate": f"{day}T10:00:00", "EndDate": f"{day}T11:00:00"}
     room_id, center_id = rooms[0].get("Id"), centers[0].get("Id")
     service.call("Check room availability", RoomId=room_id, CenterId=center_id, **span)
+    service.call("Find alternatives", RoomId=room_id, **span)
+    times = {"From": span["StartDate"], "To": span["EndDate"]}
+    service.call("List free times", RoomIds=[room_id], **times)
     service.call("Reservation cost", MeetingRoomId=room_id, **span)
 
 
