@@ -5,7 +5,8 @@
 #   deploy/install.sh rooms.example.com stripe            set up; the sandbox charges nobody
 #   deploy/install.sh --check rooms.example.com stripe    only say what is missing
 #
-# It changes only what is missing: run it again after an error, or after changing settings. With
+# It changes only what is missing: run it again after an error, after changing settings, or after
+# installing a new version. It never overwrites a file in /etc, and names those that differ. With
 # --check, the exit status is 1 if something is missing.
 set -eu
 
@@ -60,7 +61,7 @@ manage() { deploy/manage "$@"; }
 
 has_packages() {
     for package in $packages; do
-        dpkg-query --show --showformat '${db:Status-Status}' "$package" | grep -qx installed
+        dpkg-query --show --showformat '${db:Status-Status}' "$package" | grep -qx installed || return 1
     done
 }
 make_packages() {
@@ -75,8 +76,15 @@ make_user() { adduser --quiet --system --group --home $home --no-create-home roo
 has_environment() { [ .venv/.stamp -nt requirements.txt ]; }
 make_environment() { make --no-print-directory env; }
 
-has_media() { [ "$(stat -c %U:%G:%a $home/media)" = roombook:www-data:2750 ]; }
-make_media() { install -d -o roombook -g www-data -m 2750 $home/media; }
+# is_owned OWNER:GROUP:MODE FILE
+is_owned() { [ "$(stat --dereference -c %U:%G:%a "$2")" = "$1" ]; }
+has_folders() {
+    is_owned roombook:www-data:2750 $home/media && is_owned roombook:roombook:750 $home/data
+}
+make_folders() {
+    install -d -o roombook -g www-data -m 2750 $home/media
+    install -d -o roombook -g roombook -m 750 $home/data
+}
 
 # Settings that already name other database servers: see docs/many-machines.md.
 has_local_database() { [ ! -e $settings ] || database_url | grep -q '@127\.0\.0\.1:5432/'; }
@@ -88,31 +96,40 @@ find_conf() { echo "/etc/postgresql/$(find_version)/main"; }
 has_cluster() { [ -f "$(find_conf)/postgresql.conf" ]; }
 make_cluster() { pg_createcluster "$(find_version)" main -- --data-checksums >/dev/null; }
 
-has_tuning() {
-    cmp deploy/postgresql/roombook.conf "$(find_conf)/conf.d/roombook.conf" &&
-        cmp deploy/postgresql/pg_hba.conf "$(find_conf)/pg_hba.conf"
-}
+has_limits() { [ -e "$(find_conf)/conf.d/roombook.conf" ]; }
+# Debian's own rules do not name the service.
+has_access_rules() { grep -q roombook "$(find_conf)/pg_hba.conf"; }
+has_tuning() { has_limits && has_access_rules; }
 make_tuning() {
-    install -D -m 644 deploy/postgresql/roombook.conf "$(find_conf)/conf.d/roombook.conf"
-    install -o postgres -g postgres -m 640 deploy/postgresql/pg_hba.conf "$(find_conf)/pg_hba.conf"
+    has_limits ||
+        install -D -m 644 deploy/postgresql/roombook.conf "$(find_conf)/conf.d/roombook.conf"
+    has_access_rules || install --backup -o postgres -g postgres -m 640 \
+        deploy/postgresql/pg_hba.conf "$(find_conf)/pg_hba.conf"
     if has_server; then pg_ctlcluster "$(find_version)" main restart; fi
 }
 
 has_server() { as_postgres psql --no-psqlrc --quiet --command 'SELECT 1'; }
 make_server() { pg_ctlcluster "$(find_version)" main start; }
 
-has_settings() { [ "$(stat -c %U:%G:%a $settings)" = root:roombook:640 ]; }
+has_settings() { is_owned root:roombook:640 $settings; }
 make_settings() {
+    # An existing file has keys that exist nowhere else.
+    [ -e $settings ] || write_settings
+    chown root:roombook $settings
+    chmod 640 $settings
+}
+write_settings() {
     random() { python3 -c 'import secrets; print(secrets.token_urlsafe(50))'; }
     password=$(random)
-    install -o root -g roombook -m 640 /dev/null $settings
+    install -m 600 /dev/null $settings.new
     sed -e "s|^SECRET_KEY=.*|SECRET_KEY=$(random)|" \
         -e "s|^ALLOWED_HOSTS=.*|ALLOWED_HOSTS=$host|" \
         -e "s|^DATABASE_URL=.*|DATABASE_URL=postgres://roombook:$password@127.0.0.1:5432/roombook|" \
         -e "s|^#PAYMENT_GATEWAY=.*|PAYMENT_GATEWAY=$gateway|" \
         -e "s|^#MEDIA_ROOT=.*|MEDIA_ROOT=$home/media|" \
         -e "s|^#PUBLIC_URL=.*|PUBLIC_URL=https://$host|" \
-        deploy/env.example >$settings
+        deploy/env.example >$settings.new
+    mv $settings.new $settings
 }
 
 database_url() { sed -n 's|^DATABASE_URL=||p' $settings; }
@@ -133,23 +150,36 @@ make_valid_settings() {
 has_tables() { manage migrate --check; }
 make_tables() { STATEMENT_TIMEOUT=0 manage migrate --no-input --verbosity 0; }
 
-has_static_files() { [ staticfiles/staticfiles.json -nt .venv/.stamp ]; }
+# is_current FILE: no part of this version was installed after FILE was written.
+is_current() {
+    [ "$1" -nt .venv/.stamp ] && [ -z "$(find . \( -name .venv -o -name .git -o -name staticfiles \
+        -o -name __pycache__ \) -prune -o ! -type d -newer "$1" -print -quit)" ]
+}
+
+has_static_files() { is_current staticfiles/staticfiles.json; }
 make_static_files() {
     ENV_FILE=$settings .venv/bin/python manage.py collectstatic --no-input --verbosity 0
     # Collecting writes this file only if it changes.
     touch staticfiles/staticfiles.json
 }
 
+# Files, and a link to one of them.
+list_units() { (cd deploy/systemd && find . ! -type d | sort); }
 has_units() {
-    for unit in $(cd deploy/systemd && find . -type f); do
-        cmp "deploy/systemd/$unit" "/etc/systemd/system/$unit" || return 1
+    for unit in $(list_units); do
+        [ -e "/etc/systemd/system/$unit" ] || return 1
     done
     for unit in roombook.service $(cd deploy/systemd && ls ./*.timer); do
         systemctl is-enabled "${unit#./}" || return 1
     done
 }
 make_units() {
-    cp -r deploy/systemd/. /etc/systemd/system/
+    for unit in $(list_units); do
+        [ -e "/etc/systemd/system/$unit" ] || {
+            mkdir -p "$(dirname "/etc/systemd/system/$unit")"
+            cp --no-dereference "deploy/systemd/$unit" "/etc/systemd/system/$unit"
+        }
+    done
     if has_systemd; then systemctl daemon-reload; fi
     # shellcheck disable=SC2046  # a list
     systemctl enable roombook.service $(cd deploy/systemd && ls -- *.timer)
@@ -171,13 +201,19 @@ site_of_this_host() {
     sed -e "s/rooms\.example\.com/$host/" -e 's/server web:8000/server 127.0.0.1:8000/' \
         deploy/nginx/roombook.conf
 }
-has_site() { site_of_this_host | cmp - $site && [ ! -e /etc/nginx/sites-enabled/default ]; }
+has_site() { [ -e $site ] && [ ! -e /etc/nginx/sites-enabled/default ]; }
 make_site() {
     rm -f /etc/nginx/sites-enabled/default
-    site_of_this_host >$site
+    [ -e $site ] || site_of_this_host >$site
     nginx -t -q
     if has_systemd; then systemctl reload-or-restart nginx; fi
 }
+
+# The master process writes this file when it has loaded the settings.
+has_loaded() {
+    is_current /run/roombook/gunicorn.pid && [ /run/roombook/gunicorn.pid -nt $settings ]
+}
+make_loaded() { systemctl reload-or-restart roombook; }
 
 has_answer() { curl --silent --fail --insecure --resolve "$host:443:127.0.0.1" "https://$host/healthz"; }
 make_answer() {
@@ -185,10 +221,23 @@ make_answer() {
     systemctl reload-or-restart roombook nginx
 }
 
+# compare FILE INSTALLED: an administrator may have edited what is installed, so it stays.
+compare() { [ ! -e "$2" ] || cmp --silent "$1" "$2" || echo "differs: $2"; }
+compare_all() {
+    if has_cluster 2>/dev/null && has_local_database; then
+        compare deploy/postgresql/roombook.conf "$(find_conf)/conf.d/roombook.conf"
+        compare deploy/postgresql/pg_hba.conf "$(find_conf)/pg_hba.conf"
+    fi
+    for unit in $(list_units); do
+        compare "deploy/systemd/$unit" "/etc/systemd/system/${unit#./}"
+    done
+    site_of_this_host | compare - $site
+}
+
 step "Debian packages: $packages" packages
 step "the system user roombook" user
 step "the Python environment in $app/.venv" environment
-step "the folder of pictures, $home/media" media
+step "the folders of pictures and of SQLite, $home/media and $home/data" folders
 step "the settings of the service, $settings" settings
 if has_local_database; then
     step "a PostgreSQL cluster" cluster
@@ -203,9 +252,11 @@ step "the units of systemd: the service and its scheduled commands" units
 step "a TLS certificate in /etc/nginx/tls" certificate
 step "the site of nginx" site
 if has_systemd; then
+    step "a service that has loaded these settings and this version" loaded
     step "an answer of https://$host/healthz" answer
 else
     echo "systemd does not run on this machine: start the service, its timers and nginx yourself."
 fi
+compare_all
 [ $missing -eq 0 ] || exit 1
 $only_check || echo "Done. Create the first administrator: $app/deploy/manage createsuperuser"

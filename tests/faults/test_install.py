@@ -65,6 +65,16 @@ echo "-- check after"
 deploy/install.sh --check $names
 echo "-- install again"
 deploy/install.sh $names
+echo "-- update"
+before=$(cat /etc/roombook.env)
+chown roombook:roombook /etc/roombook.env
+chmod 600 /etc/roombook.env
+echo "# Edited." | tee -a /etc/nginx/conf.d/roombook.conf /etc/postgresql/*/main/pg_hba.conf
+rm /etc/systemd/system/roombook.service
+find roombook/static -type f | head -1 | xargs touch
+deploy/install.sh $names
+[ "$(cat /etc/roombook.env)" = "$before" ]
+deploy/install.sh --check $names
 echo "-- start"
 # What systemd would do with the units.
 install -d -o roombook /run/roombook
@@ -96,7 +106,7 @@ echo "-- end"
 """
 
 
-def test_install_sets_up_a_machine_and_changes_nothing_the_second_time(tmp_path):
+def test_install_sets_up_a_machine_and_later_changes_only_what_is_missing(tmp_path):
     namespaces = ["--mount", "--pid", "--net", "--uts", "--fork", "--kill-child"]
     walked = subprocess.run(
         ["unshare", *namespaces, "sh", "-c", ENTER, "sh", tmp_path, ROOT, WALK],
@@ -116,6 +126,10 @@ def test_install_sets_up_a_machine_and_changes_nothing_the_second_time(tmp_path)
     assert len(done) >= 10
     assert "missing: " not in parts["check after"]
     assert "== " not in parts["install again"]
+    updated = parts["update"].splitlines()
+    assert sum(line.startswith("== ") for line in updated) == 3
+    differing = {line.rpartition("/")[2] for line in updated if line.startswith("differs: ")}
+    assert differing == {"roombook.conf", "pg_hba.conf"}
     assert '{"status": "ok"}' in parts["start"]
     assert '{"status": "ok"}' in parts["restart of the database, reload of the service"]
     assert "0 payments processed." in parts["jobs"]
