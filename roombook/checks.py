@@ -18,6 +18,8 @@ MIN_DISTINCT_CHARACTERS = 5
 # A request may wait for the authorization and then for its outcome.
 GATEWAY_CALLS_IN_A_LEASE = 2
 TEST_KEY_PATTERN = r"(sk|rk)_test_\w+"
+# No host, a folder of a socket, or the loopback interface.
+LOCAL_HOST_PATTERN = r"$|/|localhost$|127\.|::1$"
 LIVE_KEY_PATTERN = r"(sk|rk)_live_\w+"
 
 
@@ -136,11 +138,16 @@ def check_machines_share_everything(**_: object) -> list[CheckMessage]:
     if settings.MACHINES == 1:
         return []
     problems: list[CheckMessage] = []
-    if "postgresql" not in settings.DATABASES["default"]["ENGINE"]:
+    database = settings.DATABASES["default"]
+    hosts = str(database.get("HOST", "")).split(",")
+    is_local = any(re.match(LOCAL_HOST_PATTERN, host) for host in hosts)
+    # A pooler may run on each machine.
+    if "postgresql" not in database["ENGINE"] or (is_local and not settings.PGBOUNCER):
         problems.append(
             Error(
-                "DATABASE_URL is a file on one machine, but MACHINES is more than 1.",
-                hint="Use PostgreSQL.",
+                "DATABASE_URL is a file or a server on one machine, but MACHINES is more than 1.",
+                hint="Use a PostgreSQL server that all machines reach by the same name, or set"
+                " PGBOUNCER=true if each machine has a pooler.",
                 id="roombook.E018",
             )
         )

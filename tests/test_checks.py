@@ -116,22 +116,40 @@ def test_debug_on_a_server_is_an_error(settings, name, value):
 
 
 @pytest.mark.parametrize(
-    ("machines", "engine", "is_shared", "ids"),
+    ("machines", "engine", "host", "is_shared", "ids"),
     [
-        (1, "django.db.backends.sqlite3", False, set()),
-        (2, "roombook.db.postgresql", True, set()),
-        (2, "roombook.db.sqlite", True, {"roombook.E018"}),
-        (2, "roombook.db.postgresql", False, {"roombook.E019"}),
+        (1, "django.db.backends.sqlite3", "", False, set()),
+        (1, "roombook.db.postgresql", "127.0.0.1", False, set()),
+        (2, "roombook.db.postgresql", "db1", True, set()),
+        (2, "roombook.db.sqlite", "", True, {"roombook.E018"}),
+        (2, "roombook.db.postgresql", "db1", False, {"roombook.E019"}),
     ],
 )
 def test_database_or_pictures_of_one_machine_are_an_error_with_several(
-    settings, monkeypatch, machines, engine, is_shared, ids
+    settings, monkeypatch, machines, engine, host, is_shared, ids
 ):
     monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", engine)
+    monkeypatch.setitem(settings.DATABASES["default"], "HOST", host)
     settings.MACHINES = machines
     settings.MEDIA_IS_SHARED = is_shared
 
     assert get_problem_ids() == ids
+
+
+@pytest.mark.parametrize(
+    "host", ["", "/run/postgresql", "localhost", "127.0.0.1", "127.1.2.3", "::1"]
+)
+def test_database_on_this_machine_is_an_error_with_several_but_behind_a_pooler(
+    settings, monkeypatch, host
+):
+    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", "roombook.db.postgresql")
+    monkeypatch.setitem(settings.DATABASES["default"], "HOST", host)
+    settings.MACHINES = 2
+    settings.MEDIA_IS_SHARED = True
+
+    assert get_problem_ids() == {"roombook.E018"}
+    settings.PGBOUNCER = True
+    assert get_problem_ids() == set()
 
 
 STRIPE = {
