@@ -8,6 +8,8 @@ import unfold
 from django.db import connection
 from django.db.models import query
 from django.forms import BaseModelForm
+from gunicorn import systemd
+from gunicorn.arbiter import Arbiter
 from import_export.admin import ExportMixin
 from prometheus_client import values
 
@@ -129,3 +131,18 @@ def test_metrics_can_be_written_under_another_name_than_the_process_id():
         tests="tests/metrics/test_server.py",
     )
     assert hasattr(values, "ValueClass")
+
+
+def test_master_of_gunicorn_is_as_its_configuration_expects():
+    what_to_do = {
+        "module": "deploy/gunicorn.conf.py or deploy/reload.sh",
+        "tests": "tests/faults/test_upgrade.py",
+    }
+
+    assert isinstance(Arbiter.WORKERS, dict), WHAT_TO_DO.format(what="WORKERS", **what_to_do)
+    assert [*inspect.signature(systemd.sd_notify).parameters][:2] == ["state", "logger"], (
+        WHAT_TO_DO.format(what="sd_notify", **what_to_do)
+    )
+    assert "environ['GUNICORN_PID'] =" in inspect.getsource(Arbiter.reexec), WHAT_TO_DO.format(
+        what="GUNICORN_PID", **what_to_do
+    )
