@@ -1,5 +1,6 @@
 """The files in deploy/ that are not code."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -58,11 +59,38 @@ def test_rehearsal_sets_existing_settings():
     """It must not use the mail server, the replica or the pooler of the running service."""
     settings = re.findall(r"^#?([A-Z_]+)=", (DEPLOY / "env.example").read_text(), re.M)
     script = (DEPLOY / "rehearse-restore").read_text()
-    exported = re.search(r"^export DATABASE_URL((?:.*\\\n)*.*)", script, re.M)[1]
-    names = re.findall(r"(\w+)=", exported)
+    overridden = re.search(r"^override DATABASE_URL((?:.*\\\n)*.*)", script, re.M)[1]
+    names = re.findall(r"(\w+)=", overridden)
 
     assert set(names) <= set(settings)
     assert {"EMAIL_URL", "PGBOUNCER", "DATABASE_REPLICA_URL", "SENTRY_DSN"} <= set(names)
+
+
+@pytest.mark.parametrize(
+    ("line", "environment"),
+    [
+        ('PAYMENT_GATEWAY="stripe"', {}),
+        ("PAYMENT_GATEWAY=stripe \r", {}),
+        ("PAYMENT_GATEWAY=sandbox", {"PAYMENT_GATEWAY": "stripe"}),
+        ("PAYMENT_GATEWAY_FILE={gateway}", {}),
+    ],
+)
+def test_rehearsal_with_a_key_of_stripe_that_can_write_is_refused(tmp_path, line, environment):
+    settings, gateway = tmp_path / "settings", tmp_path / "gateway"
+    gateway.write_text("stripe\n")
+    settings.write_text(f"STRIPE_SECRET_KEY=sk_live_1\n{line.format(gateway=gateway)}\n")
+
+    refused = subprocess.run(
+        [DEPLOY / "rehearse-restore"],
+        env=os.environ
+        | {"ENV_FILE": str(settings), "REHEARSAL_STRIPE_KEY": "sk_live_1", **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert refused.stderr.startswith("Set REHEARSAL_STRIPE_KEY to a restricted key")
 
 
 def read_compose(name):

@@ -112,10 +112,17 @@ def test_rehearsal_finds_what_only_the_gateway_knows_and_changes_nothing(archive
             book(drafts[4])
             book(drafts[5])
             assert customer.client.cancel(drafts[0]).status == 200
+            # Files win over variables. Stripe's live key is refused together with STRIPE_API_BASE.
+            files = {
+                "DATABASE_URL": database.url,
+                "STRIPE_SECRET_KEY": "sk_live_roombook",
+            }
+            lines = service.environment.copy()
+            for name, value in files.items():
+                (tmp_path / name).write_text(value)
+                lines[f"{name}_FILE"] = str(tmp_path / name)
             settings = tmp_path / "settings"
-            settings.write_text(
-                "".join(f"{name}={value}\n" for name, value in service.environment.items())
-            )
+            settings.write_text("".join(f"{name}={value}\n" for name, value in lines.items()))
         finally:
             service.stop()
         # It waits until the archive has everything, as it has after archive_timeout.
