@@ -3,7 +3,7 @@
 A repeated or outdated answer changes nothing, so every caller may be late.
 """
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
@@ -43,6 +43,8 @@ def apply_gateway_result(locked: Payment, result: GatewayPayment, *, now: dateti
         raise InvalidPaymentTransition(
             f"Payment {locked.key}: the gateway has another amount than was requested."
         )
+    if state == PaymentState.CAPTURED:
+        now = _get_capture_time(locked, now)
     locked.transition_to(state, now=now)
     locked.reference = result.reference
     locked.card_brand = result.brand
@@ -50,6 +52,20 @@ def apply_gateway_result(locked: Payment, result: GatewayPayment, *, now: dateti
     locked.authorized_until = result.authorized_until
     locked.message = result.message[:255]
     locked.save(update_fields=GATEWAY_RESULT_FIELDS)
+
+
+def _get_capture_time(locked: Payment, now: datetime) -> datetime:
+    """Return the time of the capture, which is after a cancellation that was stored before it.
+
+    A cancellation keeps the payment locked until it is stored, so the order is known whatever the
+    clocks of two machines say. A fee is captured before its cancellation is stored.
+    """
+    # Read in a statement of its own: it began after the wait for the lock.
+    found = Payment.objects.filter(pk=locked.pk).values_list("reservation__cancelled_at", flat=True)
+    cancelled_at = found.get()
+    if cancelled_at is None:
+        return now
+    return max(now, cancelled_at + timedelta(microseconds=1))
 
 
 def lock_payment(payment_id: int) -> Payment:

@@ -24,6 +24,7 @@ from payments.refunds import UNCONFIRMED_STATES, get_refund_key
 OVERLAP = timedelta(minutes=5)
 # The resolution of a payment that staff do not want to release.
 KEPT = "kept"
+NO_MONEY_HELD = "no money held"
 # Payments in these states hold no money as far as we know.
 WITHOUT_MONEY = (PaymentState.DECLINED, PaymentState.VOIDED)
 
@@ -130,8 +131,12 @@ def refresh_unknown_payment(unknown: UnknownPayment, *, release: bool, now: date
 
     Returns the outcome in words. Raises GatewayUnavailable or GatewayRefused.
     """
-    # Read again, because staff may have resolved it while others were processed.
-    unknown.refresh_from_db()
+    # Read again, because staff or another run may have resolved it while others were processed.
+    try:
+        unknown.refresh_from_db()
+    except UnknownPayment.DoesNotExist:
+        unknown.pk = None  # As if this run had deleted it.
+        return NO_MONEY_HELD
     if unknown.resolved_at:
         return unknown.resolution
     gateway = gateways.get_gateway(unknown.gateway)
@@ -139,7 +144,7 @@ def refresh_unknown_payment(unknown: UnknownPayment, *, release: bool, now: date
     if Payment.objects.filter(key=unknown.key).exclude(state__in=WITHOUT_MONEY).exists():
         return _resolve(unknown, "known again", now=now)
     if status is None or not status.held:
-        return _resolve(unknown, "no money held", now=now)
+        return _resolve(unknown, NO_MONEY_HELD, now=now)
     columns = _to_columns(status)
     for name, value in columns.items():
         setattr(unknown, name, value)

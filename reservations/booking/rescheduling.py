@@ -33,8 +33,8 @@ from payments.models import Payment
 from reservations import availability
 from reservations.availability import Availability
 from reservations.booking import price_changes
-from reservations.booking.holds import release_conflicting_holds
-from reservations.booking.locks import lock_for_rescheduling
+from reservations.booking.holds import release_conflicting_holds, release_holds_for
+from reservations.booking.locks import lock_drafts_of_customer, lock_for_rescheduling
 from reservations.booking.payment_recovery import fulfils_obligations
 from reservations.booking.price_adjustments import ADJUST_PRICE
 from reservations.models import LineItem, LineItemType, PriceAdjustment, Reservation, history
@@ -115,6 +115,7 @@ def preview(
 
     `problems` contains the reasons why it is not possible. Only invalid requests raise an error.
     """
+    lock_drafts_of_customer(reservation_id, now=now)
     reservation, room = lock_for_rescheduling(reservation_id, room_id)
     new = _validate(reservation, room, start, end, now)
     result = _begin(reservation, new)
@@ -157,6 +158,7 @@ def reschedule(
         AllowanceExhausted, RateNotConfigured: nothing was changed.
         ServiceUnavailable: the payment is not resolved yet; nothing was changed.
     """
+    lock_drafts_of_customer(reservation_id, now=now)
     reservation, room = lock_for_rescheduling(reservation_id, room_id)
     new = _validate(reservation, room, start, end, now)
     _evaluate(reservation, new, now).raise_if_unavailable()
@@ -312,6 +314,9 @@ def _save_slot(reservation: Reservation, new: RoomSlot, *, now: dt.datetime) -> 
     if reservation.is_new:
         if not reservation.is_held_at(now):
             reservation.hold_until = now + dt.timedelta(hours=settings.HOLD_HOURS_STAFF)
+            # The new price is promised until after this hold (B15.2).
+            reservation.price_held_until = None
+            release_holds_for(reservation, now=now)
         assert reservation.hold_until is not None  # because it is held
         reservation.hold_until = min(reservation.hold_until, new.start)
         reservation.holds_slot = True
@@ -323,8 +328,8 @@ def _save_slot(reservation: Reservation, new: RoomSlot, *, now: dt.datetime) -> 
     reservation.save(
         update_fields=[
             *("room", "start", "end", "turnaround_minutes", "occupied_from", "occupied_until"),
-            *("holds_slot", "hold_until", "is_live", "hours_override_reason"),
-            "calendar_sequence",
+            *("holds_slot", "hold_until", "price_held_until"),
+            *("is_live", "hours_override_reason", "calendar_sequence"),
         ]
     )
 

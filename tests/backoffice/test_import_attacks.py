@@ -323,9 +323,10 @@ def test_running_check_of_a_process_that_died_ends_after_five_minutes():
 def run_in_processes(start, count=4):
     """How many of so many processes, started at once, `start` lets run."""
     context = multiprocessing.get_context("fork")
-    together, results = context.Barrier(count), context.SimpleQueue()
+    together, results = context.Barrier(count), context.Queue()
     # A connection must not be shared with a child.
     connections.close_all()
+    assert connection.connection is None
 
     def work():
         connection.ensure_connection()
@@ -344,7 +345,7 @@ def run_in_processes(start, count=4):
         worker.start()
     for worker in workers:
         worker.join(60)
-    return sum(results.get() for _ in workers)
+    return sum(results.get(timeout=60) for _ in workers)
 
 
 @contextmanager

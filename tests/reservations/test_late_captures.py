@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 from io import StringIO
+from unittest.mock import Mock
 
 import pytest
 import time_machine
@@ -23,6 +24,8 @@ from tests.factories_reservations import (
 )
 
 pytestmark = pytest.mark.django_db
+
+SECOND = MINUTE / 60
 
 
 def fail_once(operation):
@@ -67,12 +70,12 @@ def test_payment_captured_while_it_is_cancelled_is_the_fee_if_it_is_too_late(cap
     assert not list(integrity.find_problems(now=START))
 
 
-def cancel_while_void_fails(reservation, now=NOW):
+def cancel_while_void_fails(reservation, now=NOW, known_after=MINUTE):
     """Cancel a reservation. Its payment is captured at the gateway before it is voided."""
     fail_once("void")
     cancellation.cancel(reservation.pk, now=now)
     SandboxGateway().capture(Payment.objects.get().key)
-    gateway_events.refresh(Payment.objects.get(), now=now + MINUTE)
+    gateway_events.refresh(Payment.objects.get(), now=now + known_after)
     assert Payment.objects.get().state == PaymentState.CAPTURED
 
 
@@ -80,6 +83,26 @@ def test_payment_captured_after_its_request_was_cancelled_is_refunded():
     reservation = make_pending_booking()
 
     cancel_while_void_fails(reservation)
+    reconcile(at=NOW + 2 * MINUTE)
+
+    assert Payment.objects.get().state == PaymentState.REFUNDED
+
+
+def test_capture_stored_after_the_cancellation_is_refunded_if_the_clock_is_behind():
+    cancel_while_void_fails(make_pending_booking(), known_after=-5 * SECOND)
+    reconcile(at=NOW + 2 * MINUTE)
+
+    assert Payment.objects.get().state == PaymentState.REFUNDED
+
+
+def test_capture_found_by_the_void_is_refunded_if_the_worker_dies_before(monkeypatch):
+    reservation = make_pending_booking()
+    SandboxGateway().capture(Payment.objects.get().key)
+    with monkeypatch.context() as patched:
+        patched.setattr(payment_recovery, "_create_full_refund", Mock(side_effect=RuntimeError))
+        cancellation.cancel(reservation.pk, now=NOW)
+    assert Payment.objects.get().state == PaymentState.CAPTURED
+
     reconcile(at=NOW + 2 * MINUTE)
 
     assert Payment.objects.get().state == PaymentState.REFUNDED

@@ -7,14 +7,22 @@ from icalendar import Calendar
 
 from accounts.models import OutboxMessage
 from reservations.booking import approval, checkout, rescheduling
-from reservations.booking.drafts import apply_promo_code
+from reservations.booking.drafts import apply_promo_code, has_outdated_price
 from reservations.booking.hold_extension import extend_hold
+from reservations.models import Reservation
 from reservations.models.status import Status
 from reservations.notifications import emails
-from roombook.errors import InvalidRequest, PromoCodeInvalid, ReservationNotOpen, SlotUnavailable
+from roombook.errors import (
+    CardDeclined,
+    InvalidRequest,
+    PromoCodeInvalid,
+    ReservationNotOpen,
+    SlotUnavailable,
+)
 from tests.factories_centers import ServiceFactory
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
+    DECLINED_NUMBER,
     HOUR,
     MINUTE,
     NOW,
@@ -34,6 +42,7 @@ from tests.reservations.rescheduling_helpers import (
     get_net_payment,
     make_room_at_rate,
     make_room_in_same_center,
+    make_staff_with_role,
     preview_reschedule,
     reschedule,
 )
@@ -342,3 +351,33 @@ def test_rescheduled_pending_request_stays_tentative(clerk):
     reschedule(reservation, clerk, start=START + DAY)
 
     assert "STATUS:TENTATIVE" in emails.get_last_email(reservation).calendar
+
+
+def test_new_price_of_a_moved_draft_is_promised_until_after_its_new_hold():
+    draft = make_draft(start=START + 20 * DAY)
+    declined = make_payment_method(DECLINED_NUMBER)
+    with pytest.raises(CardDeclined):
+        checkout.check_out(draft.pk, user=draft.user, payment_method=declined, now=NOW)
+    later = NOW + 3 * DAY
+
+    reschedule(draft, make_staff_with_role("Manager"), start=START + 21 * DAY, now=later)
+
+    draft.refresh_from_db()
+    assert draft.is_held_at(later + HOUR)
+    assert not has_outdated_price(draft, now=later + HOUR)
+    # For the check of the data after each test, which is at NOW.
+    Reservation.objects.release_holds(NOW)
+
+
+def test_moved_draft_that_is_held_again_releases_the_oldest_hold(settings):
+    settings.HELD_DRAFTS_MAX = 3
+    user = UserFactory()
+    moved = make_draft(user)
+    Reservation.objects.release_holds(NOW)
+    oldest, *_ = (make_draft(user, start=START + number * DAY) for number in (1, 2, 3))
+
+    reschedule(moved, make_staff_with_role("Manager"), start=START + 4 * HOUR)
+
+    held = Reservation.objects.drafts_with_hold()
+    assert held.count() == 3
+    assert not held.filter(pk=oldest.pk).exists()
