@@ -218,18 +218,6 @@ def test_payment_that_is_kept_during_a_run_is_not_released(reconcile):
     assert SandboxPayment.objects.get(key=key).state == "captured"
 
 
-def test_payment_without_money_that_another_run_has_deleted_holds_no_money():
-    unknown = UnknownPayment.objects.create(
-        key=uuid4(), gateway="sandbox", reference="pay_1", found_at=NOW
-    )
-    other_run = UnknownPayment.objects.get()
-    unknown_payments.refresh_unknown_payment(other_run, release=False, now=LATER)
-
-    outcome = unknown_payments.refresh_unknown_payment(unknown, release=False, now=LATER)
-
-    assert outcome == "no money held"
-
-
 def test_released_payment_whose_refund_is_returned_is_reported_again(reconcile):
     make_lost_payment()
     get_problems(reconcile, "--release")

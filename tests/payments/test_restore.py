@@ -3,6 +3,7 @@
 import io
 from datetime import timedelta
 from decimal import Decimal
+from uuid import uuid4
 
 import pytest
 import time_machine
@@ -10,7 +11,13 @@ from django.core.management import CommandError, call_command
 from django.db.models import Sum
 
 from payments import unknown_payments
-from payments.models import COMPLETED_REFUND_STATES, Payment, PaymentState, Refund
+from payments.models import (
+    COMPLETED_REFUND_STATES,
+    Payment,
+    PaymentState,
+    Refund,
+    UnknownPayment,
+)
 from reservations.booking import approval, cancellation, integrity
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -114,3 +121,16 @@ def test_restore_of_an_older_backup_is_reported_and_repaired(restored, stripe_se
     assert get_amount_here() == get_amount_at_stripe(stripe_server) == 2 * 75
     # Staff decide about the booking that is named.
     assert Reservation.objects.get(pk=cancelled).status == Status.CONFIRMED
+
+
+@pytest.mark.django_db
+def test_payment_without_money_that_another_run_has_deleted_holds_no_money():
+    unknown = UnknownPayment.objects.create(
+        key=uuid4(), gateway="sandbox", reference="pay_1", found_at=NOW
+    )
+    other_run = UnknownPayment.objects.get()
+    unknown_payments.refresh_unknown_payment(other_run, release=False, now=NOW)
+
+    outcome = unknown_payments.refresh_unknown_payment(unknown, release=False, now=NOW)
+
+    assert outcome == "no money held"
