@@ -1,6 +1,7 @@
 """The times in which rooms can be booked (B11.5)."""
 
 import datetime as dt
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -112,10 +113,18 @@ def find_free_times(
     first, last = max(period.start, now), min(period.end, window_end)
     if first >= last or shortest > longest or room.is_blocked:
         return
-    for open_span in _get_open_spans(room.center, Span(first, last), calendar.opening_hours):
-        for gap in find_gaps(open_span, calendar.taken):
-            start = hours.round_up_to_slot(gap.start, zone, rules.slot_minutes)
-            end = hours.round_down_to_slot(gap.end, zone, rules.slot_minutes)
+    within = Span(first, last)
+    # Both are in order: one pass over them, because a month has hundreds of each.
+    gaps = deque(find_gaps(within, calendar.taken))
+    for open_span in _get_open_spans(room.center, within, calendar.opening_hours):
+        while gaps and gaps[0].end <= open_span.start:
+            gaps.popleft()
+        for gap in gaps:
+            if gap.start >= open_span.end:
+                break
+            start, end = max(gap.start, open_span.start), min(gap.end, open_span.end)
+            start = hours.round_up_to_slot(start, zone, rules.slot_minutes)
+            end = hours.round_down_to_slot(end, zone, rules.slot_minutes)
             if end - start >= shortest:
                 yield Span(start, end)
 
