@@ -20,7 +20,8 @@ from django.db.models.fields.related import RelatedField
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 
-from accounts import roles
+from accounts import customer_access, roles
+from accounts.models import User
 from roombook.backoffice.typing_bases import AnyAdminBase, InlineAdminBase, ModelAdminBase
 from roombook.ids import parse_id
 
@@ -48,7 +49,7 @@ def get_center_of_list(request: HttpRequest, parameter: str, permission: str) ->
 
 
 class ScopedChoicesMixin(AnyAdminBase):
-    """Selects of a form offer, and accept, only rows of the user's centers."""
+    """Selects of a form offer, and accept, only rows that the user may view."""
 
     def get_field_queryset(
         self, db: str | None, db_field: RelatedField, request: HttpRequest
@@ -59,7 +60,9 @@ class ScopedChoicesMixin(AnyAdminBase):
     def get_choices_for_field(
         self, db_field: RelatedField, request: HttpRequest
     ) -> QuerySet | None:
-        """Return the rows that a select may offer; None if the rows do not belong to centers."""
+        """Return the rows that a select may offer; None if it may offer all."""
+        if db_field.related_model is User:
+            return User.objects.filter(customer_access.get_account_filter(request.user))
         model_admin = _get_center_scoped_admin(self.admin_site, db_field.related_model)
         if model_admin is None:
             return None

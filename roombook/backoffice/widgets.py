@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from django import forms
+from django.contrib.admin import ModelAdmin
 from django.contrib.admin.widgets import AutocompleteSelect, AutocompleteSelectMultiple
 from django.core.exceptions import ValidationError
 from django.db import models
@@ -90,7 +91,25 @@ class AutocompleteMixin(AnyAdminBase):
 
 
 class AutocompleteFilterForm(AutocompleteDropdownForm):
+    """Names the selected row only if the user may view it."""
+
     widget = AutocompleteWidget
+
+    def __init__(
+        self,
+        request: HttpRequest,
+        *args: Any,
+        field: models.ForeignKey,
+        model_admin: ModelAdmin,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(request, *args, field=field, model_admin=model_admin, **kwargs)
+        model = field.related_model
+        page = model_admin.admin_site.get_model_admin(model)
+        may_view = page.has_view_permission(request)
+        rows = page.get_queryset(request) if may_view else model._default_manager.none()
+        for each in self.fields.values():
+            each.queryset = rows
 
 
 class AutocompleteFilter(AutocompleteSelectFilter):

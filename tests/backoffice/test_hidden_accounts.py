@@ -10,6 +10,7 @@ from accounts.models import OutboxMessage
 from payments.models import Payment
 from reservations.models import PromoRedemption
 from reservations.models.status import Status
+from tests.admin_forms import form_of
 from tests.backoffice.counting import queries_of
 from tests.backoffice.many import many
 from tests.factories_people import (
@@ -21,6 +22,7 @@ from tests.factories_people import (
 from tests.factories_reservations import (
     NOW,
     AllowanceFactory,
+    PartnerFactory,
     PromoCodeFactory,
     make_booking,
     make_draft,
@@ -161,6 +163,45 @@ def test_import_of_allowances_finds_no_account_of_staff(staff):
     for user in (AdministratorFactory(), None):
         assert get_errors("allowances", added, user) == []
         assert get_errors("allowances", changed, user) == []
+
+
+def test_select_of_accounts_names_and_accepts_no_account_of_staff(client, staff, groups):
+    groups["Manager"].permissions.add(*Permission.objects.filter(codename="add_favorite"))
+    colleague, customer, room = StaffFactory(**GRACE), UserFactory(**ADA), make_room()
+    forms = {
+        reverse("admin:reservations_allowance_add"): {"description": "Plan", "hours": "2"},
+        reverse("admin:centers_favorite_add"): {"center": room.center_id},
+    }
+    for member, is_offered in ((staff("Manager"), False), (AdministratorFactory(), True)):
+        client.force_login(member)
+        for url, values in forms.items():
+            assert customer.email in client.get(url, {"user": customer.pk}).text
+            page = client.get(url, {"user": colleague.pk})
+            assert (colleague.email in page.text) is is_offered, url
+            form = {**form_of(page), **values, "user": colleague.pk}
+            assert (client.post(url, form).status_code == 302) is is_offered, url
+
+
+def test_filter_of_a_list_names_only_a_row_that_the_user_may_view(client, staff):
+    room, other = make_room(), make_room()
+    promo, partner = PromoCodeFactory(), PartnerFactory()
+    shown = {
+        "promo_code": promo.code,
+        "partner": partner.name,
+        "room__center": other.center.name,
+    }
+    keys = {"promo_code": promo.pk, "partner": partner.pk, "room__center": other.center_id}
+    url = reverse("admin:reservations_reservation_changelist")
+    for member, names in (
+        (staff("Viewer", room.center), set()),
+        (staff("Viewer"), {"room__center"}),
+        (AdministratorFactory(), set(shown)),
+    ):
+        client.force_login(member)
+        for name, text in shown.items():
+            page = client.get(url, {f"{name}__id__exact": keys[name]})
+            assert page.status_code == 200
+            assert (text in page.text) is (name in names), (member, name)
 
 
 def test_page_of_a_customer_names_an_expired_draft(client, clock):
