@@ -1,18 +1,15 @@
 """Creates customers' accounts and changes their profiles."""
 
-import logging
 from collections.abc import Iterable
 
 from django.core.exceptions import ValidationError
-from django.core.files.storage import Storage
 from django.db import IntegrityError, transaction
 
 from accounts.models import User, canonicalize_email
 from roombook.backoffice import audit_log
 from roombook.db.transactions import in_transaction
 from roombook.errors import InvalidRequest
-
-logger = logging.getLogger(__name__)
+from roombook.images import delete_file
 
 PROFILE_FIELDS = ("first_name", "last_name", "company_name", "phone_number")
 EMAIL_TAKEN = "An account with this e-mail address already exists."
@@ -102,11 +99,3 @@ def _clear_thumbnail(user: User) -> str:
         locked.thumbnail = None
         locked.save(update_fields=["thumbnail"])
     return name or ""
-
-
-def delete_file(storage: Storage, name: str) -> None:
-    """Delete a file that no row refers to; errors are only logged, because the change is done."""
-    try:
-        storage.delete(name)
-    except Exception:
-        logger.exception("The file %s could not be deleted.", name)

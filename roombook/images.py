@@ -4,10 +4,12 @@ Pillow re-encodes every stored file, without its metadata and under a random nam
 disguised file, original file name, comment or GPS position of a phone is published.
 """
 
+import logging
 import re
+import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from io import BytesIO
 from pathlib import PurePath
 from typing import Any, ClassVar
@@ -16,13 +18,15 @@ from uuid import uuid4
 from django import forms
 from django.core.exceptions import ValidationError
 from django.core.files.base import ContentFile, File
-from django.core.files.storage import FileSystemStorage, storages
+from django.core.files.storage import FileSystemStorage, Storage, storages
 from django.db import models, transaction
 from django.db.models.fields.files import FieldFile
 from django.db.models.signals import post_delete
 from django.utils.deconstruct import deconstructible
 from django.utils.encoding import filepath_to_uri
-from PIL import Image, ImageOps, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
+
+logger = logging.getLogger(__name__)
 
 ALLOWED_FORMATS = ("JPEG", "PNG", "WEBP", "GIF")
 MAX_UPLOAD_BYTES = 10 * 1024 * 1024
@@ -39,6 +43,16 @@ JPEG_SIGNATURE, JPEG_SCAN = b"\xff\xd8", b"\xff\xda"
 # Of what is stored.
 MAX_SIDE_PIXELS = 2000
 THUMBNAIL_SIDE_PIXELS = 320
+# How to turn a picture upright, by its orientation in the metadata.
+ORIENTATIONS = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
 URL_SAFE_NAME = re.compile(r"[A-Za-z0-9_./-]+")
 
 
@@ -104,8 +118,9 @@ def open_image(upload: File) -> Image.Image:
         header.verify()
     with _read_header(upload) as image:
         image.load()
-        ImageOps.exif_transpose(image, in_place=True)
-        return image
+        # `ImageOps.exif_transpose` also writes the metadata again, which fails if it is damaged.
+        method = ORIENTATIONS.get(image.getexif().get(ExifTags.Base.Orientation, 1))
+        return image if method is None else image.transpose(method)
 
 
 def validate_image(upload: File) -> None:
@@ -218,7 +233,15 @@ def delete_after_commit(*files: FieldFile) -> None:
     """Delete files from the storage once the transaction is committed."""
     for file in files:
         if file.name:
-            transaction.on_commit(partial(file.storage.delete, file.name))
+            transaction.on_commit(partial(delete_file, file.storage, file.name))
+
+
+def delete_file(storage: Storage, name: str) -> None:
+    """Delete a file that no row refers to; errors are only logged, because the change is done."""
+    try:
+        storage.delete(name)
+    except Exception:
+        logger.exception("The file %s could not be deleted.", name)
 
 
 def get_url(name: str) -> str:
@@ -231,4 +254,13 @@ def get_url(name: str) -> str:
         # without quoting the names of RandomName, which need no quoting.
         path = name if URL_SAFE_NAME.fullmatch(name) else str(filepath_to_uri(name))
         return storage.base_url + path.lstrip("/")
+    # Signing takes longer than everything else about a picture, and clients cache by the address.
+    # Temporary credentials are valid for at least ten minutes more when boto3 signs with them.
+    seconds = 60 * 60 if getattr(storage, "access_key", None) else 5 * 60
+    return _build_url(storage, name, time.time() // seconds)
+
+
+@lru_cache(maxsize=65536)
+def _build_url(storage: Storage, name: str, period: float) -> str:
+    """Build the address of a file, once per period."""
     return str(storage.url(name))

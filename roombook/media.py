@@ -26,7 +26,8 @@ def build_s3_storage(bucket_url: SplitResult, media_url: str) -> dict[str, Any]:
         "secret_key": unquote(bucket_url.password or "") or None,
         # Names are random and never used again.
         "file_overwrite": True,
-        "object_parameters": {"CacheControl": "public, max-age=31536000, immutable"},
+        # Names are never used again, but a picture that was removed must vanish from caches soon.
+        "object_parameters": {"CacheControl": "public, max-age=3600"},
         "querystring_auth": not public.netloc,
         "querystring_expire": SIGNED_URL_SECONDS,
         "client_config": Config(

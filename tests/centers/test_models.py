@@ -246,6 +246,19 @@ def test_deleting_a_row_deletes_its_files(django_capture_on_commit_callbacks):
     assert not any(map(default_storage.exists, names))
 
 
+def test_row_is_deleted_although_the_storage_is_away(
+    monkeypatch, caplog, django_capture_on_commit_callbacks
+):
+    def refuse(name):
+        raise OSError("no route to the bucket")
+
+    image = CenterImageFactory()
+    monkeypatch.setattr(default_storage._wrapped, "delete", refuse)
+    with django_capture_on_commit_callbacks(execute=True):
+        image.delete()
+    assert caplog.text.count("could not be deleted") == 2
+
+
 def test_replacing_or_clearing_a_picture_deletes_its_files(django_capture_on_commit_callbacks):
     room = MeetingRoomFactory(picture=picture())
     old = [room.picture.name, room.picture_thumbnail.name]

@@ -13,7 +13,7 @@ import pytest
 from django.core.exceptions import ValidationError
 from django.core.files.base import ContentFile
 from django.core.files.uploadedfile import SimpleUploadedFile
-from PIL import Image, ImageCms, ImageFile, PngImagePlugin, TiffImagePlugin
+from PIL import ExifTags, Image, ImageCms, ImageFile, ImageOps, PngImagePlugin, TiffImagePlugin
 
 from accounts.models import User
 from centers.models import CenterImage, MeetingRoom
@@ -115,6 +115,37 @@ def test_picture_that_is_too_large_is_refused_by_its_header(size, is_allowed, mo
 
     assert isinstance(refused.value, AssertionError) is is_allowed
     assert is_allowed or refused.value.code == "too_many_pixels"
+
+
+def test_picture_with_damaged_metadata_is_turned_upright():
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = 6
+    exif[ExifTags.Base.ResolutionUnit] = 2
+    # The unit of the resolution becomes a text, which Pillow reads but cannot write again.
+    entry = struct.pack(">HH", ExifTags.Base.ResolutionUnit, 3)
+    metadata = exif.tobytes()
+    little = entry[1::-1] + entry[:1:-1]
+    assert (entry in metadata) or (little in metadata)
+    for each in (entry, little):
+        metadata = metadata.replace(each, each.replace(b"\x03", b"\x02"))
+    upload = draw("JPEG", size=(60, 40), exif=metadata)
+    with pytest.raises(struct.error), Image.open(BytesIO(upload)) as image:
+        ImageOps.exif_transpose(image, in_place=True)
+
+    assert images.open_image(ContentFile(upload)).size == (40, 60)
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+def test_picture_is_turned_as_pillow_turns_it(orientation):
+    exif = Image.Exif()
+    exif[ExifTags.Base.Orientation] = orientation
+    out = BytesIO()
+    Image.frombytes("L", (3, 2), bytes(range(0, 240, 40))).save(out, "PNG", exif=exif)
+    with Image.open(BytesIO(out.getvalue())) as image:
+        expected = ImageOps.exif_transpose(image)
+
+    turned = images.open_image(ContentFile(out.getvalue()))
+    assert (turned.size, turned.tobytes()) == (expected.size, expected.tobytes())
 
 
 def refuse_to_decode(*args):
