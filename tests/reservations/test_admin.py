@@ -116,7 +116,7 @@ def test_closure_preview_lists_only_reservations_that_hold_their_room(office):
 
     listed = list_reservations(close(office, room.center))
 
-    assert listed.startswith(f'<a href="{page_of(mine)}">{mine}</a>')
+    assert listed.startswith(f'<a class="underline" href="{page_of(mine)}">{mine}</a>')
     assert listed.count("<a ") == 1
     assert not Closure.objects.exists()
 
