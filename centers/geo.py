@@ -79,3 +79,8 @@ def squared_chord_from_miles(miles: float) -> float:
 
 def miles_from_squared_chord(squared_chord: float) -> float:
     return 2 * EARTH_RADIUS_MILES * asin(min(1.0, sqrt(max(squared_chord, 0.0)) / 2))
+
+
+def get_distance_in_miles(one: Coordinates, other: Coordinates) -> float:
+    squared_chord = sum((a - b) ** 2 for a, b in zip(one.vector, other.vector, strict=True))
+    return miles_from_squared_chord(squared_chord)

@@ -1,15 +1,15 @@
 """What a customer can book instead of a time that is taken (B11.6)."""
 
 import datetime as dt
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
-from itertools import chain, islice
+from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import TextChoices
 
 from centers import hours
-from centers.geo import Coordinates, miles_from_squared_chord
+from centers.geo import get_distance_in_miles
 from centers.models import Center, MeetingRoom
 from centers.querysets import SearchCircle
 from centers.rooms import get_booking_rules
@@ -19,6 +19,7 @@ from reservations.pricing.quote import calculate_quote
 from reservations.pricing.services import ServiceSelection
 from reservations.room_calendars import RoomCalendar, load_calendars
 from roombook.errors import RateNotConfigured
+from roombook.money import ZERO
 
 if TYPE_CHECKING:
     from accounts.models import User
@@ -68,8 +69,8 @@ def find_alternatives(search: AlternativeSearch, *, limit: int) -> list[Alternat
 
 def _find_other_rooms(search: AlternativeSearch) -> Iterator[Alternative]:
     rooms = _load_large_rooms(search, [search.room.center_id])
-    found = _price_available(search, rooms, AlternativeReason.OTHER_ROOM)
-    yield from sorted(found, key=lambda each: (each.total, each.room_id))
+    calendars = load_calendars(rooms, search.span, user=search.user, now=search.now)
+    yield from _price_available(search, rooms, calendars, AlternativeReason.OTHER_ROOM)
 
 
 def _find_other_times(search: AlternativeSearch) -> Iterator[Alternative]:
@@ -77,68 +78,50 @@ def _find_other_times(search: AlternativeSearch) -> Iterator[Alternative]:
     room, span = search.room, search.span
     around = span.expand(NEAR_TIMES)
     calendar = load_calendars([room], around, user=search.user, now=search.now)[room.pk]
-    spans = [
-        found
-        for starts in (_list_starts(room, span, before=True), _list_starts(room, span))
-        if (found := _find_available(search, starts, calendar))
-    ]
-    for found in sorted(spans, key=lambda each: (abs(each.start - span.start), each.start)):
-        alternative = _build_alternative(search, room, found, AlternativeReason.OTHER_TIME)
-        if alternative:
-            yield alternative
+    nearest = []
+    for round_to_slot, direction in ((hours.round_down_to_slot, -1), (hours.round_up_to_slot, 1)):
+        for start in _list_starts(search, round_to_slot, direction):
+            other = Span(start, start + span.duration)
+            if availability.is_available(room, other, calendar, now=search.now):
+                nearest.append(other)
+                break
+    for other in sorted(nearest, key=lambda each: (abs(each.start - span.start), each.start)):
+        yield from _price(search, room, other, AlternativeReason.OTHER_TIME)
 
 
-def _list_starts(room: MeetingRoom, span: Span, *, before: bool = False) -> Iterator[dt.datetime]:
+def _list_starts(
+    search: AlternativeSearch,
+    round_to_slot: Callable[[dt.datetime, dt.tzinfo, int], dt.datetime],
+    direction: int,
+) -> Iterator[dt.datetime]:
     """Yield the starts on the room's grid within 24 hours, the nearest first."""
-    zone, slot = room.center.zone, get_booking_rules(room).slot_minutes
-    if before:
-        start = hours.round_down_to_slot(span.start - INSTANT, zone, slot)
-        while start >= span.start - NEAR_TIMES:
-            yield start
-            start = hours.round_down_to_slot(start - INSTANT, zone, slot)
-    else:
-        start = hours.round_up_to_slot(span.start + INSTANT, zone, slot)
-        while start <= span.start + NEAR_TIMES:
-            yield start
-            start = hours.round_up_to_slot(start + INSTANT, zone, slot)
-
-
-def _find_available(
-    search: AlternativeSearch, starts: Iterable[dt.datetime], calendar: RoomCalendar
-) -> Span | None:
-    spans = (Span(start, start + search.span.duration) for start in starts)
-    return next(
-        (
-            span
-            for span in spans
-            if availability.is_available(search.room, span, calendar, now=search.now)
-        ),
-        None,
-    )
+    room, start = search.room, search.span.start
+    slot_minutes = get_booking_rules(room).slot_minutes
+    while True:
+        start = round_to_slot(start + direction * INSTANT, room.center.zone, slot_minutes)
+        if abs(start - search.span.start) > NEAR_TIMES:
+            return
+        yield start
 
 
 def _find_other_centers(search: AlternativeSearch) -> Iterator[Alternative]:
     middle = search.room.center.coordinates
     if middle is None or search.services:
         return
-    centers = (
-        Center.objects.active()
-        .exclude(pk=search.room.center_id)
-        .within(SearchCircle.around(middle, RADIUS_IN_MILES))
-    )
+    centers = Center.objects.active().within(SearchCircle.around(middle, RADIUS_IN_MILES))
     distances = {
-        pk: _get_distance(middle, Coordinates(latitude, longitude))
-        for pk, latitude, longitude in centers.values_list("pk", "latitude", "longitude")
-        if latitude is not None and longitude is not None
+        center.pk: round(Decimal(get_distance_in_miles(middle, center.coordinates)), 2)
+        for center in centers.exclude(pk=search.room.center_id)
+        if center.coordinates
     }
     rooms = _load_large_rooms(search, distances)
-    found = _price_available(search, rooms, AlternativeReason.OTHER_CENTER, distances)
-    yield from sorted(found, key=lambda each: (each.distance_in_miles, each.total, each.room_id))
-
-
-def _get_distance(one: Coordinates, other: Coordinates) -> Decimal:
-    squared_chord = sum((a - b) ** 2 for a, b in zip(one.vector, other.vector, strict=True))
-    return round(Decimal(miles_from_squared_chord(squared_chord)), 2)
+    rooms.sort(key=lambda room: distances[room.center_id])
+    calendars = load_calendars(rooms, search.span, user=search.user, now=search.now)
+    # The rooms of farther centers are priced only if those before them are not enough.
+    for distance, nearby in groupby(rooms, key=lambda room: distances[room.center_id]):
+        yield from _price_available(
+            search, nearby, calendars, AlternativeReason.OTHER_CENTER, distance
+        )
 
 
 def _load_large_rooms(search: AlternativeSearch, centers: Collection[int]) -> list[MeetingRoom]:
@@ -150,33 +133,35 @@ def _load_large_rooms(search: AlternativeSearch, centers: Collection[int]) -> li
 
 def _price_available(
     search: AlternativeSearch,
-    rooms: Sequence[MeetingRoom],
+    rooms: Iterable[MeetingRoom],
+    calendars: Mapping[int, RoomCalendar],
     reason: AlternativeReason,
-    distances: "dict[int, Decimal] | None" = None,
-) -> Iterator[Alternative]:
-    calendars = load_calendars(rooms, search.span, user=search.user, now=search.now)
-    for room in rooms:
-        if availability.is_available(room, search.span, calendars[room.pk], now=search.now):
-            distance = (distances or {}).get(room.center_id, Decimal(0))
-            alternative = _build_alternative(search, room, search.span, reason, distance)
-            if alternative:
-                yield alternative
+    distance: Decimal = ZERO,
+) -> list[Alternative]:
+    """Return those of the rooms that are available at the same time, the cheapest first."""
+    found = [
+        alternative
+        for room in rooms
+        if availability.is_available(room, search.span, calendars[room.pk], now=search.now)
+        for alternative in _price(search, room, search.span, reason, distance)
+    ]
+    return sorted(found, key=lambda each: (each.total, each.room_id))
 
 
-def _build_alternative(
+def _price(
     search: AlternativeSearch,
     room: MeetingRoom,
     span: Span,
     reason: AlternativeReason,
-    distance: Decimal = Decimal(0),
-) -> Alternative | None:
-    """Return the alternative with its price as Reservation cost has it; None without a price."""
+    distance: Decimal = ZERO,
+) -> Iterator[Alternative]:
+    """Yield the alternative with its price as Reservation cost has it; nothing without a price."""
     try:
         total = calculate_quote(room, span, services=search.services).total
     except RateNotConfigured:
-        return None
+        return
     zone = room.center.zone
-    return Alternative(
+    yield Alternative(
         room.pk,
         room.center_id,
         span.start.astimezone(zone),

@@ -126,17 +126,22 @@ def read_email_url(name: str, default: str) -> dict[str, object]:
     return read_value(name, parse(default), parse)
 
 
+def _split_web_address(raw: str) -> SplitResult | None:
+    """Return the parts of an http address, or None. Its errors would repeat it with its secret."""
+    try:
+        url = urlsplit(raw)
+        is_valid = url.scheme in {"http", "https"} and url.hostname and url.port != 0
+    except ValueError:
+        return None
+    return url if is_valid else None
+
+
 def read_sentry_dsn(name: str) -> str:
     """The address of a project of Sentry: https://key@host/number."""
 
     def parse(raw: str) -> str:
-        # No message repeats the address, which contains a key.
-        try:
-            url = urlsplit(raw)
-            is_valid = url.scheme in {"http", "https"} and url.hostname and url.port != 0
-        except ValueError:
-            is_valid = False
-        if not (is_valid and url.username and url.path.rpartition("/")[2].isdigit()):
+        url = _split_web_address(raw)
+        if not (url and url.username and url.path.rpartition("/")[2].isdigit()):
             raise ValueError("is not an address such as https://key@sentry.example.com/1")
         return raw
 
@@ -147,14 +152,12 @@ def read_bucket_url(name: str) -> SplitResult | None:
     """The address of a bucket: https://key:secret@host/bucket?region=name; None if not set."""
 
     def parse(raw: str) -> SplitResult:
-        # No message repeats the address, which contains a secret.
-        try:
-            url = urlsplit(raw)
-            is_valid = url.scheme in {"http", "https"} and url.hostname and url.port != 0
-        except ValueError:
-            is_valid = False
-        has_bucket = is_valid and re.fullmatch(r"/[\w.-]+/?", url.path, re.ASCII)
-        if not (has_bucket and re.fullmatch(r"(region=[\w-]+)?", url.query, re.ASCII)):
+        url = _split_web_address(raw)
+        if not (
+            url
+            and re.fullmatch(r"/[\w.-]+/?", url.path, re.ASCII)
+            and re.fullmatch(r"(region=[\w-]+)?", url.query, re.ASCII)
+        ):
             raise ValueError("is not an address such as https://key:secret@host/bucket?region=name")
         return url
 

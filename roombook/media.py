@@ -24,9 +24,8 @@ def build_s3_storage(bucket_url: SplitResult, media_url: str) -> dict[str, Any]:
         "region_name": region,
         "access_key": unquote(bucket_url.username or "") or None,
         "secret_key": unquote(bucket_url.password or "") or None,
-        # Names are random and never used again.
+        # Names are random and never used again, but a removed picture must vanish from caches soon.
         "file_overwrite": True,
-        # Names are never used again, but a picture that was removed must vanish from caches soon.
         "object_parameters": {"CacheControl": "public, max-age=3600"},
         "querystring_auth": not public.netloc,
         "querystring_expire": SIGNED_URL_SECONDS,

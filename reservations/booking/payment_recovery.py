@@ -19,6 +19,7 @@ from payments.gateway_results import lock_payment
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import InvalidPaymentTransition, Payment, PaymentState, Refund, RefundState
 from reservations.booking import authorization
+from reservations.booking.integrity.money import captured_after_cancellation
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.db.compiled_queries import compiled_query, datetime_param, int_param
@@ -190,8 +191,7 @@ def _is_without_booking(payment: Payment, status: str) -> bool:
     """Return whether a captured payment is for no booking, nor for a cancellation fee."""
     if status != Status.CANCELLED:
         return status in NOT_BOOKED_STATUSES
-    cancelled_at, captured_at = payment.reservation.cancelled_at, payment.captured_at
-    return cancelled_at is not None and captured_at is not None and captured_at > cancelled_at
+    return Payment.objects.filter(captured_after_cancellation(), pk=payment.pk).exists()
 
 
 @compiled_query(keep_plan=True)

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping
-from functools import lru_cache
 from urllib.parse import parse_qsl
 
 from django.http import HttpRequest
@@ -15,10 +14,6 @@ from rest_framework.request import Request
 from roombook.api.renderers import CSVRenderer, JSONPRenderer, JSONRenderer
 
 JAVASCRIPT_TYPES = ["application/javascript", "text/javascript"]
-MEDIA_RANGES = {
-    *(str(renderer.media_type) for renderer in (JSONRenderer, CSVRenderer)),
-    *(*JAVASCRIPT_TYPES, "application/*", "text/*", "*/*"),
-}
 CALLBACK_PATTERN = re.compile(r"[A-Za-z_$][A-Za-z0-9_$]*(\.[A-Za-z_$][A-Za-z0-9_$]*)*")
 MAX_CALLBACK_LENGTH = 128
 QUALITY_PATTERN = re.compile(r"[0-9](\.[0-9]{0,6})?")
@@ -107,22 +102,17 @@ def select_by_accept_header(
     return best
 
 
-@lru_cache(maxsize=256)
 def parse_accept_header(accept: str) -> Mapping[str, float]:
-    """Return the quality of each media range of the header that a renderer may match."""
+    """Return the quality of each media range of the header."""
     qualities = {}
     for item in accept.split(","):
-        media_range = get_media_type(item)
-        # The result is cached, and a header has room for thousands of other ranges.
-        if media_range not in MEDIA_RANGES:
-            continue
         parameters = item.split(";")
         quality = 1.0
         for parameter in parameters[1:]:
             name, _, value = parameter.partition("=")
             if name.strip().lower() == "q" and QUALITY_PATTERN.fullmatch(value.strip()):
                 quality = min(1.0, float(value))
-        qualities[media_range] = quality
+        qualities[get_media_type(item)] = quality
     return qualities
 
 

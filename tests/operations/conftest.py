@@ -1,8 +1,9 @@
-"""The caller of an operation and its Token. A module replaces them if it needs another account."""
+"""The caller of an operation, its Token, and a room. A module may replace them."""
 
 import pytest
 
 from tests.factories_people import UserFactory, issue_token
+from tests.factories_reservations import make_room
 
 
 @pytest.fixture
@@ -13,3 +14,8 @@ def ada(db):
 @pytest.fixture
 def token(ada):
     return issue_token(ada)
+
+
+@pytest.fixture
+def room(db):
+    return make_room()

@@ -6,7 +6,7 @@ from centers.models import MeetingRoom
 from reservations.models import Reservation
 from tests.factories_centers import CenterFactory, ClosureFactory, MeetingRoomFactory
 from tests.factories_people import issue_token
-from tests.factories_reservations import HOUR, NOW, START, make_booking, make_draft, make_room
+from tests.factories_reservations import HOUR, NOW, START, make_booking, make_draft
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -14,11 +14,6 @@ pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 PATH = "/api/meeting-rooms/check-availability"
 # Local times of the center.
 NINE_TO_TWELVE = {"StartDate": "2027-03-03T09:00:00", "EndDate": "2027-03-03T12:00:00"}
-
-
-@pytest.fixture
-def room():
-    return make_room()
 
 
 @pytest.fixture

@@ -16,8 +16,7 @@ from tests.factories_centers import (
     ServiceFactory,
     open_every_day,
 )
-from tests.factories_people import issue_token
-from tests.factories_reservations import HOUR, MINUTE, NOW, START, make_booking, make_room
+from tests.factories_reservations import HOUR, MINUTE, NOW, START, make_booking
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -28,14 +27,7 @@ SAME_TIME = {"Start": "2027-03-03T09:00:00-07:00", "End": "2027-03-03T12:00:00-0
 
 
 @pytest.fixture
-def room():
-    return make_room()
-
-
-@pytest.fixture
-def ask(client, ada, room):
-    token = issue_token(ada)
-
+def ask(client, token, room):
     def ask(path=PATH, **fields):
         return post(client, path, {"Token": token, "RoomId": room.pk, **TIMES, **fields})
 
@@ -89,10 +81,10 @@ def test_alternatives_are_other_rooms_then_other_times_then_other_centers(ask, r
     }
 
 
-def test_alternatives_as_csv_have_one_row_for_each(client, ada, room):
+def test_alternatives_as_csv_have_one_row_for_each(client, token, room):
     make_booking(room=room)
     other = MeetingRoomFactory(center=room.center)
-    body = {"Token": issue_token(ada), "RoomId": room.pk, **TIMES, "Limit": 1}
+    body = {"Token": token, "RoomId": room.pk, **TIMES, "Limit": 1}
 
     header, row = table(post_csv(client, f"{PATH}.csv", body))
 
@@ -203,7 +195,7 @@ def list_by_brute_force(client, token, room, span, limit):
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_alternatives_are_those_of_a_brute_force_search(client, ada, room, found, seed):
+def test_alternatives_are_those_of_a_brute_force_search(client, token, room, found, seed):
     choice = random.Random(seed)
     rooms = [room]
     for _ in range(choice.randint(1, 4)):
@@ -227,4 +219,4 @@ def test_alternatives_are_those_of_a_brute_force_search(client, ada, room, found
     assert [
         (each["RoomId"], dt.datetime.fromisoformat(each["Start"]), each["Total"], each["Reason"])
         for each in answered
-    ] == list_by_brute_force(client, issue_token(ada), room, span, limit)
+    ] == list_by_brute_force(client, token, room, span, limit)

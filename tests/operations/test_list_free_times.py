@@ -6,8 +6,7 @@ import pytest
 
 from centers.models import MeetingRoom
 from tests.factories_centers import CenterFactory, ClosureFactory, MeetingRoomFactory
-from tests.factories_people import issue_token
-from tests.factories_reservations import HOUR, NOW, START, make_booking, make_draft, make_room
+from tests.factories_reservations import HOUR, NOW, START, make_booking, make_draft
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
@@ -26,14 +25,7 @@ def free(*hours):
 
 
 @pytest.fixture
-def room():
-    return make_room()
-
-
-@pytest.fixture
-def ask(client, ada, room):
-    token = issue_token(ada)
-
+def ask(client, token, room):
     def ask(path=PATH, **fields):
         return post(client, path, {"Token": token, "RoomIds": [room.pk], **DAY, **fields})
 
@@ -61,10 +53,10 @@ def test_free_times_of_a_room_leave_out_what_is_taken(ask, room):
     }
 
 
-def test_free_times_as_csv_have_one_row_for_each(client, ada, room):
+def test_free_times_as_csv_have_one_row_for_each(client, token, room):
     other = MeetingRoomFactory(center=room.center, is_blocked=True)
     make_booking(room=room)
-    body = {"Token": issue_token(ada), "RoomIds.0": other.pk, "RoomIds.1": room.pk, **DAY}
+    body = {"Token": token, "RoomIds.0": other.pk, "RoomIds.1": room.pk, **DAY}
 
     assert table(post_csv(client, f"{PATH}.csv", body)) == [
         ["Success", "Rooms.RoomId", "Rooms.FreeTimes.Start", "Rooms.FreeTimes.End"],

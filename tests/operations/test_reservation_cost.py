@@ -10,18 +10,13 @@ from centers.models import Center, MeetingRoom, Rate
 from reservations.models import Reservation
 from tests.factories_centers import FlatRateFactory, RateFactory, ServiceFactory
 from tests.factories_people import issue_token
-from tests.factories_reservations import NOW, AllowanceFactory, make_booking, make_room
+from tests.factories_reservations import NOW, AllowanceFactory, make_booking
 from tests.http import jsonp, post, post_csv, table
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
 PATH = "/api/reservations/cost"
 NINE_TO_TWO = {"StartDate": "2027-03-03T09:00:00", "EndDate": "2027-03-03T14:00:00"}
-
-
-@pytest.fixture
-def room():
-    return make_room()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import pytest
 
 from tests.factories_people import UserFactory
-from tests.factories_reservations import make_room
 from tests.http import post
 from tests.operations.create_reservation.helpers import NINE_TO_TWELVE, PATH
 
@@ -11,11 +10,6 @@ from tests.operations.create_reservation.helpers import NINE_TO_TWELVE, PATH
 @pytest.fixture
 def ada():
     return UserFactory(email="ada@example.com", company_name="Engines Ltd")
-
-
-@pytest.fixture
-def room():
-    return make_room()
 
 
 @pytest.fixture
