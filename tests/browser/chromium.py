@@ -13,6 +13,9 @@ DESKTOP = {"width": 1440, "height": 900}
 TABLET = {"width": 820, "height": 1180}
 PHONE = {"width": 390, "height": 844}
 
+# Milliseconds that a step may take on a machine which is busy with other tests.
+TIMEOUT = 60_000
+
 FLAGS = [
     "--no-sandbox",  # tests may run as root
     "--disable-dev-shm-usage",

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from django.core.management import call_command
 from django.db import connections
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from reservations.demo.accounts import PASSWORD
 from tests.browser import chromium
@@ -26,6 +26,7 @@ def browser(live_server) -> Iterator[Browser]:
     # has a connection for it that the tests of other folders would not close.
     with pytest.MonkeyPatch.context() as patch, chromium.started() as browser:
         patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        expect.set_options(timeout=chromium.TIMEOUT)
         yield browser
         connections.close_all()
 
@@ -43,7 +44,7 @@ def desk(demo: None, browser: Browser, live_server) -> Iterator[Callable[..., Pa
     def open_as(name: str, *, size: dict = chromium.DESKTOP) -> Page:
         context = browser.new_context(viewport=size)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(chromium.TIMEOUT)
         opened.append((context, chromium.Watch(page, live_server.url)))
         chromium.sign_in(page, live_server.url, f"{name}@roombook.example", PASSWORD)
         return page

@@ -115,7 +115,7 @@ def test_manager_import_with_one_bad_row_imports_nothing(desk, live_server):
     send(f"{good},31.00", f"{bad},12.345")
     expect(page.get_by_text("Some rows failed to validate")).to_be_visible()
     expect(page.get_by_text("At most 2 places after the point.")).to_be_visible()
-    assert page.get_by_role("button", name="Confirm import").count() == 0
+    expect(page.get_by_role("button", name="Confirm import")).to_have_count(0)
     assert {rate.pk: rate.hourly for rate in Rate.objects.filter(pk__in=before)} == before
 
     send(f"{good},31.00", f"{bad},12.34")
@@ -131,9 +131,9 @@ def test_viewer_is_refused_all_pages(desk, live_server):
     office = f"{live_server.url}/admin"
     reservation = f"{office}/reservations/reservation/{waiting.pk}"
 
-    assert page.get_by_role("link", name=f"Approve reservation {waiting.pk}").count() == 0
+    expect(page.get_by_role("link", name=f"Approve reservation {waiting.pk}")).to_have_count(0)
     page.goto(f"{reservation}/change/")
-    assert page.get_by_role("link", name="Cancel").count() == 0
+    expect(page.get_by_role("link", name="Cancel")).to_have_count(0)
     token = next(c["value"] for c in page.context.cookies() if c["name"] == "csrftoken")
     for address in (
         *(f"{reservation}/step/{name}/" for name in ("approve", "decline", "cancel", "move")),

@@ -7,7 +7,7 @@ from playwright.sync_api import Locator, Page, expect
 from reservations.demo.accounts import PASSWORD
 from reservations.models import Reservation
 from reservations.models.status import Status
-from tests.browser.chromium import DESKTOP
+from tests.browser.chromium import DESKTOP, TIMEOUT
 from tests.browser.day import open_day, request_for, room
 
 MAX_TABS = 150
@@ -38,7 +38,7 @@ def test_day_at_the_desk_needs_the_keyboard_only(demo, browser, live_server):
     day = open_day(boardroom)
     first, second = request_for(boardroom, day, 9), request_for(boardroom, day, 13)
     page = browser.new_page(viewport=DESKTOP)
-    page.set_default_timeout(15_000)
+    page.set_default_timeout(TIMEOUT)
 
     # Sign in.
     page.goto(f"{live_server.url}/admin/login/")

@@ -1,11 +1,14 @@
 """Signing in to the back office, in a browser."""
 
+from playwright.sync_api import expect
+
 
 def test_staff_sign_in_shows_dashboard(desk):
     page = desk("desk")
 
-    assert page.locator("#nav-sidebar").get_by_text("Reservations", exact=True).is_visible()
-    assert page.locator("#nav-sidebar").get_by_text("Reports").count() == 0
+    menu = page.locator("#nav-sidebar")
+    expect(menu.get_by_text("Reservations", exact=True)).to_be_visible()
+    expect(menu.get_by_text("Reports")).to_have_count(0)
 
 
 def test_wrong_password_shows_message(desk, live_server):
@@ -17,4 +20,5 @@ def test_wrong_password_shows_message(desk, live_server):
     page.fill("#id_password", "wrong")
     page.click("#login-form button[type=submit]")
 
-    assert page.get_by_text("Please enter the correct e-mail address and password").is_visible()
+    message = page.get_by_text("Please enter the correct e-mail address and password")
+    expect(message).to_be_visible()

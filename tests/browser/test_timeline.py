@@ -1,22 +1,21 @@
 """The timeline and a new reservation in a browser: by keyboard and on a tablet."""
 
+import datetime as dt
+
 from playwright.sync_api import expect
 
 from tests.browser import chromium
+from tests.browser.day import open_day, room
 
 TIMELINE = "/admin/reservations/reservation/timeline/"
 
 
 def test_keyboard_from_free_slot_to_held_room(desk, live_server):
     page = desk("desk")
-    page.goto(f"{live_server.url}{TIMELINE}")
-    # Two days on there is no past any more, and the week after has open days.
-    for _ in range(2):
-        page.click("[title='Next day']")
-        page.wait_for_load_state("networkidle")
-    while not page.locator(".timeline-free-slot").count():
-        page.click("[title='Next day']")
-        page.wait_for_load_state("networkidle")
+    day = open_day(room("Aspen"))
+    page.goto(f"{live_server.url}{TIMELINE}?date={day - dt.timedelta(days=1)}")
+    page.click("[title='Next day']")
+    page.wait_for_url(f"**date={day}**")
     page.locator(".timeline-free-slot").first.focus()
     before = page.evaluate("document.activeElement.getAttribute('aria-label')")
     page.keyboard.press("ArrowDown")
