@@ -35,12 +35,15 @@ def get_steps(page):
 
 
 @pytest.mark.skipif(not CURL, reason="the walkthrough needs curl")
-@pytest.mark.parametrize(("page", "bookings"), [("README.md", 1), ("docs/walkthrough.md", 2)])
 @pytest.mark.usefixtures("tiny_pictures")
-def test_walkthrough_run_as_printed_books_rooms(
-    page, bookings, transactional_db, live_server, capsys
-):
+def test_readme_and_then_walkthrough_run_as_printed_book_rooms(transactional_db, live_server):
     call_command("seed_demo", force=True, verbosity=0)
+
+    run_as_printed("README.md", live_server, bookings=1)
+    run_as_printed("docs/walkthrough.md", live_server, bookings=2)
+
+
+def run_as_printed(page, live_server, *, bookings):
     commands = "".join(f"echo '{STEP}'\n{text}" for text, _, _ in get_steps(page))
     assert "http://127.0.0.1:8000" in commands
     script = commands.replace("http://127.0.0.1:8000", live_server.url)
