@@ -27,6 +27,7 @@ class SignIn(Operation):
     """Sign a device in and return the Token that all other requests carry."""
 
     requires_token = False
+    returns_secret = True
 
     class Input(ContractSerializer):
         EmailAddress = TextField(required=True, allow_blank=False)

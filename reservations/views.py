@@ -200,6 +200,8 @@ class Checkout(Operation):
 class CreateReservation(Operation):
     """Create a draft that holds its room for a limited time."""
 
+    accepts_idempotency_key = True
+
     class Input(BookingInput):
         NumberOfAttendees = IntegerField(min_value=1)
         Attendees = AttendeeInfo(many=True)

@@ -92,6 +92,11 @@ class RateNotConfigured(DomainError):
     default_message = "This room has no price yet. Please ask the center."
 
 
+class IdempotencyKeyReused(DomainError):
+    code = "IdempotencyKeyReused"
+    default_message = "This request was already sent with other contents. Please start again."
+
+
 class TooManyRequests(DomainError):
     code = "TooManyRequests"
     default_message = "Too many attempts. Please wait a little and try again."

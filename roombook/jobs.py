@@ -12,8 +12,8 @@ JOB_INTERVALS = {
     "reconcile_payments": dt.timedelta(minutes=1),
     "send_outbox": dt.timedelta(minutes=1),
     "expire_reservations": dt.timedelta(minutes=5),
+    "prune_tokens": dt.timedelta(hours=1),
     "verify_integrity": dt.timedelta(days=1),
-    "prune_tokens": dt.timedelta(days=1),
     "clearsessions": dt.timedelta(days=1),
 }
 

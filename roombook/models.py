@@ -1,7 +1,9 @@
-"""The table of the regular jobs."""
+"""The tables of the regular jobs and of saved responses."""
 
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Self
 
+from django.conf import settings
 from django.db import models
 
 
@@ -29,3 +31,40 @@ class JobRun(models.Model):
 
     def __str__(self) -> str:
         return self.command
+
+
+class SavedResponseQuerySet(models.QuerySet["SavedResponse"]):
+    def expired(self, now: datetime) -> Self:
+        return self.filter(created_at__lte=now - SavedResponse.LIFETIME)
+
+
+class SavedResponse(models.Model):
+    """The response to a request with an Idempotency-Key (roombook/api/idempotency.py).
+
+    Key and body are stored as hashes only: a client may send a card number as its key.
+    """
+
+    LIFETIME = timedelta(hours=24)
+
+    id = models.BigAutoField(primary_key=True)
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    operation = models.CharField(max_length=100)
+    key_digest = models.CharField(max_length=64)
+    body_digest = models.CharField(max_length=64)
+    # The fields of the response as JSON, in their order, which JSONField would lose on PostgreSQL.
+    # Empty only while the request is processed, which no other transaction sees.
+    content = models.TextField()
+    created_at = models.DateTimeField(db_index=True)
+
+    objects = models.Manager.from_queryset(SavedResponseQuerySet)()
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "operation", "key_digest"],
+                name="saved_response_is_one_a_user_operation_and_key",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"response {self.pk} of {self.operation}"

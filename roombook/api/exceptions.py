@@ -46,6 +46,7 @@ HTTP_STATUSES = {
     "AllowanceExhausted": 409,
     "NoSavedCard": 409,
     "RateNotConfigured": 409,
+    "IdempotencyKeyReused": 409,
     "RequestTooLarge": 413,
     "UnsupportedMediaType": 415,
     "AppVersionTooOld": 426,

@@ -4,6 +4,7 @@ from functools import cache
 from typing import Any, ClassVar
 
 from django.http import HttpRequest
+from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import MethodNotAllowed
 from rest_framework.parsers import BaseParser
@@ -12,10 +13,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from roombook.api import envelope, negotiation
+from roombook.api import envelope, idempotency, negotiation
 from roombook.api.app_version import check_app_version
 from roombook.api.parsers import BoundedRequest
-from roombook.api.rendering import RenderContext
+from roombook.api.rendering import JSONDict, RenderContext
 from roombook.api.serializers import ContractSerializer
 from roombook.errors import NotSignedIn
 
@@ -31,23 +32,46 @@ class Operation(APIView):
     returns a dict or an object with the values of `Output`, or None. If `requires_token` is
     False, no Token is checked and `user` is None. `csv_rows_field` names the list whose elements
     become the rows of a CSV response.
+
+    If `accepts_idempotency_key` is True, a request with an Idempotency-Key is performed once (B23).
+    `perform` then runs in one transaction, which an error rolls back: it must not call a gateway
+    or count failed attempts. A response with `returns_secret` is neither compressed nor saved.
     """
 
     Input: ClassVar[type[ContractSerializer]] = EmptySerializer
     Output: ClassVar[type[ContractSerializer]] = EmptySerializer
     requires_token: ClassVar[bool] = True
     csv_rows_field: ClassVar[str | None] = None
+    accepts_idempotency_key: ClassVar[bool] = False
+    returns_secret: ClassVar[bool] = False
 
     http_method_names = ["post"]
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if cls.accepts_idempotency_key and (cls.returns_secret or not cls.requires_token):
+            raise TypeError(f"{cls.__name__}: the response belongs to no account, or is secret.")
 
     def perform(self, *args: Any, **fields: Any) -> object:
         raise NotImplementedError
 
     def post(self, request: Request, format: str | None = None) -> Response:  # noqa: A002
+        key = idempotency.get_key(request) if self.accepts_idempotency_key else None
         fields = self.Input.deserialize(request.data)
-        result = self.perform(request.user if self.requires_token else None, **fields)
-        output = self.Output.render({} if result is None else result, RenderContext(request))
+        if key is None:
+            output = self.build_output(request, fields)
+        else:
+            assert request.user.pk is not None
+            output = idempotency.respond_once(
+                idempotency.IdempotentRequest(request.user.pk, type(self).__name__, key, fields),
+                lambda: self.build_output(request, fields),
+                now=timezone.now(),  # noqa: TID251 (an entry point)
+            )
         return envelope.build_response(envelope.build_success(output))
+
+    def build_output(self, request: Request, fields: JSONDict) -> JSONDict:
+        result = self.perform(request.user if self.requires_token else None, **fields)
+        return self.Output.render({} if result is None else result, RenderContext(request))
 
     def initial(self, request: Request, *args: Any, **kwargs: Any) -> None:
         """Check in the order of B3: method, format, body, app, Token; `post` checks the fields."""

@@ -10,6 +10,7 @@ from django.core.management import call_command
 from accounts import limits
 from accounts.models import ApiToken, AttemptWindow, KnownNetwork
 from accounts.models.api_token import ApiTokenQuerySet, hash_token_secret
+from roombook.models import SavedResponse
 from tests.concurrency import run_concurrently
 from tests.factories_people import PASSWORD, UserFactory, issue_token
 from tests.http import post, post_csv
@@ -180,12 +181,14 @@ def test_deactivated_account_is_refused_at_once(client, ada):
     assert not is_signed_in(client, token)
 
 
-def test_prune_tokens_deletes_expired_tokens_and_windows(client, ada, clock, capsys):
+def test_prune_tokens_deletes_expired_tokens_windows_and_responses(client, ada, clock, capsys):
     alive, dead = issue_token(ada), issue_token(ada, age=31 * DAY)
     limits.PROMO_CODE.attempt("old", now=START - timedelta(hours=1))
     limits.PROMO_CODE.attempt("new", now=START - timedelta(minutes=59))
     KnownNetwork.record(ada.pk, "old", now=START - timedelta(days=90))
     KnownNetwork.record(ada.pk, "recent", now=START - timedelta(days=89))
+    for key, age in (("old", timedelta(hours=24)), ("recent", timedelta(hours=23))):
+        SavedResponse.objects.create(user=ada, key_digest=key, created_at=START - age)
 
     call_command("prune_tokens", "--dry-run")
     assert ApiToken.objects.count() == 2
@@ -194,10 +197,11 @@ def test_prune_tokens_deletes_expired_tokens_and_windows(client, ada, clock, cap
 
     assert capsys.readouterr().out.splitlines() == [
         "1 expired tokens would be deleted.",
-        "Deleted 1 expired tokens and 1 expired attempt windows.",
-        "Deleted 0 expired tokens and 0 expired attempt windows.",
+        "Deleted 1 expired tokens, 1 expired attempt windows and 1 expired responses.",
+        "Deleted 0 expired tokens, 0 expired attempt windows and 0 expired responses.",
     ]
     assert ApiToken.objects.filter(digest=hash_token_secret(alive)).exists()
     assert not ApiToken.objects.filter(digest=hash_token_secret(dead)).exists()
     assert AttemptWindow.objects.get().key == "new"
     assert ada.known_networks.get().digest == "recent"
+    assert SavedResponse.objects.get().key_digest == "recent"

@@ -19,6 +19,8 @@ from django.utils import timezone
 # Each point is right after a function returns: its module and its name.
 SANDBOX = "payments.gateways.sandbox"
 POINTS = {
+    "in create": ("reservations.pricing.bill", "save_lines"),
+    "after create": ("roombook.api.idempotency", "respond_once"),
     "in T1": ("reservations.pricing.bill", "consume_benefits"),
     "after T1": ("reservations.booking.checkout", "_claim"),
     "in authorize": (SANDBOX, "evaluate_card"),

@@ -110,7 +110,12 @@ def test_promtool_accepts(words):
 
 def test_intervals_of_jobs_are_those_of_the_timers():
     minute, day = dt.timedelta(minutes=1), dt.timedelta(days=1)
-    intervals = {r"\*:\*:\d\d": minute, r"\*:0/5:\d\d": 5 * minute, r"\d\d:\d\d": day}
+    intervals = {
+        r"\*:\*:\d\d": minute,
+        r"\*:0/5:\d\d": 5 * minute,
+        r"\*:\d\d:\d\d": 60 * minute,
+        r"\d\d:\d\d": day,
+    }
 
     for command, interval in JOB_INTERVALS.items():
         timer = (ROOT / f"deploy/systemd/roombook-job@{command}.timer").read_text()

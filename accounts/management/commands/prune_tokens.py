@@ -5,10 +5,14 @@ from django.utils import timezone
 from accounts import limits
 from accounts.models import ApiToken
 from roombook.jobs import RegularJob
+from roombook.models import SavedResponse
 
 
 class Command(RegularJob):
-    help = "Delete expired tokens and expired attempt windows; run it daily."
+    help = (
+        "Delete expired tokens, attempt windows and responses saved by Idempotency-Key; "
+        "run it every hour."
+    )
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument(
@@ -23,4 +27,8 @@ class Command(RegularJob):
             return
         tokens, _ = expired.delete()
         windows = limits.delete_expired_windows(now=now)
-        self.stdout.write(f"Deleted {tokens} expired tokens and {windows} expired attempt windows.")
+        responses, _ = SavedResponse.objects.expired(now).delete()
+        self.stdout.write(
+            f"Deleted {tokens} expired tokens, {windows} expired attempt windows and "
+            f"{responses} expired responses."
+        )

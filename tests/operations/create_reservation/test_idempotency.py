@@ -1,0 +1,184 @@
+"""POST /api/reservations/create with the header Idempotency-Key (B23)"""
+
+from datetime import timedelta
+
+import pytest
+import time_machine
+from django.core.management import call_command
+from django.forms.models import model_to_dict
+
+from reservations.models import Reservation
+from roombook.api.operations import Operation
+from roombook.models import SavedResponse
+from tests.factories_centers import ServiceFactory
+from tests.factories_people import UserFactory, issue_token
+from tests.factories_reservations import NOW, make_draft
+from tests.http import post, post_csv
+from tests.operations.create_reservation.helpers import GRACE, NINE_TO_TWELVE, PATH
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+KEY = {"HTTP_IDEMPOTENCY_KEY": "8c5a0e9e-7f5b-4b7c-9d0a-3f1d2b6c4e21"}
+
+
+@pytest.fixture
+def body(token, room):
+    coffee = ServiceFactory(center=room.center, needs_duration=True, needs_quantity=True)
+    option = {"ServiceId": coffee.pk, "Quantity": 2, "DurationHours": 1.5}
+    booking = {"MeetingRoomId": room.pk, **NINE_TO_TWELVE, "ServiceOptions": [option]}
+    return {"Token": token, **booking, "Attendees": [GRACE]}
+
+
+def flatten(fields, prefix=""):
+    for name, value in fields.items() if isinstance(fields, dict) else enumerate(fields):
+        if isinstance(value, dict | list):
+            yield from flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
+
+
+@pytest.mark.parametrize(
+    "path", [PATH, f"{PATH}.csv", f"{PATH}?format=csv", f"{PATH}.json?callback=app.show"]
+)
+def test_repeated_create_gives_the_first_response_byte_for_byte(client, ada, body, path):
+    first = post(client, path, body, **KEY)
+    # What the customer does in between does not change the response.
+    Reservation.objects.update(total_cost=1)
+    other_app = {**body, "Token": issue_token(ada), "AppVersion": "2.0", "Unknown": 1}
+    other_app["ServiceOptions"] = [{**body["ServiceOptions"][0], "DurationHours": 1.50}]
+    repeated = [
+        post(client, path, body, **KEY),
+        post(client, path, other_app, **KEY),
+        post_csv(
+            client, path, {**dict(flatten(body)), "ServiceOptions.0.DurationHours": "1.50"}, **KEY
+        ),
+    ]
+
+    assert first.status_code == 200
+    for each in repeated:
+        assert (each.status_code, each.content) == (200, first.content)
+        assert each["Content-Type"] == first["Content-Type"]
+    assert Reservation.objects.count() == 1
+
+
+def test_response_is_repeated_in_any_format(client, body):
+    """The first response in JSON equals what a first response in CSV would have been."""
+    with_key = [post(client, path, body, **KEY) for path in (PATH, f"{PATH}.csv")]
+    post(client, PATH, body)
+    read = {"Token": body["Token"], "Id": Reservation.objects.earliest("pk").pk}
+    Reservation.objects.filter(pk=read["Id"]).update(hold_until=NOW + timedelta(minutes=15))
+    as_read = [post(client, f"/api/account/reservation{form}", read) for form in ("", ".csv")]
+
+    assert [each.content for each in with_key] == [each.content for each in as_read]
+
+
+def test_key_with_another_body_is_refused(client, body):
+    post(client, PATH, body, **KEY)
+
+    refused = [
+        post(client, PATH, {**body, **change}, **KEY)
+        for change in (
+            {"EndDate": "2027-03-03T13:00:00"},
+            {"StartDate": "2027-03-03T09:00:00Z"},
+            {"Attendees": []},
+            {"NumberOfAttendees": 3},
+        )
+    ]
+
+    for each in refused:
+        assert (each.status_code, each.json()["Error"]["Summary"]) == (409, "IdempotencyKeyReused")
+    assert Reservation.objects.count() == 1
+
+
+def test_other_keys_other_accounts_and_no_key_create_again(client, body):
+    other_account = {**body, "Token": issue_token(UserFactory())}
+    keys = [{"HTTP_IDEMPOTENCY_KEY": key} for key in (" ~", "a" * 255, "A" * 255)]
+    later = {"StartDate": "2027-03-04T09:00:00", "EndDate": "2027-03-04T12:00:00"}
+    answers = [
+        *(post(client, PATH, body, **key) for key in (*keys, {}, {})),
+        post(client, PATH, {**other_account, **later}, **keys[0]),
+    ]
+
+    assert len({each.json()["Reservation"]["Id"] for each in answers}) == len(answers)
+
+
+@pytest.mark.parametrize("key", ["", "a" * 256, "tab\there", "caf\xe9", "\x7f"])
+def test_key_that_is_not_printable_ascii_is_400(client, body, key):
+    response = post(client, PATH, body, HTTP_IDEMPOTENCY_KEY=key)
+
+    assert response.status_code == 400
+    assert response.json()["Error"]["Details"] == (
+        "Idempotency-Key: Must have 1 to 255 printable ASCII characters."
+    )
+
+
+def test_refused_create_can_be_tried_again_with_the_same_key(client, body, room):
+    rival = make_draft(UserFactory(), room, start=NOW + timedelta(days=2))
+    taken = {"StartDate": rival.start.isoformat(), "EndDate": rival.end.isoformat()}
+
+    refused = post(client, PATH, {**body, **taken}, **KEY)
+    invalid = post(client, PATH, {**body, "MeetingRoomId": 0}, **KEY)
+    assert not SavedResponse.objects.exists()
+    rival.delete()
+
+    assert (refused.status_code, invalid.status_code) == (409, 400)
+    # Even with another body: no response was saved.
+    assert post(client, PATH, body, **KEY).status_code == 200
+
+
+def test_repeated_creates_do_not_count_towards_the_limit(client, body, settings):
+    settings.CREATES_PER_HOUR = 1
+
+    assert [post(client, PATH, body, **KEY).status_code for _ in range(3)] == [200] * 3
+    assert post(client, PATH, body).status_code == 429
+
+
+def test_key_is_free_after_a_day_and_its_response_deleted(client, body):
+    first = post(client, PATH, body, **KEY)
+    with time_machine.travel(NOW + timedelta(hours=24, seconds=-1), tick=False):
+        call_command("prune_tokens", verbosity=0)
+        repeated = post(client, PATH, body, **KEY)
+    with time_machine.travel(NOW + timedelta(hours=24), tick=False):
+        again = post(client, PATH, {**body, "NumberOfAttendees": 4}, **KEY)
+        call_command("prune_tokens", verbosity=0)
+    assert SavedResponse.objects.count() == 1
+    with time_machine.travel(NOW + timedelta(hours=48), tick=False):
+        call_command("prune_tokens", verbosity=0)
+
+    assert repeated.content == first.content
+    assert again.json()["Reservation"]["Id"] != first.json()["Reservation"]["Id"]
+    assert not SavedResponse.objects.exists()
+
+
+def test_neither_key_nor_body_is_stored(client, body):
+    post(client, PATH, body, HTTP_IDEMPOTENCY_KEY="4242 4242 4242 4242")
+
+    stored = model_to_dict(SavedResponse.objects.get())
+    content = stored.pop("content")
+    assert "4242" not in str(stored) + content
+    assert GRACE["EmailAddress"] not in str(stored)
+    assert body["Token"] not in str(stored) + content
+
+
+def test_body_is_recognized_after_the_secret_key_has_changed(client, body, settings):
+    first = post(client, PATH, body, **KEY)
+    settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
+    settings.SECRET_KEY = "another-" * 8
+
+    assert post(client, PATH, body, **KEY).content == first.content
+
+
+def test_operation_without_keys_ignores_the_header(client, body, ada):
+    read = {"Token": body["Token"], "Id": make_draft(ada).pk}
+
+    answers = [
+        post(client, "/api/account/reservation", read, HTTP_IDEMPOTENCY_KEY=key)
+        for key in ("", "a")
+    ]
+
+    assert [each.status_code for each in answers] == [200, 200]
+
+
+def test_secret_response_is_never_saved():
+    with pytest.raises(TypeError, match="secret"):
+        type("Leak", (Operation,), {"accepts_idempotency_key": True, "returns_secret": True})
