@@ -31,6 +31,7 @@ from reservations.views import (
 )
 from roombook.api.exceptions import handle_unknown_path
 from roombook.api.operations import Operation
+from roombook.guide import show_page
 from roombook.health import healthz, readyz
 
 
@@ -75,6 +76,8 @@ urlpatterns = [
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
     path("webhooks/stripe", webhooks.receive_stripe_event, name="webhooks/stripe"),
+    path("docs/guide/", show_page, name="guide"),
+    path("docs/guide/<slug:name>/", show_page, name="guide"),
     path("admin/", admin.site.urls),
     *static(settings.MEDIA_URL, document_root=settings.MEDIA_ROOT),  # only with DEBUG on
 ]

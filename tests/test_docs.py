@@ -11,7 +11,7 @@ from tests.contract import ALL_OPERATIONS
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
-ERRORS = (ROOT / "docs/errors.md").read_text()
+ERRORS = (ROOT / "docs/guide/errors.md").read_text()
 SETTINGS = (ROOT / "docs/settings.md").read_text()
 COMMANDS = (ROOT / "docs/commands.md").read_text()
 BEHAVIOUR = (ROOT / "docs/behaviour.md").read_text()
@@ -20,6 +20,7 @@ DOCS = sorted(path.name for path in (ROOT / "docs").glob("*.md"))
 PAGES = [
     *("README.md", "CHANGELOG.md", "CONTRIBUTING.md", "deploy/README.md"),
     *(f"docs/{name}" for name in DOCS),
+    *(path.relative_to(ROOT).as_posix() for path in sorted((ROOT / "docs/guide").glob("*.md"))),
 ]
 
 
