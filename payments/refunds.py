@@ -108,17 +108,19 @@ def _update_refunded_state(payment: Payment, now: datetime) -> None:
     is_complete = is_fully_refunded(payment)
     if is_complete and payment.state == PaymentState.CAPTURED:
         payment.transition_to(PaymentState.REFUNDED, now=now)
-    elif not is_complete and payment.state == PaymentState.REFUNDED and not _has_successor(payment):
+    elif not is_complete and payment.state == PaymentState.REFUNDED and _is_for_a_booking(payment):
         payment.transition_to(PaymentState.CAPTURED, now=now)
     payment.save(update_fields=["state", "captured_at", "settled_at"])
 
 
-def _has_successor(payment: Payment) -> bool:
-    """Whether the reservation was paid again after this payment was refunded.
+def _is_for_a_booking(payment: Payment) -> bool:
+    """Whether a payment whose refund the bank returned pays for its reservation again.
 
-    Then it stays refunded: a reservation has one open payment. `get_unhandled` finds its refund.
+    It stays refunded if the reservation was never booked, or was paid again: a reservation has one
+    open payment, and a draft can still be paid. `get_unhandled` finds its refund.
     """
-    return Payment.objects.open().filter(reservation=payment.reservation_id).exists()
+    paid_again = Payment.objects.open().filter(reservation=payment.reservation_id)
+    return payment.reservation.booked_at is not None and not paid_again.exists()
 
 
 # --- Refunds that the gateway reports ------------------------------------------------------------

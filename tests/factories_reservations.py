@@ -94,9 +94,21 @@ def make_booking(
     )
 
 
-def show_price(reservation: models.Reservation) -> None:
-    """Show the customer the price that staff have changed, as Get reservation does."""
+def show_price(reservation: models.Reservation) -> models.Reservation:
+    """Show the customer a price that has changed, as Get reservation does."""
     records.get_record(reservation.pk, user=reservation.user)
+    reservation.refresh_from_db(fields=["shown_total"])
+    return reservation
+
+
+def update_promo_code(*args: Any, **kwargs: Any) -> models.Reservation:
+    """Apply a promo code and show the new price, as the operation does."""
+    return show_price(drafts.apply_promo_code(*args, **kwargs))
+
+
+def update_allowances(*args: Any, **kwargs: Any) -> models.Reservation:
+    """Select allowances and show the new price, as the operation does."""
+    return show_price(drafts.select_allowances(*args, **kwargs))
 
 
 def make_pending_booking(

@@ -20,7 +20,7 @@ from roombook.api.contract_schema import OperationSchema
 from tests import factories_centers as make
 from tests.contract import CONTRACT
 from tests.factories_people import PASSWORD, SavedCardFactory, UserFactory, issue_token
-from tests.factories_reservations import ReservationFactory
+from tests.factories_reservations import ReservationFactory, update_promo_code
 from tests.http import post
 
 NOW = dt.datetime(2027, 3, 1, 15, tzinfo=dt.UTC)
@@ -128,7 +128,7 @@ class World:
             ],
             now=NOW,
         )
-        return drafts.apply_promo_code(reservation.pk, "SPRING", user=user, now=NOW)
+        return update_promo_code(reservation.pk, "SPRING", user=user, now=NOW)
 
     def body(self, operation: OperationSchema) -> dict[str, Any]:
         """A valid request with every field of the operation except Token and AppVersion."""

@@ -63,7 +63,10 @@ def get_orphaned(payments: QuerySet[Payment]) -> QuerySet[Payment]:
 def find_captured_without_booking(payments: QuerySet[Payment]) -> PaymentAlerts:
     """Find payments captured for no booking. A cancelled booking can have a cancellation fee."""
     for payment in _iterate(get_orphaned(payments).exclude(refunds__state=RefundState.STARTED)):
-        yield payment, f"it was captured, and the reservation is {payment.reservation.status}."
+        problem = f"it was captured, and the reservation is {payment.reservation.status}."
+        if payment.reservation.was_cancelled_late:
+            problem = "it was captured after a late cancellation: refund it, or keep it as the fee."
+        yield payment, problem
 
 
 def find_unmet_refund_promises(payments: QuerySet[Payment]) -> PaymentAlerts:

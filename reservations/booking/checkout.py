@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import ParamSpec
 
 from django.conf import settings
-from django.db import InterfaceError, OperationalError, transaction
+from django.db import IntegrityError, InterfaceError, OperationalError, transaction
 from django.db.models import QuerySet
 
 from accounts.limits import CARD_DECLINED, PARTNER_CODE, wait_for_others
@@ -58,6 +58,7 @@ OUTCOME_UNKNOWN = (
     " card is charged at most once."
 )
 PRICE_HAS_CHANGED = "The price has changed. Please look at it again."
+EARLIER_PAYMENT = "An earlier payment of this reservation has not been returned yet."
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +245,8 @@ def _claim(
     """Claim everything that the booking needs, and create its payment if it costs something.
 
     If another request has submitted the reservation meanwhile, return it unchanged. Raises
-    ReservationNotOpen if another request has changed the total: the customer has not seen that.
+    ReservationNotOpen if another request has changed the total: the customer has not seen that; or
+    if an earlier payment is still open.
     """
     user = draft.user
     reservation = lock_reservation(draft.pk, room_id=draft.room_id)
@@ -269,15 +271,19 @@ def _claim(
         partner=partner,
         price_held_until=reservation.price_held_until or reservation.hold_until,
     )
-    payment = lifecycle.create_payment(
-        reservation_id=reservation.pk,
-        reservation_uid=reservation.uid,
-        amount=reservation.total_cost,
-        currency=reservation.currency,
-        gateway=gateway,
-        now=now,
-        lease=dt.timedelta(seconds=settings.PAYMENT_LEASE_SECONDS),
-    )
+    try:
+        payment = lifecycle.create_payment(
+            reservation_id=reservation.pk,
+            reservation_uid=reservation.uid,
+            amount=reservation.total_cost,
+            currency=reservation.currency,
+            gateway=gateway,
+            now=now,
+            lease=dt.timedelta(seconds=settings.PAYMENT_LEASE_SECONDS),
+        )
+    except IntegrityError as error:
+        # The void or refund of an earlier attempt is due. `reconcile_payments` executes it.
+        raise ReservationNotOpen(EARLIER_PAYMENT) from error
     return reservation, payment
 
 

@@ -239,7 +239,7 @@ def _apply_promo_code(
         promo_codes.require_usable(promo_code, reservation, now=now)
     old_code, old_total = reservation.promo_code, reservation.total_cost
     reservation.promo_code = promo_code
-    bill.reprice(reservation, is_shown=True, save_also=["promo_code"])
+    bill.reprice(reservation, save_also=["promo_code"])
     changes = {
         "promo_code": (old_code, promo_code),
         "total_cost": (old_total, reservation.total_cost),
@@ -268,7 +268,7 @@ def select_allowances(
     selected = [each for pk, each in available.items() if pk in set(allowance_ids)]
     old_total = reservation.total_cost
     reservation.allowances_by_hand = True
-    bill.reprice(reservation, available=selected, is_shown=True, save_also=["allowances_by_hand"])
+    bill.reprice(reservation, available=selected, save_also=["allowances_by_hand"])
     names = ", ".join(each.allowance.description for each in selected)
     changes = {
         # Reading the previous selection would take another query. The change of price is recorded.

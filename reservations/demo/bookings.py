@@ -11,7 +11,7 @@ from django.db.models import QuerySet
 from accounts.models import User
 from centers.models import MeetingRoom, Service
 from centers.requested_span import resolve_span
-from reservations import availability
+from reservations import availability, records
 from reservations.booking import approval, cancellation, drafts
 from reservations.booking.checkout import PaymentMethod, check_out
 from reservations.demo import accounts
@@ -96,6 +96,8 @@ def _create(booking: DemoBooking, now: dt.datetime) -> Reservation | None:
         drafts.apply_promo_code(reservation.pk, code, user=user, now=created_at)
     if booking["outcome"] == "draft":
         return reservation
+    # Checkout charges only a price that the customer has seen.
+    records.get_record(reservation.pk, user=user)
     if user.saved_payment_info is None:
         payment_method = PaymentMethod(card=accounts.get_card(user, created_at))
     else:

@@ -265,8 +265,12 @@ class Reservation(models.Model):
     def last_payment(self) -> Payment | None:
         """Return the last payment that was authorized or captured, or refunded since.
 
-        Its amount and card never change. What authorizes a payment sets this, to save a query.
+        A booking that was free has none, although an earlier attempt to pay can have been charged
+        and refunded. Its amount and card never change. What authorizes a payment sets this, to save
+        a query.
         """
+        if not self.total_cost + self.reduced_by:
+            return None
         return last_paid_payment.first(reservation=self.pk)
 
     @property
@@ -295,6 +299,13 @@ class Reservation(models.Model):
             grace = dt.timedelta(minutes=self.cancellation_grace_minutes)
             free = max(free, self.booked_at + grace)
         return min(free, self.start)
+
+    @property
+    def was_cancelled_late(self) -> bool:
+        """Return whether it was a booking that was cancelled too late for a refund."""
+        if self.booked_at is None or self.cancelled_at is None:
+            return False
+        return self.cancelled_at > self.free_cancellation_until
 
     def transition_to(
         self,

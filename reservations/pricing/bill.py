@@ -74,13 +74,12 @@ def reprice(
     reservation: Reservation,
     *,
     available: list[AvailableAllowance] | None = None,
-    is_shown: bool = False,
     save_also: Sequence[str] = (),
 ) -> Quote:
     """Price the reservation again, and store its lines, allowance hours and total.
 
-    `is_shown`: the response shows the new total to the customer. Otherwise, Checkout refuses to
-    charge another total of a draft until the customer has seen it (B15.2).
+    Checkout refuses to charge another total of a draft until a response has shown it (B15.2,
+    `records.mark_prices_as_shown`).
     `save_also` names changed columns that are saved with the total. The caller is in a transaction
     and holds the reservation's lock; the room's center and rate are loaded. Raises PromoCodeInvalid
     if the booking no longer meets the terms of its promo code.
@@ -95,13 +94,8 @@ def reprice(
     reservation.line_items.all().delete()
     reservation.allowance_uses.all().delete()
     save_lines(reservation, quote)
-    if is_shown:
-        reservation.shown_total = None
-    elif (
-        reservation.is_new
-        and reservation.shown_total is None
-        and reservation.total_cost != quote.total
-    ):
+    is_changed = reservation.total_cost != quote.total
+    if is_changed and reservation.is_new and reservation.shown_total is None:
         reservation.shown_total = reservation.total_cost
     reservation.total_cost = quote.total
     reservation.billable_hours = quote.room.billable_hours

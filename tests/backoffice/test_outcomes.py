@@ -10,7 +10,7 @@ from reservations.admin.reports.discounts import DiscountSums
 from reservations.admin.reports.outcomes import OutcomeCounts
 from reservations.admin.reports.periods import ReportPeriod
 from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
-from reservations.booking import cancellation, drafts, price_adjustments
+from reservations.booking import cancellation, price_adjustments
 from reservations.models import AllowanceUse, LineItem, LineItemType
 from reservations.models.status import Status
 from tests.backoffice.many import many, questions
@@ -27,6 +27,7 @@ from tests.factories_reservations import (
     make_payment_method,
     make_room,
     show_price,
+    update_promo_code,
 )
 
 pytestmark = pytest.mark.django_db
@@ -124,7 +125,7 @@ def test_discounts_match_the_bill():
     AllowanceFactory(user=user, hours=2, description="Founder hours")
     PromoCodeFactory(code="HALF", percent=Decimal(50))
     reservation = make_draft(user, room)
-    drafts.apply_promo_code(reservation.pk, "HALF", user=user, now=NOW)
+    update_promo_code(reservation.pk, "HALF", user=user, now=NOW)
     price_adjustments.adjust_price(
         reservation.pk,
         amount=Decimal(-5),
@@ -170,7 +171,7 @@ def test_discounts_by_center_month_code_and_allowance_add_up():
         room = rooms[number % 2]
         reservation = make_draft(user, room, start=START + number * 7 * DAY)
         code = codes[number % 3 % 2].code
-        drafts.apply_promo_code(reservation.pk, code, user=user, now=NOW)
+        update_promo_code(reservation.pk, code, user=user, now=NOW)
         checkout.check_out(reservation.pk, user=user, payment_method=make_payment_method(), now=NOW)
 
     found = given(SPRING)

@@ -9,7 +9,6 @@ from django.urls import reverse
 
 from reservations.admin.actions import ACTIONS
 from reservations.booking import approval, checkout, price_adjustments
-from reservations.booking.drafts import apply_promo_code
 from reservations.models import Reservation, history
 from reservations.models.status import Status
 from tests.backoffice.counting import queries_of
@@ -29,6 +28,7 @@ from tests.factories_reservations import (
     make_payment_method,
     make_pending_booking,
     make_room,
+    update_promo_code,
 )
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("clock")]
@@ -42,7 +42,7 @@ def test_reservation_page_shows_booking_payment_emails_and_history(office):
     AllowanceFactory(user=ada, hours=1, description="Plan B")
     PromoCodeFactory(code="TEN")
     reservation = make_draft(ada, attendees=[{"name": "Grace Hopper"}])
-    apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+    update_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
     checkout.check_out(reservation.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     price_adjustments.adjust_price(
         reservation.pk, amount=Decimal(-5), reason="Projector broke", by=ada, now=NOW

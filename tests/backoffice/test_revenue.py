@@ -11,7 +11,7 @@ from reservations.admin.reports.periods import ReportPeriod
 from reservations.admin.reports.revenue import DIRECT, RevenueSource, RevenueSums
 from reservations.admin.reports.selection import ReportSelection, ReportTooLarge
 from reservations.booking import cancellation
-from reservations.models import LineItem, LineItemType
+from reservations.models import LineItem, LineItemType, Reservation
 from reservations.models.status import Status
 from tests.backoffice.many import many, questions
 from tests.factories_people import UserFactory
@@ -338,3 +338,34 @@ def test_fee_after_refund_of_earlier_payment_is_that_of_the_last_payment():
     given_back(paid(row), "8.81", RefundState.REFUSED)
 
     assert of().total == takings(billed="108.81", refunded="8.81", fees="100.00", tax="8.10")
+
+
+@pytest.mark.parametrize("status", [Status.CONFIRMED, Status.CANCELLED])
+def test_refunds_in_cash_and_in_the_dashboard_count_in_full(status):
+    """Staff returned 8.81 in cash and all of it in the dashboard, so 8.81 is lost."""
+    payment = paid(earned(status=status))
+    given_back(payment, "8.81", RefundState.OUTSIDE)
+    given_back(payment, "108.81")
+
+    found = of().total
+
+    assert (found.revenue, found.refunded, found.tax) == (Decimal("-8.81"), Decimal("117.62"), 0)
+
+
+@pytest.mark.parametrize("status", [Status.CONFIRMED, Status.CANCELLED])
+def test_due_refund_that_the_gateway_cannot_make_counts_up_to_the_bill(status):
+    """It was due when all of the payment was refunded in the dashboard: it will be refused."""
+    payment = paid(earned(status=status))
+    given_back(payment, "8.81", RefundState.STARTED)
+    given_back(payment, "108.81")
+
+    assert of().total.revenue == 0
+
+
+def test_money_of_a_cancelled_draft_is_no_fee():
+    """The bank returned the refund of an attempt to pay for it, and the customer is owed it."""
+    row = earned(status=Status.CANCELLED)
+    Reservation.objects.update(booked_at=None)
+    given_back(paid(row, state=PaymentState.REFUNDED), row.total_cost, RefundState.REFUSED)
+
+    assert of().total == RevenueSums()

@@ -22,6 +22,7 @@ from tests.factories_centers import (
     ResourceTypeFactory,
 )
 from tests.factories_people import AdministratorFactory, UserFactory, issue_token
+from tests.factories_reservations import update_promo_code
 from tests.faults.client import CustomerClient, StaffClient
 from tests.faults.service import SECRET_KEY, Service
 
@@ -105,7 +106,7 @@ class World:
             customer.user, room_id=room.pk, start=start, end=start + hours * HOUR, now=now
         )
         if promo:
-            drafts.apply_promo_code(reservation.pk, promo, user=customer.user, now=now)
+            update_promo_code(reservation.pk, promo, user=customer.user, now=now)
         return reservation
 
     def draft_anyway(self, customer: Customer, *args: Any, **how: Any) -> Reservation:

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from centers.span import Span
 from reservations.booking.cancellation import cancel
 from reservations.booking.checkout import check_out
-from reservations.booking.drafts import apply_promo_code, select_allowances
 from reservations.models import LineItemType
 from reservations.models.status import Status
 from reservations.pricing import allowances
@@ -37,6 +36,8 @@ from tests.factories_reservations import (
     make_draft,
     make_payment_method,
     make_room,
+    update_allowances,
+    update_promo_code,
 )
 
 pytestmark = pytest.mark.django_db
@@ -170,10 +171,10 @@ def test_selected_allowances_are_the_only_ones_applied(ada, room):
     reservation = make_draft(ada, room)
     assert used(reservation) == [(first.pk, 1), (second.pk, 2)]
 
-    select_allowances(reservation.pk, [second.pk, second.pk], user=ada, now=NOW)
+    update_allowances(reservation.pk, [second.pk, second.pk], user=ada, now=NOW)
     assert used(reservation) == [(second.pk, 3)]
 
-    reservation = select_allowances(reservation.pk, [], user=ada, now=NOW)
+    reservation = update_allowances(reservation.pk, [], user=ada, now=NOW)
     assert used(reservation) == []
     assert reservation.total_cost == 75
 
@@ -182,14 +183,14 @@ def test_selected_allowances_survive_repricing(ada, room):
     AllowanceFactory(user=ada)
     manual = AllowanceFactory(user=ada, is_automatic=False, hours=1)
     reservation = make_draft(ada, room)
-    select_allowances(reservation.pk, [manual.pk], user=ada, now=NOW)
+    update_allowances(reservation.pk, [manual.pk], user=ada, now=NOW)
     PromoCodeFactory(code="TEN")
 
-    apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+    update_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
     assert used(reservation) == [(manual.pk, 1)]
 
-    select_allowances(reservation.pk, [], user=ada, now=NOW)
-    apply_promo_code(reservation.pk, "", user=ada, now=NOW)
+    update_allowances(reservation.pk, [], user=ada, now=NOW)
+    update_promo_code(reservation.pk, "", user=ada, now=NOW)
     assert used(reservation) == []
 
 
@@ -198,7 +199,7 @@ def test_invalid_allowance_cannot_be_selected(ada, room):
     past = AllowanceFactory(user=ada, valid_until=date(2027, 3, 2))
     reservation = make_draft(ada, room)
     with pytest.raises(InvalidRequest) as error:
-        select_allowances(
+        update_allowances(
             reservation.pk, [somebody_elses.pk, mine.pk, past.pk, 999], user=ada, now=NOW
         )
     reason = "This allowance is not valid for this booking."
@@ -208,9 +209,9 @@ def test_invalid_allowance_cannot_be_selected(ada, room):
 
 def test_allowances_can_be_selected_only_on_own_draft(ada, room):
     with pytest.raises(ReservationNotOpen):
-        select_allowances(make_booking(ada, room).pk, [], user=ada, now=NOW)
+        update_allowances(make_booking(ada, room).pk, [], user=ada, now=NOW)
     with pytest.raises(NotFound):
-        select_allowances(make_draft(room=room, start=START + DAY).pk, [], user=ada, now=NOW)
+        update_allowances(make_draft(room=room, start=START + DAY).pk, [], user=ada, now=NOW)
 
 
 # --- The ledger ----------------------------------------------------------------------------------
@@ -252,7 +253,7 @@ def test_checkout_with_hours_used_elsewhere_is_refused_before_charging(ada, room
     assert not second.payments.exists()
     assert left(plan) == 0
     # Repriced without the hours, the draft can be booked.
-    select_allowances(second.pk, [], user=ada, now=NOW)
+    update_allowances(second.pk, [], user=ada, now=NOW)
     check_out(second.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     assert second.payments.get().amount == 75
 

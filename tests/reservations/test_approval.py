@@ -7,7 +7,6 @@ from django.db.models import Sum
 
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from reservations.booking import approval, checkout, payment_recovery
-from reservations.booking.drafts import apply_promo_code
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import NotFound, ReservationNotOpen, SlotUnavailable
@@ -26,6 +25,7 @@ from tests.factories_reservations import (
     make_payment_method,
     make_pending_booking,
     make_room,
+    update_promo_code,
 )
 
 pytestmark = pytest.mark.django_db
@@ -69,7 +69,7 @@ def test_decline_voids_the_payment_and_returns_benefits(ada):
     plan = AllowanceFactory(user=ada, hours=1)
     promo = PromoCodeFactory(code="TEN")
     reservation = make_draft(ada, make_room(is_live_inventory=False))
-    apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+    update_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
     checkout.check_out(reservation.pk, user=ada, payment_method=make_payment_method(), now=NOW)
 
     reservation = approval.decline(reservation.pk, now=NOW + HOUR)

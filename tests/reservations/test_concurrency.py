@@ -18,7 +18,6 @@ from reservations import availability
 from reservations.availability import Availability
 from reservations.booking import approval, locks
 from reservations.booking.cancellation import cancel
-from reservations.booking.drafts import apply_promo_code
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import ReservationNotOpen, ServiceUnavailable
@@ -38,6 +37,7 @@ from tests.factories_reservations import (
     make_draft,
     make_pending_booking,
     make_room,
+    update_promo_code,
 )
 from tests.http import post
 
@@ -185,7 +185,7 @@ def test_concurrent_checkouts_never_exceed_promo_code_uses(uses):
     center = make_room().center
     drafts = [make_draft(room=MeetingRoomFactory(center=center)) for _ in range(8)]
     for each in drafts:
-        apply_promo_code(each.pk, "LAST", user=each.user, now=NOW)
+        update_promo_code(each.pk, "LAST", user=each.user, now=NOW)
 
     answers = count_responses(CHECKOUT, [checkout_of(each) for each in drafts])
 

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 
 from payments.models import Payment
-from reservations.booking import cancellation, checkout, drafts, integrity
+from reservations.booking import cancellation, checkout, integrity
 from reservations.models import AllowanceEntry, PromoRedemption
 from reservations.models.constraints import NO_OVERLAP, NO_OVERLAP_BEFORE, TRIGGERS
 from tests.factories_people import UserFactory
@@ -21,6 +21,7 @@ from tests.factories_reservations import (
     make_booking,
     make_draft,
     make_payment_method,
+    update_promo_code,
 )
 
 LATER = NOW + 2 * HOUR
@@ -155,7 +156,7 @@ def rows(db):
     AllowanceFactory(user=ada, hours=2)
     PromoCodeFactory(code="TEN")
     discounted = make_draft(ada, start=START + 72 * HOUR, hours=5)
-    drafts.apply_promo_code(discounted.pk, "TEN", user=ada, now=NOW)
+    update_promo_code(discounted.pk, "TEN", user=ada, now=NOW)
     checkout.check_out(discounted.pk, user=ada, payment_method=make_payment_method(), now=NOW)
     plain, other, cancelled, draft = make_booking(), make_booking(), make_booking(), make_draft()
     cancellation.cancel(cancelled.pk, now=NOW)

@@ -1,12 +1,15 @@
 """Payments that are captured while, or after, their reservation is cancelled (B15.4)."""
 
+import re
 from decimal import Decimal
 from io import StringIO
 from unittest.mock import Mock
 
 import pytest
 import time_machine
-from django.core.management import call_command
+from django.conf import settings
+from django.core.management import CommandError, call_command
+from django.db import connection
 
 from payments import gateway_events
 from payments.gateways.base import GatewayRefused
@@ -14,6 +17,7 @@ from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
 from payments.models import Payment, PaymentState
 from reservations.booking import cancellation, integrity, payment_recovery
+from reservations.models import Reservation
 from tests.factories_reservations import (
     HOUR,
     MINUTE,
@@ -26,6 +30,7 @@ from tests.factories_reservations import (
 pytestmark = pytest.mark.django_db
 
 SECOND = MINUTE / 60
+UPGRADE_PAGE = settings.BASE_DIR / "docs/upgrade.md"
 
 
 def fail_once(operation):
@@ -127,3 +132,25 @@ def test_fee_that_another_process_captured_during_the_cancellation_is_kept():
 
     assert Payment.objects.get().state == PaymentState.CAPTURED
     assert not list(integrity.find_problems(now=START))
+
+
+def test_fee_that_an_older_version_captured_later_is_a_question_to_staff():
+    """A payment of another reservation, which was cancelled free of charge, is refunded."""
+    for start in (START, START + 48 * HOUR):
+        booking = make_booking(start=start)
+        cancellation.cancel(booking.pk, now=start - HOUR)
+    Reservation.objects.filter(pk=booking.pk).update(cancelled_at=NOW + HOUR)
+    Payment.objects.update(captured_at=START + 47 * HOUR + SECOND)
+
+    for _ in range(2):
+        with pytest.raises(CommandError, match="captured after a late cancellation"):
+            reconcile(at=START + 48 * HOUR)
+    states = list(Payment.objects.order_by("pk").values_list("state", flat=True))
+    assert states == [PaymentState.CAPTURED, PaymentState.REFUNDED]
+
+    # Staff keep it as the fee.
+    [statement] = re.findall(r"```sql\n(.*?)```", UPGRADE_PAGE.read_text(), re.DOTALL)
+    with connection.cursor() as cursor:
+        cursor.execute(statement.replace("1234", str(Payment.objects.earliest("pk").pk)))
+    reconcile(at=START + 48 * HOUR)
+    assert not list(integrity.find_problems(now=START + 72 * HOUR))

@@ -8,7 +8,6 @@ import pytest
 from reservations.booking import integrity, price_adjustments
 from reservations.booking.cancellation import cancel
 from reservations.booking.checkout import check_out
-from reservations.booking.drafts import apply_promo_code, select_allowances
 from reservations.models.status import Status
 from reservations.pricing import promo_codes
 from roombook.errors import CardDeclined, PromoCodeInvalid, ReservationNotOpen, TooManyRequests
@@ -26,6 +25,8 @@ from tests.factories_reservations import (
     make_draft,
     make_payment_method,
     make_room,
+    update_allowances,
+    update_promo_code,
 )
 
 pytestmark = pytest.mark.django_db
@@ -51,7 +52,7 @@ def drafted(ada, room):
 
 
 def apply(reservation, code, *, now=NOW):
-    return apply_promo_code(reservation.pk, code, user=reservation.user, now=now)
+    return update_promo_code(reservation.pk, code, user=reservation.user, now=now)
 
 
 def get_refusal(reservation, code, *, now=NOW):
@@ -163,7 +164,7 @@ def test_promo_code_minimum_applies_to_the_price_after_allowances(drafted, ada):
     plan = AllowanceFactory(user=ada, is_automatic=False)
     # With hours used the booking no longer meets the code's terms: nothing changes.
     with pytest.raises(PromoCodeInvalid):
-        select_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
+        update_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
     drafted.refresh_from_db()
     assert drafted.total_cost == Decimal("67.50")
     assert not drafted.allowance_uses.exists()

@@ -7,7 +7,7 @@ from icalendar import Calendar
 
 from accounts.models import OutboxMessage
 from reservations.booking import approval, checkout, rescheduling
-from reservations.booking.drafts import apply_promo_code, has_outdated_price
+from reservations.booking.drafts import has_outdated_price
 from reservations.booking.hold_extension import extend_hold
 from reservations.models import Reservation
 from reservations.models.status import Status
@@ -36,6 +36,7 @@ from tests.factories_reservations import (
     make_payment_method,
     make_pending_booking,
     make_room,
+    update_promo_code,
 )
 from tests.reservations.rescheduling_helpers import (
     DAY,
@@ -97,7 +98,7 @@ def test_rescheduled_draft_needs_a_promo_code_valid_for_the_new_room(clerk):
     promo = PromoCodeFactory(code="HERE")
     reservation = make_draft()
     promo.centers.add(reservation.room.center)
-    apply_promo_code(reservation.pk, "HERE", user=reservation.user, now=NOW)
+    update_promo_code(reservation.pk, "HERE", user=reservation.user, now=NOW)
 
     with pytest.raises(PromoCodeInvalid):
         reschedule(reservation, clerk, room=make_room())
@@ -233,7 +234,7 @@ def test_rescheduled_reservation_has_the_turnaround_of_the_new_room(clerk):
 
 def with_code(promo, **how):
     reservation = make_draft(**how)
-    apply_promo_code(reservation.pk, promo.code, user=reservation.user, now=NOW)
+    update_promo_code(reservation.pk, promo.code, user=reservation.user, now=NOW)
     return checkout.check_out(
         reservation.pk, user=reservation.user, payment_method=make_payment_method(), now=NOW
     )
@@ -281,7 +282,7 @@ def test_promo_use_is_counted_when_reschedule_makes_it_effective(clerk):
     plan = AllowanceFactory(user=ada, hours=3)
     promo = PromoCodeFactory(percent=Decimal(100), max_uses=1)
     reservation = make_draft(ada)
-    apply_promo_code(reservation.pk, promo.code, user=ada, now=NOW)
+    update_promo_code(reservation.pk, promo.code, user=ada, now=NOW)
     checkout.check_out(reservation.pk, user=ada, payment_method=checkout.PaymentMethod(), now=NOW)
     promo.refresh_from_db()
     assert promo.uses == 0

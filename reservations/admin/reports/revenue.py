@@ -8,15 +8,18 @@ center: when the service is given, not when it is paid. A future month shows wha
 - *Billed*: the total of every Confirmed, Completed and NoShow reservation, before its price was
   reduced (``reduced_by``), and what was captured for Cancelled ones.
 - *Refunded*: what the customers of these got back, or are about to get back, for whatever reason:
-  the price was reduced, the booking was cancelled, or staff refunded a part of it.
+  the price was reduced, the booking was cancelled, or staff refunded a part of it. What is due
+  counts up to the bill, and what was returned counts in full: if staff refunded a booking in cash
+  and again in the gateway's dashboard, its revenue is below zero, as is the money that is left.
 - **Revenue** = billed - refunded.
 - *Fees*: the part of the revenue that is kept of Cancelled reservations.
 - *Tax*: the tax lines of the bills. Of a fee and of a refund that leaves the bill as it is, the
-  same share as of its bill, rounded to the hundredth for each reservation.
+  same share as of its bill, never more, rounded to the hundredth for each reservation.
 - **Net** = revenue - tax.
 
 Money that is only authorized (Pending) is no revenue, nor is money of an earlier attempt to pay for
-the same reservation: only its last payment counts. A price reduction, and the refund that was
+the same reservation, or for a draft that was never booked: only the last payment of a booking
+counts. A price reduction, and the refund that was
 promised at a cancellation, count also if the gateway refused to refund them: the customer is owed
 that money. Any other refund that was refused does not count: the money is still here, and staff
 have to resolve it.
@@ -49,7 +52,7 @@ from django.db.models import (
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Coalesce, Greatest, Least
 
-from payments.models import Payment, PaymentState, Refund
+from payments.models import COMPLETED_REFUND_STATES, Payment, PaymentState, Refund
 from reservations.admin.reports.aggregates import (
     ZERO,
     Breakdown,
@@ -214,6 +217,7 @@ CAPTURED_PAYMENTS = _of_last_payment(
     Payment.objects.filter(captured_at__isnull=False), "pk", "reservation"
 )
 REFUNDS = _of_last_payment(effective_refunds(), "payment", "payment__reservation")
+COMPLETED_REFUNDS = REFUNDS.filter(state__in=COMPLETED_REFUND_STATES)
 
 
 def _get_queries(
@@ -251,18 +255,20 @@ AMOUNTS: Mapping[str, Expression] = {
         LineItem.objects.filter(type=LineItemType.TAX), "total", path="reservation"
     ),
     "returned": subquery_sum(REFUNDS, "amount", path="payment__reservation"),
+    "completed": subquery_sum(COMPLETED_REFUNDS, "amount", path="payment__reservation"),
     "reduction": Hundredths("reduced_by"),
 }
 REFUND_SUMS = {
     "refunded": Sum("loss"),
-    "tax": Sum(ProportionalShare(F("bill_tax"), Value(0) - F("loss"), F("bill"))),
+    "tax": Sum(ProportionalShare(F("bill_tax"), Value(0) - Least(F("bill"), F("loss")), F("bill"))),
 }
 
 
 def _get_refunded_bookings(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
-    """Bookings with refunds; ``loss`` is the part of the reduced bill that was refunded."""
+    """Bookings with refunds; ``loss`` is what was refunded beyond the reduction of the price."""
     refunds = Refund.objects.filter(payment__reservation=OuterRef("pk"))
-    loss = _at_least_zero(Least(F("bill"), F("returned") - F("reduction")))
+    owed = Least(F("bill"), F("returned") - F("reduction"))
+    loss = _at_least_zero(owed, F("completed") - F("reduction"))
     return (
         rows.filter(Exists(refunds), status__in=sorted(REVENUE_STATUSES))
         .annotate(**AMOUNTS)
@@ -272,23 +278,24 @@ def _get_refunded_bookings(rows: QuerySet[Reservation]) -> QuerySet[Reservation]
 
 FEE_SUMS = {
     "billed": Sum("captured"),
-    "refunded": Sum(F("captured") - F("fee")),
+    "refunded": Sum("loss"),
     "fees": Sum("fee"),
     "tax": Sum(ProportionalShare(F("bill_tax"), F("fee"), F("bill"))),
 }
 
 
 def _get_paid_and_cancelled(rows: QuerySet[Reservation]) -> QuerySet[Reservation]:
-    """Cancelled reservations that were paid; ``fee`` is the money that is kept."""
+    """Cancelled reservations that were paid; ``fee`` is kept, ``loss`` is not."""
     payments = CAPTURED_PAYMENTS.filter(reservation=OuterRef("pk"))
     owed = Coalesce(Hundredths("refund_promised"), 0) + F("reduction")
     captured = subquery_sum(CAPTURED_PAYMENTS, "amount", path="reservation")
     return (
-        rows.filter(Exists(payments), status=Status.CANCELLED)
+        rows.filter(Exists(payments), status=Status.CANCELLED, booked_at__isnull=False)
         .annotate(**AMOUNTS, captured=captured)
         .annotate(fee=_at_least_zero(F("captured") - Greatest(F("returned"), owed)))
+        .annotate(loss=_at_least_zero(F("captured") - F("fee"), F("completed")))
     )
 
 
-def _at_least_zero(hundredths: Combinable) -> Greatest:
-    return Greatest(Value(0), hundredths, output_field=BigIntegerField())
+def _at_least_zero(*hundredths: Combinable) -> Greatest:
+    return Greatest(Value(0), *hundredths, output_field=BigIntegerField())

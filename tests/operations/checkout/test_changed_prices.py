@@ -2,6 +2,7 @@
 
 from datetime import timedelta
 from decimal import Decimal
+from unittest.mock import Mock
 
 import pytest
 from django.db import connection
@@ -171,6 +172,32 @@ def test_responses_with_the_price_show_it(ask, check_out, outdated, path, fields
 
     assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
     assert SandboxPayment.objects.get().amount == 90
+
+
+@pytest.mark.parametrize(
+    ("path", "fields"),
+    [
+        ("/api/reservation/update-promo-code", {"PromoCode": "TEN"}),
+        ("/api/reservations/update-allowances", {"AllowanceIds": []}),
+    ],
+)
+def test_changed_price_whose_response_was_lost_is_not_charged(
+    ada, ask, client, check_out, monkeypatch, path, fields
+):
+    """The worker dies after it has stored the new price, and before it answers."""
+    PromoCodeFactory(code="TEN")
+    AllowanceFactory(user=ada, hours=1)
+    drafted = make_draft(ada, start=NOW + 48 * HOUR)
+    client.raise_request_exception = False
+    with monkeypatch.context() as patched:
+        patched.setattr(records, "get_record", Mock(side_effect=RuntimeError))
+        assert ask(path, **fields, ReservationId=drafted.pk)["Error"]["Summary"] == "InternalError"
+
+    assert check_out(PaymentInfo=CARD, ReservationId=drafted.pk).json() == PRICE_HAS_CHANGED
+    shown = ask(path, **fields, ReservationId=drafted.pk)["UpdatedReservation"]["TotalCost"]
+    assert shown != drafted.total_cost
+    check_out(PaymentInfo=CARD, ReservationId=drafted.pk)
+    assert SandboxPayment.objects.get().amount == Decimal(str(shown))
 
 
 def test_get_allowances_does_not_show_the_price(ada, ask, check_out, outdated):

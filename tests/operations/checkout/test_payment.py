@@ -10,7 +10,6 @@ from payments.gateways.sandbox import SandboxGateway
 from payments.gateways.sandbox_models import SandboxFault, SandboxPayment
 from payments.models import Payment, SavedCard
 from reservations.booking import approval
-from reservations.booking.drafts import apply_promo_code, select_allowances
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_people import SavedCardFactory
@@ -24,6 +23,8 @@ from tests.factories_reservations import (
     PromoCodeFactory,
     make_draft,
     make_room,
+    update_allowances,
+    update_promo_code,
 )
 from tests.http import jsonp, post, post_csv, table
 from tests.operations.checkout.helpers import BAD_CARD, PATH, refused, status_of
@@ -94,7 +95,7 @@ def test_checkout_charges_the_total_of_the_reservation(client, check_out, ada, t
     AllowanceFactory(user=ada, hours=1)
     PromoCodeFactory(code="TEN")
     reservation = make_draft(ada, room, hours=5)
-    apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+    update_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
     # A change of rates in between does not change the price.
     room.rate.hourly = 99
     room.rate.save()
@@ -144,7 +145,7 @@ def test_checkout_with_both_or_no_cards_is_refused(check_out, ada, fields, reaso
 @pytest.mark.parametrize("fields", [{}, {"UseSavedPaymentInfo": True}, {"PaymentInfo": CARD}])
 def test_free_checkout_needs_no_card(check_out, ada, drafted, fields):
     plan = AllowanceFactory(user=ada)
-    select_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
+    update_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
     answer = check_out(**fields).json()
     assert answer["Status"] == "Confirmed"
     assert answer["ConfirmationMessage"].endswith("There was nothing to pay.")
@@ -249,7 +250,7 @@ def test_is_live_is_true_for_instant_booking_charged_by_live_gateway(check_out):
 @pytest.mark.usefixtures("live")
 def test_is_live_is_true_for_free_instant_booking(check_out, ada, drafted):
     plan = AllowanceFactory(user=ada)
-    select_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
+    update_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
     assert check_out().json()["IsLive"] is True
 
 
@@ -285,7 +286,7 @@ def test_test_mode_refuses_the_same_as_checkout(check_out, ada, drafted):
     refused(check_out(PaymentInfo=BAD_CARD, TestMode=True), 402, "CardDeclined")
     refused(check_out(UseSavedPaymentInfo=True, TestMode=True), 409, "NoSavedCard")
     promo = PromoCodeFactory(code="TEN")
-    apply_promo_code(drafted.pk, "TEN", user=ada, now=NOW)
+    update_promo_code(drafted.pk, "TEN", user=ada, now=NOW)
     promo.is_active = False
     promo.save()
     refused(check_out(PaymentInfo=CARD, TestMode=True), 409, "PromoCodeInvalid")

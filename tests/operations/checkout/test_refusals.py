@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 
 from payments.models import Payment
-from reservations.booking.drafts import apply_promo_code, select_allowances
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.factories_people import issue_token
@@ -20,6 +19,8 @@ from tests.factories_reservations import (
     ReservationFactory,
     make_booking,
     make_draft,
+    update_allowances,
+    update_promo_code,
 )
 from tests.http import post
 from tests.operations.checkout.helpers import BAD_CARD, PATH, refused, status_of
@@ -89,14 +90,14 @@ def test_checkout_of_taken_slot_returns_409(check_out, drafted):
 
 def test_checkout_with_used_up_promo_code_or_hours_returns_409(check_out, ada, drafted):
     plan = AllowanceFactory(user=ada, hours=1)
-    select_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
+    update_allowances(drafted.pk, [plan.pk], user=ada, now=NOW)
     plan.entries.create(hours=-1, reason="used elsewhere", at=NOW)
     refused(check_out(PaymentInfo=CARD), 409, "AllowanceExhausted")
-    select_allowances(drafted.pk, [], user=ada, now=NOW)
+    update_allowances(drafted.pk, [], user=ada, now=NOW)
 
     PromoCodeFactory(code="TEN", valid_until=NOW)
     once = PromoCodeFactory(code="ONCE", max_uses=1)
-    apply_promo_code(drafted.pk, "ONCE", user=ada, now=NOW)
+    update_promo_code(drafted.pk, "ONCE", user=ada, now=NOW)
     type(once).objects.filter(pk=once.pk).update(uses=1)
     refused(check_out(PaymentInfo=CARD), 409, "PromoCodeInvalid")
     assert not Payment.objects.exists()

@@ -2,7 +2,6 @@
 
 import pytest
 
-from reservations.booking.drafts import apply_promo_code
 from tests.factories_people import UserFactory
 from tests.factories_reservations import (
     NOW,
@@ -10,6 +9,7 @@ from tests.factories_reservations import (
     PromoCodeFactory,
     make_draft,
     make_room,
+    update_promo_code,
 )
 
 
@@ -33,4 +33,4 @@ def promo():
 def drafted(ada, plan, promo):
     """A draft of three hours, one of them included, with ten percent off: 45 dollars."""
     reservation = make_draft(ada, make_room())
-    return apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+    return update_promo_code(reservation.pk, "TEN", user=ada, now=NOW)

@@ -6,7 +6,6 @@ from django.db import connection
 from accounts.models import AttemptWindow
 from reservations.booking import checkout
 from reservations.booking.checkout import PaymentMethod
-from reservations.booking.drafts import apply_promo_code
 from reservations.models import Reservation
 from reservations.models.status import Status
 from roombook.errors import CardDeclined, InvalidRequest, NoSavedCard, SlotUnavailable
@@ -21,6 +20,7 @@ from tests.factories_reservations import (
     make_draft,
     make_payment_method,
     make_room,
+    update_promo_code,
 )
 from tests.reservations.checkout.helpers import LEASE_OVER, fault, pay
 
@@ -74,14 +74,14 @@ def test_failed_dry_run_changes_no_rows(drafted):
 def test_dry_run_checks_slot_promo_code_and_hours(ada, plan, promo):
     room = make_room()
     reservation = make_draft(ada, room)
-    apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+    update_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
     other = make_draft(room=room, start=START + 4 * HOUR)
-    apply_promo_code(other.pk, "TEN", user=other.user, now=NOW)
+    update_promo_code(other.pk, "TEN", user=other.user, now=NOW)
     pay(other)
     with pytest.raises(Exception, match="used up"):
         dry_run_checkout(reservation, make_payment_method())
 
-    apply_promo_code(reservation.pk, "", user=ada, now=NOW)
+    update_promo_code(reservation.pk, "", user=ada, now=NOW)
     plan.is_active = False
     plan.save()
     with pytest.raises(Exception, match="included hours"):

@@ -1,0 +1,126 @@
+"""POST /api/reservations/checkout: after a payment that was refunded at the gateway
+
+The worker of the first checkout died, and staff captured and refunded its payment in the gateway's
+dashboard. So the reservation is New again, and its payment is refunded.
+"""
+
+from dataclasses import replace
+from decimal import Decimal
+from io import StringIO
+from uuid import uuid4
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from payments import gateway_events, refunds
+from payments.gateways import sandbox
+from payments.gateways.sandbox import SandboxGateway
+from payments.gateways.sandbox_models import FaultKind, SandboxFault, SandboxPayment
+from payments.models import Payment, PaymentState, RefundState
+from reservations.booking import alerts, integrity
+from reservations.booking.price_adjustments import adjust_price
+from reservations.models.status import Status
+from tests.factories_people import AdministratorFactory
+from tests.factories_reservations import CARD, HOUR, MINUTE, NOW, make_draft, show_price
+from tests.http import post
+from tests.operations.checkout.helpers import status_of
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+LATER = NOW + 2 * MINUTE
+
+
+@pytest.fixture
+def drafted(ada, client, token, time_machine):
+    """The draft, New again."""
+    draft = make_draft(ada)
+    SandboxFault.objects.create(operation="authorize", kind=FaultKind.TIMEOUT_AFTER, times=1)
+    fields = {"Token": token, "ReservationId": draft.pk, "PaymentInfo": CARD}
+    assert post(client, "/api/reservations/checkout", fields).json()["Status"] == "Processing"
+    payment = Payment.objects.get()
+    SandboxGateway().capture(payment.key)
+    SandboxGateway().refund(key=payment.key, refund_key=uuid4(), amount=payment.amount)
+    time_machine.move_to(LATER, tick=False)
+    call_command("reconcile_payments", stdout=StringIO())
+    assert (Payment.objects.get().state, status_of(draft)) == (PaymentState.REFUNDED, Status.NEW)
+    return draft
+
+
+@pytest.fixture
+def bank_returns_refund(monkeypatch):
+    """Let the bank return the refund, and receive the event about it."""
+
+    def return_refund():
+        convert = sandbox.to_gateway_refund
+        monkeypatch.setattr(
+            sandbox, "to_gateway_refund", lambda refund: replace(convert(refund), failed=True)
+        )
+        SandboxPayment.objects.update(state="captured", refunded=0)
+        return gateway_events.refresh_with_refunds(Payment.objects.get(), now=LATER)
+
+    return return_refund
+
+
+def make_free(draft):
+    adjust_price(draft.pk, amount=Decimal(-75), reason="Gift", by=AdministratorFactory(), now=LATER)
+    show_price(draft)
+
+
+def find_checks():
+    problems = integrity.find_problems(now=LATER + 2 * HOUR)
+    return {str(each).partition(":")[0] for each in problems}
+
+
+def test_free_booking_after_a_refunded_payment_says_that_nothing_is_to_pay(check_out, drafted):
+    make_free(drafted)
+
+    message = check_out().json()["ConfirmationMessage"]
+
+    assert message.endswith("There was nothing to pay.")
+    assert check_out().json()["ConfirmationMessage"] == message
+
+
+def test_draft_whose_refund_the_bank_returned_can_be_booked(
+    check_out, drafted, bank_returns_refund
+):
+    returned = bank_returns_refund()
+    assert returned.refunds.get().state == RefundState.REFUSED
+
+    assert check_out(PaymentInfo=CARD).json()["Status"] == "Confirmed"
+
+    states = list(Payment.objects.order_by("pk").values_list("state", flat=True))
+    assert states == [PaymentState.REFUNDED, PaymentState.CAPTURED]
+
+
+@pytest.mark.parametrize("next_step", ["none", "book", "cancel"])
+def test_returned_refund_of_a_draft_is_owed_until_staff_have_made_it(
+    client, token, check_out, drafted, bank_returns_refund, next_step
+):
+    refund = bank_returns_refund().refunds.get()
+    if next_step == "book":
+        check_out(PaymentInfo=CARD)
+    elif next_step == "cancel":
+        post(client, "/api/reservations/cancel", {"Token": token, "ReservationId": drafted.pk})
+    with pytest.raises(CommandError, match="the gateway refused a refund"):
+        call_command("reconcile_payments", stdout=StringIO())
+    assert list(alerts.find_refused_refunds(Payment.objects.all()))
+    assert "refunded without refunds" in find_checks()
+
+    refunds.mark_refunded_manually(refund, reason="In cash", now=LATER)
+
+    call_command("reconcile_payments", stdout=StringIO())
+    assert not find_checks()
+
+
+def test_checkout_while_an_earlier_payment_is_captured_is_refused(check_out, drafted):
+    """As after an upgrade: an older version took a payment with a returned refund for captured."""
+    Payment.objects.update(state=PaymentState.CAPTURED)
+
+    response = check_out(PaymentInfo=CARD)
+
+    assert response.status_code == 409
+    assert response.json()["Error"] == {
+        "Summary": "ReservationNotOpen",
+        "Message": "An earlier payment of this reservation has not been returned yet.",
+    }
+    assert status_of(drafted) == Status.NEW
