@@ -31,6 +31,7 @@ CHAPTERS_OF_OPERATIONS = {"growth", "clients", "gthread"}
 # may answer.
 GOALS = {
     **dict.fromkeys(("availability", "cost", "reservation"), 1.6),
+    **dict.fromkeys(("free_times_of_rooms", "free_times_of_month"), 1.6),
     "search": 1.3,
     "create": 1.8,
     "checkout": 2.2,

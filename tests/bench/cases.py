@@ -62,6 +62,20 @@ class World:
             day = self.random.choice(days)
             yield {"Token": self.get_any_token(), "RoomId": room, **from_nine_to(day, 11)}
 
+    def free_times_of_rooms(self) -> Iterator[Body]:
+        """50 rooms, one day."""
+        day = next(self.wednesdays())
+        rooms = [room for room, _, _ in self.rooms]
+        for _ in range(SAMPLES // 3):
+            some = self.random.sample(rooms, min(50, len(rooms)))
+            yield {"Token": self.get_any_token(), "RoomIds": some, **from_day(day, 1)}
+
+    def free_times_of_month(self) -> Iterator[Body]:
+        """One room, 31 days."""
+        day = next(self.wednesdays())
+        for room, _, _ in self.rooms[:SAMPLES]:
+            yield {"Token": self.get_any_token(), "RoomIds": [room], **from_day(day, 31)}
+
     def cost(self) -> Iterator[Body]:
         day = next(self.wednesdays())
         for room, center, _ in self.rooms[:SAMPLES]:
@@ -239,15 +253,22 @@ def from_nine_to(day: dt.date, hour: int) -> Body:
     return {"StartDate": f"{day}T09:00:00", "EndDate": f"{day}T{hour:02}:00:00"}
 
 
+def from_day(day: dt.date, days: int) -> Body:
+    return {"From": f"{day}", "To": f"{day + dt.timedelta(days=days)}"}
+
+
 PATHS: dict[str, tuple[str, Callable[[World], Iterator[Body]]]] = {
     "availability": ("/api/meeting-rooms/check-availability", World.availability),
     "reservation": ("/api/account/reservation", World.reservation),
     "cost": ("/api/reservations/cost", World.cost),
     "search": ("/api/locations/search", World.search),
+    "free_times_of_rooms": ("/api/meeting-rooms/free-times", World.free_times_of_rooms),
+    "free_times_of_month": ("/api/meeting-rooms/free-times", World.free_times_of_month),
     "create": ("/api/reservations/create", World.drafts),
     "checkout": ("/api/reservations/checkout", World.drafts_of_card_holders),
 }
-READS = ("availability", "reservation", "cost", "search")
+WRITES = {"create", "checkout"}
+READS = [name for name in PATHS if name not in WRITES]
 
 
 def get_requests(name: str, world: World) -> list[bytes]:

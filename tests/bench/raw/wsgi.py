@@ -12,12 +12,14 @@ django.setup()
 
 from tests.bench.raw.checkout import checkout  # noqa: E402
 from tests.bench.raw.database import JSONDict, Refused  # noqa: E402
+from tests.bench.raw.free_times import list_free_times  # noqa: E402
 from tests.bench.raw.reservations import create, get_reservation  # noqa: E402
 from tests.bench.raw.rooms import check_availability, cost  # noqa: E402
 from tests.bench.raw.search import search  # noqa: E402
 
 OPERATIONS: dict[str, Callable[[JSONDict, str, datetime], JSONDict]] = {
     "/api/meeting-rooms/check-availability": check_availability,
+    "/api/meeting-rooms/free-times": list_free_times,
     "/api/account/reservation": get_reservation,
     "/api/reservations/cost": cost,
     "/api/locations/search": search,
