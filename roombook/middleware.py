@@ -6,12 +6,16 @@ import re
 import time
 import uuid
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 from django.conf import settings
 from django.core.exceptions import DisallowedHost
 from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.middleware.gzip import GZipMiddleware
 from django.urls import get_resolver, resolve
+from django.utils.cache import patch_vary_headers
 from django.utils.encoding import escape_uri_path
 
 from roombook.card_numbers import mask_cards
@@ -28,6 +32,9 @@ MAX_LOGGED_PATH_LENGTH = 200
 SECRET = re.compile(
     f"({'|'.join(map(re.escape, settings.SECRET_PATHS))}).+", re.DOTALL | re.IGNORECASE
 )
+COMPRESSIBLE_TYPE = re.compile(r"text/|application/([\w.-]+\+)?(json|javascript)\b|image/svg\+xml")
+# Django's own check overlooks that `q=0` forbids gzip.
+ACCEPTS_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|\Z))")
 
 
 class RequestIdMiddleware:
@@ -137,6 +144,58 @@ class ContentSecurityPolicyMiddleware:
             policy = self.back_office_policy if is_back_office(request) else self.policy
             response.setdefault("Content-Security-Policy", policy)
         return response
+
+
+class RetryAfterMiddleware:
+    """Tells when to try again in every response with status 429 or 503 whose view does not."""
+
+    SECONDS = "2"
+
+    def __init__(self, get_response: GetResponse) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponse:
+        response = self.get_response(request)
+        if response.status_code in {429, 503}:
+            response.setdefault("Retry-After", self.SECONDS)
+        return response
+
+
+class CompressionMiddleware(GZipMiddleware):
+    """Compresses responses of more than 1 KB if the client accepts gzip (B2.7).
+
+    A response whose `is_secret` is true is never compressed: who can make a client repeat a request
+    could guess the secret from the length. Django adds random bytes to all others, against
+    guesses at what is merely private.
+    """
+
+    MIN_BYTES = 1024
+
+    def process_response(
+        self, request: HttpRequest, response: HttpResponseBase
+    ) -> HttpResponseBase:
+        # Most responses are short: they pass without any other work.
+        if isinstance(response, HttpResponse) and len(response.content) <= self.MIN_BYTES:
+            return response
+        content_type = response.headers.get("Content-Type", "")
+        if getattr(response, "is_secret", False) or not COMPRESSIBLE_TYPE.match(content_type):
+            return response
+        patch_vary_headers(response, ["Accept-Encoding"])
+        if not ACCEPTS_GZIP.search(request.META.get("HTTP_ACCEPT_ENCODING", "")):
+            return response
+        return super().process_response(request, response)
+
+
+def mark_secret(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
+    """Decorates a view whose responses contain a secret: they are never compressed."""
+
+    @wraps(view)
+    def wrapper(*args: object, **kwargs: object) -> HttpResponseBase:
+        response = view(*args, **kwargs)
+        response.is_secret = True  # type: ignore[attr-defined]
+        return response
+
+    return wrapper
 
 
 def is_api(request: HttpRequest) -> bool:

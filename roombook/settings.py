@@ -83,8 +83,11 @@ MIDDLEWARE = [
     "roombook.middleware.KnownHostMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "roombook.middleware.ContentSecurityPolicyMiddleware",
+    "roombook.middleware.RetryAfterMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
+    # Static files, which whitenoise serves above, are compressed when they are collected.
+    "roombook.middleware.CompressionMiddleware",
     "roombook.middleware.ApiMiddleware",
     # For pages only: requests to the API end above.
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -34,6 +34,10 @@ http {{
     fastcgi_temp_path {folder}/fastcgi;
     uwsgi_temp_path {folder}/uwsgi;
     scgi_temp_path {folder}/scgi;
+    # What an nginx.conf may set for all its servers.
+    gzip on;
+    gzip_types *;
+    gzip_proxied any;
     include {folder}/roombook.conf;
 }}
 """
@@ -44,7 +48,10 @@ pytestmark = pytest.mark.skipif(
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Returns the path, the headers and the length of the body that it received."""
+    """Returns the path, the headers and the length of the body that it received.
+
+    Headers that begin with `Answer-` determine the status and the header Retry-After.
+    """
 
     protocol_version = "HTTP/1.1"
 
@@ -52,7 +59,10 @@ class Echo(BaseHTTPRequestHandler):
         length = len(self.rfile.read(int(self.headers.get("Content-Length", 0))))
         received = {"path": self.path, "headers": dict(self.headers), "length": length}
         body = json.dumps(received).encode()
-        self.send_response(200)
+        self.send_response(int(self.headers.get("Answer-Status", 200)))
+        if seconds := self.headers.get("Answer-Retry-After"):
+            self.send_header("Retry-After", seconds)
+        self.send_header("Content-Type", "text/html")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
         self.wfile.write(body)
@@ -222,6 +232,8 @@ def test_flood_of_sign_ins_is_refused(nginx, path):
     assert nginx.count_statuses(path, 60) == {200: 21, 429: 39}
     # Others are not affected.
     assert nginx.count_statuses("/api/city-centers", 20) == {200: 20}
+    status, headers, _ = nginx.request(path)
+    assert (status, headers.get_all("Retry-After")) == (429, ["5"])
 
 
 def test_flood_of_api_requests_is_refused_in_the_envelope(nginx):
@@ -230,7 +242,7 @@ def test_flood_of_api_requests_is_refused_in_the_envelope(nginx):
     assert nginx.count_statuses("/admin/", 200) == {200: 200}
 
     _, headers, body = nginx.request("/api/locations/search")
-    assert headers["Retry-After"] == "5"
+    assert headers.get_all("Retry-After") == ["5"]
     assert headers["Cache-Control"] == "no-store"
     assert json.loads(body)["Error"]["Summary"] == "TooManyRequests"
 
@@ -242,8 +254,27 @@ def test_unreachable_service_is_503_in_the_envelope(tmp_path):
     finally:
         nginx.stop()
 
-    assert (status, headers["Retry-After"]) == (503, "2")
+    assert (status, headers.get_all("Retry-After")) == (503, ["2"])
     assert json.loads(body)["Error"]["Summary"] == "ServiceUnavailable"
+
+
+def test_retry_after_of_the_service_is_passed_on(nginx):
+    for status, seconds in ((429, "60"), (503, "7")):
+        headers = {"Answer-Status": str(status), "Answer-Retry-After": seconds}
+        answered, received, _ = nginx.request("/admin/", **headers)
+
+        assert (answered, received.get_all("Retry-After")) == (status, [seconds])
+    assert "Retry-After" not in nginx.request("/admin/")[1]
+
+
+@pytest.mark.parametrize("path", ["/api/sign-in", "/api/city-centers", "/admin/"])
+def test_nginx_leaves_compression_to_the_service(nginx, path):
+    """It does not know which responses contain a secret."""
+    headers = {"Accept-Encoding": "gzip", "X-Long": "x" * 2000}
+    _, received, body = nginx.request(path, **headers)
+
+    assert "Content-Encoding" not in received
+    assert json.loads(body)["headers"]["Accept-Encoding"] == "gzip"
 
 
 def test_readiness_is_not_public(nginx):

@@ -30,7 +30,7 @@ from accounts import roles, second_factor
 from accounts.limits import SignInAttempts
 from accounts.models import User
 from roombook.errors import TooManyRequests
-from roombook.middleware import get_client_address
+from roombook.middleware import get_client_address, mark_secret
 
 # The devices are changed on the pages below only.
 admin.site.unregister([TOTPDevice, StaticDevice])
@@ -83,7 +83,7 @@ class CodeForm(forms.Form):
         return code
 
 
-@method_decorator([never_cache, sensitive_post_parameters()], name="dispatch")
+@method_decorator([never_cache, mark_secret, sensitive_post_parameters()], name="dispatch")
 class SecondFactorView(View):
     """Asks for a code, and does with a right one what the page is for."""
 

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.urls import URLPattern, path, reverse_lazy
 from django.utils import timezone
+from django.utils.decorators import method_decorator
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminPasswordWidget
 
 from accounts import invitations, roles, second_factor
@@ -21,6 +22,7 @@ from accounts.admin.users import UserSearchMixin
 from accounts.models import CenterRole, StaffMember, User, canonicalize_email
 from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, SaveChangedFieldsMixin
 from roombook.backoffice.widgets import AutocompleteMultipleField, AutocompleteMultipleWidget
+from roombook.middleware import mark_secret
 
 NAME_FIELDS = ("first_name", "last_name")
 CENTERS_PREFIX = "centers_"
@@ -287,6 +289,7 @@ class NewPasswordForm(SetPasswordForm):
             field.widget = UnfoldAdminPasswordWidget(attrs={"autocomplete": "new-password"})
 
 
+@method_decorator(mark_secret, name="dispatch")
 class InvitationView(PasswordResetConfirmView):
     """Where an invited member of staff chooses a password."""
 

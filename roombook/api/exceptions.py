@@ -247,7 +247,5 @@ def handler500(request: HttpRequest) -> HttpResponse:
         answer = build_unavailable() if is_unavailable else build_internal_error()
         return respond_outside_operation(request, answer)
     if is_unavailable:
-        retry_after = str(errors.ServiceUnavailable.retry_after)
-        page = loader.get_template("503.html").render()
-        return HttpResponse(page, status=503, headers={"Retry-After": retry_after})
+        return HttpResponse(loader.get_template("503.html").render(), status=503)
     return defaults.server_error(request)

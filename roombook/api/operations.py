@@ -120,6 +120,7 @@ class Operation(APIView):
         self, request: Request, response: Response, *args: object, **kwargs: object
     ) -> Response:
         """Render the body here, so that an error while rendering gets the envelope too."""
+        response.is_secret = self.returns_secret  # type: ignore[attr-defined]
         try:
             finalized = super().finalize_response(request, response, *args, **kwargs)
             return envelope.render_response(finalized)

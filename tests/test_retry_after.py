@@ -1,0 +1,58 @@
+"""Every response with status 429 or 503 tells when to try again."""
+
+import pytest
+from django.db import OperationalError
+from django.db.backends.base.base import BaseDatabaseWrapper
+from django.http import HttpResponse
+from django.test import RequestFactory
+from django.urls import URLPattern, get_resolver
+
+from roombook.middleware import RetryAfterMiddleware
+from tests.contract import ALL_OPERATIONS
+from tests.factories_people import AdministratorFactory
+from tests.http import post
+
+
+def list_pages(patterns, prefix="/"):
+    """Yield the paths of all views that need no argument, without those of the API."""
+    for pattern in patterns:
+        route = prefix + str(pattern.pattern)
+        if not isinstance(pattern, URLPattern):
+            yield from list_pages(pattern.url_patterns, route)
+        elif not any(character in route for character in "<(^"):
+            yield route
+
+
+@pytest.mark.django_db
+def test_operations_and_pages_without_database_say_when_to_try_again(client, monkeypatch):
+    client.force_login(AdministratorFactory())
+    client.raise_request_exception = False
+    pages = list(list_pages(get_resolver().url_patterns))
+    assert {"/readyz", "/healthz", "/admin/", "/admin/centers/center/"} <= set(pages)
+
+    def fail(*_):
+        raise OperationalError("away")
+
+    monkeypatch.setattr(BaseDatabaseWrapper, "_cursor", fail)
+    answers = {path: client.get(path) for path in pages}
+    body = {"Token": "t", "EmailAddress": "a@example.com", "Password": "p"}
+    for operation in ALL_OPERATIONS:
+        for path in (operation.path, f"{operation.path}.csv"):
+            answers[path] = post(client, path, body)
+
+    for path, answer in answers.items():
+        assert answer.status_code == (405 if path == "/webhooks/stripe" else 503), path
+        assert answer.status_code == 405 or int(answer["Retry-After"]) > 0, path
+
+
+@pytest.mark.parametrize(
+    ("status", "headers", "expected"),
+    [
+        *((429, {}, "2"), (503, {}, "2"), (200, {}, None)),
+        *((429, {"Retry-After": "60"}, "60"), (503, {"Retry-After": "5"}, "5")),
+    ],
+)
+def test_view_may_choose_when_to_try_again(status, headers, expected):
+    view = RetryAfterMiddleware(lambda _: HttpResponse(status=status, headers=headers))
+
+    assert view(RequestFactory().get("/")).get("Retry-After") == expected
