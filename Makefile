@@ -85,8 +85,14 @@ bench: .venv/.stamp  ## Measure the speed next to hand-written SQL at 100,000 ce
 stats: .venv/.stamp  ## Count lines, import cycles, old words and other figures of the code
 	@$(PY) -m tests.stats
 
-contract-docs: .venv/.stamp  ## Update the tables of docs/contract.md from the serializers
+# Warnings and whatever OpenAPI does not allow are errors.
+OPENAPI := $(TOOLS) $(PY) manage.py spectacular --validate --fail-on-warn --format openapi-json
+
+contract-docs: .venv/.stamp  ## Update docs/contract.md and docs/openapi*.json from the serializers
 	@$(TOOLS) $(PY) manage.py shell --no-imports -c "from tests.contract import docs_page; docs_page.update_page()"
+	@$(OPENAPI) --file docs/openapi.json
+	@$(OPENAPI) --file docs/openapi-3.0.json \
+		--custom-settings roombook.api.library_settings.OPENAPI_3_0
 
 lint: .venv/.stamp  ## Check style, formatting and the direction of imports
 	@$(PY) -m ruff check .

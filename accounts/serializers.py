@@ -1,7 +1,15 @@
 """The contract's account types, as responses show them."""
 
+from accounts.models import UserType
 from roombook.api.address import AddressInfo
-from roombook.api.fields import BooleanField, DateTimeField, IdField, TextField, UrlField
+from roombook.api.fields import (
+    BooleanField,
+    ChoiceField,
+    DateTimeField,
+    IdField,
+    TextField,
+    UrlField,
+)
 from roombook.api.serializers import ContractSerializer
 
 
@@ -9,11 +17,11 @@ class SavedPaymentInfo(ContractSerializer):
     """What responses show of a saved card. Its number and security code are never shown, and not
     even stored."""
 
-    FirstName = TextField()
-    LastName = TextField()
-    CompanyName = TextField()
-    Last4DigitsOfCreditCardNumber = TextField(source="last4")
-    BillingAddress = AddressInfo(source="*")
+    FirstName = TextField(help_text="The cardholder's.")
+    LastName = TextField(help_text="The cardholder's.")
+    CompanyName = TextField(help_text="The cardholder's.")
+    Last4DigitsOfCreditCardNumber = TextField(source="last4", help_text="Such as `4242`.")
+    BillingAddress = AddressInfo(source="*", help_text="As it was sent with the card.")
     ExpirationDate = DateTimeField(help_text="Midnight UTC on the last day of its month.")
     CardType = TextField(
         source="brand",
@@ -28,12 +36,14 @@ class SavedPaymentInfo(ContractSerializer):
 class UserInfo(ContractSerializer):
     """An account."""
 
-    Id = IdField()
-    Type = TextField(contract_type="UserTypes", help_text="`Account`, `Staff` or `Administrator`.")
-    FirstName = TextField()
-    LastName = TextField()
-    EmailAddress = TextField(source="email")
-    CompanyName = TextField()
-    PhoneNumber = TextField()
-    SavedPaymentInfo = SavedPaymentInfo()
+    Id = IdField(help_text="The id of the account.")
+    Type = ChoiceField(
+        UserType, contract_type="UserTypes", help_text="`Account`, `Staff` or `Administrator`."
+    )
+    FirstName = TextField(help_text="The customer's.")
+    LastName = TextField(help_text="The customer's.")
+    EmailAddress = TextField(source="email", help_text="With which the account signs in.")
+    CompanyName = TextField(help_text="The customer's.")
+    PhoneNumber = TextField(help_text="As it was entered.")
+    SavedPaymentInfo = SavedPaymentInfo(help_text="The saved card.")
     ThumbnailUrl = UrlField(source="thumbnail", help_text="Absolute.")

@@ -11,31 +11,45 @@ from accounts.serializers import UserInfo
 from roombook.api.fields import TextField
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer
+from roombook.errors import InvalidCredentials, TooManyRequests
 from roombook.middleware import get_client_address
 
 
 class PasswordField(TextField):
     """A password: kept exactly as sent, spaces included."""
 
-    def __init__(self) -> None:
+    def __init__(self, help_text: str) -> None:
         super().__init__(
-            required=True, allow_blank=False, trim=False, max_length=MAX_PASSWORD_LENGTH
+            required=True,
+            allow_blank=False,
+            trim=False,
+            max_length=MAX_PASSWORD_LENGTH,
+            help_text=help_text,
         )
 
 
 class SignIn(Operation):
-    """Sign a device in and return the Token that all other requests carry."""
+    """Sign a device in and return the Token that all other requests carry.
+
+    The Token expires when it is not used for a while, after a change of the password elsewhere, and
+    when Sign out revokes it: then requests are answered with `NotSignedIn`. Repeated failures are
+    answered with `TooManyRequests`, also for the right password.
+    """
 
     requires_token = False
     returns_secret = True
+    errors = (InvalidCredentials, TooManyRequests)
+    example = {"EmailAddress": "demo@roombook.example", "Password": "quiet-harbour-42"}
 
     class Input(ContractSerializer):
-        EmailAddress = TextField(required=True, allow_blank=False)
-        Password = PasswordField()
+        EmailAddress = TextField(
+            required=True, allow_blank=False, help_text="The address of the account, in any case."
+        )
+        Password = PasswordField("Used as sent, spaces included.")
 
     class Output(ContractSerializer):
-        UserInfo = UserInfo()
-        Token = TextField()
+        UserInfo = UserInfo(help_text="The account that signed in.")
+        Token = TextField(help_text="For the field `Token` of all other requests. Keep it secret.")
 
     def perform(self, user: None, *, email_address: str, password: str) -> dict[str, object]:
         user_info, token = sign_in.sign_in(
@@ -48,38 +62,58 @@ class SignIn(Operation):
 
 
 class UpdateAccountInfo(Operation):
-    """Change names, company and phone number."""
+    """Change names, company and phone number.
+
+    An absent field stays unchanged. Text that looks like a card number is refused.
+    """
+
+    example = {"NewPhoneNumber": "+1 303 555 0100"}
 
     class Input(ContractSerializer):
-        NewFirstName = TextField()
-        NewLastName = TextField()
-        NewCompanyName = TextField()
-        NewPhoneNumber = TextField(max_length=50)
+        NewFirstName = TextField(help_text="The first name; it cannot be cleared.")
+        NewLastName = TextField(help_text="The last name; it cannot be cleared.")
+        NewCompanyName = TextField(help_text="The company; empty text clears it.")
+        NewPhoneNumber = TextField(
+            max_length=50, help_text="The phone number; empty text clears it."
+        )
 
     class Output(ContractSerializer):
-        UpdatedUserInfo = UserInfo()
+        UpdatedUserInfo = UserInfo(help_text="The account with the changes.")
 
     def perform(self, user: User, **new: str) -> dict[str, object]:
         return {"updated_user_info": profile.update_profile(user, **new)}
 
 
 class RemoveAccountThumbnail(Operation):
-    """Remove the account's picture."""
+    """Remove the account's picture. If there is none, this succeeds too."""
 
     class Output(ContractSerializer):
-        UpdatedUserInfo = UserInfo()
+        UpdatedUserInfo = UserInfo(help_text="The account without a picture.")
 
     def perform(self, user: User) -> dict[str, object]:
         return {"updated_user_info": profile.remove_thumbnail(user)}
 
 
 class ChangePassword(Operation):
-    """Change the password and sign all other devices out."""
+    """Change the password and sign all other devices out.
+
+    The Token of this request stays valid. A wrong current password counts as a failed sign-in.
+    """
+
+    errors = (TooManyRequests,)
+    example = {
+        "CurrentPassword": "quiet-harbour-42",
+        "NewPassword": "noisy-harbour-43",
+        "ConfirmNewPassword": "noisy-harbour-43",
+    }
 
     class Input(ContractSerializer):
-        CurrentPassword = PasswordField()
-        NewPassword = PasswordField()
-        ConfirmNewPassword = PasswordField()
+        CurrentPassword = PasswordField("The password that is valid now.")
+        NewPassword = PasswordField(
+            "At least 8 characters; not only digits, not a common password, not similar to the"
+            " account's names or e-mail address, and not the current one."
+        )
+        ConfirmNewPassword = PasswordField("The new password again.")
 
     def perform(
         self,
@@ -101,7 +135,7 @@ class ChangePassword(Operation):
 
 
 class SignOut(Operation):
-    """Sign this device out: its Token becomes invalid."""
+    """Sign this device out: the Token of this request becomes invalid, and no other."""
 
     def perform(self, user: User) -> None:
         cast("ApiToken", self.request.auth).delete()

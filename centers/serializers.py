@@ -25,9 +25,9 @@ class RateInfo(ContractSerializer):
     # Few different rates occur in many responses.
     is_cached = True
 
-    IsFlatRate = BooleanField()
+    IsFlatRate = BooleanField(help_text="FlatRate is the price, whatever the duration.")
     FlatRate = DecimalField(help_text="A price that is left out is not offered; 0 is free.")
-    Hourly = DecimalField()
+    Hourly = DecimalField(help_text="The price of an hour.")
     HalfDay = DecimalField(help_text="Up to 4 hours.")
     FullDay = DecimalField(help_text="Any length within one day.")
     SetupFee = DecimalField(help_text="Once per booking.")
@@ -42,10 +42,10 @@ class RateInfo(ContractSerializer):
 class ServiceInfo(ContractSerializer):
     """An extra that a center offers."""
 
-    Id = IdField()
-    Name = TextField()
-    Description = TextField()
-    Rate = RateInfo()
+    Id = IdField(help_text="The ServiceId for requests.")
+    Name = TextField(help_text="`Coffee and tea`.")
+    Description = TextField(help_text="What the customer gets.")
+    Rate = RateInfo(help_text="What it costs.")
     RateDescription = TextField(help_text="For people: `$25.00/hour`.")
     BillAtCenter = BooleanField(help_text="Paid at the center, not with the booking.")
     MinimumBooking = IntegerField(help_text="The smallest number of hours or pieces billed.")
@@ -65,16 +65,16 @@ class CenterImageInfo(ContractSerializer):
 class MeetingRoomInfo(ContractSerializer):
     """A room."""
 
-    Id = IdField()
-    Name = TextField()
+    Id = IdField(help_text="The RoomId or MeetingRoomId for requests.")
+    Name = TextField(help_text="`Aspen`.")
     AvailableServices = ServiceInfo(many=True, shared=True, help_text="What its center offers.")
-    Rate = RateInfo()
+    Rate = RateInfo(help_text="What it costs.")
     LowestRate = TextField(help_text="For people: `$25.00/hour`.")
-    Capacity = IntegerField()
+    Capacity = IntegerField(help_text="How many people it holds.")
     IsLiveInventory = BooleanField(
         help_text="Booked instantly; otherwise the center has to approve."
     )
-    Picture = CenterImageInfo()
+    Picture = CenterImageInfo(help_text="A picture of the room.")
     Provider = TextField(help_text="Who runs the room.")
 
 
@@ -88,23 +88,23 @@ class CenterInfoHours(ContractSerializer):
 class LandmarkInfo(ContractSerializer):
     """Something near a center."""
 
-    Name = TextField()
-    Description = TextField()
-    Type = TextField()
+    Name = TextField(help_text="`Union Station`.")
+    Description = TextField(help_text="How to get there, for example.")
+    Type = TextField(help_text="`Station`, `Airport` or the like.")
 
 
 class CenterInfo(ContractSerializer):
     """A center in short."""
 
-    Id = IdField()
-    Name = TextField()
-    Address = AddressInfo(source="*")
+    Id = IdField(help_text="The CenterId for requests.")
+    Name = TextField(help_text="`Union Station`.")
+    Address = AddressInfo(source="*", help_text="With position and time zone.")
     Image = CenterImageInfo(help_text="The first of Images.")
-    CenterHours = CenterInfoHours(many=True)
+    CenterHours = CenterInfoHours(many=True, help_text="Opening hours, without closed days.")
     CenterHoursConcatenated = TextField(help_text="The hours for people, on one line.")
     DistanceFromQuery = DoubleField(help_text="Miles, if the search gave a place.")
     LowestRate = TextField(help_text="For people: `$25.00/hour`.")
-    PromoText = TextField()
+    PromoText = TextField(help_text="Advertises the center: `First hour free`.")
     IsFavorite = BooleanField(help_text="Of the account that sends the request.")
     IsLiveInventory = BooleanField(help_text="At least one room is booked instantly.")
     IsAfterHoursSupportEnabled = BooleanField(
@@ -119,34 +119,34 @@ class CenterInfoFull(CenterInfo):
     MeetingRooms = MeetingRoomInfo(
         many=True, help_text="In a search: the rooms that match the room filters."
     )
-    Landmarks = LandmarkInfo(many=True)
-    Images = CenterImageInfo(many=True)
-    ParkingInformation = TextField()
-    IsNewLocation = BooleanField()
-    IsNewLowPrice = BooleanField()
+    Landmarks = LandmarkInfo(many=True, help_text="What is near.")
+    Images = CenterImageInfo(many=True, help_text="Pictures of the center.")
+    ParkingInformation = TextField(help_text="Where to park.")
+    IsNewLocation = BooleanField(help_text="The center is new.")
+    IsNewLowPrice = BooleanField(help_text="Its prices have become lower.")
 
 
 class ResourceTypeInfo(ContractSerializer):
     """A type of room or of service."""
 
-    Id = IdField()
-    Name = TextField()
+    Id = IdField(help_text="For ResourceTypeIds, of a service for ServiceIds.")
+    Name = TextField(help_text="`Meeting room`, `Catering`.")
     IsService = BooleanField(help_text="A type of service, not of room.")
-    Position = IntegerField()
+    Position = IntegerField(help_text="The order in which types are shown.")
     Internal = BooleanField(help_text="Internal types are never on offer.")
 
 
 class NeighborhoodInfo(ContractSerializer):
     """A part of a city."""
 
-    Id = IdField()
+    Id = IdField(help_text="For NeighborhoodIds.")
     OriginalName = TextField(help_text="The name that maps use.")
-    Name = TextField()
-    City = TextField()
-    State = TextField()
-    CustomTitle = TextField()
-    LandingPageContent = TextField()
-    CoworkingLandingPageContent = TextField()
+    Name = TextField(help_text="The name to show.")
+    City = TextField(help_text="`Denver`.")
+    State = TextField(help_text="`CO`.")
+    CustomTitle = TextField(help_text="The title of a page about it.")
+    LandingPageContent = TextField(help_text="The text of a page about it.")
+    CoworkingLandingPageContent = TextField(help_text="The same, about coworking.")
 
 
 class SearchFilterInfo(ContractSerializer):
@@ -160,8 +160,8 @@ class SearchFilterInfo(ContractSerializer):
 class CenterSearchResult(ContractSerializer):
     """The response of both searches."""
 
-    Centers = CenterInfoFull(many=True)
-    FilterOptions = SearchFilterInfo()
+    Centers = CenterInfoFull(many=True, help_text="The centers that match, in order.")
+    FilterOptions = SearchFilterInfo(help_text="The filters to offer for this place and Query.")
 
 
 # --- Requests -------------------------------------------------------------------------------------
@@ -170,8 +170,12 @@ class CenterSearchResult(ContractSerializer):
 class SearchFilterCriteria(ContractSerializer):
     """What the customer is looking for. Requests only; an empty list, or false, filters nothing."""
 
-    CapacityLow = IntegerField(min_value=0, contract_type="int?")
-    CapacityHigh = IntegerField(min_value=0, contract_type="int?")
+    CapacityLow = IntegerField(
+        min_value=0, contract_type="int?", help_text="A room must hold at least as many people."
+    )
+    CapacityHigh = IntegerField(
+        min_value=0, contract_type="int?", help_text="A room must hold at most as many people."
+    )
     ResourceTypeIds = ListField(IdField(), help_text="Types of room: any of them.")
     ServiceIds = ListField(IdField(), help_text="Types of service: all of them.")
     NeighborhoodIds = ListField(IdField(), help_text="Any of them.")

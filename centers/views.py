@@ -23,16 +23,38 @@ from roombook.errors import InvalidRequest, NotFound
 
 
 class SearchLocations(Operation):
-    """Find centers around a place, by words and by filters on their rooms."""
+    """Find centers around a place, by words and by filters on their rooms.
+
+    A center must match the place, the Query and the Filters; without any of them, all centers are
+    found. Nearest first, if a place is given. There are no pages: narrow the search.
+    """
 
     csv_rows_field = "Centers"
+    example = {"Query": "Denver, CO", "Filters": {"CapacityLow": 6, "CapacityHigh": 8}}
 
     class Input(ContractSerializer):
-        Latitude = DoubleField(min_value=-90, max_value=90)
-        Longitude = DoubleField(min_value=-180, max_value=180)
-        RadiusInMiles = IntegerField(min_value=1, max_value=500)
-        Query = TextField(max_length=200)
-        Filters = SearchFilterCriteria()
+        Latitude = DoubleField(
+            min_value=-90,
+            max_value=90,
+            help_text="Of the place, in degrees; together with Longitude.",
+        )
+        Longitude = DoubleField(
+            min_value=-180,
+            max_value=180,
+            help_text="Of the place, in degrees; together with Latitude.",
+        )
+        RadiusInMiles = IntegerField(
+            min_value=1,
+            max_value=500,
+            help_text="How far from the place a center may be. With a place and without Query, 25"
+            " if absent; with a Query, no bound if absent.",
+        )
+        Query = TextField(
+            max_length=200,
+            help_text="At most 8 words, each of which occurs in the center's name, address,"
+            " neighborhood or landmarks.",
+        )
+        Filters = SearchFilterCriteria(help_text="What the rooms and the center must have.")
 
     Output = CenterSearchResult
 
@@ -56,15 +78,19 @@ class SearchLocations(Operation):
 
 
 class CityCenters(Operation):
-    """List the centers of a state, country, city, neighborhood or postal code."""
+    """List the centers of a state, country, city, neighborhood or postal code.
+
+    Area or CityName is required. An unknown place has no centers: the list is empty.
+    """
 
     csv_rows_field = "Centers"
+    example = {"AreaType": "State", "Area": "Colorado"}
 
     class Input(ContractSerializer):
-        AreaType = ChoiceField(AreaType, contract_type="AreaTypes")
-        Area = TextField()
-        CityName = TextField()
-        Filters = SearchFilterCriteria()
+        AreaType = ChoiceField(AreaType, contract_type="AreaTypes", help_text="What Area names.")
+        Area = TextField(help_text="The name or code of the area: `Colorado`, `CO`, `80202`.")
+        CityName = TextField(help_text="Only centers of the city with this name.")
+        Filters = SearchFilterCriteria(help_text="What the rooms and the center must have.")
 
     Output = CenterSearchResult
 
@@ -87,14 +113,17 @@ class CityCenters(Operation):
 
 
 class UpdateFavorite(Operation):
-    """Add a center to the account's favorites, or remove it."""
+    """Add a center to the account's favorites, or remove it. Repeating it is harmless."""
+
+    errors = (NotFound,)
+    example = {"CenterId": 1, "IsFavorite": True}
 
     class Input(ContractSerializer):
-        CenterId = IdField(required=True)
-        IsFavorite = BooleanField(required=True)
+        CenterId = IdField(required=True, help_text="The center.")
+        IsFavorite = BooleanField(required=True, help_text="`true` adds it, `false` removes it.")
 
     class Output(ContractSerializer):
-        UpdatedCenter = CenterInfo()
+        UpdatedCenter = CenterInfo(help_text="The center with the change.")
 
     def perform(self, user: User, *, center_id: int, is_favorite: bool) -> dict[str, object]:
         center = Center.objects.filter(pk=center_id, is_active=True).first()

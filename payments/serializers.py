@@ -18,8 +18,8 @@ class AccountPaymentInfo(ContractSerializer):
 
     # Only form and length are checked here; cards.py validates the card.
     FirstName = TextField(help_text="Required. The cardholder's.")
-    LastName = TextField(help_text="Required.")
-    CompanyName = TextField()
+    LastName = TextField(help_text="Required. The cardholder's.")
+    CompanyName = TextField(help_text="The cardholder's.")
     CreditCardNumber = SecretField(
         max_length=40, help_text="Required. 12-19 digits; spaces and dashes are fine."
     )
@@ -27,4 +27,14 @@ class AccountPaymentInfo(ContractSerializer):
         max_length=10, help_text="3 digits, 4 for American Express; may be left out."
     )
     ExpirationDate = DateTimeField(help_text="Required. Any time in the month of expiry.")
-    BillingAddress = AddressInfo()
+    BillingAddress = AddressInfo(help_text="Passed on to the bank, which may compare it.")
+
+
+# A test card of the sandbox.
+EXAMPLE_CARD = {
+    "FirstName": "Dana",
+    "LastName": "Moreno",
+    "CreditCardNumber": "4242 4242 4242 4242",
+    "SecurityCode": "123",
+    "ExpirationDate": "2035-12-31",
+}

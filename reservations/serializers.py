@@ -1,16 +1,33 @@
 """The contract's reservation types."""
 
 from centers.serializers import CenterInfoFull, MeetingRoomInfo
+from reservations.models import LineItemType
+from reservations.models.status import Status
 from reservations.pricing.services import MAX_DURATION_HOURS, MAX_QUANTITY
 from roombook.api.fields import (
     BooleanField,
     CenterDateTimeField,
+    ChoiceField,
     DecimalField,
     IdField,
     IntegerField,
     TextField,
 )
 from roombook.api.serializers import ContractSerializer
+
+# Requests that succeed with the demo data; roombook/api/views.py moves the day into the future.
+EXAMPLE_SPAN = {"StartDate": "2027-03-01T09:00:00", "EndDate": "2027-03-01T14:00:00"}
+EXAMPLE_BOOKING = {
+    "MeetingRoomId": 2,
+    **EXAMPLE_SPAN,
+    "ServiceOptions": [{"ServiceId": 1, "Quantity": 6}],
+}
+# The first reservation that a client creates.
+EXAMPLE_DRAFT = 13
+
+START_DATE = "The start; without an offset, the center's local time."
+END_DATE = "The end, which the booking excludes; at most 31 days after the start."
+SERVICE_OPTIONS = "The selected services of the center, each once."
 
 
 class ServiceOption(ContractSerializer):
@@ -36,13 +53,28 @@ class ServiceOption(ContractSerializer):
     )
 
 
+class BookingInput(ContractSerializer):
+    """A room, a time span and services."""
+
+    MeetingRoomId = IdField(required=True, help_text="The room.")
+    StartDate = CenterDateTimeField(required=True, help_text=START_DATE)
+    EndDate = CenterDateTimeField(required=True, help_text=END_DATE)
+    ServiceOptions = ServiceOption(many=True, help_text=SERVICE_OPTIONS)
+
+
+class OwnReservationInput(ContractSerializer):
+    """One of the account's reservations."""
+
+    ReservationId = IdField(required=True, help_text="One of the account's reservations.")
+
+
 class AttendeeInfo(ContractSerializer):
     """A person who attends the meeting."""
 
     Id = IdField(help_text="Responses; ignored in requests.")
-    Name = TextField()
+    Name = TextField(help_text="A name or an EmailAddress is required.")
     EmailAddress = TextField(max_length=254, help_text="At most 254 characters.")
-    CompanyName = TextField()
+    CompanyName = TextField(help_text="Where the person works.")
     IsCreator = BooleanField(
         help_text="Responses: the account that created the reservation; ignored in requests."
     )
@@ -54,7 +86,8 @@ class LineItemInfo(ContractSerializer):
     Amount = TextField(help_text="For people: `$175.00`, `-$20.00`.")
     Description = TextField(help_text="What is billed, and how the price is calculated.")
     Total = DecimalField(help_text="What the line adds to TotalCost.")
-    Type = TextField(
+    Type = ChoiceField(
+        LineItemType,
         contract_type="LineItemType",
         help_text="`Room`, `SetupFee`, `Service`, `Allowance`, `Promotion`, `Adjustment` or `Tax`.",
     )
@@ -66,8 +99,8 @@ class LineItemInfo(ContractSerializer):
 class AllowanceInfo(ContractSerializer):
     """Included hours of an account."""
 
-    Description = TextField()
-    Id = IdField()
+    Description = TextField(help_text="`Monthly plan: meeting rooms`.")
+    Id = IdField(help_text="For AllowanceIds.")
 
 
 class ReservationSummary(ContractSerializer):
@@ -75,28 +108,30 @@ class ReservationSummary(ContractSerializer):
 
     contract_type = "ReservationInfo"
 
-    Id = IdField()
-    Start = CenterDateTimeField()
-    End = CenterDateTimeField()
-    Status = TextField(contract_type="ReservationStatuses")
+    Id = IdField(help_text="The id of the reservation.")
+    Start = CenterDateTimeField(help_text="The center's local time, with its offset.")
+    End = CenterDateTimeField(help_text="The center's local time, with its offset.")
+    Status = ChoiceField(
+        Status, contract_type="ReservationStatuses", help_text="What has become of it."
+    )
 
 
 class AllowanceUsageInfo(ContractSerializer):
     """Included hours that a reservation uses, or could use."""
 
     Reservation = ReservationSummary(shared=True, help_text="With Id, Start, End and Status only.")
-    Allowance = AllowanceInfo()
+    Allowance = AllowanceInfo(help_text="The included hours.")
     NumberOfHours = IntegerField(
         help_text="Hours used, or that would be used if it were the only allowance."
     )
     DiscountApplied = DecimalField(help_text="The discount for these hours.")
-    InUse = BooleanField()
+    InUse = BooleanField(help_text="The price of the reservation is based on it.")
 
 
 class ReservationInfo(ContractSerializer):
     """A reservation with all its details."""
 
-    Id = IdField()
+    Id = IdField(help_text="The ReservationId for requests.")
     Start = CenterDateTimeField(help_text="The center's local time, with its offset.")
     End = CenterDateTimeField(help_text="The center's local time, with its offset.")
     Center = CenterInfoFull(shared=True, help_text="With all its rooms.")
@@ -104,10 +139,10 @@ class ReservationInfo(ContractSerializer):
     Services = ServiceOption(
         many=True, help_text="All that the center offers; `Selected` says whether it is booked."
     )
-    Attendees = AttendeeInfo(many=True)
+    Attendees = AttendeeInfo(many=True, help_text="In the order in which they were given.")
     TotalCost = DecimalField(help_text="The sum of the line items; what Checkout charges.")
-    LineItems = LineItemInfo(many=True)
-    NumberOfAttendees = IntegerField()
+    LineItems = LineItemInfo(many=True, help_text="The bill.")
+    NumberOfAttendees = IntegerField(help_text="How many people attend, with the creator.")
     Allowances = AllowanceUsageInfo(many=True, help_text="Those in use.")
     CanApplyAllowances = BooleanField(
         help_text="The reservation is New, and UsableAllowances is not empty."
@@ -119,7 +154,9 @@ class ReservationInfo(ContractSerializer):
     )
     RoomCost = DecimalField(help_text="The room's line before discounts.")
     Promotion = TextField(help_text="The promo code.")
-    Status = TextField(contract_type="ReservationStatuses")
+    Status = ChoiceField(
+        Status, contract_type="ReservationStatuses", help_text="What has become of it."
+    )
 
 
 class FreeTimeInfo(ContractSerializer):
@@ -132,15 +169,15 @@ class FreeTimeInfo(ContractSerializer):
 class RoomFreeTimesInfo(ContractSerializer):
     """The free times of a room, in order."""
 
-    RoomId = IdField()
-    FreeTimes = FreeTimeInfo(many=True)
+    RoomId = IdField(help_text="The room.")
+    FreeTimes = FreeTimeInfo(many=True, help_text="As long as possible; empty if there are none.")
 
 
 class AlternativeInfo(ContractSerializer):
     """A room and a time that can be booked instead."""
 
-    RoomId = IdField()
-    CenterId = IdField()
+    RoomId = IdField(help_text="The room, for MeetingRoomId of Create reservation.")
+    CenterId = IdField(help_text="The center of the room.")
     Start = CenterDateTimeField(help_text="The center's local time, with its offset.")
     End = CenterDateTimeField(help_text="The center's local time, with its offset.")
     Total = DecimalField(help_text="As Reservation cost returns it.")

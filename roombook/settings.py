@@ -12,6 +12,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from roombook import env
+from roombook.api.library_settings import REST_FRAMEWORK, SPECTACULAR_SETTINGS  # noqa: F401 (settings)
 from roombook.backoffice.theme import UNFOLD  # noqa: F401 (a setting)
 from roombook.db.configuration import complete_database
 from roombook.log_settings import build_logging
@@ -62,6 +63,8 @@ INSTALLED_APPS = [
     "django_otp.plugins.otp_static",
     "django_otp.plugins.otp_totp",
     "rest_framework",
+    "drf_spectacular",
+    "drf_spectacular_sidecar",
     # The theme comes before the apps whose templates it replaces.
     "unfold.apps.BasicAppConfig",
     "unfold.contrib.filters",
@@ -181,24 +184,6 @@ SECOND_FACTOR_REQUIRED = env.read_bool("SECOND_FACTOR_REQUIRED", default=False)
 TOKENS_MAX = env.read_int("TOKENS_MAX", 20, least=1)
 
 # --- API ----------------------------------------------------------------------------------------
-
-REST_FRAMEWORK = {
-    "DEFAULT_AUTHENTICATION_CLASSES": ["accounts.authentication.BodyTokenAuthentication"],
-    "DEFAULT_RENDERER_CLASSES": [
-        "roombook.api.renderers.JSONRenderer",
-        "roombook.api.renderers.CSVRenderer",
-    ],
-    "DEFAULT_PARSER_CLASSES": [
-        "roombook.api.parsers.JSONParser",
-        "roombook.api.parsers.CSVParser",
-    ],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "roombook.api.negotiation.ContentNegotiation",
-    "EXCEPTION_HANDLER": "roombook.api.exceptions.exception_handler",
-    "DEFAULT_PERMISSION_CLASSES": [],  # each operation declares whether it needs a token
-    "DEFAULT_METADATA_CLASS": None,
-    "DEFAULT_THROTTLE_CLASSES": [],  # limits are counted in the database, for all workers together
-    "COERCE_DECIMAL_TO_STRING": False,
-}
 
 # The oldest version of an app that may call ("2.4"); older ones get 426. Empty: all may.
 MINIMUM_APP_VERSION = env.read_text("MINIMUM_APP_VERSION")

@@ -15,19 +15,21 @@ from accounts.views import (
 from centers.views import CityCenters, SearchLocations, UpdateFavorite
 from payments import webhooks
 from payments.views import RemovePaymentInfo, UpdatePaymentInfo
-from reservations.views import (
+from reservations.views.bookings import (
     CancelReservation,
     Checkout,
-    CheckRoomAvailability,
     CreateReservation,
-    FindAlternatives,
     GetAllowances,
     GetReservation,
-    ListFreeTimes,
     ListReservations,
-    ReservationCost,
     UpdateAllowances,
     UpdatePromoCode,
+)
+from reservations.views.rooms import (
+    CheckRoomAvailability,
+    FindAlternatives,
+    ListFreeTimes,
+    ReservationCost,
 )
 from roombook.api.exceptions import handle_unknown_path
 from roombook.api.operations import Operation

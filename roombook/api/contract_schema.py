@@ -104,10 +104,16 @@ def find_serializer_classes(
 
     A class with a `contract_type` is a part or another source of that type, not its definition.
     """
-    found: dict[str, type[ContractSerializer]] = {"ResponseError": ResponseError}
-    pending: list[ContractSerializer] = []
-    for operation in operations:
-        pending += [operation.Input(), operation.Output()]
+    serializers = [each() for view in operations for each in (view.Input, view.Output)]
+    return {"ResponseError": ResponseError, **find_nested_classes(serializers)}
+
+
+def find_nested_classes(
+    serializers: Iterable[ContractSerializer],
+) -> dict[str, type[ContractSerializer]]:
+    """Return the classes that define the object types inside these objects, by name."""
+    found: dict[str, type[ContractSerializer]] = {}
+    pending = list(serializers)
     while pending:
         for each in pending.pop(0).fields.values():
             inner = getattr(each, "child", each)

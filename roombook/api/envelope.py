@@ -4,11 +4,26 @@ from collections.abc import Iterable, Mapping
 
 from rest_framework.response import Response
 
-from roombook.api.fields import TextField
+from roombook.api.fields import BooleanField, TextField
 from roombook.api.rendering import JSONDict, RenderContext
 from roombook.api.serializers import ContractSerializer
 
 HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+
+class RequestBase(ContractSerializer):
+    """Part of every request."""
+
+    AppVersion = TextField(
+        help_text="The version of the app, such as `2.10.0`. A deployment may refuse versions that"
+        " are too old."
+    )
+
+
+class SecureRequestBase(RequestBase):
+    """Part of every request of an operation that needs a Token."""
+
+    Token = TextField(required=True, help_text="The Token that Sign in returned.")
 
 
 class ResponseError(ContractSerializer):
@@ -19,6 +34,19 @@ class ResponseError(ContractSerializer):
     Details = TextField(
         help_text="Lines for the engineer: `Field.Path: reason`, or the request's id."
     )
+
+
+class SuccessBase(ContractSerializer):
+    """Part of every response to a request that succeeded."""
+
+    Success = BooleanField(required=True, help_text="`true`.")
+
+
+class ResponseBase(ContractSerializer):
+    """The response to a request that failed."""
+
+    Success = BooleanField(required=True, help_text="`false`.")
+    Error = ResponseError(help_text="What went wrong.")
 
 
 def build_success(fields: Mapping[str, object]) -> JSONDict:

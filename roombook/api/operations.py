@@ -1,5 +1,6 @@
 """The base class of all operations: one request class, one response class, one domain call."""
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any, ClassVar
 
@@ -18,7 +19,7 @@ from roombook.api.app_version import check_app_version
 from roombook.api.parsers import BoundedRequest
 from roombook.api.rendering import JSONDict, RenderContext
 from roombook.api.serializers import ContractSerializer
-from roombook.errors import NotSignedIn
+from roombook.errors import DomainError, NotSignedIn
 
 
 class EmptySerializer(ContractSerializer):
@@ -36,6 +37,10 @@ class Operation(APIView):
     If `accepts_idempotency_key` is True, a request with an Idempotency-Key is performed once (B23).
     `perform` then runs in one transaction, which an error rolls back: it must not call a gateway
     or count failed attempts. A response with `returns_secret` is neither compressed nor saved.
+
+    The description for client developers (openapi.py) consists of the docstring, the help texts of
+    the fields, `errors`, which are those that not every operation has, and `example`, a request
+    without Token that succeeds with the demo data.
     """
 
     Input: ClassVar[type[ContractSerializer]] = EmptySerializer
@@ -44,6 +49,8 @@ class Operation(APIView):
     csv_rows_field: ClassVar[str | None] = None
     accepts_idempotency_key: ClassVar[bool] = False
     returns_secret: ClassVar[bool] = False
+    errors: ClassVar[Sequence[type[DomainError]]] = ()
+    example: ClassVar[JSONDict] = {}
 
     http_method_names = ["post"]
 

@@ -1,0 +1,320 @@
+"""The operations on the reservations of the signed-in account."""
+
+import datetime as dt
+from collections.abc import Sequence
+
+from django.utils import timezone
+
+from accounts.models import User
+from payments.cards import CardFields
+from payments.serializers import EXAMPLE_CARD, AccountPaymentInfo
+from reservations import records
+from reservations.booking import cancellation, checkout, drafts
+from reservations.booking.drafts import AttendeeInput
+from reservations.listing import MAX_PAGE_SIZE, ReservationPage, list_page
+from reservations.models.status import Status
+from reservations.notifications import confirmation
+from reservations.pricing.services import ServiceInput
+from reservations.serializers import (
+    EXAMPLE_BOOKING,
+    EXAMPLE_DRAFT,
+    AllowanceUsageInfo,
+    AttendeeInfo,
+    BookingInput,
+    OwnReservationInput,
+    ReservationInfo,
+)
+from roombook.api.fields import (
+    BooleanField,
+    ChoiceField,
+    DateTimeField,
+    DecimalField,
+    IdField,
+    IntegerField,
+    ListField,
+    TextField,
+)
+from roombook.api.operations import Operation
+from roombook.api.serializers import ContractSerializer
+from roombook.errors import (
+    AllowanceExhausted,
+    CardDeclined,
+    InvalidRequest,
+    NoSavedCard,
+    NotFound,
+    PromoCodeInvalid,
+    RateNotConfigured,
+    ReservationNotOpen,
+    SlotUnavailable,
+    TooManyRequests,
+)
+
+
+class GetReservation(Operation):
+    """Return one of the account's reservations."""
+
+    errors = (NotFound,)
+    example = {"Id": 1}
+
+    class Input(ContractSerializer):
+        Id = IdField(required=True, help_text="One of the account's reservations.")
+
+    class Output(ContractSerializer):
+        Reservation = ReservationInfo(help_text="The reservation.")
+
+    def perform(self, user: User, *, id: int) -> dict[str, object]:  # noqa: A002 (the contract's Id)
+        return {"reservation": records.get_record(id, user=user)}
+
+
+class UpdatePromoCode(Operation):
+    """Set, replace or remove the promo code of a draft, and price the draft again.
+
+    A refused code changes nothing. Repeated wrong codes are answered with `TooManyRequests`.
+    """
+
+    errors = (NotFound, ReservationNotOpen, PromoCodeInvalid, RateNotConfigured, TooManyRequests)
+    example = {"ReservationId": EXAMPLE_DRAFT, "PromoCode": "WELCOME10"}
+
+    class Input(OwnReservationInput):
+        PromoCode = TextField(
+            max_length=50, help_text="In any case; absent or empty removes the code."
+        )
+
+    class Output(ContractSerializer):
+        UpdatedReservation = ReservationInfo(help_text="The draft with its new price.")
+
+    def perform(
+        self, user: User, *, reservation_id: int, promo_code: str = ""
+    ) -> dict[str, object]:
+        drafts.apply_promo_code(reservation_id, promo_code, user=user, now=timezone.now())
+        return {"updated_reservation": records.get_record(reservation_id, user=user)}
+
+
+class GetAllowances(Operation):
+    """List the allowances that a reservation uses or could use."""
+
+    csv_rows_field = "Allowances"
+    errors = (NotFound,)
+    example = {"ReservationId": EXAMPLE_DRAFT}
+    Input = OwnReservationInput
+
+    class Output(ContractSerializer):
+        Allowances = AllowanceUsageInfo(many=True, help_text="All that are valid for the booking.")
+
+    def perform(self, user: User, *, reservation_id: int) -> dict[str, object]:
+        record = records.get_record(reservation_id, user=user, shows_price=False)
+        return {"allowances": record.all_allowances}
+
+
+class Checkout(Operation):
+    """Pay for a draft by card and book it. Repeat the request whenever in doubt.
+
+    Unless there is nothing to pay, either UseSavedPaymentInfo or PaymentInfo is required. A
+    reservation that is booked already gives the same response again, and nothing is charged twice.
+    `Processing` means that the result of the payment is not known yet: wait, then repeat.
+    """
+
+    errors = (
+        NotFound,
+        CardDeclined,
+        SlotUnavailable,
+        ReservationNotOpen,
+        PromoCodeInvalid,
+        AllowanceExhausted,
+        NoSavedCard,
+        RateNotConfigured,
+        TooManyRequests,
+    )
+    example = {"ReservationId": EXAMPLE_DRAFT, "PaymentInfo": EXAMPLE_CARD}
+
+    class Input(OwnReservationInput):
+        UseSavedPaymentInfo = BooleanField(help_text="Pay with the account's saved card.")
+        PaymentInfo = AccountPaymentInfo(help_text="Pay with this card.")
+        SavePaymentInfo = BooleanField(help_text="Save the card of PaymentInfo after it has paid.")
+        TestMode = BooleanField(help_text="Check everything, but store, hold and charge nothing.")
+        PartnerCode = TextField(
+            max_length=50, help_text="The code of the partner that arranged the booking."
+        )
+
+    class Output(ContractSerializer):
+        ConfirmationMessage = TextField(help_text="For the customer: what was booked and charged.")
+        IsLive = BooleanField(
+            help_text="A booking that is confirmed at once and moves real money: `false` in test"
+            " mode, with the sandbox, and while the center has to approve."
+        )
+        Status = ChoiceField(
+            Status,
+            contract_type="ReservationStatuses",
+            help_text="`Confirmed`; `Pending` until the center approves; `Processing`; `New` after"
+            " a test.",
+        )
+
+    def perform(
+        self,
+        user: User,
+        *,
+        reservation_id: int,
+        use_saved_payment_info: bool = False,
+        payment_info: CardFields | None = None,
+        save_payment_info: bool = False,
+        test_mode: bool = False,
+        partner_code: str = "",
+    ) -> dict[str, object]:
+        check_out = checkout.dry_run if test_mode else checkout.check_out
+        reservation = check_out(
+            reservation_id,
+            user=user,
+            payment_method=checkout.PaymentMethod(
+                use_saved_payment_info, payment_info, save_payment_info
+            ),
+            partner_code=partner_code,
+            now=timezone.now(),
+        )
+        return {
+            "confirmation_message": confirmation.get_message(reservation),
+            "is_live": reservation.is_live and not test_mode,
+            "status": reservation.status,
+        }
+
+
+# --- Extensions of the contract, by the same conventions ------------------------------------------
+
+
+class CreateReservation(Operation):
+    """Create a draft that holds its room for a limited time.
+
+    Included hours of the account are applied automatically. Checkout books the draft.
+    """
+
+    accepts_idempotency_key = True
+    errors = (NotFound, SlotUnavailable, RateNotConfigured, TooManyRequests)
+    example = {**EXAMPLE_BOOKING, "NumberOfAttendees": 6}
+
+    class Input(BookingInput):
+        NumberOfAttendees = IntegerField(
+            min_value=1,
+            help_text="At most the capacity of the room; if absent, the number of Attendees with"
+            " the account itself.",
+        )
+        Attendees = AttendeeInfo(
+            many=True, help_text="Who attends; the account itself is added if it is not listed."
+        )
+
+    class Output(ContractSerializer):
+        Reservation = ReservationInfo(help_text="The draft with its price.")
+
+    def perform(
+        self,
+        user: User,
+        *,
+        meeting_room_id: int,
+        start_date: dt.datetime,
+        end_date: dt.datetime,
+        service_options: list[ServiceInput] | None = None,
+        number_of_attendees: int | None = None,
+        attendees: list[AttendeeInput] | None = None,
+    ) -> dict[str, object]:
+        reservation = drafts.create_draft(
+            user,
+            room_id=meeting_room_id,
+            start=start_date,
+            end=end_date,
+            service_options=service_options or [],
+            number_of_attendees=number_of_attendees,
+            attendees=attendees or [],
+            now=timezone.now(),
+        )
+        return {"reservation": records.get_record(reservation.pk, user=user)}
+
+
+class CancelReservation(Operation):
+    """Cancel a reservation and refund what its policy allows. Repeating it changes nothing."""
+
+    errors = (NotFound, ReservationNotOpen)
+    example = {"ReservationId": EXAMPLE_DRAFT, "TestMode": True}
+
+    class Input(OwnReservationInput):
+        TestMode = BooleanField(help_text="Only tell what cancelling now would do.")
+
+    class Output(ContractSerializer):
+        Message = TextField(help_text="For the customer: what happened, and what is refunded.")
+        Refund = DecimalField(help_text="The amount that is refunded.")
+        Reservation = ReservationInfo(help_text="The reservation after that.")
+
+    def perform(
+        self, user: User, *, reservation_id: int, test_mode: bool = False
+    ) -> dict[str, object]:
+        now = timezone.now()
+        if test_mode:
+            reservation = checkout.get_own_reservation(reservation_id, user)
+            outcome = cancellation.preview(reservation, now=now)
+        else:
+            outcome = cancellation.cancel(reservation_id, user=user, now=now)
+        return {
+            "message": outcome.message,
+            "refund": outcome.refund,
+            "reservation": records.get_record(reservation_id, user=user),
+        }
+
+
+class UpdateAllowances(Operation):
+    """Select exactly these allowances for a draft, and price the draft again.
+
+    From then on, none is applied automatically.
+    """
+
+    errors = (NotFound, ReservationNotOpen, PromoCodeInvalid, RateNotConfigured)
+    example = {"ReservationId": EXAMPLE_DRAFT, "AllowanceIds": [1, 2]}
+
+    class Input(OwnReservationInput):
+        AllowanceIds = ListField(
+            IdField(), help_text="As Get allowances lists them; absent or empty selects none."
+        )
+
+    class Output(ContractSerializer):
+        UpdatedReservation = ReservationInfo(help_text="The draft with its new price.")
+
+    def perform(
+        self, user: User, *, reservation_id: int, allowance_ids: list[int] | None = None
+    ) -> dict[str, object]:
+        drafts.select_allowances(reservation_id, allowance_ids or [], user=user, now=timezone.now())
+        return {"updated_reservation": records.get_record(reservation_id, user=user)}
+
+
+class ListReservations(Operation):
+    """List the account's reservations that overlap a time span, in order of their start."""
+
+    csv_rows_field = "Reservations"
+    example = {"Statuses": ["Confirmed", "Pending"], "PageSize": 10}
+
+    class Input(ContractSerializer):
+        From = DateTimeField(help_text="Without an offset UTC; a date alone is its midnight.")
+        To = DateTimeField(help_text="The same; not before From.")
+        Statuses = ListField(ChoiceField(Status), help_text="Only these; absent or empty: all.")
+        PageSize = IntegerField(min_value=1, max_value=MAX_PAGE_SIZE, help_text="How many at once.")
+        Cursor = TextField(
+            max_length=255,
+            help_text="NextCursor of the page before, with the same From, To and Statuses.",
+        )
+
+    class Output(ContractSerializer):
+        Reservations = ReservationInfo(many=True, help_text="By Start, then Id.")
+        NextCursor = TextField(help_text="The Cursor of the next page, while there is one.")
+
+    def perform(
+        self,
+        user: User,
+        *,
+        to: dt.datetime | None = None,
+        statuses: Sequence[str] | None = None,
+        page_size: int = MAX_PAGE_SIZE,
+        cursor: str = "",
+        **fields: dt.datetime | None,
+    ) -> ReservationPage:
+        # `from` is a keyword of Python, so it cannot be a parameter.
+        start = fields.get("from")
+        if start and to and start > to:
+            raise InvalidRequest({"to": "To must not be before From."})
+        return list_page(
+            user, start=start, end=to, statuses=statuses or (), page_size=page_size, cursor=cursor
+        )

@@ -1,0 +1,218 @@
+"""docs/openapi.json and docs/openapi-3.0.json, against the tables and with the demo data."""
+
+import json
+import tomllib
+from functools import partial
+from pathlib import Path
+
+import pytest
+import time_machine
+from django.core.management import call_command
+from django.core.management.color import no_style
+from django.db import connection
+
+from centers.models import Center, MeetingRoom, Service
+from reservations.models import Allowance, Reservation
+from reservations.serializers import EXAMPLE_DRAFT
+from roombook import urls
+from roombook.api import openapi
+from roombook.api.contract_schema import get_element_type, get_operations, is_list_type
+from roombook.api.exceptions import HTTP_STATUSES
+from tests.contract import ALL_OPERATIONS, ENUMERATIONS, TYPES
+from tests.world import NOW, World
+
+ROOT = Path(__file__).parents[2]
+FILES = {
+    "openapi.json": [],
+    "openapi-3.0.json": ["--custom-settings", "roombook.api.library_settings.OPENAPI_3_0"],
+}
+DOCUMENT = json.loads((ROOT / "docs/openapi.json").read_text())
+SCHEMAS = DOCUMENT["components"]["schemas"]
+VIEWS = get_operations([*urls.contract_paths, *urls.extension_paths])
+SIMPLE_TYPES = {
+    "string": "string",
+    "int": "integer",
+    "int?": ["integer", "null"],
+    "bool": "boolean",
+    "boolean": "boolean",
+    "double": "number",
+    "decimal": "number",
+    "DateTime": "string",
+    **dict.fromkeys(ENUMERATIONS, "string"),
+}
+
+
+def get_operation(path):
+    return DOCUMENT["paths"][path]["post"]
+
+
+def describe(schema):
+    """The type of a schema, as the contract's tables name it for OpenAPI."""
+    if schema.get("type") == "array":
+        return [describe(schema["items"])]
+    (reference,) = schema.get("allOf", [schema])
+    return reference["$ref"].split("/")[-1] if "$ref" in reference else schema["type"]
+
+
+def expect(type_name):
+    if is_list_type(type_name):
+        return [expect(get_element_type(type_name))]
+    return type_name if type_name in TYPES else SIMPLE_TYPES[type_name]
+
+
+def describe_object(name):
+    return {field: describe(schema) for field, schema in SCHEMAS[name]["properties"].items()}
+
+
+# --- The files ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_file_is_valid_and_up_to_date(name, tmp_path):
+    options = ["--format", "openapi-json", "--validate", "--fail-on-warn", *FILES[name]]
+
+    call_command("spectacular", *options, "--file", str(tmp_path / name))
+
+    is_equal = (tmp_path / name).read_bytes() == (ROOT / "docs" / name).read_bytes()
+    assert is_equal, "Run `make contract-docs`."
+
+
+def test_both_files_differ_in_version_and_null_only():
+    older = json.loads((ROOT / "docs/openapi-3.0.json").read_text())
+    text = json.dumps(DOCUMENT).replace('"3.1.0"', '"3.0.3"')
+
+    def upgrade(value):
+        if isinstance(value, list):
+            return [upgrade(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        value = {name: upgrade(each) for name, each in value.items()}
+        return value | {"type": [value["type"], "null"]} if value.pop("nullable", False) else value
+
+    assert upgrade(older) == json.loads(text)
+
+
+def test_version_is_that_of_the_project():
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+
+    assert DOCUMENT["info"]["version"] == project["version"]
+
+
+# --- Against the tables ---------------------------------------------------------------------------
+
+
+def test_paths_are_the_operations_in_their_order():
+    assert list(DOCUMENT["paths"]) == [each.path for each in ALL_OPERATIONS]
+    assert all(list(each) == ["post"] for each in DOCUMENT["paths"].values())
+
+
+@pytest.mark.parametrize("operation", ALL_OPERATIONS, ids=lambda each: each.name)
+def test_operation_has_the_fields_of_the_tables(operation):
+    described = get_operation(operation.path)
+    request = {name: expect(each) for name, each in operation.request.items()}
+    response = {name: expect(each) for name, each in operation.response.items()}
+    token = {"Token": "string"} if operation.needs_token else {}
+    name = VIEWS[operation.path].__name__
+
+    assert described["summary"] == operation.name
+    assert describe_object(f"{name}Request") == {**request, "AppVersion": "string", **token}
+    assert describe_object(f"{name}Response") == {"Success": "boolean", **response}
+    assert SCHEMAS[f"{name}Response"]["required"] == ["Success"]
+    assert set(token) <= set(SCHEMAS[f"{name}Request"].get("required", ()))
+
+
+def test_types_have_the_fields_of_the_tables():
+    for name, fields in TYPES.items():
+        assert describe_object(name) == {field: expect(each) for field, each in fields.items()}
+        assert "required" not in SCHEMAS[name]
+
+
+@pytest.mark.parametrize("path", VIEWS)
+def test_operation_describes_formats_and_errors(path):
+    described = get_operation(path)
+
+    assert set(described["requestBody"]["content"]) == {"application/json", "text/csv"}
+    assert {"format", "callback"} <= {each["name"] for each in described["parameters"]}
+    codes = set()
+    for status, response in described["responses"].items():
+        if "$ref" in response:
+            response = DOCUMENT["components"]["responses"][response["$ref"].split("/")[-1]]
+        formats = {"application/json", "text/csv", "application/javascript"}
+        assert set(response["content"]) == formats, status
+        if status != "200":
+            found = response["content"]["application/json"]["examples"]
+            assert all(HTTP_STATUSES[code] == int(status) for code in found)
+            assert all(f"`{code}`" in response["description"] for code in found)
+            assert ("Retry-After" in response["headers"]) == (status in {"429", "503"})
+            codes |= set(found)
+    assert codes == set(openapi.list_errors(VIEWS[path]))
+
+
+def test_every_operation_parameter_and_field_has_a_description():
+    missing = [
+        f"{name}.{field}"
+        for name, schema in SCHEMAS.items()
+        for field, described in schema["properties"].items()
+        if not described.get("description")
+    ]
+    for path in DOCUMENT["paths"]:
+        described = get_operation(path)
+        missing += [path] if not described.get("description") else []
+        missing += [
+            f"{path}?{each['name']}"
+            for each in described["parameters"]
+            if not each.get("description")
+        ]
+
+    assert missing == []
+
+
+def test_requests_have_bounds():
+    assert SCHEMAS["ServiceOption"]["properties"]["Quantity"]["maximum"] == 1000
+    assert SCHEMAS["AttendeeInfo"]["properties"]["EmailAddress"]["maxLength"] == 254
+    page_size = SCHEMAS["ListReservationsRequest"]["properties"]["PageSize"]
+    assert (page_size["minimum"], page_size["maximum"]) == (1, 100)
+    assert page_size["description"].endswith("Default: `100`.")
+
+
+# --- Examples -------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def restart_ids(db):
+    """Let ids begin with 1, as in a new database."""
+    sequences = [
+        {"table": model._meta.db_table, "column": model._meta.pk.column}
+        for model in (Center, MeetingRoom, Service, Allowance, Reservation)
+    ]
+    with connection.cursor() as cursor:
+        for statement in connection.ops.sequence_reset_by_name_sql(no_style(), sequences):
+            cursor.execute(statement)
+
+
+@pytest.mark.usefixtures("restart_ids", "tiny_pictures")
+def test_examples_succeed_with_the_demo_data_in_json_and_csv(client):
+    def send(path, media_type, example, token=""):
+        body = example if isinstance(example, str) else json.dumps(example)
+        body = body.replace(openapi.EXAMPLE_TOKEN, token)
+        response = client.post(f"{path}.json", data=body, content_type=media_type)
+        assert response.status_code == 200, (path, media_type, response.content)
+        return response.json()
+
+    def examples(path):
+        content = get_operation(path)["requestBody"]["content"]
+        for media_type, described in content.items():
+            (example,) = described["examples"].values()
+            yield media_type, example["value"]
+
+    with time_machine.travel(NOW, tick=False):
+        call_command("seed_demo", force=True, verbosity=0)
+        first = dict(examples("/api/sign-in"))["application/json"]
+        token = send("/api/sign-in", "application/json", first)["Token"]
+        create = dict(examples("/api/reservations/create"))["application/json"]
+        draft = send("/api/reservations/create", "application/json", create, token)
+        assert draft["Reservation"]["Id"] == EXAMPLE_DRAFT
+        for path in DOCUMENT["paths"]:
+            for media_type, example in examples(path):
+                body = World.call_and_roll_back(partial(send, path, media_type, example, token))
+                assert body["Success"]
