@@ -3,13 +3,14 @@
 import datetime as dt
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
+from heapq import nsmallest
 from itertools import chain, groupby, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from django.db.models import TextChoices
 
 from centers import hours
-from centers.geo import get_distance_in_miles
+from centers.geo import Coordinates, get_distance_in_miles
 from centers.models import Center, MeetingRoom
 from centers.querysets import SearchCircle
 from centers.rooms import get_booking_rules
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from accounts.models import User
 
 RADIUS_IN_MILES = 5
+# What is read at most: the nearest centers, and of their rooms the smallest that are large enough.
+MAX_CENTERS = 50
+MAX_ROOMS = 500
 NEAR_TIMES = dt.timedelta(hours=24)
 INSTANT = dt.timedelta(microseconds=1)
 
@@ -109,11 +113,12 @@ def _find_other_centers(search: AlternativeSearch) -> Iterator[Alternative]:
     if middle is None or search.services:
         return
     centers = Center.objects.active().within(SearchCircle.around(middle, RADIUS_IN_MILES))
-    distances = {
-        center.pk: round(Decimal(get_distance_in_miles(middle, center.coordinates)), 2)
-        for center in centers.exclude(pk=search.room.center_id)
-        if center.coordinates
-    }
+    places = centers.exclude(pk=search.room.center_id).values_list("pk", "latitude", "longitude")
+    found = [
+        (round(Decimal(get_distance_in_miles(middle, Coordinates(latitude, longitude))), 2), pk)
+        for pk, latitude, longitude in places
+    ]
+    distances = {pk: distance for distance, pk in nsmallest(MAX_CENTERS, found)}
     rooms = _load_large_rooms(search, distances)
     rooms.sort(key=lambda room: distances[room.center_id])
     calendars = load_calendars(rooms, search.span, user=search.user, now=search.now)
@@ -128,7 +133,8 @@ def _load_large_rooms(search: AlternativeSearch, centers: Collection[int]) -> li
     rooms = MeetingRoom.objects.on_offer().filter(
         center__in=list(centers), capacity__gte=search.room.capacity
     )
-    return list(rooms.exclude(pk=search.room.pk).select_related("center", "rate"))
+    rooms = rooms.exclude(pk=search.room.pk).select_related("center", "rate")
+    return list(rooms.order_by("capacity", "pk")[:MAX_ROOMS])
 
 
 def _price_available(

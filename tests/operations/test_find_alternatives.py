@@ -121,6 +121,21 @@ def test_center_beyond_five_miles_or_inactive_is_left_out(found):
     assert "OtherCenter" not in {each["Reason"] for each in found(Limit=10)}
 
 
+def test_only_the_nearest_centers_and_the_smallest_rooms_are_read(found, room, monkeypatch):
+    monkeypatch.setattr(alternatives, "MAX_CENTERS", 2)
+    monkeypatch.setattr(alternatives, "MAX_ROOMS", 2)
+    make_booking(room=room)
+    _large, small, middle = (
+        MeetingRoomFactory(center=room.center, rate=room.rate, capacity=capacity)
+        for capacity in (30, 10, 20)
+    )
+    _far, near, nearest = (make_center_nearby(latitude) for latitude in (39.78, 39.76, 39.75))
+
+    rooms = {each["RoomId"] for each in found(Limit=10) if each["Reason"] != "OtherTime"}
+
+    assert rooms == {small.pk, middle.pk, near.pk, nearest.pk}
+
+
 def test_selected_service_leaves_out_other_centers_and_is_in_the_total(found, room):
     make_center_nearby()
     MeetingRoomFactory(center=room.center)

@@ -5,6 +5,7 @@ import datetime as dt
 import pytest
 
 from centers.models import MeetingRoom
+from reservations.free_times import MAX_ROOM_DAYS
 from tests.factories_centers import CenterFactory, ClosureFactory, MeetingRoomFactory
 from tests.factories_reservations import HOUR, NOW, START, make_booking, make_draft
 from tests.http import jsonp, post, post_csv, table
@@ -166,3 +167,22 @@ def test_days_that_are_open_round_the_clock_touch_at_midnight(free_times, room):
     room.center.save()
     [merged] = free_times(To="2027-03-05")
     assert merged == {"Start": "2027-03-03T00:00:00-07:00", "End": "2027-03-05T00:00:00-07:00"}
+
+
+def test_center_with_too_many_rooms_for_the_days_is_refused(ask, room):
+    MeetingRoom.objects.bulk_create(
+        MeetingRoom(
+            center=room.center, resource_type=room.resource_type, name=f"Desk {number}", capacity=1
+        )
+        for number in range(MAX_ROOM_DAYS // 31)
+    )
+    whole = {"RoomIds": None, "CenterId": room.center_id, "From": "2027-03-01"}
+
+    refused = ask(**whole, To="2027-04-01")
+
+    assert refused.status_code == 400
+    assert refused.json()["Error"]["Details"] == (
+        "CenterId: The center has too many rooms for so many days. Ask for fewer days, or for some"
+        " of its rooms by RoomIds."
+    )
+    assert len(ask(**whole, To="2027-03-03").json()["Rooms"]) == MAX_ROOM_DAYS // 31 + 1
