@@ -262,6 +262,14 @@ class SignInAttempts:
         with self._allow_known_network(now):
             SIGN_IN_BY_ACCOUNT.attempt(self.account_key, now=now)
 
+    def is_from_known_network(self, now: datetime) -> bool:
+        """Whether the account signed in from this network recently."""
+        return KnownNetwork.objects.filter(
+            user__email=self.email,
+            digest=self._network_digest,
+            last_sign_in_at__gt=now - KNOWN_NETWORK_LIFETIME,
+        ).exists()
+
     def record_success(self, user: User, now: datetime) -> None:
         KnownNetwork.record(user.pk, self._network_digest, now=now)
 
@@ -275,16 +283,10 @@ class SignInAttempts:
 
     @contextmanager
     def _allow_known_network(self, now: datetime) -> Iterator[None]:
-        """Ignore TooManyRequests if the account signed in from this network recently."""
         try:
             yield
         except TooManyRequests:
-            is_known = KnownNetwork.objects.filter(
-                user__email=self.email,
-                digest=self._network_digest,
-                last_sign_in_at__gt=now - KNOWN_NETWORK_LIFETIME,
-            ).exists()
-            if not is_known:
+            if not self.is_from_known_network(now):
                 raise
 
 

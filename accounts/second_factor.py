@@ -11,9 +11,8 @@ from hashlib import sha256
 from secrets import token_bytes, token_hex
 
 import segno
+from django.db import transaction
 from django_otp import verify_token
-from django_otp.models import Device
-from django_otp.oath import TOTP
 from django_otp.plugins.otp_static.models import StaticDevice, StaticToken
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
@@ -73,46 +72,53 @@ def verify_code(
     """
     attempts.check(now)
     if new_device is None:
-        is_right = _verify_saved_code(user, code)
+        # Wrong codes from elsewhere must not lock the owner out: only `attempts` limits them here.
+        is_throttled = not attempts.is_from_known_network(now)
+        is_right = _verify_saved_code(user, code, is_throttled=is_throttled)
     else:
-        is_right = _verify_code_of_new_device(new_device, code, now)
+        is_right = _verify_code_of_new_device(new_device, code)
     if not is_right:
         attempts.count(now)
     return is_right
 
 
-def _verify_saved_code(user: User, code: str) -> bool:
+def _verify_saved_code(user: User, code: str, *, is_throttled: bool) -> bool:
     if code.isdecimal():
         device = TOTPDevice.objects.filter(user=user, confirmed=True).first()
-        return _verify_with_device(user, device, code)
-    return _use_recovery_code(user, code)
+        return _verify_with_device(user, device, code, is_throttled=is_throttled)
+    return _use_recovery_code(user, code, is_throttled=is_throttled)
 
 
-def _verify_with_device(user: User, device: Device | None, code: str) -> bool:
-    return device is not None and verify_token(user, device.persistent_id, code) is not None
+def _verify_with_device(
+    user: User, device: TOTPDevice | StaticDevice | None, code: str, *, is_throttled: bool
+) -> bool:
+    """Let the library verify a code. After wrong ones it refuses all for ever longer times."""
+    if device is None:
+        return False
+    if not is_throttled:
+        # Not `throttle_reset`: it saves all columns, and a code used meanwhile would be valid again.
+        rows = type(device).objects.filter(pk=device.pk)
+        rows.update(throttling_failure_count=0, throttling_failure_timestamp=None)
+    return verify_token(user, device.persistent_id, code) is not None
 
 
 @in_transaction
-def _use_recovery_code(user: User, code: str) -> bool:
+def _use_recovery_code(user: User, code: str, *, is_throttled: bool) -> bool:
     device = StaticDevice.objects.filter(user=user).first()
-    if not _verify_with_device(user, device, _hash_recovery_code(code)):
+    if not _verify_with_device(user, device, _hash_recovery_code(code), is_throttled=is_throttled):
         return False
     note = f"A recovery code was used. Unused codes: {count_recovery_codes(user)}."
     audit_log.record_change(user, {}, by=user, note=note)
     return True
 
 
-def _verify_code_of_new_device(device: TOTPDevice, code: str, now: datetime) -> bool:
-    """Do what `TOTPDevice.verify_token` does, but without saving the device."""
-    if not code.isdecimal():
-        return False
-    totp = TOTP(device.bin_key, device.step, device.t0, device.digits, device.drift)
-    totp.time = now.timestamp()
-    if not totp.verify(int(code), device.tolerance, device.last_t + 1):
-        return False
-    device.last_t = totp.t()
-    device.drift = totp.drift
-    return True
+def _verify_code_of_new_device(device: TOTPDevice, code: str) -> bool:
+    """Let the library verify a code. It saves the device, which only `turn_on` may do."""
+    with transaction.atomic():
+        is_right: bool = device.verify_token(code)
+        transaction.set_rollback(True)
+    device.pk = None
+    return is_right
 
 
 @in_transaction

@@ -190,6 +190,29 @@ def test_wrong_codes_count_as_failed_sign_ins(client, with_factor, clock):
     )
 
 
+@pytest.mark.parametrize("is_recovery_code", [False, True])
+def test_wrong_codes_of_an_attacker_lock_nobody_out_of_a_known_network(
+    client, grace, clock, is_recovery_code
+):
+    codes = turn_on(client, grace, clock)
+    client.logout()
+    wrong = "AAAA-AAAA-AAAA-AAAA" if is_recovery_code else "000000"
+    for number in range(12):
+        # The throttle of the library doubles with each wrong code: half an hour at last.
+        clock.shift(2**number)
+        attacker = client.__class__(REMOTE_ADDR=f"198.51.100.{number}")
+        sign_in(attacker, grace)
+        attacker.post(VERIFY, {"code": wrong})
+
+    def enter_right_code(client):
+        sign_in(client, grace)
+        code = codes[0] if is_recovery_code else get_code(grace)
+        return client.post(VERIFY, {"code": code}).status_code
+
+    assert enter_right_code(client.__class__(REMOTE_ADDR="198.51.100.99")) == 200
+    assert enter_right_code(client) == 302
+
+
 def test_network_is_known_only_after_the_code(client, with_factor):
     KnownNetwork.objects.all().delete()
     sign_in(client, with_factor)
