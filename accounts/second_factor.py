@@ -96,7 +96,7 @@ def _verify_with_device(
     if device is None:
         return False
     if not is_throttled:
-        # Not `throttle_reset`: it saves all columns, and a code used meanwhile would be valid again.
+        # Not `throttle_reset`, which saves all columns: a code used meanwhile would be valid again.
         rows = type(device).objects.filter(pk=device.pk)
         rows.update(throttling_failure_count=0, throttling_failure_timestamp=None)
     return verify_token(user, device.persistent_id, code) is not None

@@ -6,9 +6,11 @@ No card number and no security code is ever stored, only what a receipt shows.
 import calendar
 import uuid
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Self
 
 from django.conf import settings
+from django.contrib import admin
 from django.db import models
 from django.db.models import F, Q
 
@@ -23,7 +25,20 @@ from payments.gateways.sandbox_models import (  # noqa: F401
 )
 from payments.gateways.stripe_models import StripeCustomer, StripePayment  # noqa: F401
 from roombook.address import Address
-from roombook.money import MoneyField
+from roombook.money import MoneyField, format_amount
+
+
+class FormattedAmountMixin:
+    """The amount of a row as every page shows it."""
+
+    amount: Decimal
+    currency: str
+
+    @property
+    @admin.display(description="amount")
+    def formatted_amount(self) -> str:
+        """`$175.00`, in the currency of the payment."""
+        return format_amount(self.amount, self.currency)
 
 
 class SavedCard(Address):
@@ -118,7 +133,7 @@ class PaymentQuerySet(models.QuerySet["Payment"]):
         return self.filter(state=PaymentState.CAPTURED)
 
 
-class Payment(models.Model):
+class Payment(FormattedAmountMixin, models.Model):
     """One attempt to pay for a reservation.
 
     The gateway knows it by its `key`, which is random. The row's id would not do: after a failover
@@ -204,7 +219,7 @@ class Payment(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.amount} {self.currency} ({self.state})"
+        return f"{self.formatted_amount} ({self.state})"
 
     def transition_to(self, state: PaymentState, *, now: datetime) -> None:
         """Change the state and its time; does not save. The row must be locked.
@@ -281,7 +296,12 @@ class Refund(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.amount} of payment {self.payment_id} ({self.state})"
+        return f"{self.formatted_amount} of payment {self.payment_id} ({self.state})"
+
+    @property
+    @admin.display(description="amount")
+    def formatted_amount(self) -> str:
+        return format_amount(self.amount, self.payment.currency)
 
     def close(self, state: RefundState, *, now: datetime) -> None:
         """Set the final state; does not save. Clocks may differ: never done before created."""
@@ -289,7 +309,7 @@ class Refund(models.Model):
         self.done_at = max(now, self.created_at)
 
 
-class Dispute(models.Model):
+class Dispute(FormattedAmountMixin, models.Model):
     """A dispute: a customer contests a payment at their bank.
 
     Staff respond in the gateway's dashboard, and the bank decides. This row only mirrors it.
@@ -314,7 +334,7 @@ class Dispute(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"{self.amount} {self.currency} ({self.status_words.lower()})"
+        return f"{self.formatted_amount} ({self.status_words.lower()})"
 
     @property
     def reason_words(self) -> str:
@@ -350,7 +370,7 @@ class GatewayCheckpoint(models.Model):
         return f"{self.gateway} {self.compared_until}"
 
 
-class UnknownPayment(models.Model):
+class UnknownPayment(FormattedAmountMixin, models.Model):
     """Money that the gateway holds under one of our keys, for no booking that we know.
 
     The payment was made after the backup from which the database was restored.
@@ -369,5 +389,5 @@ class UnknownPayment(models.Model):
     resolution = models.CharField(max_length=20, blank=True, help_text="voided, refunded, kept ...")
 
     def __str__(self) -> str:
-        amount = f"{self.amount} {self.currency}" if self.currency else "an unknown amount"
+        amount = self.formatted_amount if self.currency else "an unknown amount"
         return f"{self.reference or self.key} at {self.gateway}, {amount}"

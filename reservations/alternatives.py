@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from django.db.models import TextChoices
 
 from centers import hours
-from centers.geo import Coordinates, get_distance_in_miles
+from centers.geo import get_distance_in_miles
 from centers.models import Center, MeetingRoom
 from centers.querysets import SearchCircle
 from centers.rooms import get_booking_rules
@@ -113,10 +113,11 @@ def _find_other_centers(search: AlternativeSearch) -> Iterator[Alternative]:
     if middle is None or search.services:
         return
     centers = Center.objects.active().within(SearchCircle.around(middle, RADIUS_IN_MILES))
-    places = centers.exclude(pk=search.room.center_id).values_list("pk", "latitude", "longitude")
+    others = centers.exclude(pk=search.room.center_id).only("latitude", "longitude")
     found = [
-        (round(Decimal(get_distance_in_miles(middle, Coordinates(latitude, longitude))), 2), pk)
-        for pk, latitude, longitude in places
+        (round(Decimal(get_distance_in_miles(middle, center.coordinates)), 2), center.pk)
+        for center in others
+        if center.coordinates
     ]
     distances = {pk: distance for distance, pk in nsmallest(MAX_CENTERS, found)}
     rooms = _load_large_rooms(search, distances)

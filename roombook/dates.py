@@ -1,7 +1,8 @@
-"""Date and time formats of the back office: `Mon 2027-03-15 09:00`.
+"""Date and time formats of the back office: `Mon 2027-03-15 09:00 MDT`.
 
 `roombook/formats` sets the same formats for Django's own columns and templates. Texts for customers
-are formatted elsewhere, by the locale.
+are formatted elsewhere, by the locale. The hours of a meeting are always those of its center, so
+they do not name the time zone.
 """
 
 import datetime as dt
@@ -18,15 +19,15 @@ def format_month(day: dt.date) -> str:
 
 
 def format_datetime(at: dt.datetime, zone: dt.tzinfo) -> str:
-    """A time in a time zone: `Mon 2027-03-15 09:00`."""
-    return f"{at.astimezone(zone):%a %Y-%m-%d %H:%M}"
+    """A time in a time zone, which it names: `Mon 2027-03-15 09:00 MDT`."""
+    return f"{at.astimezone(zone):%a %Y-%m-%d %H:%M %Z}"
 
 
 def format_hours(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:
     """From when to when: `09:00 - 11:00`, with the day of the end if it is another day."""
     first, last = start.astimezone(zone), end.astimezone(zone)
-    until = f"{last:%H:%M}" if last.date() == first.date() else format_datetime(end, zone)
-    return f"{first:%H:%M} - {until}"
+    day = "" if last.date() == first.date() else f"{format_day(last)} "
+    return f"{first:%H:%M} - {day}{last:%H:%M}"
 
 
 def format_span(start: dt.datetime, end: dt.datetime, zone: dt.tzinfo) -> str:

@@ -41,9 +41,10 @@ def round_amount(amount: Decimal | int, currency: str | None = None) -> Decimal:
     return Decimal(amount).quantize(step, rounding=ROUND_HALF_UP).quantize(Decimal("0.01"))
 
 
-def format_amount(amount: Decimal | int) -> str:
-    """The amount in the service's locale: `$175.00`, `-$20.00`."""
-    return _format_currency(round_amount(amount), settings.CURRENCY, settings.LOCALE)
+def format_amount(amount: Decimal | int, currency: str | None = None) -> str:
+    """The amount in the service's locale: `$175.00`, `-$20.00`. `currency` is the deployment's."""
+    currency = currency or settings.CURRENCY
+    return _format_currency(round_amount(amount, currency), currency, settings.LOCALE)
 
 
 def format_compact_amount(amount: Decimal | int) -> str:

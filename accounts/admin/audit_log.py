@@ -1,6 +1,5 @@
 """The audit log of all tracked models, read-only, for administrators and accountants."""
 
-import datetime as dt
 from typing import Any
 
 from django.contrib import admin
@@ -8,13 +7,13 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 from django.template.loader import render_to_string
 from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import mark_safe
 from unfold.contrib.filters.admin import RangeDateFilter
 
-from accounts.admin.center_scope import AllCentersOnlyMixin
+from accounts.admin.center_scope import AllCentersOnlyMixin, SharedTimeZoneMixin
 from accounts.models import User, canonicalize_email
-from roombook import dates
 from roombook.backoffice import audit_display, audit_log
 from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, ReadOnlyMixin
 from roombook.backoffice.models import AuditEntry
@@ -43,7 +42,9 @@ class TrackedModelFilter(admin.SimpleListFilter):
 
 
 @admin.register(AuditEntry)
-class AuditEntryAdmin(ReadOnlyMixin, AllCentersOnlyMixin, PageAnnotationsMixin, ModelAdmin):
+class AuditEntryAdmin(
+    ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, PageAnnotationsMixin, ModelAdmin
+):
     list_display = ("when", "who", "did", "what", "summary")
     list_display_links = ("when",)
     list_filter = (
@@ -81,9 +82,10 @@ class AuditEntryAdmin(ReadOnlyMixin, AllCentersOnlyMixin, PageAnnotationsMixin, 
             entry.rendered = audit_display.render_entries([entry])[0]
         return entry.rendered
 
-    @admin.display(description="when (UTC)")
+    @admin.display(description="when")
     def when(self, entry: AuditEntry) -> str:
-        return f"{dates.format_datetime(entry.timestamp, dt.UTC)}:{entry.timestamp:%S}"
+        at = timezone.localtime(entry.timestamp)
+        return f"{at:%a %Y-%m-%d %H:%M:%S %Z}"
 
     @admin.display(description="who")
     def who(self, entry: AuditEntry) -> str:

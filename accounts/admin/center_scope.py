@@ -7,7 +7,9 @@ privileges. Inlines of a center's page have ``CenterScopedInlineMixin``.
 tests/backoffice/test_roles.py checks every page.
 """
 
+from functools import partial
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from django.contrib import messages
 from django.contrib.admin import AdminSite
@@ -15,13 +17,15 @@ from django.contrib.admin.exceptions import NotRegistered
 from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.contrib.auth import get_permission_codename
 from django.core.exceptions import PermissionDenied
-from django.db.models import Model, QuerySet
+from django.db.models import Max, Min, Model, QuerySet
 from django.db.models.fields.related import RelatedField
 from django.forms import ModelForm
 from django.http import HttpRequest, HttpResponse
 
 from accounts import customer_access, roles
-from accounts.models import User
+from accounts.models import CenterRole, User
+from roombook import places
+from roombook.backoffice.model_admin import LocalTimeMixin, render_in_time_zone
 from roombook.backoffice.typing_bases import AnyAdminBase, InlineAdminBase, ModelAdminBase
 from roombook.ids import parse_id
 
@@ -34,18 +38,33 @@ def _get_center_scoped_admin(site: AdminSite, model: type[Model]) -> "CenterScop
     return model_admin if isinstance(model_admin, CenterScopedMixin) else None
 
 
-def get_center_of_list(request: HttpRequest, parameter: str, permission: str) -> int | None:
-    """Return the center that a list is filtered by, or else the user's only one with a permission.
+def get_shared_time_zone(
+    request: HttpRequest, permission: str = roles.VIEW_CENTER, *, center_parameter: str = ""
+) -> ZoneInfo:
+    """Return the time zone of the center that a list is filtered by, or of the user's centers.
 
-    Filters by day count the days of this center. The days of several centers do not begin
-    together: without one center, days are those of UTC.
+    UTC if the centers at which the user has the permission have several time zones: their days do
+    not begin together.
     """
-    selected = parse_id(request.GET.get(parameter))
-    if selected is None:
-        permitted = roles.get_permitted_centers(request.user, permission)
-        if permitted is not None and len(permitted) == 1:
-            [selected] = permitted
-    return selected
+    center = CenterRole._meta.get_field("center").related_model
+    rows = center._default_manager.filter(roles.get_center_filter(request.user, permission, ""))
+    if (selected := parse_id(request.GET.get(center_parameter))) is not None:
+        rows = rows.filter(pk=selected)
+    # The index of the time zones answers this for any number of centers.
+    found = rows.aggregate(first=Min("time_zone_id"), last=Max("time_zone_id"))
+    is_shared = found["first"] and found["first"] == found["last"]
+    return places.get_time_zone(found["first"] if is_shared else "UTC")
+
+
+class SharedTimeZoneMixin(LocalTimeMixin):
+    """Shows times in the time zone of the user's centers. List it before ModelAdmin."""
+
+    def get_time_zone(self, request: HttpRequest, object_id: str | None = None) -> ZoneInfo:
+        return get_shared_time_zone(request)
+
+    def changelist_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        view = partial(super().changelist_view, **kwargs)
+        return render_in_time_zone(self.get_time_zone(request), view, request, *args)
 
 
 class ScopedChoicesMixin(AnyAdminBase):

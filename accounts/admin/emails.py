@@ -8,7 +8,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts import customer_access
-from accounts.admin.center_scope import AllCentersOnlyMixin
+from accounts.admin.center_scope import AllCentersOnlyMixin, SharedTimeZoneMixin
 from accounts.invitations import INVITATION_KIND
 from accounts.models import OutboxMessage
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
@@ -17,7 +17,7 @@ CONTENT_FIELDS = {"text", "html", "calendar"}
 
 
 @admin.register(OutboxMessage)
-class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
+class OutboxMessageAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, ModelAdmin):
     list_display = (
         *("id", "state", "kind", "about", "to", "created_at", "sent_at", "attempts"),
         *("next_attempt_at", "last_error"),

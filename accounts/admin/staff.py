@@ -17,7 +17,7 @@ from django.utils.decorators import method_decorator
 from unfold.widgets import UnfoldAdminCheckboxSelectMultipleWidget, UnfoldAdminPasswordWidget
 
 from accounts import invitations, roles, second_factor
-from accounts.admin.center_scope import SuperuserOnlyMixin
+from accounts.admin.center_scope import SharedTimeZoneMixin, SuperuserOnlyMixin
 from accounts.admin.users import UserSearchMixin
 from accounts.models import CenterRole, StaffMember, User, canonicalize_email
 from roombook.backoffice.model_admin import ModelAdmin, PageAnnotationsMixin, SaveChangedFieldsMixin
@@ -106,7 +106,12 @@ def build_staff_form(base: type[StaffForm]) -> type[StaffForm]:
 
 @admin.register(StaffMember)
 class StaffAdmin(
-    UserSearchMixin, SuperuserOnlyMixin, PageAnnotationsMixin, SaveChangedFieldsMixin, ModelAdmin
+    UserSearchMixin,
+    SuperuserOnlyMixin,
+    SharedTimeZoneMixin,
+    PageAnnotationsMixin,
+    SaveChangedFieldsMixin,
+    ModelAdmin,
 ):
     """Staff, apart from customers.
 

@@ -19,7 +19,7 @@ from unfold.forms import AdminPasswordChangeForm
 
 from accounts import customer_access, limits, user_search
 from accounts.admin import second_factor as second_factor_pages
-from accounts.admin.center_scope import SharedRowsMixin
+from accounts.admin.center_scope import SharedRowsMixin, SharedTimeZoneMixin
 from accounts.forms import UserAddForm, UserEditForm
 from accounts.models import ApiToken, User, UserType
 from roombook import images
@@ -29,6 +29,7 @@ from roombook.backoffice.model_admin import (
     PageAnnotationsMixin,
     SaveChangedFieldsMixin,
     redirect_not_found,
+    render_in_time_zone,
 )
 from roombook.backoffice.typing_bases import ModelAdminBase
 
@@ -53,6 +54,7 @@ class UserSearchMixin(ModelAdminBase):
 class UserAdmin(
     UserSearchMixin,
     SharedRowsMixin,
+    SharedTimeZoneMixin,
     PageAnnotationsMixin,
     SaveChangedFieldsMixin,
     DjangoUserAdmin,
@@ -221,7 +223,10 @@ class UserAdmin(
             "customer": user,
             "devices": user.tokens.unexpired(timezone.now())[:MAX_DEVICES],
         }
-        return TemplateResponse(request, "backoffice/sign_out.html", context)
+        return render_in_time_zone(
+            self.get_time_zone(request),
+            *(TemplateResponse, request, "backoffice/sign_out.html", context),
+        )
 
     # --- Actions
 

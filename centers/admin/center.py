@@ -28,7 +28,7 @@ from centers.models.schedule import closure_saved
 from centers.resources.centers import CenterResource
 from centers.search.locations import split_words
 from roombook.backoffice.model_admin import (
-    CenterTimeZoneMixin,
+    LocalTimeMixin,
     ModelAdmin,
     PageAnnotationsMixin,
     SaveChangedFieldsMixin,
@@ -43,7 +43,7 @@ class CenterAdmin(
     CenterScopedMixin,
     SaveChangedFieldsMixin,
     PageAnnotationsMixin,
-    CenterTimeZoneMixin,
+    LocalTimeMixin,
     ModelAdmin,
 ):
     resource_class = CenterResource

@@ -1,6 +1,5 @@
 """Closures of centers and rooms."""
 
-import datetime as dt
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -16,7 +15,7 @@ from centers.admin.common import CenterSearchMixin, get_center_zone
 from centers.models.schedule import closure_saved
 from centers.resources.closures import ClosureResource
 from roombook import dates
-from roombook.backoffice.model_admin import CenterTimeZoneMixin, ModelAdmin, SaveChangedFieldsMixin
+from roombook.backoffice.model_admin import LocalTimeMixin, ModelAdmin, SaveChangedFieldsMixin
 from roombook.ids import parse_id
 from roombook.imports.admin import ImportExportAdminMixin
 
@@ -27,7 +26,7 @@ class ClosureAdmin(
     CenterSearchMixin,
     CenterScopedMixin,
     SaveChangedFieldsMixin,
-    CenterTimeZoneMixin,
+    LocalTimeMixin,
     ModelAdmin,
 ):
     """Closures. Times are in the local time of their center."""
@@ -71,12 +70,8 @@ class ClosureAdmin(
 
     @admin.display(description="starts", ordering="starts_at")
     def local_start(self, closure: models.Closure) -> str:
-        return _format_local_time(closure.starts_at, closure.center)
+        return dates.format_datetime(closure.starts_at, closure.center.zone)
 
     @admin.display(description="ends", ordering="ends_at")
     def local_end(self, closure: models.Closure) -> str:
-        return _format_local_time(closure.ends_at, closure.center)
-
-
-def _format_local_time(at: dt.datetime, center: models.Center) -> str:
-    return f"{dates.format_datetime(at, center.zone)} {at.astimezone(center.zone):%Z}"
+        return dates.format_datetime(closure.ends_at, closure.center.zone)

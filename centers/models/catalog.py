@@ -43,7 +43,9 @@ class ResourceType(models.Model):
     """A type of room, or a type of service such as a projector."""
 
     name = models.CharField(max_length=255)
-    is_service = models.BooleanField(default=False, help_text="A type of service, not of room.")
+    is_service = models.BooleanField(
+        "for services", default=False, help_text="A type of service, not of room."
+    )
     position = models.PositiveIntegerField(
         default=0, help_text="Types with a lower position are listed first in filters."
     )

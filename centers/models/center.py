@@ -25,7 +25,9 @@ class Center(Address):
         Neighborhood, models.PROTECT, null=True, blank=True, related_name="centers"
     )
     is_active = models.BooleanField(
-        default=True, help_text="Customers see the center. An inactive center cannot be booked."
+        "active",
+        default=True,
+        help_text="Customers see the center. An inactive center cannot be booked.",
     )
     is_after_hours_support_enabled = models.BooleanField(
         "after-hours support", default=False, help_text="Can be booked outside its opening hours."

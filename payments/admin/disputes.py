@@ -30,15 +30,22 @@ class DisputeAdmin(
 
     center_path = "payment__reservation__room__center"
     list_display = (
-        *("payment", "reservation_link", "customer", "center", "total"),
+        *("payment", "reservation_link", "customer", "center", "formatted_amount"),
         *("stated_reason", "current_status", "respond_until", "opened", "closed"),
     )
     fields = (
-        *("payment", "reservation_link", "customer", "center", "reference", "total"),
+        *("payment", "reservation_link", "customer", "center", "reference", "formatted_amount"),
         *("stated_reason", "current_status", "opened_at", "respond_by", "closed_at"),
     )
     readonly_fields = (
-        *("reservation_link", "customer", "center", "total", "stated_reason", "current_status"),
+        *(
+            "reservation_link",
+            "customer",
+            "center",
+            "formatted_amount",
+            "stated_reason",
+            "current_status",
+        ),
     )
     sortable_by = ()
     list_filter = (
@@ -50,14 +57,14 @@ class DisputeAdmin(
     to_payment = "payment__"
     search_fields = ("reference",)
 
-    @admin.display(description="respond by (local)")
+    @admin.display(description="respond by")
     def respond_until(self, dispute: Dispute) -> str | None:
         return format_local(dispute, dispute.respond_by)
 
-    @admin.display(description="opened (local)")
+    @admin.display(description="opened")
     def opened(self, dispute: Dispute) -> str | None:
         return format_local(dispute, dispute.opened_at)
 
-    @admin.display(description="closed (local)")
+    @admin.display(description="closed")
     def closed(self, dispute: Dispute) -> str | None:
         return format_local(dispute, dispute.closed_at)

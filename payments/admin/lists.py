@@ -1,6 +1,6 @@
 """What the lists and pages of payments, refunds and disputes share: columns, search and filters."""
 
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import datetime, timedelta
 from typing import ClassVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
@@ -14,12 +14,12 @@ from django.utils.html import format_html
 from unfold.contrib.filters.admin import DropdownFilter
 
 from accounts import customer_access, roles
-from accounts.admin.center_scope import get_center_of_list
+from accounts.admin.center_scope import get_shared_time_zone
 from payments import gateways
 from payments.models import Dispute, Payment, Refund
-from roombook import dates, places
+from roombook import dates
 from roombook.backoffice.list_export import DATETIME_NUMBER_FORMAT
-from roombook.backoffice.model_admin import CenterTimeZoneMixin
+from roombook.backoffice.model_admin import LocalTimeMixin
 from roombook.backoffice.spreadsheets import CellValue, SheetColumn
 from roombook.ids import parse_id
 
@@ -35,7 +35,7 @@ MAX_PAYMENTS_PER_REFERENCE = 10
 SEARCH_HELP = "Reservation, key, gateway reference, or name, e-mail or phone"
 
 
-class PaymentListMixin(CenterTimeZoneMixin):
+class PaymentListMixin(LocalTimeMixin):
     """Lists rows with their reservation, customer and center; times are those of the center.
 
     `to_payment` is the lookup path from a row to its payment. List this mixin before ModelAdmin.
@@ -78,10 +78,6 @@ class PaymentListMixin(CenterTimeZoneMixin):
     @admin.display(description="center")
     def center(self, row: PaymentRow) -> str:
         return get_payment(row).reservation.room.center.name
-
-    @admin.display(description="amount")
-    def total(self, row: PaymentRow) -> str:
-        return f"{row.amount} {get_payment(row).currency}"
 
     # --- Search: each kind of term is answered by an index
 
@@ -147,7 +143,7 @@ def _parse_uuid(text: str) -> UUID | None:
 
 
 class CreatedFilter(DropdownFilter):
-    """Filters by the day of creation, in the time zone of the list's center or UTC."""
+    """Filters by the day of creation, in the time zone that the centers share."""
 
     title = "created"
     parameter_name = "made"
@@ -173,7 +169,10 @@ class CreatedFilter(DropdownFilter):
     def queryset(self, request: HttpRequest, queryset: QuerySet) -> QuerySet:
         if self.value() not in dict(self.lookup_choices):
             return queryset
-        now = timezone.now().astimezone(self._get_zone(request, queryset))
+        zone = get_shared_time_zone(
+            request, roles.VIEW_PAYMENT, center_parameter=f"{self.center_path}__id__exact"
+        )
+        now = timezone.now().astimezone(zone)
         today = now.replace(hour=0, minute=0, second=0, microsecond=0)
         first = today.replace(day=1)
         periods = {
@@ -185,14 +184,6 @@ class CreatedFilter(DropdownFilter):
         since, until = periods[str(self.value())]
         queryset = queryset.filter(created_at__gte=since)
         return queryset.filter(created_at__lt=until) if until is not None else queryset
-
-    def _get_zone(self, request: HttpRequest, queryset: QuerySet) -> tzinfo:
-        parameter = f"{self.center_path}__id__exact"
-        center = get_center_of_list(request, parameter, roles.VIEW_PAYMENT)
-        # Without rows of the center, the list is empty in every time zone.
-        zones = queryset.filter(**{self.center_path: center}) if center else queryset.none()
-        name = zones.order_by().values_list(f"{self.center_path}__time_zone_id", flat=True).first()
-        return places.get_time_zone(name) if name else UTC
 
 
 class GatewayFilter(DropdownFilter):

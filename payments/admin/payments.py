@@ -24,7 +24,7 @@ from roombook.backoffice.widgets import AutocompleteFilter
 
 class RefundInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
     model = Refund
-    fields = ("amount", "state", "reason", "created_at", "done_at")
+    fields = ("formatted_amount", "state", "reason", "created_at", "done_at")
     readonly_fields = fields
     extra = 0
     show_change_link = True
@@ -33,8 +33,8 @@ class RefundInline(ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
 class DisputeInline(DisputeWordsMixin, ReadOnlyMixin, CenterScopedInlineMixin, TabularInline):
     model = Dispute
     fields = (
-        *("amount", "currency", "stated_reason", "current_status", "opened_at", "respond_by"),
-        "closed_at",
+        *("formatted_amount", "stated_reason", "current_status"),
+        *("opened_at", "respond_by", "closed_at"),
     )
     readonly_fields = fields
     extra = 0
@@ -44,15 +44,15 @@ class DisputeInline(DisputeWordsMixin, ReadOnlyMixin, CenterScopedInlineMixin, T
 class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScopedMixin, ModelAdmin):
     center_path = "reservation__room__center"
     list_display = (
-        *("number", "reservation_link", "customer", "center", "total", "state", "card"),
+        *("number", "reservation_link", "customer", "center", "formatted_amount", "state", "card"),
         *("gateway", "is_live", "created"),
     )
     fields = (
-        *("reservation_link", "customer", "center", "total", "state", "card", "message"),
+        *("reservation_link", "customer", "center", "formatted_amount", "state", "card", "message"),
         *("gateway", "is_live", "key", "reference", "created_at", "authorized_at"),
         *("authorized_until", "captured_at", "settled_at"),
     )
-    readonly_fields = ("reservation_link", "customer", "center", "total", "card")
+    readonly_fields = ("reservation_link", "customer", "center", "formatted_amount", "card")
     export_columns = (
         *(SheetColumn("Number", 10), *BOOKING_COLUMNS, SheetColumn("Amount", 12)),
         *(SheetColumn("Currency", 10), SheetColumn("State", 12), SheetColumn("Card", 20)),
@@ -75,7 +75,7 @@ class PaymentAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScope
     def card(self, payment: Payment) -> str:
         return f"{payment.card_brand} {payment.card_last4}".strip()
 
-    @admin.display(description="created (local)", ordering="created_at")
+    @admin.display(description="created", ordering="created_at")
     def created(self, payment: Payment) -> str | None:
         return format_local(payment, payment.created_at)
 

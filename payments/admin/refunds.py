@@ -58,14 +58,30 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
     # Rows are read-only for everybody; the change permission allows the two actions.
     action_permissions = {"resolve": roles.CHANGE_REFUND}
     list_display = (
-        *("number", "payment", "reservation_link", "customer", "center", "total", "state"),
+        *(
+            "number",
+            "payment",
+            "reservation_link",
+            "customer",
+            "center",
+            "formatted_amount",
+            "state",
+        ),
         *("reason", "created", "done"),
     )
     fields = (
-        *("payment", "reservation_link", "customer", "center", "total", "state", "reason"),
+        *(
+            "payment",
+            "reservation_link",
+            "customer",
+            "center",
+            "formatted_amount",
+            "state",
+            "reason",
+        ),
         *("again", "key", "created_at", "done_at"),
     )
-    readonly_fields = ("reservation_link", "customer", "center", "total")
+    readonly_fields = ("reservation_link", "customer", "center", "formatted_amount")
     export_columns = (
         *(SheetColumn("Number", 10), SheetColumn("Payment", 10), *BOOKING_COLUMNS),
         *(SheetColumn("Amount", 12), SheetColumn("Currency", 10), SheetColumn("State", 18)),
@@ -85,11 +101,11 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
     # Offers the actions on the refund's own page.
     change_form_outer_before_template = "admin/payments/refund/refused.html"
 
-    @admin.display(description="created (local)", ordering="created_at")
+    @admin.display(description="created", ordering="created_at")
     def created(self, refund: Refund) -> str | None:
         return format_local(refund, refund.created_at)
 
-    @admin.display(description="done (local)")
+    @admin.display(description="done")
     def done(self, refund: Refund) -> str | None:
         return format_local(refund, refund.done_at)
 
@@ -111,7 +127,6 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
         context |= {
             "is_unhandled": self.has_resolve_permission(request, refund)
             and refunds.get_unhandled().filter(pk=refund.pk).exists(),
-            "amount": _format_amount(refund),
             "checkbox_name": ACTION_CHECKBOX_NAME,
         }
         return super().render_change_form(request, context, *args, **kwargs)
@@ -127,7 +142,7 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
             self.log_change(request, refund, f"Retried as refund {retry.key}.")
             level, outcome = self._execute(retry)
             self.message_user(
-                request, f"{retry.amount} of payment {retry.payment_id}: {outcome}", level
+                request, f"{retry.formatted_amount} of payment {retry.payment_id}: {outcome}", level
             )
         return _return_to_page(request, queryset)
 
@@ -174,7 +189,6 @@ class RefundAdmin(PaymentListMixin, ListExportMixin, ReadOnlyMixin, CenterScoped
             "rows": [
                 {
                     "refund": refund,
-                    "amount": _format_amount(refund),
                     "customer": refund.payment.reservation.user.get_full_name(),
                     "url": _get_url(refund),
                     "reservation_url": reverse(
@@ -202,7 +216,3 @@ def _return_to_page(request: HttpRequest, queryset: QuerySet[Refund]) -> HttpRes
 
 def _get_url(refund: Refund) -> str:
     return reverse("admin:payments_refund_change", args=[refund.pk])
-
-
-def _format_amount(refund: Refund) -> str:
-    return f"{refund.amount} {refund.payment.currency}"

@@ -6,14 +6,14 @@ from django.http import HttpRequest
 from unfold.contrib.filters.admin import ChoicesDropdownFilter
 
 from accounts import customer_access
-from accounts.admin.center_scope import AllCentersOnlyMixin
+from accounts.admin.center_scope import AllCentersOnlyMixin, SharedTimeZoneMixin
 from payments.admin.lists import GatewayFilter
 from payments.models import SavedCard
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 
 
 @admin.register(SavedCard)
-class SavedCardAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
+class SavedCardAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, ModelAdmin):
     list_display = ("user", "brand", "last4", "expiry", "gateway", "created_at")
     list_filter = (("brand", ChoicesDropdownFilter), GatewayFilter)
     list_filter_submit = True

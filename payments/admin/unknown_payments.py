@@ -6,7 +6,7 @@ from django.http import HttpRequest
 from django.utils import timezone
 
 from accounts import roles
-from accounts.admin.center_scope import AllCentersOnlyMixin
+from accounts.admin.center_scope import AllCentersOnlyMixin, SharedTimeZoneMixin
 from payments import unknown_payments
 from payments.gateways.base import GatewayRefused, GatewayUnavailable
 from payments.models import UnknownPayment
@@ -14,15 +14,15 @@ from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin
 
 
 @admin.register(UnknownPayment)
-class UnknownPaymentAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
+class UnknownPaymentAdmin(ReadOnlyMixin, AllCentersOnlyMixin, SharedTimeZoneMixin, ModelAdmin):
     """Rows are read-only for everybody; the change permission allows the two actions."""
 
     list_display = (
-        *("reference", "total", "description", "gateway", "created_at", "found_at"),
+        *("reference", "formatted_amount", "description", "gateway", "created_at", "found_at"),
         *("resolution", "resolved_at"),
     )
     fields = (*list_display, "key")
-    readonly_fields = ("total",)
+    readonly_fields = ("formatted_amount",)
     list_filter = (("resolved_at", admin.EmptyFieldListFilter),)
     list_filter_submit = True
     sortable_by = ()
@@ -31,10 +31,6 @@ class UnknownPaymentAdmin(ReadOnlyMixin, AllCentersOnlyMixin, ModelAdmin):
 
     def has_resolve_permission(self, request: HttpRequest) -> bool:
         return roles.has_permission_everywhere(request.user, roles.CHANGE_UNKNOWN_PAYMENT)
-
-    @admin.display(description="amount")
-    def total(self, payment: UnknownPayment) -> str:
-        return f"{payment.amount} {payment.currency}"
 
     @admin.action(description="Void or refund", permissions=["resolve"])
     def release(self, request: HttpRequest, queryset: QuerySet[UnknownPayment]) -> None:

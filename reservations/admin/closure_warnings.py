@@ -17,7 +17,7 @@ from django.utils.html import format_html, format_html_join
 from centers.closure_effects import ClosureEffects, closures_planned
 from centers.models import Closure
 from centers.models.schedule import closure_saved
-from reservations.admin.formatting import format_customer, format_datetime, get_reservation_url
+from reservations.admin.formatting import format_customer, format_time_span, get_reservation_url
 from reservations.models import Reservation
 
 MAX_LISTED = 20
@@ -71,7 +71,7 @@ def _render_links(ids: Sequence[int]) -> str:
                 get_reservation_url(row.pk),
                 row,
                 row.room.name,
-                format_datetime(row, row.start),
+                format_time_span(row),
                 format_customer(row),
             )
             for row in rows.filter(pk__in=ids)[:MAX_LISTED]

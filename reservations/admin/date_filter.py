@@ -9,7 +9,7 @@ from django.utils import timezone
 from unfold.contrib.filters.admin import DropdownFilter, RangeDateFilter
 
 from accounts import roles
-from accounts.admin.center_scope import get_center_of_list
+from accounts.admin.center_scope import get_shared_time_zone
 from centers.models import Center
 from centers.span import get_local_midnight
 from reservations.admin.forms import YEARS
@@ -61,13 +61,16 @@ def is_latest_first(request: HttpRequest) -> bool:
 
 
 def get_zone(request: HttpRequest) -> dt.tzinfo:
-    """The time zone of the list's room or center, or UTC."""
-    if (room := parse_id(request.GET.get("room__id__exact"))) is not None:
-        center = Center.objects.filter(rooms=room).first()
-    else:
-        pk = get_center_of_list(request, "room__center__id__exact", roles.VIEW_RESERVATION)
-        center = Center.objects.filter(pk=pk).first() if pk is not None else None
-    return center.zone if center else dt.UTC
+    """The time zone of the list's room or center, or the one that the user's centers share."""
+    room = parse_id(request.GET.get("room__id__exact"))
+    center = Center.objects.filter(rooms=room).first() if room is not None else None
+    return (
+        center.zone
+        if center
+        else get_shared_time_zone(
+            request, roles.VIEW_RESERVATION, center_parameter="room__center__id__exact"
+        )
+    )
 
 
 class StartDateFilter(DropdownFilter):

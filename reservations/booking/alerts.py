@@ -21,7 +21,7 @@ from reservations.booking.integrity.money import (
 )
 from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, NOT_BOOKED_STATUSES
 from reservations.models.status import Status
-from roombook import dates
+from roombook import dates, money
 
 PaymentAlerts = Iterator[tuple[Payment, str]]
 
@@ -80,18 +80,15 @@ def find_unmet_refund_promises(payments: QuerySet[Payment]) -> PaymentAlerts:
     paid = list(candidates.order_by().values_list("reservation", flat=True))
     unmet = unmet_refund_promises().filter(pk__in=paid).values_list("pk", flat=True)
     for payment in _iterate(candidates.filter(reservation__in=list(unmet))):
-        yield (
-            payment,
-            f"a refund of {payment.reservation.refund_promised} was promised,"
-            " and the gateway refused it.",
-        )
+        promised = money.format_amount(payment.reservation.refund_promised or money.ZERO)
+        yield payment, f"a refund of {promised} was promised, and the gateway refused it."
 
 
 def find_unmet_reductions(payments: QuerySet[Payment]) -> PaymentAlerts:
     """Find bookings whose price was reduced and that were refunded less than the difference."""
     rows = payments.filter(captured_at__isnull=False, reservation__in=unmet_reductions())
     for payment in _iterate(rows):
-        reduced_by = payment.reservation.reduced_by
+        reduced_by = money.format_amount(payment.reservation.reduced_by)
         yield payment, f"price reduced by {reduced_by}, and the gateway refused the refund."
 
 
@@ -104,7 +101,7 @@ def find_expiring_authorizations(payments: QuerySet[Payment], *, now: dt.datetim
     )
     for payment in _iterate(waiting):
         until = dates.format_datetime(payment.authorized_until or now, dt.UTC)
-        yield payment, f"authorized only until {until} UTC, and the request is not answered."
+        yield payment, f"authorized only until {until}, and the request is not answered."
 
 
 def find_unresolved_payments(payments: QuerySet[Payment], *, now: dt.datetime) -> PaymentAlerts:

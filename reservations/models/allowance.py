@@ -36,7 +36,7 @@ class Allowance(models.Model):
     is_automatic = models.BooleanField(
         "apply automatically", default=True, help_text="Off: only if the customer selects it."
     )
-    is_active = models.BooleanField(default=True)
+    is_active = models.BooleanField("active", default=True)
 
     class Meta:
         constraints = [

@@ -31,7 +31,7 @@ class PromoCode(models.Model):
         help_text="Stored in capitals; customers can type it in any case.",
     )
     description = models.CharField(max_length=255, blank=True)
-    is_active = models.BooleanField(default=True)
+    is_active = models.BooleanField("active", default=True)
     percent = models.DecimalField(
         max_digits=5,
         decimal_places=2,
@@ -163,7 +163,7 @@ class Partner(models.Model):
         help_text="Stored in capitals; customers can type it in any case.",
     )
     name = models.CharField(max_length=255)
-    is_active = models.BooleanField(default=True)
+    is_active = models.BooleanField("active", default=True)
 
     def __str__(self) -> str:
         return f"{self.name} ({self.code})"

@@ -103,6 +103,7 @@ class Reservation(models.Model):
         "reservations.Partner", models.PROTECT, null=True, blank=True, related_name="reservations"
     )
     is_live = models.BooleanField(
+        "live",
         default=False,
         help_text="A real booking in an instantly bookable room, charged by a live gateway.",
     )

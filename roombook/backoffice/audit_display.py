@@ -9,6 +9,7 @@ from typing import Any
 from django.contrib.auth import get_user_model
 from django.core.exceptions import FieldDoesNotExist
 from django.db.models import DateTimeField, ForeignKey, Model
+from django.utils import timezone
 from django.utils.dateparse import parse_datetime
 from django.utils.text import Truncator, capfirst
 
@@ -141,7 +142,7 @@ def _render_datetime(text: str) -> str:
         at = parse_datetime(text)
     except ValueError:
         at = None
-    return f"{dates.format_datetime(at, dt.UTC)} UTC" if at else text
+    return dates.format_datetime(at, timezone.get_current_timezone()) if at else text
 
 
 def _truncate(text: str) -> str:

@@ -1,5 +1,6 @@
 """The base classes of every page in the back office."""
 
+from collections.abc import Callable
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -166,6 +167,18 @@ class ModelAdmin(AutocompleteMixin, unfold.ModelAdmin, ModelAdminBase):
             audit_log.record_change(obj, {}, by=request.user, note=message)
 
 
+def render_in_time_zone(
+    zone: ZoneInfo | None, view: Callable[..., HttpResponse], *args: Any
+) -> HttpResponse:
+    """Call a view, and render its response, in a time zone; None means UTC."""
+    with timezone.override(zone or timezone.get_current_timezone()):
+        response = view(*args)
+        # A template response is rendered after the view, when the time zone is reset already.
+        if hasattr(response, "render"):
+            response.render()
+    return response
+
+
 def redirect_not_found(request: HttpRequest) -> HttpResponse:
     """Return the response for a row that does not exist, or that the user may not view."""
     messages.warning(request, "Not found.")
@@ -208,11 +221,11 @@ class PageAnnotationsMixin(ModelAdminBase):
         return AnnotatedChangeList
 
 
-class CenterTimeZoneMixin(ModelAdminBase):
-    """Shows and reads the times on a page in the local time of the row's center."""
+class LocalTimeMixin(ModelAdminBase):
+    """Shows and reads the times on a page, and those of its history, in a local time zone."""
 
     def get_time_zone(self, request: HttpRequest, object_id: str | None) -> ZoneInfo | None:
-        """The center's time zone; None, which means UTC, if there is no center yet."""
+        """The time zone of a row, usually that of its center; None means UTC."""
         raise NotImplementedError
 
     def changeform_view(
@@ -223,12 +236,12 @@ class CenterTimeZoneMixin(ModelAdminBase):
         extra_context: dict[str, Any] | None = None,
     ) -> HttpResponse:
         zone = self.get_time_zone(request, object_id)
-        with timezone.override(zone or timezone.get_current_timezone()):
-            response = super().changeform_view(request, object_id, form_url, extra_context)
-            # A template response is rendered after the view, when the time zone is reset already.
-            if hasattr(response, "render"):
-                response.render()
-        return response
+        view = super().changeform_view
+        return render_in_time_zone(zone, view, request, object_id, form_url, extra_context)
+
+    def history_view(self, request: HttpRequest, object_id: str, *args: Any) -> HttpResponse:
+        zone = self.get_time_zone(request, object_id)
+        return render_in_time_zone(zone, super().history_view, request, object_id, *args)
 
 
 class ReadOnlyMixin(AnyAdminBase):

@@ -31,13 +31,13 @@ def listed(office, name, **query):
     return [row.pk for row in response.context["cl"].result_list]
 
 
-def paid(reservation, *, state="captured", at=NOW, reference="", **fields):
+def paid(reservation, *, state="captured", at=NOW, reference="", currency="USD", **fields):
     return Payment.objects.create(
         reservation=reservation,
         key=uuid4(),
         gateway="sandbox",
         amount=Decimal(50),
-        currency="USD",
+        currency=currency,
         state=state,
         reference=reference,
         lease_until=at,
@@ -54,12 +54,12 @@ def given_back(payment, *, state="done", at=NOW):
     )
 
 
-def disputed(payment, number, *, closed_at=None):
+def disputed(payment, number, *, closed_at=None, currency="USD"):
     return Dispute.objects.create(
         payment=payment,
         reference=f"dp_{number}",
         amount=Decimal(50),
-        currency="USD",
+        currency=currency,
         status="lost" if closed_at else "needs_response",
         opened_at=NOW - DAY,
         respond_by=NOW + DAY,
@@ -134,6 +134,7 @@ def test_payment_lists_can_be_filtered(office):
 def test_days_of_payments_are_those_of_the_selected_center(office):
     """At NOW it is Tuesday, 5 in the morning, in Auckland, and Monday in UTC."""
     room = make_room(time_zone_id="Pacific/Auckland")
+    make_room(time_zone_id="America/Denver")
     monday = paid(ReservationFactory(room=room, start=NOW + DAY), at=NOW - dt.timedelta(hours=6))
     tuesday = paid(ReservationFactory(room=room), at=NOW)
     center = {"reservation__room__center__id__exact": room.center_id}
@@ -145,30 +146,32 @@ def test_days_of_payments_are_those_of_the_selected_center(office):
     assert listed(office, "refund", made="today", **center) == [refunds[1].pk]
 
 
-def test_days_of_payments_are_those_of_the_only_center_of_the_user(client, staff):
+def test_days_of_payments_are_those_of_the_time_zone_of_all_own_centers(client, staff):
     room = make_room(time_zone_id="Pacific/Auckland")
+    same = make_room(time_zone_id="Pacific/Auckland")
+    make_room(time_zone_id="America/Denver")
     paid(ReservationFactory(room=room, start=NOW + DAY), at=NOW - dt.timedelta(hours=6))
     tuesday = paid(ReservationFactory(room=room), at=NOW)
-    client.force_login(staff("Accountant", room.center))
+    client.force_login(staff("Accountant", room.center, same.center))
 
     assert listed(client, "payment", made="today") == [tuesday.pk]
 
 
 @pytest.mark.parametrize("name", ["payment", "refund", "dispute"])
 def test_lists_and_pages_show_customer_center_and_local_times(office, grace, name):
-    payment = paid(ReservationFactory(user=grace, room=make_room()))
-    row = {
-        "payment": payment,
-        "refund": given_back(payment),
-        "dispute": disputed(payment, 1, closed_at=NOW),
+    payment = paid(ReservationFactory(user=grace, room=make_room()), currency="EUR")
+    row, amount = {
+        "payment": (payment, "€50.00"),
+        "refund": (given_back(payment), "€5.00"),
+        "dispute": (disputed(payment, 1, closed_at=NOW, currency="EUR"), "€50.00"),
     }[name]
 
     for url in (page(name), reverse(f"admin:payments_{name}_change", args=[row.pk])):
         text = office.get(url).content.decode()
-        for word in ("Grace Hopper, Navy", payment.reservation.room.center.name, "USD"):
+        for word in ("Grace Hopper, Navy", payment.reservation.room.center.name, amount):
             assert word in text, word
         # NOW is 16:00 in UTC.
-        assert "Mon 2027-03-01 09:00" in text
+        assert "Mon 2027-03-01 09:00 MST" in text
         assert "16:00" not in text
         url = reverse("admin:reservations_reservation_change", args=[payment.reservation_id])
         assert url in text

@@ -112,6 +112,7 @@ def listed(office, **query):
 
 
 def test_reservation_list_filters_by_day(office):
+    make_room(time_zone_id="UTC")
     midnight = NOW.replace(hour=0)
     rows = {
         ReservationFactory(start=midnight + offset).pk: name

@@ -104,7 +104,7 @@ def test_day_timeline_shows_draft_until_hold_expires(office, room, clock):
     made = make_draft(room=room)
     answer = office.get(DAY, day_of(room))
     [(_, bar)] = bookings_of(answer)
-    assert bar.label.startswith("Draft, held until Mon 2027-03-01 09:15: Ada Lovelace")
+    assert bar.label.startswith("Draft, held until Mon 2027-03-01 09:15 MST: Ada Lovelace")
     clock.move_to(made.hold_until)
     assert bookings_of(office.get(DAY, day_of(room))) == []
 

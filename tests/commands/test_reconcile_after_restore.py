@@ -101,7 +101,7 @@ def test_unknown_payment_is_reported_by_each_run_until_it_is_released(reconcile)
     key = make_lost_payment()
     reported = [
         "1 problem needs attention:",
-        f"pay_{key.hex} at sandbox, 75.00 USD (Mon 2027-03-01 16:00 UTC, Reservation 57):"
+        f"pay_{key.hex} at sandbox, $75.00 (Mon 2027-03-01 16:00 UTC, Reservation 57):"
         " for no booking here.",
     ]
 
@@ -110,7 +110,7 @@ def test_unknown_payment_is_reported_by_each_run_until_it_is_released(reconcile)
     assert SandboxPayment.objects.get().state == "captured"
 
     released = get_problems(reconcile, "--release", at=LATER + DAY)
-    assert released[1:] == [f"pay_{key.hex} at sandbox, 75.00 USD: for no booking here; refunded."]
+    assert released[1:] == [f"pay_{key.hex} at sandbox, $75.00: for no booking here; refunded."]
     assert SandboxPayment.objects.get().refunded == 75
     assert reconcile("--since", "2027-02-01T00:00", at=LATER + DAY) == NOTHING
 
@@ -128,7 +128,7 @@ def test_unknown_payment_refunded_in_part_is_reported_and_released_with_its_rest
     key = make_lost_payment()
     SandboxGateway().refund(key=key, refund_key=uuid4(), amount=Decimal(25))
 
-    assert "50.00 USD" in get_problems(reconcile)[1]
+    assert "$50.00" in get_problems(reconcile)[1]
     get_problems(reconcile, "--release")
 
     assert sorted(SandboxRefund.objects.values_list("amount", flat=True)) == [25, 50]
@@ -321,7 +321,7 @@ def test_booking_refunded_at_the_gateway_is_named_and_its_refund_recorded(reconc
 
     assert get_problems(reconcile) == [
         "1 problem needs attention:",
-        f"Payment {Payment.objects.get().pk} of reservation {reservation.pk}, 75.00 USD:"
+        f"Payment {Payment.objects.get().pk} of reservation {reservation.pk}, $75.00:"
         " it was refunded at the gateway, and the reservation is Confirmed.",
     ]
     assert get_states() == (Status.CONFIRMED, PaymentState.REFUNDED)

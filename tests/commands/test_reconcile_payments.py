@@ -69,7 +69,7 @@ def test_unresolved_payment_that_was_authorized_becomes_a_booking(reconcile, fai
 
     payment = Payment.objects.get()
     assert said.splitlines() == [
-        f"[unknown 1/1] Payment {payment.pk} of reservation {reservation.pk}, 75.00 USD: captured",
+        f"[unknown 1/1] Payment {payment.pk} of reservation {reservation.pk}, $75.00: captured",
         "1 payment processed: 1 captured.",
     ]
     assert states() == (Status.CONFIRMED, PaymentState.CAPTURED)
@@ -185,7 +185,7 @@ def test_failed_payment_does_not_stop_the_others(reconcile, fails, monkeypatch):
 
     assert str(problem.value).splitlines() == [
         "1 problem needs attention:",
-        f"  Payment {first.payments.get().pk} of reservation {first.pk}, 75.00 USD:"
+        f"  Payment {first.payments.get().pk} of reservation {first.pk}, $75.00:"
         " This authorization is over.",
     ]
     assert second.payments.get().state == PaymentState.CAPTURED

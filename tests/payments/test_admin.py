@@ -187,11 +187,11 @@ def get_refund_page(client, refund):
 def test_page_of_a_refused_refund_offers_both_actions(client, refused):
     page = get_refund_page(client, refused)
 
-    assert "Ada Lovelace has not received the 20.00 USD" in page
+    assert "Ada Lovelace has not received the $20.00" in page
     assert 'value="retry"' in page
     form = run_action(client, "mark_refunded_manually", refused, from_page="yes")
     assert 'class="backoffice-page"' in form
-    assert "20.00 USD" in form
+    assert "$20.00" in form
     assert "Ada Lovelace" in form
     assert reverse("admin:payments_refund_change", args=[refused.pk]) in form
 
@@ -289,7 +289,7 @@ def test_unknown_payment_is_an_alert_that_leads_to_its_list(client, unknown):
 
 
 def test_unknown_payment_can_be_released_in_the_back_office(client, unknown):
-    assert "50.00 USD: refunded" in run_unknown_action(client, "release", unknown)
+    assert "$50.00: refunded" in run_unknown_action(client, "release", unknown)
 
     assert SandboxPayment.objects.get().refunded == 50
     unknown.refresh_from_db()

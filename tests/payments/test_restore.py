@@ -105,9 +105,9 @@ def test_restore_of_an_older_backup_is_reported_and_repaired(restored, stripe_se
     cancelled, approved = restored
 
     problems = get_problems(*words)
-    assert f"of reservation {cancelled}, 75.00 USD: it was refunded" in problems[1]
+    assert f"of reservation {cancelled}, $75.00: it was refunded" in problems[1]
     if words:
-        assert f"of reservation {approved}, 75.00 USD: it was captured" in problems[2]
+        assert f"of reservation {approved}, $75.00: it was captured" in problems[2]
     assert sum("for no booking here" in line for line in problems) == 3
     assert get_amount_at_stripe(stripe_server) == 5 * 75
 

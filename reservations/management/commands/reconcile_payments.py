@@ -281,13 +281,12 @@ class Command(RegularJob):
 def _describe_unknown(payment: UnknownPayment) -> str:
     details = [payment.description] if payment.description else []
     if payment.created_at:
-        details.insert(0, f"{dates.format_datetime(payment.created_at, dt.UTC)} UTC")
+        details.insert(0, dates.format_datetime(payment.created_at, dt.UTC))
     suffix = f" ({', '.join(details)})" if details else ""
     return f"{payment}{suffix}: for no booking here."
 
 
 def _describe(payment: Payment) -> str:
     return (
-        f"Payment {payment.pk} of reservation {payment.reservation_id},"
-        f" {payment.amount} {payment.currency}"
+        f"Payment {payment.pk} of reservation {payment.reservation_id}, {payment.formatted_amount}"
     )

@@ -2,7 +2,7 @@
 
 DATE_FORMAT = "D Y-m-d"
 TIME_FORMAT = "H:i"
-DATETIME_FORMAT = "D Y-m-d H:i"
+DATETIME_FORMAT = "D Y-m-d H:i T"
 YEAR_MONTH_FORMAT = "M Y"
 
 # What forms of the back office accept.

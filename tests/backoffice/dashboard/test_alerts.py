@@ -53,7 +53,7 @@ def test_alerts_list_each_payment_once():
         *(f"Refund of $75.00 of reservation {row.pk}" for row in (unmet, favour)),
         f"$75.00 of reservation {doubt.pk}",
     ]
-    assert found[3][1] == "A refund of 75.00 was promised, and the gateway refused it."
+    assert found[3][1] == "A refund of $75.00 was promised, and the gateway refused it."
     assert found[4][1] == "The gateway refused a refund."
 
 

@@ -23,7 +23,7 @@ def test_new_reservation_creates_held_draft_in_local_time(office, room, user):
     assert made.created_by.is_superuser
     page = reverse("admin:reservations_reservation_change", args=[made.pk])
     assert answer.redirect_chain == [(page, 302)]
-    assert f"{made} is held until Tue 2027-03-02 09:00." in words(answer)
+    assert f"{made} is held until Tue 2027-03-02 09:00 MST." in words(answer)
 
 
 def test_new_reservation_saves_services_and_guests(office, room, user):

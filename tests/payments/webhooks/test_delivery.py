@@ -122,7 +122,7 @@ def test_event_of_an_unknown_payment_is_logged_and_kept(
     assert (unknown.key, unknown.reference) == (lost_payment.key, lost_payment.reference)
     # The checkpoint is newer than the payment, so only the event leads to it.
     GatewayCheckpoint.objects.create(gateway="stripe", compared_until=NOW + timedelta(days=1))
-    with pytest.raises(CommandError, match=r"75\.00 USD .*for no booking here"):
+    with pytest.raises(CommandError, match=r"\$75\.00 .*for no booking here"):
         call_command("reconcile_payments")
     with pytest.raises(CommandError, match=r"for no booking here; refunded"):
         call_command("reconcile_payments", release=True)
