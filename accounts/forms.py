@@ -61,6 +61,8 @@ class OwnPasswordChangeForm(AdminOwnPasswordChangeForm):
             except ValidationError:
                 self.attempts.count(now)
                 raise
+            # Parallel attempts may have filled the window: then it came too late, too.
+            self.attempts.check(now)
         except TooManyRequests as error:
             raise ValidationError(error.message, code="too_many_attempts") from None
         return old_password

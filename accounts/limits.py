@@ -4,9 +4,9 @@ A window opens with the first counted attempt and lasts for the limit's period. 
 not counted, so they do not extend the window. There are three ways to use a limit:
 
 * Call `attempt` if every attempt counts, such as creating a draft.
-* Call `check` before and `attempt` after a failure if only failures count, such as at sign-in.
-  `attempt` raises TooManyRequests if concurrent requests have filled the window: the response is
-  then the same as for a correct password that came too late.
+* Call `check` before, and `attempt` after a failure or `check` after a success, if only failures
+  count, such as at sign-in. Both raise TooManyRequests if concurrent requests have filled the
+  window meanwhile: so parallel guesses get no more answers than others.
 * Use a `FailureLimit` if only failures count and concurrent attempts must not fail more often
   either, such as sending a card to the gateway.
 """

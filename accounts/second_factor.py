@@ -79,7 +79,10 @@ def verify_code(
         is_right = _verify_code_of_new_device(new_device, code)
     if not is_right:
         attempts.count(now)
-    return is_right
+        return False
+    # Parallel attempts may have filled the window: then the right code came too late, too.
+    attempts.check(now)
+    return True
 
 
 def _verify_saved_code(user: User, code: str, *, is_throttled: bool) -> bool:

@@ -199,6 +199,8 @@ def get_partner(code: str, *, user: User, now: dt.datetime) -> Partner | None:
     if partner is None:
         PARTNER_CODE.attempt(user.pk, now=now)
         raise InvalidRequest({"partner_code": "There is no such partner."})
+    # Parallel attempts may have filled the window: then the right code came too late, too.
+    PARTNER_CODE.check(user.pk, now=now)
     return partner
 
 

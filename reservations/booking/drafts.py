@@ -240,6 +240,9 @@ def _apply_promo_code(
     old_code, old_total = reservation.promo_code, reservation.total_cost
     reservation.promo_code = promo_code
     bill.reprice(reservation, save_also=["promo_code"])
+    if promo_code is not None:
+        # Parallel attempts may have filled the window: then a valid code came too late, too.
+        PROMO_CODE.check(user.pk, now=now)
     changes = {
         "promo_code": (old_code, promo_code),
         "total_cost": (old_total, reservation.total_cost),

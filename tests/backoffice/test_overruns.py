@@ -1,19 +1,29 @@
 """A booking for longer while a meeting takes place, where the next booking allows it."""
 
 import datetime as dt
+from decimal import Decimal
 from urllib.parse import parse_qs, urlsplit
 from zoneinfo import ZoneInfo
 
 import pytest
-from django.db import connection
+from django.db import connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from centers.models import MeetingRoom
 from reservations.admin.overruns import get_overrun_urls
 from reservations.booking import drafts
 from reservations.models import Reservation
+from roombook.errors import SlotUnavailable
 from tests.factories_people import AdministratorFactory
-from tests.factories_reservations import HOUR, MINUTE, START, make_booking, make_draft, make_room
+from tests.factories_reservations import (
+    HOUR,
+    MINUTE,
+    START,
+    ReservationFactory,
+    make_booking,
+    make_draft,
+    make_room,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -61,9 +71,15 @@ def test_overrun_starts_after_the_turnaround_if_the_next_booking_allows(
     assert offer(running) == {}
     move_next_booking(END + free_minutes * MINUTE)
     assert get_span(offer(running)[running.pk]) == (start, end)
+    # Neither the evaluator nor the database allows it earlier.
+    earlier = {"start": start - 15 * MINUTE, "end": end - 15 * MINUTE}
+    with pytest.raises(SlotUnavailable):
+        drafts.create_draft(running.user, room_id=room.pk, **earlier, now=RUNNING)
+    with pytest.raises(SlotUnavailable), transaction.atomic():
+        ReservationFactory(room=room, turnaround_minutes=turnaround, **earlier)
     rest = drafts.create_draft(running.user, room_id=room.pk, start=start, end=end, now=RUNNING)
-    # One's own draft is no conflict.
-    assert (rest.start, rest.end) == (start, end)
+    # One's own draft is no conflict. The turnaround is not billed.
+    assert (rest.start, rest.end, rest.total_cost) == (start, end, Decimal("12.50"))
     assert running.pk in offer(running)
 
 

@@ -1,0 +1,101 @@
+"""Parallel guesses: a right one is refused if others have filled its window meanwhile."""
+
+import pytest
+from django.utils import timezone
+
+from accounts import second_factor
+from accounts.forms import OwnPasswordChangeForm
+from accounts.limits import SIGN_IN_BY_EMAIL, RateLimit, SignInAttempts
+from accounts.second_factor import verify_code
+from reservations.booking.checkout import PARTNER_CODE
+from reservations.booking.drafts import PROMO_CODE
+from reservations.models import Reservation
+from roombook.errors import TooManyRequests
+from tests.factories_people import PASSWORD, StaffFactory, UserFactory, issue_token
+from tests.factories_reservations import (
+    CARD,
+    NOW,
+    PartnerFactory,
+    PromoCodeFactory,
+    get_current_status,
+    make_draft,
+)
+from tests.http import post
+
+pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
+
+
+@pytest.fixture
+def others_guess(monkeypatch):
+    """Let others fill the window of a limit right after it has been checked for the first time."""
+
+    def start(limit, key):
+        check_window = RateLimit.check_window
+
+        def check_and_fill(self, window, *, now):
+            check_window(self, window, now=now)
+            if self is limit:
+                monkeypatch.setattr(RateLimit, "check_window", check_window)
+                for _ in range(limit.maximum):
+                    limit.attempt(key, now=now)
+
+        monkeypatch.setattr(RateLimit, "check_window", check_and_fill)
+
+    return start
+
+
+@pytest.mark.parametrize(
+    ("path", "limit", "fields"),
+    [
+        ("/api/reservation/update-promo-code", PROMO_CODE, {"PromoCode": "TEN"}),
+        (
+            "/api/reservations/checkout",
+            PARTNER_CODE,
+            {"PartnerCode": "ACME", "PaymentInfo": CARD},
+        ),
+    ],
+)
+def test_right_code_is_refused_if_others_have_filled_the_window(
+    client, others_guess, path, limit, fields
+):
+    ada = UserFactory()
+    PromoCodeFactory(code="TEN")
+    PartnerFactory(code="ACME")
+    draft = make_draft(ada)
+    fields = {**fields, "Token": issue_token(ada), "ReservationId": draft.pk}
+    others_guess(limit, ada.pk)
+
+    assert post(client, path, fields).status_code == 429
+
+    reservation = Reservation.objects.get()
+    assert (reservation.promo_code, reservation.total_cost) == (None, 75)
+    assert get_current_status(draft) == "New"
+
+
+@pytest.fixture
+def attempts(others_guess):
+    grace = StaffFactory()
+    attempts = SignInAttempts(grace.email, "127.0.0.1")
+    others_guess(SIGN_IN_BY_EMAIL, f"{attempts.account_key} {attempts.network_key}")
+    return grace, attempts
+
+
+def test_right_code_of_the_app_is_refused_if_others_have_filled_the_window(attempts, monkeypatch):
+    grace, attempts = attempts
+    device = second_factor.build_device(grace, second_factor.create_key())
+    monkeypatch.setattr(second_factor, "_verify_code_of_new_device", lambda *_: True)
+
+    with pytest.raises(TooManyRequests):
+        verify_code(grace, "123456", attempts, new_device=device, now=timezone.now())
+
+
+def test_right_old_password_is_refused_if_others_have_filled_the_window(attempts):
+    grace, _ = attempts
+    new = "quiet-harbour-43"
+    form = OwnPasswordChangeForm(
+        grace,
+        {"old_password": PASSWORD, "new_password1": new, "new_password2": new},
+        network_address="127.0.0.1",
+    )
+
+    assert "Too many attempts" in form.errors["old_password"][0]
