@@ -7,7 +7,7 @@ import pytest
 import time_machine
 from django.core.management import CommandError
 
-from reservations.booking import checkout, drafts
+from reservations.booking import checkout
 from reservations.models import Reservation
 from tests.factories_centers import FlatRateFactory, ServiceFactory
 from tests.factories_people import UserFactory
@@ -18,6 +18,7 @@ from tests.factories_reservations import (
     make_draft,
     make_payment_method,
     make_room,
+    update_promo_code,
 )
 
 pytestmark = pytest.mark.django_db
@@ -102,7 +103,7 @@ def discounted():
     AllowanceFactory(user=ada, description="Plan", hours=2)
     PromoCodeFactory(code="TEN")
     reservation = make_draft(ada, hours=5)
-    return drafts.apply_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
+    return update_promo_code(reservation.pk, "TEN", user=ada, now=NOW)
 
 
 def test_quote_of_reservation_has_allowances_and_promo_code(run, discounted):
