@@ -8,6 +8,8 @@ from urllib.parse import urljoin
 import pytest
 
 from roombook import guide
+from tests.contract import ALL_OPERATIONS
+from tests.examples import read_examples
 
 ROOT = Path(__file__).parent.parent
 # The tests use no database: pages are readable while it is not reachable.
@@ -92,6 +94,14 @@ def test_index_lists_every_page_once():
     listed = [link.href for link in guide.find_listed_pages()]
 
     assert sorted(listed) == sorted(set(URLS) - {"/docs/guide/"})
+
+
+def test_every_operation_has_an_example():
+    files = [*(ROOT / "docs/guide").glob("*.md")]
+    commands = "".join(each.commands for file in files for each in read_examples(file.read_text()))
+
+    called = set(re.findall(r"/api/[a-z/-]+", commands))
+    assert {each.path for each in ALL_OPERATIONS} - called == set()
 
 
 def test_image_contains_every_page():
