@@ -40,9 +40,13 @@ class CustomerClient:
     port: int
     token: str
 
-    def post(self, path: str, **body: Any) -> Answer:
+    def post(self, path: str, *, key: str | None = None, **body: Any) -> Answer:
+        """Send a request, with an Idempotency-Key if there is one."""
         data = json.dumps({"Token": self.token, **body})
-        return send(self.port, f"/api/{path}", data, {"Content-Type": "application/json"})
+        headers = {"Content-Type": "application/json"}
+        if key is not None:
+            headers["Idempotency-Key"] = key
+        return send(self.port, f"/api/{path}", data, headers)
 
     def checkout(self, reservation_id: int, card: dict[str, Any], **more: Any) -> Answer:
         return self.post(

@@ -3,15 +3,17 @@
 import datetime as dt
 import random
 import time
+from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
+from uuid import uuid4
 
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests.faults import figures
-from tests.faults.client import Answer, retry_until_resolved
+from tests.faults.client import BROKEN_CONNECTION, Answer, retry_until_resolved
 from tests.faults.service import Service
 from tests.faults.world import CARD, Customer, World
 
@@ -24,6 +26,9 @@ class CustomerLog:
 
     customer: Customer
     received: list[Answer] = field(default_factory=list)
+    drafts: set[int] = field(default_factory=set)
+    # Creates without an answer until the end: each may have created a draft or not.
+    unanswered: int = 0
     booked: set[int] = field(default_factory=set)
     cancelled: set[int] = field(default_factory=set)
 
@@ -45,13 +50,13 @@ def run_customer(
             "EndDate": (start + rng.randrange(2, 9) * QUARTER).isoformat(),
         }
         room = rng.choice(rooms)
-        draft = retry_until_resolved(
-            partial(client.post, "reservations/create", MeetingRoomId=room, **span),
-            received=log.received,
-        )
+        create = partial(client.post, "reservations/create", key=uuid4().hex, MeetingRoomId=room)
+        draft = retry_until_resolved(partial(create, **span), received=log.received)
         if draft.status != 200:
+            log.unanswered += draft.status in {BROKEN_CONNECTION, 503}
             continue
         pk = draft.body["Reservation"]["Id"]
+        log.drafts.add(pk)
         done = retry_until_resolved(partial(client.checkout, pk, CARD), received=log.received)
         if done.code != "Confirmed":
             continue
@@ -106,3 +111,11 @@ class Load:
         expected = [(Status.CONFIRMED, log.booked) for log in self.logs]
         expected += [(Status.CANCELLED, log.cancelled) for log in self.logs]
         return [pk for wanted, pks in expected for pk in pks if status.get(pk) != wanted]
+
+    def count_duplicates(self) -> int:
+        """How many drafts exist only because a create was sent again."""
+        existing = Counter(Reservation.objects.values_list("user", flat=True))
+        return sum(
+            max(0, existing[log.customer.user.pk] - len(log.drafts) - log.unanswered)
+            for log in self.logs
+        )

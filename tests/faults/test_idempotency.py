@@ -1,13 +1,12 @@
 """Creates are repeated with one Idempotency-Key, at the same time and after a worker has died."""
 
-import json
 from functools import partial
 
 import pytest
 
 from reservations.models import Reservation
 from roombook.models import SavedResponse
-from tests.faults.client import BROKEN_CONNECTION, Answer, run_concurrently, send
+from tests.faults.client import BROKEN_CONNECTION, Answer, run_concurrently
 from tests.faults.service import Service
 from tests.faults.world import HOUR, Customer, World
 
@@ -24,14 +23,12 @@ class Arena:
             self.customer: Customer = world.customer()
             start, room = world.start(), world.room().pk
         span = {"StartDate": start.isoformat(), "EndDate": (start + HOUR).isoformat()}
-        self.body = {"Token": self.customer.client.token, "MeetingRoomId": room, **span}
+        self.body = {"MeetingRoomId": room, **span}
 
-    def create(self, key: str = "") -> Answer:
-        headers = {"Content-Type": "application/json"} | ({"Idempotency-Key": key} if key else {})
-        path = "/api/reservations/create"
-        return send(self.service.port, path, json.dumps(self.body), headers)
+    def create(self, key: str | None = None) -> Answer:
+        return self.customer.client.post("reservations/create", key=key, **self.body)
 
-    def create_in_parallel(self, key: str = "") -> list[Answer]:
+    def create_in_parallel(self, key: str | None = None) -> list[Answer]:
         return run_concurrently([partial(self.create, key)] * CLIENTS)
 
     def count_reservations(self) -> int:

@@ -54,8 +54,10 @@ def storm(service: Service, case: str, check_everything, *faults: tuple) -> figu
     with service.database.open():
         row.captures += consistency.count_captures() - captured
         lost = load.find_lost()
+        duplicates = load.count_duplicates()
     row.lost += len(lost)
     assert not lost, f"acknowledged bookings that were lost: {lost}"
+    assert duplicates == 0
     assert row.confirmed > 0
     assert {answer.status for answer in received} <= {0, 200, 409, 503}
     return row
