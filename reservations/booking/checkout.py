@@ -194,13 +194,12 @@ def get_partner(code: str, *, user: User, now: dt.datetime) -> Partner | None:
     code = normalize_code(code)
     if not code:
         return None
-    PARTNER_CODE.check(user.pk, now=now)
     partner = Partner.objects.filter(code=code, is_active=True).first()
+    # After the look-up: if parallel attempts have filled the window, the right code came too late.
+    PARTNER_CODE.check(user.pk, now=now)
     if partner is None:
         PARTNER_CODE.attempt(user.pk, now=now)
         raise InvalidRequest({"partner_code": "There is no such partner."})
-    # Parallel attempts may have filled the window: then the right code came too late, too.
-    PARTNER_CODE.check(user.pk, now=now)
     return partner
 
 

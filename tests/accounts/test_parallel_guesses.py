@@ -7,17 +7,16 @@ from accounts import second_factor
 from accounts.forms import OwnPasswordChangeForm
 from accounts.limits import SIGN_IN_BY_EMAIL, RateLimit, SignInAttempts
 from accounts.second_factor import verify_code
+from reservations.booking import checkout
 from reservations.booking.checkout import PARTNER_CODE
 from reservations.booking.drafts import PROMO_CODE
-from reservations.models import Reservation
+from reservations.models import Partner, Reservation
 from roombook.errors import TooManyRequests
 from tests.factories_people import PASSWORD, StaffFactory, UserFactory, issue_token
 from tests.factories_reservations import (
-    CARD,
     NOW,
     PartnerFactory,
     PromoCodeFactory,
-    get_current_status,
     make_draft,
 )
 from tests.http import post
@@ -44,32 +43,34 @@ def others_guess(monkeypatch):
     return start
 
 
-@pytest.mark.parametrize(
-    ("path", "limit", "fields"),
-    [
-        ("/api/reservation/update-promo-code", PROMO_CODE, {"PromoCode": "TEN"}),
-        (
-            "/api/reservations/checkout",
-            PARTNER_CODE,
-            {"PartnerCode": "ACME", "PaymentInfo": CARD},
-        ),
-    ],
-)
-def test_right_code_is_refused_if_others_have_filled_the_window(
-    client, others_guess, path, limit, fields
-):
+def test_right_promo_code_is_refused_if_others_have_filled_the_window(client, others_guess):
     ada = UserFactory()
     PromoCodeFactory(code="TEN")
-    PartnerFactory(code="ACME")
     draft = make_draft(ada)
-    fields = {**fields, "Token": issue_token(ada), "ReservationId": draft.pk}
-    others_guess(limit, ada.pk)
+    fields = {"Token": issue_token(ada), "ReservationId": draft.pk, "PromoCode": "TEN"}
+    others_guess(PROMO_CODE, ada.pk)
 
-    assert post(client, path, fields).status_code == 429
+    assert post(client, "/api/reservation/update-promo-code", fields).status_code == 429
 
     reservation = Reservation.objects.get()
     assert (reservation.promo_code, reservation.total_cost) == (None, 75)
-    assert get_current_status(draft) == "New"
+
+
+def test_right_partner_code_is_refused_if_others_have_filled_the_window(monkeypatch):
+    """The others fill it while the code is looked up."""
+    ada = UserFactory()
+    PartnerFactory(code="ACME")
+
+    find = Partner.objects.filter
+
+    def find_and_fill(**fields):
+        for _ in range(PARTNER_CODE.maximum):
+            PARTNER_CODE.attempt(ada.pk, now=NOW)
+        return find(**fields)
+
+    monkeypatch.setattr(Partner.objects, "filter", find_and_fill)
+    with pytest.raises(TooManyRequests):
+        checkout.get_partner("ACME", user=ada, now=NOW)
 
 
 @pytest.fixture
