@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import TypedDict
 
 from babel.dates import format_datetime
 from django.conf import settings
@@ -11,7 +12,12 @@ from accounts.models.outbox_message import OutboxMessage, parse_sender
 from accounts.outbox import suppress_mail_errors
 
 
-def render_email(template: str, context: Mapping[str, object]) -> dict[str, str]:
+class EmailBody(TypedDict):
+    text: str
+    html: str
+
+
+def render_email(template: str, context: Mapping[str, object]) -> EmailBody:
     """Render an e-mail's text and HTML.
 
     The context has ``heading``, ``paragraphs`` and the variables of the template. The text must

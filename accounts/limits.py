@@ -206,6 +206,8 @@ SIGN_IN_SCOPES = [
 ]
 PROMO_CODE = RateLimit("promo-code", 20, timedelta(hours=1))
 PARTNER_CODE = RateLimit("partner-code", 20, timedelta(hours=1))
+# Responses with a calendar; those without a change are cheap, and not counted.
+CALENDAR_FEED = RateLimit("calendar-feed", 120, timedelta(hours=1))
 CARD_DECLINED = FailureLimit("card-declined", 6, timedelta(hours=1))
 
 # The longest period of all limits: older windows have no effect.

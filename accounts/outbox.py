@@ -63,9 +63,11 @@ def send_due_messages(
 
     Several processes may run this at once: each message is claimed with one conditional UPDATE, and
     no transaction or lock is held while it is sent. Stops when the mail server cannot be reached,
-    since the other messages would fail too. ``clock`` returns the time, because sending takes long.
+    since the other messages would fail too. Expired messages are deleted.
+    ``clock`` returns the time, because sending takes long.
     """
     start, attempted = clock(), 0
+    OutboxMessage.objects.expired(start).delete()
     while limit is None or attempted < limit:
         message = OutboxMessage.objects.due(start).first()
         if message is None:

@@ -2,13 +2,14 @@
 
 from typing import cast
 
+from django.urls import reverse
 from django.utils import timezone
 
 from accounts import profile, sign_in
-from accounts.models import ApiToken, User
+from accounts.models import ApiToken, CalendarAddress, User
 from accounts.passwords import MAX_PASSWORD_LENGTH
 from accounts.serializers import UserInfo
-from roombook.api.fields import TextField
+from roombook.api.fields import BooleanField, TextField, UrlField
 from roombook.api.operations import Operation
 from roombook.api.serializers import ContractSerializer
 from roombook.errors import InvalidCredentials, TooManyRequests
@@ -132,6 +133,30 @@ class ChangePassword(Operation):
             network_address=get_client_address(self.request),
             now=timezone.now(),
         )
+
+
+class GetCalendar(Operation):
+    """Return the secret address of the account's meetings, for calendar programs.
+
+    It is the same at each call until it is revoked.
+    """
+
+    returns_secret = True
+    example = {"Revoke": False}
+
+    class Input(ContractSerializer):
+        Revoke = BooleanField(
+            help_text="Replace the address; the old one is not found from then on. Default: false."
+        )
+
+    class Output(ContractSerializer):
+        CalendarUrl = UrlField(
+            help_text="Absolute. Everybody who knows it can read the calendar: keep it secret."
+        )
+
+    def perform(self, user: User, *, revoke: bool = False) -> dict[str, object]:
+        secret = CalendarAddress.get_secret(user, is_revoked=revoke)
+        return {"calendar_url": reverse("calendar", args=[secret])}
 
 
 class SignOut(Operation):

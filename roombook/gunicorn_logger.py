@@ -1,4 +1,7 @@
-"""Gunicorn's own log, without card numbers (B8.2): it quotes requests that it cannot read."""
+"""Gunicorn's own log, without card numbers (B8.2) and secret paths.
+
+It quotes requests that it cannot read.
+"""
 
 import logging
 
@@ -6,13 +9,14 @@ from gunicorn.config import Config
 from gunicorn.glogging import Logger
 
 from roombook.card_numbers import mask_cards
+from roombook.secret_paths import mask_paths_in_text
 
 
 class MaskingFormatter(logging.Formatter):
-    """Formats records as given, and masks card numbers."""
+    """Formats records as given, and masks card numbers and secret paths."""
 
     def format(self, record: logging.LogRecord) -> str:
-        return mask_cards(super().format(record))
+        return mask_cards(mask_paths_in_text(super().format(record)))
 
 
 class MaskingLogger(Logger):

@@ -1,4 +1,4 @@
-"""Log formats: every line has the id of its request, and none has a card number."""
+"""Log formats: every line has the id of its request, none a card number or a secret path."""
 
 import logging
 from contextvars import ContextVar
@@ -10,6 +10,7 @@ from django.views.debug import SafeExceptionReporterFilter
 from pythonjsonlogger.json import JsonFormatter
 
 from roombook.card_numbers import mask_cards
+from roombook.secret_paths import mask_paths_in_text
 
 request_id: ContextVar[str] = ContextVar("request_id", default="-")
 
@@ -29,7 +30,7 @@ class PlainLogFormatter(logging.Formatter):
         super().__init__("%(asctime)s %(levelname)s %(name)s [%(request_id)s] %(message)s")
 
     def format(self, record: logging.LogRecord) -> str:
-        return mask_cards(super().format(record))
+        return mask_cards(mask_paths_in_text(super().format(record)))
 
 
 class JsonLogFormatter(JsonFormatter):
@@ -46,7 +47,7 @@ class JsonLogFormatter(JsonFormatter):
 
     def format(self, record: logging.LogRecord) -> str:
         # Masks the finished line, so that tracebacks and extra fields are masked too.
-        return mask_cards(super().format(record))
+        return mask_cards(mask_paths_in_text(super().format(record)))
 
 
 class PrivateExceptionReporterFilter(SafeExceptionReporterFilter):

@@ -20,6 +20,7 @@ from django.utils.encoding import escape_uri_path
 
 from roombook.card_numbers import mask_cards
 from roombook.logging import request_id
+from roombook.secret_paths import mask_path
 
 GetResponse = Callable[[HttpRequest], HttpResponse]
 
@@ -29,9 +30,6 @@ USABLE_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 # Our own ids have no digits: the log might mask them as card numbers.
 DIGITS_TO_LETTERS = str.maketrans("0123456789", "ghijklmnop")
 MAX_LOGGED_PATH_LENGTH = 200
-SECRET = re.compile(
-    f"({'|'.join(map(re.escape, settings.SECRET_PATHS))}).+", re.DOTALL | re.IGNORECASE
-)
 COMPRESSIBLE_TYPE = re.compile(r"text/|application/([\w.-]+\+)?(json|javascript)\b|image/svg\+xml")
 # Django's own check overlooks that `q=0` forbids gzip.
 ACCEPTS_GZIP = re.compile(r"\bgzip\b(?!\s*;\s*q=0(\.0*)?\s*(,|\Z))")
@@ -94,7 +92,7 @@ def get_loggable_path(path: str) -> str:
     Masking comes first: escaping would hide digits of other scripts, and cutting could leave a
     part of a card number that the mask does not recognize.
     """
-    return escape_uri_path(mask_cards(SECRET.sub(r"\1...", path)))[:MAX_LOGGED_PATH_LENGTH]
+    return escape_uri_path(mask_cards(mask_path(path)))[:MAX_LOGGED_PATH_LENGTH]
 
 
 class KnownHostMiddleware:

@@ -243,6 +243,9 @@ PENDING_HOURS = env.read_int("PENDING_HOURS", 72, least=1)
 CANCELLATION_NOTICE_HOURS = env.read_int("CANCELLATION_NOTICE_HOURS", 24)
 CANCELLATION_GRACE_MINUTES = env.read_int("CANCELLATION_GRACE_MINUTES", 15)
 
+# Hours before the start at which customers are reminded of a meeting; 0: never.
+REMINDER_HOURS = env.read_int("REMINDER_HOURS", 24)
+
 # --- Payments -----------------------------------------------------------------------------------
 
 # Who charges cards. "sandbox" charges nobody; with DEBUG off it must be set explicitly.
@@ -368,8 +371,6 @@ LOGIN_REDIRECT_URL = "admin:index"
 
 # DEBUG, INFO, WARNING or ERROR.
 LOG_LEVEL = env.read_choice("LOG_LEVEL", "INFO", ["DEBUG", "INFO", "WARNING", "ERROR"])
-# The log masks what follows in a path, complete or not: an invitation sets a password.
-SECRET_PATHS = ["/invitation/"]
 
 # Where Prometheus reads metrics, such as 127.0.0.1:9464; never a public address. Empty: nowhere.
 METRICS_BIND = env.read_host_and_port("METRICS_BIND")

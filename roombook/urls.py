@@ -7,6 +7,7 @@ from django.urls import URLPattern, path, re_path
 
 from accounts.views import (
     ChangePassword,
+    GetCalendar,
     RemoveAccountThumbnail,
     SignIn,
     SignOut,
@@ -25,6 +26,7 @@ from reservations.views.bookings import (
     UpdateAllowances,
     UpdatePromoCode,
 )
+from reservations.views.calendar_feed import show_calendar
 from reservations.views.rooms import (
     CheckRoomAvailability,
     FindAlternatives,
@@ -66,6 +68,7 @@ extension_paths = [
     operation_path("api/reservations/cancel", CancelReservation),
     operation_path("api/reservations/update-allowances", UpdateAllowances),
     operation_path("api/account/reservations", ListReservations),
+    operation_path("api/account/calendar", GetCalendar),
     operation_path("api/account/update-favorite", UpdateFavorite),
     operation_path("api/account/remove-payment-info", RemovePaymentInfo),
     operation_path("api/sign-out", SignOut),
@@ -77,6 +80,7 @@ urlpatterns = [
     re_path(r"^api(?:/|\Z)", handle_unknown_path),
     path("healthz", healthz, name="healthz"),
     path("readyz", readyz, name="readyz"),
+    re_path(r"^calendar/(?P<secret>[0-9a-f]{64})\.ics\Z", show_calendar, name="calendar"),
     path("webhooks/stripe", webhooks.receive_stripe_event, name="webhooks/stripe"),
     path("docs/guide/", show_page, name="guide"),
     path("docs/guide/<slug:name>/", show_page, name="guide"),

@@ -235,6 +235,7 @@ class World:
                 "PageSize": 1,
                 "Cursor": "",
             },
+            "Get calendar": {"Revoke": True},
             "Update favorite": {"CenterId": self.center.pk, "IsFavorite": True},
             "Remove payment info": {},
             "Sign out": {},

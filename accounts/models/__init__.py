@@ -1,7 +1,8 @@
-"""Accounts, roles at centers, tokens, counted attempts, known networks and the outbox."""
+"""Accounts, their roles, tokens, calendars and networks, counted attempts, and the outbox."""
 
 from accounts.models.api_token import ApiToken
 from accounts.models.attempt_window import AttemptWindow
+from accounts.models.calendar_address import CalendarAddress
 from accounts.models.center_role import CenterRole
 from accounts.models.known_network import KnownNetwork
 from accounts.models.outbox_message import OutboxMessage, OutboxState
@@ -11,6 +12,7 @@ from accounts.models.user import User, UserType, canonicalize_email
 __all__ = [
     "ApiToken",
     "AttemptWindow",
+    "CalendarAddress",
     "CenterRole",
     "KnownNetwork",
     "OutboxMessage",

@@ -35,6 +35,10 @@ class OutboxQuerySet(models.QuerySet["OutboxMessage"]):
         """Return messages whose next attempt is due; the longest waiting come first."""
         return self.waiting().filter(next_attempt_at__lte=now).order_by("next_attempt_at", "pk")
 
+    def expired(self, now: datetime) -> Self:
+        """Return messages that are no use any more, such as a reminder after the start."""
+        return self.waiting().filter(expires_at__lte=now)
+
     def about(self, subject: str) -> Self:
         """Return all messages about one subject, such as "reservation 17", the oldest first."""
         return self.filter(about=subject).order_by("pk")
@@ -64,6 +68,9 @@ class OutboxMessage(models.Model):
     created_at = models.DateTimeField()
     next_attempt_at = models.DateTimeField("next attempt", null=True, blank=True)
     sent_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField(
+        null=True, editable=False, help_text="It is not sent after this time, but deleted."
+    )
     last_error = models.CharField(max_length=MAX_ERROR_LENGTH, blank=True)
 
     objects = models.Manager.from_queryset(OutboxQuerySet)()
@@ -122,6 +129,7 @@ class OutboxMessage(models.Model):
         about: str = "",
         calendar: str = "",
         calendar_method: str = "",
+        expires_at: datetime | None = None,
         now: datetime,
     ) -> "OutboxMessage":
         """Write an e-mail to an account; it is sent after the open transaction is committed."""
@@ -138,6 +146,7 @@ class OutboxMessage(models.Model):
             calendar_method=calendar_method,
             created_at=now,
             next_attempt_at=now,
+            expires_at=expires_at,
         )
 
     def send_again(self, *, now: datetime) -> bool:
@@ -153,11 +162,12 @@ class OutboxMessage(models.Model):
                 for field in self._meta.concrete_fields
                 if field.name not in {"id", "key", *reset}
             }
-            fields |= {**reset, "created_at": now, "next_attempt_at": now}
+            fields |= {**reset, "created_at": now, "next_attempt_at": now, "expires_at": None}
             OutboxMessage.objects.create(**fields)
             return True
         failed = OutboxMessage.objects.filter(pk=self.pk, state=OutboxState.FAILED)
-        return bool(failed.update(state=OutboxState.WAITING, attempts=0, next_attempt_at=now))
+        reset = {"state": OutboxState.WAITING, "attempts": 0, "expires_at": None}
+        return bool(failed.update(**reset, next_attempt_at=now))
 
     @property
     def as_email(self) -> EmailMultiAlternatives:

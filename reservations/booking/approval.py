@@ -74,17 +74,15 @@ def _approve(
 ) -> tuple[Reservation, Payment | None]:
     reservation = _lock_request(reservation_id)
     payment = lock_open_payment(reservation)
-    calendar_sequence = reservation.calendar_sequence + 1
+    calendar_columns = reservation.advance_calendar(now)
     if reservation.total_cost and (payment is None or payment.state not in FUNDED_STATES):
         # The authorization has expired, so the booking could no longer be charged.
-        reservation.transition_to(
-            Status.EXPIRED, by=by, now=now, calendar_sequence=calendar_sequence
-        )
+        reservation.transition_to(Status.EXPIRED, by=by, now=now, **calendar_columns)
         bill.return_benefits(reservation, now=now)
         emails.send_authorization_expired(reservation, now=now)
         return reservation, payment
     availability.evaluate_reservation(reservation, now=now).raise_if_unavailable()
-    reservation.transition_to(Status.CONFIRMED, by=by, now=now, calendar_sequence=calendar_sequence)
+    reservation.transition_to(Status.CONFIRMED, by=by, now=now, **calendar_columns)
     emails.send_request_approved(reservation, now=now)
     return reservation, payment
 
@@ -94,9 +92,7 @@ def _end_request(
     reservation_id: int, status: Status, *, by: User | None, now: dt.datetime
 ) -> tuple[Reservation, Payment | None]:
     reservation = _lock_request(reservation_id)
-    reservation.transition_to(
-        status, by=by, now=now, calendar_sequence=reservation.calendar_sequence + 1
-    )
+    reservation.transition_to(status, by=by, now=now, **reservation.advance_calendar(now))
     bill.return_benefits(reservation, now=now)
     SEND_ANSWER[status](reservation, now=now)
     return reservation, lock_open_payment(reservation)

@@ -89,7 +89,7 @@ def book(
     is_instant = reservation.room.is_live_inventory
     columns["booked_at"] = now
     columns["is_live"] = is_instant and is_live_payment
-    columns["calendar_sequence"] = reservation.calendar_sequence + 1
+    columns |= reservation.advance_calendar(now)
     if payment is not None:
         reservation.last_payment = payment
     status = Status.CONFIRMED if is_instant else Status.PENDING

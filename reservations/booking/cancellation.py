@@ -4,6 +4,7 @@ import datetime as dt
 import functools
 from dataclasses import dataclass
 from decimal import Decimal
+from typing import TYPE_CHECKING
 
 from accounts.models import User
 from payments import refunds
@@ -25,6 +26,9 @@ from reservations.notifications.confirmation import describe_card
 from reservations.pricing import bill
 from roombook import money
 from roombook.errors import ReservationNotOpen
+
+if TYPE_CHECKING:
+    from reservations.models.reservation import TransitionColumns
 
 NOTHING_CHARGED = "nothing was charged."
 ALREADY_REFUNDED = "what was charged has been paid back already."
@@ -115,14 +119,13 @@ def _cancel(
     captured_at = payment.captured_at if payment is not None else None
     # A draft that never was a booking is in no calendar, and its customer gets no e-mail.
     was_booked = reservation.booked_at is not None
-    reservation.transition_to(
-        Status.CANCELLED,
-        by=by,
-        now=now,
-        cancelled_at=max(now, captured_at or now),
-        refund_promised=terms.refund,
-        calendar_sequence=reservation.calendar_sequence + was_booked,
-    )
+    columns: TransitionColumns = {
+        "cancelled_at": max(now, captured_at or now),
+        "refund_promised": terms.refund,
+    }
+    if was_booked:
+        columns |= reservation.advance_calendar(now)
+    reservation.transition_to(Status.CANCELLED, by=by, now=now, **columns)
     bill.return_benefits(reservation, now=now)
     if payment is not None and terms.refund:
         refunds.create_refund(payment, amount=terms.refund, reason="Cancelled", now=now)

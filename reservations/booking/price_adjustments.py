@@ -96,8 +96,7 @@ def adjust_price(
     history.record_changes(reservation, changes, by=by, now=now)
     if not reservation.is_new:
         if reservation.status == Status.CONFIRMED:
-            reservation.calendar_sequence += 1
-            reservation.save(update_fields=["calendar_sequence"])
+            reservation.save(update_fields=reservation.advance_calendar(now))
         emails.send_price_reduced(reservation, refund=refund, reason=reason, now=now)
     return _build_result(reservation, old_total, refund), payment
 

@@ -324,12 +324,13 @@ def _save_slot(reservation: Reservation, new: RoomSlot, *, now: dt.datetime) -> 
         payment = reservation.payments.order_by("pk").last()
         is_live_payment = payment.is_live if payment else reservation.is_live
         reservation.is_live = new.room.is_live_inventory and is_live_payment
-        reservation.calendar_sequence += 1
+        reservation.advance_calendar(now)
     reservation.save(
         update_fields=[
             *("room", "start", "end", "turnaround_minutes", "occupied_from", "occupied_until"),
             *("holds_slot", "hold_until", "price_held_until"),
-            *("is_live", "hours_override_reason", "calendar_sequence"),
+            *("is_live", "hours_override_reason"),
+            *("calendar_sequence", "calendar_changed_at"),
         ]
     )
 

@@ -1,4 +1,5 @@
 from reservations.models.allowance import Allowance, AllowanceEntry
+from reservations.models.attendees_and_services import Attendee, ChosenService
 from reservations.models.bill import (
     DEDUCTION_TYPES,
     AllowanceUse,
@@ -7,7 +8,7 @@ from reservations.models.bill import (
     PriceAdjustment,
 )
 from reservations.models.codes import Partner, PromoCode, PromoRedemption
-from reservations.models.reservation import Attendee, ChosenService, Reservation
+from reservations.models.reservation import Reservation
 
 __all__ = [
     "DEDUCTION_TYPES",

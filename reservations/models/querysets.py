@@ -4,8 +4,8 @@ import datetime as dt
 from typing import TYPE_CHECKING, Self, TypedDict
 
 from django.db import models
-from django.db.models import Q, Value
-from django.db.models.functions import Least
+from django.db.models import F, Q, Value
+from django.db.models.functions import Coalesce, Least
 
 from centers.span import Span
 from reservations.models.status import FINISHED_STATUSES, HOLDING_STATUSES, REVENUE_STATUSES, Status
@@ -80,6 +80,23 @@ class ReservationQuerySet(models.QuerySet["Reservation"]):
             hold_until__lte=now + within,
             start__gt=now,
         )
+
+    def meeting_reminder_due(self, now: dt.datetime, within: dt.timedelta) -> Self:
+        """Return the meetings that begin soon and whose customers were not reminded yet (B24.5).
+
+        Not those whose customer got another e-mail about it within that time before the start.
+        """
+        changed_at = Coalesce("calendar_changed_at", "booked_at")
+        return self.filter(
+            status=Status.CONFIRMED,
+            start__gt=now,
+            start__lte=now + within,
+            start__gte=changed_at + within,
+        ).exclude(reminded_of_start=F("start"))
+
+    def in_calendar(self, since: dt.datetime) -> Self:
+        """Return the reservations that were ever booked and start from this time on, in order."""
+        return self.filter(booked_at__isnull=False, start__gte=since).order_by("start", "pk")
 
     def overlapping(
         self, start: dt.datetime, end: dt.datetime, wide_start: dt.datetime, wide_end: dt.datetime

@@ -1,4 +1,4 @@
-"""A reservation, its attendees and its services."""
+"""A reservation."""
 
 import datetime as dt
 import uuid
@@ -49,6 +49,7 @@ class TransitionColumns(TypedDict, total=False):
     refund_promised: Decimal
     is_live: bool
     calendar_sequence: int
+    calendar_changed_at: dt.datetime
 
 
 class Reservation(models.Model):
@@ -111,6 +112,7 @@ class Reservation(models.Model):
     calendar_sequence = models.PositiveIntegerField(
         default=0, editable=False, help_text="Number of the last calendar file that was sent."
     )
+    calendar_changed_at = models.DateTimeField(null=True, editable=False)
     cancellation_notice_hours = models.PositiveIntegerField(
         help_text="Cancelling earlier than this before the start is refunded in full."
     )
@@ -154,6 +156,8 @@ class Reservation(models.Model):
     reminded_at = models.DateTimeField(
         null=True, blank=True, help_text="When the customer was reminded that the hold expires."
     )
+    # Rescheduling makes another reminder due, so this is not the time of the reminder.
+    reminded_of_start = models.DateTimeField(null=True, editable=False)
 
     objects = ReservationQuerySet.as_manager()
 
@@ -308,6 +312,12 @@ class Reservation(models.Model):
             return False
         return self.cancelled_at > self.free_cancellation_until
 
+    def advance_calendar(self, now: dt.datetime) -> TransitionColumns:
+        """Number a change that calendars show; return the columns to be saved (B24.3)."""
+        self.calendar_sequence += 1
+        self.calendar_changed_at = now
+        return {"calendar_sequence": self.calendar_sequence, "calendar_changed_at": now}
+
     def transition_to(
         self,
         status: Status,
@@ -349,46 +359,3 @@ def last_paid_payment() -> "models.QuerySet[Payment]":
         reservation=int_param("reservation"), state__in=sorted(PAID_STATES)
     )
     return paid.order_by("-pk")[:1]
-
-
-class Attendee(models.Model):
-    """A person who attends the meeting."""
-
-    reservation = models.ForeignKey(Reservation, models.CASCADE, related_name="attendees")
-    name = models.CharField(max_length=255, blank=True)
-    email_address = models.CharField(max_length=254, blank=True)
-    company_name = models.CharField(max_length=255, blank=True)
-    is_creator = models.BooleanField(default=False)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["reservation"],
-                condition=Q(is_creator=True),
-                name="attendee_one_creator_per_reservation",
-            )
-        ]
-
-    def __str__(self) -> str:
-        return self.name or self.email_address or f"Attendee {self.pk}"
-
-
-class ChosenService(models.Model):
-    """A service that was booked with a reservation."""
-
-    reservation = models.ForeignKey(
-        Reservation, models.CASCADE, related_name="chosen_services", db_index=False
-    )
-    service = models.ForeignKey("centers.Service", models.PROTECT, related_name="+")
-    duration_hours = models.DecimalField(max_digits=6, decimal_places=2, null=True, blank=True)
-    quantity = models.PositiveIntegerField(null=True, blank=True)
-
-    class Meta:
-        constraints = [
-            models.UniqueConstraint(
-                fields=["reservation", "service"], name="chosen_service_once_per_reservation"
-            )
-        ]
-
-    def __str__(self) -> str:
-        return str(self.service)

@@ -1,13 +1,28 @@
-"""Calendar files for customers: a reservation as a meeting (iCalendar, RFC 5545 and 5546)."""
+"""Reservations as meetings in customers' calendars (iCalendar, RFC 5545 and 5546).
+
+An e-mail has a file with one meeting. The feed of an account has all of its meetings, and describes
+them in the same way, so that calendars recognize them (B24).
+"""
 
 import datetime as dt
 import functools
+import hashlib
+from collections.abc import Sequence
 from enum import StrEnum
+from operator import attrgetter
 from zoneinfo import ZoneInfo
 
 from babel import Locale
 from django.conf import settings
-from icalendar import Event, Timezone, TimezoneDaylight, TimezoneStandard, vCalAddress
+from icalendar import (
+    Calendar,
+    Event,
+    Timezone,
+    TimezoneDaylight,
+    TimezoneStandard,
+    vCalAddress,
+    vDuration,
+)
 
 from accounts.emails import get_service_name
 from accounts.models.outbox_message import collapse_whitespace, get_sender_address
@@ -18,14 +33,22 @@ from reservations.models.status import Status
 SECOND = dt.timedelta(seconds=1)
 # A clock does not change twice within a week.
 WEEK = dt.timedelta(days=7)
-# The time zone is cached as text, which icalendar's own `Calendar` cannot contain.
-CALENDAR_FILE = (
-    "BEGIN:VCALENDAR\r\nVERSION:2.0\r\nPRODID:-//roombook//reservations//EN\r\n"
-    "METHOD:{method}\r\n{timezone}{event}END:VCALENDAR\r\n"
+CALENDAR_END = "END:VCALENDAR\r\n"
+# How often a calendar is asked to read the feed.
+FEED_INTERVAL = dt.timedelta(hours=1)
+# What the feed shows of a reservation. Nothing else is read from the database.
+FEED_COLUMNS = (
+    *("id", "uid", "status", "start", "end", "calendar_sequence"),
+    *("calendar_changed_at", "cancelled_at", "booked_at", "room.name", "room.center.name"),
+    *(f"room.center.{name}" for name in ("street1", "street2", "street3", "city", "state")),
+    *("room.center.postal_code", "room.center.country", "room.center.time_zone_id"),
 )
+# Increase it if the same reservations are rendered differently: the entity tag depends on it.
+FEED_FORMAT = 1
 
 
 class CalendarMethod(StrEnum):
+    PUBLISH = "PUBLISH"  # a feed
     REQUEST = "REQUEST"
     CANCEL = "CANCEL"
 
@@ -43,6 +66,11 @@ MEETING_STATUSES = {
     Status.CANCELLED: MeetingStatus.CANCELLED,
     Status.EXPIRED: MeetingStatus.CANCELLED,
 }
+FEED_STATUSES = {
+    **MEETING_STATUSES,
+    Status.COMPLETED: MeetingStatus.CONFIRMED,
+    Status.NO_SHOW: MeetingStatus.CONFIRMED,
+}
 
 
 def get_meeting_status(reservation: Reservation) -> MeetingStatus | None:
@@ -57,11 +85,76 @@ def render_invitation(reservation: Reservation, status: MeetingStatus, *, now: d
     highest SEQUENCE. So the caller increases `calendar_sequence` first. The caller also loads
     `reservation.room.center`.
     """
+    event = _build_event(reservation, status, stamp=now)
+    customer = _build_person(reservation.user.email, reservation.user.get_full_name())
+    # The customer made the booking, so the calendar does not request an answer.
+    customer.params["PARTSTAT"] = "ACCEPTED"
+    event.add("attendee", customer)
+    calendar = _build_calendar(get_method(status))
+    return _render_calendar(calendar, [reservation], [event])
+
+
+def get_entity_tag(reservations: Sequence[Reservation]) -> str:
+    """Return the HTTP entity tag of the feed, without the cost of rendering it."""
+    shown = [attrgetter(*FEED_COLUMNS)(each) for each in reservations]
+    source = repr((FEED_FORMAT, settings.DEFAULT_FROM_EMAIL, settings.LOCALE, shown))
+    return f'"{hashlib.sha256(source.encode()).hexdigest()}"'
+
+
+def render_feed(reservations: Sequence[Reservation]) -> str:
+    """Render all meetings of an account. The caller loads `FEED_COLUMNS`.
+
+    Nobody is named: the feed can be read by everybody who knows its address.
+    """
+    calendar = _build_calendar(CalendarMethod.PUBLISH)
+    calendar.add("x-wr-calname", get_service_name())
+    calendar.add("refresh-interval", FEED_INTERVAL, parameters={"VALUE": "DURATION"})
+    calendar.add("x-published-ttl", vDuration(FEED_INTERVAL))
+    events = []
+    for each in reservations:
+        changed_at = each.calendar_changed_at or each.cancelled_at or each.booked_at
+        assert changed_at is not None  # because it was booked
+        status = FEED_STATUSES[Status(each.status)]
+        events.append(_build_event(each, status, stamp=changed_at))
+    return _render_calendar(calendar, reservations, events)
+
+
+def _build_calendar(method: CalendarMethod) -> Calendar:
+    calendar = Calendar()
+    calendar.add("version", "2.0")
+    calendar.add("prodid", "-//roombook//reservations//EN")
+    calendar.add("method", method)
+    return calendar
+
+
+def _render_calendar(
+    calendar: Calendar, reservations: Sequence[Reservation], events: Sequence[Event]
+) -> str:
+    """Render a calendar with the events of these reservations, and with their time zones."""
+    years: dict[ZoneInfo, list[int]] = {}
+    for each in reservations:
+        years.setdefault(each.room.center.zone, []).extend((each.start.year, each.end.year))
+    # A calendar without any component is not valid.
+    years = years or {ZoneInfo("UTC"): [2000]}
+    return "".join(
+        (
+            calendar.to_ical().decode().removesuffix(CALENDAR_END),
+            # Time zones are cached as text, which `Calendar` cannot contain.
+            *(render_timezone(zone, min(own) - 1, max(own) + 1) for zone, own in years.items()),
+            *(event.to_ical().decode() for event in events),
+            CALENDAR_END,
+        )
+    )
+
+
+def _build_event(reservation: Reservation, status: MeetingStatus, *, stamp: dt.datetime) -> Event:
+    """Build the meeting. `stamp` is the time of its last change."""
     center = reservation.room.center
     event = Event()
     event.add("uid", str(reservation.uid))
     event.add("sequence", reservation.calendar_sequence)
-    event.add("dtstamp", now.astimezone(dt.UTC))
+    event.add("dtstamp", stamp.astimezone(dt.UTC))
+    event.add("last-modified", stamp.astimezone(dt.UTC))
     event.add("dtstart", reservation.start.astimezone(center.zone))
     event.add("dtend", reservation.end.astimezone(center.zone))
     event.add("status", status)
@@ -69,15 +162,7 @@ def render_invitation(reservation: Reservation, status: MeetingStatus, *, now: d
     event.add("location", f"{collapse_whitespace(center.name)}, {format_postal_address(center)}")
     event.add("description", f"Reservation {reservation.pk}, {get_service_name()}")
     event.add("organizer", _build_person(get_sender_address(), get_service_name()))
-    customer = _build_person(reservation.user.email, reservation.user.get_full_name())
-    # The customer made the booking, so the calendar does not request an answer.
-    customer.params["PARTSTAT"] = "ACCEPTED"
-    event.add("attendee", customer)
-    return CALENDAR_FILE.format(
-        method=get_method(status),
-        timezone=render_timezone(center.zone, reservation.start.year - 1, reservation.end.year + 1),
-        event=event.to_ical().decode(),
-    )
+    return event
 
 
 def get_method(status: MeetingStatus) -> CalendarMethod:

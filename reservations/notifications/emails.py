@@ -36,11 +36,19 @@ from roombook.db.compiled_queries import RowQuerySet, compiled_query, int_param
 
 P = ParamSpec("P")
 Send = Callable[Concatenate[Reservation, P], None]
+REMINDER = "reminder"
 
 
 def get_subject_key(reservation: Reservation) -> str:
     """Return the key of this reservation's messages in the outbox."""
     return f"reservation {reservation.pk}"
+
+
+def withdraw_reminder(reservation: Reservation) -> None:
+    """Delete a reminder of this start that is not sent yet, as it is no longer true."""
+    if reservation.reminded_of_start is not None:
+        waiting = OutboxMessage.objects.about(get_subject_key(reservation)).waiting()
+        waiting.filter(kind=REMINDER).delete()
 
 
 def get_last_email(reservation: Reservation) -> OutboxMessage | None:
@@ -168,6 +176,7 @@ def send_cancelled(
     now: dt.datetime,
 ) -> None:
     """Send the cancellation. `refund_text` is the sentence of the cancellation terms."""
+    withdraw_reminder(reservation)
     paragraphs = [f"The reservation is cancelled: {refund_text}"]
     if fee:
         paragraphs.append(f"The fee for cancelling so late is {money.format_amount(fee)}.")
@@ -191,6 +200,7 @@ def send_rescheduled(
     now: dt.datetime,
 ) -> None:
     """Send the new room and time, with a calendar file that updates the customer's calendar."""
+    withdraw_reminder(reservation)
     center = old_room.center
     old_time = format_time_range(center, old_start, old_end)
     _enqueue(
@@ -244,6 +254,21 @@ def send_hold_expiring(
     )
 
 
+@_suppress_errors
+def send_meeting_reminder(reservation: Reservation, *, now: dt.datetime) -> None:
+    start = format_local_time(reservation.room.center, reservation.start)
+    _enqueue(
+        reservation,
+        REMINDER,
+        "Reminder",
+        "Your meeting begins soon",
+        [f"It begins on {start}.", "We look forward to seeing you."],
+        terms=_describe_cancellation(reservation, now),
+        expires_at=reservation.start,
+        now=now,
+    )
+
+
 # --- Parts of a message --------------------------------------------------------------------------
 
 
@@ -255,6 +280,7 @@ def _enqueue(
     paragraphs: list[str],
     *,
     terms: str = "",
+    expires_at: dt.datetime | None = None,
     now: dt.datetime,
 ) -> None:
     """Add a message with the calendar file of the meeting, and with the bill unless it has ended.
@@ -283,6 +309,7 @@ def _enqueue(
         kind=kind,
         about=get_subject_key(reservation),
         subject=f"{subject}: {describe_booking(reservation)}",
+        expires_at=expires_at,
         now=now,
         **render_email("reservation", context),
         **invitation,

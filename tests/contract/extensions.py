@@ -84,6 +84,12 @@ EXTENSIONS = [
         {"Reservations": "IList<ReservationInfo>", "NextCursor": "string"},
     ),
     OperationSchema(
+        "Get calendar",
+        "/api/account/calendar",
+        {"Revoke": "bool"},
+        {"CalendarUrl": "string"},
+    ),
+    OperationSchema(
         "Update favorite",
         "/api/account/update-favorite",
         {"CenterId": "int", "IsFavorite": "bool"},

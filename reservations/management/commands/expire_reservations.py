@@ -18,8 +18,8 @@ END_STATUSES = (Status.EXPIRED, Status.COMPLETED)
 class Command(RegularJob):
     help = (
         "Expire drafts past their start and requests that were not answered in time, complete"
-        " meetings that are over, and remind customers of holds that are about to expire; run it"
-        " every few minutes, exits with 1 if one of them failed."
+        " meetings that are over, and remind customers of meetings and of holds that are about to"
+        " expire; run it every few minutes, exits with 1 if one of them failed."
     )
 
     def handle(self, **options: object) -> None:
@@ -35,6 +35,8 @@ class Command(RegularJob):
             self.stdout.write(
                 f"Reservation {reservation.pk} is about to lose its room: its customer is reminded"
             )
+        for reservation in reminders.send_meeting_reminders(now=timezone.now()):
+            self.stdout.write(f"Reservation {reservation.pk} begins soon: its customer is reminded")
         self.stdout.write(
             ", ".join(
                 f"{format_count(counts[status], 'reservation')} {status}" for status in END_STATUSES

@@ -69,6 +69,8 @@ def send_all_kinds():
     list(approval.close_overdue(now=NOW + 3 * DAY))
     make_draft(created_by=StaffFactory(), now=NOW - 23 * HOUR)
     list(reminders.send_hold_reminders(now=NOW))
+    make_booking(start=START + DAY)
+    list(reminders.send_meeting_reminders(now=START))
     with transaction.atomic():
         account_mail.send_password_changed(confirmed.user.pk, confirmed.user.email, now=NOW)
     return OutboxMessage.objects.order_by("pk")
@@ -79,7 +81,7 @@ def test_every_email_has_the_same_content_as_text_and_html():
 
     assert set(messages) == {
         *("confirmed", "cancelled", "request received", "approved", "declined"),
-        *("request expired", "hold expiring", "password changed"),
+        *("request expired", "hold expiring", "reminder", "password changed"),
     }
     for message in messages.values():
         read = get_visible_text(message.html)

@@ -1,0 +1,51 @@
+"""The feed that customers' calendars read regularly: all meetings of an account (B24)."""
+
+import datetime as dt
+
+from django.http import Http404, HttpRequest, HttpResponse
+from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
+from django.views.decorators.http import etag, require_safe
+
+from accounts.limits import CALENDAR_FEED
+from accounts.models import CalendarAddress
+from reservations.models import Reservation
+from reservations.notifications import calendar
+from roombook.errors import TooManyRequests
+
+PAST = dt.timedelta(days=90)
+
+
+@csrf_exempt
+@require_safe
+def show_calendar(request: HttpRequest, secret: str) -> HttpResponse:
+    """Return the calendar: 304 if the client has it, 404 if the secret is not valid."""
+    now = timezone.now()
+    account = CalendarAddress.find_account(secret)
+    if account is None:
+        raise Http404
+    reservations = load_reservations(account, since=now - PAST)
+    tag = calendar.get_entity_tag(reservations)
+
+    @etag(lambda _: tag)
+    def render(_: HttpRequest) -> HttpResponse:
+        CALENDAR_FEED.attempt(account, now=now)
+        return HttpResponse(calendar.render_feed(reservations), "text/calendar; charset=utf-8")
+
+    try:
+        response = render(request)
+    except TooManyRequests as error:
+        response = HttpResponse(
+            error.message, "text/plain", status=429, headers={"Retry-After": error.retry_after}
+        )
+    # A cache must ask again each time, because the address may have been revoked.
+    response["Cache-Control"] = "private, no-cache"
+    response["Referrer-Policy"] = "no-referrer"
+    return response
+
+
+def load_reservations(account: int, *, since: dt.datetime) -> list[Reservation]:
+    """Load what the feed shows, with one query."""
+    columns = [name.replace(".", "__") for name in calendar.FEED_COLUMNS]
+    rows = Reservation.objects.in_calendar(since).filter(user=account)
+    return list(rows.select_related("room__center").only(*columns))

@@ -1,0 +1,19 @@
+"""Paths that end in a secret, which no log shows: an invitation sets a password, a calendar feed
+shows an account's meetings."""
+
+import re
+
+SECRET_PATHS = ("/calendar/", "/invitation/")
+_BEGIN = f"({'|'.join(SECRET_PATHS)})"
+_REST_OF_PATH = re.compile(f"{_BEGIN}.+", re.DOTALL | re.IGNORECASE)
+_REST_OF_WORD = re.compile(rf"{_BEGIN}[^\s\"'<>]+", re.IGNORECASE)
+
+
+def mask_path(path: str) -> str:
+    """Mask the secret of a path, complete or not."""
+    return _REST_OF_PATH.sub(r"\1...", path)
+
+
+def mask_paths_in_text(text: str) -> str:
+    """Mask the secrets of all paths in a text, such as a log line."""
+    return _REST_OF_WORD.sub(r"\1...", text)
