@@ -35,6 +35,7 @@ from reservations.views.rooms import (
 )
 from roombook.api.exceptions import handle_unknown_path
 from roombook.api.operations import Operation
+from roombook.api.views import serve_openapi, show_docs
 from roombook.guide import show_page
 from roombook.health import healthz, readyz
 
@@ -82,6 +83,9 @@ urlpatterns = [
     path("readyz", readyz, name="readyz"),
     re_path(r"^calendar/(?P<secret>[0-9a-f]{64})\.ics\Z", show_calendar, name="calendar"),
     path("webhooks/stripe", webhooks.receive_stripe_event, name="webhooks/stripe"),
+    path("docs", show_docs, name="docs"),
+    path("openapi.json", serve_openapi, {"name": "openapi.json"}, name="openapi"),
+    path("openapi-3.0.json", serve_openapi, {"name": "openapi-3.0.json"}, name="openapi-3.0"),
     path("docs/guide/", show_page, name="guide"),
     path("docs/guide/<slug:name>/", show_page, name="guide"),
     path("admin/", admin.site.urls),

@@ -44,7 +44,6 @@ SPECTACULAR_SETTINGS = {
     # A test compares it with pyproject.toml.
     "VERSION": "0.1.0",
     "DESCRIPTION": DESCRIPTION,
-    "SERVERS": [{"url": "/"}],
     "OAS_VERSION": "3.1.0",
     "PREPROCESSING_HOOKS": ["roombook.api.openapi.list_endpoints"],
     "POSTPROCESSING_HOOKS": ["roombook.api.openapi.share_error_responses"],

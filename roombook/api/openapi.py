@@ -25,11 +25,9 @@ from roombook.api import openapi_types as openapi_types  # registers how fields 
 from roombook.api.contract_schema import get_operation_name, get_operations
 from roombook.api.exceptions import ERRORS_BY_STATUS, HTTP_STATUSES
 from roombook.api.negotiation import CALLBACK_PATTERN, JAVASCRIPT_TYPES, MAX_CALLBACK_LENGTH
-from roombook.api.operations import Operation
+from roombook.api.operations import EXAMPLE_TOKEN, Operation
 from roombook.api.rendering import JSONDict
 from roombook.api.serializers import ContractSerializer
-
-EXAMPLE_TOKEN = "the Token that Sign in returned"
 
 # Errors that every operation can have. MethodNotAllowed belongs to other methods.
 COMMON_ERRORS = (

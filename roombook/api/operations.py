@@ -21,6 +21,9 @@ from roombook.api.rendering import JSONDict, RenderContext
 from roombook.api.serializers import ContractSerializer
 from roombook.errors import DomainError, NotSignedIn
 
+# Stands for the Token in examples; the page /docs replaces it.
+EXAMPLE_TOKEN = "the Token that Sign in returned"
+
 
 class EmptySerializer(ContractSerializer):
     """A request or response without fields of its own."""

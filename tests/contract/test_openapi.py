@@ -18,6 +18,7 @@ from roombook import urls
 from roombook.api import openapi
 from roombook.api.contract_schema import get_element_type, get_operations, is_list_type
 from roombook.api.exceptions import HTTP_STATUSES
+from roombook.api.operations import EXAMPLE_TOKEN
 from tests.contract import ALL_OPERATIONS, ENUMERATIONS, TYPES
 from tests.world import NOW, World
 
@@ -194,7 +195,7 @@ def restart_ids(db):
 def test_examples_succeed_with_the_demo_data_in_json_and_csv(client):
     def send(path, media_type, example, token=""):
         body = example if isinstance(example, str) else json.dumps(example)
-        body = body.replace(openapi.EXAMPLE_TOKEN, token)
+        body = body.replace(EXAMPLE_TOKEN, token)
         response = client.post(f"{path}.json", data=body, content_type=media_type)
         assert response.status_code == 200, (path, media_type, response.content)
         return response.json()

@@ -1,0 +1,51 @@
+"""The page /docs, as a client developer uses it."""
+
+import pytest
+from playwright.sync_api import expect
+
+from reservations.models import Reservation
+from reservations.serializers import EXAMPLE_DRAFT
+from tests.browser import accessibility, chromium
+
+
+@pytest.mark.django_db(transaction=True, reset_sequences=True)
+def test_developer_signs_in_searches_and_books_with_the_examples(demo, browser, live_server):
+    context = browser.new_context(viewport=chromium.DESKTOP)
+    page = context.new_page()
+    page.set_default_timeout(60_000)
+    expect.set_options(timeout=60_000)
+    watch = chromium.Watch(page, live_server.url)
+    page.goto(f"{live_server.url}/docs")
+    state = page.get_by_role("status")
+
+    def run(name):
+        """Send the example of an operation, and return the part of the page with the response."""
+        operation = page.locator(f"#operations-{name}")
+        operation.locator(".opblock-summary-control").click()
+        operation.get_by_role("button", name="Execute").click()
+        return operation.locator(".live-responses-table")
+
+    expect(state).to_contain_text("Not signed in.")
+    expect(run("Accounts-signIn")).to_contain_text("demo@roombook.example")
+    expect(state).to_contain_text("Requests are sent with the Token")
+    page.reload()
+    expect(run("Centers-searchLocations")).to_contain_text("Union Station")
+    expect(run("Reservations-createReservation")).to_contain_text(f'"Id": {EXAMPLE_DRAFT}')
+    expect(run("Reservations-checkout")).to_contain_text('"Status": "Confirmed"')
+    assert Reservation.objects.get(pk=EXAMPLE_DRAFT).status == "Confirmed"
+    expect(run("Accounts-signOut")).to_contain_text('"Success": true')
+    expect(state).to_contain_text("Not signed in.")
+    context.close()
+    assert watch.complaints == []
+
+
+def test_header_of_docs_has_no_violations(browser, live_server):
+    # The scan adds a style, which the policy of the page forbids.
+    context = browser.new_context(viewport=chromium.DESKTOP, bypass_csp=True)
+    page = context.new_page()
+    page.goto(f"{live_server.url}/docs")
+    expect(page.get_by_text("Sign in", exact=True).last).to_be_visible(timeout=60_000)
+    # Swagger UI has low contrasts and fields without labels.
+    page.evaluate("document.getElementById('operations').replaceChildren()")
+    assert accessibility.scan(page) == []
+    context.close()
