@@ -134,7 +134,7 @@ class Terminal:
         assert self.shell.stdin
         assert self.shell.stdout
         with suppress(BrokenPipeError):
-            self.shell.stdin.write(f"{commands}printf '{END}'\n".encode())
+            self.shell.stdin.write(f"{commands}\nprintf '{END}'\n".encode())
             self.shell.stdin.flush()
         printed = bytearray()
         while (byte := self.shell.stdout.read(1)) and byte != END.encode():
@@ -167,7 +167,8 @@ class Terminal:
     def __exit__(self, *error: object) -> None:
         self.watchdog.cancel()
         for process in (self.shell, *self.servers):
-            with process:  # closes its pipes and waits
+            # Closes its pipes, also if commands are left in them, and waits.
+            with suppress(BrokenPipeError), process:
                 self._end(process)
 
     def _end(self, process: subprocess.Popen[bytes]) -> None:
