@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 
 NOTHING_CHARGED = "nothing was charged."
 ALREADY_REFUNDED = "what was charged has been paid back already."
+REFUND_RETURNED = (
+    "what was charged was refunded, but the bank returned it. We will refund it again."
+)
 CANCELLED = "The reservation is cancelled: "
 
 
@@ -194,10 +197,10 @@ def _describe_cancelled(reservation: Reservation) -> Cancellation:
     payment = _get_last_captured_payment(reservation)
     if payment is not None and refund:
         sentence = _describe_refund(payment, refund)
-    elif payment is None or not refunds.get_refundable_amount(payment):
-        sentence = _describe_no_refund(reservation)
-    else:
+    elif reservation.booked_at and payment and refunds.get_refundable_amount(payment):
         sentence = _describe_too_late(reservation)
+    else:
+        sentence = _describe_no_refund(reservation)
     return Cancellation(reservation, refund, CANCELLED + sentence)
 
 
@@ -206,7 +209,10 @@ def _get_last_captured_payment(reservation: Reservation) -> Payment | None:
 
 
 def _describe_no_refund(reservation: Reservation) -> str:
-    return ALREADY_REFUNDED if _get_last_captured_payment(reservation) else NOTHING_CHARGED
+    payment = _get_last_captured_payment(reservation)
+    if payment is None:
+        return NOTHING_CHARGED
+    return REFUND_RETURNED if refunds.get_refundable_amount(payment) else ALREADY_REFUNDED
 
 
 def _describe_refund(payment: Payment, amount: Decimal) -> str:

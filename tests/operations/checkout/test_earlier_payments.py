@@ -27,6 +27,7 @@ from tests.operations.checkout.helpers import status_of
 
 pytestmark = [pytest.mark.django_db, pytest.mark.time_machine(NOW, tick=False)]
 
+CANCEL = "/api/reservations/cancel"
 LATER = NOW + 2 * MINUTE
 
 
@@ -100,7 +101,12 @@ def test_returned_refund_of_a_draft_is_owed_until_staff_have_made_it(
     if next_step == "book":
         check_out(PaymentInfo=CARD)
     elif next_step == "cancel":
-        post(client, "/api/reservations/cancel", {"Token": token, "ReservationId": drafted.pk})
+        cancel = {"Token": token, "ReservationId": drafted.pk}
+        messages = {post(client, CANCEL, cancel).json()["Message"] for _ in range(2)}
+        assert messages == {
+            "The reservation is cancelled: what was charged was refunded, but the bank returned it."
+            " We will refund it again."
+        }
     with pytest.raises(CommandError, match="the gateway refused a refund"):
         call_command("reconcile_payments", stdout=StringIO())
     assert list(alerts.find_refused_refunds(Payment.objects.all()))
