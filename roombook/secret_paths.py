@@ -6,7 +6,8 @@ import re
 SECRET_PATHS = ("/calendar/", "/invitation/")
 _BEGIN = f"({'|'.join(SECRET_PATHS)})"
 _REST_OF_PATH = re.compile(f"{_BEGIN}.+", re.DOTALL | re.IGNORECASE)
-_REST_OF_WORD = re.compile(rf"{_BEGIN}[^\s\"'<>]+", re.IGNORECASE)
+# Without backslashes, which escape the end of a text in JSON.
+_REST_OF_WORD = re.compile(rf"{_BEGIN}[^\s\"'<>\\]+", re.IGNORECASE)
 
 
 def mask_path(path: str) -> str:

@@ -13,6 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from roombook.card_numbers import find_cards, iter_card_windows, mask_cards, passes_luhn
+from roombook.gunicorn_logger import MaskingFormatter
 from roombook.logging import JsonLogFormatter, PlainLogFormatter, RequestIdFilter, request_id
 
 CARD = "4242424242424242"
@@ -120,6 +121,26 @@ def test_every_part_of_a_log_record_is_masked(logger):
 
     assert "not a name: [card 4242]" in out
     assert CARD not in out.replace(" ", "").replace("\u00a0", "").replace("\\u00a0", "")
+
+
+@pytest.mark.parametrize("formatter", [JsonLogFormatter(), PlainLogFormatter(), MaskingFormatter()])
+@pytest.mark.parametrize(
+    "path", ["/calendar/3f5e.ics", "/Calendar/3f5e", "/admin/invitation/Mg/3f5e/"]
+)
+@pytest.mark.parametrize(
+    "text", ["Not found: {}", 'line "GET {} HTTP/1.1" of x', 'path="{}" of x', "'{}'\nof x", "x{}?"]
+)
+def test_secrets_of_paths_are_masked_in_any_text(formatter, path, text):
+    record = logging.makeLogRecord({"msg": text.format(path), "request_id": "r"})
+
+    line = formatter.format(record)
+
+    assert "3f5e" not in line
+    if isinstance(formatter, JsonLogFormatter):
+        line = json.loads(line)["message"]
+    before, after = text.split("{}")
+    assert before in line
+    assert after.strip("?") in line
 
 
 def test_every_log_line_has_the_request_id(logger):

@@ -258,6 +258,20 @@ def test_unreachable_service_is_503_in_the_envelope(tmp_path):
     assert json.loads(body)["Error"]["Summary"] == "ServiceUnavailable"
 
 
+def test_secret_path_is_not_logged_when_nginx_refuses_or_fails(tmp_path):
+    nginx = Nginx(tmp_path, find_free_ports(1)[0])
+    try:
+        counts = nginx.count_statuses("/calendar/the-secret.ics", 110)
+        nginx.count_statuses("/api/a-public-path", 10)
+    finally:
+        nginx.stop()
+
+    assert counts == {503: 101, 429: 9}
+    log = (tmp_path / "error.log").read_text()
+    assert "a-public-path" in log
+    assert "the-secret" not in log
+
+
 def test_retry_after_of_the_service_is_passed_on(nginx):
     for status, seconds in ((429, "60"), (503, "7")):
         headers = {"Answer-Status": str(status), "Answer-Retry-After": seconds}
