@@ -24,6 +24,7 @@ OPERATIONS_WITH_CHANGES = [
     "Create reservation",
     "Cancel reservation",
     "Update allowances",
+    "Get calendar",
     "Update favorite",
     "Remove payment info",
 ]
