@@ -60,8 +60,8 @@ def find_pages() -> dict[str, str]:
 def render_page(file: str) -> str:
     """Return a file as an HTML page. Each process renders it once."""
     tokens = parse(file)
-    headings = find_headings(tokens)
-    content = parser.renderer.render(tokens, parser.options, {})
+    # The first three tokens are the title, which the template shows.
+    content = parser.renderer.render(tokens[3:], parser.options, {})
     # A wide table scrolls, also with the keyboard. A header cell must not be empty.
     content = content.replace("<table>", '<div class="wide" tabindex="0"><table>')
     content = content.replace("</table>", "</table></div>").replace("<th></th>", "<td></td>")
@@ -70,7 +70,7 @@ def render_page(file: str) -> str:
         {
             "title": get_text(tokens[1]),
             "content": content,
-            "headings": headings,
+            "headings": find_headings(tokens),
             "pages": find_listed_pages(),
             "url": build_url(file),
         },
