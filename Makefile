@@ -112,11 +112,13 @@ fmt: .venv/.stamp  ## Format the code and fix style errors
 	@$(PY) -m ruff check --fix .
 	@$(PY) -m ruff format .
 
-lock: .venv/.stamp  ## Compile requirements.txt from pyproject.toml
+lock: .venv/.stamp  ## Compile requirements.txt and deploy/tracing.txt from pyproject.toml
 	@uv=$$(mktemp -d) && trap 'rm -rf "$$uv"' EXIT && \
 	$(PY) -m pip install --quiet --disable-pip-version-check --target "$$uv" uv && \
-	PYTHONPATH="$$uv" $(PY) -m uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-		--group dev --custom-compile-command "make lock" pyproject.toml -o requirements.txt
+	compile() { PYTHONPATH="$$uv" $(PY) -m uv pip compile --quiet --universal --python-version 3.11 \
+		--generate-hashes --custom-compile-command "make lock" "$$@"; } && \
+	compile --group dev pyproject.toml -o requirements.txt && \
+	compile --group tracing --constraint requirements.txt -o deploy/tracing.txt
 
 clean:  ## Remove the environment and caches, but not data, .bench and .env
 	rm -rf .venv .venv-boot .coverage* .hypothesis .*_cache staticfiles
