@@ -152,6 +152,20 @@ def test_units_have_no_errors_but_the_missing_programs():
 # --- Containers -----------------------------------------------------------------------------------
 
 
+def test_docker_files_have_no_findings():
+    program = Path(sys.executable).with_name("hadolint")
+    files = [DEPLOY / "Dockerfile", DEPLOY / "patroni/Dockerfile"]
+
+    checked = subprocess.run(
+        [program, "--failure-threshold=warning", *files],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert checked.returncode == 0, checked.stdout
+
+
 @pytest.mark.parametrize("name", COMPOSE_FILES)
 def test_every_container_has_no_rights_and_a_read_only_file_system(name):
     for container in read_compose(name)["services"].values():

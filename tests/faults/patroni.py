@@ -8,9 +8,7 @@ import shutil
 import signal
 import subprocess
 import tempfile
-import time
 import urllib.request
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -18,12 +16,12 @@ from typing import Any
 import psycopg2
 
 from tests.faults.database import Database, create_service_role, postgres_database, programs
+from tests.faults.processes import children_of, wait_for
 from tests.faults.service import ROOT
 from tests.test_nginx import find_free_ports
 
 NAMES = ("db1", "db2", "db3")
 PASSWORD = "tests-only"
-START_SECONDS = 120.0
 DEPLOY = ROOT / "deploy"
 
 
@@ -272,26 +270,12 @@ class PatroniCluster:
                 **self.user,
             )
 
+    def read_logs(self) -> str:
+        """The last lines of etcd and of each server."""
+        logs = ((log.name, log.read_text()[-20_000:]) for log in self.folder.glob("*.log"))
+        return "\n".join(f"== {name}\n{text}" for name, text in sorted(logs))
+
     def remove(self) -> None:
         for name in list(self.processes):
             self.kill(name)
         shutil.rmtree(self.folder, ignore_errors=True)
-
-
-def children_of(parent: int) -> list[int]:
-    found = []
-    for file in Path("/proc").glob("[0-9]*/stat"):
-        with suppress(OSError):
-            if int(file.read_text().rpartition(") ")[2].split()[1]) == parent:
-                found.append(int(file.parent.name))
-    return found
-
-
-def wait_for(condition: Callable[[], bool], what: str) -> float:
-    """Wait until the condition holds. Returns the seconds that it took."""
-    start = time.monotonic()
-    while not condition():
-        if time.monotonic() - start > START_SECONDS:
-            raise RuntimeError(f"Not reached in {START_SECONDS:.0f} s: {what}")
-        time.sleep(0.2)
-    return time.monotonic() - start

@@ -3,6 +3,7 @@
 Each case has a control that shows what is lost without the rule that it tests.
 """
 
+import sys
 import time
 from collections.abc import Iterator
 
@@ -10,7 +11,8 @@ import pytest
 
 from tests.faults import consistency, figures
 from tests.faults.load import Load
-from tests.faults.patroni import PatroniCluster, is_installed, wait_for
+from tests.faults.patroni import PatroniCluster, is_installed
+from tests.faults.processes import wait_for
 from tests.faults.service import Service
 from tests.faults.size import LEASE, LONG
 
@@ -28,13 +30,15 @@ MAX_SECONDS = 240.0
 
 
 @pytest.fixture(scope="module")
-def patroni(django_db_blocker) -> Iterator[PatroniCluster]:
+def patroni(request, django_db_blocker) -> Iterator[PatroniCluster]:
     cluster = PatroniCluster()
     try:
         with django_db_blocker.unblock():
             cluster.create_database()
             yield cluster
     finally:
+        if request.session.testsfailed:
+            sys.stderr.write(cluster.read_logs())
         cluster.remove()
 
 

@@ -7,7 +7,6 @@ from urllib.request import Request, urlopen
 import pytest
 
 from tests.factories_centers import make_center_with_room
-from tests.faults.database import Standby
 from tests.faults.service import Service
 from tests.faults.world import World
 from tests.metrics.scraping import scrape
@@ -17,16 +16,6 @@ pytestmark = pytest.mark.postgres
 REPORT = "/admin/reservations/reservation/reports/revenue/?format=csv&table=month"
 LAG_SECONDS = 2
 DEADLINE_SECONDS = 30
-
-
-@pytest.fixture
-def standby(cluster):
-    made = Standby(cluster)
-    try:
-        made.start()
-        yield made
-    finally:
-        made.remove()
 
 
 @pytest.fixture

@@ -10,6 +10,9 @@ from pathlib import Path
 import pytest
 import yaml
 from django.utils import timezone
+from grafana_foundation_sdk.cog.encoder import JSONEncoder
+from grafana_foundation_sdk.cog.plugins import register_default_plugins
+from grafana_foundation_sdk.models.dashboard import Dashboard
 from prometheus_client import Counter, Histogram
 
 from reservations import gauges
@@ -67,6 +70,29 @@ def test_expressions_of_dashboard_and_alerts_use_existing_metrics_and_labels():
             assert set(re.findall(r"(\w+)[=!]", matchers)) <= {*series[name], "job"}, expression
     shown = {get_metric_name(name) for name in re.findall(r"roombook_\w+", " ".join(expressions))}
     assert shown == METRIC_NAMES
+
+
+def test_dashboard_has_only_fields_that_grafana_knows():
+    register_default_plugins()
+
+    read = Dashboard.from_json(DASHBOARD)
+
+    assert find_differences(DASHBOARD, json.loads(JSONEncoder().encode(read))) == []
+
+
+def find_differences(given, read, path=""):
+    """The paths of fields that were not understood as they are."""
+    if isinstance(given, dict) and isinstance(read, dict):
+        pairs = [(key, value, read.get(key)) for key, value in given.items()]
+    elif isinstance(given, list) and isinstance(read, list) and len(given) == len(read):
+        pairs = [(number, *both) for number, both in enumerate(zip(given, read, strict=True))]
+    else:
+        return [] if given == read else [path]
+    return [
+        found
+        for key, one, other in pairs
+        for found in find_differences(one, other, f"{path}/{key}")
+    ]
 
 
 def test_every_alert_has_its_entry_in_the_runbook():
