@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ class Service:
         folder: Path,
         *options: str,
         root: Path = ROOT,
+        program: Sequence[Path] = (GUNICORN,),
         **environment: str,
     ) -> None:
         self.database = database
@@ -62,7 +64,7 @@ class Service:
         config = ("-c", "deploy/gunicorn.conf.py", *options)
         with self.log.open("ab") as log:
             self.master = subprocess.Popen(
-                [GUNICORN, *config, "tests.faults.wsgi"],
+                [*program, *config, "tests.faults.wsgi"],
                 cwd=root,
                 env=self.environment,
                 stdin=subprocess.DEVNULL,
