@@ -35,6 +35,10 @@ if [ "$(id -u)" -ne 0 ] || [ "$(readlink -f "$0")" != "$app/deploy/install.sh" ]
     echo "Run $app/deploy/install.sh as root." >&2
     exit 2
 fi
+if [ ! -d /run/systemd/system ]; then
+    echo "systemd does not run on this machine." >&2
+    exit 2
+fi
 cd "$app"
 
 # step DESCRIPTION FUNCTION: runs make_FUNCTION unless has_FUNCTION succeeds.
@@ -55,7 +59,6 @@ step() {
     }
 }
 
-has_systemd() { [ -d /run/systemd/system ]; }
 as_postgres() { runuser -u postgres -- "$@"; }
 manage() { deploy/manage "$@"; }
 
@@ -86,8 +89,23 @@ make_folders() {
     install -d -o roombook -g roombook -m 750 $home/data
 }
 
+# database_setting HOST|PORT|PASSWORD: as the service reads it, which may be from a file of its own.
+database_setting() {
+    manage shell --no-imports --command \
+        "from django.conf import settings; print(settings.DATABASES['default'].get('$1', ''))"
+}
 # Settings that already name other database servers: see docs/many-machines.md.
-has_local_database() { [ ! -e $settings ] || database_url | grep -q '@127\.0\.0\.1:5432/'; }
+find_local_database() {
+    if [ ! -e $settings ]; then
+        echo true
+        return
+    fi
+    address=$(database_setting HOST):$(database_setting PORT) || return 1
+    case "$address" in
+    127.0.0.1: | 127.0.0.1:5432) echo true ;;
+    *) echo false ;;
+    esac
+}
 
 # The newest PostgreSQL of this machine, and its folder of settings.
 find_version() { find /usr/lib/postgresql -mindepth 1 -maxdepth 1 -printf '%f\n' | sort -n | tail -1; }
@@ -99,13 +117,16 @@ make_cluster() { pg_createcluster "$(find_version)" main -- --data-checksums >/d
 has_limits() { [ -e "$(find_conf)/conf.d/roombook.conf" ]; }
 # Debian's own rules do not name the service.
 has_access_rules() { grep -q roombook "$(find_conf)/pg_hba.conf"; }
-has_tuning() { has_limits && has_access_rules; }
+# Debian includes the folder, unless its configuration of new clusters was changed.
+has_include() { grep -q "^include_dir *= *'conf.d'" "$(find_conf)/postgresql.conf"; }
+has_tuning() { has_include && has_limits && has_access_rules; }
 make_tuning() {
+    has_include || echo "include_dir = 'conf.d'" >>"$(find_conf)/postgresql.conf"
     has_limits ||
         install -D -m 644 deploy/postgresql/roombook.conf "$(find_conf)/conf.d/roombook.conf"
     has_access_rules || install --backup -o postgres -g postgres -m 640 \
         deploy/postgresql/pg_hba.conf "$(find_conf)/pg_hba.conf"
-    if has_server; then pg_ctlcluster "$(find_version)" main restart; fi
+    if has_server 2>/dev/null; then pg_ctlcluster "$(find_version)" main restart; fi
 }
 
 has_server() { as_postgres psql --no-psqlrc --quiet --command 'SELECT 1'; }
@@ -132,11 +153,10 @@ write_settings() {
     mv $settings.new $settings
 }
 
-database_url() { sed -n 's|^DATABASE_URL=||p' $settings; }
 # The service can sign in with the password of its settings.
-has_role() { psql --no-psqlrc --quiet --command 'SELECT 1' "$(database_url)"; }
+has_role() { manage dbshell -- --no-psqlrc --quiet --command 'SELECT 1'; }
 make_role() {
-    ROOMBOOK_PASSWORD=$(database_url | sed 's|.*roombook:\(.*\)@.*|\1|') as_postgres \
+    ROOMBOOK_PASSWORD=$(database_setting PASSWORD) as_postgres \
         psql --no-psqlrc --quiet --set ON_ERROR_STOP=1 <deploy/postgresql/roles.sql
 }
 
@@ -180,13 +200,12 @@ make_units() {
             cp --no-dereference "deploy/systemd/$unit" "/etc/systemd/system/$unit"
         }
     done
-    if has_systemd; then systemctl daemon-reload; fi
-    # shellcheck disable=SC2046  # a list
-    systemctl enable roombook.service $(cd deploy/systemd && ls -- *.timer)
-    if has_systemd; then
-        # shellcheck disable=SC2046  # a list
-        systemctl restart roombook.service $(cd deploy/systemd && ls -- *.timer)
-    fi
+    systemctl daemon-reload
+    units=$(cd deploy/systemd && ls -- roombook.service *.timer)
+    # shellcheck disable=SC2086  # a list
+    systemctl enable $units
+    # shellcheck disable=SC2086  # a list
+    systemctl restart $units
 }
 
 has_certificate() { [ -s /etc/nginx/tls/fullchain.pem ] && [ -s /etc/nginx/tls/privkey.pem ]; }
@@ -206,7 +225,7 @@ make_site() {
     rm -f /etc/nginx/sites-enabled/default
     [ -e $site ] || site_of_this_host >$site
     nginx -t -q
-    if has_systemd; then systemctl reload-or-restart nginx; fi
+    systemctl reload-or-restart nginx
 }
 
 # The master process writes this file when it has loaded the settings.
@@ -224,7 +243,7 @@ make_answer() {
 # compare FILE INSTALLED: an administrator may have edited what is installed, so it stays.
 compare() { [ ! -e "$2" ] || cmp --silent "$1" "$2" || echo "differs: $2"; }
 compare_all() {
-    if has_cluster 2>/dev/null && has_local_database; then
+    if has_cluster 2>/dev/null && $is_local_database; then
         compare deploy/postgresql/roombook.conf "$(find_conf)/conf.d/roombook.conf"
         compare deploy/postgresql/pg_hba.conf "$(find_conf)/pg_hba.conf"
     fi
@@ -239,7 +258,9 @@ step "the system user roombook" user
 step "the Python environment in $app/.venv" environment
 step "the folders of pictures and of SQLite, $home/media and $home/data" folders
 step "the settings of the service, $settings" settings
-if has_local_database; then
+# Settings that cannot be read are the next thing to correct.
+is_local_database=$(find_local_database) || is_local_database=false
+if $is_local_database; then
     step "a PostgreSQL cluster" cluster
     step "the settings of PostgreSQL" tuning
     step "a running PostgreSQL" server
@@ -251,12 +272,8 @@ step "the static files of this version" static_files
 step "the units of systemd: the service and its scheduled commands" units
 step "a TLS certificate in /etc/nginx/tls" certificate
 step "the site of nginx" site
-if has_systemd; then
-    step "a service that has loaded these settings and this version" loaded
-    step "an answer of https://$host/healthz" answer
-else
-    echo "systemd does not run on this machine: start the service, its timers and nginx yourself."
-fi
+step "a service that has loaded these settings and this version" loaded
+step "an answer of https://$host/healthz" answer
 compare_all
 [ $missing -eq 0 ] || exit 1
 $only_check || echo "Done. Create the first administrator: $app/deploy/manage createsuperuser"
