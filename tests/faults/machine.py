@@ -13,6 +13,7 @@ import sys
 import tempfile
 import uuid
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from tests.faults.processes import children_of, wait_for
@@ -139,7 +140,7 @@ class Machine:
         self.group = groups / f"roombook-{name}-{uuid.uuid4().hex[:8]}"
         self.group.mkdir()
         namespaces = ["--mount", "--pid", "--net", "--uts", "--ipc", "--cgroup"]
-        arguments = [self.folder, ROOT, (ROOT / ".venv").resolve(), name]
+        arguments = [str(self.folder), str(ROOT), str((ROOT / ".venv").resolve()), name]
         self._process = subprocess.Popen(
             [
                 *("sh", "-c", f'echo $$ >{self.group}/cgroup.procs && exec "$@"', "sh"),
@@ -201,7 +202,7 @@ class Machine:
         self._process.kill()
         self._process.wait()
         for group, _, _ in os.walk(self.group, topdown=False):
-            wait_for(lambda path=group: remove_group(path), f"an empty {group}")
+            wait_for(partial(remove_group, group), f"an empty {group}")
         self.folder.rmdir()
 
 

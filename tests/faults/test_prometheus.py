@@ -21,14 +21,14 @@ from tests.faults.size import LONG
 from tests.faults.world import CARD, HOUR, World, card
 from tests.test_nginx import find_free_ports
 
-PROMETHEUS = shutil.which("prometheus")
+PROMETHEUS = shutil.which("prometheus") or ""
 DEPLOY = ROOT / "deploy"
 RANGE = "30s"
 
 pytestmark = [
     pytest.mark.postgres,
     pytest.mark.skipif(not LONG, reason="waits for Prometheus: make faults"),
-    pytest.mark.skipif(PROMETHEUS is None, reason="Prometheus is not installed"),
+    pytest.mark.skipif(not PROMETHEUS, reason="Prometheus is not installed"),
 ]
 
 
