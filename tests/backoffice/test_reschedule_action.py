@@ -172,12 +172,13 @@ def test_reschedule_invalid_data_shows_errors(office, typed):
     assert reservation.start == START
 
 
-def test_reschedule_to_unpermitted_center_is_refused(client, staff):
-    reservation, theirs = make_booking(), make_room()
+def test_reschedule_to_unpermitted_center_is_refused_without_naming_the_room(client, staff):
+    reservation, theirs = make_booking(), make_room(name="Vault")
     client.force_login(staff("Manager", reservation.room.center))
 
     page = confirm(client, reservation, "move", **to(theirs))
 
-    assert "You may not book rooms at that center." in words(page)
+    assert "There is no such room that you may book." in words(page)
+    assert "Vault" not in words(page)
     reservation.refresh_from_db()
     assert reservation.room != theirs

@@ -44,7 +44,9 @@ class RescheduleForm(ActionForm):
     """Another room, another time, or both."""
 
     room = RescheduleRoomField(
-        MeetingRoom.objects.select_related("center"), widget=build_search_box(Reservation, "room")
+        MeetingRoom.objects.none(),
+        error_messages={"invalid_choice": "There is no such room that you may book."},
+        widget=build_search_box(Reservation, "room"),
     )
     start = LocalTimeField(help_text="Local time of the center it moves to.")
     end = LocalTimeField(help_text="Local time of the center it moves to.")
@@ -65,15 +67,13 @@ class RescheduleForm(ActionForm):
             "end": row.end.astimezone(zone).replace(tzinfo=None),
             **self.initial,
         }
+        # The page would name a refused room, so rooms of other centers are no choice.
+        permitted = roles.get_center_filter(self.user, roles.CHANGE_RESERVATION, "center")
+        field: Any = self.fields["room"]
+        field.queryset = MeetingRoom.objects.filter(permitted).select_related("center")
         # clean_waiver checks the permission at both centers.
         if row.is_new or not roles.has_permission(self.user, ADJUST_PRICE):
             del self.fields["waiver"]
-
-    def clean_room(self) -> MeetingRoom:
-        room: MeetingRoom = self.cleaned_data["room"]
-        if not roles.has_permission(self.user, roles.CHANGE_RESERVATION, room.center_id):
-            raise forms.ValidationError("You may not book rooms at that center.")
-        return room
 
     def clean_waiver(self) -> str:
         waiver: str = self.cleaned_data["waiver"]
