@@ -118,6 +118,16 @@ def mark_no_show(reservation_id: int, *, by: User | None = None, now: dt.datetim
     return reservation
 
 
+@in_transaction
+def undo_no_show(reservation_id: int, *, by: User | None = None, now: dt.datetime) -> Reservation:
+    """Record that the customer came, although the meeting was marked as a no-show."""
+    reservation = lock_reservation(reservation_id)
+    if reservation.status != Status.NO_SHOW:
+        raise ReservationNotOpen("Only a no-show can be undone.")
+    reservation.transition_to(Status.COMPLETED, by=by, now=now)
+    return reservation
+
+
 # --- Expiry and completion -----------------------------------------------------------------------
 
 

@@ -81,7 +81,7 @@ def test_cancel_previews_fee_and_refund(office, clock):
     assert not Refund.objects.exists()
 
 
-def test_no_show_marks_reservation(office, clock):
+def test_no_show_is_marked_and_undone(office, clock):
     reservation = make_booking()
     clock.move_to(START + HOUR)
     office.force_login(AdministratorFactory())
@@ -89,6 +89,10 @@ def test_no_show_marks_reservation(office, clock):
     confirm(office, reservation, "no-show")
 
     assert get_current_status(reservation) == Status.NO_SHOW
+
+    confirm(office, reservation, "undo-no-show")
+
+    assert get_current_status(reservation) == Status.COMPLETED
 
 
 def test_adjust_price_of_draft(office):

@@ -148,6 +148,16 @@ def test_no_show_is_possible_once_the_meeting_has_begun(ada):
     assert approval.mark_no_show(reservation.pk, now=START).status == Status.NO_SHOW
 
 
+def test_no_show_is_undone_if_the_customer_came():
+    for status in Status:
+        row = ReservationFactory(status=status)
+        if status == Status.NO_SHOW:
+            assert approval.undo_no_show(row.pk, now=START + DAY).status == Status.COMPLETED
+        else:
+            with pytest.raises(ReservationNotOpen):
+                approval.undo_no_show(row.pk, now=START + DAY)
+
+
 def test_no_show_of_completed_reservation_is_accepted_others_are_refused():
     for status in Status:
         row = ReservationFactory(status=status)

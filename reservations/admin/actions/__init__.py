@@ -19,6 +19,7 @@ from reservations.admin.actions.status_actions import (
     CancelAction,
     DeclineAction,
     MarkNoShowAction,
+    UndoNoShowAction,
 )
 from reservations.models import Reservation
 
@@ -33,6 +34,7 @@ ACTIONS: dict[str, Action] = {
         ExtendHoldAction(),
         ResendEmailAction(),
         MarkNoShowAction(),
+        UndoNoShowAction(),
         CancelAction(),
     )
 }

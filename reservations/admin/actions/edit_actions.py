@@ -71,7 +71,7 @@ class RescheduleAction(Action):
             by=request.by,
             now=request.now,
         )
-        return f"Moved to {_describe_slot(result.new)}.{_describe_refund(result.refund)}"
+        return f"Rescheduled to {_describe_slot(result.new)}.{_describe_refund(result.refund)}"
 
 
 def _get_target(data: Mapping[str, Any]) -> dict[str, Any]:

@@ -122,17 +122,32 @@ class MarkNoShowAction(Action):
         return can_transition(reservation.status, Status.NO_SHOW) and reservation.start <= now
 
     def build_preview(self, request: ActionRequest) -> ActionPreview:
-        return ActionPreview(
-            facts=[
-                ("New status", Status.NO_SHOW.label),
-                ("Refund", "None"),
-                ("E-mail to", "Nobody"),
-            ]
-        )
+        return _build_attendance_preview(Status.NO_SHOW)
 
     def execute(self, request: ActionRequest) -> str:
         approval.mark_no_show(request.reservation.pk, by=request.by, now=request.now)
         return "Marked as no-show."
+
+
+class UndoNoShowAction(Action):
+    name, label, icon = "undo-no-show", "Undo no-show", "person"
+    title, confirm_label = "Did the customer come after all?", "Undo the no-show"
+
+    def is_available(self, reservation: Reservation, *, now: dt.datetime) -> bool:
+        return reservation.status == Status.NO_SHOW
+
+    def build_preview(self, request: ActionRequest) -> ActionPreview:
+        return _build_attendance_preview(Status.COMPLETED)
+
+    def execute(self, request: ActionRequest) -> str:
+        approval.undo_no_show(request.reservation.pk, by=request.by, now=request.now)
+        return "The no-show is undone."
+
+
+def _build_attendance_preview(status: Status) -> ActionPreview:
+    return ActionPreview(
+        facts=[("New status", status.label), ("Refund", "None"), ("E-mail to", "Nobody")]
+    )
 
 
 def _get_authorized_payment(reservation: Reservation) -> Payment | None:

@@ -208,7 +208,7 @@ def test_new_reservation_anonymous_is_redirected(client, room, user):
 def test_new_reservation_page_shows_hold_duration(office, room, settings):
     settings.HOLD_HOURS_STAFF = 30
     page = office.get(f"{ADD}?room={room.pk}")
-    assert "The room is held for 30 hours; the customer pays in their app." in words(page)
+    assert "The room is held for 30 hours, but not beyond the start" in words(page)
 
 
 EVENING = {"start": "2027-03-03 19:00", "end": "2027-03-03 21:00"}
