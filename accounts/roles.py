@@ -32,6 +32,7 @@ ADD_CLOSURE = "centers.add_closure"
 CHANGE_UNKNOWN_PAYMENT = "payments.change_unknownpayment"
 VIEW_UNKNOWN_PAYMENT = "payments.view_unknownpayment"
 CHANGE_REFUND, VIEW_REFUND = "payments.change_refund", "payments.view_refund"
+VIEW_WEBHOOK = "reservations.view_webhookendpoint"
 
 
 def has_permission(

@@ -10,7 +10,7 @@ class ReservationsConfig(AppConfig):
 
     def ready(self) -> None:
         from reservations import resources
-        from reservations.models import Allowance, Partner, PromoCode, Reservation
+        from reservations.models import Allowance, Partner, PromoCode, Reservation, WebhookEndpoint
         from roombook.backoffice import audit_log
         from roombook.imports.resources import register
 
@@ -24,6 +24,11 @@ class ReservationsConfig(AppConfig):
         )
         audit_log.register(Allowance, many_to_many_fields=restrictions, named_by_id=True)
         audit_log.register(Partner)
+        audit_log.register(
+            WebhookEndpoint,
+            excluded_fields=("last_success_at", "created_at"),
+            hidden_fields=("secret", "old_secret", "access_key_hash"),
+        )
         # reservations/booking/history.py records these.
         audit_log.register(Reservation, by_signals=False)
 

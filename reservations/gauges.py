@@ -19,6 +19,9 @@ from prometheus_client.registry import Collector
 from accounts.models import OutboxMessage, OutboxState
 from payments.models import Payment, Refund, RefundState
 from reservations.booking.payment_recovery import CAPTURE_DUE_STATUSES, VOID_DUE_STATUSES
+from reservations.models import WebhookDelivery, WebhookEndpoint
+from reservations.models.history import get_unpublished
+from reservations.models.webhooks import DeliveryState
 from roombook.jobs import JOB_INTERVALS
 from roombook.metrics.server import serve_metrics
 from roombook.models import JobRun
@@ -28,6 +31,7 @@ KEEP_SECONDS = 5.0
 # A scrape waits no longer than this for a statement.
 STATEMENT_SECONDS = 5
 FAILED_EMAILS_PERIOD = dt.timedelta(days=1)
+FAILED_WEBHOOKS_PERIOD = dt.timedelta(days=7)
 
 
 def serve() -> None:
@@ -71,7 +75,7 @@ def read_gauges(*, now: dt.datetime) -> list[GaugeMetricFamily]:
         if connection.vendor == "postgresql":
             with connection.cursor() as cursor:
                 cursor.execute(f"SET LOCAL statement_timeout = '{STATEMENT_SECONDS}s'")
-        return [*_read_payments(now), *_read_emails(now), *_read_jobs()]
+        return [*_read_payments(now), *_read_emails(now), *_read_webhooks(now), *_read_jobs()]
 
 
 def _read_payments(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
@@ -141,6 +145,33 @@ def _read_emails(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
         "roombook_outbox_failed",
         "E-mails of the last 24 hours that failed for good.",
         value=failed.count(),
+    )
+
+
+def _read_webhooks(now: dt.datetime) -> Iterator[GaugeMetricFamily]:
+    unpublished = get_unpublished().order_by("pk").values_list("timestamp", flat=True).first()
+    to_active = WebhookDelivery.objects.waiting().filter(endpoint__is_active=True)
+    waiting = to_active.aggregate(count=Count("pk"), since=Min("created_at"))
+    failed = WebhookDelivery.objects.filter(
+        state=DeliveryState.FAILED, created_at__gt=now - FAILED_WEBHOOKS_PERIOD
+    )
+    yield GaugeMetricFamily(
+        "roombook_webhooks_waiting", "Events that are not delivered yet.", value=waiting["count"]
+    )
+    yield GaugeMetricFamily(
+        "roombook_webhooks_oldest_seconds",
+        "Seconds since the oldest event that is not delivered or not published; 0: none.",
+        value=max(_get_age(since, now) for since in (unpublished, waiting["since"])),
+    )
+    yield GaugeMetricFamily(
+        "roombook_webhooks_failed",
+        "Deliveries of the last 7 days that failed for good.",
+        value=failed.count(),
+    )
+    yield GaugeMetricFamily(
+        "roombook_webhooks_disabled",
+        "Webhooks that were disabled automatically.",
+        value=WebhookEndpoint.objects.disabled_automatically().count(),
     )
 
 

@@ -8,9 +8,11 @@ from roombook.api.fields import (
     BooleanField,
     CenterDateTimeField,
     ChoiceField,
+    DateTimeField,
     DecimalField,
     IdField,
     IntegerField,
+    ListField,
     TextField,
 )
 from roombook.api.serializers import ContractSerializer
@@ -183,3 +185,21 @@ class AlternativeInfo(ContractSerializer):
     Total = DecimalField(help_text="As Reservation cost returns it.")
     DistanceInMiles = DecimalField(help_text="From the requested room's center.")
     Reason = TextField(help_text="`OtherRoom`, `OtherTime` or `OtherCenter`.")
+
+
+class ReservationChangeInfo(ContractSerializer):
+    """A change of a reservation, as webhooks report it."""
+
+    EventId = TextField(help_text="The `webhook-id` of the event.")
+    Type = TextField(help_text="Such as `reservation.confirmed`.")
+    Timestamp = DateTimeField(help_text="When it changed, in UTC.")
+    ReservationId = IdField(help_text="The reservation.")
+    CenterId = IdField(help_text="The center of its room.")
+    RoomId = IdField(help_text="Its room after the change.")
+    Status = TextField(
+        contract_type="ReservationStatuses", help_text="Its status after the change."
+    )
+    Start = DateTimeField(help_text="Its start after the change, in UTC.")
+    End = DateTimeField(help_text="Its end after the change, in UTC.")
+    Changed = ListField(TextField(), help_text="The names of the fields that changed.")
+    Version = IntegerField(help_text="A later change of the same reservation has a greater one.")

@@ -11,6 +11,7 @@ from roombook.models import JobRun
 JOB_INTERVALS = {
     "reconcile_payments": dt.timedelta(minutes=1),
     "send_outbox": dt.timedelta(minutes=1),
+    "send_webhooks": dt.timedelta(minutes=1),
     "expire_reservations": dt.timedelta(minutes=5),
     "prune_tokens": dt.timedelta(hours=1),
     "verify_integrity": dt.timedelta(days=1),

@@ -27,6 +27,7 @@ from reservations.views.bookings import (
     UpdatePromoCode,
 )
 from reservations.views.calendar_feed import show_calendar
+from reservations.views.integrations import ListReservationChanges
 from reservations.views.rooms import (
     CheckRoomAvailability,
     FindAlternatives,
@@ -73,6 +74,7 @@ extension_paths = [
     operation_path("api/account/update-favorite", UpdateFavorite),
     operation_path("api/account/remove-payment-info", RemovePaymentInfo),
     operation_path("api/sign-out", SignOut),
+    operation_path("api/integrations/changes", ListReservationChanges),
 ]
 
 urlpatterns = [

@@ -24,7 +24,11 @@ BASELINE = {
     "roombook": "0001",
 }
 # Migrations that are safe although the linter refuses them, with the reason.
-REVIEWED: dict[tuple[str, str], str] = {}
+REVIEWED: dict[tuple[str, str], str] = {
+    ("backoffice", "0004_unpublished_audit_entries_have_an_index"): (
+        "AddIndexWithoutLock, whose SQL cannot be shown in the transaction of a test"
+    ),
+}
 
 
 def find_risks(sql):

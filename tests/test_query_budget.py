@@ -41,6 +41,7 @@ BUDGET = {
     "Update favorite": 9,
     "Remove payment info": 7,
     "Sign out": 2,
+    "List reservation changes": 3,
 }
 # Statements that control the transaction are not counted.
 TRANSACTION_STATEMENTS = ("SAVEPOINT", "RELEASE", "ROLLBACK", "BEGIN", "COMMIT")

@@ -15,7 +15,8 @@ from PIL import Image
 from accounts.models import User
 from centers import models as centers
 from reservations.booking import drafts
-from reservations.models import Allowance, Partner, PromoCode, Reservation
+from reservations.models import Allowance, Partner, PromoCode, Reservation, WebhookEndpoint
+from reservations.webhooks.events import publish_events
 from roombook.api.contract_schema import OperationSchema
 from tests import factories_centers as make
 from tests.contract import CONTRACT
@@ -100,10 +101,20 @@ class World:
         ]
         self.reservation = self.draft(self.ada, self.room)
         self.bobs_reservation = self.draft(self.bob, self.other_center.rooms.get())
+        self.webhook = self.make_webhook()
         # A second page for List reservations.
         in_june = dt.datetime(2027, 6, 1, 15, tzinfo=dt.UTC)
         ReservationFactory(user=self.ada, room=self.room, start=in_june, booked_at=NOW)
         self.token = issue_token(self.ada)
+
+    def make_webhook(self) -> WebhookEndpoint:
+        """A webhook of all centers, with the events of both drafts."""
+        webhook = WebhookEndpoint.objects.create(
+            description="Door locks", url="https://hooks.example.com/", created_at=NOW
+        )
+        self.access_key = webhook.issue_access_key()
+        publish_events(now=NOW)
+        return webhook
 
     def draft(self, user: User, room: centers.MeetingRoom) -> Reservation:
         """A draft with everything: services, guests, used and usable allowances, a promo code."""
@@ -239,6 +250,13 @@ class World:
             "Update favorite": {"CenterId": self.center.pk, "IsFavorite": True},
             "Remove payment info": {},
             "Sign out": {},
+            "List reservation changes": {
+                "WebhookId": self.webhook.pk,
+                "AccessKey": self.access_key,
+                "Since": "2027-02-20T00:00:00Z",
+                "PageSize": 1,
+                "Cursor": "",
+            },
         }
         return bodies[operation.name]
 

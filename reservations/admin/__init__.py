@@ -1,4 +1,4 @@
-"""Reservations, allowances, promo codes and partners in the back office.
+"""Reservations, allowances, promo codes, partners and webhooks in the back office.
 
 Staff never edit a status or an amount: actions call the same functions as the API.
 """
@@ -8,4 +8,5 @@ from reservations.admin import (  # noqa: F401  (they register models)
     customers,
     promo_codes_and_allowances,
     reservation_admin,
+    webhooks,
 )

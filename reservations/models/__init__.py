@@ -9,6 +9,7 @@ from reservations.models.bill import (
 )
 from reservations.models.codes import Partner, PromoCode, PromoRedemption
 from reservations.models.reservation import Reservation
+from reservations.models.webhooks import WebhookDelivery, WebhookEndpoint, WebhookEvent
 
 __all__ = [
     "DEDUCTION_TYPES",
@@ -24,4 +25,7 @@ __all__ = [
     "PromoCode",
     "PromoRedemption",
     "Reservation",
+    "WebhookDelivery",
+    "WebhookEndpoint",
+    "WebhookEvent",
 ]

@@ -3,6 +3,8 @@
 The function that makes a change records it, in the same transaction and with a single INSERT.
 Reservations are not registered with the audit log's signals, which would read each row again before
 each save. Who created a reservation, and when, is in its own `created_at` and `created_by`.
+
+Each entry carries the event that webhooks report (B25), without another statement.
 """
 
 import datetime as dt
@@ -13,21 +15,39 @@ from typing import TYPE_CHECKING
 from django.contrib.contenttypes.models import ContentType
 from django.db.models import Model, QuerySet
 
+from reservations.models.webhooks import EventType
 from roombook.backoffice.audit_log import build_entry
 from roombook.backoffice.models import AuditAction, AuditEntry
 
 if TYPE_CHECKING:
     from accounts.models import User
+    from reservations.models.reservation import Reservation
+
+# Field of a change -> its name in events. Others, which may hold texts about people, are left out.
+EVENT_FIELDS = {
+    "status": "Status",
+    "room": "RoomId",
+    "start": "Start",
+    "end": "End",
+    "total_cost": "TotalCost",
+    "refund": "Refund",
+    "refund_promised": "Refund",
+    "hold_until": "HoldUntil",
+    "promo_code": "Promotion",
+    "allowances": "Allowances",
+}
 
 
 def record_changes(
-    row: Model,
+    row: "Reservation",
     changes: Mapping[str, tuple[object, object]],
     *,
     by: "User | None",
     now: dt.datetime,
 ) -> None:
     """Record the fields whose old and new values differ. Without any, nothing is recorded.
+
+    The row has its new values already.
 
     `by` is the customer or member of staff who made the change, or None for an automatic change or
     a command.
@@ -40,7 +60,33 @@ def record_changes(
     if not serialized:
         return
     entry = build_entry(row, AuditAction.UPDATE, serialized, by=by, timestamp=now)
+    entry.unpublished_event = _build_event(row, serialized)
     entry.save(force_insert=True)
+
+
+def get_unpublished() -> QuerySet[AuditEntry]:
+    """Return the entries whose event webhooks have not published yet; a small index has them."""
+    return AuditEntry.objects.filter(unpublished_event__isnull=False)
+
+
+def _build_event(row: "Reservation", changes: Mapping[str, object]) -> dict[str, object]:
+    """Return what an event says, as far as this row knows it without another query."""
+    if "status" in changes:
+        event_type = EventType(f"reservation.{row.status.lower()}")
+    elif changes.keys() & {"room", "start", "end"}:
+        event_type = EventType.RESCHEDULED
+    else:
+        event_type = EventType.UPDATED
+    names = (EVENT_FIELDS[name] for name in changes if name in EVENT_FIELDS)
+    return {
+        "Type": event_type,
+        "ReservationId": row.pk,
+        "RoomId": row.room_id,
+        "Status": row.status,
+        "Start": _serialize(row.start),
+        "End": _serialize(row.end),
+        "Changed": list(dict.fromkeys(names)),
+    }
 
 
 def get_changes(row: Model) -> QuerySet[AuditEntry]:

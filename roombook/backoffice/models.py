@@ -3,6 +3,7 @@
 from django.conf import settings
 from django.contrib.contenttypes.models import ContentType
 from django.db import models
+from django.db.models import Q
 from django.utils import timezone
 
 
@@ -36,6 +37,10 @@ class AuditEntry(models.Model):
     )
     actor_email = models.EmailField(max_length=254, blank=True, help_text="Of staff only.")
     network_address = models.GenericIPAddressField(null=True)
+    # In the same row as the change, so that neither is stored without the other.
+    unpublished_event = models.JSONField(
+        null=True, editable=False, help_text="What webhooks have to report of it; then empty."
+    )
 
     class Meta:
         verbose_name = "audit log entry"
@@ -43,6 +48,12 @@ class AuditEntry(models.Model):
         indexes = [
             models.Index(fields=["content_type", "object_id"], name="audit_entry_by_object"),
             models.Index(fields=["timestamp"], name="audit_entry_by_time"),
+            # Few entries are not published yet.
+            models.Index(
+                fields=["id"],
+                condition=Q(unpublished_event__isnull=False),
+                name="audit_entry_unpublished",
+            ),
         ]
 
     def __str__(self) -> str:

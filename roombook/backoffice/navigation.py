@@ -49,6 +49,8 @@ MENU = {
         ("Room and service types", "category", "centers.resourcetype"),
         ("Neighborhoods", "location_city", "centers.neighborhood"),
         ("E-mails", "mail", "accounts.outboxmessage"),
+        ("Webhooks", "webhook", "reservations.webhookendpoint"),
+        ("Webhook deliveries", "outbox", "reservations.webhookdelivery"),
         ("Staff", "badge", "accounts.staffmember"),
         ("Roles", "groups", "auth.group"),
         ("Audit log", "history", "backoffice.auditentry"),

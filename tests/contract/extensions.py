@@ -19,6 +19,19 @@ TYPES = {
         "DistanceInMiles": "decimal",
         "Reason": "string",
     },
+    "ReservationChangeInfo": {
+        "EventId": "string",
+        "Type": "string",
+        "Timestamp": "DateTime",
+        "ReservationId": "int",
+        "CenterId": "int",
+        "RoomId": "int",
+        "Status": "ReservationStatuses",
+        "Start": "DateTime",
+        "End": "DateTime",
+        "Changed": "IList<string>",
+        "Version": "int",
+    },
 }
 
 EXTENSIONS = [
@@ -102,6 +115,23 @@ EXTENSIONS = [
         {"UpdatedUserInfo": "UserInfo"},
     ),
     OperationSchema("Sign out", "/api/sign-out"),
+    OperationSchema(
+        "List reservation changes",
+        "/api/integrations/changes",
+        {
+            "WebhookId": "int",
+            "AccessKey": "string",
+            "Since": "DateTime",
+            "PageSize": "int",
+            "Cursor": "string",
+        },
+        {
+            "Changes": "IList<ReservationChangeInfo>",
+            "NextCursor": "string",
+            "HasMore": "bool",
+        },
+        needs_token=False,
+    ),
 ]
 
 ALL_OPERATIONS = [*OPERATIONS, *EXTENSIONS]

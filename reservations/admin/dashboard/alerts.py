@@ -1,4 +1,4 @@
-"""The dashboard's alerts: payments, disputes and e-mails that need attention."""
+"""The dashboard's alerts: payments, disputes, e-mails and webhooks that need attention."""
 
 import datetime as dt
 from collections.abc import Iterator
@@ -15,6 +15,7 @@ from payments.models import Payment
 from payments.unknown_payments import get_unresolved
 from reservations.admin.formatting import get_reservation_url
 from reservations.booking import alerts
+from reservations.models import WebhookEndpoint
 from roombook import dates, money
 
 # More alerts than this are not looked for.
@@ -42,11 +43,13 @@ def get_alert_topics(user: User) -> list[str]:
         topics.append("payments")
     if roles.has_permission_everywhere(user, roles.VIEW_EMAIL):
         topics.append("e-mails")
+    if roles.has_permission(user, roles.VIEW_WEBHOOK):
+        topics.append("webhooks")
     return topics
 
 
 def find_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
-    """Payments first, the most urgent before the others; then disputes and e-mails."""
+    """Payments first, the most urgent before the others; then disputes, e-mails and webhooks."""
     if roles.has_permission(user, roles.VIEW_PAYMENT):
         yield from _find_payment_alerts(user, now)
     if roles.has_permission_everywhere(user, roles.VIEW_UNKNOWN_PAYMENT):
@@ -62,6 +65,8 @@ def find_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
         emails = alerts.get_unsent_emails(now=now, since=now - LOOKBACK)
         emails = emails.filter(get_customer_filter(user, "user"))
         yield from _describe_emails(list(emails[: MAX_COUNTED_EMAILS + 1]))
+    if roles.has_permission(user, roles.VIEW_WEBHOOK):
+        yield from _find_disabled_webhooks(user)
 
 
 def _find_payment_alerts(user: User, now: dt.datetime) -> Iterator[DashboardAlert]:
@@ -114,6 +119,18 @@ def _find_disputes(user: User) -> Iterator[DashboardAlert]:
             f"Dispute about {money.format_amount(dispute.amount)}{deadline}",
             f"Reservation {dispute.payment.reservation_id}: {words}",
             reverse("admin:payments_dispute_change", args=[dispute.pk]),
+        )
+
+
+def _find_disabled_webhooks(user: User) -> Iterator[DashboardAlert]:
+    webhooks = WebhookEndpoint.objects.disabled_automatically().filter(
+        roles.get_center_filter(user, roles.VIEW_WEBHOOK, "center")
+    )
+    for webhook in webhooks.order_by("pk")[:MAX_ALERTS]:
+        yield DashboardAlert(
+            f"Webhook disabled: {webhook.description}",
+            webhook.disabled_reason,
+            reverse("admin:reservations_webhookendpoint_change", args=[webhook.pk]),
         )
 
 

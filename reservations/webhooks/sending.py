@@ -1,0 +1,241 @@
+"""Sends events to the endpoints of integrators (B25).
+
+Sending is at least once: a process that dies between a request and recording its result leaves the
+delivery to be sent again, with the same id. A process leases a delivery with one conditional
+UPDATE, so several may run at once, and no transaction is open during a request. Each endpoint has
+one request at a time, so a slow one delays only itself, and gets no further request in this run
+after one has failed.
+"""
+
+import datetime as dt
+import json
+import random
+from collections.abc import Callable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from email.utils import parsedate_to_datetime
+
+from django.db.models import F
+
+from accounts.emails import get_service_name, render_email
+from accounts.models import OutboxMessage, User
+from accounts.models.outbox_message import collapse_whitespace
+from reservations.models.webhooks import (
+    MAX_RESPONSE_LENGTH,
+    DeliveryState,
+    WebhookDelivery,
+    WebhookDeliveryQuerySet,
+    WebhookEndpoint,
+    WebhookEvent,
+)
+from reservations.webhooks.signing import build_headers
+from roombook.db.transactions import in_transaction
+from roombook.public_http import HTTPResult, RequestFailed, post
+
+# Requests at a time, each to another endpoint.
+MAX_CONCURRENT_REQUESTS = 32
+# A run ends after this time; the next one goes on.
+RUN_PERIOD = dt.timedelta(seconds=50)
+# The time in which a process must record the result, before it is considered dead.
+SENDING_LEASE = dt.timedelta(minutes=2)
+FIRST_RETRY_DELAY = dt.timedelta(seconds=30)
+MAX_RETRY_DELAY = dt.timedelta(hours=6)
+MAX_RETRY_AFTER = dt.timedelta(hours=24)
+JITTER = 0.2
+GONE = 410
+DISABLED_KIND = "webhook disabled"
+
+Clock = Callable[[], dt.datetime]
+Attempt = Future[HTTPResult]
+
+
+def send_due_deliveries(*, clock: Clock) -> Iterator[WebhookDelivery]:
+    """Send what is due, and yield each delivery with the result of the attempt.
+
+    ``clock`` returns the time, because sending takes long.
+    """
+    start = clock()
+    finished: set[int] = set()  # Endpoints that get no further request in this run.
+    running: dict[Attempt, WebhookDelivery] = {}
+    with ThreadPoolExecutor(MAX_CONCURRENT_REQUESTS) as pool:
+        while True:
+            if clock() < start + RUN_PERIOD:
+                busy = finished | {each.endpoint_id for each in running.values()}
+                for delivery in _claim_next(busy, MAX_CONCURRENT_REQUESTS - len(running), clock):
+                    running[_start(pool, delivery, clock())] = delivery
+            if not running:
+                return
+            done, _ = wait(running, return_when=FIRST_COMPLETED)
+            for attempt in done:
+                delivery = running.pop(attempt)
+                _record(delivery, attempt, clock())
+                if delivery.state != DeliveryState.DELIVERED:
+                    finished.add(delivery.endpoint_id)
+                yield delivery
+
+
+def _claim_next(busy: set[int], limit: int, clock: Clock) -> Iterator[WebhookDelivery]:
+    """Lease the longest due delivery of each endpoint that is not busy."""
+    now = clock()
+    due = WebhookDelivery.objects.due(now).exclude(endpoint__in=busy)
+    endpoint_ids = due.order_by().values_list("endpoint", flat=True).distinct()
+    for endpoint_id in list(endpoint_ids[:limit]):
+        of_endpoint = WebhookDelivery.objects.due(now).filter(endpoint=endpoint_id)
+        delivery = of_endpoint.select_related("endpoint", "event").first()
+        if delivery is not None and _claim(delivery, clock()):
+            yield delivery
+
+
+def _claim(delivery: WebhookDelivery, now: dt.datetime) -> bool:
+    """Lease the delivery to this process; False if another process was faster."""
+    claimed = (
+        WebhookDelivery.objects.waiting()
+        .filter(
+            pk=delivery.pk,
+            attempts=delivery.attempts,
+            next_attempt_at=delivery.next_attempt_at,
+        )
+        .update(attempts=F("attempts") + 1, next_attempt_at=now + SENDING_LEASE)
+    )
+    delivery.attempts += 1
+    return bool(claimed)
+
+
+def _start(pool: ThreadPoolExecutor, delivery: WebhookDelivery, now: dt.datetime) -> Attempt:
+    """Begin the request in a thread, which uses no database."""
+    endpoint, event = delivery.endpoint, delivery.event
+    body = render_payload(event)
+    headers = {
+        "Content-Type": "application/json",
+        "User-Agent": "roombook-webhooks/1",
+        **build_headers(
+            body,
+            message_id=event.message_id,
+            timestamp=int(now.timestamp()),
+            secrets=endpoint.get_secrets(now),
+        ),
+    }
+    return pool.submit(post, endpoint.url, body, headers)
+
+
+def render_payload(event: WebhookEvent) -> bytes:
+    """Return the body of an event: the same bytes for every attempt."""
+    payload = {
+        "type": event.type,
+        "timestamp": event.occurred_at.astimezone(dt.UTC).isoformat(),
+        "data": event.data,
+    }
+    return json.dumps(payload, separators=(",", ":"), sort_keys=True).encode()
+
+
+def _record(delivery: WebhookDelivery, attempt: Attempt, now: dt.datetime) -> None:
+    """Store the result of an attempt, and what follows from it."""
+    try:
+        result = attempt.result()
+    except RequestFailed as error:
+        _record_failure(delivery, None, str(error), "", now)
+        return
+    if 200 <= result.status < 300:
+        _record_success(delivery, result, now)
+    elif result.status == GONE:
+        _record_failure(delivery, result.status, result.body, "", now, is_final=True)
+        disable_endpoint(delivery.endpoint, "It answered 410 Gone.", now=now)
+    else:
+        _record_failure(delivery, result.status, result.body, result.retry_after, now)
+
+
+def _record_success(delivery: WebhookDelivery, result: HTTPResult, now: dt.datetime) -> None:
+    # It was delivered, whatever another process has recorded in the meantime.
+    rows = WebhookDelivery.objects.exclude(state=DeliveryState.DELIVERED)
+    _update(
+        delivery,
+        rows,
+        state=DeliveryState.DELIVERED,
+        next_attempt_at=None,
+        delivered_at=now,
+        status_code=result.status,
+        response=_shorten(result.body),
+    )
+    WebhookEndpoint.objects.filter(pk=delivery.endpoint_id).update(last_success_at=now)
+
+
+def _record_failure(
+    delivery: WebhookDelivery,
+    status_code: int | None,
+    response: str,
+    retry_after: str,
+    now: dt.datetime,
+    *,
+    is_final: bool = False,
+) -> None:
+    result = {"status_code": status_code, "response": _shorten(response)}
+    # Unless another process has leased it in the meantime.
+    rows = WebhookDelivery.objects.waiting().filter(attempts=delivery.attempts)
+    if not is_final and now < delivery.retry_until:
+        delay = max(get_retry_delay(delivery.attempts), parse_retry_after(retry_after, now))
+        next_attempt_at = min(now + delay, delivery.retry_until)
+        _update(delivery, rows, next_attempt_at=next_attempt_at, **result)
+        return
+    _update(delivery, rows, state=DeliveryState.FAILED, next_attempt_at=None, **result)
+    last_success_at = WebhookEndpoint.objects.values_list("last_success_at", flat=True).get(
+        pk=delivery.endpoint_id
+    )
+    if not is_final and (last_success_at is None or last_success_at < delivery.created_at):
+        reason = "It accepted nothing during the three days in which an event was sent."
+        disable_endpoint(delivery.endpoint, reason, now=now)
+
+
+def _update(delivery: WebhookDelivery, rows: WebhookDeliveryQuerySet, **columns: object) -> None:
+    rows.filter(pk=delivery.pk).update(**columns)
+    for name, value in columns.items():
+        setattr(delivery, name, value)
+
+
+def get_retry_delay(attempts: int) -> dt.timedelta:
+    """Return the delay after so many failed attempts: it doubles, and varies by a fifth."""
+    delay = min(FIRST_RETRY_DELAY * 2 ** min(attempts - 1, 20), MAX_RETRY_DELAY)
+    return delay * random.uniform(1 - JITTER, 1 + JITTER)
+
+
+def parse_retry_after(header: str, now: dt.datetime) -> dt.timedelta:
+    """Return the delay that a response asks for, at most a day; 0 if it asks for none."""
+    try:
+        delay = dt.timedelta(seconds=int(header))
+    except (ValueError, OverflowError):
+        try:
+            until = parsedate_to_datetime(header)
+        except ValueError:
+            return dt.timedelta(0)
+        delay = (until if until.tzinfo else until.replace(tzinfo=dt.UTC)) - now
+    return max(dt.timedelta(0), min(delay, MAX_RETRY_AFTER))
+
+
+def _shorten(text: str) -> str:
+    return collapse_whitespace(text)[:MAX_RESPONSE_LENGTH]
+
+
+@in_transaction
+def disable_endpoint(endpoint: WebhookEndpoint, reason: str, *, now: dt.datetime) -> None:
+    """Stop sending to an endpoint, fail what is waiting, and e-mail the administrators."""
+    if not WebhookEndpoint.objects.active().filter(pk=endpoint.pk).exists():
+        return
+    endpoint.is_active, endpoint.disabled_reason = False, reason
+    endpoint.save(update_fields=["is_active", "disabled_reason"])
+    endpoint.deliveries.filter(state=DeliveryState.WAITING).update(
+        state=DeliveryState.FAILED, next_attempt_at=None
+    )
+    heading = f"A webhook of {get_service_name()} was disabled"
+    paragraphs = [
+        f"Events are no longer sent to the webhook “{endpoint.description}”. {reason}",
+        "Ask its operator to repair it. Then make it active again in the back office. The operator"
+        " can read what was missed with the operation api/integrations/changes.",
+    ]
+    for user in User.objects.filter(is_superuser=True, is_active=True).order_by("pk"):
+        OutboxMessage.enqueue(
+            user_id=user.pk,
+            to=user.email,
+            kind=DISABLED_KIND,
+            about=f"webhook {endpoint.pk}",
+            subject=heading,
+            now=now,
+            **render_email("base", {"heading": heading, "paragraphs": paragraphs}),
+        )
