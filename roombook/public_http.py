@@ -34,7 +34,7 @@ MAX_ADDRESSES = 4
 NOT_PUBLIC_NETWORKS = [
     ipaddress.ip_network(network)
     for network in (
-        *("192.88.99.0/24", "224.0.0.0/4"),
+        *("192.0.0.0/24", "192.88.99.0/24", "224.0.0.0/4"),
         *("2001::/23", "2002::/16", "3fff::/20"),
     )
 ]
@@ -129,6 +129,8 @@ def post(
         connection.request("POST", target, body, {"Host": parts.netloc, **headers})
         response = connection.getresponse()
         text = response.read(MAX_RESPONSE_BYTES).decode("utf-8", "replace")
+        if connection.is_aborted:  # The standard library takes headers that end early as complete.
+            raise TimeoutError
         return HTTPResult(response.status, text, response.getheader("Retry-After", ""))
     except (http.client.HTTPException, OSError, ValueError) as error:
         if connection.is_aborted:

@@ -123,9 +123,8 @@ class WebhookEndpointAdmin(OptionalCenterMixin, ModelAdmin):
         }
         if request.method == "POST":
             context |= self._handle_button(request, endpoint)
-        response = TemplateResponse(request, "admin/reservations/webhook_credentials.html", context)
-        response["Cache-Control"] = "no-store"
-        return response
+        template = "admin/reservations/webhook_credentials.html"
+        return TemplateResponse(request, template, context)
 
     def _handle_button(self, request: HttpRequest, endpoint: WebhookEndpoint) -> dict[str, str]:
         button = request.POST.get("button")
@@ -149,7 +148,7 @@ class WebhookDeliveryAdmin(ReadOnlyMixin, OptionalCenterMixin, ModelAdmin):
         *("id", "endpoint", "event_type", "reservation", "state", "attempts", "created_at"),
         *("next_attempt_at", "delivered_at", "status_code", "response"),
     )
-    list_filter = ("state", "endpoint")
+    list_filter = ("state",)
     list_select_related = ("endpoint", "event")
     search_fields = ("endpoint__description",)
     search_help_text = "Description of the webhook."

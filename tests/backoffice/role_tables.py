@@ -10,7 +10,8 @@ from django.urls import reverse
 
 from accounts.models import CenterRole, OutboxMessage
 from payments.models import Dispute, Payment, Refund, UnknownPayment
-from reservations.models import Allowance, Partner, PromoCode
+from reservations.models import Allowance, Partner, PromoCode, WebhookEndpoint
+from reservations.webhooks.events import create_test_event
 from roombook.backoffice import audit_log
 from roombook.backoffice.models import AuditEntry
 from tests import factories_centers as make
@@ -22,7 +23,12 @@ ROLES = importlib.import_module(f"{MIGRATIONS}.0002_roles").ROLES
 ACCOUNTANT = importlib.import_module(
     f"{MIGRATIONS}.0005_accountants_handle_unknown_payments"
 ).PERMISSIONS
-MAY = {**ROLES, "Accountant": ROLES["Accountant"].union(ACCOUNTANT)}
+MANAGER = importlib.import_module(f"{MIGRATIONS}.0011_managers_set_up_webhooks").PERMISSIONS
+MAY = {
+    **ROLES,
+    "Accountant": ROLES["Accountant"].union(ACCOUNTANT),
+    "Manager": ROLES["Manager"].union(MANAGER),
+}
 
 # Rows are those of a center; those that every role sees alike and only who may everywhere changes;
 # those that only who may everywhere sees; and power, which is administrators' alone.
@@ -53,6 +59,8 @@ MODELS = {
     "reservations.Partner": SHARED,
     "reservations.PromoCode": CENTER,
     "reservations.Reservation": CENTER,
+    "reservations.WebhookDelivery": CENTER,
+    "reservations.WebhookEndpoint": CENTER,
 }
 # Rows of these belong to several centers, or to none, so that a role at one does not change them.
 CHANGED_EVERYWHERE_ONLY = {
@@ -91,6 +99,7 @@ PAGES = {
     "reservations_draft_customers": ("reservations.add_reservation", CENTER),
     "reservations_report": ("reservations.see_reports", CENTER),
     "reservations_timeline": ("reservations.view_reservation", CENTER),
+    "reservations_webhookendpoint_credentials": ("reservations.change_webhookendpoint", CENTER),
     "reservations_room_week": ("reservations.view_reservation", CENTER),
     "reservations_reservation_action": ("reservations.change_reservation", CENTER),
     "reservations_reservation_list_export": ("reservations.view_reservation", CENTER),
@@ -261,6 +270,20 @@ def rows_of(world):
             opened_at=NOW,
         ),
     )
+    both(
+        "reservations.WebhookEndpoint",
+        lambda center, name: WebhookEndpoint.objects.create(
+            description=name,
+            url="https://hooks.example.com/",
+            center=center,
+            created_at=NOW,
+        ),
+    )
+    endpoints = dict(zip((a, b), rows["reservations.WebhookEndpoint"], strict=True))
+    both(
+        "reservations.WebhookDelivery",
+        lambda center, _: create_test_event(endpoints[center], now=NOW),
+    )
     both("auth.Group", lambda _, name: Group.objects.create(name=f"Night shift {name}"))
     both("accounts.StaffMember", lambda _, name: StaffFactory(last_name=name))
     both(
@@ -318,6 +341,11 @@ def assert_no_inline_script(text, where):
 
 
 FORGED = {
+    "reservations.WebhookEndpoint": {
+        "description": "Forged",
+        "url": "https://hooks.example.com/",
+        "event_types": [],
+    },
     "centers.MeetingRoom": {
         "name": "Forged",
         "capacity": 4,

@@ -123,6 +123,8 @@ def test_custom_pages_require_their_permission(actor, rows, world):
             args, query, method = [], {}, actor.client.get
             if name in ("auth_user_password_change", "accounts_user_sign_out"):
                 args = [customer.pk]
+            elif name == "reservations_webhookendpoint_credentials":
+                args = [rows["reservations.WebhookEndpoint"]["ab".index(which)].pk]
             elif name == "reservations_report":
                 args, query = ["revenue"], {"center": center.pk}
             elif name.endswith("_list_export"):

@@ -12,14 +12,16 @@ from django.core.management.color import no_style
 from django.db import connection
 
 from centers.models import Center, MeetingRoom, Service
-from reservations.models import Allowance, Reservation
+from reservations.models import Allowance, Reservation, WebhookEndpoint
 from reservations.serializers import EXAMPLE_DRAFT
+from reservations.views.integrations import EXAMPLE_ACCESS_KEY
 from roombook import urls
 from roombook.api import openapi
 from roombook.api.contract_schema import get_element_type, get_operations, is_list_type
 from roombook.api.exceptions import HTTP_STATUSES
 from roombook.api.operations import EXAMPLE_TOKEN
 from tests.contract import ALL_OPERATIONS, ENUMERATIONS, TYPES
+from tests.webhooks.helpers import make_endpoint
 from tests.world import NOW, World
 
 ROOT = Path(__file__).parents[2]
@@ -184,7 +186,7 @@ def restart_ids(db):
     """Let ids begin with 1, as in a new database."""
     sequences = [
         {"table": model._meta.db_table, "column": model._meta.pk.column}
-        for model in (Center, MeetingRoom, Service, Allowance, Reservation)
+        for model in (Center, MeetingRoom, Service, Allowance, Reservation, WebhookEndpoint)
     ]
     with connection.cursor() as cursor:
         for statement in connection.ops.sequence_reset_by_name_sql(no_style(), sequences):
@@ -195,7 +197,7 @@ def restart_ids(db):
 def test_examples_succeed_with_the_demo_data_in_json_and_csv(client):
     def send(path, media_type, example, token=""):
         body = example if isinstance(example, str) else json.dumps(example)
-        body = body.replace(EXAMPLE_TOKEN, token)
+        body = body.replace(EXAMPLE_TOKEN, token).replace(EXAMPLE_ACCESS_KEY, access_key)
         response = client.post(f"{path}.json", data=body, content_type=media_type)
         assert response.status_code == 200, (path, media_type, response.content)
         return response.json()
@@ -208,6 +210,7 @@ def test_examples_succeed_with_the_demo_data_in_json_and_csv(client):
 
     with time_machine.travel(NOW, tick=False):
         call_command("seed_demo", force=True, verbosity=0)
+        access_key = make_endpoint().issue_access_key()
         first = dict(examples("/api/sign-in"))["application/json"]
         token = send("/api/sign-in", "application/json", first)["Token"]
         create = dict(examples("/api/reservations/create"))["application/json"]

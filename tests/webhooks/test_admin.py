@@ -1,0 +1,152 @@
+"""Webhooks in the back office (B25.8)."""
+
+import re
+
+import pytest
+import time_machine
+from django.contrib.auth.models import Group
+from django.urls import reverse
+
+from accounts.models import CenterRole
+from reservations.models import WebhookDelivery, WebhookEndpoint
+from reservations.models.webhooks import DeliveryState
+from reservations.webhooks.sending import disable_endpoint
+from roombook.backoffice.models import AuditAction, AuditEntry
+from tests.factories_people import AdministratorFactory, StaffFactory
+from tests.factories_reservations import NOW, make_room
+from tests.webhooks.helpers import URL, make_endpoint, publish_and_send
+from tests.webhooks.receiver import receive
+
+pytestmark = pytest.mark.django_db
+ADD = "admin:reservations_webhookendpoint_add"
+LIST = "admin:reservations_webhookendpoint_changelist"
+DELIVERIES = "admin:reservations_webhookdelivery_changelist"
+FIELDS = {"description": "Door locks", "url": URL, "is_active": "on"}
+
+
+@pytest.fixture(autouse=True)
+def _clock():
+    with time_machine.travel(NOW, tick=False):
+        yield
+
+
+@pytest.fixture
+def administrator(client):
+    client.force_login(AdministratorFactory())
+    return client
+
+
+@pytest.fixture
+def manager(client):
+    """A manager of one center; the center."""
+    staff, center = StaffFactory(), make_room().center
+    CenterRole.objects.create(user=staff, center=center, group=Group.objects.get(name="Manager"))
+    client.force_login(staff)
+    return client, center
+
+
+def press(client, endpoint, button):
+    address = reverse("admin:reservations_webhookendpoint_credentials", args=[endpoint.pk])
+    return client.post(address, {"button": button})
+
+
+def test_address_that_is_not_public_is_refused_with_a_reason(administrator):
+    for url, reason in (
+        ("http://hooks.example.com/", "must begin with https://"),
+        ("https://10.0.0.1/", "not on the public internet"),
+        ("https://hooks.example.com:22/", "must be 443 or 8443"),
+    ):
+        page = administrator.post(reverse(ADD), {**FIELDS, "url": url})
+        assert reason in page.text
+    created = administrator.post(
+        reverse(ADD), {**FIELDS, "event_types": ["reservation.confirmed", "reservation.expired"]}
+    )
+
+    assert created.status_code == 302
+    endpoint = WebhookEndpoint.objects.get()
+    assert endpoint.event_types == ["reservation.confirmed", "reservation.expired"]
+    assert (endpoint.center, endpoint.is_active) == (None, True)
+
+
+def test_manager_sets_up_webhooks_of_the_own_center_only(manager):
+    client, center = manager
+    everywhere = make_endpoint(description="Of all centers")
+    elsewhere = make_endpoint(description="Elsewhere", center=make_room().center)
+    assert client.post(reverse(ADD), FIELDS).status_code == 200  # The center is required.
+    assert client.post(reverse(ADD), {**FIELDS, "center": center.pk}).status_code == 302
+    own = WebhookEndpoint.objects.get(center=center)
+
+    page = client.get(reverse(LIST)).text
+    assert own.description in page
+    assert "Of all centers" not in page
+    for other in (everywhere, elsewhere):
+        assert press(client, other, "show").status_code == 302
+        assert other.secret not in press(client, other, "show").text
+    change = reverse("admin:reservations_webhookendpoint_change", args=[own.pk])
+    assert client.post(change, {**FIELDS, "center": ""}).status_code == 200
+    own.refresh_from_db()
+    assert own.center == center
+    assert own.secret in press(client, own, "show").text
+
+
+def test_secret_is_shown_when_asked_only_and_that_is_recorded(administrator):
+    endpoint = make_endpoint()
+    change = reverse("admin:reservations_webhookendpoint_change", args=[endpoint.pk])
+    credentials = reverse("admin:reservations_webhookendpoint_credentials", args=[endpoint.pk])
+    for page in (change, credentials, reverse(LIST)):
+        assert endpoint.secret not in administrator.get(page).text
+    shown = press(administrator, endpoint, "show")
+    assert endpoint.secret in shown.text
+    assert "no-store" in shown["Cache-Control"]
+    assert AuditEntry.objects.filter(action=AuditAction.VIEW, object_id=endpoint.pk).exists()
+
+    rotated = press(administrator, endpoint, "rotate").text
+    old_secret = endpoint.secret
+    endpoint.refresh_from_db()
+    assert endpoint.old_secret == old_secret != endpoint.secret
+    assert endpoint.secret in rotated
+    [access_key] = re.findall(r"rbk_\w+", press(administrator, endpoint, "access_key").text)
+    assert access_key not in administrator.get(credentials).text
+    recorded = str(list(AuditEntry.objects.values()))
+    assert "access_key_hash" in recorded
+    for secret in (endpoint.secret, old_secret, access_key):
+        assert secret not in recorded
+
+
+def test_test_event_is_sent_listed_and_sent_again(administrator, settings):
+    settings.DEBUG = True
+    with receive((500, {}, b"broken <b>")) as receiver:
+        endpoint = make_endpoint(receiver.url)
+        selected = {"_selected_action": [endpoint.pk]}
+        administrator.post(reverse(LIST), {"action": "send_test_event", **selected})
+        publish_and_send(NOW)
+        page = administrator.get(reverse(DELIVERIES)).text
+        assert "webhook.test" in page
+        assert "broken &lt;b&gt;" in page
+        delivery = WebhookDelivery.objects.get()
+        again = {"action": "send_again", "_selected_action": [delivery.pk]}
+        answer = administrator.post(reverse(DELIVERIES), again, follow=True).text
+        assert "0 events will be sent again" in answer
+        disable_endpoint(endpoint, "It answered 410 Gone.", now=NOW)
+        alert = administrator.get(reverse("admin:index")).text
+        assert "Webhook disabled: Door locks" in alert
+        change = reverse("admin:reservations_webhookendpoint_change", args=[endpoint.pk])
+        activated = administrator.post(change, {**FIELDS, "url": receiver.url})
+        assert activated.status_code == 302
+        endpoint.refresh_from_db()
+        assert (endpoint.is_active, endpoint.disabled_reason) == (True, "")
+        answer = administrator.post(reverse(DELIVERIES), again, follow=True).text
+        assert "1 events will be sent again" in answer
+        publish_and_send(NOW)
+
+    delivery.refresh_from_db()
+    assert delivery.state == DeliveryState.DELIVERED
+    page = reverse("admin:reservations_webhookdelivery_change", args=[delivery.pk])
+    assert "It works." in administrator.get(page).text
+
+
+def test_webhook_is_deleted_with_its_deliveries(administrator):
+    endpoint = make_endpoint()
+    address = reverse("admin:reservations_webhookendpoint_delete", args=[endpoint.pk])
+    assert administrator.post(address, {"post": "yes"}).status_code == 302
+    assert not WebhookEndpoint.objects.exists()

@@ -1,0 +1,148 @@
+"""List reservation changes (B25.9)."""
+
+import datetime as dt
+
+import pytest
+import time_machine
+
+from reservations.booking import cancellation
+from reservations.models import WebhookEvent
+from reservations.webhooks.events import create_test_event, publish_events
+from tests.factories_reservations import NOW, make_booking
+from tests.http import post, post_csv
+from tests.webhooks.helpers import make_endpoint
+
+pytestmark = pytest.mark.django_db
+PATH = "/api/integrations/changes"
+DAY = dt.timedelta(days=1)
+
+
+class Integrator:
+    """Someone with a webhook and its access key."""
+
+    def __init__(self, client, **fields):
+        self.client, self.endpoint = client, make_endpoint(**fields)
+        self.access_key = self.endpoint.issue_access_key()
+
+    def read(self, status=200, *, now=NOW, **fields):
+        body = {"WebhookId": self.endpoint.pk, "AccessKey": self.access_key, **fields}
+        with time_machine.travel(now, tick=False):
+            response = post(self.client, PATH, body)
+        assert response.status_code == status, response.content
+        return response.json()
+
+
+@pytest.fixture
+def integrator(client):
+    return Integrator(client)
+
+
+def test_each_event_is_listed_once_in_order_while_more_are_published(integrator):
+    bookings = [make_booking(now=NOW) for _ in range(2)]
+    publish_events(now=NOW)
+    versions, cursor, rounds = [], "", 0
+    while True:
+        page = integrator.read(Cursor=cursor, PageSize=2)
+        versions += [each["Version"] for each in page["Changes"]]
+        cursor, rounds = page["NextCursor"], rounds + 1
+        if rounds == 1:
+            cancellation.cancel(bookings[0].pk, user=bookings[0].user, now=NOW)
+            publish_events(now=NOW)
+        if not page["HasMore"]:
+            break
+
+    assert versions == list(WebhookEvent.objects.order_by("pk").values_list("version", flat=True))
+    assert len(versions) == 5
+    assert integrator.read(Cursor=cursor)["Changes"] == []
+    cancellation.cancel(bookings[1].pk, user=bookings[1].user, now=NOW)
+    publish_events(now=NOW)
+    [change] = integrator.read(Cursor=cursor)["Changes"]
+    event = WebhookEvent.objects.latest("pk")
+    assert change == {
+        "EventId": event.message_id,
+        "Type": "reservation.cancelled",
+        "Timestamp": NOW.isoformat(),
+        "ReservationId": bookings[1].pk,
+        "CenterId": bookings[1].room.center_id,
+        "RoomId": bookings[1].room_id,
+        "Status": "Cancelled",
+        "Start": bookings[1].start.astimezone(dt.UTC).isoformat(),
+        "End": bookings[1].end.astimezone(dt.UTC).isoformat(),
+        "Changed": event.data["Changed"],
+        "Version": event.version,
+    }
+
+
+def test_cursor_of_an_empty_first_page_leads_to_what_comes_later_only(integrator):
+    make_booking(now=NOW)
+    publish_events(now=NOW)
+    later = NOW + DAY
+    page = integrator.read(now=later, Since=(NOW + DAY / 2).isoformat())
+    assert (page["Changes"], page["HasMore"]) == ([], False)
+    assert integrator.read(now=later, Cursor=page["NextCursor"])["Changes"] == []
+    make_booking(now=NOW)
+    publish_events(now=later)
+
+    assert len(integrator.read(now=later, Cursor=page["NextCursor"])["Changes"]) == 2
+
+
+def test_webhook_lists_its_center_and_types_only_and_no_test_events(client):
+    here, there = make_booking(now=NOW), make_booking(now=NOW)
+    limited = Integrator(
+        client, center=here.room.center, event_types=["reservation.confirmed"], is_active=False
+    )
+    everything = Integrator(client)
+    publish_events(now=NOW)
+    create_test_event(everything.endpoint, now=NOW)
+
+    [change] = limited.read()["Changes"]
+    assert (change["ReservationId"], change["Type"]) == (here.pk, "reservation.confirmed")
+    assert {each["ReservationId"] for each in everything.read()["Changes"]} == {here.pk, there.pk}
+
+
+def test_wrong_credentials_are_refused_alike(client, integrator):
+    other = Integrator(client)
+    answers = [
+        integrator.read(401, AccessKey=other.access_key),
+        integrator.read(401, AccessKey="ключ\ufdfa"),
+        integrator.read(401, WebhookId=2**31 - 1),
+    ]
+    old_key = integrator.access_key
+    integrator.endpoint.issue_access_key()
+    answers.append(integrator.read(401, AccessKey=old_key))
+    answers.append(Integrator.read(other, 401, WebhookId=make_endpoint().pk, AccessKey="0"))
+
+    assert {answer["Error"]["Summary"] for answer in answers} == {"InvalidCredentials"}
+    assert len({answer["Error"]["Message"] for answer in answers}) == 1
+    assert old_key not in str(answers)
+
+
+def test_cursors_of_others_and_what_is_older_than_30_days_are_refused(client, integrator):
+    make_booking(now=NOW)
+    publish_events(now=NOW)
+    cursor = integrator.read(PageSize=1)["NextCursor"]
+    final = integrator.read()["NextCursor"]
+    for wrong in (Integrator(client).read()["NextCursor"], cursor[:-1], "1"):
+        error = integrator.read(400, Cursor=wrong)["Error"]
+        assert error["Details"].startswith("Cursor:")
+    assert integrator.read(now=NOW + 30 * DAY, Cursor=cursor)["Changes"]
+    for old in (cursor, final):
+        error = integrator.read(400, now=NOW + 30.1 * DAY, Cursor=old)["Error"]
+        assert "older than 30 days" in error["Details"]
+    error = integrator.read(400, Since=(NOW - 31 * DAY).isoformat())["Error"]
+    assert error["Details"].startswith("Since:")
+
+
+def test_changes_are_rows_in_csv(client, integrator):
+    booking = make_booking(now=NOW)
+    publish_events(now=NOW)
+    with time_machine.travel(NOW, tick=False):
+        response = post_csv(
+            client,
+            f"{PATH}.csv",
+            {"WebhookId": integrator.endpoint.pk, "AccessKey": integrator.access_key},
+        )
+    head, *rows = response.text.splitlines()
+    assert "Changes.Version" in head
+    assert len(rows) == 2
+    assert all(str(booking.pk) in row for row in rows)
