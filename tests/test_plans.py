@@ -6,7 +6,9 @@ import re
 import pytest
 import time_machine
 from django.db import connection
+from django.urls import reverse
 
+from accounts.models import CalendarAddress
 from centers.geo import Coordinates
 from centers.models import Center, MeetingRoom
 from centers.search import filter_options
@@ -14,6 +16,7 @@ from centers.search import locations as search
 from centers.search.filters import SearchFilters
 from payments.models import Payment, PaymentState
 from reservations.admin.dashboard.dashboard import build_dashboard
+from reservations.booking import reminders
 from reservations.models import Reservation
 from reservations.models.status import Status
 from tests import factories_centers as make
@@ -28,7 +31,7 @@ CENTERS = 3000
 DENVER = Coordinates(39.7392, -104.9903)
 # Tables that grow with the number of centers or bookings. All others stay small.
 LARGE = re.compile(
-    "(accounts_(apitoken|user|outboxmessage|attemptwindow)"
+    "(accounts_(apitoken|calendaraddress|user|outboxmessage|attemptwindow)"
     "|centers_(center|meetingroom|rate|service|openinghours|closure|centerimage|landmark|favorite)"
     "|reservations_(reservation|lineitem|attendee|chosenservice|allowance|allowanceuse"
     "|allowanceentry|priceadjustment|promoredemption)"
@@ -229,6 +232,18 @@ def test_second_page_of_reservations_never_scans_a_large_table(client, without_t
         cursor = world.call("List reservations").json()["NextCursor"]
         found = get_plans(lambda: world.call("List reservations", Cursor=cursor))
 
+    for sql, plan in found:
+        assert not find_scans(plan), f"{sql}\n{plan}"
+
+
+def test_calendars_and_reminders_never_scan_a_large_table(client, without_table_scans):
+    with time_machine.travel(NOW, tick=False):
+        world = World(client)
+        address = reverse("calendar", args=[CalendarAddress.get_secret(world.ada)])
+        found = get_plans(lambda: client.get(address))
+        found += get_plans(lambda: list(reminders.send_meeting_reminders(now=NOW)))
+
+    assert found
     for sql, plan in found:
         assert not find_scans(plan), f"{sql}\n{plan}"
 

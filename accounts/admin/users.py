@@ -21,7 +21,7 @@ from accounts import customer_access, limits, user_search
 from accounts.admin import second_factor as second_factor_pages
 from accounts.admin.center_scope import SharedRowsMixin, SharedTimeZoneMixin
 from accounts.forms import UserAddForm, UserEditForm
-from accounts.models import ApiToken, User, UserType
+from accounts.models import ApiToken, CalendarAddress, User, UserType
 from roombook import images
 from roombook.backoffice import audit_log
 from roombook.backoffice.model_admin import (
@@ -76,7 +76,7 @@ class UserAdmin(
     sortable_by = ("email",)
     ordering = ("email",)
     readonly_fields = ("date_joined", "last_login", "card")
-    actions = ("sign_out_all_devices", "clear_failed_sign_ins")
+    actions = ("sign_out_all_devices", "clear_failed_sign_ins", "revoke_calendar_address")
     change_form_outer_after_template = "backoffice/customer.html"
     fieldsets = (
         (None, {"fields": ("email", "password", "is_active")}),
@@ -252,6 +252,17 @@ class UserAdmin(
                 limits.clear_failed_sign_ins(user.email)
                 self.log_change(request, user, "Failed sign-ins were cleared.")
         self.message_user(request, "They can sign in again at once.", messages.SUCCESS)
+
+    @admin.action(description="Revoke calendar address", permissions=["change"])
+    def revoke_calendar_address(self, request: HttpRequest, queryset: QuerySet[User]) -> None:
+        total = 0
+        for user in queryset:
+            if self.has_change_permission(request, user):
+                count, _ = CalendarAddress.objects.filter(user=user).delete()
+                if count:
+                    self.log_change(request, user, "Revoked the address of the calendar.")
+                    total += count
+        self.message_user(request, f"Revoked {total} calendar addresses.", messages.SUCCESS)
 
     # --- Permissions
 

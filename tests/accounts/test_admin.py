@@ -11,7 +11,8 @@ from django.core.files.uploadedfile import SimpleUploadedFile
 from django.urls import reverse
 from PIL import Image
 
-from accounts.models import User
+from accounts.models import CalendarAddress, User
+from roombook.backoffice.models import AuditEntry
 from tests.factories_people import (
     PASSWORD,
     AdministratorFactory,
@@ -177,6 +178,21 @@ def test_clear_failed_sign_ins_action_lets_account_sign_in(client, root, ada):
 
     right = {"EmailAddress": "ada@example.com", "Password": PASSWORD}
     assert post(client, "/api/sign-in", right).status_code == 200
+
+
+def test_revoke_calendar_address_action_revokes_only_that_of_the_selected_account(
+    client, root, ada
+):
+    grace = UserFactory()
+    adas, graces = (reverse("calendar", args=[CalendarAddress.get_secret(u)]) for u in (ada, grace))
+
+    client.post(LIST, {"action": "revoke_calendar_address", "_selected_action": [ada.pk]})
+
+    assert client.get(adas).status_code == 404
+    assert client.get(graces).status_code == 200
+    assert reverse("calendar", args=[CalendarAddress.get_secret(ada)]) != adas
+    assert AuditEntry.objects.filter(object_id=ada.pk, note__contains="calendar").exists()
+    assert not AuditEntry.objects.filter(object_id=grace.pk, note__contains="calendar").exists()
 
 
 def test_staff_cannot_make_themselves_superuser(client, staff):

@@ -27,6 +27,7 @@ pytestmark = [
     pytest.mark.skipif(not LONG, reason="installs the libraries: make faults"),
 ]
 
+CALENDAR_SECRET = "0123456789abcdef" * 4
 PASSWORD = "wrong-password-of-a-customer"
 READ_TRACES = """
 import json, sys
@@ -109,7 +110,7 @@ def test_each_request_and_statement_is_a_span_without_data_of_customers(
         OTEL_EXPORTER_OTLP_PROTOCOL="http/protobuf",
         OTEL_METRICS_EXPORTER="none",
         OTEL_LOGS_EXPORTER="none",
-        OTEL_PYTHON_DJANGO_EXCLUDED_URLS="admin,healthz,readyz",
+        OTEL_PYTHON_DJANGO_EXCLUDED_URLS="admin,calendar/,healthz,readyz",
         OTEL_BSP_SCHEDULE_DELAY="100",
     )
     try:
@@ -126,6 +127,7 @@ def test_each_request_and_statement_is_a_span_without_data_of_customers(
         sign_in = json.dumps({"EmailAddress": customer.user.email, "Password": PASSWORD})
         headers = {"Content-Type": "application/json"}
         assert send(service.port, "/api/sign-in", sign_in, headers).status == 401
+        send(service.port, f"/calendar/{CALENDAR_SECRET}.ics", "", {})
         send(service.port, "/admin/?secret=in-the-address", "", {"Cookie": f"sessionid={session}"})
 
         def requests() -> list[dict]:
@@ -148,7 +150,9 @@ def test_each_request_and_statement_is_a_span_without_data_of_customers(
     assert any("reservations_reservation" in json.dumps(each) for each in statements)
     text = json.dumps(spans)
     secrets = [CARD["CreditCardNumber"], PASSWORD, client.token, customer.user.email]
-    assert [each for each in [*secrets, "Lovelace", "in-the-address"] if each in text] == []
+    assert [
+        each for each in [*secrets, "Lovelace", "in-the-address", CALENDAR_SECRET] if each in text
+    ] == []
 
 
 def is_request(span: dict) -> bool:
