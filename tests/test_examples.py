@@ -130,3 +130,47 @@ def test_booking_of_the_readme_prints_what_it_shows(live_server, tmp_path):
         for example in examples:
             printed = terminal.run(example.commands)
             assert example.is_printed_by(printed), f"{example.commands}\nprinted:\n{printed}"
+
+
+@pytest.mark.parametrize(
+    "page",
+    [
+        "    indented\n",
+        "- a list\n\n      indented in it\n",
+        "<pre>\nhtml\n</pre>\n",
+        "```python\nprint()\n```\n",
+        "```\nwithout a language\n```\n",
+        "```sh later\ntrue\n```\n",
+        "```json\n{}\n```\n",
+        "```sh\ntrue\n```\n```text\none\n```\n```text\ntwo\n```\n",
+    ],
+)
+def test_block_that_would_not_be_run_is_an_error(page):
+    with pytest.raises(AssertionError):
+        read_examples(page)
+
+
+@pytest.mark.parametrize(
+    ("language", "shown", "printed", "is_same"),
+    [
+        ("", "", "", True),
+        ("", "", "an error", False),
+        ("text", "a … d\ne", "a b c d\ne\n", True),
+        ("text", "a … d\ne", "a b c d\n", False),
+        ("json", '{"A": 1, "B": [true, null]}', '{"B":[true,null],"A":1}', True),
+        ("json", '{"A": 1}', '{"A":1,"B":2}', False),
+        ("json", '{"A": 1, …}', '{"A":1,"B":2}', True),
+        ("json", '{"A": 1, …}', '{"A":2,"B":2}', False),
+        ("json", '{"A": 1, …}', '{"B":2}', False),
+        ("json", '{"A": …, "B": "x…"}', '{"A":[1],"B":"xyz"}', True),
+        ("json", '{"A": …, "B": "x…"}', '{"A":[1],"B":"yz"}', False),
+        ("json", "[1, 2]", "[1,2,3]", False),
+        ("json", "[1, …, 3]", "[1,2,2,3]", True),
+        ("json", "[…, 2, …]", "[1,3]", False),
+        ("json", '{"A": 1}', '{"A":true}', False),
+        ("json", '{"A": 1.0}', '{"A":1}', False),
+        ("json", "{…}", "not JSON", False),
+    ],
+)
+def test_what_is_printed_is_compared_with_the_page(language, shown, printed, is_same):
+    assert Example("", "", language, shown).is_printed_by(printed) is is_same
