@@ -2,8 +2,10 @@
 
 from typing import NotRequired, TypedDict
 
+from django.apps import apps
+from django.contrib import admin
 from django.http import HttpRequest
-from django.urls import NoReverseMatch, reverse
+from django.urls import reverse
 
 
 class MenuItem(TypedDict):
@@ -85,15 +87,16 @@ def build_navigation(request: HttpRequest) -> list[MenuGroup]:
 
 
 def _get_link(request: HttpRequest, target: str) -> str:
-    """Return the URL of a page; empty if the user may not open it, or there is none."""
+    """Return the URL of a page; empty if the user may not open it."""
     app_label, _, model = target.partition(".")
-    permission = f"{app_label}.view_{model}" if model else PERMISSIONS.get(target)
-    if permission and not request.user.has_perm(permission):
-        return ""
-    try:
-        return reverse(f"admin:{app_label}_{model}_changelist" if model else f"admin:{target}")
-    except NoReverseMatch:
-        return ""
+    if model:
+        # A permission at one center is not enough for lists that need it at all centers.
+        page = admin.site.get_model_admin(apps.get_model(app_label, model))
+        is_permitted = page.has_view_or_change_permission(request)
+        return reverse(f"admin:{app_label}_{model}_changelist") if is_permitted else ""
+    permission = PERMISSIONS.get(target)
+    is_permitted = permission is None or request.user.has_perm(permission)
+    return reverse(f"admin:{target}") if is_permitted else ""
 
 
 def _mark_active_item(request: HttpRequest, items: list[MenuItem]) -> None:
