@@ -72,7 +72,9 @@ class ListExportMixin(ModelAdminBase):
             for first in range(0, len(ids), BATCH_SIZE):
                 batch = ids[first : first + BATCH_SIZE]
                 by_id = rows.order_by().in_bulk(batch)
-                yield from (self.get_export_row(by_id[pk]) for pk in batch if pk in by_id)
+                for pk in batch:
+                    if pk in by_id:
+                        yield [_escape_text(value) for value in self.get_export_row(by_id[pk])]
 
         name = str(self.opts.verbose_name_plural)
         logger.info("%s exports %s %s", request.user.pk, len(ids), name)
@@ -89,7 +91,11 @@ class ListExportMixin(ModelAdminBase):
         return download_workbook(book, file_name)
 
 
+def _escape_text(value: CellValue) -> CellValue:
+    return escape_formula(value) if isinstance(value, str) else value
+
+
 def _format_cell(value: CellValue) -> str:
     if isinstance(value, dt.datetime):
         return f"{value:%Y-%m-%d %H:%M}"
-    return escape_formula(value) if isinstance(value, str) else str("" if value is None else value)
+    return str("" if value is None else value)

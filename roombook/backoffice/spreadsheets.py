@@ -12,7 +12,7 @@ from typing import IO, NamedTuple
 from django.http import FileResponse, StreamingHttpResponse
 from openpyxl import Workbook
 from openpyxl.cell import WriteOnlyCell
-from openpyxl.cell.cell import ERROR_CODES, ILLEGAL_CHARACTERS_RE
+from openpyxl.cell.cell import ILLEGAL_CHARACTERS_RE
 from openpyxl.styles import Font
 from openpyxl.utils import get_column_letter
 
@@ -108,13 +108,13 @@ def _can_be_written(value: CellValue) -> bool:
 def _build_cell(sheet: object, value: CellValue, number_format: str, *, is_bold: bool) -> object:
     if value is None or value == "":
         return None
-    if isinstance(value, str) and not (is_bold or value in ERROR_CODES):
+    if isinstance(value, str) and not (is_bold or value.startswith(("=", "#"))):
         return value
     cell = WriteOnlyCell(sheet, value)
     if is_bold:
         cell.font = Font(bold=True)
-    if value in ERROR_CODES:
-        # Text that looks like a spreadsheet error.
+    if isinstance(value, str):
+        # Otherwise openpyxl writes `=1+1` as a formula, and `#N/A` as an error.
         cell.data_type = "s"
     elif number_format:
         cell.number_format = number_format

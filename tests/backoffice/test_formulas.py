@@ -1,0 +1,116 @@
+"""No exported file has a cell that a spreadsheet runs as a formula, whatever customers enter."""
+
+import csv
+import datetime as dt
+import io
+import re
+import zipfile
+from decimal import Decimal
+from uuid import uuid4
+
+import pytest
+from django.urls import reverse
+from django.utils import timezone
+
+from payments.models import Payment, Refund
+from reservations.admin.reports.pages import REPORTS
+from reservations.models.status import Status
+from roombook.imports.resources import RESOURCES
+from roombook.spreadsheets import FORMULA_START
+from tests.factories_centers import CenterFactory, ServiceFactory
+from tests.factories_people import UserFactory
+from tests.factories_reservations import (
+    AllowanceFactory,
+    PartnerFactory,
+    PromoCodeFactory,
+    ReservationFactory,
+    make_room,
+)
+
+pytestmark = pytest.mark.django_db
+
+TEXTS = [
+    '=HYPERLINK("https://evil.example/","Ada")',
+    "=1+1",
+    "+1",
+    "-1",
+    "@x",
+    "\tx",
+    "\rx",
+    "\uff1d1",
+]
+LISTS = {"reservations_reservation": "?when=all", "payments_payment": "", "payments_refund": ""}
+NUMBER = re.compile(r"-?\d+(\.\d+)?")
+
+
+def create_rows(text, number):
+    user = UserFactory(first_name=text, last_name=text, company_name=text)
+    room = make_room(center=CenterFactory(name=text, promo_text=text), name=text)
+    ServiceFactory(center=room.center, name=text)
+    AllowanceFactory(user=user, description=text).centers.add(room.center)
+    PromoCodeFactory(code=f"CODE{number}", description=text).centers.add(room.center)
+    now = timezone.now()
+    reservation = ReservationFactory(
+        user=user,
+        room=room,
+        start=now - dt.timedelta(hours=4),
+        status=Status.COMPLETED,
+        total_cost=Decimal(50),
+        booked_at=now,
+        partner=PartnerFactory(name=text),
+    )
+    payment = Payment.objects.create(
+        reservation=reservation,
+        key=uuid4(),
+        gateway="sandbox",
+        amount=Decimal(50),
+        currency="USD",
+        state="captured",
+        lease_until=now,
+        reference=text,
+        created_at=now,
+        captured_at=now,
+    )
+    Refund.objects.create(
+        payment=payment, amount=Decimal(5), state="done", created_at=now, done_at=now, reason=text
+    )
+
+
+def find_formulas_in_workbook(content):
+    with zipfile.ZipFile(io.BytesIO(content)) as book:
+        sheets = [name for name in book.namelist() if name.startswith("xl/worksheets/")]
+        assert sheets
+        return [cell for name in sheets for cell in re.findall(rb"<f[ >].*?</f>", book.read(name))]
+
+
+def find_formulas_in_csv(content):
+    rows = csv.reader(io.StringIO(content.decode("utf-8-sig"), newline=""))
+    cells = [cell for row in rows for cell in row if not NUMBER.fullmatch(cell)]
+    return [cell for cell in cells if FORMULA_START.match(cell) and not cell.startswith("'")]
+
+
+def get_export_urls():
+    for name, query in LISTS.items():
+        for extension in ("csv", "xlsx"):
+            yield reverse(f"admin:{name}_list_export", args=[extension]) + query
+    for name in REPORTS:
+        yield reverse("admin:reservations_report", args=[name]) + "?format=xlsx"
+    yield reverse("admin:reservations_report", args=["revenue"]) + "?format=csv&table=center"
+
+
+def test_exports_have_no_formulas(office):
+    for number, text in enumerate(TEXTS):
+        create_rows(text, number)
+    with_text = 0
+    for url in get_export_urls():
+        response = office.get(url)
+        assert response.status_code == 200, url
+        content = response.getvalue()
+        find = find_formulas_in_workbook if "xlsx" in url else find_formulas_in_csv
+        assert find(content) == [], url
+        with_text += "xlsx" not in url and b"HYPERLINK" in content
+    assert with_text >= len(LISTS)
+    for resource in RESOURCES.values():
+        assert find_formulas_in_csv("".join(resource().export_csv()).encode()) == []
+        with resource().export_workbook() as book:
+            assert find_formulas_in_workbook(book.read()) == []
