@@ -34,8 +34,7 @@ class SignInForm(AuthenticationForm):
             except TooManyRequests as error:
                 raise ValidationError(error.message, code="too_many_attempts") from None
             self.confirm_login_allowed(user)
-            if not user.is_second_factor_pending(self.request.session):
-                SignInAttempts(email, network_address).record_success(user, now)
+            SignInAttempts(email, network_address).record_right_password(user, now)
             user.backend = "accounts.roles.CenterRoleBackend"
             self.user_cache = user
         return self.cleaned_data

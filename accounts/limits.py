@@ -272,7 +272,16 @@ class SignInAttempts:
             last_sign_in_at__gt=now - KNOWN_NETWORK_LIFETIME,
         ).exists()
 
+    def record_right_password(self, user: User, now: datetime) -> None:
+        """Remember the network, unless the account has a second factor.
+
+        Otherwise whoever has only the password could guess codes from networks of their choice.
+        """
+        if user.second_factor_since is None:
+            self.record_success(user, now)
+
     def record_success(self, user: User, now: datetime) -> None:
+        """Remember the network: the account has proved all that it can prove."""
         KnownNetwork.record(user.pk, self._network_digest, now=now)
 
     @property

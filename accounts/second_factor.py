@@ -128,11 +128,12 @@ def _verify_code_of_new_device(device: TOTPDevice, code: str) -> bool:
 def turn_on(user: User, device: TOTPDevice, *, now: datetime) -> list[str]:
     """Save the new device as the only one, and return new recovery codes.
 
-    All other sessions of the user end.
+    All other sessions of the user end. Networks that only a password made known are so no longer.
     """
     # Two set-ups at the same time must not leave two devices.
     User.objects.lock(user.pk)
     TOTPDevice.objects.filter(user=user).delete()
+    user.known_networks.all().delete()
     device.save(force_insert=True)
     codes = replace_recovery_codes(user)
     _save(user, now, by=user, note="The second factor was turned on.", now=now)

@@ -65,7 +65,7 @@ def _issue_token(
         locked.password = new_hash
     locked.last_login = now
     locked.save(update_fields=["password", "last_login"])
-    attempts.record_success(locked, now)
+    attempts.record_right_password(locked, now)
     return locked, ApiToken.issue(locked, now=now)
 
 

@@ -5,9 +5,12 @@ from importlib import import_module
 import pytest
 from django.apps import apps
 from django.core.management import call_command
+from django.utils import timezone
 
+from accounts.models import KnownNetwork
 from centers.models import Center
 from tests.factories_centers import CenterFactory, LandmarkFactory
+from tests.factories_people import StaffFactory, UserFactory
 
 
 @pytest.mark.django_db
@@ -40,3 +43,16 @@ def test_migration_of_search_texts_removes_parts_of_the_kingdom_that_no_center_n
         "london": "london\nunited kingdom\nuk\nwales",
         "wales": f"wales\n{parts}",
     }
+
+
+@pytest.mark.django_db
+def test_migration_of_networks_forgets_those_of_accounts_with_a_second_factor():
+    now = timezone.now()
+    ada, grace = UserFactory(), StaffFactory(second_factor_since=now)
+    for user in (ada, grace):
+        KnownNetwork.record(user.pk, "digest", now=now)
+
+    name = "accounts.migrations.0016_networks_of_passwords_alone_are_forgotten"
+    import_module(name).forget_networks(apps, None)
+
+    assert KnownNetwork.objects.get().user == ada

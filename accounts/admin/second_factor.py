@@ -118,8 +118,9 @@ class SecondFactorView(View):
         form = self.get_form(request.POST)
         if not form.is_valid():
             return self.render(form)
+        response = self.apply()
         form.attempts.record_success(self.user, timezone.now())
-        return self.apply()
+        return response
 
     def get_form(self, *args: Any) -> CodeForm:
         address = get_client_address(self.request)

@@ -6,6 +6,7 @@ from django.core.management import CommandError, call_command
 from django.urls import reverse
 from django_otp.plugins.otp_totp.models import TOTPDevice
 
+from accounts.limits import SignInAttempts
 from accounts.models import KnownNetwork, OutboxMessage, User
 from roombook.backoffice.models import AuditEntry
 from tests.backoffice.second_factor_helpers import (
@@ -216,11 +217,35 @@ def test_wrong_codes_of_an_attacker_lock_nobody_out_of_a_known_network(
 def test_network_is_known_only_after_the_code(client, with_factor):
     KnownNetwork.objects.all().delete()
     sign_in(client, with_factor)
+    credentials = {"EmailAddress": with_factor.email, "Password": PASSWORD}
+    assert post(client, "/api/sign-in", credentials).status_code == 200
     assert not KnownNetwork.objects.exists()
 
     client.post(VERIFY, {"code": get_code(with_factor)})
 
     assert KnownNetwork.objects.get().user == with_factor
+
+
+def test_network_of_a_password_is_unknown_in_a_session_that_passed_another_factor(
+    client, with_factor, clock
+):
+    mallory = StaffFactory()
+    turn_on(client, mallory, clock)
+    KnownNetwork.objects.all().delete()
+
+    sign_in(client, with_factor)
+
+    assert not KnownNetwork.objects.exists()
+
+
+def test_turning_on_forgets_networks_that_only_the_password_made_known(client, grace, clock):
+    sign_in(client.__class__(REMOTE_ADDR="203.0.113.7"), grace)
+    assert SignInAttempts(grace.email, "203.0.113.7").is_from_known_network(START)
+
+    turn_on(client, grace, clock)
+
+    assert not SignInAttempts(grace.email, "203.0.113.7").is_from_known_network(START)
+    assert SignInAttempts(grace.email, "127.0.0.1").is_from_known_network(START)
 
 
 def test_next_address_of_another_host_is_ignored(client, with_factor):
