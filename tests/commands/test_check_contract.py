@@ -70,7 +70,9 @@ def test_service_that_keeps_the_contract_has_no_differences(world, service, chec
     assert lines[0] == "signed in to http://rooms.example.com"
     assert lines[-1] == "No difference from the contract."
     assert [line for line in lines if line.startswith("not called: ")] == [
-        f"not called: {OPERATIONS_BY_NAME[name].path}" for name in OPERATIONS_WITH_CHANGES
+        f"not called: {OPERATIONS_BY_NAME[name].path}"
+        # The last one needs the access key of a webhook.
+        for name in (*OPERATIONS_WITH_CHANGES, "List reservation changes")
     ]
     assert "never seen: DurationHours, Quantity of ServiceInfo" in lines
 

@@ -10,12 +10,15 @@ from django.utils import timezone
 from accounts.models import OutboxMessage
 from payments.models import Payment, PaymentState, Refund
 from reservations import gauges
-from reservations.models import Reservation
+from reservations.models import Reservation, WebhookDelivery
 from reservations.models.status import Status
+from reservations.models.webhooks import DeliveryState
+from reservations.webhooks.events import create_test_event, publish_events
 from roombook.jobs import JOB_INTERVALS
 from roombook.models import JobRun
 from tests.factories_reservations import NOW, make_booking, make_pending_booking
 from tests.test_plans import create_many_bookings, find_scans, get_plans
+from tests.webhooks.helpers import make_endpoint
 
 MINUTE = dt.timedelta(minutes=1)
 
@@ -117,6 +120,27 @@ def test_collector_reads_once_for_scrapes_in_a_row_and_reports_a_database_that_i
         assert (is_up.name, is_up.samples[0].value) == ("roombook_database_up", 0)
     assert len(reads) == 1
     assert connection.connection is None
+
+
+@pytest.mark.django_db
+def test_gauges_count_events_that_are_not_delivered():
+    make_booking(now=NOW)
+    assert read(NOW + MINUTE)[("roombook_webhooks_oldest_seconds",)] == 60
+    endpoint = make_endpoint()
+    deliveries = [create_test_event(endpoint, now=NOW) for _ in range(3)]
+    make_endpoint(is_active=False, disabled_reason="It answered 410 Gone.")
+    make_endpoint(is_active=False)
+    publish_events(now=NOW + MINUTE)
+    WebhookDelivery.objects.filter(pk=deliveries[0].pk).update(
+        state=DeliveryState.FAILED, next_attempt_at=None
+    )
+
+    figures = read(NOW + 5 * MINUTE)
+
+    assert figures[("roombook_webhooks_waiting",)] == 4
+    assert figures[("roombook_webhooks_oldest_seconds",)] == 300
+    assert figures[("roombook_webhooks_failed",)] == 1
+    assert figures[("roombook_webhooks_disabled",)] == 1
 
 
 @pytest.mark.django_db

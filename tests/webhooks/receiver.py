@@ -22,8 +22,11 @@ class Receiver:
 
 
 @contextmanager
-def receive(*answers, hangs=False, tls=None):
-    """Run a receiver. With `hangs`, it sends one byte of a header after the other, for ever."""
+def receive(*answers, hangs=False, delay=0.0, tls=None, port=0):
+    """Run a receiver, which answers after a delay in seconds.
+
+    With `hangs`, it sends one byte of a header after the other, for ever.
+    """
     receiver = Receiver(answers=list(answers), hangs=hangs)
     ended = threading.Event()
 
@@ -37,6 +40,7 @@ def receive(*answers, hangs=False, tls=None):
                     self.wfile.write(b"x")
                     time.sleep(0.05)
                 return
+            time.sleep(delay)
             status, headers, text = (
                 receiver.answers.pop(0) if receiver.answers else (200, {}, b"ok")
             )
@@ -54,7 +58,7 @@ def receive(*answers, hangs=False, tls=None):
         def handle_error(self, request, client_address):
             """The other side has hung up, as it should."""
 
-    server = Server(("127.0.0.1", 0), Handler)
+    server = Server(("127.0.0.1", port), Handler)
     if tls:
         server.socket = tls.wrap_socket(server.socket, server_side=True)
     receiver.url = f"http://127.0.0.1:{server.server_port}/hook?x=1"

@@ -1,15 +1,18 @@
 """Webhooks in the back office (B25.8)."""
 
 import re
+from io import StringIO
 
 import pytest
 import time_machine
 from django.contrib.auth.models import Group
+from django.core.management import CommandError, call_command
 from django.urls import reverse
 
 from accounts.models import CenterRole
 from reservations.models import WebhookDelivery, WebhookEndpoint
 from reservations.models.webhooks import DeliveryState
+from reservations.webhooks import changes
 from reservations.webhooks.sending import disable_endpoint
 from roombook.backoffice.models import AuditAction, AuditEntry
 from tests.factories_people import AdministratorFactory, StaffFactory
@@ -143,6 +146,24 @@ def test_test_event_is_sent_listed_and_sent_again(administrator, settings):
     assert delivery.state == DeliveryState.DELIVERED
     page = reverse("admin:reservations_webhookdelivery_change", args=[delivery.pk])
     assert "It works." in administrator.get(page).text
+
+
+def test_command_creates_a_webhook_of_a_center_or_says_why_not():
+    center, output = make_room().center, StringIO()
+    call_command("create_webhook", "Doors", URL, "--center", str(center.pk), stdout=output)
+
+    endpoint = WebhookEndpoint.objects.get()
+    assert (endpoint.center, endpoint.created_at) == (center, NOW)
+    assert endpoint.secret in output.getvalue()
+    [access_key] = re.findall(r"rbk_\w+", output.getvalue())
+    assert changes.authenticate(endpoint.pk, access_key) == endpoint
+    for arguments, reason in (
+        (("Doors", "https://10.0.0.1/"), "not on the public internet"),
+        (("Doors", URL, "--center", "999"), "There is no center 999."),
+    ):
+        with pytest.raises(CommandError, match=reason):
+            call_command("create_webhook", *arguments)
+    assert WebhookEndpoint.objects.count() == 1
 
 
 def test_webhook_is_deleted_with_its_deliveries(administrator):

@@ -1,0 +1,234 @@
+"""Workers and senders of webhooks are killed: no event is missed, and none has two ids (B25.4)."""
+
+import json
+import random
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, defaultdict
+
+import pytest
+from django.contrib.contenttypes.models import ContentType
+from django.test import override_settings
+from django.utils import timezone
+
+from reservations.models import Reservation, WebhookDelivery
+from reservations.models.webhooks import DeliveryState
+from reservations.webhooks.events import create_test_event, publish_events
+from reservations.webhooks.sending import SENDING_LEASE, send_due_deliveries
+from roombook.backoffice.models import AuditEntry
+from tests.faults import figures
+from tests.faults.client import CustomerClient
+from tests.faults.load import Load
+from tests.faults.service import ROOT
+from tests.faults.size import LONG, SIZE
+from tests.webhooks.helpers import make_endpoint
+from tests.webhooks.receiver import receive
+
+pytestmark = pytest.mark.postgres
+SENDER = ("manage.py", "send_webhooks")
+MARKED_EARLY = ("-m", "tests.faults.send_webhooks_marked_early")
+# Enough for an overloaded machine; nothing waits for so long unless it fails.
+SECONDS = 60.0
+# The storm ends after so many killed senders and confirmed bookings.
+KILLS, BOOKINGS = 8, 40
+
+
+def start_sender(service, program=SENDER):
+    """Start the command in a process of its own; with DEBUG it may call this machine."""
+    return subprocess.Popen(
+        [sys.executable, *program],
+        cwd=ROOT,
+        env={**service.environment, "DEBUG": "true"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+
+
+def wait_until(condition):
+    deadline = time.monotonic() + SECONDS
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def send_the_rest():
+    """Publish and send in this process, when the leases of killed senders are over."""
+    now = timezone.now() + SENDING_LEASE
+    with override_settings(DEBUG=True):
+        publish_events(now=now)
+        while WebhookDelivery.objects.due(now).exists():
+            list(send_due_deliveries(clock=lambda: now))
+
+
+@pytest.mark.parametrize("program", [SENDER, MARKED_EARLY], ids=["sender", "control"])
+def test_event_whose_sender_is_killed_during_the_request_is_sent_again(program, guarded):
+    with socket.create_server(("127.0.0.1", 0)) as deaf:  # It never answers.
+        port = deaf.getsockname()[1]
+        with guarded.database.open():
+            endpoint = make_endpoint(f"http://127.0.0.1:{port}/", created_at=timezone.now())
+            event = create_test_event(endpoint, now=timezone.now()).event
+        sender = start_sender(guarded, program)
+        with guarded.database.open():
+            wait_until(endpoint.deliveries.filter(attempts=1).exists)
+        sender.kill()
+        sender.wait()
+    with receive(port=port) as receiver, guarded.database.open():
+        send_the_rest()
+        assert endpoint.deliveries.get().state == DeliveryState.DELIVERED
+        endpoint.delete()
+
+    row = figures.get_row("sender of webhooks killed")
+    if program == SENDER:
+        row.runs += 1
+        assert receiver.ids == [event.message_id]
+    else:
+        # It counts as delivered, and nobody has received it.
+        row.control = (row.control or 0) + 1
+        assert receiver.ids == []
+
+
+class Poller(threading.Thread):
+    """An integrator who reads the changes again and again from its last cursor."""
+
+    def __init__(self, service, endpoint, access_key):
+        super().__init__()
+        self.client = CustomerClient(service.port, "")
+        self.credentials = {"WebhookId": endpoint.pk, "AccessKey": access_key}
+        self.cursor, self.versions, self.ended = "", [], threading.Event()
+
+    def run(self):
+        while not self.ended.is_set():
+            self.read()
+            time.sleep(0.05)
+
+    def read(self):
+        """Read one page; True if there is more. What is not answered is read the next time."""
+        answer = self.client.post(
+            "integrations/changes", **self.credentials, Cursor=self.cursor, PageSize=20
+        )
+        if answer.status != 200:
+            return True
+        self.versions += [change["Version"] for change in answer.body["Changes"]]
+        self.cursor = answer.body["NextCursor"]
+        return answer.body["HasMore"]
+
+
+@pytest.mark.skipif(not LONG, reason="only the long form")
+def test_no_event_is_missed_while_workers_and_senders_are_killed(short_lease_service):
+    service, rng = short_lease_service, random.Random(25)
+    row = figures.get_row("workers and senders of webhooks killed")
+    with receive(delay=0.05) as receiver:
+        with service.database.open():
+            endpoint = make_endpoint(receiver.url, created_at=timezone.now())
+            first = AuditEntry.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+            poller = Poller(service, endpoint, endpoint.issue_access_key())
+        poller.start()
+        load = Load(service, SIZE.clients, 4 * SECONDS)
+        senders, kills = [start_sender(service) for _ in range(2)], 0
+        seen = 0
+        while time.monotonic() < load.until:
+            for number, sender in enumerate(senders):
+                # Kill a sender while the receiver prepares its answer.
+                if sender.poll() is None and len(receiver.requests) > seen + rng.randrange(8):
+                    sender.kill()
+                    sender.wait()
+                    seen, kills = len(receiver.requests), kills + 1
+                if sender.poll() is not None:
+                    senders[number] = start_sender(service)
+            if rng.random() < 0.1 and (workers := service.workers()):
+                service.kill(rng.choice(workers))
+            if kills >= KILLS and load.count_acknowledged() >= BOOKINGS:
+                load.stop()
+            time.sleep(0.05)
+        load.wait(row)
+        for sender in senders:
+            sender.kill()
+            sender.wait()
+        poller.ended.set()
+        poller.join()
+        with service.database.open():
+            send_the_rest()
+            deadline = time.monotonic() + SECONDS
+            while poller.read():
+                assert time.monotonic() < deadline
+            content_type = ContentType.objects.get_for_model(Reservation)
+            entries = AuditEntry.objects.filter(content_type=content_type, pk__gt=first)
+            expected = set(entries.values_list("pk", flat=True))
+
+    ids = defaultdict(set)
+    for headers, body in receiver.requests:
+        ids[json.loads(body)["data"]["Version"]].add(headers["webhook-id"])
+    missed = expected - set(ids)
+    row.lost += len(missed)
+    duplicates = len(receiver.requests) - len(ids)
+    row.remarks = f"{len(expected)} events, {duplicates} sent twice, {kills} senders killed"
+    assert missed == set()
+    assert set(ids) == expected
+    assert all(len(each) == 1 for each in ids.values())
+    assert Counter(poller.versions) == Counter(expected)
+    assert kills >= KILLS
+    assert len(expected) >= 2 * BOOKINGS
+    assert duplicates  # Else no sender was killed at the right time.
+
+
+NODE = """
+const {Webhook} = require(process.argv[1]);
+const {secret, body, headers} = JSON.parse(require("fs").readFileSync(0));
+new Webhook(secret).verify(body, headers);
+try { new Webhook(secret).verify(body + " ", headers); } catch { process.exit(0); }
+process.exit(1);
+"""
+PYTHON = """
+import json, sys
+from importlib import import_module
+module = import_module(sys.argv[1])
+data = json.load(sys.stdin)
+verify = lambda body: module.Webhook(data["secret"]).verify(body, data["headers"])
+verify(data["body"])
+try:
+    verify(data["body"] + " ")
+except Exception as error:
+    sys.exit(type(error).__name__ != "WebhookVerificationError")
+sys.exit(1)
+"""
+
+
+@pytest.mark.skipif(not LONG, reason="only the long form")
+@pytest.mark.parametrize("library", ["npm standardwebhooks", "npm svix", "pip svix"])
+def test_signature_is_accepted_by_other_libraries(library, guarded, tmp_path):
+    program, name = library.split()
+    if program == "npm" and not shutil.which("npm"):
+        pytest.skip("npm is not installed")
+    install = {
+        "npm": ["npm", "install", "--no-audit", "--no-fund", "--prefix", tmp_path, name],
+        "pip": [sys.executable, "-m", "pip", "install", "-q", "--target", tmp_path, name],
+    }[program]
+    if subprocess.run(install, capture_output=True, check=False, cwd=tmp_path).returncode:
+        pytest.skip(f"{name} cannot be installed here")
+    with receive() as receiver, guarded.database.open():
+        endpoint = make_endpoint(receiver.url, created_at=timezone.now())
+        create_test_event(endpoint, now=timezone.now())
+        with override_settings(DEBUG=True):
+            list(send_due_deliveries(clock=timezone.now))
+        endpoint.delete()
+
+    [(headers, body)] = receiver.requests
+    message = {"secret": endpoint.secret, "body": body.decode(), "headers": headers}
+    verify = {
+        "npm": ["node", "-e", NODE, tmp_path / "node_modules" / name],
+        "pip": [sys.executable, "-c", PYTHON, name],
+    }[program]
+    verified = subprocess.run(
+        verify,
+        input=json.dumps(message),
+        text=True,
+        capture_output=True,
+        check=False,
+        env={"PATH": "/usr/bin:/bin:/usr/local/bin", "PYTHONPATH": str(tmp_path)},
+    )
+    assert verified.returncode == 0, verified.stderr
