@@ -19,7 +19,7 @@ PRODUCTION = ENV_FILE=/dev/null DEBUG=false ALLOWED_HOSTS=rooms.example.com PAYM
 	DEFAULT_FROM_EMAIL=rooms@example.com \
 	SECRET_KEY="$$($(PY) -c 'import secrets; print(secrets.token_urlsafe(50))')"
 
-.PHONY: help env run test coverage faults screenshots bench contract-docs stats lint types settings check fmt lock clean
+.PHONY: help env run test coverage faults clients screenshots bench contract-docs stats lint types settings check fmt lock clean
 
 help:  ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' Makefile
@@ -74,6 +74,10 @@ faults: .venv/.stamp  ## Stop workers, databases and the gateway for longer than
 		FAULTS=long TEST_DB=$$db $(PY) -m pytest -q tests/faults $(ARGS) || failed="$$failed $$db"; \
 	done; \
 	test -z "$$failed" || { echo "Fault tests failed on:$$failed" >&2; exit 1; }
+
+# Needs the package registries, npm and Java.
+clients: .venv/.stamp  ## Generate clients from docs/openapi.json; two of them book a room (ARGS=)
+	@CLIENTS=true $(PY) -m pytest -q tests/clients $(ARGS)
 
 screenshots: .venv/.stamp  ## Take pictures of every page of the back office, into screenshots/
 	@$(PY) -m tests.browser.screenshots
