@@ -235,7 +235,7 @@ def test_reservation_page_lists_its_emails(admin_client):
 
     # Times are local to the center, as on the rest of the page.
     to = reservation.user.email
-    sent, waiting = "Sent Mon 2027-03-01 09:00", "Waiting Mon 2027-03-01 10:00"
+    sent, waiting = "Sent Mon 2027-03-01 09:00 MST", "Waiting Mon 2027-03-01 10:00 MST"
     assert f"Confirmed {to} {sent} Cancelled {to} {waiting}" in text
 
 
