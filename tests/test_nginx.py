@@ -18,6 +18,9 @@ from pathlib import Path
 import pytest
 from django.urls import reverse
 
+from accounts.limits import get_network_key
+from roombook.secret_paths import SECRET_PATHS
+
 CONFIGURATION = Path(__file__).parent.parent / "deploy/nginx/roombook.conf"
 PROGRAM = shutil.which("nginx", path=f"{os.environ['PATH']}:/usr/sbin")
 NAME = "rooms.example.com"
@@ -38,6 +41,9 @@ http {{
     gzip on;
     gzip_types *;
     gzip_proxied any;
+    # Tests have one address only.
+    set_real_ip_from 127.0.0.1;
+    real_ip_header Test-Address;
     include {folder}/roombook.conf;
 }}
 """
@@ -247,6 +253,29 @@ def test_flood_of_api_requests_is_refused_in_the_envelope(nginx):
     assert json.loads(body)["Error"]["Summary"] == "TooManyRequests"
 
 
+def test_flood_of_free_times_is_refused_and_leaves_other_requests(nginx):
+    paths = ("free-times", "free-times.csv", "alternatives.json")
+    counts = [nginx.count_statuses(f"/api/meeting-rooms/{path}", 20) for path in paths]
+    assert sum(counts, Counter()) == {200: 21, 429: 39}
+    assert nginx.count_statuses("/api/meeting-rooms/rates", 20) == {200: 20}
+
+
+def test_limits_count_the_network_that_the_service_counts(nginx):
+    """However its addresses are written: nginx leaves out the longest run of zeros."""
+
+    def get_statuses(addresses):
+        return Counter(nginx.request("/api/sign-in", **{"Test-Address": a})[0] for a in addresses)
+
+    same = [f"2001:db8::{number:x}:2:3:4" for number in range(1, 25)]
+    same += [f"2001:db8:0:{number:x}::" for number in range(1, 256, 60)]
+    others = ["2001:db8:0:100::", "2001:db8:1::", "2001:db8:0:a00::", "203.0.113.1", "203.0.113.2"]
+
+    assert get_statuses(same) == {200: 21, 429: len(same) - 21}
+    assert get_statuses(others) == {200: len(others)}
+    assert len(set(map(get_network_key, same))) == 1
+    assert len(set(map(get_network_key, [same[0], *others]))) == 1 + len(others)
+
+
 def test_unreachable_service_is_503_in_the_envelope(tmp_path):
     nginx = Nginx(tmp_path, find_free_ports(1)[0])
     try:
@@ -260,8 +289,12 @@ def test_unreachable_service_is_503_in_the_envelope(tmp_path):
 
 def test_secret_path_is_not_logged_when_nginx_refuses_or_fails(tmp_path):
     nginx = Nginx(tmp_path, find_free_ports(1)[0])
+    invitation = reverse("admin:accounts_invitation", args=["MQ", "the-secret"])
+    paths = ["/calendar/the-secret.ics", invitation]
+    assert all(any(begin in path for path in paths) for begin in SECRET_PATHS)
     try:
-        counts = nginx.count_statuses("/calendar/the-secret.ics", 110)
+        counts = nginx.count_statuses(paths[0], 110)
+        assert nginx.request(invitation)[0] == 502
         nginx.count_statuses("/api/a-public-path", 10)
     finally:
         nginx.stop()
