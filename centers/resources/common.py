@@ -91,7 +91,9 @@ class CenterChildResource(CenterScopedResource[ChildT]):
                 {"center__name": f"Several centers have this name: give the center_id ({ids})."}
             )
         if not found:
-            raise ValidationError({"center__name": "There is no such center that you may change."})
+            raise ValidationError(
+                {"center__name": "There is no center of this name that you may change."}
+            )
         return found[0]
 
     def get_center(self, row: Cells) -> Center:

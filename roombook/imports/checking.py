@@ -237,11 +237,24 @@ class CheckingResource(ModelResource, Generic[RowT]):
             raise result.errors[0].error
         result.number, result.before, result.changes = self.number, self.before, self.changes
         if result.validation_error:
-            result.validation_error = self._group_by_column(result.validation_error)
+            found = result.validation_error.update_error_dict({})
+            error = ValidationError(self._find_unreadable_values(row) | found)
+            result.validation_error = self._group_by_column(error)
         elif not result.is_skip():
             result.object_repr = self.get_title(result.instance)
             result.notes = list(self.get_notes(result))
         return result
+
+    def _find_unreadable_values(self, row: Cells) -> Errors:
+        """Values that cannot be read, also of a row that was not found, so not read further."""
+        errors: Errors = {}
+        for column in self.table.headers:
+            if isinstance(self.fields[column].widget, widgets.PLAIN_WIDGETS):
+                try:
+                    self.clean_cell(column, row)
+                except ValidationError as error:
+                    errors = error.update_error_dict(errors)
+        return errors
 
     def before_import_row(self, row: Cells, **kwargs: object) -> None:
         if problems := self.table.problems.get(self.number):

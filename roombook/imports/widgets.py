@@ -136,6 +136,10 @@ class FloatWidget(ValueWidget):
         return "" if value is None else format_number(repr(float(value)))
 
 
+# Their cells can be read without the row that they belong to.
+PLAIN_WIDGETS = (BooleanWidget, IntegerWidget, DecimalWidget, FloatWidget)
+
+
 class DateWidget(ValueWidget):
     """2027-03-01."""
 

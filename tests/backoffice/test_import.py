@@ -45,6 +45,18 @@ def test_rows_of_other_centers_are_errors(staff):
     assert wrong(named) == [(2, "center")]
 
 
+def test_all_values_that_cannot_be_read_are_reported_with_an_unknown_center_or_id(staff):
+    room = MeetingRoomFactory()
+    bad = {"capacity": "many", "is_active": "perhaps", "name": "Vault"}
+
+    def wrong(**row):
+        return get_cells(get_errors("rooms", build_csv(bad | row)))
+
+    assert wrong(center="Nowhere") == [(2, "center"), (2, "capacity"), (2, "is_active")]
+    assert wrong(id="999") == [(2, "id"), (2, "capacity"), (2, "is_active")]
+    assert wrong(id=room.pk) == [(2, "capacity"), (2, "is_active")]
+
+
 def test_manager_of_some_centers_cannot_add_a_center(staff):
     own, other = CenterFactory(), CenterFactory()
     manager = staff("Manager", own)
