@@ -23,9 +23,17 @@ from reservations.webhooks.sending import render_payload
 from roombook.backoffice import audit_log
 from roombook.backoffice.model_admin import ModelAdmin, ReadOnlyMixin, redirect_not_found
 
+SECRET_FIELDS = {"secret", "old_secret", "access_key_hash"}
 
-class OptionalCenterMixin(CenterScopedMixin):
+
+class WebhookAdminMixin(CenterScopedMixin):
     """Rows of one center or, without one, of all centers: those need the permission everywhere."""
+
+    def lookup_allowed(self, lookup: str, value: Any, request: HttpRequest) -> bool:
+        """Refuse filters by a secret: they would reveal it to staff who may only view the list."""
+        if SECRET_FIELDS.intersection(lookup.split("__")):
+            return False
+        return super().lookup_allowed(lookup, value, request)
 
     def _has_role_permission(
         self, request: HttpRequest, action: str, obj: Model | None = None
@@ -49,7 +57,7 @@ class WebhookForm(forms.ModelForm):
 
 
 @admin.register(WebhookEndpoint)
-class WebhookEndpointAdmin(OptionalCenterMixin, ModelAdmin):
+class WebhookEndpointAdmin(WebhookAdminMixin, ModelAdmin):
     form = WebhookForm
     list_display = ("description", "url", "center", "is_active", "last_success_at")
     list_filter = ("is_active",)
@@ -140,7 +148,7 @@ class WebhookEndpointAdmin(OptionalCenterMixin, ModelAdmin):
 
 
 @admin.register(WebhookDelivery)
-class WebhookDeliveryAdmin(ReadOnlyMixin, OptionalCenterMixin, ModelAdmin):
+class WebhookDeliveryAdmin(ReadOnlyMixin, WebhookAdminMixin, ModelAdmin):
     """The log of deliveries, read-only; the permission to change them allows sending again."""
 
     center_path = "endpoint__center"

@@ -216,7 +216,9 @@ def _shorten(text: str) -> str:
 @in_transaction
 def disable_endpoint(endpoint: WebhookEndpoint, reason: str, *, now: dt.datetime) -> None:
     """Stop sending to an endpoint, fail what is waiting, and e-mail the administrators."""
-    if not WebhookEndpoint.objects.active().filter(pk=endpoint.pk).exists():
+    # Of several processes, one disables it and sends the e-mails.
+    active = WebhookEndpoint.objects.active().select_for_update(no_key=True)
+    if active.filter(pk=endpoint.pk).first() is None:
         return
     endpoint.is_active, endpoint.disabled_reason = False, reason
     endpoint.save(update_fields=["is_active", "disabled_reason"])

@@ -6,15 +6,18 @@ import pytest
 from django.contrib.auth.tokens import default_token_generator
 from django.db import connection
 from django.urls import reverse
+from django.utils import timezone
 from django.utils.http import urlsafe_base64_encode
 from playwright.sync_api import expect
 
 from accounts.models import User
 from payments.models import Dispute, Payment, Refund, UnknownPayment
+from reservations.webhooks.events import create_test_event
 from tests.backoffice.second_factor_helpers import RECOVERY_CODES, TURN_OFF, compute_code
 from tests.browser import accessibility, chromium
 from tests.browser.day import open_day, request_for, room
 from tests.pg_plugin import find_programs
+from tests.webhooks.helpers import make_endpoint
 
 
 @pytest.mark.skipif(
@@ -86,10 +89,14 @@ def test_refused_refund_is_handled_from_its_page_without_violations(desk, live_s
 def test_pages_of_administrators_have_no_violations(desk, live_server):
     User.objects.filter(email="staff@roombook.example").update(is_superuser=True)
     clerk = User.objects.get(email="desk@roombook.example")
+    webhook = create_test_event(make_endpoint(), now=timezone.now()).endpoint
     page = desk("staff")
     found = {}
 
     for path in (
+        f"reservations/webhookendpoint/{webhook.pk}/change/",
+        f"reservations/webhookendpoint/{webhook.pk}/credentials/",
+        "reservations/webhookdelivery/",
         "accounts/staffmember/",
         f"accounts/staffmember/{clerk.pk}/change/",
         "accounts/staffmember/add/",

@@ -116,6 +116,17 @@ def test_secret_is_shown_when_asked_only_and_that_is_recorded(administrator):
         assert secret not in recorded
 
 
+@pytest.mark.parametrize("field", ["secret", "old_secret", "access_key_hash"])
+def test_lists_cannot_be_filtered_by_secrets(administrator, field):
+    make_endpoint()
+    for page, path in ((LIST, ""), (DELIVERIES, "endpoint__")):
+        for lookup in ("", "__startswith", "__regex"):
+            query = {f"{path}{field}{lookup}": "w"}
+            assert administrator.get(reverse(page), query).status_code == 400
+    allowed = administrator.get(reverse(DELIVERIES), {"endpoint__id__exact": "1"})
+    assert allowed.status_code == 200
+
+
 def test_test_event_is_sent_listed_and_sent_again(administrator, settings):
     settings.DEBUG = True
     with receive((500, {}, b"broken <b>")) as receiver:
