@@ -127,7 +127,7 @@ def build_report(selection: ReportSelection) -> Report:
             build_month_table(breakdown, COLUMNS),
         ],
         description=(
-            "What was taken off the bills of Confirmed, Completed and NoShow reservations that"
+            "What was taken off the bills of Confirmed, Completed and No-show reservations that"
             f" start in the period, in {settings.CURRENCY}, before tax. An adjustment that adds to"
             " a price is subtracted."
         ),

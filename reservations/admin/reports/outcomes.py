@@ -125,7 +125,7 @@ def build_report(selection: ReportSelection) -> Report:
         ],
         description=(
             "Reservations that were checked out and were to start in the period; dropped drafts"
-            " are not included. Kept are Confirmed, Completed and NoShow. The share of no-shows is"
+            " are not included. Kept are Confirmed, Completed and No-show. The share of no-shows is"
             " that of the meetings that are over. Late is less than 24 hours before the start."
         ),
     )

@@ -167,7 +167,7 @@ def build_report(selection: ReportSelection) -> Report:
         ],
         description=(
             f"Meetings in {settings.CURRENCY} that start in the period, by the local time of their"
-            " center. Revenue is the amount billed for Confirmed, Completed and NoShow"
+            " center. Revenue is the amount billed for Confirmed, Completed and No-show"
             " reservations and captured for Cancelled ones, less all refunds. Requests awaiting"
             " approval are not included."
         ),

@@ -158,7 +158,7 @@ def build_report(selection: ReportSelection) -> Report:
             ),
         ],
         description=(
-            "The time of Confirmed, Completed and NoShow reservations within opening hours, as a"
+            "The time of Confirmed, Completed and No-show reservations within opening hours, as a"
             " share of all opening hours less closures, times the rooms. Hours are in the local"
             " time of each center, also on days on which the clocks change."
         ),
