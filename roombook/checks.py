@@ -13,6 +13,8 @@ from django.core.files.storage import FileSystemStorage
 from django.core.validators import validate_email
 from django.utils.module_loading import import_string
 
+from roombook import env
+
 MIN_SECRET_KEY_LENGTH = 50
 MIN_DISTINCT_CHARACTERS = 5
 # A request may wait for the authorization and then for its outcome.
@@ -21,6 +23,19 @@ TEST_KEY_PATTERN = r"(sk|rk)_test_\w+"
 # No host, a folder of a socket, or the loopback interface.
 LOCAL_HOST_PATTERN = r"$|/|localhost$|127\.|::1$"
 LIVE_KEY_PATTERN = r"(sk|rk)_live_\w+"
+
+
+@register("roombook")
+def check_names_of_settings(**_: object) -> list[CheckMessage]:
+    """No line of the file of settings is without effect because its name is misspelled."""
+    return [
+        Error(
+            f"{name} in {settings.ENV_FILE} is not a setting.",
+            hint=f"Is {meant} meant?",
+            id="roombook.E021",
+        )
+        for name, meant in env.find_misspelled_names(settings.ENV_FILE).items()
+    ]
 
 
 @register("roombook")

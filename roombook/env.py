@@ -1,5 +1,6 @@
 """Reads settings from environment variables. A wrong value stops the start and is named."""
 
+import difflib
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,6 +24,12 @@ DEFAULT_EMAIL_PORTS = {
     "filemail": None,
 }
 EMAIL_SCHEMES = ", ".join(f"{scheme}://" for scheme in DEFAULT_EMAIL_PORTS)
+
+
+# The variables that were read so far.
+READ_NAMES: set[str] = set()
+# How similar a name must be to that of a setting (0 to 1), so that it is a spelling mistake.
+SPELLING_SIMILARITY = 0.85
 
 
 class Required:
@@ -174,6 +181,7 @@ def read_value(name: str, default: T | type[Required], parse: Callable[[str], T]
 
     Raises ImproperlyConfigured, which names the variable.
     """
+    READ_NAMES.add(name)
     raw = get_raw_value(name)
     if raw:
         try:
@@ -197,3 +205,19 @@ def load_file(path: Path) -> None:
     """Load variables from a file of NAME=value lines. Real environment variables win."""
     if path.is_file():
         environ.Env.read_env(path)
+
+
+def find_misspelled_names(path: Path) -> dict[str, str]:
+    """The variables of a file that nothing reads, each with the setting that is probably meant."""
+    if not path.is_file():
+        return {}
+    found = {}
+    for name in re.findall(r"^\s*(?:export\s+)?(\w+)\s*=", path.read_text(), re.M):
+        setting = name.removesuffix("_FILE")
+        if setting not in READ_NAMES:
+            meant = difflib.get_close_matches(
+                setting.upper(), READ_NAMES, n=1, cutoff=SPELLING_SIMILARITY
+            )
+            if meant:
+                found[name] = meant[0]
+    return found

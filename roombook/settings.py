@@ -20,7 +20,8 @@ from roombook.log_settings import build_logging
 BASE_DIR = Path(__file__).resolve().parent.parent
 
 # The path is relative to the folder of manage.py.
-env.load_file(BASE_DIR / os.environ.get("ENV_FILE", ".env"))
+ENV_FILE = BASE_DIR / os.environ.get("ENV_FILE", ".env")
+env.load_file(ENV_FILE)
 
 # --- The service -----------------------------------------------------------------------------
 

@@ -27,7 +27,7 @@ def run(*command, **variables):
         capture_output=True,
         text=True,
         check=False,
-        timeout=60,
+        timeout=600,
     )
 
 
